@@ -1,0 +1,67 @@
+//! Index newtypes: one for each kind of thing, so that swapping two arguments does not compile.
+
+use std::fmt;
+
+macro_rules! id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// The id as a `usize`, for indexing columns.
+            #[inline]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+
+        impl From<usize> for $name {
+            /// # Panics
+            /// If `index` does not fit 32 bits; every container of this crate is limited to that.
+            #[inline]
+            fn from(index: usize) -> Self {
+                Self(u32::try_from(index).expect("ids are 32 bits wide"))
+            }
+        }
+    };
+}
+
+id!(
+    /// A device of a topology: an NPU or a switch. NPUs come first.
+    DeviceId
+);
+id!(
+    /// An NPU of a topology. NPU `i` is device `i`.
+    NpuId
+);
+id!(
+    /// A directed link of a topology.
+    LinkId
+);
+id!(
+    /// A chunk of a plan.
+    ChunkId
+);
+id!(
+    /// A transfer of a plan: its position in the plan's order.
+    TransferId
+);
+id!(
+    /// A position in a collective's list of participating NPUs.
+    Rank
+);
+
+impl NpuId {
+    /// The same NPU as a device.
+    #[inline]
+    pub const fn device(self) -> DeviceId {
+        DeviceId(self.0)
+    }
+}

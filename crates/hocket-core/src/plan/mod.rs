@@ -1,0 +1,347 @@
+//! The transfers that implement one collective on one topology, as columns.
+
+mod builder;
+mod chunks;
+
+pub use builder::{Columns, PlanBuilder, Transfer};
+pub use chunks::Chunks;
+
+use std::fmt;
+
+use crate::collective::Collective;
+use crate::id::{ChunkId, LinkId, NpuId, TransferId};
+
+/// What the receiver does with a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Store it over what is there.
+    Copy = 0,
+    /// Add it to what is there.
+    Reduce = 1,
+}
+
+impl Op {
+    /// The name in files, `copy` or `reduce`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Op::Copy => "copy",
+            Op::Reduce => "reduce",
+        }
+    }
+}
+
+impl fmt::Display for Op {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a transfer waits for before it starts. Four bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Wait(u32);
+
+/// [`Wait`], taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WaitOn {
+    /// Nothing: starts at time 0.
+    Nothing,
+    /// The end of one transfer.
+    Transfer(TransferId),
+    /// The end of every member of a group, by the group's position.
+    Group(u32),
+}
+
+impl Wait {
+    const GROUP: u32 = 1 << 31;
+    /// Highest count of transfers, and of groups, of one plan.
+    pub const LIMIT: usize = (1 << 31) - 1;
+
+    /// Wait for nothing.
+    pub const NOTHING: Wait = Wait(u32::MAX);
+
+    /// Wait for the end of one transfer.
+    #[inline]
+    pub const fn on(transfer: TransferId) -> Self {
+        debug_assert!(transfer.0 < Self::GROUP);
+        Wait(transfer.0)
+    }
+
+    /// Wait for every member of a group.
+    #[inline]
+    pub const fn group(index: u32) -> Self {
+        debug_assert!(index < Self::GROUP - 1);
+        Wait(index | Self::GROUP)
+    }
+
+    /// What it waits for.
+    #[inline]
+    pub const fn target(self) -> WaitOn {
+        if self.0 == u32::MAX {
+            WaitOn::Nothing
+        } else if self.0 & Self::GROUP == 0 {
+            WaitOn::Transfer(TransferId(self.0))
+        } else {
+            WaitOn::Group(self.0 & !Self::GROUP)
+        }
+    }
+
+    /// The four bytes, for columns: `u32::MAX` nothing, high bit a group, else a transfer.
+    #[inline]
+    pub const fn to_bits(self) -> u32 {
+        self.0
+    }
+
+    /// From the four bytes of a column.
+    #[inline]
+    pub const fn from_bits(bits: u32) -> Self {
+        Wait(bits)
+    }
+}
+
+impl fmt::Debug for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.target().fmt(f)
+    }
+}
+
+/// Lists of `T`, packed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lists<T> {
+    offsets: Vec<u32>,
+    items: Vec<T>,
+}
+
+impl<T> Default for Lists<T> {
+    fn default() -> Self {
+        Self {
+            offsets: vec![0],
+            items: Vec::new(),
+        }
+    }
+}
+
+impl<T: Copy> Lists<T> {
+    /// Adds a list, giving its position.
+    ///
+    /// # Panics
+    /// If the items of all lists together pass 2^32.
+    pub fn push(&mut self, items: &[T]) -> u32 {
+        self.items.extend_from_slice(items);
+        let end = u32::try_from(self.items.len()).expect("lists hold at most 2^32 items");
+        self.offsets.push(end);
+        (self.offsets.len() - 2) as u32
+    }
+
+    /// How many lists.
+    pub fn len(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// One list.
+    #[inline]
+    pub fn get(&self, index: usize) -> &[T] {
+        &self.items[self.offsets[index] as usize..self.offsets[index + 1] as usize]
+    }
+
+    /// Every list, in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[T]> {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// All items, list after list.
+    pub fn items(&self) -> &[T] {
+        &self.items
+    }
+
+    /// Where each list starts in [`items`](Self::items); one more than there are lists.
+    pub fn offsets(&self) -> &[u32] {
+        &self.offsets
+    }
+}
+
+/// Why a plan could not be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// The algorithm cannot run here.
+    #[error("{algorithm} cannot run here: {why}")]
+    NotApplicable {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Why, and what would make it run.
+        why: String,
+    },
+    /// No algorithm of that name.
+    #[error("there is no algorithm {name:?}; algorithms are {known}")]
+    UnknownAlgorithm {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// More chunks than bytes.
+    #[error(
+        "{what} of {bytes} B cannot be cut into {chunks} chunks of at least one byte; use fewer chunks or more bytes"
+    )]
+    TooManyChunks {
+        /// What is cut.
+        what: String,
+        /// Its bytes.
+        bytes: u64,
+        /// Into how many.
+        chunks: usize,
+    },
+    /// More transfers than fit.
+    #[error(
+        "a plan of {transfers} transfers needs about {bytes} bytes of memory, more than the limit of {limit}; use fewer NPUs or chunks, another algorithm, or raise the limit"
+    )]
+    TooLarge {
+        /// How many transfers.
+        transfers: u128,
+        /// What planning and checking them would take.
+        bytes: u128,
+        /// What there is.
+        limit: u64,
+    },
+    /// The collective itself is at fault.
+    #[error(transparent)]
+    Collective(#[from] crate::collective::CollectiveError),
+    /// Columns that do not fit together (a plan from a file).
+    #[error("plan: {why}")]
+    Malformed {
+        /// What is wrong.
+        why: String,
+    },
+}
+
+/// The transfers that implement one collective: who sends which chunks to whom, after what.
+///
+/// Transfers are columns of equal length, 25 bytes a row in all. Their order is the plan's order:
+/// where a simulation keeps plan order, each link serves its transfers in it. Positions in `wait`
+/// and in groups may point forward; [`crate::verify`] rejects cycles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    algorithm: String,
+    collective: Collective,
+    chunks: Chunks,
+    chunk: Vec<u32>,
+    chunk_count: Vec<u32>,
+    src: Vec<u32>,
+    dst: Vec<u32>,
+    op: Vec<u8>,
+    wait: Vec<u32>,
+    path: Vec<u32>,
+    groups: Lists<u32>,
+    paths: Lists<LinkId>,
+}
+
+impl Plan {
+    /// `path` of a transfer that takes the default route.
+    pub const DEFAULT_ROUTE: u32 = u32::MAX;
+
+    /// Which algorithm made it.
+    pub fn algorithm(&self) -> &str {
+        &self.algorithm
+    }
+
+    /// What it implements.
+    pub fn collective(&self) -> &Collective {
+        &self.collective
+    }
+
+    /// The data, cut into chunks.
+    pub fn chunks(&self) -> &Chunks {
+        &self.chunks
+    }
+
+    /// How many transfers.
+    pub fn len(&self) -> usize {
+        self.chunk.len()
+    }
+
+    /// Whether there is no transfer.
+    pub fn is_empty(&self) -> bool {
+        self.chunk.is_empty()
+    }
+
+    /// First chunk of each transfer.
+    pub fn chunk(&self) -> &[u32] {
+        &self.chunk
+    }
+
+    /// How many consecutive chunks each transfer carries.
+    pub fn chunk_count(&self) -> &[u32] {
+        &self.chunk_count
+    }
+
+    /// Sending NPU of each transfer.
+    pub fn src(&self) -> &[u32] {
+        &self.src
+    }
+
+    /// Receiving NPU of each transfer.
+    pub fn dst(&self) -> &[u32] {
+        &self.dst
+    }
+
+    /// [`Op`] of each transfer, as its number.
+    pub fn op(&self) -> &[u8] {
+        &self.op
+    }
+
+    /// [`Wait`] of each transfer, as its bits.
+    pub fn wait(&self) -> &[u32] {
+        &self.wait
+    }
+
+    /// Position in [`paths`](Self::paths) of each transfer's path, or [`Plan::DEFAULT_ROUTE`].
+    pub fn path(&self) -> &[u32] {
+        &self.path
+    }
+
+    /// The groups that transfers wait for: members as [`Wait`] bits, transfers or earlier groups.
+    pub fn groups(&self) -> &Lists<u32> {
+        &self.groups
+    }
+
+    /// The explicit paths that transfers take.
+    pub fn paths(&self) -> &Lists<LinkId> {
+        &self.paths
+    }
+
+    /// Bytes that a transfer carries.
+    #[inline]
+    pub fn bytes(&self, transfer: TransferId) -> u64 {
+        let i = transfer.index();
+        self.chunks.bytes_of(self.chunk[i], self.chunk_count[i])
+    }
+
+    /// One transfer as a value.
+    pub fn transfer(&self, transfer: TransferId) -> Transfer {
+        let i = transfer.index();
+        Transfer {
+            chunk: ChunkId(self.chunk[i]),
+            count: self.chunk_count[i],
+            src: NpuId(self.src[i]),
+            dst: NpuId(self.dst[i]),
+            op: if self.op[i] == Op::Copy as u8 {
+                Op::Copy
+            } else {
+                Op::Reduce
+            },
+            wait: Wait::from_bits(self.wait[i]),
+            path: (self.path[i] != Self::DEFAULT_ROUTE).then_some(self.path[i]),
+        }
+    }
+
+    /// Memory that the columns take, in bytes.
+    pub fn memory(&self) -> usize {
+        self.len() * (6 * 4 + 1) + 4 * (self.groups.items.len() + self.groups.offsets.len())
+    }
+}

@@ -1,0 +1,159 @@
+//! Puts a [`Topology`] together, device by device and link by link.
+
+use std::collections::HashSet;
+
+use super::{Device, DeviceKind, Dimension, Link, Topology, TopologyError};
+use crate::id::{DeviceId, LinkId};
+use crate::units::{Bandwidth, Time};
+
+/// Collects devices and links; [`finish`](Self::finish) checks and indexes them.
+///
+/// Every NPU is added before the first switch, so that NPU `i` is device `i`.
+#[derive(Clone, Debug, Default)]
+pub struct TopologyBuilder {
+    name: String,
+    devices: Vec<Device>,
+    links: Vec<Link>,
+    dimensions: Vec<Dimension>,
+}
+
+impl TopologyBuilder {
+    /// An empty topology with a name for reports.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds an NPU.
+    ///
+    /// # Panics
+    /// If a switch was added before it.
+    pub fn npu(&mut self, name: impl Into<String>) -> DeviceId {
+        assert!(
+            self.devices
+                .last()
+                .is_none_or(|d| d.kind == DeviceKind::Npu),
+            "NPUs are added before switches"
+        );
+        self.device(name.into(), DeviceKind::Npu, None)
+    }
+
+    /// Adds `count` NPUs named `npu0`, `npu1`, ...
+    pub fn npus(&mut self, count: usize) {
+        for i in 0..count {
+            self.npu(format!("npu{i}"));
+        }
+    }
+
+    /// Adds a switch, with a bandwidth limit of its own or none.
+    pub fn switch(&mut self, name: impl Into<String>, limit: Option<Bandwidth>) -> DeviceId {
+        self.device(name.into(), DeviceKind::Switch, limit)
+    }
+
+    fn device(&mut self, name: String, kind: DeviceKind, limit: Option<Bandwidth>) -> DeviceId {
+        self.devices.push(Device { name, kind, limit });
+        DeviceId::from(self.devices.len() - 1)
+    }
+
+    /// Adds a directed link. Parallel links are allowed.
+    pub fn link(&mut self, src: DeviceId, dst: DeviceId, bandwidth: Bandwidth, latency: Time) {
+        self.links.push(Link {
+            src,
+            dst,
+            bandwidth,
+            latency,
+        });
+    }
+
+    /// Adds a link each way.
+    pub fn both_ways(&mut self, a: DeviceId, b: DeviceId, bandwidth: Bandwidth, latency: Time) {
+        self.link(a, b, bandwidth, latency);
+        self.link(b, a, bandwidth, latency);
+    }
+
+    /// States the dimensions of a product. The caller vouches that devices and links follow them.
+    pub fn dimensions(&mut self, dimensions: Vec<Dimension>) {
+        self.dimensions = dimensions;
+    }
+
+    /// Checks and indexes.
+    ///
+    /// # Errors
+    /// [`TopologyError::DuplicateDevice`], [`TopologyError::SelfLoop`], or
+    /// [`TopologyError::BadParameter`] for no NPU at all or a link end that is no device.
+    pub fn finish(self) -> Result<Topology, TopologyError> {
+        let npu_count = self
+            .devices
+            .iter()
+            .filter(|d| d.kind == DeviceKind::Npu)
+            .count();
+        if npu_count == 0 {
+            return Err(TopologyError::BadParameter {
+                what: format!("topology {:?}", self.name),
+                why: "has no NPU; give it at least one".to_owned(),
+            });
+        }
+        let mut names = HashSet::with_capacity(self.devices.len());
+        for device in &self.devices {
+            if !names.insert(device.name.as_str()) {
+                return Err(TopologyError::DuplicateDevice {
+                    name: device.name.clone(),
+                });
+            }
+        }
+        for link in &self.links {
+            for end in [link.src, link.dst] {
+                if end.index() >= self.devices.len() {
+                    return Err(TopologyError::BadParameter {
+                        what: format!("link {} -> {}", link.src, link.dst),
+                        why: format!("there are {} devices", self.devices.len()),
+                    });
+                }
+            }
+            if link.src == link.dst {
+                return Err(TopologyError::SelfLoop {
+                    name: self.devices[link.src.index()].name.clone(),
+                });
+            }
+        }
+        let count = self.devices.len();
+        let (out_offsets, out_links) = adjacency(count, &self.links, |link| link.src);
+        let (in_offsets, in_links) = adjacency(count, &self.links, |link| link.dst);
+        Ok(Topology {
+            name: self.name,
+            npu_count: npu_count as u32,
+            devices: self.devices,
+            links: self.links,
+            dimensions: self.dimensions,
+            out_offsets,
+            out_links,
+            in_offsets,
+            in_links,
+        })
+    }
+}
+
+/// Links grouped by one of their ends, in link order within a group.
+fn adjacency(
+    device_count: usize,
+    links: &[Link],
+    end: impl Fn(&Link) -> DeviceId,
+) -> (Vec<u32>, Vec<LinkId>) {
+    let mut offsets = vec![0u32; device_count + 1];
+    for link in links {
+        offsets[end(link).index() + 1] += 1;
+    }
+    for i in 0..device_count {
+        offsets[i + 1] += offsets[i];
+    }
+    let mut next = offsets.clone();
+    let mut grouped = vec![LinkId(0); links.len()];
+    for (i, link) in links.iter().enumerate() {
+        let slot = &mut next[end(link).index()];
+        grouped[*slot as usize] = LinkId::from(i);
+        *slot += 1;
+    }
+    (offsets, grouped)
+}

@@ -1,0 +1,238 @@
+//! The network: a directed multigraph of NPUs and switches, with a bandwidth and a latency per link.
+
+mod builder;
+pub mod build;
+pub mod failures;
+pub mod inspect;
+pub mod shortest;
+
+pub use builder::TopologyBuilder;
+
+use crate::id::{DeviceId, LinkId, NpuId};
+use crate::units::{Bandwidth, Time};
+
+/// What a device is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DeviceKind {
+    /// An endpoint that holds data.
+    Npu,
+    /// A device that only forwards.
+    Switch,
+}
+
+/// An NPU or a switch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    /// Unique in its topology.
+    pub name: String,
+    /// NPU or switch.
+    pub kind: DeviceKind,
+    /// A switch's own limit on what crosses it, all ports together; `None`: only its links limit it.
+    pub limit: Option<Bandwidth>,
+}
+
+/// A directed link. A message of n bytes takes `latency + n / bandwidth`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Where it starts.
+    pub src: DeviceId,
+    /// Where it ends.
+    pub dst: DeviceId,
+    /// Bytes per second.
+    pub bandwidth: Bandwidth,
+    /// Alpha of the alpha-beta model.
+    pub latency: Time,
+}
+
+/// Building block of one dimension of a product topology.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DimensionKind {
+    /// Links both ways between neighbours, closed.
+    Ring,
+    /// Links both ways between neighbours, open: a mesh is a product of lines.
+    Line,
+    /// A link each way between every pair.
+    FullyConnected,
+    /// One switch per group, a link each way between it and every NPU.
+    Switch,
+}
+
+/// One dimension of a product topology. NPU ids vary fastest in the first dimension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dimension {
+    /// Building block.
+    pub kind: DimensionKind,
+    /// NPUs along it.
+    pub size: u32,
+    /// Of each of its links.
+    pub bandwidth: Bandwidth,
+    /// Of each of its links; crossing a switch takes two links.
+    pub latency: Time,
+}
+
+/// Why a topology could not be made or changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopologyError {
+    /// A name that no device bears.
+    #[error("no device is called {name:?}; {hint}")]
+    UnknownDevice {
+        /// The name asked for.
+        name: String,
+        /// The closest names there are.
+        hint: String,
+    },
+    /// Two devices with one name.
+    #[error("device {name:?} is listed twice; give each device a name of its own")]
+    DuplicateDevice {
+        /// The name.
+        name: String,
+    },
+    /// A link from a device to itself.
+    #[error("link {name:?} -> {name:?} joins a device to itself; remove it")]
+    SelfLoop {
+        /// The device.
+        name: String,
+    },
+    /// A link that is not there.
+    #[error("there is no link {src:?} -> {dst:?}; links of {src:?} go to: {neighbours}")]
+    UnknownLink {
+        /// Start.
+        src: String,
+        /// End.
+        dst: String,
+        /// What `src` is joined to.
+        neighbours: String,
+    },
+    /// A builder's parameter that makes no network.
+    #[error("{what}: {why}")]
+    BadParameter {
+        /// The parameter.
+        what: String,
+        /// What is wrong and what would be right.
+        why: String,
+    },
+    /// More than fits.
+    #[error(
+        "{what} needs about {bytes} bytes of memory, more than the limit of {limit}; make it smaller or raise the limit"
+    )]
+    TooLarge {
+        /// What was asked for.
+        what: String,
+        /// What it would take.
+        bytes: u128,
+        /// What there is.
+        limit: u64,
+    },
+}
+
+/// A directed multigraph of NPUs and switches. Immutable; made by [`TopologyBuilder`].
+///
+/// Devices are numbered NPUs first, so that NPU `i` is device `i`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Topology {
+    name: String,
+    devices: Vec<Device>,
+    npu_count: u32,
+    links: Vec<Link>,
+    dimensions: Vec<Dimension>,
+    out_offsets: Vec<u32>,
+    out_links: Vec<LinkId>,
+    in_offsets: Vec<u32>,
+    in_links: Vec<LinkId>,
+}
+
+impl Topology {
+    /// What it is called in reports.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How many NPUs there are.
+    pub fn npu_count(&self) -> usize {
+        self.npu_count as usize
+    }
+
+    /// How many devices (NPUs and switches) there are.
+    pub fn device_count(&self) -> usize {
+        self.devices.len()
+    }
+
+    /// Every device, NPUs first.
+    pub fn devices(&self) -> &[Device] {
+        &self.devices
+    }
+
+    /// One device.
+    pub fn device(&self, id: DeviceId) -> &Device {
+        &self.devices[id.index()]
+    }
+
+    /// Every NPU.
+    pub fn npus(&self) -> impl ExactSizeIterator<Item = NpuId> + use<> {
+        (0..self.npu_count).map(NpuId)
+    }
+
+    /// Whether a device is an NPU.
+    #[inline]
+    pub fn is_npu(&self, id: DeviceId) -> bool {
+        id.0 < self.npu_count
+    }
+
+    /// Every link.
+    pub fn links(&self) -> &[Link] {
+        &self.links
+    }
+
+    /// One link.
+    #[inline]
+    pub fn link(&self, id: LinkId) -> &Link {
+        &self.links[id.index()]
+    }
+
+    /// Links that start at a device.
+    #[inline]
+    pub fn out_links(&self, id: DeviceId) -> &[LinkId] {
+        let range =
+            self.out_offsets[id.index()] as usize..self.out_offsets[id.index() + 1] as usize;
+        &self.out_links[range]
+    }
+
+    /// Links that end at a device.
+    #[inline]
+    pub fn in_links(&self, id: DeviceId) -> &[LinkId] {
+        let range = self.in_offsets[id.index()] as usize..self.in_offsets[id.index() + 1] as usize;
+        &self.in_links[range]
+    }
+
+    /// The product's dimensions, first the one in which NPU ids vary fastest; empty where the
+    /// topology is not a product.
+    pub fn dimensions(&self) -> &[Dimension] {
+        &self.dimensions
+    }
+
+    /// The device of a name.
+    ///
+    /// # Errors
+    /// [`TopologyError::UnknownDevice`], with the closest names.
+    pub fn device_by_name(&self, name: &str) -> Result<DeviceId, TopologyError> {
+        match self.devices.iter().position(|device| device.name == name) {
+            Some(index) => Ok(DeviceId::from(index)),
+            None => Err(TopologyError::UnknownDevice {
+                name: name.to_owned(),
+                hint: self.names_hint(),
+            }),
+        }
+    }
+
+    fn names_hint(&self) -> String {
+        let mut names: Vec<&str> = self.devices.iter().map(|d| d.name.as_str()).collect();
+        if names.len() <= 12 {
+            format!("devices are: {}", names.join(", "))
+        } else {
+            let last = names[names.len() - 1];
+            names.truncate(6);
+            format!("devices are: {}, ... {last}", names.join(", "))
+        }
+    }
+}

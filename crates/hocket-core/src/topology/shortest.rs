@@ -1,0 +1,100 @@
+//! Shortest paths by time: what a transfer takes where the plan names no path.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::Topology;
+use crate::id::{DeviceId, LinkId};
+use crate::units::Time;
+
+/// The shortest way from every device to one destination, for messages of one size.
+///
+/// Ties go to fewer hops, then to the lowest link id, so that the tree is the same on every run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteTree {
+    dst: DeviceId,
+    next: Vec<Option<LinkId>>,
+    time: Vec<Time>,
+}
+
+impl RouteTree {
+    /// Searches backwards from `dst` over every link, until `stop` (if given) is reached.
+    ///
+    /// The length of a link is latency + bytes / bandwidth: a message is stored and forwarded at
+    /// every hop.
+    ///
+    /// # Complexity
+    /// O(links log devices).
+    ///
+    /// # Source
+    /// Dijkstra, A note on two problems in connexion with graphs, 1959.
+    pub fn to(topology: &Topology, dst: DeviceId, bytes: u64, stop: Option<DeviceId>) -> Self {
+        let count = topology.device_count();
+        let mut next: Vec<Option<LinkId>> = vec![None; count];
+        let mut time = vec![Time::MAX; count];
+        let mut hops = vec![u32::MAX; count];
+        let mut settled = vec![false; count];
+        let mut queue = BinaryHeap::new();
+        time[dst.index()] = Time::ZERO;
+        hops[dst.index()] = 0;
+        queue.push(Reverse((Time::ZERO, 0u32, dst)));
+        while let Some(Reverse((_, _, device))) = queue.pop() {
+            if std::mem::replace(&mut settled[device.index()], true) {
+                continue;
+            }
+            if Some(device) == stop {
+                break;
+            }
+            for &id in topology.in_links(device) {
+                let link = topology.link(id);
+                let source = link.src.index();
+                if settled[source] {
+                    continue;
+                }
+                let mut length = link.latency + link.bandwidth.transmission(bytes);
+                if let Some(limit) = topology.device(device).limit {
+                    length = length + limit.transmission(bytes);
+                }
+                let found = (
+                    time[device.index()] + length,
+                    hops[device.index()] + 1,
+                    Some(id),
+                );
+                let best = (time[source], hops[source], next[source]);
+                if next[source].is_none() || found < best {
+                    (time[source], hops[source], next[source]) = found;
+                    queue.push(Reverse((found.0, found.1, link.src)));
+                }
+            }
+        }
+        Self { dst, next, time }
+    }
+
+    /// Where every way ends.
+    pub fn dst(&self) -> DeviceId {
+        self.dst
+    }
+
+    /// The link to take at a device; `None` at the destination and where there is no way.
+    #[inline]
+    pub fn next(&self, device: DeviceId) -> Option<LinkId> {
+        self.next[device.index()]
+    }
+
+    /// Time of a lone message from a device; `None` where there is no way.
+    pub fn time(&self, device: DeviceId) -> Option<Time> {
+        (device == self.dst || self.next(device).is_some()).then(|| self.time[device.index()])
+    }
+
+    /// The links from a device to the destination; `None` where there is no way.
+    pub fn path(&self, topology: &Topology, src: DeviceId) -> Option<Vec<LinkId>> {
+        let mut links = Vec::new();
+        let mut device = src;
+        while device != self.dst {
+            let link = self.next(device)?;
+            links.push(link);
+            device = topology.link(link).dst;
+        }
+        Some(links)
+    }
+}
