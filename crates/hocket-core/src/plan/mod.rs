@@ -2,9 +2,13 @@
 
 mod builder;
 mod chunks;
+pub mod routes;
+mod waits;
 
 pub use builder::{Columns, PlanBuilder, Transfer};
 pub use chunks::Chunks;
+pub use routes::{NoRoute, Route, Routes};
+pub(crate) use waits::WaitGraph;
 
 use std::fmt;
 
@@ -150,7 +154,7 @@ impl<T: Copy> Lists<T> {
     }
 
     /// Every list, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[T]> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[T]> + DoubleEndedIterator {
         (0..self.len()).map(|i| self.get(i))
     }
 

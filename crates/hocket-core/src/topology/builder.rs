@@ -119,8 +119,8 @@ impl TopologyBuilder {
             }
         }
         let count = self.devices.len();
-        let (out_offsets, out_links) = adjacency(count, &self.links, |link| link.src);
-        let (in_offsets, in_links) = adjacency(count, &self.links, |link| link.dst);
+        let (out_offsets, out_links) = adjacency(count, &self.links, |link| (link.src, link.dst));
+        let (in_offsets, in_links) = adjacency(count, &self.links, |link| (link.dst, link.src));
         Ok(Topology {
             name: self.name,
             npu_count: npu_count as u32,
@@ -135,25 +135,20 @@ impl TopologyBuilder {
     }
 }
 
-/// Links grouped by one of their ends, in link order within a group.
+/// Links grouped by their near end, by far end and link id within a group; `ends` gives (near, far).
 fn adjacency(
     device_count: usize,
     links: &[Link],
-    end: impl Fn(&Link) -> DeviceId,
+    ends: impl Fn(&Link) -> (DeviceId, DeviceId),
 ) -> (Vec<u32>, Vec<LinkId>) {
+    let mut grouped: Vec<LinkId> = (0..links.len()).map(LinkId::from).collect();
+    grouped.sort_by_key(|id| ends(&links[id.index()]));
     let mut offsets = vec![0u32; device_count + 1];
     for link in links {
-        offsets[end(link).index() + 1] += 1;
+        offsets[ends(link).0.index() + 1] += 1;
     }
     for i in 0..device_count {
         offsets[i + 1] += offsets[i];
-    }
-    let mut next = offsets.clone();
-    let mut grouped = vec![LinkId(0); links.len()];
-    for (i, link) in links.iter().enumerate() {
-        let slot = &mut next[end(link).index()];
-        grouped[*slot as usize] = LinkId::from(i);
-        *slot += 1;
     }
     (offsets, grouped)
 }

@@ -190,7 +190,7 @@ impl Topology {
         &self.links[id.index()]
     }
 
-    /// Links that start at a device.
+    /// Links that start at a device, by where they end, parallel ones by id.
     #[inline]
     pub fn out_links(&self, id: DeviceId) -> &[LinkId] {
         let range =
@@ -198,11 +198,19 @@ impl Topology {
         &self.out_links[range]
     }
 
-    /// Links that end at a device.
+    /// Links that end at a device, by where they start, parallel ones by id.
     #[inline]
     pub fn in_links(&self, id: DeviceId) -> &[LinkId] {
         let range = self.in_offsets[id.index()] as usize..self.in_offsets[id.index() + 1] as usize;
         &self.in_links[range]
+    }
+
+    /// Parallel links from one device to another, by id; none where they are not joined.
+    pub fn links_from_to(&self, src: DeviceId, dst: DeviceId) -> &[LinkId] {
+        let links = self.out_links(src);
+        let start = links.partition_point(|&id| self.link(id).dst < dst);
+        let end = links.partition_point(|&id| self.link(id).dst <= dst);
+        &links[start..end]
     }
 
     /// The product's dimensions, first the one in which NPU ids vary fastest; empty where the

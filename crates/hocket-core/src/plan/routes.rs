@@ -1,0 +1,253 @@
+//! Which links each transfer of a plan takes.
+
+use std::collections::HashMap;
+
+use super::{Lists, Plan};
+use crate::id::{DeviceId, LinkId, NpuId, TransferId};
+use crate::topology::Topology;
+use crate::topology::shortest::RouteTree;
+use crate::units::Time;
+
+/// The route of every transfer: its explicit path, or the shortest by time for its bytes.
+///
+/// Routes are shared: four bytes a transfer, and a tree of next hops for each destination that many
+/// senders reach over several hops, so that half a billion hops need no list of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Routes {
+    route: Vec<u32>,
+    paths: Lists<LinkId>,
+    trees: Vec<Box<[u32]>>,
+}
+
+/// One route, taken apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// A single link.
+    Link(LinkId),
+    /// Position in [`Routes::paths`].
+    Path(u32),
+    /// Position of a tree of next hops, see [`Routes::next`].
+    Tree(u32),
+}
+
+const PATH: u32 = 1 << 30;
+const TREE: u32 = 2 << 30;
+const INDEX: u32 = PATH - 1;
+const NO_LINK: u32 = u32::MAX;
+/// Senders to one destination, at one size, that are searched one by one before a tree is made.
+const SINGLE_SEARCHES: u32 = 8;
+
+/// A transfer whose sender has no way to its receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRoute {
+    /// The transfer.
+    pub transfer: TransferId,
+}
+
+impl Routes {
+    /// Finds the route of every transfer. Explicit paths are taken as they are.
+    ///
+    /// # Errors
+    /// [`NoRoute`] for the first transfer that has none.
+    ///
+    /// # Complexity
+    /// O(transfers) where sender and receiver are joined by one link or one switch; otherwise one
+    /// search, O(links log devices), for each destination and size.
+    pub fn resolve(plan: &Plan, topology: &Topology) -> Result<Self, NoRoute> {
+        let mut router = Router::new(topology, plan.paths().clone());
+        let mut route = Vec::with_capacity(plan.len());
+        for i in 0..plan.len() {
+            let transfer = TransferId(i as u32);
+            let found = match plan.path()[i] {
+                Plan::DEFAULT_ROUTE => {
+                    let (src, dst) = (NpuId(plan.src()[i]), NpuId(plan.dst()[i]));
+                    router
+                        .route(src, dst, plan.bytes(transfer))
+                        .ok_or(NoRoute { transfer })?
+                }
+                path => path | PATH,
+            };
+            route.push(found);
+        }
+        Ok(Self {
+            route,
+            paths: router.paths,
+            trees: router.trees,
+        })
+    }
+
+    /// The route of a transfer.
+    #[inline]
+    pub fn route(&self, transfer: TransferId) -> Route {
+        let bits = self.route[transfer.index()];
+        match bits & !INDEX {
+            0 => Route::Link(LinkId(bits)),
+            PATH => Route::Path(bits & INDEX),
+            _ => Route::Tree(bits & INDEX),
+        }
+    }
+
+    /// The paths that routes share.
+    pub fn paths(&self) -> &Lists<LinkId> {
+        &self.paths
+    }
+
+    /// The next link at a device of a tree that leads on from there.
+    #[inline]
+    pub fn next(&self, tree: u32, device: DeviceId) -> LinkId {
+        LinkId(self.trees[tree as usize][device.index()])
+    }
+
+    /// The links a transfer takes, in order.
+    pub fn links(&self, plan: &Plan, topology: &Topology, transfer: TransferId) -> Vec<LinkId> {
+        match self.route(transfer) {
+            Route::Link(link) => vec![link],
+            Route::Path(path) => self.paths.get(path as usize).to_vec(),
+            Route::Tree(tree) => {
+                let dst = DeviceId(plan.dst()[transfer.index()]);
+                let mut device = DeviceId(plan.src()[transfer.index()]);
+                let mut links = Vec::new();
+                while device != dst {
+                    let link = self.next(tree, device);
+                    links.push(link);
+                    device = topology.link(link).dst;
+                }
+                links
+            }
+        }
+    }
+}
+
+/// Slots of the cache of a sender's latest routes.
+const CACHED: usize = 8;
+
+struct Router<'a> {
+    topology: &'a Topology,
+    paths: Lists<LinkId>,
+    trees: Vec<Box<[u32]>>,
+    cache: Vec<(u32, u64, u32)>,
+    path_ids: HashMap<Vec<LinkId>, u32>,
+    tree_ids: HashMap<(u32, u64), u32>,
+    searches: HashMap<(u32, u64), u32>,
+    uniform: bool,
+}
+
+impl<'a> Router<'a> {
+    fn new(topology: &'a Topology, paths: Lists<LinkId>) -> Self {
+        Self {
+            topology,
+            paths,
+            trees: Vec::new(),
+            cache: vec![(u32::MAX, 0, 0); topology.npu_count() * CACHED],
+            path_ids: HashMap::new(),
+            tree_ids: HashMap::new(),
+            searches: HashMap::new(),
+            uniform: is_uniform(topology),
+        }
+    }
+
+    #[inline]
+    fn route(&mut self, src: NpuId, dst: NpuId, bytes: u64) -> Option<u32> {
+        let slot = src.index() * CACHED + dst.index() % CACHED;
+        let cached = self.cache[slot];
+        if (cached.0, cached.1) == (dst.0, bytes) {
+            return Some(cached.2);
+        }
+        let found = self.find(src, dst, bytes)?;
+        self.cache[slot] = (dst.0, bytes, found);
+        Some(found)
+    }
+
+    fn find(&mut self, src: NpuId, dst: NpuId, bytes: u64) -> Option<u32> {
+        if let Some(links) = self.near(src.device(), dst.device(), bytes) {
+            return Some(match links {
+                (link, None) => link.0,
+                (first, Some(second)) => self.path(vec![first, second]),
+            });
+        }
+        let key = (dst.0, bytes);
+        if let Some(&tree) = self.tree_ids.get(&key) {
+            return (self.trees[tree as usize][src.index()] != NO_LINK).then_some(tree | TREE);
+        }
+        let searches = self.searches.entry(key).or_insert(0);
+        *searches += 1;
+        if *searches <= SINGLE_SEARCHES {
+            let tree = RouteTree::to(self.topology, dst.device(), bytes, Some(src.device()));
+            let links = tree.path(self.topology, src.device())?;
+            return Some(self.path(links));
+        }
+        let tree = RouteTree::to(self.topology, dst.device(), bytes, None);
+        let next = (0..self.topology.device_count())
+            .map(|device| {
+                tree.next(DeviceId::from(device))
+                    .map_or(NO_LINK, |link| link.0)
+            })
+            .collect();
+        self.trees.push(next);
+        self.tree_ids.insert(key, (self.trees.len() - 1) as u32);
+        self.find(src, dst, bytes)
+    }
+
+    fn path(&mut self, links: Vec<LinkId>) -> u32 {
+        let paths = &mut self.paths;
+        let id = self
+            .path_ids
+            .entry(links)
+            .or_insert_with_key(|links| paths.push(links));
+        *id | PATH
+    }
+
+    fn length(&self, link: LinkId, bytes: u64) -> Time {
+        let link = self.topology.link(link);
+        let crossing = self.topology.device(link.dst).limit;
+        let crossing = crossing.map_or(Time::ZERO, |limit| limit.transmission(bytes));
+        link.latency + link.bandwidth.transmission(bytes) + crossing
+    }
+
+    /// The best way of one or two links, where it is certain that no longer one beats it: a way of
+    /// two links or more takes at least the sender's fastest link out and the receiver's fastest
+    /// link in, and every further link adds time.
+    fn near(&self, src: DeviceId, dst: DeviceId, bytes: u64) -> Option<(LinkId, Option<LinkId>)> {
+        let topology = self.topology;
+        let direct = topology.links_from_to(src, dst);
+        let direct = direct
+            .iter()
+            .map(|&link| (self.length(link, bytes), link))
+            .min();
+        if let Some((_, link)) = direct
+            && self.uniform
+        {
+            return Some((link, None));
+        }
+        let fastest = |links: &[LinkId]| links.iter().map(|&link| self.length(link, bytes)).min();
+        let two_at_least = fastest(topology.out_links(src))? + fastest(topology.in_links(dst))?;
+        if let Some((time, link)) = direct
+            && time <= two_at_least
+        {
+            return Some((link, None));
+        }
+        let mut best: Option<(Time, LinkId, LinkId)> = None;
+        for &first in topology.out_links(src) {
+            for &second in topology.links_from_to(topology.link(first).dst, dst) {
+                let time = self.length(first, bytes) + self.length(second, bytes);
+                let found = (time, first, second);
+                best = Some(best.map_or(found, |best| best.min(found)));
+            }
+        }
+        let (time, first, second) = best?;
+        (time <= two_at_least).then_some((first, Some(second)))
+    }
+}
+
+/// Whether all links are alike and no switch has a limit, so that fewer links are always faster.
+fn is_uniform(topology: &Topology) -> bool {
+    let mut links = topology.links().iter();
+    let Some(one) = links.next() else {
+        return true;
+    };
+    links.all(|link| (link.bandwidth, link.latency) == (one.bandwidth, one.latency))
+        && topology
+            .devices()
+            .iter()
+            .all(|device| device.limit.is_none())
+}

@@ -1,0 +1,464 @@
+//! Replays a plan on sets of contributions, one component of chunks at a time.
+
+use super::contribution::{Set, SetTable};
+use super::layout::{Layout, Run, runs};
+use super::ordering::Ordering;
+use super::structure::{Order, Record};
+use super::violation::{Code, VerifyReport, Violation};
+use crate::collective::{Demand, NpuSet};
+use crate::id::{ChunkId, NpuId, TransferId};
+use crate::plan::{Plan, Wait};
+
+const NONE: u32 = u32::MAX;
+const MORE: u32 = 1 << 31;
+/// Bytes of stored sets after which they are forgotten between components.
+const TABLE_LIMIT: usize = 256 << 20;
+
+/// What one NPU holds of one segment, and who touched it.
+#[derive(Clone, Copy)]
+struct State {
+    value: Set,
+    /// Transfers that wrote it since the last copy into it, that one included.
+    writers: u32,
+    /// The last copy into it.
+    copied_by: u32,
+    /// Transfers that read it since it was last written.
+    readers: u32,
+    /// How often it was read in all.
+    reads: u32,
+    /// A wait known to be over only after every writer ended, as bits.
+    settled: u32,
+    /// Component in which this state was last used, plus one.
+    epoch: u32,
+}
+
+/// A replay needs states at finer grain than it has.
+struct TooCoarse;
+
+/// The replay of one plan.
+pub(super) struct Replay<'a> {
+    plan: &'a Plan,
+    demands: Vec<Demand>,
+    rank: Vec<u32>,
+    sets: SetTable,
+    ordering: Ordering<'a>,
+    states: Vec<State>,
+    /// Further entries of the lists of writers and readers: (transfer, the rest of the list).
+    lists: Vec<(u32, u32)>,
+    epoch: u32,
+    first: u32,
+    layout: Layout,
+    /// Everything wrong so far.
+    pub(super) report: VerifyReport,
+}
+
+impl<'a> Replay<'a> {
+    pub(super) fn new(plan: &'a Plan, npus: usize, order: &Order) -> Self {
+        let participants = plan.collective().npus();
+        let mut rank = vec![NONE; npus];
+        for (r, npu) in participants.iter().enumerate() {
+            rank[npu.index()] = r as u32;
+        }
+        Self {
+            plan,
+            demands: plan.collective().demands(),
+            rank,
+            sets: SetTable::new(participants.len()),
+            ordering: Ordering::new(plan, order),
+            states: Vec::new(),
+            lists: Vec::new(),
+            epoch: 0,
+            first: 0,
+            layout: Layout::Whole,
+            report: VerifyReport::default(),
+        }
+    }
+
+    /// Replays the transfers that carry chunks `first..end`, which are those of `records`, in wait
+    /// order; then checks the postcondition of these chunks.
+    pub(super) fn component(&mut self, first: u32, end: u32, records: &[Record]) {
+        if self.sets.memory() > TABLE_LIMIT {
+            self.sets.clear();
+        }
+        let runs = runs(&self.plan.chunks().demand()[first as usize..end as usize]);
+        let before = self.report.clone();
+        if self.replay(first, end, records, &runs, false).is_err() {
+            self.report = before;
+            let again = self.replay(first, end, records, &runs, true);
+            debug_assert!(
+                again.is_ok(),
+                "segments cut at every boundary are fine enough"
+            );
+        }
+        for run in &runs {
+            self.check_post(run);
+        }
+    }
+
+    fn replay(
+        &mut self,
+        first: u32,
+        end: u32,
+        records: &[Record],
+        runs: &[Run],
+        finest: bool,
+    ) -> Result<(), TooCoarse> {
+        let npus = self.rank.len();
+        self.first = first;
+        self.epoch += 1;
+        self.lists.clear();
+        let span = (first, end - first);
+        self.layout = Layout::new(records, span, runs, &self.demands, npus, finest);
+        let fresh = State {
+            value: Set::EMPTY,
+            writers: NONE,
+            copied_by: NONE,
+            readers: NONE,
+            reads: 0,
+            settled: Wait::NOTHING.to_bits(),
+            epoch: 0,
+        };
+        let segments = self.layout.len(npus);
+        if self.states.len() < segments {
+            self.states.resize(segments, fresh);
+        }
+        records.iter().try_for_each(|record| self.transfer(record))
+    }
+
+    fn transfer(&mut self, record: &Record) -> Result<(), TooCoarse> {
+        let start = record.chunk - self.first;
+        let end = start + record.count;
+        let position = |npu, at| self.layout.position(npu, at);
+        let (from, from_end) = (position(record.src, start), position(record.src, end));
+        let (to, to_end) = (position(record.dst, start), position(record.dst, end));
+        let mut value = Set::EMPTY;
+        let mut uniform = true;
+        for segment in from..from_end {
+            let read = self.read(segment, record);
+            uniform &= segment == from || read == value;
+            value = read;
+        }
+        if uniform {
+            if value != Set::EMPTY {
+                (to..to_end).for_each(|segment| self.write(segment, record, value));
+            }
+            return Ok(());
+        }
+        let mut source = from;
+        for segment in to..to_end {
+            let at = self.layout.start(segment);
+            while source + 1 < from_end && self.layout.start(source + 1) <= at {
+                source += 1;
+            }
+            let ends = |segment, last| {
+                if segment + 1 < last {
+                    self.layout.start(segment + 1)
+                } else {
+                    end
+                }
+            };
+            if ends(segment, to_end) > ends(source, from_end) {
+                return Err(TooCoarse);
+            }
+            let value = self.states[source].value;
+            if value != Set::EMPTY {
+                self.write(segment, record, value);
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a state up to this component: what the precondition says, if it was not used yet.
+    #[inline]
+    fn touch(&mut self, segment: usize, npu: u32) {
+        if self.states[segment].epoch != self.epoch {
+            let demand = self.demand_of(segment);
+            self.states[segment] = State {
+                value: self.initial(demand, npu),
+                writers: NONE,
+                copied_by: NONE,
+                readers: NONE,
+                reads: 0,
+                settled: Wait::NOTHING.to_bits(),
+                epoch: self.epoch,
+            };
+        }
+    }
+
+    fn demand_of(&self, segment: usize) -> u32 {
+        let chunk = self.first + self.layout.start(segment);
+        self.plan.chunks().demand()[chunk as usize]
+    }
+
+    fn initial(&self, demand: u32, npu: u32) -> Set {
+        let demand = &self.demands[demand as usize];
+        let rank = self.rank[npu as usize];
+        if rank == NONE || !demand.holders.contains(NpuId(npu)) {
+            Set::EMPTY
+        } else if demand.reduced {
+            self.sets.single(rank)
+        } else {
+            self.sets.single(0)
+        }
+    }
+
+    #[inline]
+    fn read(&mut self, segment: usize, record: &Record) -> Set {
+        self.touch(segment, record.src);
+        let state = &self.states[segment];
+        if state.value == Set::EMPTY {
+            self.blame(Code::SentBeforeHeld, segment, record, record.src, |_| {
+                format!("NPU {} sends it before it holds it", record.src)
+            });
+            return Set::EMPTY;
+        }
+        if state.writers != NONE && state.settled != record.wait {
+            self.check_read(segment, record);
+        }
+        let state = &mut self.states[segment];
+        state.readers = push(&mut self.lists, state.readers, record.transfer());
+        state.reads = state.reads.saturating_add(1);
+        state.value
+    }
+
+    /// A read must come after every write so far.
+    fn check_read(&mut self, segment: usize, record: &Record) {
+        let state = self.states[segment];
+        let wait = Wait::from_bits(record.wait);
+        let settled = Wait::from_bits(state.settled);
+        if settled == Wait::NOTHING || !self.ordering.is_nested(settled, wait) {
+            let mut writers = state.writers;
+            while let Some(writer) = pop(&self.lists, &mut writers) {
+                if !self.ordering.ends_before(writer, wait) {
+                    self.blame(Code::UnorderedRead, segment, record, record.src, |_| {
+                        format!(
+                            "is sent without waiting for transfer {writer}, which brings part of it"
+                        )
+                    });
+                    return;
+                }
+            }
+        }
+        self.states[segment].settled = record.wait;
+    }
+
+    #[inline]
+    fn write(&mut self, segment: usize, record: &Record, value: Set) {
+        self.touch(segment, record.dst);
+        let state = self.states[segment];
+        let new = if record.reduces() {
+            self.reduced(segment, record, value)
+        } else {
+            if state.value == value {
+                self.blame(Code::DeliveredTwice, segment, record, record.dst, |_| {
+                    format!("NPU {} already holds it", record.dst)
+                });
+            }
+            Some(value)
+        };
+        if state.readers != NONE || (state.writers != NONE && !record.reduces()) {
+            self.check_write(segment, record, value);
+        } else if state.copied_by != NONE {
+            self.check_after(segment, record, TransferId(state.copied_by));
+        }
+        let state = &mut self.states[segment];
+        state.value = new.unwrap_or(state.value);
+        state.settled = Wait::NOTHING.to_bits();
+        state.readers = NONE;
+        if record.reduces() {
+            state.writers = push(&mut self.lists, state.writers, record.transfer());
+        } else {
+            state.writers = record.transfer().0;
+            state.copied_by = record.transfer().0;
+        }
+    }
+
+    fn reduced(&mut self, segment: usize, record: &Record, value: Set) -> Option<Set> {
+        let held = self.states[segment].value;
+        if held == Set::EMPTY {
+            self.blame(Code::ReduceIntoNothing, segment, record, record.dst, |_| {
+                format!("NPU {} holds nothing to add to; copy instead", record.dst)
+            });
+            return Some(value);
+        }
+        if !self.demands[self.demand_of(segment) as usize].reduced {
+            self.blame(Code::CountedTwice, segment, record, record.dst, |_| {
+                "is added, but this collective does not sum it; copy instead".to_owned()
+            });
+            return None;
+        }
+        let union = self.sets.disjoint_union(held, value);
+        if union.is_none() {
+            self.blame(Code::CountedTwice, segment, record, record.dst, |replay| {
+                let twice = replay
+                    .sets
+                    .ranks(held)
+                    .filter(|&r| replay.sets.contains(value, r));
+                format!(
+                    "adds the contributions of {} a second time",
+                    replay.npus(twice)
+                )
+            });
+        }
+        union
+    }
+
+    /// A write must come after every read and write that it could disturb.
+    fn check_write(&mut self, segment: usize, record: &Record, value: Set) {
+        let state = self.states[segment];
+        if !record.reduces() && self.came_back(&state, record.dst, segment, value) {
+            return;
+        }
+        let mut earlier = if state.readers == NONE {
+            state.writers
+        } else {
+            state.readers
+        };
+        while let Some(transfer) = pop(&self.lists, &mut earlier) {
+            if !self.check_after(segment, record, transfer) {
+                return;
+            }
+        }
+    }
+
+    fn check_after(&mut self, segment: usize, record: &Record, earlier: TransferId) -> bool {
+        let ordered = self
+            .ordering
+            .ends_before(earlier, Wait::from_bits(record.wait));
+        if !ordered {
+            self.blame(Code::UnorderedWrite, segment, record, record.dst, |_| {
+                format!(
+                    "is received at NPU {} while transfer {earlier} may still use it",
+                    record.dst
+                )
+            });
+        }
+        ordered
+    }
+
+    /// Whether a value that is copied in must have left by the one read there was, so that it comes
+    /// after it without a search.
+    ///
+    /// A contribution of an NPU to a sum is, at first, nowhere else. If the NPU sent the chunk once
+    /// only, then whatever contains its contribution descends from that send. And that send came
+    /// after every write before it, as [`Self::check_read`] saw.
+    fn came_back(&self, state: &State, npu: u32, segment: usize, value: Set) -> bool {
+        let demand = &self.demands[self.demand_of(segment) as usize];
+        let rank = self.rank[npu as usize];
+        state.reads == 1
+            && state.readers != NONE
+            && demand.reduced
+            && rank != NONE
+            && demand.holders.contains(NpuId(npu))
+            && self.sets.contains(value, rank)
+    }
+
+    /// The postcondition of a run of chunks.
+    fn check_post(&mut self, run: &Run) {
+        let demand = self.demands[run.demand as usize].clone();
+        let participants = self.plan.collective().npus();
+        let target = match (&demand.holders, demand.reduced) {
+            (_, false) => self.sets.single(0),
+            (NpuSet::All, true) => self.sets.all(),
+            (some, true) => {
+                let ranks = some
+                    .members(participants)
+                    .iter()
+                    .map(|npu| self.rank[npu.index()]);
+                self.sets.of(ranks)
+            }
+        };
+        for &npu in demand.wanted.members(participants) {
+            for segment in self.layout.overlapping(npu.0, run.start, run.end) {
+                self.touch(segment, npu.0);
+                if self.states[segment].value != target {
+                    self.blame_end(segment, npu, run, target);
+                }
+            }
+        }
+    }
+
+    fn blame_end(&mut self, segment: usize, npu: NpuId, run: &Run, target: Set) {
+        let state = self.states[segment];
+        let chunk = self.first + self.layout.start(segment).max(run.start);
+        let (sets, first) = (&self.sets, pop(&self.lists, &mut { state.writers }));
+        let missing = sets
+            .ranks(target)
+            .filter(|&r| !sets.contains(state.value, r));
+        let detail = if !self.demands[run.demand as usize].reduced {
+            "never gets it".to_owned()
+        } else {
+            let held = if state.value == Set::EMPTY {
+                "holds nothing and"
+            } else {
+                "ends"
+            };
+            format!("{held} lacks the contributions of {}", self.npus(missing))
+        };
+        self.report.add(|| Violation {
+            code: Code::Missing,
+            transfer: first,
+            chunk: Some(ChunkId(chunk)),
+            npu: Some(npu),
+            detail,
+        });
+    }
+
+    #[cold]
+    fn blame(
+        &mut self,
+        code: Code,
+        segment: usize,
+        record: &Record,
+        npu: u32,
+        detail: impl FnOnce(&Self) -> String,
+    ) {
+        let mut report = std::mem::take(&mut self.report);
+        report.add(|| Violation {
+            code,
+            transfer: Some(record.transfer()),
+            chunk: Some(ChunkId(self.first + self.layout.start(segment))),
+            npu: Some(NpuId(npu)),
+            detail: detail(self),
+        });
+        self.report = report;
+    }
+
+    /// Names the NPUs of some ranks, the first few in full.
+    fn npus(&self, ranks: impl Iterator<Item = u32>) -> String {
+        const NAMED: usize = 6;
+        let participants = self.plan.collective().npus();
+        let npus: Vec<NpuId> = ranks.map(|rank| participants[rank as usize]).collect();
+        let named: Vec<String> = npus.iter().take(NAMED).map(|npu| npu.to_string()).collect();
+        let plural = if npus.len() == 1 { "" } else { "s" };
+        let more = match npus.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        format!("NPU{plural} {}{more}", named.join(", "))
+    }
+}
+
+/// Adds a transfer to a list: a lone one is the list itself.
+#[inline]
+fn push(lists: &mut Vec<(u32, u32)>, list: u32, transfer: TransferId) -> u32 {
+    if list == NONE {
+        return transfer.0;
+    }
+    lists.push((transfer.0, list));
+    (lists.len() - 1) as u32 | MORE
+}
+
+/// Takes the first transfer off a list.
+#[inline]
+fn pop(lists: &[(u32, u32)], list: &mut u32) -> Option<TransferId> {
+    if *list == NONE {
+        return None;
+    }
+    if *list & MORE == 0 {
+        return Some(TransferId(std::mem::replace(list, NONE)));
+    }
+    let (transfer, rest) = lists[(*list & !MORE) as usize];
+    *list = rest;
+    Some(TransferId(transfer))
+}

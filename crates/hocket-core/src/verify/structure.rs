@@ -1,0 +1,285 @@
+//! What can be checked without replaying: names, paths, bytes, cycles of waits.
+
+use super::violation::{Code, VerifyReport, Violation};
+use crate::id::{ChunkId, DeviceId, LinkId, NpuId, TransferId};
+use crate::plan::{Op, Plan, Wait, WaitGraph, WaitOn};
+use crate::topology::Topology;
+
+/// Checks that every transfer names things that exist and that explicit paths lead where they must.
+pub(super) fn check_transfers(plan: &Plan, topology: &Topology, report: &mut VerifyReport) {
+    let npus = topology.npu_count() as u32;
+    let chunks = plan.chunks().len() as u64;
+    for i in 0..plan.len() {
+        let (src, dst) = (plan.src()[i], plan.dst()[i]);
+        let (chunk, count) = (plan.chunk()[i], plan.chunk_count()[i]);
+        let fine = src < npus
+            && dst < npus
+            && src != dst
+            && count > 0
+            && u64::from(chunk) + u64::from(count) <= chunks;
+        if !fine {
+            describe_bad_transfer(plan, TransferId(i as u32), npus, chunks, report);
+        } else if plan.path()[i] != Plan::DEFAULT_ROUTE {
+            let path = plan.paths().get(plan.path()[i] as usize);
+            if let Err(detail) = check_path(topology, path, DeviceId(src), DeviceId(dst)) {
+                report.add(|| Violation {
+                    code: Code::BrokenPath,
+                    transfer: Some(TransferId(i as u32)),
+                    chunk: Some(ChunkId(chunk)),
+                    npu: Some(NpuId(src)),
+                    detail,
+                });
+            }
+        }
+    }
+}
+
+fn describe_bad_transfer(
+    plan: &Plan,
+    transfer: TransferId,
+    npus: u32,
+    chunks: u64,
+    report: &mut VerifyReport,
+) {
+    let i = transfer.index();
+    let (src, dst) = (plan.src()[i], plan.dst()[i]);
+    let (chunk, count) = (plan.chunk()[i], plan.chunk_count()[i]);
+    let (code, detail) = if src >= npus || dst >= npus {
+        let npu = if src >= npus { src } else { dst };
+        let last = npus - 1;
+        (
+            Code::UnknownNpu,
+            format!("NPU {npu} does not exist; NPUs are 0 to {last}"),
+        )
+    } else if src == dst {
+        (Code::SelfTransfer, format!("NPU {src} sends to itself"))
+    } else {
+        let end = u64::from(chunk) + u64::from(count);
+        (
+            Code::UnknownChunk,
+            format!("carries chunks {chunk}..{end}; the plan has chunks 0..{chunks}"),
+        )
+    };
+    report.add(|| Violation {
+        code,
+        transfer: Some(transfer),
+        chunk: Some(ChunkId(chunk)),
+        npu: Some(NpuId(src)),
+        detail,
+    });
+}
+
+fn check_path(
+    topology: &Topology,
+    path: &[LinkId],
+    src: DeviceId,
+    dst: DeviceId,
+) -> Result<(), String> {
+    let name = |device: DeviceId| &topology.device(device).name;
+    let mut at = src;
+    for (hop, &id) in path.iter().enumerate() {
+        if id.index() >= topology.links().len() {
+            return Err(format!("hop {hop} takes link {id}, which does not exist"));
+        }
+        let link = topology.link(id);
+        if link.src != at {
+            let (at, start) = (name(at), name(link.src));
+            return Err(format!(
+                "hop {hop} starts at {start}, but the chunk is at {at}"
+            ));
+        }
+        if path[..hop]
+            .iter()
+            .any(|&earlier| topology.link(earlier).src == link.dst)
+        {
+            return Err(format!("hop {hop} comes back to {}", name(link.dst)));
+        }
+        at = link.dst;
+    }
+    if at != dst {
+        return Err(format!(
+            "the path ends at {}, not at {}",
+            name(at),
+            name(dst)
+        ));
+    }
+    Ok(())
+}
+
+/// Checks that the chunks of each demand add up to its bytes.
+pub(super) fn check_bytes(plan: &Plan, report: &mut VerifyReport) {
+    let demands = plan.collective().demands();
+    let mut sums = vec![0u64; demands.len()];
+    for (chunk, &demand) in plan.chunks().demand().iter().enumerate() {
+        match sums.get_mut(demand as usize) {
+            Some(sum) => *sum += plan.chunks().bytes_of(chunk as u32, 1),
+            None => report.add(|| Violation {
+                code: Code::BytesLost,
+                transfer: None,
+                chunk: Some(ChunkId(chunk as u32)),
+                npu: None,
+                detail: format!("belongs to block {demand} of {}", demands.len()),
+            }),
+        }
+    }
+    for (index, (demand, &sum)) in demands.iter().zip(&sums).enumerate() {
+        if demand.bytes != sum {
+            report.add(|| Violation {
+                code: Code::BytesLost,
+                transfer: None,
+                chunk: None,
+                npu: None,
+                detail: format!(
+                    "block {index} has {} B, its chunks have {sum} B",
+                    demand.bytes
+                ),
+            });
+        }
+    }
+}
+
+/// An order of the transfers in which each comes after all that it waits for.
+pub(super) enum Order {
+    /// The plan's own order.
+    Plan,
+    /// Another: transfers by position.
+    Other(Vec<u32>),
+}
+
+/// Finds an order, or reports a cycle of waits.
+///
+/// # Complexity
+/// O(transfers + group members).
+pub(super) fn wait_order(plan: &Plan, report: &mut VerifyReport) -> Option<Order> {
+    let latest = latest_member(plan);
+    let backward = |(i, &bits): (usize, &u32)| match Wait::from_bits(bits).target() {
+        WaitOn::Nothing => true,
+        WaitOn::Transfer(id) => id.index() < i,
+        WaitOn::Group(group) => latest[group as usize].is_none_or(|last| (last as usize) < i),
+    };
+    if plan.wait().iter().enumerate().all(backward) {
+        return Some(Order::Plan);
+    }
+    let waits = WaitGraph::new(plan);
+    let order = waits.sorted(plan);
+    if order.len() == plan.len() {
+        return Some(Order::Other(order));
+    }
+    report.add(|| {
+        let mut sorted = vec![false; plan.len()];
+        order.iter().for_each(|&transfer| sorted[transfer as usize] = true);
+        let stuck: Vec<usize> = (0..plan.len()).filter(|&i| !sorted[i]).take(8).collect();
+        let first = TransferId(stuck[0] as u32);
+        Violation {
+            code: Code::WaitCycle,
+            transfer: Some(first),
+            chunk: Some(ChunkId(plan.chunk()[first.index()])),
+            npu: Some(NpuId(plan.src()[first.index()])),
+            detail: format!(
+                "{} transfers can never start, because a cycle of waits holds them; among them {stuck:?}",
+                plan.len() - order.len()
+            ),
+        }
+    });
+    None
+}
+
+/// For each group, the last transfer among its members, nested ones included.
+fn latest_member(plan: &Plan) -> Vec<Option<u32>> {
+    let mut latest: Vec<Option<u32>> = Vec::with_capacity(plan.groups().len());
+    for members in plan.groups().iter() {
+        let last = members
+            .iter()
+            .filter_map(|&bits| match Wait::from_bits(bits).target() {
+                WaitOn::Nothing => None,
+                WaitOn::Transfer(id) => Some(id.0),
+                WaitOn::Group(group) => latest[group as usize],
+            })
+            .max();
+        latest.push(last);
+    }
+    latest
+}
+
+/// Splits the chunks into components: runs of chunks such that every transfer carries chunks of one
+/// component only. Gives the first chunk of each, and the count of chunks at the end.
+///
+/// # Complexity
+/// O(transfers + chunks).
+pub(super) fn components(plan: &Plan) -> Vec<u32> {
+    let chunks = plan.chunks().len();
+    // joined[k]: transfers that carry both chunk k and chunk k + 1, as a difference array.
+    let mut joined = vec![0i64; chunks + 1];
+    for (&chunk, &count) in plan.chunk().iter().zip(plan.chunk_count()) {
+        joined[chunk as usize] += 1;
+        joined[(chunk + count - 1) as usize] -= 1;
+    }
+    let mut starts = vec![0];
+    let mut open = 0;
+    for (k, change) in joined[..chunks].iter().enumerate() {
+        open += change;
+        if open == 0 {
+            starts.push(k as u32 + 1);
+        }
+    }
+    starts
+}
+
+/// One transfer as the replay reads it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Record {
+    pub(super) chunk: u32,
+    pub(super) count: u32,
+    pub(super) src: u32,
+    pub(super) dst: u32,
+    pub(super) wait: u32,
+    /// Transfer, with the high bit set for a reduction.
+    id: u32,
+}
+
+impl Record {
+    pub(super) fn transfer(&self) -> TransferId {
+        TransferId(self.id & !(1 << 31))
+    }
+
+    pub(super) fn reduces(&self) -> bool {
+        self.id >> 31 == 1
+    }
+}
+
+/// The transfers of each component, in wait order: records and where each component's start.
+///
+/// A counting sort; the replay then touches one small set of states at a time.
+pub(super) fn records(plan: &Plan, starts: &[u32], order: &Order) -> (Vec<Record>, Vec<u32>) {
+    let components = starts.len() - 1;
+    let mut component = vec![0u32; plan.chunks().len()];
+    for (c, range) in starts.windows(2).enumerate() {
+        component[range[0] as usize..range[1] as usize].fill(c as u32);
+    }
+    let mut offsets = vec![0u32; components + 1];
+    for &chunk in plan.chunk() {
+        offsets[component[chunk as usize] as usize + 1] += 1;
+    }
+    for i in 0..components {
+        offsets[i + 1] += offsets[i];
+    }
+    let mut records = vec![Record::default(); plan.len()];
+    let mut next = offsets.clone();
+    let mut place = |i: usize| {
+        let slot = &mut next[component[plan.chunk()[i] as usize] as usize];
+        records[*slot as usize] = Record {
+            chunk: plan.chunk()[i],
+            count: plan.chunk_count()[i],
+            src: plan.src()[i],
+            dst: plan.dst()[i],
+            wait: plan.wait()[i],
+            id: i as u32 | u32::from(plan.op()[i] == Op::Reduce as u8) << 31,
+        };
+        *slot += 1;
+    };
+    match order {
+        Order::Plan => (0..plan.len()).for_each(&mut place),
+        Order::Other(order) => order.iter().for_each(|&i| place(i as usize)),
+    }
+    (records, offsets)
+}

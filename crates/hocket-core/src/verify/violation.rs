@@ -1,0 +1,164 @@
+//! What can be wrong with a plan.
+
+use std::fmt;
+
+use crate::id::{ChunkId, NpuId, TransferId};
+
+/// The kind of a violation; its name is stable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Code {
+    /// A transfer names an NPU that the topology does not have.
+    UnknownNpu,
+    /// A transfer names a chunk that the plan does not have, or none.
+    UnknownChunk,
+    /// A transfer's sender is its receiver.
+    SelfTransfer,
+    /// An explicit path does not lead from sender to receiver over links that meet.
+    BrokenPath,
+    /// There is no way from sender to receiver.
+    NoRoute,
+    /// The chunks do not add up to the collective's bytes.
+    BytesLost,
+    /// Transfers wait for each other in a cycle.
+    WaitCycle,
+    /// A chunk is sent by an NPU that does not hold it.
+    SentBeforeHeld,
+    /// A chunk is sent without waiting for everything that was received into it before.
+    UnorderedRead,
+    /// A chunk is received over a value that may still be being sent or received.
+    UnorderedWrite,
+    /// A contribution is added twice.
+    CountedTwice,
+    /// A chunk is added where there is nothing to add to.
+    ReduceIntoNothing,
+    /// An NPU gets what it already holds.
+    DeliveredTwice,
+    /// An NPU does not end with what the postcondition names.
+    Missing,
+}
+
+impl Code {
+    /// Every code.
+    pub const ALL: [Code; 14] = [
+        Code::UnknownNpu,
+        Code::UnknownChunk,
+        Code::SelfTransfer,
+        Code::BrokenPath,
+        Code::NoRoute,
+        Code::BytesLost,
+        Code::WaitCycle,
+        Code::SentBeforeHeld,
+        Code::UnorderedRead,
+        Code::UnorderedWrite,
+        Code::CountedTwice,
+        Code::ReduceIntoNothing,
+        Code::DeliveredTwice,
+        Code::Missing,
+    ];
+
+    /// The name in reports and JSON, as `counted_twice`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Code::UnknownNpu => "unknown_npu",
+            Code::UnknownChunk => "unknown_chunk",
+            Code::SelfTransfer => "self_transfer",
+            Code::BrokenPath => "broken_path",
+            Code::NoRoute => "no_route",
+            Code::BytesLost => "bytes_lost",
+            Code::WaitCycle => "wait_cycle",
+            Code::SentBeforeHeld => "sent_before_held",
+            Code::UnorderedRead => "unordered_read",
+            Code::UnorderedWrite => "unordered_write",
+            Code::CountedTwice => "counted_twice",
+            Code::ReduceIntoNothing => "reduce_into_nothing",
+            Code::DeliveredTwice => "delivered_twice",
+            Code::Missing => "missing",
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One thing that is wrong with a plan: a counterexample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// Its kind.
+    pub code: Code,
+    /// The transfer to blame, where there is one.
+    pub transfer: Option<TransferId>,
+    /// The chunk concerned.
+    pub chunk: Option<ChunkId>,
+    /// The NPU concerned.
+    pub npu: Option<NpuId>,
+    /// What is missing, counted twice or out of order, in words.
+    pub detail: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.code.name())?;
+        if let Some(transfer) = self.transfer {
+            write!(f, ", transfer {transfer}")?;
+        }
+        if let Some(chunk) = self.chunk {
+            write!(f, ", chunk {chunk}")?;
+        }
+        if let Some(npu) = self.npu {
+            write!(f, ", NPU {npu}")?;
+        }
+        write!(f, ": {}", self.detail)
+    }
+}
+
+/// Everything wrong that was found with a plan, the first [`VerifyReport::KEPT`] in full.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct VerifyReport {
+    violations: Vec<Violation>,
+    count: u64,
+}
+
+impl VerifyReport {
+    /// How many violations are kept in full; the rest are counted.
+    pub const KEPT: usize = 100;
+
+    /// The violations kept.
+    pub fn violations(&self) -> &[Violation] {
+        &self.violations
+    }
+
+    /// How many there are in all.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds one; `make` is called only if it is kept.
+    pub(super) fn add(&mut self, make: impl FnOnce() -> Violation) {
+        if self.violations.len() < Self::KEPT {
+            self.violations.push(make());
+        }
+        self.count += 1;
+    }
+}
+
+impl fmt::Display for VerifyReport {
+    /// One line: how many violations, and the first.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plural = if self.count == 1 { "" } else { "s" };
+        write!(f, "the plan is wrong, {} violation{plural}", self.count)?;
+        match self.violations.first() {
+            Some(first) if self.count > 1 => write!(f, "; the first: {first}"),
+            Some(first) => write!(f, ": {first}"),
+            None => Ok(()),
+        }
+    }
+}
