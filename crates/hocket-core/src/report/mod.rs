@@ -1,1 +1,73 @@
-//! (stub)
+//! Figures that people compare: algbw, busbw, gap, link use.
+
+mod heat;
+
+pub use heat::heat;
+
+use crate::collective::Collective;
+use crate::id::LinkId;
+use crate::simulate::Run;
+use crate::topology::Topology;
+use crate::units::Time;
+
+/// The figures of one run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Collective time.
+    pub time: Time,
+    /// Size / time, in bytes per second.
+    ///
+    /// # Source
+    /// nccl-tests, doc/PERFORMANCE.md.
+    pub algbw: f64,
+    /// algbw times the kind's factor, in bytes per second; see
+    /// [`crate::collective::CollectiveKind::bus_factor`].
+    pub busbw: f64,
+    /// Bytes moved over all links / (all links' bandwidth x time), 0 to 1.
+    pub utilization: f64,
+    /// The link that is occupied longest (lowest id on a tie), and for what share of the time;
+    /// `None` where nothing moved.
+    pub busiest: Option<(LinkId, f64)>,
+    /// The most bytes that crossed one link.
+    pub max_link_bytes: u64,
+}
+
+impl Report {
+    /// The figures of a run of `collective` on `topology`.
+    pub fn new(run: &Run, collective: &Collective, topology: &Topology) -> Self {
+        let seconds = run.time.as_seconds();
+        let rate = |bytes: f64| if seconds > 0.0 { bytes / seconds } else { 0.0 };
+        let algbw = rate(collective.size() as f64);
+        let capacity: f64 = topology
+            .links()
+            .iter()
+            .map(|link| link.bandwidth.bytes_per_second() as f64)
+            .sum();
+        let moved: f64 = run.links.iter().map(|link| link.bytes as f64).sum();
+        let busiest = (0..run.links.len())
+            .rev()
+            .max_by_key(|&link| run.links[link].busy)
+            .filter(|&link| run.links[link].busy > Time::ZERO)
+            .map(|link| {
+                let busy = run.links[link].busy.as_ps() as f64;
+                (LinkId::from(link), busy / run.time.as_ps() as f64)
+            });
+        Self {
+            time: run.time,
+            algbw,
+            busbw: algbw * collective.kind().bus_factor(collective.npus().len()),
+            utilization: if capacity > 0.0 {
+                rate(moved) / capacity
+            } else {
+                0.0
+            },
+            busiest,
+            max_link_bytes: run.links.iter().map(|link| link.bytes).max().unwrap_or(0),
+        }
+    }
+
+    /// How far the time is above a lower bound: time / bound - 1.
+    pub fn gap(&self, bound: Time) -> f64 {
+        self.time.as_ps() as f64 / bound.as_ps() as f64 - 1.0
+    }
+}

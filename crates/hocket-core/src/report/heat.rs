@@ -1,0 +1,55 @@
+//! Link use over time.
+
+use crate::simulate::Run;
+
+/// Share of each time bin in which each link was occupied: `links` rows of `bins` values, 0 to 1, row
+/// after row. Needs a run that kept its services.
+pub fn heat(run: &Run, bins: usize) -> Vec<f32> {
+    let mut shares = vec![0f32; run.links.len() * bins];
+    let total = run.time.as_ps() as f64;
+    if total == 0.0 || bins == 0 {
+        return shares;
+    }
+    let width = total / bins as f64;
+    for service in &run.services {
+        let (start, end) = (
+            service.start.as_ps() as f64 / width,
+            service.end.as_ps() as f64 / width,
+        );
+        let row = service.link as usize * bins;
+        let last = (end.ceil() as usize).min(bins);
+        for bin in (start as usize)..last {
+            let share = end.min(bin as f64 + 1.0) - start.max(bin as f64);
+            shares[row + bin] += share as f32;
+        }
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulate::{LinkUse, Service};
+    use crate::units::Time;
+
+    #[test]
+    fn shares_add_up_to_busy_time() {
+        let service = |link, start, end| Service {
+            transfer: 0,
+            link,
+            start: Time::from_ps(start),
+            end: Time::from_ps(end),
+        };
+        let run = Run {
+            time: Time::from_ps(100),
+            start: vec![],
+            end: vec![],
+            links: vec![LinkUse::default(); 2],
+            services: vec![service(0, 0, 35), service(0, 35, 40), service(1, 90, 100)],
+        };
+        let shares = heat(&run, 4);
+        let close = |a: f32, b: f32| (a - b).abs() < 1e-6;
+        assert!(close(shares[0], 1.0) && close(shares[1], 0.6));
+        assert!(close(shares[4..].iter().sum::<f32>() * 25.0, 10.0));
+    }
+}

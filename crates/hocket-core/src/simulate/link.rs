@@ -1,0 +1,420 @@
+//! Link fidelity: whole messages, one at a time on each link.
+
+use super::queue::EventQueue;
+use super::run::{LinkUse, Run, Service};
+use super::{LatencyModel, LinkOrder, SimulateError, SimulateOptions, Switching};
+use crate::id::{DeviceId, TransferId};
+use crate::plan::{Plan, Route, WaitGraph, WaitOn};
+use crate::plan::{Routes, Wait};
+use crate::progress::{Interrupted, Progress};
+use crate::topology::Topology;
+use crate::units::{Beta, Time};
+use crate::verify::Verified;
+
+/// A link, or a switch's own limit: serves one message at a time.
+struct Server {
+    beta: Beta,
+    latency: Time,
+    free: Time,
+    busy: Time,
+    bytes: u64,
+    messages: u64,
+}
+
+/// A message somewhere on its way.
+#[derive(Clone, Copy)]
+struct Message {
+    transfer: u32,
+    /// Where on its route: the position on a path, or the device in a tree (see [`Way`]).
+    at: u32,
+}
+
+/// Which servers each transfer passes. Servers `0..links` are the links, the rest switches' limits.
+struct Way<'a> {
+    plan: &'a Plan,
+    topology: &'a Topology,
+    routes: &'a Routes,
+    /// Server of each device's own limit, or `NONE`; empty where no device has one.
+    limits: Vec<u32>,
+    /// The servers of each shared path, limits included.
+    paths: crate::plan::Lists<u32>,
+}
+
+const NONE: u32 = u32::MAX;
+/// Set in [`Message::at`] of a tree route: the device's own limit is behind it.
+const PASSED: u32 = 1 << 31;
+
+impl<'a> Way<'a> {
+    fn new(verified: &'a Verified) -> Self {
+        let topology = verified.topology();
+        let mut next = topology.links().len() as u32;
+        let mut limits = Vec::new();
+        if topology
+            .devices()
+            .iter()
+            .any(|device| device.limit.is_some())
+        {
+            for device in topology.devices() {
+                limits.push(if device.limit.is_some() { next } else { NONE });
+                next += u32::from(device.limit.is_some());
+            }
+        }
+        let mut paths = crate::plan::Lists::default();
+        for path in verified.routes().paths().iter() {
+            let mut servers = Vec::with_capacity(path.len());
+            for link in path {
+                servers.push(link.0);
+                let limit = limits.get(topology.link(*link).dst.index()).copied();
+                servers.extend(limit.filter(|&limit| limit != NONE));
+            }
+            paths.push(&servers);
+        }
+        Self {
+            plan: verified.plan(),
+            topology,
+            routes: verified.routes(),
+            limits,
+            paths,
+        }
+    }
+
+    fn start(&self, transfer: u32) -> Message {
+        let at = match self.routes.route(TransferId(transfer)) {
+            Route::Tree(_) => self.plan.src()[transfer as usize],
+            _ => 0,
+        };
+        Message { transfer, at }
+    }
+
+    /// The server that a message goes to, and where it is after that; `None` once it has arrived.
+    #[inline]
+    fn next(&self, message: Message) -> Option<(u32, u32)> {
+        let at = message.at;
+        match self.routes.route(TransferId(message.transfer)) {
+            Route::Link(link) => (at == 0).then_some((link.0, 1)),
+            Route::Path(path) => {
+                let servers = self.paths.get(path as usize);
+                servers.get(at as usize).map(|&server| (server, at + 1))
+            }
+            Route::Tree(tree) => {
+                let device = at & !PASSED;
+                if device == self.plan.dst()[message.transfer as usize] {
+                    return None;
+                }
+                if at & PASSED == 0 && !self.limits.is_empty() {
+                    let limit = self.limits[device as usize];
+                    if limit != NONE {
+                        return Some((limit, at | PASSED));
+                    }
+                }
+                let link = self.routes.next(tree, DeviceId(device));
+                Some((link.0, self.topology.link(link).dst.0))
+            }
+        }
+    }
+}
+
+/// For service in plan order: who is due at each server.
+struct Due {
+    /// Transfers that pass each server, in plan order.
+    offsets: Vec<usize>,
+    transfers: Vec<u32>,
+    /// Where each waits, once it has come: [`Message::at`] after the server, plus one.
+    came: Vec<u32>,
+    next: Vec<usize>,
+}
+
+impl Due {
+    fn new(way: &Way<'_>, servers: usize) -> Self {
+        let mut offsets = vec![0usize; servers + 1];
+        let each = |visit: &mut dyn FnMut(u32, u32)| {
+            for transfer in 0..way.plan.len() as u32 {
+                let mut message = way.start(transfer);
+                while let Some((server, at)) = way.next(message) {
+                    visit(server, transfer);
+                    message.at = at;
+                }
+            }
+        };
+        each(&mut |server, _| offsets[server as usize + 1] += 1);
+        for i in 0..servers {
+            offsets[i + 1] += offsets[i];
+        }
+        let mut next = offsets.clone();
+        let mut transfers = vec![0; offsets[servers]];
+        each(&mut |server, transfer| {
+            transfers[next[server as usize]] = transfer;
+            next[server as usize] += 1;
+        });
+        let next = offsets[..servers].to_vec();
+        let came = vec![0; transfers.len()];
+        Self {
+            offsets,
+            transfers,
+            came,
+            next,
+        }
+    }
+
+    /// Notes that a message has come to a server.
+    fn arrive(&mut self, server: u32, transfer: u32, at: u32) {
+        let start = self.offsets[server as usize];
+        let end = self.offsets[server as usize + 1];
+        let slot = start + self.transfers[start..end].partition_point(|&other| other < transfer);
+        self.came[slot] = at + 1;
+    }
+
+    /// Takes the message that a server serves next, if it has come.
+    fn take(&mut self, server: u32) -> Option<Message> {
+        let slot = self.next[server as usize];
+        if slot == self.offsets[server as usize + 1] || self.came[slot] == 0 {
+            return None;
+        }
+        self.next[server as usize] += 1;
+        Some(Message {
+            transfer: self.transfers[slot],
+            at: self.came[slot] - 1,
+        })
+    }
+}
+
+struct Simulation<'a> {
+    options: &'a SimulateOptions,
+    way: Way<'a>,
+    servers: Vec<Server>,
+    queue: EventQueue<Message>,
+    /// Cut-through only: when the tail of each transfer arrives where its head is now.
+    tail: Vec<Time>,
+    due: Option<Due>,
+    start: Vec<Time>,
+    end: Vec<Time>,
+    services: Vec<Service>,
+}
+
+/// See [`super::simulate`].
+pub(super) fn simulate(
+    verified: &Verified,
+    options: &SimulateOptions,
+    progress: &mut dyn Progress,
+) -> Result<Run, SimulateError> {
+    const BETWEEN_REPORTS: usize = 1 << 18;
+    let plan: &Plan = verified.plan();
+    let waits = WaitGraph::new(plan);
+    let mut left = waits.member_counts().to_vec();
+    let mut simulation = Simulation::new(verified, options);
+    let mut ready = initially_ready(&waits, plan, &mut left, &simulation.way);
+    let mut batch = Vec::new();
+    let mut freed = Vec::new();
+    let (mut ended, mut now) = (0, Time::ZERO);
+    let (mut hops, mut reported) = (0, 0);
+    loop {
+        // Ties in readiness go by plan order. A transfer is at one place at a time.
+        if !ready.is_sorted_by_key(|message: &Message| message.transfer) {
+            ready.sort_unstable_by_key(|message| message.transfer);
+        }
+        hops += ready.len();
+        for message in ready.drain(..) {
+            simulation.come(message, now);
+        }
+        if hops - reported > BETWEEN_REPORTS {
+            reported = hops;
+            if !progress.report("simulate", ended as u64, plan.len() as u64) {
+                return Err(Interrupted.into());
+            }
+        }
+        let Some(time) = simulation.queue.pop(&mut batch) else {
+            break;
+        };
+        now = time;
+        for &message in &batch {
+            if !simulation.has_arrived(message) {
+                ready.push(message);
+                continue;
+            }
+            simulation.end[message.transfer as usize] = now;
+            ended += 1;
+            freed.push(message.transfer);
+            while let Some(node) = freed.pop() {
+                for &target in waits.freed_by(node as usize) {
+                    match (target as usize).checked_sub(plan.len()) {
+                        None => ready.push(simulation.way.start(target)),
+                        Some(group) => {
+                            left[group] -= 1;
+                            if left[group] == 0 {
+                                freed.push(target);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+    if now == Time::MAX {
+        return Err(SimulateError::TooLong);
+    }
+    if ended < plan.len() {
+        let first = simulation.end.iter().position(|&end| end == Time::MAX);
+        return Err(SimulateError::Deadlock {
+            waiting: plan.len() - ended,
+            first: TransferId::from(first.expect("one has not ended")),
+        });
+    }
+    Ok(simulation.finish(now))
+}
+
+/// Transfers that wait for nothing, or for groups without members.
+fn initially_ready(
+    waits: &WaitGraph,
+    plan: &Plan,
+    left: &mut [u32],
+    way: &Way<'_>,
+) -> Vec<Message> {
+    let mut ready = Vec::new();
+    let mut over: Vec<usize> = (0..left.len()).filter(|&group| left[group] == 0).collect();
+    while let Some(group) = over.pop() {
+        for &target in waits.freed_by(plan.len() + group) {
+            match (target as usize).checked_sub(plan.len()) {
+                None => ready.push(way.start(target)),
+                Some(group) => {
+                    left[group] -= 1;
+                    if left[group] == 0 {
+                        over.push(group);
+                    }
+                }
+            }
+        }
+    }
+    for (transfer, &bits) in plan.wait().iter().enumerate() {
+        if Wait::from_bits(bits).target() == WaitOn::Nothing {
+            ready.push(way.start(transfer as u32));
+        }
+    }
+    ready
+}
+
+impl<'a> Simulation<'a> {
+    fn new(verified: &'a Verified, options: &'a SimulateOptions) -> Self {
+        let topology = verified.topology();
+        let way = Way::new(verified);
+        let server = |beta, latency| Server {
+            beta,
+            latency,
+            free: Time::ZERO,
+            busy: Time::ZERO,
+            bytes: 0,
+            messages: 0,
+        };
+        let links = topology.links().iter();
+        let links = links.map(|link| server(link.bandwidth.beta(), link.latency));
+        let limits = topology.devices().iter().filter_map(|device| device.limit);
+        let limits = limits.map(|limit| server(limit.beta(), Time::ZERO));
+        let servers: Vec<Server> = links.chain(limits).collect();
+        let transfers = verified.plan().len();
+        let cut_through = options.switching == Switching::CutThrough;
+        Self {
+            options,
+            due: (options.order == LinkOrder::Plan).then(|| Due::new(&way, servers.len())),
+            way,
+            servers,
+            queue: EventQueue::new(),
+            tail: if cut_through {
+                vec![Time::ZERO; transfers]
+            } else {
+                Vec::new()
+            },
+            start: vec![Time::MAX; transfers],
+            end: vec![Time::MAX; transfers],
+            services: Vec::new(),
+        }
+    }
+
+    /// Whether a message is at its destination, whole: [`Self::serve`] times it so.
+    #[inline]
+    fn has_arrived(&self, message: Message) -> bool {
+        self.way.next(message).is_none()
+    }
+
+    /// A message has come to its next server.
+    #[inline]
+    fn come(&mut self, message: Message, now: Time) {
+        let (server, at) = self
+            .way
+            .next(message)
+            .expect("only messages under way come here");
+        let message = Message { at, ..message };
+        let Some(due) = &mut self.due else {
+            self.serve(server, message, now);
+            return;
+        };
+        due.arrive(server, message.transfer, at);
+        while let Some(message) = self.due.as_mut().and_then(|due| due.take(server)) {
+            self.serve(server, message, now);
+        }
+    }
+
+    /// A server takes a message on, at once or when it is free.
+    #[inline]
+    fn serve(&mut self, server: u32, message: Message, now: Time) {
+        let i = message.transfer as usize;
+        let bytes = self.way.plan.bytes(TransferId(message.transfer));
+        let is_last = self.way.next(message).is_none();
+        let this = &mut self.servers[server as usize];
+        let start = this.free.max(now);
+        let mut free = start + this.beta.transmission(bytes);
+        if self.options.latency == LatencyModel::Occupying {
+            free = free + this.latency;
+        }
+        if self.options.switching == Switching::CutThrough {
+            free = free.max(self.tail[i]);
+        }
+        let arrival = match self.options.latency {
+            LatencyModel::Overlapped => free + this.latency,
+            LatencyModel::Occupying => free,
+        };
+        this.free = free;
+        this.busy = this.busy + free.saturating_sub(start);
+        this.bytes += bytes;
+        this.messages += 1;
+        if self.start[i] == Time::MAX {
+            self.start[i] = start;
+        }
+        let head = match self.options.switching {
+            Switching::StoreAndForward => arrival,
+            Switching::CutThrough => {
+                self.tail[i] = arrival;
+                if is_last {
+                    arrival
+                } else {
+                    start + this.latency
+                }
+            }
+        };
+        if self.options.keep_services && (server as usize) < self.way.topology.links().len() {
+            self.services.push(Service {
+                transfer: message.transfer,
+                link: server,
+                start,
+                end: free,
+            });
+        }
+        self.queue.push(head, message);
+    }
+
+    fn finish(mut self, time: Time) -> Run {
+        self.services
+            .sort_by_key(|service| (service.start, service.transfer, service.link));
+        self.servers.truncate(self.way.topology.links().len());
+        let used = |server: &Server| LinkUse {
+            busy: server.busy,
+            bytes: server.bytes,
+            messages: server.messages,
+        };
+        Run {
+            time,
+            start: self.start,
+            end: self.end,
+            links: self.servers.iter().map(used).collect(),
+            services: self.services,
+        }
+    }
+}
