@@ -44,7 +44,11 @@ fn codes_of(plan: Plan, n: usize) -> Vec<Code> {
         Ok(_) => Vec::new(),
         Err(VerifyError::Wrong(report)) => {
             assert!(report.to_string().lines().count() == 1, "{report}");
-            report.violations().iter().map(|violation| violation.code).collect()
+            report
+                .violations()
+                .iter()
+                .map(|violation| violation.code)
+                .collect()
         }
         Err(other) => panic!("{other}"),
     }
@@ -147,7 +151,11 @@ fn every_code_is_found() {
     let collective = Collective::new(ALL_REDUCE, npus, 1000, None).unwrap();
     let mut chunks = Chunks::with_capacity(1);
     chunks.push(0, 999);
-    expect(Code::BytesLost, PlanBuilder::new("by hand", &collective, chunks), 2);
+    expect(
+        Code::BytesLost,
+        PlanBuilder::new("by hand", &collective, chunks),
+        2,
+    );
 
     let mut apart = TopologyBuilder::new("apart");
     apart.npus(2);
@@ -161,7 +169,10 @@ fn every_code_is_found() {
         other => panic!("{other:?}"),
     }
 
-    let missed: Vec<Code> = Code::ALL.into_iter().filter(|code| !found.contains(code)).collect();
+    let missed: Vec<Code> = Code::ALL
+        .into_iter()
+        .filter(|code| !found.contains(code))
+        .collect();
     assert_eq!(missed, [], "every code is provoked above");
 }
 
@@ -176,7 +187,10 @@ fn a_lost_contribution_is_named() {
     let violation = &report.violations()[0];
     assert_eq!(violation.code, Code::Missing);
     assert_eq!(violation.npu, Some(NpuId(0)));
-    assert!(violation.detail.ends_with("the contributions of NPU 1"), "{violation}");
+    assert!(
+        violation.detail.ends_with("the contributions of NPU 1"),
+        "{violation}"
+    );
 }
 
 #[test]
@@ -217,7 +231,13 @@ fn values_finer_than_the_receivers_segments_are_replayed_again() {
 fn waits_may_point_forward() {
     let plan = chain_all_reduce(4).finish();
     let n = plan.len() as u32;
-    let flip = |bits: &u32| if *bits == u32::MAX { *bits } else { n - 1 - *bits };
+    let flip = |bits: &u32| {
+        if *bits == u32::MAX {
+            *bits
+        } else {
+            n - 1 - *bits
+        }
+    };
     let reversed = |column: &[u32]| column.iter().rev().copied().collect::<Vec<u32>>();
     let columns = Columns {
         chunk: reversed(plan.chunk()),
