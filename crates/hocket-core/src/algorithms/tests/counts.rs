@@ -15,28 +15,32 @@ fn steps_by_closed_form() {
             let (_, steps) = judged(&topology, &collective, algorithm, chunks);
             steps.into_iter().max().unwrap()
         };
-        let log = ceil_log2(n);
         for chunks in [1, 3] {
             for algorithm in [Algorithm::Ring, Algorithm::BidirectionalRing] {
                 assert_eq!(steps(algorithm, AllReduce, chunks), 2 * (n - 1));
                 assert_eq!(steps(algorithm, ReduceScatter, chunks), n - 1);
                 assert_eq!(steps(algorithm, AllGather, chunks), n - 1);
             }
-            assert_eq!(
-                steps(Algorithm::HalvingDoubling, AllReduce, chunks),
-                2 * log
+            // Exactly log2 n a pass for a power of two; else a chain of waits may be shorter.
+            let range = n.ilog2() as usize..=ceil_log2(n);
+            let pass = steps(Algorithm::HalvingDoubling, AllGather, chunks);
+            assert!(range.contains(&pass), "{n}: {pass}");
+            let both = steps(Algorithm::HalvingDoubling, AllReduce, chunks);
+            assert!(
+                both >= 2 * range.start() && both <= 2 * range.end(),
+                "{n}: {both}"
             );
-            assert_eq!(steps(Algorithm::HalvingDoubling, AllGather, chunks), log);
             assert_eq!(steps(Algorithm::Direct, AllReduce, chunks), 2);
             assert_eq!(steps(Algorithm::Direct, AllToAll, chunks), 1);
             assert_eq!(steps(Algorithm::Direct, Gather, chunks), 1);
+            // A holder's sends do not wait for one another.
+            let depth = n.ilog2() as usize;
             for kind in [Broadcast, Reduce, Gather, Scatter] {
-                assert_eq!(steps(Algorithm::Binomial, kind, chunks), log);
+                assert_eq!(steps(Algorithm::Binomial, kind, chunks), depth);
             }
             assert_eq!(steps(Algorithm::Chain, Broadcast, chunks), n - 1);
             assert_eq!(steps(Algorithm::Chain, Reduce, chunks), n - 1);
             assert_eq!(steps(Algorithm::Pairwise, AllToAll, chunks), n - 1);
-            let depth = n.ilog2() as usize;
             assert_eq!(
                 steps(Algorithm::DoubleBinaryTree, AllReduce, chunks),
                 2 * depth
@@ -53,19 +57,15 @@ fn plan_order_goes_step_by_step() {
             Algorithm::Ring,
             Algorithm::Direct,
             Algorithm::HalvingDoubling,
-            Algorithm::Binomial,
             Algorithm::Pairwise,
         ] {
+            if algorithm == Algorithm::HalvingDoubling && !n.is_power_of_two() {
+                continue;
+            }
             for &kind in algorithm.kinds() {
                 let collective = among_all(kind, &topology, 1000);
                 let (_, steps) = judged(&topology, &collective, algorithm, 3);
-                // Halving: a group of 2 has nothing to send in the last step of a group of 3.
-                let slack = usize::from(!matches!(algorithm, Algorithm::Ring | Algorithm::Direct));
-                let mut highest = 0;
-                for step in steps {
-                    assert!(step + slack >= highest, "{algorithm} {kind} {n}");
-                    highest = highest.max(step);
-                }
+                assert!(steps.is_sorted(), "{algorithm} {kind} {n}");
             }
         }
     }
