@@ -1,6 +1,7 @@
 //! Every algorithm does what it should, on every kind, number of NPUs, root and number of slices.
 
 use super::*;
+use crate::plan::{Columns, Wait};
 
 /// Every collective of a kind among `npus`: one for each root.
 fn rooted(kind: CollectiveKind, npus: &[NpuId], size: u64) -> Vec<Collective> {
@@ -95,6 +96,47 @@ fn defaults_and_ladders_always_run() {
                         judged(&topology, &collective, algorithm, chunks);
                     }
                 }
+            }
+        }
+    }
+}
+
+/// The same plan, in which one transfer waits for nothing.
+fn without_wait(plan: &Plan, transfer: usize) -> Plan {
+    let mut columns = Columns {
+        chunk: plan.chunk().to_vec(),
+        chunk_count: plan.chunk_count().to_vec(),
+        src: plan.src().to_vec(),
+        dst: plan.dst().to_vec(),
+        op: plan.op().to_vec(),
+        wait: plan.wait().to_vec(),
+        path: plan.path().to_vec(),
+    };
+    columns.wait[transfer] = Wait::NOTHING.to_bits();
+    Plan::from_columns(
+        plan.algorithm(),
+        plan.collective().clone(),
+        plan.chunks().clone(),
+        columns,
+        plan.groups().clone(),
+        plan.paths().clone(),
+    )
+    .unwrap()
+}
+
+#[test]
+fn no_transfer_waits_in_vain() {
+    let grid = product(&[(DimensionKind::Ring, 3), (DimensionKind::Switch, 2)]);
+    // Pairwise waits for its partners' sake, not for data.
+    let waiting = Algorithm::ALL.into_iter();
+    for algorithm in waiting.filter(|&algorithm| algorithm != Algorithm::Pairwise) {
+        for &kind in algorithm.kinds() {
+            let collective = among_all(kind, &grid, 60);
+            let (plan, _) = judged(&grid, &collective, algorithm, 2);
+            for t in (0..plan.len()).filter(|&t| plan.wait()[t] != Wait::NOTHING.to_bits()) {
+                let hasty = without_wait(&plan, t);
+                let verdict = std::panic::catch_unwind(|| judge(&hasty));
+                assert!(verdict.is_err(), "{algorithm} {kind}: transfer {t}");
             }
         }
     }
