@@ -176,7 +176,7 @@ fn ladders_stop_at_two_million_transfers_and_at_the_bytes() {
     let large = among_all(AllReduce, &topology, 1 << 30);
     assert_eq!(chunk_ladder(&topology, &large, Algorithm::Ring), [1]);
     let ladder = chunk_ladder(&topology, &large, Algorithm::DoubleBinaryTree);
-    assert_eq!(ladder, [1, 4, 16, 64]);
+    assert_eq!(ladder, [1, 4, 16, 64, 256]);
     let small = among_all(AllReduce, &topology, 20);
     let ladder = chunk_ladder(&topology, &small, Algorithm::DoubleBinaryTree);
     assert_eq!(ladder, [1, 4]);
