@@ -17,10 +17,13 @@
 //! | `partition` | what must pass between many parts | `partition` |
 //! | `traffic` | bytes times hops over bandwidth of all hops | `traffic` |
 
+mod cut;
 mod degree;
 mod fill;
+mod maxflow;
 mod needs;
 mod network;
+mod spread;
 mod witness;
 
 #[cfg(test)]
@@ -39,11 +42,16 @@ use network::{Network, latency_from_npus};
 pub struct BoundOptions {
     /// Participants up to which the distances of all pairs are searched; default 4,096.
     pub pair_limit: usize,
+    /// Participants up to which the worst cut is searched among all cuts; default 1,024.
+    pub exact_cut_limit: usize,
 }
 
 impl Default for BoundOptions {
     fn default() -> Self {
-        Self { pair_limit: 4_096 }
+        Self {
+            pair_limit: 4_096,
+            exact_cut_limit: 1_024,
+        }
     }
 }
 
@@ -56,6 +64,10 @@ pub struct Bound {
     pub witness: Witness,
     /// Every component's bound, by name.
     pub components: Vec<(&'static str, Time)>,
+    /// Whether `cut` is the worst of all cuts, by bytes over bandwidth. Not so beyond
+    /// [`BoundOptions::exact_cut_limit`], and for all-to-all and some custom collectives, whose
+    /// worst cut is not a matter of flows.
+    pub exact_cut: bool,
 }
 
 /// The greatest lower bound that this module knows for a collective on a topology.
@@ -73,11 +85,14 @@ pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOption
             time: Time::MAX,
             witness,
             components: Vec::new(),
+            exact_cut: true,
         };
     }
+    let cuts = cut::bounds(&problem);
     let candidates = [
         ("ingress", degree.ingress),
         ("egress", degree.egress),
+        ("cut", cuts.best),
         ("latency", degree.latency),
     ];
     let components = candidates
@@ -92,6 +107,7 @@ pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOption
         time: best.time,
         witness: best.witness,
         components,
+        exact_cut: cuts.exact,
     }
 }
 

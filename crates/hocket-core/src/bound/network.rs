@@ -27,6 +27,7 @@ pub(super) struct Arc {
 #[derive(Clone, Debug)]
 pub(super) struct Network {
     npu_count: usize,
+    device_count: usize,
     device_of: Vec<DeviceId>,
     arcs: Vec<Arc>,
     out: Index,
@@ -66,14 +67,20 @@ impl Network {
             latency: link.latency.as_ps(),
             internal: false,
         }));
-        Self::index(topology.npu_count(), device_of, arcs)
+        Self::index(topology.npu_count(), count, device_of, arcs)
     }
 
-    fn index(npu_count: usize, device_of: Vec<DeviceId>, arcs: Vec<Arc>) -> Self {
+    fn index(
+        npu_count: usize,
+        device_count: usize,
+        device_of: Vec<DeviceId>,
+        arcs: Vec<Arc>,
+    ) -> Self {
         let out = Index::new(device_of.len(), arcs.iter().map(|arc| arc.src));
         let into = Index::new(device_of.len(), arcs.iter().map(|arc| arc.dst));
         Self {
             npu_count,
+            device_count,
             device_of,
             arcs,
             out,
@@ -93,6 +100,11 @@ impl Network {
 
     pub fn node_count(&self) -> usize {
         self.device_of.len()
+    }
+
+    /// How many devices there are: nodes from here on are far halves of switches.
+    pub fn device_count(&self) -> usize {
+        self.device_count
     }
 
     /// Whether a node is an NPU.
