@@ -114,6 +114,11 @@ impl FlowNetwork {
         self.level[node] != UNSEEN
     }
 
+    /// The nodes of that side.
+    pub fn near_nodes(&self) -> &[u32] {
+        &self.visited
+    }
+
     fn reset(&mut self) {
         for edge in self.touched_edges.drain(..) {
             let (edge, twin) = (edge as usize, self.twin[edge as usize] as usize);

@@ -23,6 +23,7 @@ mod fill;
 mod maxflow;
 mod needs;
 mod network;
+mod partition;
 mod spread;
 mod witness;
 
@@ -44,6 +45,8 @@ pub struct BoundOptions {
     pub pair_limit: usize,
     /// Participants up to which the worst cut is searched among all cuts; default 1,024.
     pub exact_cut_limit: usize,
+    /// Participants up to which the best partition is searched among all partitions; default 256.
+    pub exact_partition_limit: usize,
 }
 
 impl Default for BoundOptions {
@@ -51,6 +54,7 @@ impl Default for BoundOptions {
         Self {
             pair_limit: 4_096,
             exact_cut_limit: 1_024,
+            exact_partition_limit: 256,
         }
     }
 }
@@ -68,6 +72,9 @@ pub struct Bound {
     /// [`BoundOptions::exact_cut_limit`], and for all-to-all and some custom collectives, whose
     /// worst cut is not a matter of flows.
     pub exact_cut: bool,
+    /// Whether `partition` is the best of all partitions, by bytes over bandwidth. Not so beyond
+    /// [`BoundOptions::exact_partition_limit`], nor where other NPUs may help.
+    pub exact_partition: bool,
 }
 
 /// The greatest lower bound that this module knows for a collective on a topology.
@@ -86,13 +93,16 @@ pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOption
             witness,
             components: Vec::new(),
             exact_cut: true,
+            exact_partition: true,
         };
     }
     let cuts = cut::bounds(&problem);
+    let partitions = partition::bounds(&problem);
     let candidates = [
         ("ingress", degree.ingress),
         ("egress", degree.egress),
         ("cut", cuts.best),
+        ("partition", partitions.best),
         ("latency", degree.latency),
     ];
     let components = candidates
@@ -108,6 +118,7 @@ pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOption
         witness: best.witness,
         components,
         exact_cut: cuts.exact,
+        exact_partition: partitions.exact,
     }
 }
 

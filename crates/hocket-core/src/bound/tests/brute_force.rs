@@ -99,3 +99,81 @@ fn the_cut_is_the_worst_of_all_cuts() {
     }
     assert!(finite > 1_000, "{finite} cases were connected");
 }
+
+/// The least bandwidth into `npus` and any switches; or out of them.
+fn least_entry(
+    (count, arcs): &(usize, Vec<(usize, usize, u128)>),
+    topology: &Topology,
+    npus: usize,
+    leaving: bool,
+) -> u128 {
+    let first_switch = topology.npu_count();
+    let with = |switches: usize| {
+        let set = npus | switches << first_switch;
+        let inside = |node: usize| set >> node & 1 == 1;
+        let enters = |arc: &&(usize, usize, u128)| match leaving {
+            false => !inside(arc.0) && inside(arc.1),
+            true => inside(arc.0) && !inside(arc.1),
+        };
+        arcs.iter().filter(enters).map(|arc| arc.2).sum()
+    };
+    (0..1 << (count - first_switch))
+        .map(with)
+        .min()
+        .expect("there are sets")
+}
+
+/// Every partition of `rest` put after the parts chosen: least of sum, by number of parts.
+fn each_partition(rest: usize, parts: &mut Vec<usize>, visit: &mut dyn FnMut(&[usize])) {
+    if rest == 0 {
+        return visit(parts);
+    }
+    let first = rest & rest.wrapping_neg();
+    let others = rest ^ first;
+    let mut subset = others;
+    loop {
+        parts.push(first | subset);
+        each_partition(others ^ subset, parts, visit);
+        parts.pop();
+        if subset == 0 {
+            return;
+        }
+        subset = (subset - 1) & others;
+    }
+}
+
+#[test]
+fn the_partition_is_the_best_of_all_partitions() {
+    let mut seed = Seed(2);
+    let (mut finite, mut above_cut) = (0, 0);
+    for case in 0..2_000 {
+        let topology = random(&mut seed, 6, false);
+        let bound = bound_of(&topology, CollectiveKind::AllReduce, 9_000);
+        if bound.time == Time::MAX {
+            continue;
+        }
+        finite += 1;
+        let graph = arcs(&topology);
+        let mut best = Time::ZERO;
+        for leaving in [false, true] {
+            let everyone = (1 << topology.npu_count()) - 1;
+            each_partition(everyone, &mut Vec::new(), &mut |parts: &[usize]| {
+                let entry = |&part: &usize| least_entry(&graph, &topology, part, leaving);
+                let bandwidth = parts.iter().map(entry).sum();
+                best = best.max(time_of(2 * 9_000 * (parts.len() as u128 - 1), bandwidth));
+            });
+        }
+        assert_eq!(
+            component(&bound, "partition"),
+            best,
+            "case {case}: {topology:?}"
+        );
+        assert!(bound.exact_partition);
+        above_cut += usize::from(best > component(&bound, "cut"));
+    }
+    assert!(finite > 700, "{finite} cases were connected");
+    assert!(
+        above_cut > 100,
+        "{above_cut} partitions said more than the cuts"
+    );
+}
