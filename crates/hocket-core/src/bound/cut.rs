@@ -110,7 +110,7 @@ pub(super) fn offer(problem: &Problem, inside: Vec<bool>, best: &mut Candidate) 
     let from = |npus: &[NpuId], network: &Network| -> Vec<u64> {
         let from = npus.iter().map(|npu| npu.0);
         Search::default()
-            .run(network, from, |_, arc| arc.latency)
+            .run(network, from, |arc| arc.latency)
             .to_vec()
     };
     let before = from(&within, network);
@@ -125,7 +125,7 @@ pub(super) fn offer(problem: &Problem, inside: Vec<bool>, best: &mut Candidate) 
     };
     let pipes = crossing.map(|arc| Pipe {
         delay: delay(arc.src, arc.latency, arc.dst),
-        capacity: arc.capacity,
+        capacity: arc.capacity.into(),
     });
     // A link that no data can reach, or from which none can go on, carries nothing.
     let mut pipes: Vec<Pipe> = pipes.filter(|pipe| pipe.delay < FAR - 1).collect();

@@ -88,7 +88,7 @@ fn one(
         Side::Ingress => (&problem.reversed, problem.network.arcs_in(npu.0)),
         Side::Egress => (&problem.network, problem.network.arcs_out(npu.0)),
     };
-    let distance = search_distances.then(|| search.run(from_here, [npu.0], |_, arc| arc.latency));
+    let distance = search_distances.then(|| search.run(from_here, [npu.0], |arc| arc.latency));
     let (mut far, farthest) = distances(problem, rank, side, distance);
     let Some((distance, other)) = farthest else {
         return;
@@ -119,7 +119,7 @@ fn one(
         pipes.clear();
         pipes.extend(arcs.iter().map(|&arc| Pipe {
             delay: entry.distance.max(problem.delay[arc as usize]),
-            capacity: problem.network.arcs()[arc as usize].capacity,
+            capacity: problem.network.arcs()[arc as usize].capacity.into(),
         }));
         let time = fill(&mut pipes, bytes);
         let bandwidth = saturating_bandwidth(capacity(&pipes));

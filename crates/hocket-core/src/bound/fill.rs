@@ -9,7 +9,7 @@ const PS_PER_SECOND: u128 = 1_000_000_000_000;
 pub(super) struct Pipe {
     pub delay: u64,
     /// Bytes per second.
-    pub capacity: u64,
+    pub capacity: u128,
 }
 
 /// The least t, rounded down to picoseconds, with sum of capacity x max(0, t - delay) >= bytes.
@@ -26,8 +26,8 @@ pub(super) fn fill(pipes: &mut [Pipe], bytes: u128) -> Time {
     let mut work = bytes.saturating_mul(PS_PER_SECOND);
     let mut capacity: u128 = 0;
     for (i, pipe) in pipes.iter().enumerate() {
-        capacity += u128::from(pipe.capacity);
-        work = work.saturating_add(u128::from(pipe.capacity) * u128::from(pipe.delay));
+        capacity = capacity.saturating_add(pipe.capacity);
+        work = work.saturating_add(pipe.capacity.saturating_mul(pipe.delay.into()));
         let time = work / capacity;
         // Compare without rounding: work / capacity <= delay.
         let opens_in_time = |next: &Pipe| work > capacity.saturating_mul(next.delay.into());
@@ -40,7 +40,7 @@ pub(super) fn fill(pipes: &mut [Pipe], bytes: u128) -> Time {
 
 /// The capacity of all pipes, in bytes per second.
 pub(super) fn capacity(pipes: &[Pipe]) -> u128 {
-    pipes.iter().map(|pipe| u128::from(pipe.capacity)).sum()
+    pipes.iter().map(|pipe| pipe.capacity).sum()
 }
 
 #[cfg(test)]
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use crate::units::Seed;
 
-    fn pipe(delay: u64, capacity: u64) -> Pipe {
+    fn pipe(delay: u64, capacity: u128) -> Pipe {
         Pipe { delay, capacity }
     }
 
@@ -76,13 +76,13 @@ mod tests {
                 .map(|_| {
                     pipe(
                         seed.below(50) as u64,
-                        (1 + seed.below(9) as u64) * 1_000_000_000_000,
+                        (1 + seed.below(9) as u128) * 1_000_000_000_000,
                     )
                 })
                 .collect();
             let bytes = 1 + seed.below(200) as u128;
             let carried = |t: u64| -> u128 {
-                let one = |p: &Pipe| u128::from(p.capacity) * u128::from(t.saturating_sub(p.delay));
+                let one = |p: &Pipe| p.capacity * u128::from(t.saturating_sub(p.delay));
                 pipes.iter().map(one).sum()
             };
             let enough = |t: u64| carried(t) >= bytes * PS_PER_SECOND;

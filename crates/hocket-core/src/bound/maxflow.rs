@@ -87,6 +87,11 @@ impl FlowNetwork {
         most.is_some_and(|most| most < 1 << 120)
     }
 
+    /// How many nodes there are.
+    pub fn node_count(&self) -> usize {
+        self.drains.len()
+    }
+
     /// Sets what a node can take up.
     pub fn set_drain(&mut self, node: u32, amount: i128) {
         self.drains[node as usize] = amount;

@@ -25,6 +25,7 @@ mod needs;
 mod network;
 mod partition;
 mod spread;
+mod traffic;
 mod witness;
 
 #[cfg(test)]
@@ -97,12 +98,14 @@ pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOption
         };
     }
     let cuts = cut::bounds(&problem);
+    let traffic = traffic::bounds(&problem);
     let partitions = partition::bounds(&problem);
     let candidates = [
         ("ingress", degree.ingress),
         ("egress", degree.egress),
         ("cut", cuts.best),
         ("partition", partitions.best),
+        ("traffic", traffic),
         ("latency", degree.latency),
     ];
     let components = candidates

@@ -205,8 +205,20 @@ impl Search {
         &mut self,
         network: &Network,
         from: impl IntoIterator<Item = u32>,
-        length: impl Fn(usize, &Arc) -> u64,
+        length: impl Fn(&Arc) -> u64,
     ) -> &[u64] {
+        self.until(network, from, length, |_| false);
+        &self.distance
+    }
+
+    /// Distance of the nearest node that is `sought`, from the nearest of `from`.
+    pub fn until(
+        &mut self,
+        network: &Network,
+        from: impl IntoIterator<Item = u32>,
+        length: impl Fn(&Arc) -> u64,
+        sought: impl Fn(u32) -> bool,
+    ) -> Option<u64> {
         self.distance.clear();
         self.distance.resize(network.node_count(), FAR);
         self.queue.clear();
@@ -218,16 +230,19 @@ impl Search {
             if so_far > self.distance[node as usize] {
                 continue;
             }
+            if sought(node) {
+                return Some(so_far);
+            }
             for &id in network.arcs_out(node) {
                 let arc = &network.arcs()[id as usize];
-                let found = so_far.saturating_add(length(id as usize, arc)).min(FAR - 1);
+                let found = so_far.saturating_add(length(arc)).min(FAR - 1);
                 if found < self.distance[arc.dst as usize] {
                     self.distance[arc.dst as usize] = found;
                     self.queue.push(Reverse((found, arc.dst)));
                 }
             }
         }
-        &self.distance
+        None
     }
 }
 
@@ -235,5 +250,5 @@ impl Search {
 pub(super) fn latency_from_npus(network: &Network) -> Vec<u64> {
     let npus = network.npus().map(|npu| npu.0);
     let mut search = Search::default();
-    search.run(network, npus, |_, arc| arc.latency).to_vec()
+    search.run(network, npus, |arc| arc.latency).to_vec()
 }

@@ -146,7 +146,7 @@ fn offer(problem: &Problem, parts: &Parts, weight: u128, leaving: bool, best: &m
     for_each_entry(network, &cells, |arc| {
         pipes.push(Pipe {
             delay: problem.delay[arc],
-            capacity: network.arcs()[arc].capacity,
+            capacity: network.arcs()[arc].capacity.into(),
         });
     });
     let time = fill(&mut pipes, bytes);
@@ -208,7 +208,6 @@ fn strongest(network: &Network, start: Parts, unit: u64) -> Option<Parts> {
     let turned = network.reversed();
     let order = near_first(network, &npus);
     let mut best = start;
-    let mut rounds = 0;
     loop {
         let links = best.len() as i128 - 1;
         let mut bandwidth: i128 = 0;
@@ -217,21 +216,20 @@ fn strongest(network: &Network, start: Parts, unit: u64) -> Option<Parts> {
         });
         let flows = FlowNetwork::new(&turned, unit, links as u128);
         let (least, parts) = least_partition(flows, &order, bandwidth);
-        rounds += 1;
-        if least + bandwidth >= 0 || parts.len() < 2 || rounds > MOST_ROUNDS {
-            return (rounds <= MOST_ROUNDS).then_some(best);
+        if least + bandwidth >= 0 || parts.len() < 2 {
+            return Some(best);
         }
         best = parts;
     }
 }
 
-/// Newton's method needs at most as many rounds as there are numbers of parts.
-const MOST_ROUNDS: usize = 4_096;
-
 /// The least sum of f over the parts of a partition, times `bandwidth`, and that partition.
 fn least_partition(mut flows: FlowNetwork, order: &[u32], bandwidth: i128) -> (i128, Parts) {
+    let nodes = flows.node_count();
+    let mut is_npu = vec![false; nodes];
     for &npu in order {
         flows.set_drain(npu, UNLIMITED);
+        is_npu[npu as usize] = true;
     }
     let mut positive: Vec<(u32, i128)> = Vec::new();
     let mut least = 0;
@@ -248,35 +246,20 @@ fn least_partition(mut flows: FlowNetwork, order: &[u32], bandwidth: i128) -> (i
         } else {
             flows.set_drain(npu, -y);
         }
-        unite(&mut parts, flows.near_nodes(), order);
+        unite(&mut parts, flows.near_nodes(), &is_npu);
     }
     (least, parts)
 }
 
 /// Adds a set to disjoint ones (as far as NPUs go), uniting it with those it meets.
-fn unite(parts: &mut Parts, set: &[u32], npus: &[u32]) {
-    let size = npus
-        .iter()
-        .chain(set)
-        .max()
-        .map_or(0, |&most| most as usize + 1);
-    let size = parts
-        .iter()
-        .flatten()
-        .fold(size, |size, &node| size.max(node as usize + 1));
-    let mut is_npu = vec![false; size];
-    for &npu in npus {
-        is_npu[npu as usize] = true;
-    }
-    let mut member = vec![false; size];
+fn unite(parts: &mut Parts, set: &[u32], is_npu: &[bool]) {
+    let mut member = vec![false; is_npu.len()];
     for &node in set {
-        member[node as usize] = true;
+        member[node as usize] = is_npu[node as usize];
     }
     let mut united = set.to_vec();
     parts.retain(|part| {
-        let meets = part
-            .iter()
-            .any(|&node| is_npu[node as usize] && member[node as usize]);
+        let meets = part.iter().any(|&node| member[node as usize]);
         if meets {
             united.extend_from_slice(part);
         }
