@@ -1,0 +1,5 @@
+"""The Rust core."""
+
+from typing import Final
+
+__version__: Final[str]
