@@ -1,7 +1,18 @@
 //! `hocket._core`: the Rust core as Python sees it. Converts and does nothing else.
 //!
 //! One thin file per module of the core. Arrays cross as NumPy views without a copy, long calls run
-//! with the interpreter released, and every core error becomes a class of `hocket.errors`.
+//! with the interpreter released, and every core error becomes a class of `hocket.errors`. What the
+//! classes and functions mean is written in the stub, `python/hocket/_core.pyi`.
+
+mod arrays;
+mod error;
+mod progress;
+mod topology;
+mod collective;
+mod plan;
+mod verify;
+mod simulate;
+mod report;
 
 use pyo3::prelude::*;
 
@@ -11,4 +22,17 @@ mod _core {
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    use crate::collective::PyCollective;
+    #[pymodule_export]
+    use crate::plan::PyPlan;
+    #[pymodule_export]
+    use crate::report::{Report, heat, report};
+    #[pymodule_export]
+    use crate::simulate::{PyRun, simulate};
+    #[pymodule_export]
+    use crate::topology::PyTopology;
+    #[pymodule_export]
+    use crate::verify::{Violation, verify};
 }
