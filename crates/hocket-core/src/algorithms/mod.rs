@@ -1,1 +1,283 @@
-//! (stub)
+//! The baseline algorithms: recipes that make a plan for a collective on a topology.
+//!
+//! [`plan`] is the entry; each algorithm has a file. What several share: [`pattern`] says who sends
+//! which block to whom, [`dimensional`] runs patterns along the dimensions of a grid of NPUs.
+
+mod algorithm;
+mod binomial;
+mod chain;
+mod dimensional;
+mod direct;
+mod double_binary_tree;
+mod halving_doubling;
+mod hierarchical;
+mod pairwise;
+mod pattern;
+mod reach;
+mod ring;
+
+pub use algorithm::Algorithm;
+
+use crate::collective::{Collective, CollectiveKind};
+use crate::plan::{Chunks, Plan, PlanBuilder, PlanError};
+use crate::topology::Topology;
+use pattern::Shape;
+use reach::Need;
+
+/// What [`plan`] is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlanOptions {
+    /// The recipe.
+    pub algorithm: Algorithm,
+    /// Into how many slices the data is cut, each of which runs the algorithm on its own, pipelined
+    /// with the others; `None` takes [`default_chunks`].
+    pub chunks: Option<usize>,
+    /// Memory that planning, verifying and simulating may take, in bytes. 16 GiB by default.
+    pub memory_limit: u64,
+}
+
+impl PlanOptions {
+    /// The defaults for an algorithm.
+    pub fn new(algorithm: Algorithm) -> Self {
+        Self {
+            algorithm,
+            chunks: None,
+            memory_limit: 16 << 30,
+        }
+    }
+}
+
+/// Makes a plan by one algorithm.
+///
+/// # Errors
+/// [`PlanError::NotApplicable`] as [`check_applicable`]; [`PlanError::TooLarge`] before anything is
+/// allocated; [`PlanError::TooManyChunks`]; [`PlanError::Collective`] where the topology lacks a
+/// participant.
+pub fn plan(
+    topology: &Topology,
+    collective: &Collective,
+    options: &PlanOptions,
+) -> Result<Plan, PlanError> {
+    let algorithm = options.algorithm;
+    let chunks = options
+        .chunks
+        .unwrap_or_else(|| default_chunks(algorithm, collective));
+    if chunks == 0 {
+        return Err(PlanError::NotApplicable {
+            algorithm: algorithm.name(),
+            why: "0 chunks asked for; ask for one or more".to_owned(),
+        });
+    }
+    check_applicable(topology, collective, algorithm)?;
+    check_chunks(algorithm, collective, chunks)?;
+    let transfers = transfer_count(topology, collective, algorithm, chunks);
+    PlanBuilder::check_size(transfers, options.memory_limit)?;
+    let job = Job {
+        topology,
+        collective,
+        algorithm,
+        chunks,
+        transfers: transfers as usize,
+    };
+    let plan = match algorithm {
+        Algorithm::Ring => ring::build(&job),
+        Algorithm::BidirectionalRing => ring::build_bidirectional(&job),
+        Algorithm::Direct => direct::build(&job),
+        Algorithm::HalvingDoubling => halving_doubling::build(&job),
+        Algorithm::DoubleBinaryTree => double_binary_tree::build(&job),
+        Algorithm::Hierarchical => hierarchical::build(&job),
+        Algorithm::Binomial => binomial::build(&job),
+        Algorithm::Chain => chain::build(&job),
+        Algorithm::Pairwise => pairwise::build(&job),
+    }?;
+    debug_assert_eq!(plan.len() as u128, transfers);
+    Ok(plan)
+}
+
+/// Checks that an algorithm can run here, whatever the number of chunks.
+///
+/// # Errors
+/// [`PlanError::NotApplicable`] with the reason and what would make it run;
+/// [`PlanError::Collective`] where the topology lacks a participant.
+pub fn check_applicable(
+    topology: &Topology,
+    collective: &Collective,
+    algorithm: Algorithm,
+) -> Result<(), PlanError> {
+    collective.check_on(topology)?;
+    let kind = collective.kind();
+    let npus = collective.npus();
+    let refusal = if algorithm.supports(kind) {
+        match algorithm {
+            Algorithm::Hierarchical => hierarchical::refusal(topology, collective),
+            Algorithm::BidirectionalRing if npus.len() == 2 => {
+                Some("on 2 NPUs both directions are the same links; use ring".to_owned())
+            }
+            _ => None,
+        }
+    } else {
+        Some(algorithm.unsupported(kind))
+    };
+    match refusal.or_else(|| reach::gap(topology, npus, need(collective, algorithm))) {
+        None => Ok(()),
+        Some(why) => Err(PlanError::NotApplicable {
+            algorithm: algorithm.name(),
+            why,
+        }),
+    }
+}
+
+/// How many transfers a plan has, exactly, for an algorithm that
+/// [applies](check_applicable). Saturates.
+pub fn transfer_count(
+    topology: &Topology,
+    collective: &Collective,
+    algorithm: Algorithm,
+    chunks: usize,
+) -> u128 {
+    let (kind, k) = (collective.kind(), chunks as u128);
+    let count = collective.npus().len();
+    let n = count as u128;
+    let flat = |lanes, shape| dimensional::transfers(kind, lanes, [(count, shape)].into_iter());
+    match algorithm {
+        Algorithm::Ring => flat(k, Shape::Ring),
+        Algorithm::BidirectionalRing => flat(2 * k, Shape::Ring),
+        Algorithm::HalvingDoubling => flat(k, Shape::HalvingDoubling),
+        Algorithm::Hierarchical => hierarchical::transfers(topology, collective, k),
+        Algorithm::DoubleBinaryTree => k.saturating_mul(4 * (n - 1)),
+        Algorithm::Binomial | Algorithm::Chain => k.saturating_mul(n - 1),
+        Algorithm::Pairwise => k.saturating_mul(n * (n - 1)),
+        Algorithm::Direct if kind.is_rooted() => k.saturating_mul(n - 1),
+        Algorithm::Direct if kind == CollectiveKind::AllToAll => k.saturating_mul(n * (n - 1)),
+        Algorithm::Direct => flat(k, Shape::Direct),
+    }
+}
+
+/// The number of chunks where the user names none: 1, 4 for hierarchical, 16 for what is useless
+/// without a pipeline; fewer where there are not enough bytes.
+pub fn default_chunks(algorithm: Algorithm, collective: &Collective) -> usize {
+    let wanted = match algorithm {
+        Algorithm::Hierarchical => 4,
+        Algorithm::Chain | Algorithm::DoubleBinaryTree => 16,
+        _ => 1,
+    };
+    let room = smallest_piece(collective) / pieces_per_chunk(algorithm, collective) as u64;
+    usize::try_from(room).map_or(wanted, |room| wanted.min(room).max(1))
+}
+
+/// Numbers of chunks worth trying where the user names none, ascending; never empty.
+///
+/// Limited by the bytes there are and to plans of some two million transfers.
+pub fn chunk_ladder(
+    topology: &Topology,
+    collective: &Collective,
+    algorithm: Algorithm,
+) -> Vec<usize> {
+    const MOST_TRANSFERS: u128 = 2_000_000;
+    let rungs: &[usize] = match algorithm {
+        Algorithm::Pairwise => &[1],
+        Algorithm::Direct => &[1, 4],
+        Algorithm::Chain => &[1, 4, 16, 64, 256],
+        _ => &[1, 4, 16, 64],
+    };
+    let fits = |&chunks: &usize| {
+        check_chunks(algorithm, collective, chunks).is_ok()
+            && transfer_count(topology, collective, algorithm, chunks) <= MOST_TRANSFERS
+    };
+    let mut ladder: Vec<usize> = rungs.iter().copied().filter(fits).collect();
+    if ladder.is_empty() {
+        ladder.push(1);
+    }
+    ladder
+}
+
+/// One plan to build; all checks are done.
+struct Job<'a> {
+    topology: &'a Topology,
+    collective: &'a Collective,
+    algorithm: Algorithm,
+    chunks: usize,
+    transfers: usize,
+}
+
+impl Job<'_> {
+    /// A plan with room for all its transfers.
+    fn builder(&self, chunks: Chunks) -> PlanBuilder {
+        let mut builder = PlanBuilder::new(self.algorithm.name(), self.collective, chunks);
+        builder.reserve(self.transfers);
+        builder
+    }
+
+    /// The root's rank; 0 for kinds without one.
+    fn root(&self) -> usize {
+        self.collective.root().map_or(0, |root| root.index())
+    }
+}
+
+fn need(collective: &Collective, algorithm: Algorithm) -> Need {
+    let Some(root) = collective.root() else {
+        return Need::Mutual;
+    };
+    let root = collective.npus()[root.index()];
+    match (algorithm, collective.kind()) {
+        (Algorithm::Direct, CollectiveKind::Broadcast | CollectiveKind::Scatter) => {
+            Need::From(root)
+        }
+        (Algorithm::Direct, _) => Need::To(root),
+        _ => Need::Mutual,
+    }
+}
+
+/// Checks that there is a byte for every piece, before anything is allocated.
+fn check_chunks(
+    algorithm: Algorithm,
+    collective: &Collective,
+    chunks: usize,
+) -> Result<(), PlanError> {
+    let bytes = smallest_piece(collective);
+    let pieces = chunks.saturating_mul(pieces_per_chunk(algorithm, collective));
+    if pieces as u64 > bytes {
+        let what = match is_whole(collective.kind()) {
+            true => "data".to_owned(),
+            false => format!("the smallest of {} blocks", collective.npus().len()),
+        };
+        return Err(PlanError::TooManyChunks {
+            what,
+            bytes,
+            chunks: pieces,
+        });
+    }
+    Ok(())
+}
+
+/// Pieces that an algorithm makes of a demand, for each chunk asked for.
+fn pieces_per_chunk(algorithm: Algorithm, collective: &Collective) -> usize {
+    let ways = match algorithm {
+        Algorithm::BidirectionalRing | Algorithm::DoubleBinaryTree => 2,
+        _ => 1,
+    };
+    match (collective.kind(), algorithm) {
+        (CollectiveKind::AllReduce, Algorithm::DoubleBinaryTree) => ways,
+        (CollectiveKind::AllReduce, _) => ways * collective.npus().len(),
+        _ => ways,
+    }
+}
+
+/// Bytes of the smallest demand.
+fn smallest_piece(collective: &Collective) -> u64 {
+    match is_whole(collective.kind()) {
+        true => collective.size(),
+        false => collective.size() / collective.npus().len() as u64,
+    }
+}
+
+/// Whether all of the data is one demand.
+fn is_whole(kind: CollectiveKind) -> bool {
+    matches!(
+        kind,
+        CollectiveKind::AllReduce | CollectiveKind::Broadcast | CollectiveKind::Reduce
+    )
+}
+
+#[cfg(test)]
+mod tests;

@@ -23,6 +23,9 @@ mod violation;
 
 pub use violation::{Code, VerifyReport, Violation};
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use crate::collective::CollectiveError;

@@ -26,7 +26,7 @@ struct State {
     readers: u32,
     /// How often it was read in all.
     reads: u32,
-    /// A wait known to be over only after every writer ended, as bits.
+    /// A wait known to be over only after every writer ended, as bits; or nothing.
     settled: u32,
     /// Component in which this state was last used, plus one.
     epoch: u32,
@@ -212,7 +212,8 @@ impl<'a> Replay<'a> {
             });
             return Set::EMPTY;
         }
-        if state.writers != NONE && state.settled != record.wait {
+        let settled = state.settled == record.wait && record.wait != Wait::NOTHING.to_bits();
+        if state.writers != NONE && !settled {
             self.check_read(segment, record);
         }
         let state = &mut self.states[segment];

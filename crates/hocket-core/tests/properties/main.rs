@@ -1,1 +1,8 @@
+//! Properties that hold for any algorithm on any connected topology.
+//!
+//! `PROPTEST_CASES` sets how many cases each property gets (64 by default).
 
+mod mutations;
+mod networks;
+mod oracle;
+mod plans;

@@ -1,0 +1,147 @@
+//! The algorithms by name.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::collective::CollectiveKind;
+use crate::plan::PlanError;
+
+/// A named recipe that makes plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Algorithm {
+    /// Blocks go round a cycle of the NPUs.
+    Ring,
+    /// Half of each block goes round each way.
+    BidirectionalRing,
+    /// Every pair (or the root with each) at once.
+    Direct,
+    /// Recursive halving and doubling, for any number of NPUs.
+    HalvingDoubling,
+    /// Two complementary binary trees, pipelined.
+    DoubleBinaryTree,
+    /// Dimension by dimension of a product topology.
+    Hierarchical,
+    /// A binomial tree.
+    Binomial,
+    /// A pipelined chain.
+    Chain,
+    /// One partner a step.
+    Pairwise,
+}
+
+use CollectiveKind::{
+    AllGather, AllReduce, AllToAll, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
+};
+
+impl Algorithm {
+    /// Every algorithm.
+    pub const ALL: [Algorithm; 9] = [
+        Algorithm::Ring,
+        Algorithm::BidirectionalRing,
+        Algorithm::Direct,
+        Algorithm::HalvingDoubling,
+        Algorithm::DoubleBinaryTree,
+        Algorithm::Hierarchical,
+        Algorithm::Binomial,
+        Algorithm::Chain,
+        Algorithm::Pairwise,
+    ];
+
+    /// The name in files and on the command line, as `double-binary-tree`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Algorithm::Ring => "ring",
+            Algorithm::BidirectionalRing => "bidirectional-ring",
+            Algorithm::Direct => "direct",
+            Algorithm::HalvingDoubling => "halving-doubling",
+            Algorithm::DoubleBinaryTree => "double-binary-tree",
+            Algorithm::Hierarchical => "hierarchical",
+            Algorithm::Binomial => "binomial",
+            Algorithm::Chain => "chain",
+            Algorithm::Pairwise => "pairwise",
+        }
+    }
+
+    /// What it does, in a line.
+    pub const fn summary(self) -> &'static str {
+        match self {
+            Algorithm::Ring => {
+                "blocks go round one cycle of the NPUs: least traffic, n-1 steps a pass"
+            }
+            Algorithm::BidirectionalRing => {
+                "a ring each way, half of every block on each: both directions of its links at work"
+            }
+            Algorithm::Direct => {
+                "every NPU sends to every other (or root to all) at once: one step a pass"
+            }
+            Algorithm::HalvingDoubling => {
+                "halves of ever smaller groups exchange ranges: log2(n) steps a pass, any n"
+            }
+            Algorithm::DoubleBinaryTree => {
+                "half of the data up and down each of two binary trees, pipelined: few steps"
+            }
+            Algorithm::Hierarchical => {
+                "dimension by dimension of a product topology, each with the algorithm that suits it"
+            }
+            Algorithm::Binomial => "the holders double in number each step: log2(n) steps",
+            Algorithm::Chain => "from NPU to NPU along a path, pipelined: for large data",
+            Algorithm::Pairwise => "one partner at a time, n-1 steps: never two senders to one NPU",
+        }
+    }
+
+    /// The kinds that it implements.
+    pub const fn kinds(self) -> &'static [CollectiveKind] {
+        match self {
+            Algorithm::Ring
+            | Algorithm::BidirectionalRing
+            | Algorithm::HalvingDoubling
+            | Algorithm::Hierarchical => &[AllReduce, ReduceScatter, AllGather],
+            Algorithm::Direct => &CollectiveKind::NAMED,
+            Algorithm::DoubleBinaryTree => &[AllReduce],
+            Algorithm::Binomial => &[Broadcast, Reduce, Gather, Scatter],
+            Algorithm::Chain => &[Broadcast, Reduce],
+            Algorithm::Pairwise => &[AllToAll],
+        }
+    }
+
+    /// Whether it implements a kind.
+    pub fn supports(self, kind: CollectiveKind) -> bool {
+        self.kinds().contains(&kind)
+    }
+
+    /// Why it refuses a kind that it does not support.
+    pub(super) fn unsupported(self, kind: CollectiveKind) -> String {
+        let others: Vec<&str> = Algorithm::ALL
+            .into_iter()
+            .filter(|algorithm| algorithm.supports(kind))
+            .map(Algorithm::name)
+            .collect();
+        let own: Vec<&str> = self.kinds().iter().map(|kind| kind.name()).collect();
+        let remedy = match others[..] {
+            [] => format!("no baseline algorithm does {kind}"),
+            _ => format!("for {kind} use {}", others.join(", ")),
+        };
+        format!("it does {}, not {kind}; {remedy}", own.join(", "))
+    }
+}
+
+impl fmt::Display for Algorithm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Algorithm {
+    type Err = PlanError;
+
+    fn from_str(name: &str) -> Result<Self, PlanError> {
+        Algorithm::ALL
+            .into_iter()
+            .find(|algorithm| algorithm.name() == name)
+            .ok_or_else(|| PlanError::UnknownAlgorithm {
+                name: name.to_owned(),
+                known: Algorithm::ALL.map(Algorithm::name).join(", "),
+            })
+    }
+}

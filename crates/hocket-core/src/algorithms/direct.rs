@@ -1,0 +1,62 @@
+//! Direct: every NPU sends to every other (or the root to all, or all to the root) at once.
+
+use super::Job;
+use super::dimensional::{self, Along};
+use super::pattern::Pattern;
+use crate::collective::CollectiveKind;
+use crate::plan::{Chunks, Op, Plan, PlanError, Wait};
+
+/// All-reduce, reduce-scatter and all-gather in one step a pass; the other kinds in one step.
+pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
+    match job.collective.kind() {
+        CollectiveKind::AllToAll => all_to_all(job),
+        kind if kind.is_rooted() => rooted(job),
+        _ => {
+            let npus = job.collective.npus();
+            let side = Along {
+                size: npus.len(),
+                patterns: vec![Pattern::direct()],
+            };
+            dimensional::build(job, npus, &[side], job.chunks)
+        }
+    }
+}
+
+fn all_to_all(job: &Job<'_>) -> Result<Plan, PlanError> {
+    let (npus, n) = (job.collective.npus(), job.collective.npus().len());
+    let chunks = Chunks::split_slice_major(&job.collective.demands(), job.chunks)?;
+    let mut plan = job.builder(chunks);
+    for step in 1..n {
+        for slice in 0..job.chunks {
+            for i in 0..n {
+                let j = (i + step) % n;
+                let chunk = ((slice * n + i) * n + j) as u32;
+                plan.send((chunk, 1), npus[i], npus[j], Op::Copy, Wait::NOTHING);
+            }
+        }
+    }
+    Ok(plan.finish())
+}
+
+fn rooted(job: &Job<'_>) -> Result<Plan, PlanError> {
+    let (npus, n) = (job.collective.npus(), job.collective.npus().len());
+    let demands = job.collective.demands();
+    let chunks = Chunks::split_slice_major(&demands, job.chunks)?;
+    let mut plan = job.builder(chunks);
+    let root = job.root();
+    let kind = job.collective.kind();
+    let op = if kind.reduces() { Op::Reduce } else { Op::Copy };
+    for slice in 0..job.chunks {
+        for step in 1..n {
+            let rank = (root + step) % n;
+            let demand = if demands.len() == 1 { 0 } else { rank };
+            let chunk = (slice * demands.len() + demand) as u32;
+            let (src, dst) = match kind {
+                CollectiveKind::Broadcast | CollectiveKind::Scatter => (root, rank),
+                _ => (rank, root),
+            };
+            plan.send((chunk, 1), npus[src], npus[dst], op, Wait::NOTHING);
+        }
+    }
+    Ok(plan.finish())
+}

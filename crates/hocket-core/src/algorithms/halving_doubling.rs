@@ -1,0 +1,16 @@
+//! Halving-doubling: ceil(log2 n) steps a pass, each with another partner, for any number of NPUs.
+
+use super::Job;
+use super::dimensional::{self, Along};
+use super::pattern::Pattern;
+use crate::plan::{Plan, PlanError};
+
+/// Between the halves of the ranks, then of each half, and so on; back again for an all-gather.
+pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
+    let npus = job.collective.npus();
+    let side = Along {
+        size: npus.len(),
+        patterns: vec![Pattern::halving_doubling()],
+    };
+    dimensional::build(job, npus, &[side], job.chunks)
+}

@@ -1,0 +1,29 @@
+//! Pairwise all-to-all: in step s, rank i sends to rank i + s, once its step s - 1 is over.
+//!
+//! # Source
+//! Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, 2005.
+
+use super::Job;
+use crate::plan::{Chunks, Op, Plan, PlanError, Wait};
+
+/// One partner at a time, n - 1 steps.
+pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
+    let (npus, n) = (job.collective.npus(), job.collective.npus().len());
+    let chunks = Chunks::split_slice_major(&job.collective.demands(), job.chunks)?;
+    let mut plan = job.builder(chunks);
+    // What rank i sent in the step before, by slice and rank.
+    let mut sent = vec![Wait::NOTHING; job.chunks * n];
+    for step in 1..n {
+        for slice in 0..job.chunks {
+            let before = sent[slice * n..][..n].to_vec();
+            for i in 0..n {
+                let j = (i + step) % n;
+                let chunk = ((slice * n + i) * n + j) as u32;
+                let wait = plan.all_of(&[before[i], before[(i + n - (step - 1)) % n]]);
+                let id = plan.send((chunk, 1), npus[i], npus[j], Op::Copy, wait);
+                sent[slice * n + i] = Wait::on(id);
+            }
+        }
+    }
+    Ok(plan.finish())
+}

@@ -1,0 +1,66 @@
+//! Any algorithm that applies makes a plan that is proved right and that no bound contradicts.
+
+use std::sync::Arc;
+
+use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
+
+use hocket_core::collective::CollectiveKind;
+use hocket_core::progress::Silent;
+use hocket_core::simulate::{LatencyModel, LinkOrder, SimulateOptions, Switching, simulate};
+use hocket_core::verify::verify;
+use proptest::prelude::*;
+
+use crate::networks::{collective_on, config, topology};
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn every_plan_is_right_and_above_the_bound(
+        topology in topology(),
+        seed in any::<u64>(),
+        chunks in 1usize..5,
+    ) {
+        let topology = Arc::new(topology);
+        for kind in CollectiveKind::NAMED {
+            let collective = collective_on(&topology, kind, seed);
+
+            for algorithm in Algorithm::ALL {
+                if check_applicable(&topology, &collective, algorithm).is_err() {
+                    continue;
+                }
+                let options = PlanOptions { chunks: Some(chunks), ..PlanOptions::new(algorithm) };
+                let plan = plan(&topology, &collective, &options).expect("it applies");
+                let verified = match verify(Arc::new(plan), topology.clone(), &mut Silent) {
+                    Ok(verified) => verified,
+                    Err(error) => panic!("{algorithm} {kind}: {error}"),
+                };
+                let mut times = Vec::new();
+                for options in models() {
+                    let run = simulate(&verified, &options, &mut Silent).expect("it runs");
+                    prop_assert_eq!(run.end.iter().max(), Some(&run.time));
+                    times.push(run.time);
+                }
+                let again = simulate(&verified, &models()[0], &mut Silent).expect("it runs");
+                prop_assert_eq!(again.time, times[0]);
+            }
+        }
+    }
+}
+
+fn models() -> Vec<SimulateOptions> {
+    let mut models = Vec::new();
+    for order in [LinkOrder::Ready, LinkOrder::Plan] {
+        for switching in [Switching::StoreAndForward, Switching::CutThrough] {
+            for latency in [LatencyModel::Overlapped, LatencyModel::Occupying] {
+                models.push(SimulateOptions {
+                    order,
+                    switching,
+                    latency,
+                    keep_services: false,
+                });
+            }
+        }
+    }
+    models
+}
