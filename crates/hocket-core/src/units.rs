@@ -11,6 +11,7 @@ const PS_PER_SECOND: u64 = 1_000_000_000_000;
 
 /// A point in time or a duration, in whole picoseconds. Addition saturates at [`Time::MAX`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
 pub struct Time(u64);
 
 impl Time {
@@ -83,6 +84,7 @@ impl fmt::Display for Time {
 
 /// A positive bandwidth in bytes per second (GB/s here is 10^9 bytes per second).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(transparent)]
 pub struct Bandwidth(NonZeroU64);
 
 impl Bandwidth {

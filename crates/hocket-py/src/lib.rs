@@ -1,1 +1,38 @@
-//! stub
+//! `hocket._core`: the Rust core as Python sees it. Converts and does nothing else.
+//!
+//! One thin file per module of the core. Arrays cross as NumPy views without a copy, long calls run
+//! with the interpreter released, and every core error becomes a class of `hocket.errors`. What the
+//! classes and functions mean is written in the stub, `python/hocket/_core.pyi`.
+
+mod arrays;
+mod error;
+mod progress;
+mod topology;
+mod collective;
+mod plan;
+mod verify;
+mod simulate;
+mod report;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _core {
+    /// Version of the package.
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
+    use crate::collective::PyCollective;
+    #[pymodule_export]
+    use crate::plan::PyPlan;
+    #[pymodule_export]
+    use crate::report::{Report, heat, report};
+    #[pymodule_export]
+    use crate::simulate::{PyRun, simulate};
+    #[pymodule_export]
+    use crate::topology::PyTopology;
+    #[pymodule_export]
+    use crate::verify::{Violation, verify};
+}

@@ -266,14 +266,21 @@ impl Collective {
         if demands.is_empty() {
             return Err(CollectiveError::ZeroSize);
         }
+        let mut size = 0u64;
         for (index, demand) in demands.iter().enumerate() {
             demand
                 .check(&npus)
+                .and_then(|()| {
+                    size = size.checked_add(demand.bytes).ok_or_else(|| {
+                        "brings the bytes of all demands past 2^64; make them smaller".to_owned()
+                    })?;
+                    Ok(())
+                })
                 .map_err(|why| CollectiveError::BadDemand { index, why })?;
         }
         Ok(Self {
             kind: CollectiveKind::Custom,
-            size: demands.iter().map(|demand| demand.bytes).sum(),
+            size,
             npus,
             root: None,
             in_place: true,

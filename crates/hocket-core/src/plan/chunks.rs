@@ -87,6 +87,16 @@ impl Chunks {
         Ok(())
     }
 
+    /// Chunks from columns (a file, another tool).
+    ///
+    /// # Errors
+    /// [`PlanError::Malformed`] unless `offsets` starts at 0, never falls and is one longer than
+    /// `demand`.
+    pub fn from_columns(offsets: Vec<u64>, demand: Vec<u32>) -> Result<Self, PlanError> {
+        super::check_offsets("chunk_offsets", &offsets, demand.len(), None)?;
+        Ok(Self { offsets, demand })
+    }
+
     /// Appends one chunk.
     pub fn push(&mut self, demand: u32, bytes: u64) {
         let end = self.offsets[self.len()] + bytes;

@@ -137,6 +137,16 @@ impl<T: Copy> Lists<T> {
         (self.offsets.len() - 2) as u32
     }
 
+    /// Lists from columns (a file, another tool); `name` is what errors call them.
+    ///
+    /// # Errors
+    /// [`PlanError::Malformed`] unless `offsets` starts at 0, never falls and ends at the items' end.
+    pub fn from_columns(name: &str, offsets: Vec<u32>, items: Vec<T>) -> Result<Self, PlanError> {
+        let lists = offsets.len().saturating_sub(1);
+        check_offsets(name, &offsets, lists, Some(items.len() as u64))?;
+        Ok(Self { offsets, items })
+    }
+
     /// How many lists.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
@@ -167,6 +177,35 @@ impl<T: Copy> Lists<T> {
     pub fn offsets(&self) -> &[u32] {
         &self.offsets
     }
+}
+
+/// Checks that `offsets` cuts a column into `rows` stretches that end where it does.
+fn check_offsets<T: Copy + Into<u64>>(
+    name: &str,
+    offsets: &[T],
+    rows: usize,
+    end: Option<u64>,
+) -> Result<(), PlanError> {
+    let at = |i: usize| -> u64 { offsets[i].into() };
+    let why = if offsets.len() != rows + 1 {
+        let len = offsets.len();
+        format!("has {len} entries for {rows} rows; it needs one more than there are rows")
+    } else if at(0) != 0 {
+        format!("starts at {}; it must start at 0", at(0))
+    } else if let Some(i) = (1..offsets.len()).find(|&i| at(i) < at(i - 1)) {
+        let (before, after) = (at(i - 1), at(i));
+        format!("falls from {before} to {after} at entry {i}; it must never fall")
+    } else {
+        match end {
+            Some(end) if at(rows) != end => {
+                format!("ends at {}; there are {end} items", at(rows))
+            }
+            _ => return Ok(()),
+        }
+    };
+    Err(PlanError::Malformed {
+        why: format!("{name} {why}"),
+    })
 }
 
 /// Why a plan could not be made.
@@ -347,5 +386,35 @@ impl Plan {
     /// Memory that the columns take, in bytes.
     pub fn memory(&self) -> usize {
         self.len() * (6 * 4 + 1) + 4 * (self.groups.items.len() + self.groups.offsets.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why<T: fmt::Debug>(result: Result<T, PlanError>) -> String {
+        result.expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn lists_from_columns_are_those_pushed() {
+        let mut pushed = Lists::default();
+        pushed.push(&[7, 8]);
+        pushed.push(&[]);
+        pushed.push(&[9]);
+        let columns = Lists::from_columns("groups", vec![0, 2, 2, 3], vec![7, 8, 9]);
+        assert_eq!(columns, Ok(pushed));
+    }
+
+    #[test]
+    fn stray_offsets_are_refused() {
+        let lists = |offsets| why(Lists::from_columns("groups", offsets, vec![7u32, 8]));
+        assert!(lists(vec![]).contains("groups has 0 entries for 0 rows"));
+        assert!(lists(vec![1, 2]).contains("starts at 1"));
+        assert!(lists(vec![0, 2, 1]).contains("falls from 2 to 1 at entry 2"));
+        assert!(lists(vec![0, 3]).contains("ends at 3; there are 2 items"));
+        let short = why(Chunks::from_columns(vec![0, 5], vec![0, 0]));
+        assert!(short.contains("chunk_offsets has 2 entries for 2 rows"));
     }
 }

@@ -1,0 +1,86 @@
+# Needs Python >= 3.10, a Rust toolchain and make; everything else goes into .venv and target/.
+# Paths are relative, so that a checkout may lie in a folder whose name has spaces.
+
+PYTHON ?= python3
+BIN := .venv/bin
+CARGO_FLAGS := --locked
+DEMO := all-reduce --topology dgx1_v100 --size 256MB
+
+# pyo3 then looks at one interpreter in every step and is not built anew for each.
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+export PIP_QUIET := 1
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest
+
+.PHONY: help tools venv build demo test bench clean $(CHECKS) examples
+.DEFAULT_GOAL := help
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+tools:
+	@$(PYTHON) -c 'import sys' >/dev/null 2>&1 || { \
+	  echo 'make: $(PYTHON) was not found; install Python 3.10 or later, or name one: make PYTHON=/path/to/python3' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	  echo "make: $(PYTHON) is $$($(PYTHON) -V 2>&1), hocket needs 3.10 or later; name one: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo 'make: $(PYTHON) has no venv module; install it (Debian and Ubuntu: apt install python3-venv)' >&2; exit 1; }
+	@command -v cargo >/dev/null 2>&1 || { \
+	  echo 'make: cargo was not found; install Rust from https://rustup.rs and open a new shell' >&2; exit 1; }
+
+venv: .venv/deps.stamp ## make .venv and install what building and testing need
+
+.venv/deps.stamp: pyproject.toml | tools
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --upgrade 'pip>=25.1'
+	$(BIN)/python -m pip install --group dev
+	@touch $@
+
+build: .venv/build.stamp ## build the Rust core and install the package into .venv
+
+.venv/build.stamp: .venv/deps.stamp $(RUST_SOURCES)
+	VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --release
+	@touch $@
+
+demo: build ## all-reduce of 256 MB on a DGX-1 V100: healthy, then with one NVLink down
+	$(BIN)/hocket compare $(DEMO)
+	$(BIN)/hocket compare $(DEMO) --failed gpu0,gpu1
+
+test: $(CHECKS) ## every check below
+	@echo 'make test: all checks passed ($(CHECKS))'
+
+fmt: | tools ## rustfmt: is the Rust code formatted?
+	cargo fmt --all --check
+
+clippy: .venv/deps.stamp ## clippy on everything, warnings are errors
+	cargo clippy $(CARGO_FLAGS) --quiet --workspace --all-targets -- -D warnings
+
+cargo-test: | tools ## tests of the Rust core
+	cargo test $(CARGO_FLAGS) --quiet
+
+doc: | tools ## documentation of the Rust core, warnings are errors
+	RUSTDOCFLAGS='-D warnings' cargo doc $(CARGO_FLAGS) --quiet --no-deps -p hocket-core
+
+ruff: .venv/deps.stamp ## ruff: lint and format of the Python code
+	$(BIN)/ruff check --quiet .
+	$(BIN)/ruff format --quiet --check .
+
+mypy: .venv/build.stamp ## mypy --strict on the package
+	$(BIN)/mypy --strict python/hocket
+
+stubtest: .venv/build.stamp ## does the stub of the Rust module tell the truth?
+	$(BIN)/python -m mypy.stubtest hocket._core
+
+pytest: .venv/build.stamp ## tests of the Python package, examples included
+	$(BIN)/python -m pytest -q
+
+examples: .venv/build.stamp ## run the examples only and compare what they print
+	$(BIN)/python -m pytest -q tests/test_examples.py
+
+bench: .venv/build.stamp ## time the stages of the core (bench/RESULTS.md has the figures)
+	cargo bench $(CARGO_FLAGS)
+
+clean: ## remove .venv and all that was built
+	rm -rf .venv target python/hocket/*.so

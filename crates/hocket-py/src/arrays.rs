@@ -1,0 +1,103 @@
+//! Columns of the core as read-only NumPy arrays without a copy; the only unsafe code here.
+
+use hocket_core::id::LinkId;
+use hocket_core::units::{Bandwidth, Time};
+use numpy::ndarray::{ArrayView1, ShapeBuilder};
+use numpy::{Element, PyArray1, PyReadonlyArray1};
+use pyo3::PyClass;
+use pyo3::prelude::*;
+use pyo3::pyclass::boolean_struct::True;
+
+/// A value that is laid out as a number that NumPy knows.
+///
+/// # Safety
+/// Every value of the type must be a valid `Number` of the same size and alignment.
+pub(crate) unsafe trait Column {
+    /// The number.
+    type Number: Element;
+}
+
+// SAFETY: a number is itself.
+unsafe impl Column for u8 {
+    type Number = u8;
+}
+// SAFETY: a number is itself.
+unsafe impl Column for u32 {
+    type Number = u32;
+}
+// SAFETY: a number is itself.
+unsafe impl Column for u64 {
+    type Number = u64;
+}
+// SAFETY: `repr(transparent)` over a u32.
+unsafe impl Column for hocket_core::id::DeviceId {
+    type Number = u32;
+}
+// SAFETY: `repr(transparent)` over a u32.
+unsafe impl Column for LinkId {
+    type Number = u32;
+}
+// SAFETY: `repr(transparent)` over a u64.
+unsafe impl Column for Time {
+    type Number = u64;
+}
+// SAFETY: `repr(transparent)` over a `NonZeroU64`, which is laid out as a u64.
+unsafe impl Column for Bandwidth {
+    type Number = u64;
+}
+
+/// A column that `owner` holds, as a read-only array that keeps `owner` alive.
+pub(crate) fn column<'py, C, T>(
+    owner: &Bound<'py, C>,
+    rows: impl for<'a> FnOnce(&'a C) -> &'a [T],
+) -> PyResult<Bound<'py, PyArray1<T::Number>>>
+where
+    C: PyClass<Frozen = True> + Sync,
+    T: Column,
+{
+    field(owner, rows, |row| row)
+}
+
+/// One field of each of the rows that `owner` holds, as a read-only array that keeps `owner` alive.
+pub(crate) fn field<'py, C, R, T>(
+    owner: &Bound<'py, C>,
+    rows: impl for<'a> FnOnce(&'a C) -> &'a [R],
+    of: impl for<'a> Fn(&'a R) -> &'a T,
+) -> PyResult<Bound<'py, PyArray1<T::Number>>>
+where
+    C: PyClass<Frozen = True> + Sync,
+    T: Column,
+{
+    const {
+        assert!(size_of::<T>() == size_of::<T::Number>());
+        assert!(size_of::<R>().is_multiple_of(size_of::<T>()));
+    }
+    let rows = rows(owner.get());
+    let offset = |row: &R| std::ptr::from_ref(of(row)).addr() - std::ptr::from_ref(row).addr();
+    let first = rows.first().map_or(0, offset);
+    assert!(
+        rows.iter()
+            .all(|row| offset(row) == first && first + size_of::<T>() <= size_of::<R>()),
+        "a field lies at one place in every row"
+    );
+    let shape = (rows.len(),).strides((size_of::<R>() / size_of::<T>(),));
+    // SAFETY: by the assertion, row i has a `T`, hence a `Number`, at `first` bytes from its start.
+    // The rows are borrowed from `owner` for as long as `owner` lives, since that lifetime is not
+    // ours to choose; a frozen class lends nothing mutably, so they neither move nor change. The
+    // array holds a reference to `owner` as its base.
+    let array = unsafe {
+        let start = rows.as_ptr().cast::<u8>().add(first).cast::<T::Number>();
+        let view = ArrayView1::from_shape_ptr(shape, start);
+        PyArray1::borrow_from_array(&view, owner.clone().into_any())
+    };
+    array.call_method1("setflags", (false,))?;
+    Ok(array)
+}
+
+/// An array's values, contiguous or not.
+pub(crate) fn to_vec<T: Element + Copy>(array: &PyReadonlyArray1<'_, T>) -> Vec<T> {
+    match array.as_slice() {
+        Ok(values) => values.to_vec(),
+        Err(_) => array.as_array().iter().copied().collect(),
+    }
+}

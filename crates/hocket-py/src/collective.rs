@@ -1,0 +1,121 @@
+//! `Collective`.
+
+use hocket_core::collective::{self as core, CollectiveKind, Demand, NpuSet};
+use hocket_core::id::{NpuId, Rank};
+use pyo3::prelude::*;
+
+use crate::error::CoreError;
+
+/// Bytes, whether to be summed, holders and who wants them; `None` stands for all participants.
+type DemandTuple = (u64, bool, Option<Vec<u32>>, Option<Vec<u32>>);
+
+/// What has to be done: kind, participants in rank order, size, root.
+#[pyclass(name = "Collective", module = "hocket._core", frozen, eq)]
+#[derive(PartialEq)]
+pub(crate) struct PyCollective {
+    core: core::Collective,
+}
+
+impl PyCollective {
+    pub(crate) fn from_core(core: core::Collective) -> Self {
+        Self { core }
+    }
+
+    pub(crate) fn core(&self) -> &core::Collective {
+        &self.core
+    }
+}
+
+#[pymethods]
+impl PyCollective {
+    #[new]
+    #[pyo3(signature = (kind, npus, size, root=None, in_place=true))]
+    fn new(
+        kind: &str,
+        npus: Vec<u32>,
+        size: u64,
+        root: Option<u32>,
+        in_place: bool,
+    ) -> Result<Self, CoreError> {
+        let kind: CollectiveKind = kind.parse()?;
+        let core = core::Collective::new(kind, to_npus(npus), size, root.map(Rank))?;
+        Ok(Self::from_core(core.with_in_place(in_place)))
+    }
+
+    #[staticmethod]
+    #[pyo3(signature = (npus, demands, in_place=true))]
+    fn custom(
+        npus: Vec<u32>,
+        demands: Vec<DemandTuple>,
+        in_place: bool,
+    ) -> Result<Self, CoreError> {
+        let demands = demands.into_iter().map(to_demand).collect();
+        let core = core::Collective::custom(to_npus(npus), demands)?;
+        Ok(Self::from_core(core.with_in_place(in_place)))
+    }
+
+    #[getter]
+    fn kind(&self) -> &'static str {
+        self.core.kind().name()
+    }
+
+    #[getter]
+    fn npus(&self) -> Vec<u32> {
+        self.core.npus().iter().map(|npu| npu.0).collect()
+    }
+
+    #[getter]
+    fn size(&self) -> u64 {
+        self.core.size()
+    }
+
+    #[getter]
+    fn root(&self) -> Option<u32> {
+        self.core.root().map(|rank| rank.0)
+    }
+
+    #[getter]
+    fn in_place(&self) -> bool {
+        self.core.in_place()
+    }
+
+    fn demands(&self) -> Vec<DemandTuple> {
+        self.core.demands().iter().map(from_demand).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        let (npus, size) = (self.core.npus().len(), self.core.size());
+        format!("<Collective {}: {npus} NPUs, {size} B>", self.kind())
+    }
+}
+
+fn to_npus(npus: Vec<u32>) -> Vec<NpuId> {
+    npus.into_iter().map(NpuId).collect()
+}
+
+fn to_demand((bytes, reduced, holders, wanted): DemandTuple) -> Demand {
+    let set = |npus: Option<Vec<u32>>| match npus {
+        None => NpuSet::All,
+        Some(npus) => NpuSet::of(to_npus(npus)),
+    };
+    Demand {
+        bytes,
+        reduced,
+        holders: set(holders),
+        wanted: set(wanted),
+    }
+}
+
+fn from_demand(demand: &Demand) -> DemandTuple {
+    let list = |set: &NpuSet| match set {
+        NpuSet::All => None,
+        NpuSet::One(npu) => Some(vec![npu.0]),
+        NpuSet::Some(npus) => Some(npus.iter().map(|npu| npu.0).collect()),
+    };
+    (
+        demand.bytes,
+        demand.reduced,
+        list(&demand.holders),
+        list(&demand.wanted),
+    )
+}

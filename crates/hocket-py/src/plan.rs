@@ -1,0 +1,207 @@
+//! `Plan`.
+
+use std::sync::{Arc, OnceLock};
+
+use hocket_core::id::LinkId;
+use hocket_core::plan::{self as core, Chunks, Columns, Lists, Wait};
+use hocket_core::topology::Topology;
+use hocket_core::verify::Verified;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::arrays::{self, to_vec};
+use crate::collective::PyCollective;
+use crate::error::CoreError;
+use crate::progress;
+use crate::topology::PyTopology;
+
+/// The transfers that implement a collective on a topology, as columns.
+#[pyclass(name = "Plan", module = "hocket._core", frozen)]
+pub(crate) struct PyPlan {
+    core: Arc<core::Plan>,
+    topology: Arc<Topology>,
+    verified: OnceLock<Arc<Verified>>,
+}
+
+impl PyPlan {
+    pub(crate) fn new(core: core::Plan, topology: Arc<Topology>) -> Self {
+        Self {
+            core: Arc::new(core),
+            topology,
+            verified: OnceLock::new(),
+        }
+    }
+
+    /// The proof, made now where it was not made before.
+    pub(crate) fn verified(
+        &self,
+        py: Python<'_>,
+        progress: Option<Py<PyAny>>,
+    ) -> Result<Arc<Verified>, CoreError> {
+        if let Some(verified) = self.verified.get() {
+            return Ok(Arc::clone(verified));
+        }
+        let (plan, topology) = (Arc::clone(&self.core), Arc::clone(&self.topology));
+        let proof = progress::watched(py, progress, move |watch| {
+            hocket_core::verify::verify(plan, topology, watch)
+        })?;
+        Ok(Arc::clone(self.verified.get_or_init(|| Arc::new(proof))))
+    }
+}
+
+#[pymethods]
+impl PyPlan {
+    /// `Wait` bits of a transfer that waits for nothing.
+    #[classattr]
+    const NO_WAIT: u32 = Wait::NOTHING.to_bits();
+
+    /// `path` of a transfer that takes the default route.
+    #[classattr]
+    const DEFAULT_ROUTE: u32 = core::Plan::DEFAULT_ROUTE;
+
+    #[staticmethod]
+    #[pyo3(signature = (
+        topology, collective, algorithm, *, chunk_offsets, chunk_demand,
+        chunk, chunk_count, src, dst, op, wait, path,
+        group_offsets, group_items, path_offsets, path_items
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
+    fn from_columns<'py>(
+        py: Python<'py>,
+        topology: &PyTopology,
+        collective: &PyCollective,
+        algorithm: String,
+        chunk_offsets: PyReadonlyArray1<'py, u64>,
+        chunk_demand: PyReadonlyArray1<'py, u32>,
+        chunk: PyReadonlyArray1<'py, u32>,
+        chunk_count: PyReadonlyArray1<'py, u32>,
+        src: PyReadonlyArray1<'py, u32>,
+        dst: PyReadonlyArray1<'py, u32>,
+        op: PyReadonlyArray1<'py, u8>,
+        wait: PyReadonlyArray1<'py, u32>,
+        path: PyReadonlyArray1<'py, u32>,
+        group_offsets: PyReadonlyArray1<'py, u32>,
+        group_items: PyReadonlyArray1<'py, u32>,
+        path_offsets: PyReadonlyArray1<'py, u32>,
+        path_items: PyReadonlyArray1<'py, u32>,
+    ) -> Result<Self, CoreError> {
+        let chunks = Chunks::from_columns(to_vec(&chunk_offsets), to_vec(&chunk_demand))?;
+        let groups = Lists::from_columns("groups", to_vec(&group_offsets), to_vec(&group_items))?;
+        let links = to_vec(&path_items).into_iter().map(LinkId).collect();
+        let paths = Lists::from_columns("paths", to_vec(&path_offsets), links)?;
+        let columns = Columns {
+            chunk: to_vec(&chunk),
+            chunk_count: to_vec(&chunk_count),
+            src: to_vec(&src),
+            dst: to_vec(&dst),
+            op: to_vec(&op),
+            wait: to_vec(&wait),
+            path: to_vec(&path),
+        };
+        let collective = collective.core().clone();
+        let core = py.detach(|| {
+            core::Plan::from_columns(algorithm, collective, chunks, columns, groups, paths)
+        })?;
+        Ok(Self::new(core, Arc::clone(topology.core())))
+    }
+
+    #[getter]
+    fn algorithm(&self) -> &str {
+        self.core.algorithm()
+    }
+
+    #[getter]
+    fn collective(&self) -> PyCollective {
+        PyCollective::from_core(self.core.collective().clone())
+    }
+
+    #[getter]
+    fn topology(&self) -> PyTopology {
+        PyTopology::from_arc(Arc::clone(&self.topology))
+    }
+
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.core.memory()
+    }
+
+    #[getter]
+    fn is_verified(&self) -> bool {
+        self.verified.get().is_some()
+    }
+
+    fn __len__(&self) -> usize {
+        self.core.len()
+    }
+
+    fn __repr__(&self) -> String {
+        let (len, algorithm) = (self.core.len(), self.core.algorithm());
+        let (kind, topology) = (self.core.collective().kind(), self.topology.name());
+        format!("<Plan {algorithm} {kind} on {topology:?}: {len} transfers>")
+    }
+
+    #[getter]
+    fn chunk<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.chunk())
+    }
+
+    #[getter]
+    fn chunk_count<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.chunk_count())
+    }
+
+    #[getter]
+    fn src<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.src())
+    }
+
+    #[getter]
+    fn dst<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.dst())
+    }
+
+    #[getter]
+    fn op<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        arrays::column(slf, |this| this.core.op())
+    }
+
+    #[getter]
+    fn wait<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.wait())
+    }
+
+    #[getter]
+    fn path<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.path())
+    }
+
+    #[getter]
+    fn group_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.groups().offsets())
+    }
+
+    #[getter]
+    fn group_items<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.groups().items())
+    }
+
+    #[getter]
+    fn path_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.paths().offsets())
+    }
+
+    #[getter]
+    fn path_items<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.paths().items())
+    }
+
+    #[getter]
+    fn chunk_offsets<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::column(slf, |this| this.core.chunks().offsets())
+    }
+
+    #[getter]
+    fn chunk_demand<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.chunks().demand())
+    }
+}

@@ -1,0 +1,59 @@
+//! Long calls: the interpreter released, progress told to a callable, Ctrl-C heeded.
+
+use hocket_core::progress::Progress;
+use pyo3::prelude::*;
+
+use crate::error::CoreError;
+
+/// Runs `work` with the interpreter released.
+///
+/// At each report, `progress(stage, done, total)` is called where it is given, and Python looks for
+/// signals; an exception of either stops the work and comes out in place of its result.
+pub(crate) fn watched<T, E>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    work: impl FnOnce(&mut dyn Progress) -> Result<T, E> + Send,
+) -> Result<T, CoreError>
+where
+    T: Send,
+    E: Into<CoreError> + Send,
+{
+    let mut watch = Watch {
+        callable: progress,
+        raised: None,
+    };
+    let result = py.detach(|| work(&mut watch));
+    match watch.raised {
+        Some(error) => Err(error.into()),
+        None => result.map_err(Into::into),
+    }
+}
+
+struct Watch {
+    callable: Option<Py<PyAny>>,
+    raised: Option<PyErr>,
+}
+
+impl Watch {
+    fn tell(&self, stage: &'static str, done: u64, total: u64) -> PyResult<()> {
+        Python::attach(|py| {
+            py.check_signals()?;
+            if let Some(callable) = &self.callable {
+                callable.call1(py, (stage, done, total))?;
+            }
+            Ok(())
+        })
+    }
+}
+
+impl Progress for Watch {
+    fn report(&mut self, stage: &'static str, done: u64, total: u64) -> bool {
+        match self.tell(stage, done, total) {
+            Ok(()) => true,
+            Err(error) => {
+                self.raised = Some(error);
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! `Topology`.
+
+use std::sync::Arc;
+
+use hocket_core::id::DeviceId;
+use hocket_core::topology::{self as core, DimensionKind, TopologyBuilder};
+use hocket_core::units::{Bandwidth, Time};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::arrays;
+use crate::error::CoreError;
+
+/// Kind, size, bandwidth [bytes/s] and latency [ps] of one dimension.
+type DimensionTuple = (String, u32, u64, u64);
+
+const KINDS: [(&str, DimensionKind); 4] = [
+    ("Ring", DimensionKind::Ring),
+    ("Line", DimensionKind::Line),
+    ("FullyConnected", DimensionKind::FullyConnected),
+    ("Switch", DimensionKind::Switch),
+];
+
+/// A directed multigraph of NPUs and switches.
+#[pyclass(name = "Topology", module = "hocket._core", frozen, eq)]
+#[derive(PartialEq)]
+pub(crate) struct PyTopology {
+    core: Arc<core::Topology>,
+}
+
+impl PyTopology {
+    pub(crate) fn new(core: core::Topology) -> Self {
+        Self {
+            core: Arc::new(core),
+        }
+    }
+
+    pub(crate) fn from_arc(core: Arc<core::Topology>) -> Self {
+        Self { core }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<core::Topology> {
+        &self.core
+    }
+}
+
+#[pymethods]
+impl PyTopology {
+    #[staticmethod]
+    #[pyo3(signature = (
+        name, device_names, npu_count, switch_limits,
+        link_src, link_dst, link_bandwidth, link_latency_ps, dimensions=Vec::new()
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
+    fn from_arrays(
+        name: &str,
+        device_names: Vec<String>,
+        npu_count: usize,
+        switch_limits: Vec<Option<u64>>,
+        link_src: PyReadonlyArray1<'_, u32>,
+        link_dst: PyReadonlyArray1<'_, u32>,
+        link_bandwidth: PyReadonlyArray1<'_, u64>,
+        link_latency_ps: PyReadonlyArray1<'_, u64>,
+        dimensions: Vec<DimensionTuple>,
+    ) -> Result<Self, CoreError> {
+        let mut builder = TopologyBuilder::new(name);
+        add_devices(&mut builder, &device_names, npu_count, &switch_limits)?;
+        let src = arrays::to_vec(&link_src);
+        let dst = arrays::to_vec(&link_dst);
+        let bandwidth = arrays::to_vec(&link_bandwidth);
+        let latency = arrays::to_vec(&link_latency_ps);
+        for (column, len) in [
+            ("link_dst", dst.len()),
+            ("link_bandwidth", bandwidth.len()),
+            ("link_latency_ps", latency.len()),
+        ] {
+            same_length(column, len, "link_src", src.len())?;
+        }
+        for i in 0..src.len() {
+            let (a, b) = (DeviceId(src[i]), DeviceId(dst[i]));
+            let name = |id: DeviceId| device_names.get(id.index()).map_or("?", String::as_str);
+            let what = || format!("link {i} ({:?} -> {:?})", name(a), name(b));
+            let rate = positive(bandwidth[i], what)?;
+            builder.link(a, b, rate, Time::from_ps(latency[i]));
+        }
+        builder.dimensions(to_dimensions(&dimensions, npu_count)?);
+        Ok(Self::new(builder.finish()?))
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.core.name()
+    }
+
+    #[getter]
+    fn npu_count(&self) -> usize {
+        self.core.npu_count()
+    }
+
+    #[getter]
+    fn device_count(&self) -> usize {
+        self.core.device_count()
+    }
+
+    #[getter]
+    fn link_count(&self) -> usize {
+        self.core.links().len()
+    }
+
+    #[getter]
+    fn device_names(&self) -> Vec<&str> {
+        let devices = self.core.devices().iter();
+        devices.map(|device| device.name.as_str()).collect()
+    }
+
+    #[getter]
+    fn switch_limits(&self) -> Vec<Option<u64>> {
+        let switches = self.core.devices()[self.core.npu_count()..].iter();
+        switches
+            .map(|switch| switch.limit.map(Bandwidth::bytes_per_second))
+            .collect()
+    }
+
+    #[getter]
+    fn link_src<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::field(slf, |this| this.core.links(), |link| &link.src)
+    }
+
+    #[getter]
+    fn link_dst<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::field(slf, |this| this.core.links(), |link| &link.dst)
+    }
+
+    #[getter]
+    fn link_bandwidth<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::field(slf, |this| this.core.links(), |link| &link.bandwidth)
+    }
+
+    #[getter]
+    fn link_latency_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::field(slf, |this| this.core.links(), |link| &link.latency)
+    }
+
+    #[getter]
+    fn dimensions(&self) -> Vec<DimensionTuple> {
+        let tuple = |dimension: &core::Dimension| {
+            let kind = KINDS.iter().find(|(_, kind)| *kind == dimension.kind);
+            (
+                kind.expect("every kind has a name").0.to_owned(),
+                dimension.size,
+                dimension.bandwidth.bytes_per_second(),
+                dimension.latency.as_ps(),
+            )
+        };
+        self.core.dimensions().iter().map(tuple).collect()
+    }
+
+    fn device_index(&self, name: &str) -> Result<u32, CoreError> {
+        Ok(self.core.device_by_name(name)?.0)
+    }
+
+    fn __repr__(&self) -> String {
+        let (npus, switches) = (self.npu_count(), self.device_count() - self.npu_count());
+        let links = self.link_count();
+        format!(
+            "<Topology {:?}: {npus} NPUs, {switches} switches, {links} links>",
+            self.name()
+        )
+    }
+}
+
+fn add_devices(
+    builder: &mut TopologyBuilder,
+    names: &[String],
+    npu_count: usize,
+    limits: &[Option<u64>],
+) -> Result<(), CoreError> {
+    if npu_count > names.len() {
+        let len = names.len();
+        return Err(CoreError::Spec(format!(
+            "npu_count is {npu_count}, but device_names has only {len} names; name every device"
+        )));
+    }
+    let (npus, switches) = names.split_at(npu_count);
+    same_length(
+        "switch_limits",
+        limits.len(),
+        "the switches",
+        switches.len(),
+    )?;
+    for name in npus {
+        builder.npu(name);
+    }
+    for (name, limit) in switches.iter().zip(limits) {
+        let limit = limit.map(|limit| positive(limit, || format!("switch {name:?}")));
+        builder.switch(name, limit.transpose()?);
+    }
+    Ok(())
+}
+
+fn to_dimensions(
+    tuples: &[DimensionTuple],
+    npu_count: usize,
+) -> Result<Vec<core::Dimension>, CoreError> {
+    let mut dimensions = Vec::with_capacity(tuples.len());
+    for (i, (name, size, bandwidth, latency)) in tuples.iter().enumerate() {
+        let Some((_, kind)) = KINDS.iter().find(|(known, _)| known == name) else {
+            let known = KINDS.map(|(known, _)| known).join(", ");
+            return Err(CoreError::Spec(format!(
+                "dimension {i}: there is no kind {name:?}; kinds are {known}"
+            )));
+        };
+        dimensions.push(core::Dimension {
+            kind: *kind,
+            size: *size,
+            bandwidth: positive(*bandwidth, || format!("dimension {i}"))?,
+            latency: Time::from_ps(*latency),
+        });
+    }
+    let product = tuples.iter().map(|tuple| u128::from(tuple.1));
+    let product = product.fold(1u128, u128::saturating_mul);
+    if !dimensions.is_empty() && product != npu_count as u128 {
+        return Err(CoreError::Spec(format!(
+            "the dimensions multiply to {product} NPUs, the topology has {npu_count}; make them equal"
+        )));
+    }
+    Ok(dimensions)
+}
+
+fn positive(bandwidth: u64, what: impl FnOnce() -> String) -> Result<Bandwidth, CoreError> {
+    Bandwidth::from_bytes_per_second(bandwidth).ok_or_else(|| {
+        CoreError::Spec(format!(
+            "{}: bandwidth is 0; remove it or give it a bandwidth",
+            what()
+        ))
+    })
+}
+
+fn same_length(name: &str, len: usize, other: &str, expected: usize) -> Result<(), CoreError> {
+    if len == expected {
+        return Ok(());
+    }
+    Err(CoreError::Spec(format!(
+        "{name} has {len} entries and {other} {expected}; give them as many"
+    )))
+}

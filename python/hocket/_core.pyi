@@ -1,0 +1,404 @@
+"""The Rust core: columns in, columns out. ``hocket`` itself is what people use.
+
+Times are whole picoseconds, bandwidths bytes per second. Array properties are read-only views into
+the object's own memory and keep it alive. A ``progress`` callable gets (stage, done, total) now and
+then; an exception that it raises stops the call and comes out of it, and so does Ctrl-C.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+__version__: Final[str]
+__all__: Final = [
+    "__version__",
+]
+
+_U8: TypeAlias = npt.NDArray[np.uint8]
+_U32: TypeAlias = npt.NDArray[np.uint32]
+_U64: TypeAlias = npt.NDArray[np.uint64]
+_Progress: TypeAlias = Callable[[str, int, int], object]
+_Dimension: TypeAlias = tuple[str, int, int, int]
+_Demand: TypeAlias = tuple[int, bool, list[int] | None, list[int] | None]
+
+@final
+class Topology:
+    """A directed multigraph of NPUs and switches; NPU i is device i."""
+
+    @staticmethod
+    def from_arrays(
+        name: str,
+        device_names: Sequence[str],
+        npu_count: int,
+        switch_limits: Sequence[int | None],
+        link_src: _U32,
+        link_dst: _U32,
+        link_bandwidth: _U64,
+        link_latency_ps: _U64,
+        dimensions: Sequence[_Dimension] = ...,
+    ) -> Topology:
+        """Make a topology of columns: devices NPUs first, a limit or None for each switch.
+
+        A dimension is (kind, size, bandwidth, latency); kinds are Ring, Line, FullyConnected and
+        Switch. The caller vouches that devices and links follow the dimensions.
+
+        Raises
+        ------
+        hocket.errors.SpecError
+            For columns of unequal length, a bandwidth of 0, a self-loop, a name used twice.
+        """
+
+    @property
+    def name(self) -> str:
+        """What it is called in reports."""
+
+    @property
+    def npu_count(self) -> int:
+        """How many NPUs there are."""
+
+    @property
+    def device_count(self) -> int:
+        """How many NPUs and switches there are."""
+
+    @property
+    def link_count(self) -> int:
+        """How many directed links there are."""
+
+    @property
+    def device_names(self) -> list[str]:
+        """Name of each device, NPUs first."""
+
+    @property
+    def switch_limits(self) -> list[int | None]:
+        """Bandwidth limit of each switch [bytes/s]."""
+
+    @property
+    def link_src(self) -> _U32:
+        """Device where each link starts, (link_count,)."""
+
+    @property
+    def link_dst(self) -> _U32:
+        """Device where each link ends, (link_count,)."""
+
+    @property
+    def link_bandwidth(self) -> _U64:
+        """Bandwidth of each link [bytes/s], (link_count,)."""
+
+    @property
+    def link_latency_ps(self) -> _U64:
+        """Latency of each link [ps], (link_count,)."""
+
+    @property
+    def dimensions(self) -> list[_Dimension]:
+        """Kind, size, bandwidth [bytes/s] and latency [ps] of each dimension of a product."""
+
+    def device_index(self, name: str) -> int:
+        """Position of the device of that name, or SpecError."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class Collective:
+    """What has to be done: kind, participants in rank order, size, root."""
+
+    def __new__(
+        cls,
+        kind: str,
+        npus: Sequence[int],
+        size: int,
+        root: int | None = None,
+        in_place: bool = True,
+    ) -> Collective:
+        """Make a collective of a named kind, such as all-reduce; root is a rank."""
+
+    @staticmethod
+    def custom(
+        npus: Sequence[int], demands: Sequence[_Demand], in_place: bool = True
+    ) -> Collective:
+        """Make one of demands: (bytes, reduced, holders, wanted), None for all participants."""
+
+    @property
+    def kind(self) -> str:
+        """The pattern, such as all-reduce, or custom."""
+
+    @property
+    def npus(self) -> list[int]:
+        """Participants, in rank order."""
+
+    @property
+    def size(self) -> int:
+        """Bytes, as nccl-tests counts them."""
+
+    @property
+    def root(self) -> int | None:
+        """Rank of the root, for rooted kinds."""
+
+    @property
+    def in_place(self) -> bool:
+        """Whether the result overwrites the input."""
+
+    def demands(self) -> list[_Demand]:
+        """Precondition and postcondition: (bytes, reduced, holders, wanted)."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class Plan:
+    """The transfers that implement a collective on a topology, as columns.
+
+    A ``wait`` is ``NO_WAIT``, a transfer, or 2^31 + a group. Groups and paths are packed lists:
+    list i is ``items[offsets[i]:offsets[i + 1]]``; group members are waits, path members links.
+    """
+
+    NO_WAIT: Final[int]
+    DEFAULT_ROUTE: Final[int]
+
+    @staticmethod
+    def from_columns(
+        topology: Topology,
+        collective: Collective,
+        algorithm: str,
+        *,
+        chunk_offsets: _U64,
+        chunk_demand: _U32,
+        chunk: _U32,
+        chunk_count: _U32,
+        src: _U32,
+        dst: _U32,
+        op: _U8,
+        wait: _U32,
+        path: _U32,
+        group_offsets: _U32,
+        group_items: _U32,
+        path_offsets: _U32,
+        path_items: _U32,
+    ) -> Plan:
+        """Make a plan of columns (copied), or SpecError where they do not fit together."""
+
+    @property
+    def algorithm(self) -> str:
+        """Which algorithm made it."""
+
+    @property
+    def collective(self) -> Collective:
+        """What it implements."""
+
+    @property
+    def topology(self) -> Topology:
+        """What it runs on."""
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the columns take [bytes]."""
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether it was proved right."""
+
+    @property
+    def chunk(self) -> _U32:
+        """First chunk of each transfer, (len,)."""
+
+    @property
+    def chunk_count(self) -> _U32:
+        """How many consecutive chunks each transfer carries, (len,)."""
+
+    @property
+    def src(self) -> _U32:
+        """Sending NPU of each transfer, (len,)."""
+
+    @property
+    def dst(self) -> _U32:
+        """Receiving NPU of each transfer, (len,)."""
+
+    @property
+    def op(self) -> _U8:
+        """What the receiver does: 0 copy, 1 reduce, (len,)."""
+
+    @property
+    def wait(self) -> _U32:
+        """What each transfer waits for, (len,)."""
+
+    @property
+    def path(self) -> _U32:
+        """Explicit path of each transfer or ``DEFAULT_ROUTE``, (len,)."""
+
+    @property
+    def group_offsets(self) -> _U32:
+        """Where each group starts, (groups + 1,)."""
+
+    @property
+    def group_items(self) -> _U32:
+        """Members of all groups: waits."""
+
+    @property
+    def path_offsets(self) -> _U32:
+        """Where each path starts, (paths + 1,)."""
+
+    @property
+    def path_items(self) -> _U32:
+        """Links of all paths."""
+
+    @property
+    def chunk_offsets(self) -> _U64:
+        """Running sum of the chunks' bytes from 0, (chunks + 1,)."""
+
+    @property
+    def chunk_demand(self) -> _U32:
+        """Demand that each chunk belongs to, (chunks,)."""
+
+    def __len__(self) -> int:
+        """How many transfers."""
+
+@final
+class Violation:
+    """One thing that is wrong with a plan; ``str`` gives all of it in a line."""
+
+    @property
+    def code(self) -> str:
+        """Stable name of its kind, such as counted_twice."""
+
+    @property
+    def transfer(self) -> int | None:
+        """The transfer to blame."""
+
+    @property
+    def chunk(self) -> int | None:
+        """The chunk concerned."""
+
+    @property
+    def npu(self) -> int | None:
+        """The NPU concerned."""
+
+    @property
+    def detail(self) -> str:
+        """What is missing, counted twice or out of order."""
+
+    @property
+    def text(self) -> str:
+        """All of it in a line."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __ne__(self, other: object, /) -> bool: ...
+
+def verify(plan: Plan, progress: _Progress | None = None) -> None:
+    """Prove a plan right, once; later calls return at once.
+
+    Raises
+    ------
+    hocket.errors.VerificationError
+        With the violations.
+    """
+
+@final
+class Run:
+    """What a simulation returns. Service columns are empty unless they were asked for."""
+
+    @property
+    def time_ps(self) -> int:
+        """Collective time [ps]."""
+
+    @property
+    def start_ps(self) -> _U64:
+        """When each transfer began to occupy its first link [ps], (len(plan),)."""
+
+    @property
+    def end_ps(self) -> _U64:
+        """When each transfer had arrived whole [ps], (len(plan),)."""
+
+    @property
+    def link_busy_ps(self) -> _U64:
+        """How long each link was occupied [ps], (link_count,)."""
+
+    @property
+    def link_bytes(self) -> _U64:
+        """Bytes that crossed each link, (link_count,)."""
+
+    @property
+    def link_messages(self) -> _U64:
+        """Messages that crossed each link, (link_count,)."""
+
+    @property
+    def service_transfer(self) -> _U32:
+        """Transfer of each stay on a link."""
+
+    @property
+    def service_link(self) -> _U32:
+        """Link of each stay."""
+
+    @property
+    def service_start_ps(self) -> _U64:
+        """When each stay began [ps]."""
+
+    @property
+    def service_end_ps(self) -> _U64:
+        """When each stay ended [ps]."""
+
+def simulate(
+    plan: Plan,
+    *,
+    order: str = "ready",
+    switching: str = "store-and-forward",
+    latency: str = "overlapped",
+    keep_services: bool = False,
+    progress: _Progress | None = None,
+) -> Run:
+    """Simulate a plan at link fidelity, after proving it right where that was not done.
+
+    Parameters
+    ----------
+    plan
+        What to run.
+    order
+        In what order a link serves what waits for it: ready or plan.
+    switching
+        How a message crosses a device: store-and-forward or cut-through.
+    latency
+        Whether a link's latency occupies it: overlapped or occupying.
+    keep_services
+        Whether to keep every stay on a link, 24 bytes each.
+    progress
+        Called with (stage, done, total).
+    """
+
+@final
+class Report:
+    """The figures of one run."""
+
+    @property
+    def time_ps(self) -> int:
+        """Collective time [ps]."""
+
+    @property
+    def algbw(self) -> float:
+        """Size / time [bytes/s]."""
+
+    @property
+    def busbw(self) -> float:
+        """Bus bandwidth as nccl-tests define it [bytes/s]."""
+
+    @property
+    def utilization(self) -> float:
+        """Bytes moved / (bandwidth of all links x time), 0 to 1."""
+
+    @property
+    def busiest_link(self) -> int | None:
+        """The link that is occupied longest; None where nothing moved."""
+
+    @property
+    def busiest_share(self) -> float:
+        """For what share of the time it is, 0 to 1."""
+
+    @property
+    def max_link_bytes(self) -> int:
+        """The most bytes that crossed one link."""
+
+def report(run: Run) -> Report:
+    """Sum a run up."""
+
+def heat(run: Run, bins: int) -> npt.NDArray[np.float32]:
+    """Share of each of the time bins in which each link was occupied, (link_count, bins)."""
