@@ -10,7 +10,9 @@ mod progress;
 mod topology;
 mod collective;
 mod plan;
+mod bound;
 mod verify;
+mod algorithms;
 mod simulate;
 mod report;
 
@@ -23,6 +25,10 @@ mod _core {
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
+    #[pymodule_export]
+    use crate::algorithms::{PyAlgorithm, algorithms, chunk_ladder, plan};
+    #[pymodule_export]
+    use crate::bound::{Bound, bound};
     #[pymodule_export]
     use crate::collective::PyCollective;
     #[pymodule_export]

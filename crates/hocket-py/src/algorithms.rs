@@ -1,0 +1,62 @@
+//! `plan`, `algorithms`, `chunk_ladder`.
+
+use hocket_core::algorithms::{self as core, Algorithm, PlanOptions};
+use pyo3::prelude::*;
+
+use crate::collective::PyCollective;
+use crate::error::CoreError;
+use crate::plan::PyPlan;
+use crate::topology::PyTopology;
+
+/// An algorithm: what it is called, what it does, which collectives it implements.
+#[pyclass(name = "Algorithm", module = "hocket._core", frozen, get_all)]
+pub(crate) struct PyAlgorithm {
+    name: &'static str,
+    summary: &'static str,
+    kinds: Vec<&'static str>,
+}
+
+#[pyfunction]
+pub(crate) fn algorithms() -> Vec<PyAlgorithm> {
+    let describe = |algorithm: Algorithm| PyAlgorithm {
+        name: algorithm.name(),
+        summary: algorithm.summary(),
+        kinds: algorithm.kinds().iter().map(|kind| kind.name()).collect(),
+    };
+    Algorithm::ALL.map(describe).into()
+}
+
+#[pyfunction]
+#[pyo3(signature = (topology, collective, algorithm, chunks, memory_limit))]
+pub(crate) fn plan(
+    py: Python<'_>,
+    topology: &PyTopology,
+    collective: &PyCollective,
+    algorithm: &str,
+    chunks: Option<usize>,
+    memory_limit: u64,
+) -> Result<PyPlan, CoreError> {
+    let options = PlanOptions {
+        algorithm: algorithm.parse()?,
+        chunks,
+        memory_limit,
+    };
+    let (network, collective) = (topology.core(), collective.core());
+    let plan = py.detach(|| core::plan(network, collective, &options))?;
+    Ok(PyPlan::new(plan, network.clone()))
+}
+
+#[pyfunction]
+pub(crate) fn chunk_ladder(
+    topology: &PyTopology,
+    collective: &PyCollective,
+    algorithm: &str,
+) -> Result<Vec<usize>, CoreError> {
+    let algorithm: Algorithm = algorithm.parse()?;
+    core::check_applicable(topology.core(), collective.core(), algorithm)?;
+    Ok(core::chunk_ladder(
+        topology.core(),
+        collective.core(),
+        algorithm,
+    ))
+}
