@@ -1,1 +1,64 @@
-//! (stub)
+//! Builders of the usual networks, a file per family.
+//!
+//! ```text
+//! line      0 - 1 - 2 - 3           ring      0 - 1 - 2 - 3 - 0
+//! switch    every NPU - sw0         fully_connected   every NPU - every NPU
+//! mesh      line x line x ...       torus     ring x ring x ...      hypercube  2 x 2 x ...
+//! product   any of ring, line, fully connected and switch, in any order and number
+//! dragonfly fully connected groups, a link between each two groups
+//! clos      NPUs - ToR switches - spines       fat_tree   NPUs - edge - agg - core
+//! ```
+//!
+//! NPUs are named `npu0`, `npu1`, ... Sizes are checked before anything is allocated.
+
+mod clos;
+mod dragonfly;
+mod product;
+mod simple;
+
+pub use clos::{Clos, clos, fat_tree};
+pub use dragonfly::{Dragonfly, dragonfly};
+pub use product::{hypercube, mesh, product, torus};
+pub use simple::{RingWays, fully_connected, line, ring, switch};
+
+use super::TopologyError;
+
+/// Memory that a built topology may take, in bytes.
+pub const MEMORY_LIMIT: u64 = 16 << 30;
+
+/// A device (with its name) and a link (with its place in the adjacency), in bytes, rounded up.
+const DEVICE_BYTES: u128 = 80;
+const LINK_BYTES: u128 = 40;
+
+/// Refuses what would not fit [`MEMORY_LIMIT`]; whatever fits has ids of 32 bits.
+fn check_memory(
+    what: impl FnOnce() -> String,
+    devices: u128,
+    links: u128,
+) -> Result<(), TopologyError> {
+    let bytes = devices
+        .saturating_mul(DEVICE_BYTES)
+        .saturating_add(links.saturating_mul(LINK_BYTES));
+    if bytes <= u128::from(MEMORY_LIMIT) {
+        return Ok(());
+    }
+    Err(TopologyError::TooLarge {
+        what: what(),
+        bytes,
+        limit: MEMORY_LIMIT,
+    })
+}
+
+/// Refuses a parameter below its least useful value.
+fn check_least(what: &str, value: u32, least: u32) -> Result<(), TopologyError> {
+    if value >= least {
+        return Ok(());
+    }
+    Err(TopologyError::BadParameter {
+        what: what.to_owned(),
+        why: format!("is {value}; give it at least {least}"),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Dragonfly: fully connected groups, joined to each other by long links.
+
+use super::super::{Topology, TopologyBuilder, TopologyError};
+use super::{check_least, check_memory};
+use crate::id::DeviceId;
+use crate::units::{Bandwidth, Time};
+
+/// Parameters of [`dragonfly`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dragonfly {
+    /// Groups.
+    pub groups: u32,
+    /// NPUs in each group; they are their own routers.
+    pub group_size: u32,
+    /// Of each link inside a group.
+    pub local_bandwidth: Bandwidth,
+    /// Of each link inside a group.
+    pub local_latency: Time,
+    /// Of each link between groups.
+    pub global_bandwidth: Bandwidth,
+    /// Of each link between groups.
+    pub global_latency: Time,
+}
+
+/// Groups of fully connected NPUs, and one link each way between every two groups.
+///
+/// The k-th group after group g (k from 0) is reached from member `k mod group_size` of g, so that
+/// the long links are spread evenly over the members. NPU `g * group_size + i` is member i of group
+/// g.
+///
+/// # Errors
+/// [`TopologyError::BadParameter`] for no group, an empty one, or fewer than two NPUs in all;
+/// [`TopologyError::TooLarge`].
+///
+/// # Source
+/// Kim, Dally, Scott, Abts: Technology-driven, highly-scalable dragonfly topology, ISCA 2008;
+/// routers taken as NPUs, and the relative arrangement of global links.
+pub fn dragonfly(parameters: &Dragonfly) -> Result<Topology, TopologyError> {
+    let &Dragonfly {
+        groups, group_size, ..
+    } = parameters;
+    check_least("groups of the dragonfly", groups, 1)?;
+    check_least("group size of the dragonfly", group_size, 1)?;
+    let (g, a) = (u128::from(groups), u128::from(group_size));
+    if g * a < 2 {
+        return Err(TopologyError::BadParameter {
+            what: "dragonfly".to_owned(),
+            why: "has one NPU; give it two groups or a group of two".to_owned(),
+        });
+    }
+    let links = (g * a).saturating_mul(a - 1).saturating_add(g * (g - 1));
+    let what = || format!("a dragonfly of {groups} groups of {group_size}");
+    check_memory(what, g * a, links)?;
+    let mut builder = TopologyBuilder::new(format!("dragonfly {groups}x{group_size}"));
+    builder.npus((groups * group_size) as usize);
+    let member = |group: u32, i: u32| DeviceId(group * group_size + i);
+    for group in 0..groups {
+        for i in 0..group_size {
+            for j in i + 1..group_size {
+                builder.both_ways(
+                    member(group, i),
+                    member(group, j),
+                    parameters.local_bandwidth,
+                    parameters.local_latency,
+                );
+            }
+        }
+    }
+    for group in 0..groups {
+        for other in group + 1..groups {
+            let there = other - group - 1;
+            let back = groups - 2 - there;
+            builder.both_ways(
+                member(group, there % group_size),
+                member(other, back % group_size),
+                parameters.global_bandwidth,
+                parameters.global_latency,
+            );
+        }
+    }
+    builder.finish()
+}

@@ -1,0 +1,226 @@
+//! Counts by closed form, structure, and refusals that come at once.
+
+use super::*;
+use crate::id::DeviceId;
+use crate::topology::{Dimension, DimensionKind, Topology};
+use crate::units::{Bandwidth, Time};
+
+fn bw(bytes: u64) -> Bandwidth {
+    Bandwidth::from_bytes_per_second(bytes).expect("positive")
+}
+
+const LATENCY: Time = Time::from_ns(10);
+
+fn counts(topology: &Topology) -> (usize, usize, usize) {
+    let npus = topology.npu_count();
+    (npus, topology.device_count() - npus, topology.links().len())
+}
+
+fn degrees(topology: &Topology) -> Vec<usize> {
+    let out = |npu: crate::id::NpuId| topology.out_links(npu.device()).len();
+    topology.npus().map(out).collect()
+}
+
+fn dimension(kind: DimensionKind, size: u32) -> Dimension {
+    Dimension {
+        kind,
+        size,
+        bandwidth: bw(100),
+        latency: LATENCY,
+    }
+}
+
+#[test]
+fn one_dimension() {
+    for n in 2..9u32 {
+        let m = n as usize;
+        let line = line(n, bw(5), LATENCY).unwrap();
+        assert_eq!(counts(&line), (m, 0, 2 * (m - 1)));
+        let one = ring(n, bw(5), LATENCY, RingWays::One).unwrap();
+        assert_eq!(counts(&one), (m, 0, m));
+        assert!(one.dimensions().is_empty());
+        let both = ring(n, bw(5), LATENCY, RingWays::Both).unwrap();
+        assert_eq!(counts(&both), (m, 0, if n == 2 { 2 } else { 2 * m }));
+        assert_eq!(both.dimensions()[0].kind, DimensionKind::Ring);
+        let full = fully_connected(n, bw(5), LATENCY).unwrap();
+        assert_eq!(counts(&full), (m, 0, m * (m - 1)));
+        let star = switch(n, bw(5), LATENCY, Some(bw(7))).unwrap();
+        assert_eq!(counts(&star), (m, 1, 2 * m));
+        assert_eq!(star.device(DeviceId(n)).name, "sw0");
+        assert_eq!(star.device(DeviceId(n)).limit, Some(bw(7)));
+    }
+}
+
+#[test]
+fn meshes_and_tori() {
+    for (x, y, z) in [(2, 2, 2), (3, 4, 5), (1, 6, 2), (7, 3, 1)] {
+        let mesh = mesh(&[x, y, z], bw(5), LATENCY).unwrap();
+        let n = (x * y * z) as usize;
+        let pairs = (x - 1) * y * z + x * (y - 1) * z + x * y * (z - 1);
+        assert_eq!(counts(&mesh), (n, 0, 2 * pairs as usize));
+        let torus = torus(&[x, y, z], bw(5), LATENCY).unwrap();
+        let per_npu: usize = [x, y, z].iter().map(|&s| s.min(3) as usize - 1).sum();
+        assert_eq!(counts(&torus), (n, 0, n * per_npu));
+        assert!(degrees(&torus).iter().all(|&d| d == per_npu));
+    }
+    let small = mesh(&[3, 2], bw(5), LATENCY).unwrap();
+    let ends: Vec<u32> = small
+        .out_links(DeviceId(1))
+        .iter()
+        .map(|&l| small.link(l).dst.0)
+        .collect();
+    assert_eq!(ends, [0, 2, 4]);
+}
+
+#[test]
+fn hypercubes_join_ids_that_differ_in_one_bit() {
+    let cube = hypercube(5, bw(5), LATENCY).unwrap();
+    assert_eq!(counts(&cube), (32, 0, 160));
+    for link in cube.links() {
+        assert_eq!((link.src.0 ^ link.dst.0).count_ones(), 1);
+    }
+}
+
+#[test]
+fn products_join_along_one_dimension() {
+    let dimensions = [
+        dimension(DimensionKind::Ring, 4),
+        dimension(DimensionKind::FullyConnected, 3),
+        dimension(DimensionKind::Switch, 5),
+        dimension(DimensionKind::Line, 2),
+        dimension(DimensionKind::Switch, 1),
+    ];
+    let topology = product(&dimensions).unwrap();
+    assert_eq!(
+        topology.name(),
+        "Ring_FullyConnected_Switch_Line_Switch 4x3x5x2x1"
+    );
+    assert_eq!(topology.dimensions(), dimensions);
+    // 120 NPUs; 24 groups of the switch dimension.
+    let links = 30 * 8 + 40 * 6 + 24 * 10 + 60 * 2;
+    assert_eq!(counts(&topology), (120, 24, links));
+    assert!(degrees(&topology).iter().all(|&d| d == 2 + 2 + 1 + 1));
+    // The first switch joins NPUs 0, 12, 24, 36, 48.
+    let below: Vec<u32> = topology
+        .out_links(DeviceId(120))
+        .iter()
+        .map(|&l| topology.link(l).dst.0)
+        .collect();
+    assert_eq!(below, [0, 12, 24, 36, 48]);
+}
+
+#[test]
+fn dragonflies() {
+    let parameters = Dragonfly {
+        groups: 4,
+        group_size: 5,
+        local_bandwidth: bw(400),
+        local_latency: LATENCY,
+        global_bandwidth: bw(100),
+        global_latency: Time::from_ns(500),
+    };
+    let topology = dragonfly(&parameters).unwrap();
+    assert_eq!(counts(&topology), (20, 0, 4 * 20 + 12));
+    // Three members of each group carry one long link, two carry none.
+    let mut sorted = degrees(&topology);
+    sorted.sort_unstable();
+    assert_eq!(sorted, [vec![4; 8], vec![5; 12]].concat());
+    for link in topology.links() {
+        let local = link.src.0 / 5 == link.dst.0 / 5;
+        assert_eq!(link.bandwidth, if local { bw(400) } else { bw(100) });
+    }
+    let many = Dragonfly {
+        groups: 9,
+        group_size: 2,
+        ..parameters
+    };
+    assert!(
+        degrees(&dragonfly(&many).unwrap())
+            .iter()
+            .all(|&d| d == 1 + 4)
+    );
+}
+
+#[test]
+fn closes_and_fat_trees() {
+    let parameters = Clos {
+        spines: 3,
+        tors: 4,
+        hosts_per_tor: 2,
+        host_bandwidth: bw(10),
+        fabric_bandwidth: bw(20),
+        latency: LATENCY,
+    };
+    let topology = clos(&parameters).unwrap();
+    assert_eq!(counts(&topology), (8, 7, 16 + 24));
+    let tor1 = topology.device_by_name("tor1").unwrap();
+    assert_eq!(topology.out_links(tor1).len(), 5);
+    for k in [2, 4, 6] {
+        let tree = fat_tree(k, bw(10), LATENCY).unwrap();
+        let (k, npus) = (k as usize, (k * k * k / 4) as usize);
+        assert_eq!(counts(&tree), (npus, 5 * k * k / 4, 6 * npus));
+        for i in npus..tree.device_count() {
+            assert_eq!(tree.out_links(DeviceId::from(i)).len(), k);
+        }
+    }
+}
+
+#[test]
+fn sizes_that_make_no_network_are_refused() {
+    let bad = |result: Result<Topology, TopologyError>| {
+        let error = result.unwrap_err();
+        assert!(
+            matches!(error, TopologyError::BadParameter { .. }),
+            "{error}"
+        );
+        error.to_string()
+    };
+    for n in [0, 1] {
+        bad(line(n, bw(5), LATENCY));
+        bad(ring(n, bw(5), LATENCY, RingWays::One));
+        bad(fully_connected(n, bw(5), LATENCY));
+        bad(switch(n, bw(5), LATENCY, None));
+    }
+    bad(hypercube(0, bw(5), LATENCY));
+    bad(mesh(&[], bw(5), LATENCY));
+    bad(torus(&[1, 1], bw(5), LATENCY));
+    bad(fat_tree(3, bw(5), LATENCY));
+    let message = bad(mesh(&[4, 0], bw(5), LATENCY));
+    assert_eq!(
+        message,
+        "dimensions of \"mesh 4x0\": the size of dimension 1 is 0; give it at least 1"
+    );
+}
+
+#[test]
+fn huge_sizes_are_refused_at_once() {
+    let large = |result: Result<Topology, TopologyError>| {
+        let error = result.unwrap_err();
+        assert!(matches!(error, TopologyError::TooLarge { .. }), "{error}");
+    };
+    large(line(1_000_000_000, bw(5), LATENCY));
+    large(ring(u32::MAX, bw(5), LATENCY, RingWays::One));
+    large(fully_connected(1_000_000, bw(5), LATENCY));
+    large(switch(1_000_000_000, bw(5), LATENCY, None));
+    large(mesh(&[u32::MAX; 8], bw(5), LATENCY));
+    large(torus(&[100_000, 100_000], bw(5), LATENCY));
+    large(hypercube(40, bw(5), LATENCY));
+    large(hypercube(u32::MAX, bw(5), LATENCY));
+    large(fat_tree(u32::MAX - 1, bw(5), LATENCY));
+    large(clos(&Clos {
+        spines: u32::MAX,
+        tors: u32::MAX,
+        hosts_per_tor: u32::MAX,
+        host_bandwidth: bw(1),
+        fabric_bandwidth: bw(1),
+        latency: LATENCY,
+    }));
+    large(dragonfly(&Dragonfly {
+        groups: u32::MAX,
+        group_size: u32::MAX,
+        local_bandwidth: bw(1),
+        local_latency: LATENCY,
+        global_bandwidth: bw(1),
+        global_latency: LATENCY,
+    }));
+}
