@@ -8,6 +8,7 @@ mod arrays;
 mod error;
 mod progress;
 mod topology;
+mod build;
 mod collective;
 mod plan;
 mod bound;
@@ -29,6 +30,11 @@ mod _core {
     use crate::algorithms::{PyAlgorithm, algorithms, chunk_ladder, plan};
     #[pymodule_export]
     use crate::bound::{Bound, bound};
+    #[pymodule_export]
+    use crate::build::{
+        build_clos, build_dragonfly, build_fat_tree, build_fully_connected, build_hypercube,
+        build_line, build_mesh, build_product, build_ring, build_switch, build_torus,
+    };
     #[pymodule_export]
     use crate::collective::PyCollective;
     #[pymodule_export]

@@ -12,7 +12,7 @@ use crate::arrays;
 use crate::error::CoreError;
 
 /// Kind, size, bandwidth [bytes/s] and latency [ps] of one dimension.
-type DimensionTuple = (String, u32, u64, u64);
+pub(crate) type DimensionTuple = (String, u32, u64, u64);
 
 const KINDS: [(&str, DimensionKind); 4] = [
     ("Ring", DimensionKind::Ring),
@@ -83,7 +83,7 @@ impl PyTopology {
             let rate = positive(bandwidth[i], what)?;
             builder.link(a, b, rate, Time::from_ps(latency[i]));
         }
-        builder.dimensions(to_dimensions(&dimensions, npu_count)?);
+        builder.dimensions(whole_dimensions(&dimensions, npu_count)?);
         Ok(Self::new(builder.finish()?))
     }
 
@@ -198,10 +198,22 @@ fn add_devices(
     Ok(())
 }
 
-fn to_dimensions(
+/// Dimensions that must make up the NPUs of a topology given by its links.
+fn whole_dimensions(
     tuples: &[DimensionTuple],
     npu_count: usize,
 ) -> Result<Vec<core::Dimension>, CoreError> {
+    let product = tuples.iter().map(|tuple| u128::from(tuple.1));
+    let product = product.fold(1u128, u128::saturating_mul);
+    if !tuples.is_empty() && product != npu_count as u128 {
+        return Err(CoreError::Spec(format!(
+            "the dimensions multiply to {product} NPUs, the topology has {npu_count}; make them equal"
+        )));
+    }
+    to_dimensions(tuples)
+}
+
+pub(crate) fn to_dimensions(tuples: &[DimensionTuple]) -> Result<Vec<core::Dimension>, CoreError> {
     let mut dimensions = Vec::with_capacity(tuples.len());
     for (i, (name, size, bandwidth, latency)) in tuples.iter().enumerate() {
         let Some((_, kind)) = KINDS.iter().find(|(known, _)| known == name) else {
@@ -217,17 +229,13 @@ fn to_dimensions(
             latency: Time::from_ps(*latency),
         });
     }
-    let product = tuples.iter().map(|tuple| u128::from(tuple.1));
-    let product = product.fold(1u128, u128::saturating_mul);
-    if !dimensions.is_empty() && product != npu_count as u128 {
-        return Err(CoreError::Spec(format!(
-            "the dimensions multiply to {product} NPUs, the topology has {npu_count}; make them equal"
-        )));
-    }
     Ok(dimensions)
 }
 
-fn positive(bandwidth: u64, what: impl FnOnce() -> String) -> Result<Bandwidth, CoreError> {
+pub(crate) fn positive(
+    bandwidth: u64,
+    what: impl FnOnce() -> String,
+) -> Result<Bandwidth, CoreError> {
     Bandwidth::from_bytes_per_second(bandwidth).ok_or_else(|| {
         CoreError::Spec(format!(
             "{}: bandwidth is 0; remove it or give it a bandwidth",

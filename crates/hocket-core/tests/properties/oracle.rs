@@ -74,8 +74,8 @@ fn races(plan: &Plan, before: &[Vec<bool>], a: usize, b: usize) -> bool {
 fn closure(plan: &Plan) -> Option<(Vec<usize>, Vec<Vec<bool>>)> {
     let n = plan.len();
     let mut before = vec![vec![false; n]; n];
-    for t in 0..n {
-        for earlier in members(plan, Wait::from_bits(plan.wait()[t])) {
+    for (t, &bits) in plan.wait().iter().enumerate() {
+        for earlier in members(plan, Wait::from_bits(bits)) {
             before[earlier][t] = true;
         }
     }
@@ -87,7 +87,7 @@ fn closure(plan: &Plan) -> Option<(Vec<usize>, Vec<Vec<bool>>)> {
                 .for_each(|(this, &that)| *this |= that);
         }
     }
-    if (0..n).any(|t| before[t][t]) {
+    if before.iter().enumerate().any(|(t, after)| after[t]) {
         return None;
     }
     let mut order: Vec<usize> = (0..n).collect();
