@@ -228,16 +228,17 @@ impl<'a> Replay<'a> {
         let wait = Wait::from_bits(record.wait);
         let settled = Wait::from_bits(state.settled);
         if settled == Wait::NOTHING || !self.ordering.is_nested(settled, wait) {
-            let mut writers = state.writers;
-            while let Some(writer) = pop(&self.lists, &mut writers) {
-                if !self.ordering.ends_before(writer, wait) {
-                    self.blame(Code::UnorderedRead, segment, record, record.src, |_| {
-                        format!(
-                            "is sent without waiting for transfer {writer}, which brings part of it"
-                        )
-                    });
-                    return;
-                }
+            let writers = Entries {
+                lists: &self.lists,
+                list: state.writers,
+            };
+            if let Some(writer) = self.ordering.first_open(writers, wait) {
+                self.blame(Code::UnorderedRead, segment, record, record.src, |_| {
+                    format!(
+                        "is sent without waiting for transfer {writer}, which brings part of it"
+                    )
+                });
+                return;
             }
         }
         self.states[segment].settled = record.wait;
@@ -260,7 +261,13 @@ impl<'a> Replay<'a> {
         if state.readers != NONE || (state.writers != NONE && !record.reduces()) {
             self.check_write(segment, record, value);
         } else if state.copied_by != NONE {
-            self.check_after(segment, record, TransferId(state.copied_by));
+            let copy = TransferId(state.copied_by);
+            if !self
+                .ordering
+                .ends_before(copy, Wait::from_bits(record.wait))
+            {
+                self.blame_write(segment, record, copy);
+            }
         }
         let state = &mut self.states[segment];
         state.value = new.unwrap_or(state.value);
@@ -310,31 +317,29 @@ impl<'a> Replay<'a> {
         if !record.reduces() && self.came_back(&state, record.dst, segment, value) {
             return;
         }
-        let mut earlier = if state.readers == NONE {
-            state.writers
-        } else {
-            state.readers
+        let earlier = Entries {
+            lists: &self.lists,
+            list: if state.readers == NONE {
+                state.writers
+            } else {
+                state.readers
+            },
         };
-        while let Some(transfer) = pop(&self.lists, &mut earlier) {
-            if !self.check_after(segment, record, transfer) {
-                return;
-            }
+        if let Some(earlier) = self
+            .ordering
+            .first_open(earlier, Wait::from_bits(record.wait))
+        {
+            self.blame_write(segment, record, earlier);
         }
     }
 
-    fn check_after(&mut self, segment: usize, record: &Record, earlier: TransferId) -> bool {
-        let ordered = self
-            .ordering
-            .ends_before(earlier, Wait::from_bits(record.wait));
-        if !ordered {
-            self.blame(Code::UnorderedWrite, segment, record, record.dst, |_| {
-                format!(
-                    "is received at NPU {} while transfer {earlier} may still use it",
-                    record.dst
-                )
-            });
-        }
-        ordered
+    fn blame_write(&mut self, segment: usize, record: &Record, earlier: TransferId) {
+        self.blame(Code::UnorderedWrite, segment, record, record.dst, |_| {
+            format!(
+                "is received at NPU {} while transfer {earlier} may still use it",
+                record.dst
+            )
+        });
     }
 
     /// Whether a value that is copied in must have left by the one read there was, so that it comes
@@ -382,7 +387,11 @@ impl<'a> Replay<'a> {
     fn blame_end(&mut self, segment: usize, npu: NpuId, run: &Run, target: Set) {
         let state = self.states[segment];
         let chunk = self.first + self.layout.start(segment).max(run.start);
-        let (sets, first) = (&self.sets, pop(&self.lists, &mut { state.writers }));
+        let mut writers = Entries {
+            lists: &self.lists,
+            list: state.writers,
+        };
+        let (sets, first) = (&self.sets, writers.next());
         let missing = sets
             .ranks(target)
             .filter(|&r| !sets.contains(state.value, r));
@@ -450,16 +459,25 @@ fn push(lists: &mut Vec<(u32, u32)>, list: u32, transfer: TransferId) -> u32 {
     (lists.len() - 1) as u32 | MORE
 }
 
-/// Takes the first transfer off a list.
-#[inline]
-fn pop(lists: &[(u32, u32)], list: &mut u32) -> Option<TransferId> {
-    if *list == NONE {
-        return None;
+/// The transfers of a list.
+struct Entries<'a> {
+    lists: &'a [(u32, u32)],
+    list: u32,
+}
+
+impl Iterator for Entries<'_> {
+    type Item = TransferId;
+
+    #[inline]
+    fn next(&mut self) -> Option<TransferId> {
+        if self.list == NONE {
+            return None;
+        }
+        if self.list & MORE == 0 {
+            return Some(TransferId(std::mem::replace(&mut self.list, NONE)));
+        }
+        let (transfer, rest) = self.lists[(self.list & !MORE) as usize];
+        self.list = rest;
+        Some(TransferId(transfer))
     }
-    if *list & MORE == 0 {
-        return Some(TransferId(std::mem::replace(list, NONE)));
-    }
-    let (transfer, rest) = lists[(*list & !MORE) as usize];
-    *list = rest;
-    Some(TransferId(transfer))
 }
