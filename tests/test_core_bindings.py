@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from hocket import _core
-from hocket.errors import Error, SpecError, VerificationError
+from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
 
 GB = 10**9
 U32 = np.uint32
@@ -173,6 +174,46 @@ def test_simulated_times_are_exact() -> None:
     heat = _core.heat(run, 10)
     assert heat.shape == (3, 10)
     assert heat.sum(axis=1) / 10 == pytest.approx(run.link_busy_ps / run.time_ps)
+
+
+def test_every_algorithm_makes_plans_that_verify() -> None:
+    n = 4
+    near = np.arange(n, dtype=U32)
+    both_ways = ring(
+        n,
+        link_src=np.concatenate([near, np.roll(near, -1)]),
+        link_dst=np.concatenate([np.roll(near, -1), near]),
+        link_bandwidth=np.full(2 * n, GB, np.uint64),
+        link_latency_ps=np.zeros(2 * n, np.uint64),
+    )
+    made = 0
+    for name, summary, kinds in _core.algorithms():
+        assert summary
+        if name == "hierarchical":  # needs dimensions
+            continue
+        for kind in kinds:
+            collective = _core.Collective(kind, list(range(n)), 4096)
+            plan = _core.plan(both_ways, collective, name)
+            _core.verify(plan)
+            chunks = _core.default_chunks(collective, name)
+            assert _core.transfer_count(both_ways, collective, name, chunks) == len(plan)
+            assert min(_core.chunk_ladder(both_ways, collective, name)) >= 1
+            made += 1
+    assert made > 10
+
+
+def test_a_plan_says_why_it_cannot_be() -> None:
+    collective = _core.Collective("all-reduce", [0, 1, 2], 300)
+    with pytest.raises(InfeasibleError, match="for all-reduce use ring"):
+        _core.plan(ring(), collective, "binomial")
+    with pytest.raises(InfeasibleError, match="hierarchical cannot run here"):
+        _core.check_applicable(ring(), collective, "hierarchical")
+    with pytest.raises(SpecError, match="algorithms are ring"):
+        _core.plan(ring(), collective, "rign")
+    with pytest.raises(SpecError, match="more than the limit of 64"):
+        _core.plan(ring(), collective, "ring", memory_limit=64)
+    with pytest.raises(SpecError, match="cannot be cut"):
+        _core.plan(ring(), collective, "ring", chunks=10**6)
 
 
 def test_verify_is_remembered() -> None:

@@ -12,8 +12,24 @@ import numpy as np
 import numpy.typing as npt
 
 __version__: Final[str]
-__all__: Final = [
+__all__ = [
+    "Collective",
+    "Plan",
+    "Report",
+    "Run",
+    "Topology",
+    "Violation",
     "__version__",
+    "algorithms",
+    "check_applicable",
+    "chunk_ladder",
+    "default_chunks",
+    "heat",
+    "plan",
+    "report",
+    "simulate",
+    "transfer_count",
+    "verify",
 ]
 
 _U8: TypeAlias = npt.NDArray[np.uint8]
@@ -293,6 +309,50 @@ def verify(plan: Plan, progress: _Progress | None = None) -> None:
     hocket.errors.VerificationError
         With the violations.
     """
+
+def plan(
+    topology: Topology,
+    collective: Collective,
+    algorithm: str,
+    *,
+    chunks: int | None = None,
+    memory_limit: int | None = None,
+) -> Plan:
+    """Make a plan by one algorithm.
+
+    Parameters
+    ----------
+    topology, collective
+        Where and what.
+    algorithm
+        One of the names that ``algorithms`` gives.
+    chunks
+        Slices that are pipelined; ``default_chunks`` where not given.
+    memory_limit
+        What planning, verifying and simulating may take [bytes]; 16 GiB where not given.
+
+    Raises
+    ------
+    hocket.errors.InfeasibleError
+        Where the algorithm cannot run here, with the reason.
+    hocket.errors.SpecError
+        For an unknown algorithm, more chunks than bytes, a plan that is too large.
+    """
+
+def algorithms() -> list[tuple[str, str, list[str]]]:
+    """Name, one-line summary and kinds of every algorithm."""
+
+def check_applicable(topology: Topology, collective: Collective, algorithm: str) -> None:
+    """Raise InfeasibleError with the reason where the algorithm cannot run here."""
+
+def transfer_count(topology: Topology, collective: Collective, algorithm: str, chunks: int) -> int:
+    """How many transfers the plan would have, exactly."""
+
+def default_chunks(collective: Collective, algorithm: str) -> int:
+    """How many chunks ``plan`` takes where none are given."""
+
+def chunk_ladder(topology: Topology, collective: Collective, algorithm: str) -> list[int]:
+    """Numbers of chunks worth trying, ascending; never empty."""
 
 @final
 class Run:

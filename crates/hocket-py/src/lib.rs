@@ -11,6 +11,7 @@ mod topology;
 mod collective;
 mod plan;
 mod verify;
+mod algorithms;
 mod simulate;
 mod report;
 
@@ -23,6 +24,10 @@ mod _core {
     #[allow(non_upper_case_globals)]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
+    #[pymodule_export]
+    use crate::algorithms::{
+        algorithms, check_applicable, chunk_ladder, default_chunks, plan, transfer_count,
+    };
     #[pymodule_export]
     use crate::collective::PyCollective;
     #[pymodule_export]
