@@ -1,6 +1,4 @@
-//! `plan` and what surrounds it.
-
-use std::sync::Arc;
+//! `plan`, `algorithms`, `chunk_ladder`.
 
 use hocket_core::algorithms::{self as core, Algorithm, PlanOptions};
 use pyo3::prelude::*;
@@ -10,70 +8,42 @@ use crate::error::CoreError;
 use crate::plan::PyPlan;
 use crate::topology::PyTopology;
 
+/// An algorithm: what it is called, what it does, which collectives it implements.
+#[pyclass(name = "Algorithm", module = "hocket._core", frozen, get_all)]
+pub(crate) struct PyAlgorithm {
+    name: &'static str,
+    summary: &'static str,
+    kinds: Vec<&'static str>,
+}
+
 #[pyfunction]
-#[pyo3(signature = (topology, collective, algorithm, *, chunks=None, memory_limit=None))]
+pub(crate) fn algorithms() -> Vec<PyAlgorithm> {
+    let describe = |algorithm: Algorithm| PyAlgorithm {
+        name: algorithm.name(),
+        summary: algorithm.summary(),
+        kinds: algorithm.kinds().iter().map(|kind| kind.name()).collect(),
+    };
+    Algorithm::ALL.map(describe).into()
+}
+
+#[pyfunction]
+#[pyo3(signature = (topology, collective, algorithm, chunks, memory_limit))]
 pub(crate) fn plan(
     py: Python<'_>,
     topology: &PyTopology,
     collective: &PyCollective,
     algorithm: &str,
     chunks: Option<usize>,
-    memory_limit: Option<u64>,
+    memory_limit: u64,
 ) -> Result<PyPlan, CoreError> {
-    let mut options = PlanOptions::new(algorithm.parse()?);
-    options.chunks = chunks;
-    options.memory_limit = memory_limit.unwrap_or(options.memory_limit);
-    let (topology, collective) = (topology.core(), collective.core());
-    let plan = py.detach(|| core::plan(topology, collective, &options))?;
-    Ok(PyPlan::new(plan, Arc::clone(topology)))
-}
-
-/// Name, summary and kinds of every algorithm.
-#[pyfunction]
-pub(crate) fn algorithms() -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
-    let kinds = |algorithm: Algorithm| algorithm.kinds().iter().map(|kind| kind.name()).collect();
-    Algorithm::ALL
-        .map(|algorithm| (algorithm.name(), algorithm.summary(), kinds(algorithm)))
-        .into()
-}
-
-#[pyfunction]
-pub(crate) fn check_applicable(
-    topology: &PyTopology,
-    collective: &PyCollective,
-    algorithm: &str,
-) -> Result<(), CoreError> {
-    let algorithm = algorithm.parse()?;
-    Ok(core::check_applicable(
-        topology.core(),
-        collective.core(),
-        algorithm,
-    )?)
-}
-
-#[pyfunction]
-pub(crate) fn transfer_count(
-    topology: &PyTopology,
-    collective: &PyCollective,
-    algorithm: &str,
-    chunks: usize,
-) -> Result<u128, CoreError> {
-    let algorithm: Algorithm = algorithm.parse()?;
-    core::check_applicable(topology.core(), collective.core(), algorithm)?;
-    Ok(core::transfer_count(
-        topology.core(),
-        collective.core(),
-        algorithm,
+    let options = PlanOptions {
+        algorithm: algorithm.parse()?,
         chunks,
-    ))
-}
-
-#[pyfunction]
-pub(crate) fn default_chunks(
-    collective: &PyCollective,
-    algorithm: &str,
-) -> Result<usize, CoreError> {
-    Ok(core::default_chunks(algorithm.parse()?, collective.core()))
+        memory_limit,
+    };
+    let (network, collective) = (topology.core(), collective.core());
+    let plan = py.detach(|| core::plan(network, collective, &options))?;
+    Ok(PyPlan::new(plan, network.clone()))
 }
 
 #[pyfunction]

@@ -10,6 +10,7 @@ mod progress;
 mod topology;
 mod collective;
 mod plan;
+mod bound;
 mod verify;
 mod algorithms;
 mod simulate;
@@ -25,9 +26,9 @@ mod _core {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use crate::algorithms::{
-        algorithms, check_applicable, chunk_ladder, default_chunks, plan, transfer_count,
-    };
+    use crate::algorithms::{PyAlgorithm, algorithms, chunk_ladder, plan};
+    #[pymodule_export]
+    use crate::bound::{Bound, bound};
     #[pymodule_export]
     use crate::collective::PyCollective;
     #[pymodule_export]

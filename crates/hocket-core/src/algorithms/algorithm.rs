@@ -3,7 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::collective::CollectiveKind;
+use crate::collective::CollectiveKind::{
+    self, AllGather, AllReduce, AllToAll, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
+};
 use crate::plan::PlanError;
 
 /// A named recipe that makes plans.
@@ -29,10 +31,6 @@ pub enum Algorithm {
     /// One partner a step.
     Pairwise,
 }
-
-use CollectiveKind::{
-    AllGather, AllReduce, AllToAll, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
-};
 
 impl Algorithm {
     /// Every algorithm.

@@ -1,7 +1,7 @@
 //! The baseline algorithms: recipes that make a plan for a collective on a topology.
 //!
-//! [`plan`] is the entry; each algorithm has a file. What several share: [`pattern`] says who sends
-//! which block to whom, [`dimensional`] runs patterns along the dimensions of a grid of NPUs.
+//! [`plan`] is the entry; each algorithm has a file. What several share: `pattern` says who sends
+//! which block to whom, `dimensional` runs patterns along the dimensions of a grid of NPUs.
 
 mod algorithm;
 mod binomial;
@@ -177,7 +177,7 @@ pub fn chunk_ladder(
     let rungs: &[usize] = match algorithm {
         Algorithm::Pairwise => &[1],
         Algorithm::Direct => &[1, 4],
-        Algorithm::Chain => &[1, 4, 16, 64, 256],
+        Algorithm::Chain | Algorithm::DoubleBinaryTree => &[1, 4, 16, 64, 256],
         _ => &[1, 4, 16, 64],
     };
     let fits = |&chunks: &usize| {

@@ -1,1 +1,195 @@
-//! (stub)
+//! Lower bounds on the time of *any* plan for a collective on a topology, and what proves them.
+//!
+//! # Model
+//! Every directed link sends one message at a time, n bytes in n / bandwidth, and delivers after its
+//! latency more; the latency overlaps with the next message. Switches only forward: no multicast, no
+//! sum in the network; a switch with a limit passes no more than that. NPUs store, copy, forward and
+//! sum at no cost, also those that take no part. Data may be cut in any way, links are full duplex.
+//! What makes a plan slower (whole chunks, store and forward, links held during the latency) keeps
+//! every bound true.
+//!
+//! # Components
+//! | name | proves | file |
+//! | --- | --- | --- |
+//! | `ingress`, `egress` | what must enter or leave one participant, and from how far | `degree` |
+//! | `latency` | the farthest data has to travel | `degree` |
+//! | `cut` | what must cross a set of devices | `cut` |
+//! | `partition` | what must pass between many parts | `partition` |
+//! | `traffic` | bytes times hops over bandwidth of all hops | `traffic` |
+
+mod cut;
+mod degree;
+mod fill;
+mod maxflow;
+mod needs;
+mod network;
+mod partition;
+mod spread;
+mod traffic;
+mod witness;
+
+#[cfg(test)]
+mod tests;
+
+pub use witness::{Lengths, Witness};
+
+use crate::collective::Collective;
+use crate::topology::Topology;
+use crate::units::Time;
+use needs::Needs;
+use network::{Network, latency_from_npus};
+
+/// How much work a bound may take. Beyond a limit the bound stays true but may be lower.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundOptions {
+    /// Participants up to which the distances of all pairs are searched; default 4,096.
+    pub pair_limit: usize,
+    /// Participants up to which the worst cut is searched among all cuts; default 1,024.
+    pub exact_cut_limit: usize,
+    /// Participants up to which the best partition is searched among all partitions; default 256.
+    pub exact_partition_limit: usize,
+}
+
+impl Default for BoundOptions {
+    fn default() -> Self {
+        Self {
+            pair_limit: 4_096,
+            exact_cut_limit: 1_024,
+            exact_partition_limit: 256,
+        }
+    }
+}
+
+/// A lower bound on the time of any plan, and what proves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bound {
+    /// No plan is faster. Rounded down to picoseconds; [`Time::MAX`] where no plan exists.
+    pub time: Time,
+    /// What proves it.
+    pub witness: Witness,
+    /// Every component's bound, by name.
+    pub components: Vec<(&'static str, Time)>,
+    /// Whether `cut` is the worst of all cuts, by bytes over bandwidth. Not so beyond
+    /// [`BoundOptions::exact_cut_limit`], and for all-to-all and some custom collectives, whose
+    /// worst cut is not a matter of flows.
+    pub exact_cut: bool,
+    /// Whether `partition` is the best of all partitions, by bytes over bandwidth. Not so beyond
+    /// [`BoundOptions::exact_partition_limit`], nor where other NPUs may help.
+    pub exact_partition: bool,
+}
+
+/// The greatest lower bound that this module knows for a collective on a topology.
+///
+/// Only participants hold data; other NPUs may help by forwarding, copying and summing. The time is
+/// [`Time::MAX`], with [`Witness::Unreachable`], where data cannot get where it is wanted.
+///
+/// # Panics
+/// If the topology lacks a participant: see [`Collective::check_on`].
+pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOptions) -> Bound {
+    let problem = Problem::new(topology, collective, *options);
+    let degree = degree::bounds(&problem);
+    if let Some(witness) = degree.unreachable {
+        return Bound {
+            time: Time::MAX,
+            witness,
+            components: Vec::new(),
+            exact_cut: true,
+            exact_partition: true,
+        };
+    }
+    let cuts = cut::bounds(&problem);
+    let traffic = traffic::bounds(&problem);
+    let partitions = partition::bounds(&problem);
+    let candidates = [
+        ("ingress", degree.ingress),
+        ("egress", degree.egress),
+        ("cut", cuts.best),
+        ("partition", partitions.best),
+        ("traffic", traffic),
+        ("latency", degree.latency),
+    ];
+    let components = candidates
+        .iter()
+        .map(|(name, it)| (*name, it.time))
+        .collect();
+    let mut best = Candidate::default();
+    for (_, candidate) in candidates {
+        best.offer(candidate.time, || candidate.witness);
+    }
+    Bound {
+        time: best.time,
+        witness: best.witness,
+        components,
+        exact_cut: cuts.exact,
+        exact_partition: partitions.exact,
+    }
+}
+
+/// What every component works on.
+struct Problem<'a> {
+    needs: Needs<'a>,
+    network: Network,
+    reversed: Network,
+    /// By arc: the least latency from an NPU over that arc to an NPU.
+    delay: Vec<u64>,
+    /// Whether every participant reaches every other.
+    connected: bool,
+    options: BoundOptions,
+}
+
+impl<'a> Problem<'a> {
+    fn new(topology: &Topology, collective: &'a Collective, options: BoundOptions) -> Self {
+        let network = Network::new(topology);
+        let reversed = network.reversed();
+        let before = latency_from_npus(&network);
+        let after = latency_from_npus(&reversed);
+        let delay = network.arcs().iter().map(|arc| {
+            before[arc.src as usize]
+                .saturating_add(arc.latency)
+                .saturating_add(after[arc.dst as usize])
+        });
+        let delay = delay.collect();
+        let npus = collective.npus();
+        let connected = [&network, &reversed].into_iter().all(|network| {
+            let mut reached = vec![false; network.node_count()];
+            for node in network.breadth_first(npus[0].0) {
+                reached[node as usize] = true;
+            }
+            npus.iter().all(|npu| reached[npu.index()])
+        });
+        Self {
+            needs: Needs::new(collective),
+            network,
+            reversed,
+            delay,
+            connected,
+            options,
+        }
+    }
+}
+
+/// The best bound found so far by one component.
+#[derive(Clone, Debug)]
+struct Candidate {
+    time: Time,
+    witness: Witness,
+}
+
+impl Default for Candidate {
+    fn default() -> Self {
+        Self {
+            time: Time::ZERO,
+            witness: Witness::Nothing,
+        }
+    }
+}
+
+impl Candidate {
+    /// Keeps the greater of two; the earlier of equals.
+    fn offer(&mut self, time: Time, witness: impl FnOnce() -> Witness) {
+        if time > self.time {
+            self.time = time;
+            self.witness = witness();
+        }
+    }
+}

@@ -360,16 +360,14 @@ impl<'a> Simulation<'a> {
         let is_last = self.way.next(message).is_none();
         let this = &mut self.servers[server as usize];
         let start = this.free.max(now);
-        let mut free = start + this.beta.transmission(bytes);
-        if self.options.latency == LatencyModel::Occupying {
-            free = free + this.latency;
-        }
+        let mut sent = start + this.beta.transmission(bytes);
         if self.options.switching == Switching::CutThrough {
-            free = free.max(self.tail[i]);
+            sent = sent.max(self.tail[i]);
         }
-        let arrival = match self.options.latency {
-            LatencyModel::Overlapped => free + this.latency,
-            LatencyModel::Occupying => free,
+        let arrival = sent + this.latency;
+        let free = match self.options.latency {
+            LatencyModel::Overlapped => sent,
+            LatencyModel::Occupying => arrival,
         };
         this.free = free;
         this.busy = this.busy + free.saturating_sub(start);

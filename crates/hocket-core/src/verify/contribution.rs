@@ -237,8 +237,8 @@ mod tests {
                 assert_eq!(union.is_none(), overlap);
                 let Some(union) = union else { continue };
                 let bits: Vec<bool> = a_bits.iter().zip(&b_bits).map(|(&x, &y)| x || y).collect();
-                for rank in 0..n {
-                    assert_eq!(table.contains(union, rank as u32), bits[rank]);
+                for (rank, &bit) in bits.iter().enumerate() {
+                    assert_eq!(table.contains(union, rank as u32), bit);
                 }
                 for (set, other) in &known {
                     assert_eq!(

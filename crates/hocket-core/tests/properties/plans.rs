@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
 
+use hocket_core::bound::{BoundOptions, bound};
 use hocket_core::collective::CollectiveKind;
 use hocket_core::progress::Silent;
 use hocket_core::simulate::{LatencyModel, LinkOrder, SimulateOptions, Switching, simulate};
@@ -24,6 +25,7 @@ proptest! {
         let topology = Arc::new(topology);
         for kind in CollectiveKind::NAMED {
             let collective = collective_on(&topology, kind, seed);
+            let bound = bound(&topology, &collective, &BoundOptions::default());
 
             for algorithm in Algorithm::ALL {
                 if check_applicable(&topology, &collective, algorithm).is_err() {
@@ -38,6 +40,13 @@ proptest! {
                 let mut times = Vec::new();
                 for options in models() {
                     let run = simulate(&verified, &options, &mut Silent).expect("it runs");
+                    prop_assert!(
+                        run.time >= bound.time,
+                        "{algorithm} {kind} {options:?}: {} < {}: {}",
+                        run.time,
+                        bound.time,
+                        bound.witness.describe(&topology)
+                    );
                     prop_assert_eq!(run.end.iter().max(), Some(&run.time));
                     times.push(run.time);
                 }

@@ -1,0 +1,161 @@
+//! What cannot run is refused with the reason and the remedy.
+
+use super::*;
+use crate::collective::CollectiveError;
+
+fn why(topology: &Topology, collective: &Collective, algorithm: Algorithm) -> String {
+    match plan(topology, collective, &PlanOptions::new(algorithm)) {
+        Err(PlanError::NotApplicable {
+            algorithm: name,
+            why,
+        }) => {
+            assert_eq!(name, algorithm.name());
+            why
+        }
+        other => panic!("{algorithm}: {:?}", other.map(|plan| plan.len())),
+    }
+}
+
+#[test]
+fn names_read_back_and_unknown_ones_get_the_list() {
+    for algorithm in Algorithm::ALL {
+        assert_eq!(algorithm.name().parse(), Ok(algorithm));
+        assert!(!algorithm.summary().is_empty());
+    }
+    let error = "rings".parse::<Algorithm>().unwrap_err().to_string();
+    assert!(error.contains("\"rings\"") && error.contains("ring, bidirectional-ring, direct"));
+}
+
+#[test]
+fn a_kind_that_is_not_supported_names_those_who_do_it() {
+    let topology = fully_connected(4);
+    let why = why(
+        &topology,
+        &among_all(AllToAll, &topology, 64),
+        Algorithm::Ring,
+    );
+    assert_eq!(
+        why,
+        "it does all-reduce, reduce-scatter, all-gather, not all-to-all; for all-to-all use \
+         direct, pairwise"
+    );
+    for kind in CollectiveKind::NAMED {
+        assert!(Algorithm::Direct.supports(kind), "{kind}");
+    }
+}
+
+#[test]
+fn two_npus_have_no_bidirectional_ring() {
+    let topology = fully_connected(2);
+    let why = why(
+        &topology,
+        &among_all(AllReduce, &topology, 64),
+        Algorithm::BidirectionalRing,
+    );
+    assert!(why.contains("use ring"), "{why}");
+}
+
+#[test]
+fn hierarchical_needs_all_npus_of_a_product_in_order() {
+    let flat = fully_connected(4);
+    let reason = why(
+        &flat,
+        &among_all(AllReduce, &flat, 64),
+        Algorithm::Hierarchical,
+    );
+    assert!(reason.contains("states no dimensions"), "{reason}");
+    let grid = product(&[(DimensionKind::Ring, 2), (DimensionKind::Ring, 2)]);
+    for npus in [vec![0, 1, 2], vec![0, 2, 1, 3]] {
+        let npus = npus.into_iter().map(NpuId).collect();
+        let some = Collective::new(AllReduce, npus, 64, None).unwrap();
+        let reason = why(&grid, &some, Algorithm::Hierarchical);
+        assert!(reason.contains("all NPUs"), "{reason}");
+    }
+    let mut builder = full_mesh(4);
+    builder.dimensions(vec![Dimension {
+        kind: DimensionKind::Ring,
+        size: 3,
+        bandwidth: gigabyte(),
+        latency: latency(),
+    }]);
+    let odd = builder.finish().unwrap();
+    let reason = why(
+        &odd,
+        &among_all(AllReduce, &odd, 64),
+        Algorithm::Hierarchical,
+    );
+    assert!(reason.contains("do not make up its 4 NPUs"), "{reason}");
+}
+
+#[test]
+fn those_who_cannot_be_reached_are_named() {
+    let mut builder = TopologyBuilder::new("split");
+    builder.npus(4);
+    let device = |i| NpuId(i).device();
+    builder.both_ways(device(0), device(1), gigabyte(), latency());
+    builder.link(device(1), device(2), gigabyte(), latency());
+    let topology = builder.finish().unwrap();
+    let among = |kind, npus: &[u32]| {
+        Collective::new(kind, npus.iter().map(|&npu| NpuId(npu)).collect(), 64, None).unwrap()
+    };
+    let reason = why(&topology, &among(AllReduce, &[0, 1, 3]), Algorithm::Ring);
+    assert!(reason.contains("from \"npu0\" to \"npu3\""), "{reason}");
+    let reason = why(&topology, &among(AllReduce, &[0, 1, 2]), Algorithm::Ring);
+    assert!(reason.contains("from \"npu2\" to \"npu0\""), "{reason}");
+    // The root of a broadcast reaches all; nobody has to reach it.
+    let broadcast = among(Broadcast, &[0, 1, 2]);
+    judged(&topology, &broadcast, Algorithm::Direct, 1);
+    let reason = why(&topology, &among(Reduce, &[0, 1, 2]), Algorithm::Direct);
+    assert!(reason.contains("from \"npu2\" to \"npu0\""), "{reason}");
+}
+
+#[test]
+fn more_pieces_than_bytes_and_no_pieces_are_refused() {
+    let topology = fully_connected(4);
+    let collective = among_all(AllReduce, &topology, 10);
+    for (chunks, fits) in [(2, true), (3, false), (usize::MAX, false)] {
+        let made = plan(&topology, &collective, &options(Algorithm::Ring, chunks));
+        match made {
+            Ok(_) => assert!(fits),
+            Err(error) => {
+                assert!(matches!(error, PlanError::TooManyChunks { bytes: 10, .. }));
+                assert!(!fits);
+            }
+        }
+    }
+    let none = plan(&topology, &collective, &options(Algorithm::Ring, 0));
+    assert!(none.unwrap_err().to_string().contains("one or more"));
+}
+
+#[test]
+fn what_is_too_large_is_refused_before_it_is_tried() {
+    let topology = star(60_000);
+    for (kind, algorithm) in [
+        (AllToAll, Algorithm::Direct),
+        (AllToAll, Algorithm::Pairwise),
+        (AllReduce, Algorithm::Ring),
+    ] {
+        let collective = among_all(kind, &topology, 1 << 40);
+        let made = plan(&topology, &collective, &PlanOptions::new(algorithm));
+        let error = made.unwrap_err();
+        assert!(matches!(error, PlanError::TooLarge { .. }), "{error}");
+    }
+    let collective = among_all(AllReduce, &topology, 1 << 40);
+    let made = plan(
+        &topology,
+        &collective,
+        &options(Algorithm::HalvingDoubling, 1 << 20),
+    );
+    assert!(matches!(made, Err(PlanError::TooLarge { .. })));
+}
+
+#[test]
+fn an_npu_that_is_not_there_is_named() {
+    let topology = fully_connected(3);
+    let collective = Collective::new(AllReduce, vec![NpuId(0), NpuId(3)], 8, None).unwrap();
+    let made = plan(&topology, &collective, &PlanOptions::new(Algorithm::Ring));
+    assert!(matches!(
+        made,
+        Err(PlanError::Collective(CollectiveError::UnknownNpu { .. }))
+    ));
+}

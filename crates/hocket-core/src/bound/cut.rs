@@ -1,0 +1,294 @@
+//! Cuts: what must leave a set of devices, over the links that leave it; exact by maximum flows.
+
+use super::fill::{Pipe, capacity, fill};
+use super::maxflow::{FlowNetwork, UNLIMITED};
+use super::network::{FAR, Network, Search};
+use super::spread::{Spread, Way};
+use super::witness::saturating_bandwidth;
+use super::{Candidate, Problem, Witness};
+use crate::id::{DeviceId, NpuId};
+use crate::units::{Bandwidth, gcd};
+
+/// The best cut, and whether it is the best there is.
+#[derive(Default)]
+pub(super) struct Cuts {
+    pub best: Candidate,
+    /// Whether the search over all cuts of [`bounds`] was complete.
+    pub exact: bool,
+}
+
+/// An exact time in units of bytes x unit / bandwidth: `bytes / bandwidth`.
+#[derive(Clone, Copy)]
+struct Ratio {
+    bytes: u128,
+    bandwidth: u128,
+}
+
+impl Ratio {
+    fn reduced(bytes: u128, bandwidth: u128) -> Self {
+        let (mut a, mut b) = (bytes, bandwidth);
+        while b != 0 {
+            (a, b) = (b, a % b);
+        }
+        let divisor = a.max(1);
+        Ratio {
+            bytes: bytes / divisor,
+            bandwidth: bandwidth / divisor,
+        }
+    }
+}
+
+/// The greatest of bytes(A) / bandwidth(A -> rest) over all sets of devices A, by kind of demand.
+///
+/// What is copied from sole holders to a set W of NPUs must leave every A that misses one of W:
+/// d(A), the bytes held inside, over the links that leave A. For all-gather among all NPUs this
+/// bound is met by tree packing where bandwidth in and out is equal at every node. Sums are the same
+/// with every link turned round: reduce-scatter is an all-gather backwards. An all-reduce needs a
+/// broadcast and a reduction of S over every cut, at the same time: the links of the two directions
+/// differ, so it is not twice the all-gather bound.
+///
+/// The greatest ratio is found by Newton's method (Dinkelbach): for t = P / Q check by maximum flow
+/// that every w of W can get all bytes within t; if one cannot, the least cut has a greater ratio,
+/// which is the next t. Targets are visited breadth-first, and one that was served becomes a source
+/// for the next: cuts that it is outside of are proven already. So most flows stay near their
+/// target. One-to-one demands of one source (scatter) are one flow problem, as are those to one
+/// sink (gather) on reversed links.
+///
+/// With latencies: bytes that cross link e start no earlier than data from an NPU inside A reaches e
+/// and have to go on to one outside, so e has less than t, see [`fill`].
+///
+/// # Source
+/// Edmonds, Edge-disjoint branchings, 1973; Zhao et al., ForestColl: efficient collective
+/// communications on heterogeneous network fabrics, 2024; Dinkelbach, On nonlinear fractional
+/// programming, 1967.
+pub(super) fn bounds(problem: &Problem) -> Cuts {
+    let mut cuts = Cuts {
+        exact: problem.needs.npus().len() <= problem.options.exact_cut_limit,
+        ..Cuts::default()
+    };
+    if !cuts.exact {
+        return cuts;
+    }
+    let unit = problem
+        .network
+        .arcs()
+        .iter()
+        .fold(0, |unit, arc| gcd(unit, arc.capacity))
+        .max(1);
+    let spreads = super::spread::group(&problem.needs);
+    cuts.exact = spreads.complete;
+    for spread in &spreads.list {
+        let network = match spread.way {
+            Way::Copy => &problem.network,
+            Way::Sum => &problem.reversed,
+        };
+        match worst_cut(network, spread, unit) {
+            Some(near) => {
+                let inside = |node: usize| near[node] == (spread.way == Way::Copy);
+                offer(
+                    problem,
+                    (0..near.len()).map(inside).collect(),
+                    &mut cuts.best,
+                );
+            }
+            None => cuts.exact = false,
+        }
+    }
+    cuts
+}
+
+/// Offers the cut from the nodes `inside` to the others.
+pub(super) fn offer(problem: &Problem, inside: Vec<bool>, best: &mut Candidate) {
+    let network = &problem.network;
+    let bytes = problem.needs.crossing(&inside);
+    let participants = problem.needs.npus().iter();
+    let (within, without): (Vec<NpuId>, Vec<NpuId>) =
+        participants.partition(|npu| inside[npu.index()]);
+    if bytes == 0 || within.is_empty() || without.is_empty() {
+        return;
+    }
+    let from = |npus: &[NpuId], network: &Network| -> Vec<u64> {
+        let from = npus.iter().map(|npu| npu.0);
+        Search::default()
+            .run(network, from, |arc| arc.latency)
+            .to_vec()
+    };
+    let before = from(&within, network);
+    let after = from(&without, &problem.reversed);
+    let crossing = network
+        .arcs()
+        .iter()
+        .filter(|arc| inside[arc.src as usize] && !inside[arc.dst as usize]);
+    let delay = |src: u32, latency: u64, dst: u32| {
+        let delay = before[src as usize].saturating_add(latency);
+        delay.saturating_add(after[dst as usize])
+    };
+    let pipes = crossing.map(|arc| Pipe {
+        delay: delay(arc.src, arc.latency, arc.dst),
+        capacity: arc.capacity.into(),
+    });
+    // A link that no data can reach, or from which none can go on, carries nothing.
+    let mut pipes: Vec<Pipe> = pipes.filter(|pipe| pipe.delay < FAR - 1).collect();
+    let time = fill(&mut pipes, bytes);
+    let bandwidth = saturating_bandwidth(capacity(&pipes));
+    best.offer(time, || witness(problem, &inside, bytes, bandwidth));
+}
+
+fn witness(problem: &Problem, inside: &[bool], bytes: u128, bandwidth: Bandwidth) -> Witness {
+    let network = &problem.network;
+    let npus_inside = network.npus().filter(|npu| inside[npu.index()]).count();
+    let leaving = 2 * npus_inside <= network.npus().count();
+    let listed: Vec<DeviceId> = (0..network.device_count())
+        .filter(|&device| inside[device] == leaving)
+        .map(DeviceId::from)
+        .collect();
+    let (npus, switches): (Vec<DeviceId>, Vec<DeviceId>) = listed
+        .into_iter()
+        .partition(|device| network.is_npu(device.0));
+    Witness::Cut {
+        npus: npus.into_iter().map(|device| NpuId(device.0)).collect(),
+        switches,
+        leaving,
+        bytes,
+        bandwidth,
+    }
+}
+
+/// The set A with the greatest bytes(A) / bandwidth(A -> rest), by node; `None` where the numbers
+/// are too large to be exact.
+fn worst_cut(network: &Network, spread: &Spread, unit: u64) -> Option<Vec<bool>> {
+    let total: u128 = spread
+        .ends
+        .iter()
+        .map(|&(_, bytes)| u128::from(bytes))
+        .sum();
+    if !FlowNetwork::fits(network, unit, total) {
+        return None;
+    }
+    if spread.own_bytes_each {
+        return worst_scatter_cut(network, spread, total, unit);
+    }
+    let turned = network.reversed();
+    let order = visiting_order(network, spread);
+    let (mut ratio, mut worst) = best_single(network, spread, total, unit)?;
+    let mut served: Vec<u32> = Vec::new();
+    'restart: loop {
+        let mut flows = FlowNetwork::new(&turned, unit, ratio.bytes);
+        for &(npu, bytes) in &spread.ends {
+            flows.set_drain(npu.0, (u128::from(bytes) * ratio.bandwidth) as i128);
+        }
+        for &node in &served {
+            flows.set_drain(node, UNLIMITED);
+        }
+        let needed = (total * ratio.bandwidth) as i128;
+        for &node in &order[served.len()..] {
+            if flows.flow(&[(node, UNLIMITED)], needed) < needed {
+                worst = (0..network.node_count())
+                    .map(|v| !flows.is_near(v))
+                    .collect();
+                ratio = ratio_of(network, spread, &worst, unit)?;
+                continue 'restart;
+            }
+            flows.set_drain(node, UNLIMITED);
+            served.push(node);
+        }
+        return Some(worst);
+    }
+}
+
+/// Targets, near ones of a source one after another.
+fn visiting_order(network: &Network, spread: &Spread) -> Vec<u32> {
+    let mut wanted = vec![false; network.node_count()];
+    for npu in &spread.targets {
+        wanted[npu.index()] = true;
+    }
+    let mut order = network.breadth_first(spread.ends[0].0.0);
+    order.retain(|&node| wanted[node as usize]);
+    let mut reached = vec![false; network.node_count()];
+    for &node in &order {
+        reached[node as usize] = true;
+    }
+    order.extend(
+        spread
+            .targets
+            .iter()
+            .filter(|npu| !reached[npu.index()])
+            .map(|npu| npu.0),
+    );
+    order
+}
+
+/// The best of the cuts around one NPU: a good start.
+fn best_single(
+    network: &Network,
+    spread: &Spread,
+    total: u128,
+    unit: u64,
+) -> Option<(Ratio, Vec<bool>)> {
+    let mut held = vec![0u64; network.node_count()];
+    for &(npu, bytes) in &spread.ends {
+        held[npu.index()] += bytes;
+    }
+    let capacity = |arcs: &[u32]| -> u128 {
+        let one = |&arc: &u32| u128::from(network.arcs()[arc as usize].capacity / unit);
+        arcs.iter().map(one).sum()
+    };
+    let mut best: Option<(Ratio, usize)> = None;
+    for npu in &spread.targets {
+        let bytes = total - u128::from(held[npu.index()]);
+        let ratio = Ratio::reduced(bytes, capacity(network.arcs_in(npu.0)));
+        let greater = |(best, _): (Ratio, usize)| {
+            let cross = (ratio.bytes * best.bandwidth, best.bytes * ratio.bandwidth);
+            cross.0 > cross.1
+        };
+        if ratio.bandwidth > 0 && best.is_none_or(greater) {
+            best = Some((ratio, npu.index()));
+        }
+    }
+    let (ratio, outside) = best?;
+    let inside = (0..network.node_count())
+        .map(|node| node != outside)
+        .collect();
+    Some((ratio, inside))
+}
+
+/// Bytes that must leave a set over the bandwidth that leaves it; `None` if there is none.
+fn ratio_of(network: &Network, spread: &Spread, inside: &[bool], unit: u64) -> Option<Ratio> {
+    let counts = |npu: &NpuId| inside[npu.index()] != spread.own_bytes_each;
+    let counted = spread.ends.iter().filter(|(npu, _)| counts(npu));
+    let bytes = counted.map(|&(_, bytes)| u128::from(bytes)).sum();
+    let crosses = |src: u32, dst: u32| inside[src as usize] && !inside[dst as usize];
+    let crossing = network
+        .arcs()
+        .iter()
+        .filter(|arc| crosses(arc.src, arc.dst));
+    let bandwidth = crossing.map(|arc| u128::from(arc.capacity / unit)).sum();
+    (bandwidth > 0).then(|| Ratio::reduced(bytes, bandwidth))
+}
+
+/// As [`worst_cut`], where one source has bytes of its own for each target.
+fn worst_scatter_cut(
+    network: &Network,
+    spread: &Spread,
+    total: u128,
+    unit: u64,
+) -> Option<Vec<bool>> {
+    let source = spread.targets[0];
+    let needed = |ratio: Ratio| (total * ratio.bandwidth) as i128;
+    let mut worst: Vec<bool> = (0..network.node_count())
+        .map(|node| node == source.index())
+        .collect();
+    loop {
+        let ratio = ratio_of(network, spread, &worst, unit)?;
+        let mut flows = FlowNetwork::new(network, unit, ratio.bytes);
+        for &(npu, bytes) in &spread.ends {
+            flows.set_drain(npu.0, (u128::from(bytes) * ratio.bandwidth) as i128);
+        }
+        if flows.flow(&[(source.0, UNLIMITED)], needed(ratio)) == needed(ratio) {
+            return Some(worst);
+        }
+        worst = (0..network.node_count())
+            .map(|node| flows.is_near(node))
+            .collect();
+    }
+}

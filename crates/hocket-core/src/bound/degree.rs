@@ -1,0 +1,185 @@
+//! What must enter and leave each participant, and how far it has to come.
+
+use super::fill::{Pipe, capacity, fill};
+use super::needs::Decides;
+use super::network::{FAR, Search};
+use super::witness::saturating_bandwidth;
+use super::{Candidate, Problem, Witness};
+use crate::id::NpuId;
+use crate::units::Time;
+
+/// The best bounds that single participants give.
+pub(super) struct Degree {
+    pub ingress: Candidate,
+    pub egress: Candidate,
+    pub latency: Candidate,
+    /// Somebody who cannot get what it needs.
+    pub unreachable: Option<Witness>,
+}
+
+/// Bytes that must come from (or go to) a distance of that many picoseconds or more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Far {
+    distance: u64,
+    bytes: u128,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Ingress,
+    Egress,
+}
+
+/// Ingress, egress and latency of every participant.
+///
+/// Bytes that must enter v from a latency distance of x or more ([`super::needs`] counts them)
+/// cannot be in v before x, nor, over link e, before e's own latency: by time t link e has brought
+/// at most bandwidth x (t - max(x, alpha_e)). So t is at least the time to fill those pipes, for
+/// every x; the largest x gives latency plus transmission, x = 0 the plain degree bound. The same
+/// the other way for what must leave v. A copy with several holders comes from the nearest; of a sum
+/// the farthest contribution has to arrive.
+///
+/// # Complexity
+/// Two shortest-path searches per participant; beyond `pair_limit` participants only so many of
+/// them, evenly spread, have their distances searched.
+///
+/// # Source
+/// The alpha-beta lower bounds of Chan, Heimlich, Purkayastha, van de Geijn: Collective
+/// communication: theory, practice, and experience, 2007, for any graph.
+pub(super) fn bounds(problem: &Problem) -> Degree {
+    let mut found = Degree {
+        ingress: Candidate::default(),
+        egress: Candidate::default(),
+        latency: Candidate::default(),
+        unreachable: None,
+    };
+    let n = problem.needs.npus().len();
+    let stride = n.div_ceil(problem.options.pair_limit.max(1));
+    let mut search = Search::default();
+    for rank in 0..n {
+        let search_distances = rank % stride == 0 || !problem.connected;
+        for side in [Side::Ingress, Side::Egress] {
+            one(
+                problem,
+                rank,
+                side,
+                search_distances,
+                &mut search,
+                &mut found,
+            );
+            if found.unreachable.is_some() {
+                return found;
+            }
+        }
+    }
+    found
+}
+
+fn one(
+    problem: &Problem,
+    rank: usize,
+    side: Side,
+    search_distances: bool,
+    search: &mut Search,
+    found: &mut Degree,
+) {
+    let npu = problem.needs.npus()[rank];
+    let (from_here, arcs) = match side {
+        Side::Ingress => (&problem.reversed, problem.network.arcs_in(npu.0)),
+        Side::Egress => (&problem.network, problem.network.arcs_out(npu.0)),
+    };
+    let distance = search_distances.then(|| search.run(from_here, [npu.0], |arc| arc.latency));
+    let (mut far, farthest) = distances(problem, rank, side, distance);
+    let Some((distance, other)) = farthest else {
+        return;
+    };
+    let (from, to) = match side {
+        Side::Ingress => (other, npu),
+        Side::Egress => (npu, other),
+    };
+    if distance == FAR || arcs.is_empty() {
+        found.unreachable = Some(Witness::Unreachable { from, to });
+        return;
+    }
+    let latency = Time::from_ps(distance);
+    found
+        .latency
+        .offer(latency, || Witness::Latency { from, to, latency });
+    far.sort_unstable_by(|a, b| b.cmp(a));
+    let mut pipes = Vec::with_capacity(arcs.len());
+    let mut bytes = 0;
+    for (i, entry) in far.iter().enumerate() {
+        bytes += entry.bytes;
+        if far
+            .get(i + 1)
+            .is_some_and(|next| next.distance == entry.distance)
+        {
+            continue;
+        }
+        pipes.clear();
+        pipes.extend(arcs.iter().map(|&arc| Pipe {
+            delay: entry.distance.max(problem.delay[arc as usize]),
+            capacity: problem.network.arcs()[arc as usize].capacity.into(),
+        }));
+        let time = fill(&mut pipes, bytes);
+        let bandwidth = saturating_bandwidth(capacity(&pipes));
+        let latency = Time::from_ps(pipes[0].delay);
+        match side {
+            Side::Ingress => found.ingress.offer(time, || Witness::Ingress {
+                npu,
+                bytes,
+                bandwidth,
+                latency,
+            }),
+            Side::Egress => found.egress.offer(time, || Witness::Egress {
+                npu,
+                bytes,
+                bandwidth,
+                latency,
+            }),
+        }
+    }
+}
+
+/// What must enter or leave, by distance, and the farthest of it: how far, and whom it concerns.
+/// Without distances everything is taken to be near.
+fn distances(
+    problem: &Problem,
+    rank: usize,
+    side: Side,
+    distance: Option<&[u64]>,
+) -> (Vec<Far>, Option<(u64, NpuId)>) {
+    let npu = problem.needs.npus()[rank];
+    let mut far: Vec<Far> = Vec::new();
+    let mut farthest: Option<(u64, NpuId)> = None;
+    let mut add = |bytes: u64, decides: Decides, others: &[NpuId]| {
+        let at = |other: &&NpuId| distance.map_or(0, |distance| distance[other.index()]);
+        let mut others = others.iter().filter(|&&other| other != npu);
+        // Without distances the first will do as well as any.
+        let other = match (distance, decides) {
+            (None, _) => others.next(),
+            (Some(_), Decides::Nearest) => others.min_by_key(at),
+            (Some(_), Decides::Farthest) => others.max_by_key(at),
+        };
+        let Some(other) = other else { return };
+        let distance = at(&other);
+        match far.last_mut() {
+            Some(last) if last.distance == distance => last.bytes += u128::from(bytes),
+            _ => far.push(Far {
+                distance,
+                bytes: bytes.into(),
+            }),
+        }
+        if farthest.is_none_or(|(most, _)| distance > most) {
+            farthest = Some((distance, *other));
+        }
+    };
+    match side {
+        Side::Ingress => problem.needs.entering(rank, add),
+        Side::Egress => {
+            let leave = |bytes: u64, others: &[NpuId]| add(bytes, Decides::Farthest, others);
+            problem.needs.leaving(rank, leave);
+        }
+    }
+    (far, farthest)
+}

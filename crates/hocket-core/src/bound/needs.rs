@@ -1,0 +1,205 @@
+//! What a collective's demands force over the boundary of a set of devices.
+
+use std::collections::HashMap;
+
+use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
+use crate::id::NpuId;
+
+/// Which of several NPUs decides when data can arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Decides {
+    /// Any copy will do: the nearest.
+    Nearest,
+    /// All are needed: the farthest.
+    Farthest,
+}
+
+/// The demands of a collective that need the network, indexed by NPU.
+///
+/// An all-to-all of n NPUs has n x n demands; they are not listed but summed in closed form.
+#[derive(Debug)]
+pub(super) struct Needs<'a> {
+    npus: &'a [NpuId],
+    demands: Vec<Demand>,
+    wanted: ByNpu,
+    held: ByNpu,
+    /// For an all-to-all, the bytes that each rank gets from each other one.
+    all_to_all: Option<Vec<u64>>,
+}
+
+#[derive(Debug, Default)]
+struct ByNpu {
+    all: Vec<u32>,
+    one: HashMap<NpuId, Vec<u32>>,
+}
+
+impl ByNpu {
+    fn add(&mut self, set: &NpuSet, demand: u32) {
+        match set {
+            NpuSet::All => self.all.push(demand),
+            NpuSet::One(npu) => self.one.entry(*npu).or_default().push(demand),
+            NpuSet::Some(npus) => {
+                for npu in npus {
+                    self.one.entry(*npu).or_default().push(demand);
+                }
+            }
+        }
+    }
+
+    fn of(&self, npu: NpuId) -> impl Iterator<Item = usize> {
+        let own = self.one.get(&npu).map_or(&[][..], Vec::as_slice);
+        self.all.iter().chain(own).map(|&demand| demand as usize)
+    }
+}
+
+impl<'a> Needs<'a> {
+    pub fn new(collective: &'a Collective) -> Self {
+        let npus = collective.npus();
+        let n = npus.len();
+        let is_all_to_all = collective.kind() == CollectiveKind::AllToAll;
+        let all_to_all = is_all_to_all.then(|| {
+            let block = |i| collective.block_start(i + 1, n) - collective.block_start(i, n);
+            (0..n).map(block).collect()
+        });
+        let demands = if is_all_to_all {
+            Vec::new()
+        } else {
+            merge(collective.demands(), npus)
+        };
+        let (mut wanted, mut held) = (ByNpu::default(), ByNpu::default());
+        for (i, demand) in demands.iter().enumerate() {
+            wanted.add(&demand.wanted, i as u32);
+            held.add(&demand.holders, i as u32);
+        }
+        Self {
+            npus,
+            demands,
+            wanted,
+            held,
+            all_to_all,
+        }
+    }
+
+    /// Participants.
+    pub fn npus(&self) -> &'a [NpuId] {
+        self.npus
+    }
+
+    /// The demands, merged, but for an all-to-all's.
+    pub fn demands(&self) -> &[Demand] {
+        &self.demands
+    }
+
+    /// For an all-to-all, the bytes that each rank gets from each other one.
+    pub fn all_to_all(&self) -> Option<&[u64]> {
+        self.all_to_all.as_deref()
+    }
+
+    /// What must enter the NPU of a rank: bytes, from which NPUs, and which of them decides.
+    ///
+    /// A copy that it wants and does not hold enters whole; so does a sum that it wants and to
+    /// which another contributes, once, since what enters may have been summed on the way.
+    pub fn entering(&self, rank: usize, mut visit: impl FnMut(u64, Decides, &[NpuId])) {
+        let npu = self.npus[rank];
+        if let Some(blocks) = &self.all_to_all {
+            for &other in self.npus {
+                if other != npu && blocks[rank] > 0 {
+                    visit(blocks[rank], Decides::Nearest, &[other]);
+                }
+            }
+        }
+        for demand in self.wanted.of(npu).map(|i| &self.demands[i]) {
+            let holders = demand.holders.members(self.npus);
+            if demand.reduced {
+                visit(demand.bytes, Decides::Farthest, holders);
+            } else if !demand.holders.contains(npu) {
+                visit(demand.bytes, Decides::Nearest, holders);
+            }
+        }
+    }
+
+    /// What must leave the NPU of a rank: bytes, and the NPUs that all must get it.
+    ///
+    /// A copy that it alone holds and another wants leaves once, since others may pass it on; so
+    /// does its contribution to a sum that another wants.
+    pub fn leaving(&self, rank: usize, mut visit: impl FnMut(u64, &[NpuId])) {
+        let npu = self.npus[rank];
+        if let Some(blocks) = &self.all_to_all {
+            for (&other, &bytes) in self.npus.iter().zip(blocks) {
+                if other != npu && bytes > 0 {
+                    visit(bytes, &[other]);
+                }
+            }
+        }
+        for demand in self.held.of(npu).map(|i| &self.demands[i]) {
+            let sole = demand.reduced || demand.holders.members(self.npus).len() == 1;
+            if sole && demand.wanted != NpuSet::One(npu) {
+                visit(demand.bytes, demand.wanted.members(self.npus));
+            }
+        }
+    }
+
+    /// Bytes that must pass from the NPUs `inside` (by NPU) to the others.
+    ///
+    /// A copy must pass if all who hold it are inside and one who wants it is outside; a sum, if
+    /// one who contributes is inside and one who wants it is outside. Each at least once, whatever
+    /// is copied or summed on either side.
+    pub fn crossing(&self, inside: &[bool]) -> u128 {
+        let within = |npu: &NpuId| inside[npu.index()];
+        if let Some(blocks) = &self.all_to_all {
+            let senders = self.npus.iter().filter(|npu| within(npu)).count() as u128;
+            let takers = self.npus.iter().zip(blocks);
+            let outside = takers.filter(|(npu, _)| !within(npu));
+            return senders * outside.map(|(_, &bytes)| u128::from(bytes)).sum::<u128>();
+        }
+        let count = self.npus.iter().filter(|npu| within(npu)).count();
+        let any_all = [count > 0, count < self.npus.len()];
+        let must_cross = |demand: &&Demand| {
+            let held = match (&demand.holders, demand.reduced) {
+                (NpuSet::All, true) => any_all[0],
+                (NpuSet::All, false) => !any_all[1],
+                (set, true) => set.members(self.npus).iter().any(within),
+                (set, false) => set.members(self.npus).iter().all(within),
+            };
+            held && match &demand.wanted {
+                NpuSet::All => any_all[1],
+                set => !set.members(self.npus).iter().all(within),
+            }
+        };
+        let crossing = self.demands.iter().filter(must_cross);
+        crossing.map(|demand| u128::from(demand.bytes)).sum()
+    }
+}
+
+/// Sums the bytes of demands that are alike and drops those that are met from the start.
+fn merge(demands: Vec<Demand>, npus: &[NpuId]) -> Vec<Demand> {
+    let mut merged: Vec<Demand> = Vec::with_capacity(demands.len());
+    let mut seen: HashMap<(bool, NpuSet, NpuSet), usize> = HashMap::new();
+    for mut demand in demands {
+        for set in [&mut demand.holders, &mut demand.wanted] {
+            if npus.len() > 1 && set.members(npus).len() == npus.len() {
+                *set = NpuSet::All;
+            }
+        }
+        let holders = demand.holders.members(npus);
+        demand.reduced &= holders.len() > 1;
+        let takers = demand.wanted.members(npus);
+        let met = !demand.reduced && takers.iter().all(|&npu| demand.holders.contains(npu));
+        if demand.bytes == 0 || met {
+            continue;
+        }
+        let key = (
+            demand.reduced,
+            demand.holders.clone(),
+            demand.wanted.clone(),
+        );
+        match seen.get(&key) {
+            Some(&at) => merged[at].bytes = merged[at].bytes.saturating_add(demand.bytes),
+            None => {
+                seen.insert(key, merged.len());
+                merged.push(demand);
+            }
+        }
+    }
+    merged
+}

@@ -1,0 +1,243 @@
+//! What proves a bound: a node, a cut, a partition, the traffic or a path.
+
+use crate::id::{DeviceId, NpuId};
+use crate::topology::Topology;
+use crate::units::{Bandwidth, Time};
+
+/// What proves a lower bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Witness {
+    /// No demand needs the network.
+    Nothing,
+    /// There is no way from one participant to another that needs its data.
+    Unreachable {
+        /// Who holds the data.
+        from: NpuId,
+        /// Who needs it.
+        to: NpuId,
+    },
+    /// Bytes that must enter an NPU.
+    Ingress {
+        /// The NPU.
+        npu: NpuId,
+        /// How many bytes.
+        bytes: u128,
+        /// Of all links into it.
+        bandwidth: Bandwidth,
+        /// Latency of the shortest way that any of these bytes can come.
+        latency: Time,
+    },
+    /// Bytes that must leave an NPU.
+    Egress {
+        /// The NPU.
+        npu: NpuId,
+        /// How many bytes.
+        bytes: u128,
+        /// Of all links out of it.
+        bandwidth: Bandwidth,
+        /// Latency of the shortest way that any of these bytes can go.
+        latency: Time,
+    },
+    /// Bytes that must leave or enter a set of devices.
+    Cut {
+        /// NPUs of the set: the side that has fewer.
+        npus: Vec<NpuId>,
+        /// Switches of the set. One that is cut through inside counts where its inputs are.
+        switches: Vec<DeviceId>,
+        /// Whether the bytes leave the set; otherwise they enter it.
+        leaving: bool,
+        /// How many bytes.
+        bytes: u128,
+        /// Of all links (and insides of limited switches) that cross in that direction.
+        bandwidth: Bandwidth,
+    },
+    /// Bytes that must pass between the parts of the network.
+    Partition {
+        /// Devices of each part.
+        parts: Vec<Vec<DeviceId>>,
+        /// Whether the bytes are counted where they leave a part; otherwise where they enter one.
+        leaving: bool,
+        /// How many bytes, all parts together.
+        bytes: u128,
+        /// Of all links that enter (or leave) a part, all parts together.
+        bandwidth: Bandwidth,
+    },
+    /// Bytes times hops, over the bandwidth of the hops that count.
+    Traffic {
+        /// Which hops count.
+        lengths: Lengths,
+        /// Sum of bytes times length of the shortest way.
+        work: u128,
+        /// Sum of bandwidth times length.
+        capacity: u128,
+    },
+    /// A shortest way, by latency, that some data must go.
+    Latency {
+        /// Who holds the data.
+        from: NpuId,
+        /// Who needs it.
+        to: NpuId,
+        /// Of the whole way.
+        latency: Time,
+    },
+}
+
+/// Lengths of links under which traffic is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lengths {
+    /// Every link 1.
+    Hops,
+    /// Every link, and every limited switch, its time for a byte.
+    Slowness,
+    /// Every switch with a limit of its own 1, links 0.
+    LimitedSwitches,
+}
+
+impl Witness {
+    /// One line, with the devices' names.
+    pub fn describe(&self, topology: &Topology) -> String {
+        let name = |npu: &NpuId| topology.device(npu.device()).name.as_str();
+        match self {
+            Witness::Nothing => "nothing has to move".to_owned(),
+            Witness::Unreachable { from, to } => {
+                format!("there is no way from {} to {}", name(from), name(to))
+            }
+            Witness::Ingress {
+                npu,
+                bytes,
+                bandwidth,
+                latency,
+            } => format!(
+                "ingress of {}: {} must enter over {bandwidth}{}",
+                name(npu),
+                show_bytes(*bytes),
+                show_latency(*latency)
+            ),
+            Witness::Egress {
+                npu,
+                bytes,
+                bandwidth,
+                latency,
+            } => format!(
+                "egress of {}: {} must leave over {bandwidth}{}",
+                name(npu),
+                show_bytes(*bytes),
+                show_latency(*latency)
+            ),
+            Witness::Cut {
+                npus,
+                switches,
+                leaving,
+                bytes,
+                bandwidth,
+            } => {
+                let npus = npus.iter().map(|npu| npu.device());
+                let devices: Vec<DeviceId> = npus.chain(switches.iter().copied()).collect();
+                format!(
+                    "cut {}: {} must {} over {bandwidth}",
+                    show_devices(topology, &devices),
+                    show_bytes(*bytes),
+                    if *leaving { "leave" } else { "enter" },
+                )
+            }
+            Witness::Partition {
+                parts,
+                leaving,
+                bytes,
+                bandwidth,
+            } => format!(
+                "partition {}: {} must {} its parts over {bandwidth}",
+                show_parts(topology, parts),
+                show_bytes(*bytes),
+                if *leaving { "leave" } else { "enter" },
+            ),
+            Witness::Traffic {
+                lengths,
+                work,
+                capacity,
+            } => lengths.describe(*work, *capacity),
+            Witness::Latency { from, to, latency } => {
+                format!("latency from {} to {}: {latency}", name(from), name(to))
+            }
+        }
+    }
+}
+
+impl Lengths {
+    fn describe(self, work: u128, capacity: u128) -> String {
+        let rate = saturating_bandwidth(capacity);
+        let work = show_bytes(work);
+        match self {
+            Lengths::Hops => {
+                format!("traffic: {work} x hops over {rate}, the bandwidth of all links")
+            }
+            Lengths::Slowness => "traffic: links busy on the fastest ways, all together".to_owned(),
+            Lengths::LimitedSwitches => {
+                format!("traffic: {work} x switches over {rate}, the limits of all switches")
+            }
+        }
+    }
+}
+
+/// A sum of bandwidths, in the type that prints; sums beyond 64 bits are cut off.
+pub(super) fn saturating_bandwidth(bytes_per_second: u128) -> Bandwidth {
+    let bytes = u64::try_from(bytes_per_second).unwrap_or(u64::MAX).max(1);
+    Bandwidth::from_bytes_per_second(bytes).expect("at least 1")
+}
+
+fn show_latency(latency: Time) -> String {
+    if latency == Time::ZERO {
+        String::new()
+    } else {
+        format!(", {latency} away")
+    }
+}
+
+fn show_bytes(bytes: u128) -> String {
+    let units = [
+        (1_000_000_000_000, "TB"),
+        (1_000_000_000, "GB"),
+        (1_000_000, "MB"),
+        (1_000, "kB"),
+    ];
+    for (size, unit) in units {
+        if bytes >= size {
+            let number = format!("{:.3}", bytes as f64 / size as f64);
+            let number = number.trim_end_matches('0').trim_end_matches('.');
+            return format!("{number} {unit}");
+        }
+    }
+    format!("{bytes} B")
+}
+
+fn show_devices(topology: &Topology, devices: &[DeviceId]) -> String {
+    let name = |device: &DeviceId| topology.device(*device).name.clone();
+    let names: Vec<String> = devices.iter().map(name).collect();
+    format!("{{{}}}", abbreviate(&names))
+}
+
+fn show_parts(topology: &Topology, parts: &[Vec<DeviceId>]) -> String {
+    if parts.iter().all(|part| part.len() == 1) {
+        return format!("into {} single NPUs", parts.len());
+    }
+    let sets: Vec<String> = parts
+        .iter()
+        .map(|part| show_devices(topology, part))
+        .collect();
+    abbreviate(&sets)
+}
+
+/// The first few of a long list, the last one and how many there are.
+fn abbreviate(items: &[String]) -> String {
+    match items {
+        [first @ .., last] if items.len() > 8 => {
+            format!(
+                "{}, ... {last} ({} in all)",
+                first[..4].join(", "),
+                items.len()
+            )
+        }
+        _ => items.join(", "),
+    }
+}

@@ -1,0 +1,39 @@
+//! `bound`.
+
+use hocket_core::bound::{self as core, BoundOptions};
+use pyo3::prelude::*;
+
+use crate::collective::PyCollective;
+use crate::error::CoreError;
+use crate::topology::PyTopology;
+
+/// A lower bound on the time of any plan, and what proves it.
+#[pyclass(module = "hocket._core", frozen, get_all)]
+pub(crate) struct Bound {
+    time_ps: u64,
+    witness: String,
+    components: Vec<(&'static str, u64)>,
+    exact_cut: bool,
+    exact_partition: bool,
+}
+
+#[pyfunction]
+pub(crate) fn bound(
+    py: Python<'_>,
+    topology: &PyTopology,
+    collective: &PyCollective,
+) -> Result<Bound, CoreError> {
+    let (topology, collective) = (topology.core(), collective.core());
+    collective.check_on(topology)?;
+    let bound = py.detach(|| core::bound(topology, collective, &BoundOptions::default()));
+    let components = bound.components.iter();
+    Ok(Bound {
+        time_ps: bound.time.as_ps(),
+        witness: bound.witness.describe(topology),
+        components: components
+            .map(|&(name, time)| (name, time.as_ps()))
+            .collect(),
+        exact_cut: bound.exact_cut,
+        exact_partition: bound.exact_partition,
+    })
+}

@@ -1,0 +1,151 @@
+"""Every algorithm that applies, ranked, each proved, with the distance to the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from hocket import _core
+from hocket.errors import InfeasibleError, SpecError
+from hocket.planning import Plan, collective_on, plan_collective
+from hocket.running import Latency, LinkOrder, Run, Switching, simulate
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One algorithm's result.
+
+    Attributes
+    ----------
+    algorithm
+        Its name.
+    chunks
+        Number of slices it ran with: what was asked for, or the best of those tried.
+    run
+        The verified and simulated plan.
+    """
+
+    algorithm: str
+    chunks: int
+    run: Run
+
+    @property
+    def plan(self) -> Plan:
+        """The plan."""
+        return self.run.plan
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Results of every algorithm that applies, fastest first.
+
+    Attributes
+    ----------
+    collective, topology
+        What was compared on what.
+    bound
+        The lower bound on any plan's time, with its witness.
+    entries
+        Results, fastest first.
+    refused
+        Why each other algorithm cannot run here, by name.
+    """
+
+    collective: _core.Collective
+    topology: _core.Topology
+    bound: _core.Bound
+    entries: tuple[Entry, ...]
+    refused: dict[str, str]
+
+    @property
+    def best(self) -> Entry:
+        """The fastest."""
+        return self.entries[0]
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+
+def compare(
+    kind: str,
+    topology: _core.Topology,
+    *,
+    size: int | str,
+    algorithms: Sequence[str] | None = None,
+    chunks: int | None = None,
+    npus: Sequence[int | str] | None = None,
+    root: int | str | None = None,
+    order: LinkOrder = "ready",
+    switching: Switching = "store-and-forward",
+    latency: Latency = "overlapped",
+    memory_limit: int | None = None,
+    on_result: Callable[[str, int, Run], None] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Comparison:
+    """Plan, prove and simulate a collective by every algorithm that applies.
+
+    Parameters
+    ----------
+    kind, topology, size, npus, root
+        See :func:`hocket.collective_on`.
+    algorithms
+        Names to compare; all by default.
+    chunks
+        Number of pipelined slices; several are tried and the fastest kept if left out.
+    order, switching, latency
+        See :func:`hocket.simulate`.
+    on_result
+        Called as ``on_result(algorithm, chunks, run)`` after each simulation.
+    progress
+        Called as ``progress(stage, done, total)`` during long work.
+
+    Raises
+    ------
+    InfeasibleError
+        If no algorithm applies, with the first reason.
+    VerificationError
+        If a plan is wrong: an error of hocket's own.
+    """
+    collective = collective_on(kind, topology, size, npus=npus, root=root)
+    known = [algorithm.name for algorithm in _core.algorithms()]
+    names = known if algorithms is None else list(algorithms)
+    for name in names:
+        if name not in known:
+            raise SpecError(f"algorithm: there is no {name!r}; algorithms are {', '.join(known)}")
+    entries: list[Entry] = []
+    refused: dict[str, str] = {}
+    for name in names:
+        best: Entry | None = None
+        try:
+            ladder = (
+                [chunks] if chunks is not None else _core.chunk_ladder(topology, collective, name)
+            )
+            for count in ladder:
+                made = plan_collective(
+                    collective,
+                    topology,
+                    algorithm=name,
+                    chunks=count,
+                    memory_limit=memory_limit,
+                )
+                made.verify(progress=progress)
+                run = simulate(
+                    made, order=order, switching=switching, latency=latency, progress=progress
+                )
+                if on_result is not None:
+                    on_result(name, count, run)
+                if best is None or run.time_ps < best.run.time_ps:
+                    best = Entry(name, count, run)
+        except (InfeasibleError, SpecError) as error:
+            if best is None:
+                refused[name] = str(error)
+        if best is not None:
+            entries.append(best)
+    if not entries:
+        raise InfeasibleError(next(iter(refused.values())))
+    entries.sort(key=lambda entry: entry.run.time_ps)
+    bound = _core.bound(topology, collective)
+    return Comparison(collective, topology, bound, tuple(entries), refused)

@@ -1,0 +1,49 @@
+"""Integer arrays as text, for the metadata of Parquet files."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import zlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_DTYPES = ("uint32", "uint64")
+
+
+def pack(array: NDArray[Any]) -> str:
+    """Give an array as JSON: its type, its length, its little-endian bytes compressed in base 64."""
+    data = zlib.compress(
+        np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
+    )
+    return json.dumps(
+        {"dtype": array.dtype.name, "len": len(array), "zlib": base64.b64encode(data).decode()}
+    )
+
+
+def unpack(text: str, dtype: str) -> NDArray[Any]:
+    """Give back what :func:`pack` was given.
+
+    Raises
+    ------
+    ValueError
+        If the text is not such an array of ``dtype``, with the reason.
+    """
+    if dtype not in _DTYPES:
+        raise ValueError(f"{dtype} is not one of {', '.join(_DTYPES)}")
+    try:
+        fields = json.loads(text)
+        length = fields["len"]
+        data = base64.b64decode(fields["zlib"], validate=True)
+        if fields["dtype"] != dtype or not isinstance(length, int) or length < 0:
+            raise ValueError(f"not an array of {dtype}")
+        size = length * np.dtype(dtype).itemsize
+        raw = zlib.decompressobj().decompress(data, size + 1)
+    except (KeyError, TypeError, RecursionError, binascii.Error, zlib.error) as error:
+        raise ValueError(f"not a packed array ({error})") from None
+    if len(raw) != size:
+        raise ValueError(f"{len(raw)} bytes where {size} were announced")
+    return np.frombuffer(raw, dtype=np.dtype(dtype).newbyteorder("<")).astype(dtype)

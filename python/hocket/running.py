@@ -1,0 +1,200 @@
+"""Runs: plans in simulated time."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hocket import _core
+from hocket.errors import SpecError
+from hocket.planning import Plan, Progress
+
+LinkOrder = Literal["ready", "plan"]
+Switching = Literal["store-and-forward", "cut-through"]
+Latency = Literal["overlapped", "occupying"]
+
+FIDELITIES = ("link",)
+
+
+class Run:
+    """What a simulation returns.
+
+    Times are seconds (``float``) unless the name ends in ``_ps`` (whole picoseconds); rates are
+    bytes per second.
+    """
+
+    def __init__(self, core: _core.Run, plan: Plan) -> None:
+        self.core = core
+        self.plan = plan
+
+    @property
+    def time_ps(self) -> int:
+        """Collective time: start to last transfer's end [ps]."""
+        return self.core.time_ps
+
+    @property
+    def time(self) -> float:
+        """Collective time [s]."""
+        return self.core.time_ps * 1e-12
+
+    @cached_property
+    def _report(self) -> _core.Report:
+        return _core.report(self.core)
+
+    @property
+    def algbw(self) -> float:
+        """Size / time [bytes/s].
+
+        References
+        ----------
+        nccl-tests, doc/PERFORMANCE.md.
+        """
+        return self._report.algbw
+
+    @property
+    def busbw(self) -> float:
+        """Algbw times the collective's factor, e.g. 2 (n-1) / n for all-reduce [bytes/s].
+
+        References
+        ----------
+        nccl-tests, doc/PERFORMANCE.md.
+        """
+        return self._report.busbw
+
+    @property
+    def utilization(self) -> float:
+        """Bytes moved over all links / (all links' bandwidth x time), 0 to 1."""
+        return self._report.utilization
+
+    @property
+    def busiest_link(self) -> tuple[str, str, float] | None:
+        """Source and destination of the link occupied longest, and for what share of the time."""
+        link = self._report.busiest_link
+        if link is None:
+            return None
+        topology = self.plan.topology
+        names = topology.device_names
+        ends = names[topology.link_src[link]], names[topology.link_dst[link]]
+        return (*ends, self._report.busiest_share)
+
+    @property
+    def max_link_bytes(self) -> int:
+        """Most bytes that crossed one link."""
+        return self._report.max_link_bytes
+
+    @cached_property
+    def lower_bound(self) -> _core.Bound:
+        """The lower bound on any plan's time, with its witness."""
+        return _core.bound(self.plan.topology, self.plan.collective)
+
+    @property
+    def bound(self) -> float:
+        """Lower bound on the time of any plan for this collective here [s]."""
+        return self.lower_bound.time_ps * 1e-12
+
+    @property
+    def gap(self) -> float:
+        """How far above the bound: time / bound - 1."""
+        return self.time_ps / self.lower_bound.time_ps - 1.0
+
+    @property
+    def start_ps(self) -> NDArray[np.uint64]:
+        """When each transfer began to occupy its first link [ps], shape ``(len(plan),)``."""
+        return self.core.start_ps
+
+    @property
+    def end_ps(self) -> NDArray[np.uint64]:
+        """When each transfer had arrived whole [ps], shape ``(len(plan),)``."""
+        return self.core.end_ps
+
+    @property
+    def link_busy_ps(self) -> NDArray[np.uint64]:
+        """Time that each link was occupied [ps], shape ``(link_count,)``."""
+        return self.core.link_busy_ps
+
+    @property
+    def link_bytes(self) -> NDArray[np.uint64]:
+        """Bytes that crossed each link, shape ``(link_count,)``."""
+        return self.core.link_bytes
+
+    def heat(self, bins: int = 200) -> NDArray[np.float32]:
+        """Share of each time bin in which each link was occupied, shape ``(link_count, bins)``.
+
+        Raises
+        ------
+        SpecError
+            If the run was made without ``keep_services``.
+        """
+        return _core.heat(self.core, bins)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write start and end of every transfer to a Parquet file; whole or not at all."""
+        from hocket.files.run_file import save_run
+
+        save_run(self, Path(path))
+
+    def __repr__(self) -> str:
+        return f"<Run of {self.plan!r}: {self.time * 1e6:.3f} us>"
+
+
+def simulate(
+    plan: Plan,
+    *,
+    fidelity: str = "link",
+    order: LinkOrder = "ready",
+    switching: Switching = "store-and-forward",
+    latency: Latency = "overlapped",
+    keep_services: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Simulate a plan; it is verified first if it was not yet.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    fidelity
+        ``"link"``: each link serves whole messages, one at a time.
+    order
+        ``"ready"``: a link serves in the order in which messages come; ``"plan"``: in plan order,
+        waiting for late ones.
+    switching
+        ``"store-and-forward"``: a device passes a message on once it is whole; ``"cut-through"``: as
+        it arrives.
+    latency
+        ``"overlapped"``: a link is occupied for bytes / bandwidth; ``"occupying"``: for latency +
+        bytes / bandwidth, as TACOS counts.
+    keep_services
+        Whether to keep every stay on a link, which :meth:`Run.heat` needs.
+    progress
+        Called as ``progress(stage, done, total)`` during long work.
+
+    Raises
+    ------
+    VerificationError
+        If the plan is wrong.
+    SimulationError
+        If links that serve in plan order wait for each other.
+
+    References
+    ----------
+    The congestion-aware analytical model of ASTRA-sim (Won et al., ISPASS 2023).
+    """
+    if fidelity not in FIDELITIES:
+        raise SpecError(
+            f"fidelity: there is no {fidelity!r}; fidelities are {', '.join(FIDELITIES)}"
+        )
+    core = _core.simulate(
+        plan.core,
+        order=order,
+        switching=switching,
+        latency=latency,
+        keep_services=keep_services,
+        progress=progress,
+    )
+    return Run(core, plan)
