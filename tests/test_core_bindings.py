@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from hocket import _core
-from hocket.errors import Error, SpecError, VerificationError
+from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
 
 GB = 10**9
+LIMIT = 1 << 30  # bytes that a plan may take
 U32 = np.uint32
 NO_WAIT = _core.Plan.NO_WAIT
 DEFAULT = _core.Plan.DEFAULT_ROUTE
@@ -173,6 +175,58 @@ def test_simulated_times_are_exact() -> None:
     heat = _core.heat(run, 10)
     assert heat.shape == (3, 10)
     assert heat.sum(axis=1) / 10 == pytest.approx(run.link_busy_ps / run.time_ps)
+
+
+def test_every_algorithm_makes_plans_that_verify() -> None:
+    n = 4
+    near = np.arange(n, dtype=U32)
+    both_ways = ring(
+        n,
+        link_src=np.concatenate([near, np.roll(near, -1)]),
+        link_dst=np.concatenate([np.roll(near, -1), near]),
+        link_bandwidth=np.full(2 * n, GB, np.uint64),
+        link_latency_ps=np.zeros(2 * n, np.uint64),
+    )
+    made = 0
+    for algorithm in _core.algorithms():
+        name = algorithm.name
+        assert algorithm.summary
+        if name == "hierarchical":  # needs dimensions
+            continue
+        for kind in algorithm.kinds:
+            collective = _core.Collective(kind, list(range(n)), 4096)
+            plan = _core.plan(both_ways, collective, name, None, LIMIT)
+            _core.verify(plan)
+            assert len(plan) > 0
+            assert min(_core.chunk_ladder(both_ways, collective, name)) >= 1
+            made += 1
+    assert made > 10
+
+
+def test_a_plan_says_why_it_cannot_be() -> None:
+    collective = _core.Collective("all-reduce", [0, 1, 2], 300)
+    with pytest.raises(InfeasibleError, match="for all-reduce use ring"):
+        _core.plan(ring(), collective, "binomial", None, LIMIT)
+    with pytest.raises(InfeasibleError, match="hierarchical cannot run here"):
+        _core.chunk_ladder(ring(), collective, "hierarchical")
+    with pytest.raises(SpecError, match="algorithms are ring"):
+        _core.plan(ring(), collective, "rign", None, LIMIT)
+    with pytest.raises(SpecError, match="more than the limit of 64"):
+        _core.plan(ring(), collective, "ring", None, 64)
+    with pytest.raises(SpecError, match="cannot be cut"):
+        _core.plan(ring(), collective, "ring", 10**6, LIMIT)
+
+
+def test_bound_is_met_by_a_plan_that_cannot_be_better() -> None:
+    # NPU 0 sends 900 B over its only link out, at 1 GB/s and 500 ps.
+    pair = [(900, False, [0], [1])]
+    bound = _core.bound(ring(), _core.Collective.custom([0, 1], pair))
+    assert bound.time_ps == 900_500
+    assert bound.witness
+    assert max(time for _, time in bound.components) == bound.time_ps
+    assert bound.time_ps <= _core.simulate(broadcast()).time_ps
+    with pytest.raises(SpecError, match="NPU 7 is not in topology"):
+        _core.bound(ring(), _core.Collective("all-reduce", [0, 7], 1))
 
 
 def test_verify_is_remembered() -> None:

@@ -12,8 +12,24 @@ import numpy as np
 import numpy.typing as npt
 
 __version__: Final[str]
-__all__: Final = [
+__all__ = [
+    "Algorithm",
+    "Bound",
+    "Collective",
+    "Plan",
+    "Report",
+    "Run",
+    "Topology",
+    "Violation",
     "__version__",
+    "algorithms",
+    "bound",
+    "chunk_ladder",
+    "heat",
+    "plan",
+    "report",
+    "simulate",
+    "verify",
 ]
 
 _U8: TypeAlias = npt.NDArray[np.uint8]
@@ -285,6 +301,33 @@ class Violation:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
 
+@final
+class Bound:
+    """A lower bound on the time of any plan, and what proves it."""
+
+    @property
+    def time_ps(self) -> int:
+        """No plan is faster [ps]."""
+
+    @property
+    def witness(self) -> str:
+        """What proves it: a node, a cut, a partition, the traffic or a path, in a line."""
+
+    @property
+    def components(self) -> list[tuple[str, int]]:
+        """Name and time [ps] of every bound that was tried."""
+
+    @property
+    def exact_cut(self) -> bool:
+        """Whether the cut is the worst of all cuts."""
+
+    @property
+    def exact_partition(self) -> bool:
+        """Whether the partition is the best of all partitions."""
+
+def bound(topology: Topology, collective: Collective) -> Bound:
+    """Bound the time of any plan from below, or SpecError where the two do not fit."""
+
 def verify(plan: Plan, progress: _Progress | None = None) -> None:
     """Prove a plan right, once; later calls return at once.
 
@@ -293,6 +336,56 @@ def verify(plan: Plan, progress: _Progress | None = None) -> None:
     hocket.errors.VerificationError
         With the violations.
     """
+
+@final
+class Algorithm:
+    """A recipe that makes plans."""
+
+    @property
+    def name(self) -> str:
+        """Its name, such as halving-doubling."""
+
+    @property
+    def summary(self) -> str:
+        """What it does, in a line."""
+
+    @property
+    def kinds(self) -> list[str]:
+        """The kinds of collective that it implements."""
+
+def algorithms() -> list[Algorithm]:
+    """Every algorithm."""
+
+def plan(
+    topology: Topology,
+    collective: Collective,
+    algorithm: str,
+    chunks: int | None,
+    memory_limit: int,
+) -> Plan:
+    """Make a plan by one algorithm.
+
+    Parameters
+    ----------
+    topology, collective
+        Where and what.
+    algorithm
+        One of the names that ``algorithms`` gives.
+    chunks
+        Slices that are pipelined; None for the algorithm's default.
+    memory_limit
+        What planning, verifying and simulating may take [bytes].
+
+    Raises
+    ------
+    hocket.errors.InfeasibleError
+        Where the algorithm cannot run here, with the reason.
+    hocket.errors.SpecError
+        For an unknown algorithm, more chunks than bytes, a plan that is too large.
+    """
+
+def chunk_ladder(topology: Topology, collective: Collective, algorithm: str) -> list[int]:
+    """Numbers of chunks worth trying, ascending, never empty; InfeasibleError as ``plan``."""
 
 @final
 class Run:

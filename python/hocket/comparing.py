@@ -114,18 +114,14 @@ def compare(
     names = known if algorithms is None else list(algorithms)
     for name in names:
         if name not in known:
-            raise SpecError(
-                f"algorithm: there is no {name!r}; algorithms are {', '.join(known)}"
-            )
+            raise SpecError(f"algorithm: there is no {name!r}; algorithms are {', '.join(known)}")
     entries: list[Entry] = []
     refused: dict[str, str] = {}
     for name in names:
         best: Entry | None = None
         try:
             ladder = (
-                [chunks]
-                if chunks is not None
-                else _core.chunk_ladder(topology, collective, name)
+                [chunks] if chunks is not None else _core.chunk_ladder(topology, collective, name)
             )
             for count in ladder:
                 made = plan_collective(

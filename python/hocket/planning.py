@@ -203,7 +203,9 @@ def collective_on(
     if root is not None:
         number = npu_number(topology, root)
         if number not in numbers:
-            raise SpecError(f"root: NPU {root!r} does not take part; choose one of the participants")
+            raise SpecError(
+                f"root: NPU {root!r} does not take part; choose one of the participants"
+            )
         rank = numbers.index(number)
     if isinstance(size, str):
         size = parse_size(size, field="size")
@@ -267,9 +269,7 @@ def plan(
     InfeasibleError
         If the algorithm cannot do this here, with the reason.
     """
-    collective = collective_on(
-        kind, topology, size, npus=npus, root=root, in_place=in_place
-    )
+    collective = collective_on(kind, topology, size, npus=npus, root=root, in_place=in_place)
     return plan_collective(
         collective, topology, algorithm=algorithm, chunks=chunks, memory_limit=memory_limit
     )

@@ -186,7 +186,9 @@ def simulate(
     The congestion-aware analytical model of ASTRA-sim (Won et al., ISPASS 2023).
     """
     if fidelity not in FIDELITIES:
-        raise SpecError(f"fidelity: there is no {fidelity!r}; fidelities are {', '.join(FIDELITIES)}")
+        raise SpecError(
+            f"fidelity: there is no {fidelity!r}; fidelities are {', '.join(FIDELITIES)}"
+        )
     core = _core.simulate(
         plan.core,
         order=order,

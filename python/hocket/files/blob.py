@@ -16,7 +16,9 @@ _DTYPES = ("uint32", "uint64")
 
 def pack(array: NDArray[Any]) -> str:
     """Give an array as JSON: its type, its length, its little-endian bytes compressed in base 64."""
-    data = zlib.compress(np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes())
+    data = zlib.compress(
+        np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<")).tobytes()
+    )
     return json.dumps(
         {"dtype": array.dtype.name, "len": len(array), "zlib": base64.b64encode(data).decode()}
     )

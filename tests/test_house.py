@@ -1,0 +1,120 @@
+"""Rules of the house that no other tool checks: sizes, module direction, paths, versions."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import hocket
+
+ROOT = Path(__file__).parent.parent
+CORE = ROOT / "crates" / "hocket-core" / "src"
+SPLIT_AT, FAIL_AT = 600, 1000
+
+# Paths of one machine. They would not be there on another.
+MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:home|mnt|opt|root|tmp|work|workspace|Users)/\w")
+CRATE_PATH = re.compile(r"\bcrate::(?:\{([^}]*)\}|(\w+))")
+
+
+def tracked() -> list[Path]:
+    """Files under version control that are there."""
+    git = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=False)
+    if git.returncode != 0:
+        pytest.skip("not a git checkout")
+    files = [ROOT / name for name in git.stdout.decode().split("\0") if name]
+    return [file for file in files if file.is_file()]
+
+
+def text_of(file: Path) -> str:
+    """Contents of a text file; nothing of a binary one."""
+    raw = file.read_bytes()
+    return "" if b"\0" in raw else raw.decode(errors="replace")
+
+
+def test_no_source_file_is_too_long(capsys: pytest.CaptureFixture[str]) -> None:
+    sources = [file for file in tracked() if file.suffix in {".rs", ".py", ".pyi"}]
+    lengths = {file.relative_to(ROOT): len(text_of(file).splitlines()) for file in sources}
+    long = {file: lines for file, lines in lengths.items() if lines > SPLIT_AT}
+    if long:
+        listed = ", ".join(f"{file} ({lines} lines)" for file, lines in long.items())
+        with capsys.disabled():
+            print(f"\nworth splitting, over {SPLIT_AT} lines: {listed}")
+    assert not {file: lines for file, lines in long.items() if lines > FAIL_AT}
+
+
+def module_order() -> list[str]:
+    """Modules of the core, in the order that lib.rs declares: foundations first."""
+    return re.findall(r"^pub mod (\w+);", (CORE / "lib.rs").read_text(), re.MULTILINE)
+
+
+def crate_modules(source: str) -> set[str]:
+    """Top modules that some Rust code names as crate::x; comments and tests do not count."""
+    source = source.split("#[cfg(test)]\nmod tests")[0]
+    source = re.sub(r"//.*", "", source)
+    names: set[str] = set()
+    for group, single in CRATE_PATH.findall(source):
+        names.update([single] if single else re.findall(r"(?:^|,)\s*(\w+)", group))
+    return names
+
+
+def test_crate_modules_are_found() -> None:
+    source = "use crate::{id::LinkId, units};\n// crate::report\nlet x = crate::plan::Op::Copy;"
+    assert crate_modules(source) == {"id", "units", "plan"}
+
+
+def test_modules_use_only_those_above_them() -> None:
+    order = module_order()
+    assert order[:2] == ["units", "id"]
+    wrong = []
+    for file in sorted(CORE.rglob("*.rs")):
+        parts = file.relative_to(CORE).with_suffix("").parts
+        if parts == ("lib",) or "tests" in parts:
+            continue
+        own = order.index(parts[0])
+        below = crate_modules(file.read_text()) - set(order[: own + 1])
+        wrong += [f"{file.relative_to(ROOT)} uses crate::{name}" for name in sorted(below)]
+    assert not wrong
+
+
+def test_no_file_names_a_path_of_one_machine() -> None:
+    wrong = []
+    for file in tracked():
+        for number, line in enumerate(text_of(file).splitlines(), 1):
+            if MACHINE_PATH.search(line):
+                wrong.append(f"{file.relative_to(ROOT)}:{number}: {line.strip()[:80]}")
+    assert not wrong
+
+
+def test_there_is_one_version() -> None:
+    pattern = re.compile(r'^version = "([^"]+)"', re.MULTILINE)
+    found = {name: pattern.search((ROOT / name).read_text()) for name in TOML}
+    assert {name: match and match[1] for name, match in found.items()} == dict.fromkeys(
+        TOML, hocket.__version__
+    )
+    assert f"[{hocket.__version__}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+TOML = ["Cargo.toml", "pyproject.toml"]
+
+
+def test_every_dependency_is_explained() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text()
+    project = (ROOT / "pyproject.toml").read_text()
+    lists = re.findall(r"^(?:dependencies|\w+) = \[\n(.*?)^\]", project, re.MULTILINE | re.DOTALL)
+    python = set(re.findall(r'^    "([\w-]+)>=', "\n".join(lists), re.MULTILINE))
+    workspace = (ROOT / "Cargo.toml").read_text().split("[workspace.dependencies]")[1]
+    rust = set(re.findall(r"^([\w-]+) = ", workspace.split("\n[")[0], re.MULTILINE))
+    named = python | (rust - {"hocket-core"})
+    assert {"numpy", "mypy", "pyo3"} <= named
+    assert not {name for name in named if f"`{name}`" not in changes}
+
+
+def test_every_check_is_explained_by_make_help() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    checks = re.search(r"^CHECKS := (.*)$", makefile, re.MULTILINE)
+    assert checks
+    for target in [*checks[1].split(), "demo", "test", "build", "examples", "bench"]:
+        assert re.search(rf"^{target}:.*## \w", makefile, re.MULTILINE), target
