@@ -2,6 +2,7 @@
 
 mod builder;
 pub mod build;
+pub mod embedding;
 pub mod failures;
 pub mod inspect;
 pub mod shortest;
