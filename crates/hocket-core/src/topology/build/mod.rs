@@ -18,6 +18,7 @@ mod simple;
 
 pub use clos::{Clos, clos, fat_tree};
 pub use dragonfly::{Dragonfly, dragonfly};
+pub(crate) use product::product_counts;
 pub use product::{hypercube, mesh, product, torus};
 pub use simple::{RingWays, fully_connected, line, ring, switch};
 
