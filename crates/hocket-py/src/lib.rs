@@ -44,7 +44,7 @@ mod _core {
     #[pymodule_export]
     use crate::simulate::{PyRun, simulate};
     #[pymodule_export]
-    use crate::topology::PyTopology;
+    use crate::topology::{Inspection, PyTopology};
     #[pymodule_export]
     use crate::verify::{Violation, verify};
 }

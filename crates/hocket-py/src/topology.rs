@@ -28,6 +28,24 @@ pub(crate) struct PyTopology {
     core: Arc<core::Topology>,
 }
 
+/// What `Topology.inspect` finds.
+#[pyclass(module = "hocket._core", frozen, get_all)]
+pub(crate) struct Inspection {
+    npus: usize,
+    switches: usize,
+    links: usize,
+    out_degree: (usize, usize),
+    in_degree: (usize, usize),
+    connected: bool,
+    unreachable: Option<(String, String)>,
+    diameter_hops: Option<usize>,
+    diameter_latency_ps: Option<u64>,
+    total_bandwidth: u128,
+    link_bandwidth: Option<(u64, u64)>,
+    bisection_bandwidth: Option<u128>,
+    bisection_is_exact: bool,
+}
+
 impl PyTopology {
     pub(crate) fn new(core: core::Topology) -> Self {
         Self {
@@ -157,6 +175,48 @@ impl PyTopology {
 
     fn device_index(&self, name: &str) -> Result<u32, CoreError> {
         Ok(self.core.device_by_name(name)?.0)
+    }
+
+    #[pyo3(signature = (nodes=Vec::new(), links=Vec::new()))]
+    fn without(&self, nodes: Vec<String>, links: Vec<(String, String)>) -> Result<Self, CoreError> {
+        let mut devices = Vec::with_capacity(nodes.len());
+        for node in &nodes {
+            devices.push(self.core.device_by_name(node)?);
+        }
+        let mut gone = Vec::new();
+        for (a, b) in &links {
+            let (a, b) = (self.core.device_by_name(a)?, self.core.device_by_name(b)?);
+            let back = self.core.links_from_to(b, a);
+            match self.core.links_between(a, b) {
+                Ok(found) => gone.extend(found),
+                Err(error) if back.is_empty() => return Err(error.into()),
+                Err(_) => {}
+            }
+            gone.extend_from_slice(back);
+        }
+        Ok(Self::new(self.core.without(&devices, &gone)?))
+    }
+
+    fn inspect(&self, py: Python<'_>) -> Inspection {
+        let found = py.detach(|| self.core.inspect());
+        let bisection = found.bisection;
+        Inspection {
+            npus: found.npus,
+            switches: found.switches,
+            links: found.links,
+            out_degree: (found.out_degree.min, found.out_degree.max),
+            in_degree: (found.in_degree.min, found.in_degree.max),
+            connected: found.connected,
+            unreachable: found.unreachable,
+            diameter_hops: found.diameter_hops,
+            diameter_latency_ps: found.diameter_latency.map(Time::as_ps),
+            total_bandwidth: found.total_bandwidth,
+            link_bandwidth: found
+                .link_bandwidth
+                .map(|range| (range.min.bytes_per_second(), range.max.bytes_per_second())),
+            bisection_bandwidth: bisection.as_ref().map(|cut| cut.bytes_per_second),
+            bisection_is_exact: bisection.is_some_and(|cut| cut.exact),
+        }
     }
 
     fn __repr__(&self) -> String {

@@ -69,12 +69,7 @@ impl Topology {
                 });
             }
         }
-        let out = self.out_links(src);
-        let found: Vec<LinkId> = out
-            .iter()
-            .copied()
-            .filter(|&id| self.link(id).dst == dst)
-            .collect();
+        let found = self.links_from_to(src, dst).to_vec();
         if !found.is_empty() {
             return Ok(found);
         }
