@@ -16,6 +16,7 @@ __all__ = [
     "Algorithm",
     "Bound",
     "Collective",
+    "Inspection",
     "Plan",
     "Report",
     "Run",
@@ -24,6 +25,17 @@ __all__ = [
     "__version__",
     "algorithms",
     "bound",
+    "build_clos",
+    "build_dragonfly",
+    "build_fat_tree",
+    "build_fully_connected",
+    "build_hypercube",
+    "build_line",
+    "build_mesh",
+    "build_product",
+    "build_ring",
+    "build_switch",
+    "build_torus",
     "chunk_ladder",
     "heat",
     "plan",
@@ -113,8 +125,128 @@ class Topology:
     def device_index(self, name: str) -> int:
         """Position of the device of that name, or SpecError."""
 
+    def without(
+        self, nodes: Sequence[str] = ..., links: Sequence[tuple[str, str]] = ...
+    ) -> Topology:
+        """Give the network less some NPUs or switches and some links, by name.
+
+        A link named by its ends goes both ways, with all links parallel to it. The rest keeps its
+        names. Dimensions are kept where every NPU is.
+
+        Raises
+        ------
+        hocket.errors.SpecError
+            For a name or link that there is not, or if no NPU would be left.
+        """
+
+    def inspect(self) -> Inspection:
+        """Find degrees, diameter, bisection and whether it is connected."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
+
+@final
+class Inspection:
+    """What ``Topology.inspect`` finds."""
+
+    @property
+    def npus(self) -> int:
+        """NPUs."""
+
+    @property
+    def switches(self) -> int:
+        """Switches."""
+
+    @property
+    def links(self) -> int:
+        """Directed links."""
+
+    @property
+    def out_degree(self) -> tuple[int, int]:
+        """Fewest and most links that leave an NPU."""
+
+    @property
+    def in_degree(self) -> tuple[int, int]:
+        """Fewest and most links that enter an NPU."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether every NPU reaches every other."""
+
+    @property
+    def unreachable(self) -> tuple[str, str] | None:
+        """An NPU and another that it does not reach, if there are."""
+
+    @property
+    def diameter_hops(self) -> int | None:
+        """Most links on a shortest way between two NPUs; None if not connected."""
+
+    @property
+    def diameter_latency_ps(self) -> int | None:
+        """Most latency on a quickest way between two NPUs [ps], or None."""
+
+    @property
+    def total_bandwidth(self) -> int:
+        """Of all links [bytes/s]."""
+
+    @property
+    def link_bandwidth(self) -> tuple[int, int] | None:
+        """Least and most of one link [bytes/s]."""
+
+    @property
+    def bisection_bandwidth(self) -> int | None:
+        """Least one-way bandwidth between two halves of the NPUs [bytes/s]."""
+
+    @property
+    def bisection_is_exact(self) -> bool:
+        """Whether no other halves have less; otherwise the best that was found."""
+
+def build_line(n: int, bandwidth: int, latency_ps: int) -> Topology:
+    """NPUs in a row, links both ways."""
+
+def build_ring(n: int, bandwidth: int, latency_ps: int, both_ways: bool) -> Topology:
+    """NPUs in a cycle, links one way or both."""
+
+def build_fully_connected(n: int, bandwidth: int, latency_ps: int) -> Topology:
+    """A link each way between every pair."""
+
+def build_switch(n: int, bandwidth: int, latency_ps: int, limit: int | None) -> Topology:
+    """NPUs around one switch, which may have a bandwidth limit of its own."""
+
+def build_mesh(sizes: Sequence[int], bandwidth: int, latency_ps: int) -> Topology:
+    """A product of lines."""
+
+def build_torus(sizes: Sequence[int], bandwidth: int, latency_ps: int) -> Topology:
+    """A product of rings."""
+
+def build_hypercube(log2_n: int, bandwidth: int, latency_ps: int) -> Topology:
+    """2^log2_n NPUs, joined where their numbers differ in one bit."""
+
+def build_product(dimensions: Sequence[_Dimension]) -> Topology:
+    """A product of dimensions; NPU numbers vary fastest in the first."""
+
+def build_dragonfly(
+    groups: int,
+    group_size: int,
+    local_bandwidth: int,
+    local_latency_ps: int,
+    global_bandwidth: int,
+    global_latency_ps: int,
+) -> Topology:
+    """Fully connected groups, and a link between every two groups."""
+
+def build_clos(
+    spines: int,
+    tors: int,
+    hosts_per_tor: int,
+    host_bandwidth: int,
+    fabric_bandwidth: int,
+    latency_ps: int,
+) -> Topology:
+    """NPUs below ToR switches, every ToR joined to every spine."""
+
+def build_fat_tree(k: int, bandwidth: int, latency_ps: int) -> Topology:
+    """A three-level fat tree of k-port switches, k^3 / 4 NPUs."""
 
 @final
 class Collective:

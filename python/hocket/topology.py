@@ -1,0 +1,224 @@
+"""Networks: builders, shipped machines, files, graphs.
+
+Bandwidths and latencies are text with a unit (``"25 GB/s"``, ``"200 Gb/s"``, ``"700 ns"``); they are
+those of each link, one direction. Every function raises :class:`hocket.SpecError` for input that makes
+no sense, and returns a :class:`Topology`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from typing import Any
+
+from hocket import _core, machines
+from hocket._core import Topology
+from hocket.errors import SpecError
+from hocket.files.build import build_topology
+from hocket.files.graph import from_networkx as _spec_from_networkx
+from hocket.files.text import from_text
+from hocket.units import parse_bandwidth, parse_time
+
+__all__ = [
+    "Topology",
+    "clos",
+    "dragonfly",
+    "fat_tree",
+    "from_networkx",
+    "fully_connected",
+    "hypercube",
+    "line",
+    "load",
+    "mesh",
+    "names",
+    "product",
+    "ring",
+    "switch",
+    "torus",
+]
+
+_KINDS = {
+    "ring": "Ring",
+    "r": "Ring",
+    "fullyconnected": "FullyConnected",
+    "fc": "FullyConnected",
+    "switch": "Switch",
+    "sw": "Switch",
+    "line": "Line",
+    "mesh": "Line",
+    "l": "Line",
+}
+
+
+def line(npus: int, *, bandwidth: str, latency: str) -> Topology:
+    """NPUs in a row: 0 - 1 - 2 - 3."""
+    return _core.build_line(_count("npus", npus), *_link(bandwidth, latency))
+
+
+def ring(npus: int, *, bandwidth: str, latency: str, both_ways: bool = True) -> Topology:
+    """NPUs in a cycle, with links one way or both."""
+    return _core.build_ring(_count("npus", npus), *_link(bandwidth, latency), both_ways)
+
+
+def fully_connected(npus: int, *, bandwidth: str, latency: str) -> Topology:
+    """A link each way between every pair of NPUs."""
+    return _core.build_fully_connected(_count("npus", npus), *_link(bandwidth, latency))
+
+
+def switch(npus: int, *, bandwidth: str, latency: str, limit: str | None = None) -> Topology:
+    """NPUs around one switch; ``limit`` is the switch's own bandwidth, all ports together."""
+    rate = None if limit is None else parse_bandwidth(limit, field="limit")
+    return _core.build_switch(_count("npus", npus), *_link(bandwidth, latency), rate)
+
+
+def mesh(*sizes: int, bandwidth: str, latency: str) -> Topology:
+    """Give a mesh of any number of axes; NPU numbers vary fastest along the first."""
+    return _core.build_mesh(_counts(sizes), *_link(bandwidth, latency))
+
+
+def torus(*sizes: int, bandwidth: str, latency: str) -> Topology:
+    """Give a mesh whose axes close; an axis of 2 has one link each way."""
+    return _core.build_torus(_counts(sizes), *_link(bandwidth, latency))
+
+
+def hypercube(log2_npus: int, *, bandwidth: str, latency: str) -> Topology:
+    """``2 ** log2_npus`` NPUs, joined where their numbers differ in one bit."""
+    return _core.build_hypercube(_count("log2_npus", log2_npus), *_link(bandwidth, latency))
+
+
+def product(
+    kinds: str, sizes: Sequence[int], *, bandwidth: Sequence[str], latency: Sequence[str]
+) -> Topology:
+    """Give a product of dimensions, named as ASTRA-sim names them.
+
+    Parameters
+    ----------
+    kinds
+        ``Ring``, ``FullyConnected`` (``FC``), ``Switch`` (``SW``) and ``Line``, joined by ``_``, such
+        as ``"Ring_FC_SW"``; NPU numbers vary fastest in the first dimension.
+    sizes, bandwidth, latency
+        Of each dimension: NPUs, and its links'.
+    """
+    names = kinds.split("_")
+    for field, given in (("sizes", sizes), ("bandwidth", bandwidth), ("latency", latency)):
+        if isinstance(given, str) or len(given) != len(names):
+            count = "one text" if isinstance(given, str) else str(len(given))
+            raise SpecError(
+                f"{field}: {count} given for the {len(names)} dimensions of {kinds!r}; "
+                "give a list with one for each"
+            )
+    dimensions = []
+    for i, name in enumerate(names):
+        kind = _KINDS.get(name.lower())
+        if kind is None:
+            raise SpecError(
+                f"kinds: {name!r} is no dimension; use Ring, FullyConnected (FC), Switch (SW) or Line"
+            )
+        rate = parse_bandwidth(bandwidth[i], field=f"bandwidth[{i}]")
+        delay = parse_time(latency[i], field=f"latency[{i}]")
+        dimensions.append((kind, _count(f"sizes[{i}]", sizes[i]), rate, delay))
+    return _core.build_product(dimensions)
+
+
+def dragonfly(
+    groups: int,
+    group_size: int,
+    *,
+    bandwidth: str,
+    latency: str,
+    global_bandwidth: str | None = None,
+    global_latency: str | None = None,
+) -> Topology:
+    """Fully connected groups of NPUs, and a link each way between every two groups.
+
+    The global links are like the local ones where nothing else is said.
+    """
+    rate, delay = _link(bandwidth, latency)
+    far = (
+        rate
+        if global_bandwidth is None
+        else parse_bandwidth(global_bandwidth, field="global_bandwidth")
+    )
+    late = delay if global_latency is None else parse_time(global_latency, field="global_latency")
+    members = _count("group_size", group_size)
+    return _core.build_dragonfly(_count("groups", groups), members, rate, delay, far, late)
+
+
+def clos(
+    *,
+    spines: int,
+    tors: int,
+    hosts_per_tor: int,
+    bandwidth: str,
+    latency: str,
+    host_bandwidth: str | None = None,
+) -> Topology:
+    """Give a two-level Clos: NPUs below ToR switches, every ToR joined to every spine.
+
+    ``bandwidth`` is that of the fabric's links, and of the hosts' where ``host_bandwidth`` is left out.
+    """
+    rate, delay = _link(bandwidth, latency)
+    host = (
+        rate if host_bandwidth is None else parse_bandwidth(host_bandwidth, field="host_bandwidth")
+    )
+    counts = (
+        _count("spines", spines),
+        _count("tors", tors),
+        _count("hosts_per_tor", hosts_per_tor),
+    )
+    return _core.build_clos(*counts, host, rate, delay)
+
+
+def fat_tree(k: int, *, bandwidth: str, latency: str) -> Topology:
+    """Give a three-level fat tree of k-port switches with ``k**3 / 4`` NPUs.
+
+    References
+    ----------
+    Al-Fares, Loukissas, Vahdat: A scalable, commodity data center network architecture, 2008.
+    """
+    return _core.build_fat_tree(_count("k", k), *_link(bandwidth, latency))
+
+
+def load(name_or_path: str | PathLike[str]) -> Topology:
+    """Give a shipped machine by name, or a network from a file.
+
+    Files are hocket's own YAML or ASTRA-sim's network ``.yml``.
+    """
+    return build_topology(from_text(str(name_or_path), bandwidth=None, latency=None))
+
+
+def names() -> list[str]:
+    """Names of the shipped machines."""
+    return machines.names()
+
+
+def from_networkx(
+    graph: Any, *, bandwidth: str = "bandwidth", latency: str = "latency", kind: str = "kind"
+) -> Topology:
+    """Give a network from a networkx graph, directed or not, with or without parallel edges.
+
+    Parameters
+    ----------
+    graph
+        Nodes are NPUs unless their attribute ``kind`` is ``"switch"``; edges of an undirected graph go
+        both ways.
+    bandwidth, latency, kind
+        Names of the attributes that hold these.
+    """
+    return build_topology(
+        _spec_from_networkx(graph, bandwidth=bandwidth, latency=latency, kind=kind)
+    )
+
+
+def _link(bandwidth: str, latency: str) -> tuple[int, int]:
+    return parse_bandwidth(bandwidth, field="bandwidth"), parse_time(latency, field="latency")
+
+
+def _counts(values: Sequence[int]) -> list[int]:
+    return [_count(f"size {i}", value) for i, value in enumerate(values)]
+
+
+def _count(field: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 32:
+        raise SpecError(f"{field}: {value!r} is not a number from 0 to 2^32 - 1")
+    return value
