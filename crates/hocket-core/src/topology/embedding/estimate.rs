@@ -137,20 +137,27 @@ impl<'a> Estimator<'a> {
         estimate
     }
 
-    /// The default route, without a search where a direct link cannot be beaten.
+    /// The default route, without a search where a way of one link or two cannot be beaten.
     fn route(&self, src: DeviceId, dst: DeviceId) -> Option<Vec<LinkId>> {
+        const FEW: usize = 64;
         let topology = self.topology;
-        let direct = topology
-            .out_links(src)
-            .iter()
-            .map(|&id| (id, topology.link(id)))
-            .filter(|(_, link)| link.dst == dst)
-            .map(|(id, link)| (link.latency + link.bandwidth.transmission(MESSAGE), id))
-            .min();
-        match direct {
-            Some((time, id)) if time <= self.fastest + self.fastest => Some(vec![id]),
-            _ => RouteTree::to(topology, dst, MESSAGE, Some(src)).path(topology, src),
+        let (out, into) = (topology.out_links(src), topology.in_links(dst));
+        let time = |id: LinkId| link_time(topology, id);
+        let least = self.fastest + self.fastest;
+        let direct = out.iter().filter(|&&id| topology.link(id).dst == dst);
+        match direct.map(|&id| (time(id), id)).min() {
+            Some((direct, id)) if direct <= least => return Some(vec![id]),
+            _ => {}
         }
+        if out.len() * into.len() <= FEW {
+            let pairs = out.iter().flat_map(|&a| into.iter().map(move |&b| (a, b)));
+            let meet = pairs.filter(|&(a, b)| topology.link(a).dst == topology.link(b).src);
+            let found = meet.map(|(a, b)| (time(a) + time(b), a, b)).min();
+            if let Some((_, a, b)) = found.filter(|&(time, ..)| time <= least) {
+                return Some(vec![a, b]);
+            }
+        }
+        RouteTree::to(topology, dst, MESSAGE, Some(src)).path(topology, src)
     }
 }
 

@@ -5,12 +5,17 @@ use super::super::shortest::RouteTree;
 use super::estimate::MESSAGE;
 use crate::id::NpuId;
 
-/// Most NPUs for which all times between them are found.
-pub(super) const LARGEST: usize = 2048;
+/// Most NPUs, and most NPUs times links, for which all times between them are found.
+const LARGEST: (usize, usize) = (2048, 1 << 25);
 /// Neighbours tried for each NPU.
 const NEAR: usize = 8;
 /// Rounds over all NPUs.
 const ROUNDS: usize = 20;
+
+/// Whether the times between all NPUs are found soon.
+pub(super) fn is_cheap(topology: &Topology, npus: &[NpuId]) -> bool {
+    npus.len() <= LARGEST.0 && npus.len() * topology.links().len() <= LARGEST.1
+}
 
 /// A short cycle: from the nearest-neighbour tour, moves of a single NPU and reversals of a stretch
 /// (2-opt) as long as they help.

@@ -12,6 +12,9 @@ use estimate::{Estimate, Estimator, Shape};
 use super::{Dimension, Topology};
 use crate::id::NpuId;
 
+/// Most NPUs among which Hamiltonian cycles are searched for.
+const SEARCHED: usize = 4096;
+
 /// A cyclic order of the given NPUs that suits a ring; it starts with the first of them.
 ///
 /// Orders are judged by the load of the busiest link, then by the sum of the hops' times, then by
@@ -23,8 +26,9 @@ use crate::id::NpuId;
 /// NPUs that are not in the topology make the given order come back unchanged.
 ///
 /// # Complexity
-/// O(n) where neighbours are joined by links of the greatest bandwidth; else O(n links log devices)
-/// with n up to 2048, beyond which only the given order and the dimensions are tried.
+/// O(n) where neighbours are joined by links of the greatest bandwidth. The search takes
+/// O(n links) at worst and is left out above 4096 NPUs; the tour takes O(n links log devices) and is
+/// left out above 2048 NPUs or 2^25 NPUs times links.
 pub fn ring_order(topology: &Topology, npus: &[NpuId]) -> Vec<NpuId> {
     if npus.len() < 3 || npus.iter().any(|npu| npu.index() >= topology.npu_count()) {
         return npus.to_vec();
@@ -43,11 +47,11 @@ pub fn ring_order(topology: &Topology, npus: &[NpuId]) -> Vec<NpuId> {
     if is_product && best.estimate.load == estimator.bound().load {
         return rotated(best.order, npus[0]);
     }
-    if npus.len() <= local::LARGEST {
+    if npus.len() <= SEARCHED {
         if let Some(order) = search::hamiltonian_cycle(topology, npus) {
             best.offer(order);
         }
-        if !best.estimate.is_close_to(&estimator.bound()) {
+        if best.estimate.time > estimator.bound().time && local::is_cheap(topology, npus) {
             best.offer(local::tour(topology, npus));
         }
     }
@@ -79,7 +83,7 @@ pub fn chain_order(topology: &Topology, npus: &[NpuId], first: NpuId) -> Vec<Npu
     best.offer(ring.clone());
     ring[1..].reverse();
     best.offer(ring);
-    if given.len() <= local::LARGEST && best.estimate.passes > 0 {
+    if best.estimate.passes > 0 && local::is_cheap(topology, &given) {
         best.offer(local::nearest_path(topology, &given));
     }
     best.order

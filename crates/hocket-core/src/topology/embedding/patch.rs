@@ -1,11 +1,30 @@
 //! Hamiltonian cycles of large sparse graphs: cover all ranks by cycles, then merge the cycles.
 
+use crate::units::Seed;
+
+/// Ranks and edges looked at before giving up.
+const BUDGET: usize = 3_000_000;
+/// Most rounds of merging.
+const ROUNDS: usize = 2_000;
+/// Random exchanges between two rounds of merging.
+const KICKS: usize = 12;
+
 /// One successor for each rank, each rank once: a perfect matching of ranks to successors. `None`
 /// where there is none, and so no Hamiltonian cycle either.
 ///
 /// # Source
 /// Kuhn's augmenting paths, with an explicit stack.
 pub(super) fn cycle_cover(out: &[Vec<u32>]) -> Option<Vec<u32>> {
+    cover(out).ok()
+}
+
+/// A rank that stands in the way of a cover; `None` where there is a cover.
+pub(super) fn uncovered(out: &[Vec<u32>]) -> Option<usize> {
+    cover(out).err()
+}
+
+/// The successors, or the first rank for which there is none.
+fn cover(out: &[Vec<u32>]) -> Result<Vec<u32>, usize> {
     const FREE: u32 = u32::MAX;
     let n = out.len();
     let mut owner = vec![FREE; n];
@@ -37,7 +56,7 @@ pub(super) fn cycle_cover(out: &[Vec<u32>]) -> Option<Vec<u32>> {
             }
         }
         if stack.is_empty() {
-            return None;
+            return Err(rank);
         }
         for (here, next) in stack {
             owner[out[here as usize][next - 1] as usize] = here;
@@ -47,52 +66,138 @@ pub(super) fn cycle_cover(out: &[Vec<u32>]) -> Option<Vec<u32>> {
     for (end, &rank) in owner.iter().enumerate() {
         successor[rank as usize] = end as u32;
     }
-    Some(successor)
+    Ok(successor)
 }
 
-/// Merges the cycles of a cover by exchanging the successors of two ranks of different cycles, until
-/// one is left; `None` where no exchange is left before.
+/// Merges the cycles of a cover by exchanging the successors of two ranks of different cycles, one of
+/// which is turned round first where that helps and the graph is undirected. Where no exchange
+/// merges any, a few random ones split cycles again, as often as the budget allows.
 ///
 /// # Source
 /// Karp, A patching algorithm for the nonsymmetric traveling-salesman problem, 1979.
-pub(super) fn merged(out: &[Vec<u32>], mut successor: Vec<u32>) -> Option<Vec<u32>> {
+pub(super) fn merged(out: &[Vec<u32>], successor: Vec<u32>) -> Option<Vec<u32>> {
     let n = out.len();
-    let mut cycle = vec![0u32; n];
-    let mut predecessor = vec![0u32; n];
-    loop {
-        let count = label(&successor, &mut cycle);
+    let edges: usize = out.iter().map(Vec::len).sum();
+    let mut seed = Seed(n as u64);
+    let mut patches = Patches::new(out, successor);
+    let mut count = patches.merge();
+    for _ in 0..ROUNDS.min(BUDGET / (edges + n)) {
         if count == 1 {
             break;
         }
-        for (rank, &end) in successor.iter().enumerate() {
-            predecessor[end as usize] = rank as u32;
+        let before = patches.successor.clone();
+        for _ in 0..KICKS {
+            patches.exchange_at(seed.below(n), &mut seed);
         }
-        let mut merged_with = vec![false; count];
-        let mut any = false;
-        for rank in 0..n {
-            for &end in &out[rank] {
-                let other = predecessor[end as usize];
-                let (own, its) = (cycle[rank] as usize, cycle[end as usize] as usize);
-                if own == its || merged_with[own] || merged_with[its] {
-                    continue;
-                }
-                let old = successor[rank];
-                if out[other as usize].binary_search(&old).is_ok() {
-                    (successor[rank], successor[other as usize]) = (end, old);
-                    (merged_with[own], merged_with[its]) = (true, true);
-                    any = true;
-                }
+        let found = patches.merge();
+        if found <= count {
+            count = found;
+        } else {
+            patches.successor = before;
+        }
+    }
+    (count == 1).then(|| patches.cycle_from_0())
+}
+
+/// A cover whose cycles are being merged.
+struct Patches<'a> {
+    out: &'a [Vec<u32>],
+    undirected: bool,
+    successor: Vec<u32>,
+    predecessor: Vec<u32>,
+    cycle: Vec<u32>,
+}
+
+impl<'a> Patches<'a> {
+    fn new(out: &'a [Vec<u32>], successor: Vec<u32>) -> Self {
+        let n = out.len();
+        let mut patches = Self {
+            out,
+            undirected: false,
+            successor,
+            predecessor: vec![0; n],
+            cycle: vec![0; n],
+        };
+        patches.undirected =
+            (0..n as u32).all(|rank| out[rank as usize].iter().all(|&end| patches.has(end, rank)));
+        patches
+    }
+
+    fn has(&self, from: u32, to: u32) -> bool {
+        self.out[from as usize].binary_search(&to).is_ok()
+    }
+
+    /// Merges while it can; how many cycles are left.
+    fn merge(&mut self) -> usize {
+        loop {
+            let count = label(&self.successor, &mut self.cycle);
+            for (rank, &end) in self.successor.iter().enumerate() {
+                self.predecessor[end as usize] = rank as u32;
+            }
+            if count == 1 || !self.merge_once(count) {
+                return count;
             }
         }
-        if !any {
-            return None;
+    }
+
+    /// Merges each cycle with at most one other; whether any did.
+    fn merge_once(&mut self, count: usize) -> bool {
+        let mut changed = vec![false; count];
+        for rank in 0..self.out.len() {
+            for &end in &self.out[rank] {
+                let (own, its) = (self.cycle[rank] as usize, self.cycle[end as usize] as usize);
+                if own == its || changed[own] || changed[its] {
+                    continue;
+                }
+                let old = self.successor[rank];
+                let (before, after) =
+                    (self.predecessor[end as usize], self.successor[end as usize]);
+                if self.has(before, old) {
+                    self.successor[before as usize] = old;
+                } else if self.undirected && self.has(after, old) {
+                    turn_round(&mut self.successor, end);
+                    self.successor[after as usize] = old;
+                } else {
+                    continue;
+                }
+                self.successor[rank] = end;
+                (changed[own], changed[its]) = (true, true);
+            }
+        }
+        changed.contains(&true)
+    }
+
+    /// Gives a rank another successor, if the one that loses it can have the old one.
+    fn exchange_at(&mut self, rank: usize, seed: &mut Seed) {
+        let ends = &self.out[rank];
+        let end = ends[seed.below(ends.len())];
+        let (old, before) = (self.successor[rank], self.predecessor[end as usize]);
+        if end != old && before != old && self.has(before, old) {
+            (self.successor[rank], self.successor[before as usize]) = (end, old);
+            (
+                self.predecessor[end as usize],
+                self.predecessor[old as usize],
+            ) = (rank as u32, before);
         }
     }
-    let mut order = vec![0u32];
-    while order.len() < n {
-        order.push(successor[order[order.len() - 1] as usize]);
+
+    fn cycle_from_0(&self) -> Vec<u32> {
+        let mut order = vec![0u32];
+        while order.len() < self.out.len() {
+            order.push(self.successor[order[order.len() - 1] as usize]);
+        }
+        order
     }
-    Some(order)
+}
+
+/// Reverses the cycle of a rank.
+fn turn_round(successor: &mut [u32], start: u32) {
+    let (mut last, mut here) = (start, successor[start as usize]);
+    while here != start {
+        let next = std::mem::replace(&mut successor[here as usize], last);
+        (last, here) = (here, next);
+    }
+    successor[start as usize] = last;
 }
 
 /// Numbers the cycles; how many there are.

@@ -5,13 +5,17 @@ use std::collections::BinaryHeap;
 use super::super::Topology;
 use super::patch;
 use crate::id::{DeviceId, NpuId};
+use crate::units::Seed;
 
-/// Bandwidths tried, from the widest that could do.
-const THRESHOLDS: usize = 6;
-/// Edges looked at for one bandwidth before giving up.
-const BUDGET: usize = 4_000_000;
+/// Edges looked at by one depth-first search before giving up.
+const BUDGET: usize = 1_000_000;
+/// Covers tried for one bandwidth.
+const COVERS: u64 = 3;
 
 /// A cycle of the given NPUs over pairs as wide as can be found; `None` where the search gives up.
+///
+/// Where no cycle can visit all (as on a chessboard with more squares of one colour), a few NPUs are
+/// left out and then inserted beside a neighbour.
 ///
 /// # Source
 /// Depth-first search that goes to the neighbour with the fewest ways on (Warnsdorff's rule), and
@@ -21,25 +25,91 @@ pub(super) fn hamiltonian_cycle(topology: &Topology, npus: &[NpuId]) -> Option<V
     let mut levels: Vec<u64> = pairs.iter().flatten().map(|&(_, width)| width).collect();
     levels.sort_unstable_by(|a, b| b.cmp(a));
     levels.dedup();
-    let highest = highest_level(&pairs);
-    let candidates = levels.into_iter().filter(|&level| level <= highest);
-    for level in candidates.take(THRESHOLDS) {
-        let out: Vec<Vec<u32>> = pairs
-            .iter()
-            .map(|ends| {
-                let wide = ends.iter().filter(|&&(_, width)| width >= level);
-                wide.map(|&(rank, _)| rank).collect()
-            })
-            .collect();
-        let Some(cover) = patch::cycle_cover(&out) else {
-            continue;
-        };
-        let found = warnsdorff(&out).or_else(|| patch::merged(&out, cover));
-        if let Some(order) = found {
+    // A cover at one level is a cover at every lower one.
+    let widest =
+        levels.partition_point(|&level| patch::cycle_cover(&graph(&pairs, level)).is_none());
+    let mut step = 0;
+    while let Some(&level) = levels.get(widest + step) {
+        let out = graph(&pairs, level);
+        if let Some(order) = cycle_in(&out) {
             return Some(order.into_iter().map(|rank| npus[rank as usize]).collect());
         }
+        step = 2 * step + 1;
     }
-    None
+    let order = all_but_a_few(&graph(&pairs, *levels.last()?))?;
+    Some(order.into_iter().map(|rank| npus[rank as usize]).collect())
+}
+
+/// The pairs at least as wide as a level.
+fn graph(pairs: &[Vec<(u32, u64)>], level: u64) -> Vec<Vec<u32>> {
+    let wide = |ends: &Vec<(u32, u64)>| {
+        let wide = ends.iter().filter(|&&(_, width)| width >= level);
+        wide.map(|&(rank, _)| rank).collect()
+    };
+    pairs.iter().map(wide).collect()
+}
+
+/// A Hamiltonian cycle, if one is found.
+fn cycle_in(out: &[Vec<u32>]) -> Option<Vec<u32>> {
+    match warnsdorff(out) {
+        Outcome::Found(order) => Some(order),
+        Outcome::Impossible => None,
+        Outcome::GaveUp => patched(out),
+    }
+}
+
+/// How a depth-first search ended.
+enum Outcome {
+    Found(Vec<u32>),
+    Impossible,
+    GaveUp,
+}
+
+/// A cycle patched together from one of several covers.
+fn patched(out: &[Vec<u32>]) -> Option<Vec<u32>> {
+    let mut shuffled = out.to_vec();
+    (0..COVERS).find_map(|round| {
+        let mut seed = Seed(round);
+        for ends in &mut shuffled {
+            for i in (1..ends.len()).rev() {
+                ends.swap(i, seed.below(i + 1));
+            }
+        }
+        patch::merged(out, patch::cycle_cover(&shuffled)?)
+    })
+}
+
+/// A cycle of as many ranks as a cover can have, and the others after a neighbour each.
+fn all_but_a_few(out: &[Vec<u32>]) -> Option<Vec<u32>> {
+    let mut kept: Vec<u32> = (0..out.len() as u32).collect();
+    let mut left_out: Vec<u32> = Vec::new();
+    let among = |kept: &[u32]| -> Vec<Vec<u32>> {
+        let own = |&rank: &u32| {
+            let ends = out[rank as usize].iter();
+            ends.filter_map(|end| kept.binary_search(end).ok())
+                .map(|end| end as u32)
+                .collect()
+        };
+        kept.iter().map(own).collect()
+    };
+    let graph = loop {
+        let graph = among(&kept);
+        let Some(stuck) = patch::uncovered(&graph) else {
+            break graph;
+        };
+        left_out.push(kept.remove(stuck));
+        if kept.len() < 3 || left_out.len() > 2 + out.len() / 32 {
+            return None;
+        }
+    };
+    let order = cycle_in(&graph)?;
+    let mut order: Vec<u32> = order.into_iter().map(|rank| kept[rank as usize]).collect();
+    for rank in left_out {
+        let joins = |&at: &usize| out[order[at] as usize].binary_search(&rank).is_ok();
+        let at = (0..order.len()).find(joins)?;
+        order.insert(at + 1, rank);
+    }
+    Some(order)
 }
 
 /// For each rank the ranks that it reaches by a link or through switches alone, with the bandwidth of
@@ -88,21 +158,8 @@ fn widths(topology: &Topology, npus: &[NpuId]) -> Vec<Vec<(u32, u64)>> {
         .collect()
 }
 
-/// The widest bandwidth at which every rank can still send to one and receive from one.
-fn highest_level(pairs: &[Vec<(u32, u64)>]) -> u64 {
-    let mut receive = vec![0u64; pairs.len()];
-    let mut send = vec![0u64; pairs.len()];
-    for (rank, ends) in pairs.iter().enumerate() {
-        for &(end, width) in ends {
-            send[rank] = send[rank].max(width);
-            receive[end as usize] = receive[end as usize].max(width);
-        }
-    }
-    send.into_iter().chain(receive).min().unwrap_or(0)
-}
-
 /// Depth-first search for a Hamiltonian cycle from rank 0.
-fn warnsdorff(out: &[Vec<u32>]) -> Option<Vec<u32>> {
+fn warnsdorff(out: &[Vec<u32>]) -> Outcome {
     let n = out.len();
     let mut into: Vec<Vec<u32>> = vec![Vec::new(); n];
     for (rank, ends) in out.iter().enumerate() {
@@ -120,7 +177,7 @@ fn warnsdorff(out: &[Vec<u32>]) -> Option<Vec<u32>> {
     while let Some(top) = choices.last_mut() {
         let here = path[path.len() - 1];
         if path.len() == n && out[here as usize].binary_search(&0).is_ok() {
-            return Some(path);
+            return Outcome::Found(path);
         }
         let Some(next) = top.pop() else {
             choices.pop();
@@ -132,7 +189,10 @@ fn warnsdorff(out: &[Vec<u32>]) -> Option<Vec<u32>> {
             continue;
         };
         let work = into[next as usize].len() + out[next as usize].len() + 1;
-        budget = budget.checked_sub(work)?;
+        if work > budget {
+            return Outcome::GaveUp;
+        }
+        budget -= work;
         visited[next as usize] = true;
         into[next as usize]
             .iter()
@@ -140,7 +200,7 @@ fn warnsdorff(out: &[Vec<u32>]) -> Option<Vec<u32>> {
         path.push(next);
         choices.push(ordered_choices(out, &visited, &ways, next));
     }
-    None
+    Outcome::Impossible
 }
 
 /// Unvisited neighbours, the one with the fewest ways on last; of equals the lowest last.

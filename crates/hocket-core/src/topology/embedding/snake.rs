@@ -22,7 +22,7 @@ struct Axis {
 /// dimension is a line of odd size no such cycle exists; one corner is then reached by a hop of two.
 pub(super) fn cycles(dimensions: &[Dimension]) -> Vec<Vec<NpuId>> {
     let axes = axes(dimensions);
-    let can_close = |axis: &Axis| axis.closes || axis.size % 2 == 0;
+    let can_close = |axis: &Axis| axis.closes || axis.size.is_multiple_of(2);
     let any_closes = axes.iter().any(can_close);
     let mut orders = Vec::new();
     for (i, &closing) in axes.iter().enumerate() {

@@ -173,6 +173,34 @@ fn broken_meshes_have_cycles_where_the_colours_match() {
 }
 
 #[test]
+fn large_broken_meshes_have_cycles_too() {
+    let whole = build::mesh(&[32, 32], bw(WIDE), LATENCY).unwrap();
+    for (gone, long) in [
+        (vec![100, 501], 0),
+        (vec![100], 1),
+        (vec![40, 333, 701, 900], 0),
+    ] {
+        let gone: Vec<DeviceId> = gone.into_iter().map(DeviceId).collect();
+        let broken = whole.without(&gone, &[]).unwrap();
+        let order = ring_order(&broken, &all(&broken));
+        assert!(is_permutation(&order, &all(&broken)));
+        assert_eq!(long_hops(&broken, &order), long, "{gone:?}");
+        assert_eq!(load(&broken, &order), 1, "{gone:?}");
+    }
+}
+
+#[test]
+fn a_dgx1_with_a_link_down_gets_a_ring_of_direct_links() {
+    let whole = dgx1();
+    let gone =
+        [(0, 1), (1, 0)].map(|(a, b)| whole.links_between(DeviceId(a), DeviceId(b)).unwrap()[0]);
+    let broken = whole.without(&[], &gone).unwrap();
+    let order = ring_order(&broken, &all(&broken));
+    assert!(is_permutation(&order, &all(&broken)));
+    assert_eq!(long_hops(&broken, &order), 0);
+}
+
+#[test]
 fn a_subset_is_ordered_too() {
     let topology = build::ring(12, bw(WIDE), LATENCY, build::RingWays::Both).unwrap();
     let npus: Vec<NpuId> = [7, 1, 10, 4].map(NpuId).to_vec();

@@ -39,7 +39,7 @@ pub(super) fn bisection(topology: &Topology) -> Option<Bisection> {
 fn halvings(n: usize) -> impl Iterator<Item = Vec<bool>> {
     let half = (n / 2) as u32;
     // An even number: the complement of a set is looked at with the set, so NPU 0 stays out of it.
-    let sets = if n % 2 == 0 {
+    let sets = if n.is_multiple_of(2) {
         1u32 << (n - 1)
     } else {
         1u32 << n
