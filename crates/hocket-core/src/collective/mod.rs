@@ -266,14 +266,20 @@ impl Collective {
         if demands.is_empty() {
             return Err(CollectiveError::ZeroSize);
         }
+        let mut size: u64 = 0;
         for (index, demand) in demands.iter().enumerate() {
-            demand
-                .check(&npus)
-                .map_err(|why| CollectiveError::BadDemand { index, why })?;
+            let bad = |why| CollectiveError::BadDemand { index, why };
+            demand.check(&npus).map_err(bad)?;
+            size = size.checked_add(demand.bytes).ok_or_else(|| {
+                bad(
+                    "brings the sum of all demands to 2^64 bytes or more; make it smaller"
+                        .to_owned(),
+                )
+            })?;
         }
         Ok(Self {
             kind: CollectiveKind::Custom,
-            size: demands.iter().map(|demand| demand.bytes).sum(),
+            size,
             npus,
             root: None,
             in_place: true,
