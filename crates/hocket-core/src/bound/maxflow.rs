@@ -181,7 +181,8 @@ impl FlowNetwork {
             }
             for edge in self.first[node]..self.first[node + 1] {
                 let head = self.head[edge as usize];
-                if self.residual[edge as usize] >= self.least && self.level[head as usize] == UNSEEN {
+                if self.residual[edge as usize] >= self.least && self.level[head as usize] == UNSEEN
+                {
                     self.see(head, level + 1);
                 }
             }
@@ -230,7 +231,8 @@ impl FlowNetwork {
         while self.next[node] < self.first[node + 1] {
             let edge = self.next[node] as usize;
             let level = self.level[self.head[edge] as usize];
-            if self.residual[edge] >= self.least && level != UNSEEN && level == self.level[node] + 1 {
+            if self.residual[edge] >= self.least && level != UNSEEN && level == self.level[node] + 1
+            {
                 return Some(edge as u32);
             }
             self.next[node] += 1;
