@@ -3,11 +3,11 @@
 use super::fill::{Pipe, capacity, fill};
 use super::maxflow::{FlowNetwork, UNLIMITED};
 use super::network::{FAR, Network, Search};
-use super::spread::{Spread, Way};
+use super::spread::{self, Spread, Way};
 use super::witness::saturating_bandwidth;
-use super::{Candidate, Problem, Witness};
+use super::{Candidate, Problem, Witness, sweep};
 use crate::id::{DeviceId, NpuId};
-use crate::units::{Bandwidth, gcd};
+use crate::units::Bandwidth;
 
 /// The best cut, and whether it is the best there is.
 #[derive(Default)]
@@ -54,6 +54,9 @@ impl Ratio {
 /// target. One-to-one demands of one source (scatter) are one flow problem, as are those to one
 /// sink (gather) on reversed links.
 ///
+/// Other demands (all-to-all, custom mixtures) and more participants than `exact_cut_limit` get the
+/// best of the cuts that [`sweep`] finds.
+///
 /// With latencies: bytes that cross link e start no earlier than data from an NPU inside A reaches e
 /// and have to go on to one outside, so e has less than t, see [`fill`].
 ///
@@ -66,16 +69,18 @@ pub(super) fn bounds(problem: &Problem) -> Cuts {
         exact: problem.needs.npus().len() <= problem.options.exact_cut_limit,
         ..Cuts::default()
     };
-    if !cuts.exact {
-        return cuts;
+    if cuts.exact {
+        by_flows(problem, &mut cuts);
     }
-    let unit = problem
-        .network
-        .arcs()
-        .iter()
-        .fold(0, |unit, arc| gcd(unit, arc.capacity))
-        .max(1);
-    let spreads = super::spread::group(&problem.needs);
+    if !cuts.exact {
+        sweep::offer(problem, &mut cuts.best);
+    }
+    cuts
+}
+
+fn by_flows(problem: &Problem, cuts: &mut Cuts) {
+    let unit = problem.network.unit();
+    let spreads = spread::group(&problem.needs);
     cuts.exact = spreads.complete;
     for spread in &spreads.list {
         let network = match spread.way {
@@ -94,7 +99,6 @@ pub(super) fn bounds(problem: &Problem) -> Cuts {
             None => cuts.exact = false,
         }
     }
-    cuts
 }
 
 /// Offers the cut from the nodes `inside` to the others.

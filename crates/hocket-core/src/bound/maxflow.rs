@@ -10,10 +10,12 @@ pub(super) const UNLIMITED: i128 = i128::MAX / 4;
 ///
 /// Every search starts at the supplies and ends at the first level that has a drain, and only what a
 /// flow touched is reset before the next: a flow that stays near its source is cheap on any network.
+/// One that does not after [`PATIENCE`] phases goes on with wide paths first.
 ///
 /// # Source
 /// Dinic, Algorithm for solution of a problem of maximum flow in networks with power estimation,
-/// 1970.
+/// 1970; Edmonds, Karp, Theoretical improvements in algorithmic efficiency for network flow
+/// problems, 1972, for the wide paths (scaling).
 pub(super) struct FlowNetwork {
     /// Edges of node v are `first[v]..first[v + 1]`.
     first: Vec<u32>,
@@ -30,9 +32,14 @@ pub(super) struct FlowNetwork {
     next: Vec<u32>,
     visited: Vec<u32>,
     path: Vec<u32>,
+    /// The widest edge.
+    widest: i128,
+    /// Edges and drains with less left than this are not used for now.
+    least: i128,
 }
 
 const UNSEEN: u32 = u32::MAX;
+const PATIENCE: usize = 24;
 
 impl FlowNetwork {
     /// A network's arcs with their capacity times `scale` (divided by `unit`); no drains yet.
@@ -60,6 +67,7 @@ impl FlowNetwork {
             base[there as usize] = (u128::from(arc.capacity / unit) * scale) as i128;
         }
         Self {
+            widest: base.iter().copied().max().unwrap_or(0),
             residual: base.clone(),
             next: first[..nodes].to_vec(),
             first,
@@ -73,6 +81,7 @@ impl FlowNetwork {
             level: vec![UNSEEN; nodes],
             visited: Vec::new(),
             path: Vec::new(),
+            least: 1,
         }
     }
 
@@ -101,13 +110,26 @@ impl FlowNetwork {
     /// The greatest flow from the supplies given to the drains, but no more than `limit`.
     pub fn flow(&mut self, supplies: &[(u32, i128)], limit: i128) -> i128 {
         self.reset();
+        self.least = 1;
         let mut supplies = supplies.to_vec();
         let mut total = 0;
-        while total < limit && self.find_levels(&supplies) {
+        let mut phases = 0;
+        while total < limit {
+            if !self.find_levels(&supplies) {
+                if self.least == 1 {
+                    break;
+                }
+                self.least = (self.least / 16).max(1);
+                continue;
+            }
             for (node, left) in &mut supplies {
                 let pushed = self.push(*node, (*left).min(limit - total));
                 *left -= pushed;
                 total += pushed;
+            }
+            phases += 1;
+            if phases == PATIENCE {
+                self.least = self.widest.max(1);
             }
         }
         total
@@ -151,7 +173,7 @@ impl FlowNetwork {
             let node = self.visited[at] as usize;
             at += 1;
             let level = self.level[node];
-            if self.drain[node] > 0 {
+            if self.drain[node] >= self.least {
                 last = level;
             }
             if level >= last {
@@ -159,7 +181,8 @@ impl FlowNetwork {
             }
             for edge in self.first[node]..self.first[node + 1] {
                 let head = self.head[edge as usize];
-                if self.residual[edge as usize] > 0 && self.level[head as usize] == UNSEEN {
+                if self.residual[edge as usize] >= self.least && self.level[head as usize] == UNSEEN
+                {
                     self.see(head, level + 1);
                 }
             }
@@ -179,7 +202,7 @@ impl FlowNetwork {
         let mut node = start as usize;
         self.path.clear();
         while total < amount {
-            if self.drain[node] > 0 {
+            if self.drain[node] >= self.least {
                 total += self.augment(node, amount - total);
                 node = self
                     .path
@@ -208,7 +231,8 @@ impl FlowNetwork {
         while self.next[node] < self.first[node + 1] {
             let edge = self.next[node] as usize;
             let level = self.level[self.head[edge] as usize];
-            if self.residual[edge] > 0 && level != UNSEEN && level == self.level[node] + 1 {
+            if self.residual[edge] >= self.least && level != UNSEEN && level == self.level[node] + 1
+            {
                 return Some(edge as u32);
             }
             self.next[node] += 1;

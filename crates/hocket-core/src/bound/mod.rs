@@ -25,6 +25,7 @@ mod needs;
 mod network;
 mod partition;
 mod spread;
+mod sweep;
 mod traffic;
 mod witness;
 
@@ -34,7 +35,7 @@ mod tests;
 pub use witness::{Lengths, Witness};
 
 use crate::collective::Collective;
-use crate::topology::Topology;
+use crate::topology::{Dimension, Topology};
 use crate::units::Time;
 use needs::Needs;
 use network::{Network, latency_from_npus};
@@ -44,9 +45,9 @@ use network::{Network, latency_from_npus};
 pub struct BoundOptions {
     /// Participants up to which the distances of all pairs are searched; default 4,096.
     pub pair_limit: usize,
-    /// Participants up to which the worst cut is searched among all cuts; default 1,024.
+    /// Participants up to which the worst cut is searched among all cuts; default 4,096.
     pub exact_cut_limit: usize,
-    /// Participants up to which the best partition is searched among all partitions; default 256.
+    /// Participants up to which the best partition is searched among all partitions; default 1,024.
     pub exact_partition_limit: usize,
 }
 
@@ -54,8 +55,8 @@ impl Default for BoundOptions {
     fn default() -> Self {
         Self {
             pair_limit: 4_096,
-            exact_cut_limit: 1_024,
-            exact_partition_limit: 256,
+            exact_cut_limit: 4_096,
+            exact_partition_limit: 1_024,
         }
     }
 }
@@ -134,11 +135,13 @@ struct Problem<'a> {
     delay: Vec<u64>,
     /// Whether every participant reaches every other.
     connected: bool,
+    /// Of the topology, if it is a product.
+    dimensions: &'a [Dimension],
     options: BoundOptions,
 }
 
 impl<'a> Problem<'a> {
-    fn new(topology: &Topology, collective: &'a Collective, options: BoundOptions) -> Self {
+    fn new(topology: &'a Topology, collective: &'a Collective, options: BoundOptions) -> Self {
         let network = Network::new(topology);
         let reversed = network.reversed();
         let before = latency_from_npus(&network);
@@ -163,6 +166,7 @@ impl<'a> Problem<'a> {
             reversed,
             delay,
             connected,
+            dimensions: topology.dimensions(),
             options,
         }
     }

@@ -171,6 +171,93 @@ impl<'a> Needs<'a> {
     }
 }
 
+/// What must cross the boundary of a growing set of NPUs.
+pub(super) struct Crossing<'a, 'b> {
+    needs: &'a Needs<'b>,
+    rank: HashMap<u32, usize>,
+    /// By demand: how many holders and how many takers are in the set.
+    inside: Vec<[usize; 2]>,
+    /// For all-to-all: participants in the set, and bytes each participant gets from another.
+    count: u128,
+    blocks: [u128; 2],
+    /// Bytes that must pass from the set to the other NPUs.
+    pub leaving: u128,
+    /// Bytes that must pass from the other NPUs to the set.
+    pub entering: u128,
+}
+
+impl<'a, 'b> Crossing<'a, 'b> {
+    /// With nobody in the set.
+    pub fn new(needs: &'a Needs<'b>) -> Self {
+        let blocks = needs
+            .all_to_all
+            .iter()
+            .flatten()
+            .map(|&bytes| u128::from(bytes))
+            .sum();
+        Self {
+            needs,
+            rank: needs
+                .npus
+                .iter()
+                .enumerate()
+                .map(|(rank, npu)| (npu.0, rank))
+                .collect(),
+            inside: vec![[0, 0]; needs.demands.len()],
+            count: 0,
+            blocks: [0, blocks],
+            leaving: 0,
+            entering: 0,
+        }
+    }
+
+    /// Puts an NPU into the set; one that takes no part changes nothing.
+    pub fn add(&mut self, npu: u32) {
+        let Some(&rank) = self.rank.get(&npu) else {
+            return;
+        };
+        if let Some(blocks) = &self.needs.all_to_all {
+            self.count += 1;
+            self.blocks[0] += u128::from(blocks[rank]);
+            self.blocks[1] -= u128::from(blocks[rank]);
+            let others = self.needs.npus.len() as u128 - self.count;
+            self.leaving = self.count * self.blocks[1];
+            self.entering = others * self.blocks[0];
+            return;
+        }
+        let needs = self.needs;
+        for (end, index) in [&needs.held, &needs.wanted].into_iter().enumerate() {
+            for demand in index.of(NpuId(npu)) {
+                let bytes = u128::from(needs.demands[demand].bytes);
+                let before = self.crosses(demand);
+                self.inside[demand][end] += 1;
+                let after = self.crosses(demand);
+                self.leaving += bytes * u128::from(after[0]);
+                self.leaving -= bytes * u128::from(before[0]);
+                self.entering += bytes * u128::from(after[1]);
+                self.entering -= bytes * u128::from(before[1]);
+            }
+        }
+    }
+
+    /// Whether a demand must leave and whether it must enter; see [`Needs::crossing`].
+    fn crosses(&self, demand: usize) -> [bool; 2] {
+        let Demand {
+            reduced,
+            holders,
+            wanted,
+            ..
+        } = &self.needs.demands[demand];
+        let [held, taken] = self.inside[demand];
+        let holders = holders.members(self.needs.npus).len();
+        let takers = wanted.members(self.needs.npus).len();
+        let must = |held: usize, lacking: usize| {
+            lacking > 0 && if *reduced { held > 0 } else { held == holders }
+        };
+        [must(held, takers - taken), must(holders - held, taken)]
+    }
+}
+
 /// Sums the bytes of demands that are alike and drops those that are met from the start.
 fn merge(demands: Vec<Demand>, npus: &[NpuId]) -> Vec<Demand> {
     let mut merged: Vec<Demand> = Vec::with_capacity(demands.len());

@@ -5,6 +5,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use crate::id::{DeviceId, NpuId};
 use crate::topology::{DeviceKind, Topology};
+use crate::units::gcd;
 
 /// Distance of a node that cannot be reached.
 pub(super) const FAR: u64 = u64::MAX;
@@ -134,6 +135,14 @@ impl Network {
     /// Positions of the arcs that enter a node.
     pub fn arcs_in(&self, node: u32) -> &[u32] {
         self.into.of(node)
+    }
+
+    /// The greatest bandwidth that divides all bandwidths.
+    pub fn unit(&self) -> u64 {
+        self.arcs
+            .iter()
+            .fold(0, |unit, arc| gcd(unit, arc.capacity))
+            .max(1)
     }
 
     /// Whether at every node as much bandwidth enters as leaves.

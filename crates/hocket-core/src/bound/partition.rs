@@ -6,7 +6,6 @@ use super::network::Network;
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Problem, Witness};
 use crate::collective::NpuSet;
-use crate::units::gcd;
 
 /// The best partition, and whether it is the best there is.
 #[derive(Default)]
@@ -57,12 +56,7 @@ pub(super) fn bounds(problem: &Problem) -> Partitions {
     if weight.total == 0 || (balanced && !weight.all_reduce) {
         return found;
     }
-    let unit = problem
-        .network
-        .arcs()
-        .iter()
-        .fold(0, |unit, arc| gcd(unit, arc.capacity))
-        .max(1);
+    let unit = problem.network.unit();
     let exact = problem.needs.npus().len() <= problem.options.exact_partition_limit;
     for leaving in [false, true] {
         if leaving && balanced {

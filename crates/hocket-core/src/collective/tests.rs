@@ -56,3 +56,19 @@ fn nonsense_is_refused() {
         Err(CollectiveError::BadDemand { index: 0, .. })
     ));
 }
+
+#[test]
+fn sizes_that_do_not_add_up_are_refused() {
+    let demand = Demand {
+        bytes: u64::MAX,
+        reduced: false,
+        holders: NpuSet::One(NpuId(0)),
+        wanted: NpuSet::All,
+    };
+    let demands = vec![demand.clone(), demand];
+    let refused = Collective::custom(npus(2), demands);
+    assert!(matches!(
+        refused,
+        Err(CollectiveError::BadDemand { index: 1, .. })
+    ));
+}

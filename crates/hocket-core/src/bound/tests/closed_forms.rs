@@ -46,3 +46,224 @@ fn no_way_is_said() {
     let text = bound.witness.describe(&topology);
     assert_eq!(text, "there is no way from npu2 to npu0");
 }
+
+/// Floor of bytes / (1 GB/s x links) in picoseconds.
+fn over(bytes: u64, links: u64) -> u64 {
+    bytes * PS / links
+}
+
+#[test]
+fn all_reduce_on_rings_takes_what_the_ring_algorithm_takes() {
+    for n in 3..20 {
+        let topology = ring(n, Time::ZERO);
+        let bound = bound_of(&topology, AllReduce, 1_000 * u64::from(n));
+        let expected = over(2 * u64::from(n - 1) * 1_000, 2);
+        assert_eq!(bound.time.as_ps(), expected, "{n}");
+        assert!(bound.exact_partition && bound.exact_cut);
+        assert!(
+            matches!(&bound.witness, Witness::Partition { parts, .. } if parts.len() == n as usize)
+        );
+    }
+}
+
+#[test]
+fn all_reduce_on_a_one_way_ring_is_never_below_the_bound() {
+    let mut seed = Seed(11);
+    for _ in 0..50 {
+        let (n, latency) = (2 + seed.below(12), seed.below(3_000) as u64);
+        let block = 1 + seed.below(100_000) as u64;
+        let mut builder = TopologyBuilder::new("one way");
+        builder.npus(n);
+        for i in 0..n {
+            let (src, dst) = (DeviceId::from(i), DeviceId::from((i + 1) % n));
+            builder.link(src, dst, gb_per_s(1), Time::from_ps(latency));
+        }
+        let topology = builder.finish().expect("valid");
+        let n = n as u64;
+        let ring = 2 * (n - 1) * (latency + over(block, 1));
+        let bound = bound_of(&topology, AllReduce, n * block);
+        assert!(bound.time.as_ps() <= ring, "{} {ring}", bound.time.as_ps());
+        // Without latency the ring is optimal.
+        assert!(bound.time.as_ps() >= 2 * (n - 1) * over(block, 1));
+        let gather = (n - 1) * (latency + over(block, 1));
+        for kind in [AllGather, ReduceScatter] {
+            let bound = bound_of(&topology, kind, n * block).time.as_ps();
+            assert!(
+                bound <= gather && bound >= (n - 1) * over(block, 1),
+                "{kind}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_full_graph_needs_two_rounds_of_blocks() {
+    let topology = fully_connected(6, Time::from_ns(5));
+    let bound = bound_of(&topology, AllReduce, 6_000);
+    assert_eq!(
+        component(&bound, "partition").as_ps(),
+        5_000 + 2 * over(1_000, 1)
+    );
+}
+
+#[test]
+fn a_mesh_is_bound_by_its_links_or_its_corners() {
+    // 3 x 3: 24 directed links, 8 + 8 receptions; a corner has 2 links.
+    let pairs: Vec<(u32, u32)> = (0..9)
+        .flat_map(|i| [(i % 3 < 2, i + 1), (i < 6, i + 3)].map(|(is, j)| (is, (i, j))))
+        .filter_map(|(is, pair)| is.then_some(pair))
+        .collect();
+    let topology = undirected(9, &pairs, Time::ZERO);
+    let bound = bound_of(&topology, AllReduce, 9_000);
+    assert_eq!(bound.time.as_ps(), over(16 * 9_000, 24));
+    let gather = bound_of(&topology, AllGather, 9_000);
+    assert_eq!(gather.time.as_ps(), over(8_000, 2));
+    // All-to-all: rows of 3 and 6 NPUs, 18 blocks of 1 kB, 3 links.
+    let exchange = bound_of(&topology, AllToAll, 9_000);
+    assert_eq!(component(&exchange, "cut").as_ps(), over(18 * 1_000, 3));
+    assert_eq!(
+        component(&exchange, "traffic").as_ps(),
+        over(9 * 8 * 2 * 1_000, 24)
+    );
+}
+
+#[test]
+fn two_groups_wait_for_the_slow_link() {
+    let mut builder = TopologyBuilder::new("4 + 6");
+    builder.npus(10);
+    for (from, to) in [(0, 4), (4, 10)] {
+        for i in from..to {
+            for j in from..i {
+                builder.both_ways(DeviceId(i), DeviceId(j), gb_per_s(100), Time::ZERO);
+            }
+        }
+    }
+    builder.both_ways(DeviceId(0), DeviceId(4), gb_per_s(1), Time::from_ns(30));
+    let topology = builder.finish().expect("valid");
+    let slow = |bytes: u64| 30_000 + over(bytes, 1);
+    let gather = bound_of(&topology, AllGather, 10_000);
+    assert_eq!(gather.time.as_ps(), slow(6_000));
+    let text = gather.witness.describe(&topology);
+    let expected = "cut {npu0, npu1, npu2, npu3}: 6 kB must enter over 1 GB/s";
+    assert_eq!(text, expected);
+    assert_eq!(
+        bound_of(&topology, AllReduce, 10_000).time.as_ps(),
+        slow(10_000)
+    );
+    assert_eq!(
+        bound_of(&topology, Broadcast, 10_000).time.as_ps(),
+        slow(10_000)
+    );
+    assert_eq!(
+        bound_of(&topology, AllToAll, 10_000).time.as_ps(),
+        slow(24_000)
+    );
+    let scatter = bound_of(&topology, Scatter, 10_000);
+    assert_eq!(
+        (scatter.time.as_ps(), scatter.exact_cut),
+        (slow(6_000), true)
+    );
+}
+
+#[test]
+fn dgx1_all_reduce_uses_every_link() {
+    // The hybrid cube mesh of a DGX-1 V100: six NVLinks of 25 GB/s a GPU, some in pairs.
+    let mut builder = TopologyBuilder::new("dgx1");
+    builder.npus(8);
+    let double = [
+        (0, 3),
+        (0, 4),
+        (1, 2),
+        (1, 5),
+        (2, 3),
+        (4, 7),
+        (5, 6),
+        (6, 7),
+    ];
+    let single = [
+        (0, 1),
+        (0, 2),
+        (1, 3),
+        (2, 6),
+        (3, 7),
+        (4, 5),
+        (4, 6),
+        (5, 7),
+    ];
+    for (pairs, links) in [(double, 2), (single, 1)] {
+        for (i, j) in pairs {
+            for _ in 0..links {
+                builder.both_ways(DeviceId(i), DeviceId(j), gb_per_s(25), Time::ZERO);
+            }
+        }
+    }
+    let topology = builder.finish().expect("valid");
+    // 14 S over 48 links of 25 GB/s; every GPU has 150 GB/s in.
+    let size = 256_000_000;
+    let bound = bound_of(&topology, AllReduce, size);
+    assert_eq!(bound.time.as_ps(), 14 * size * PS / (48 * 25));
+    let bound = bound_of(&topology, AllGather, size);
+    assert_eq!(bound.time.as_ps(), 7 * size / 8 * PS / 150);
+}
+
+#[test]
+fn a_limited_switch_carries_everything_twice_for_an_all_reduce() {
+    let topology = star(4, Time::ZERO, Some(gb_per_s(1)));
+    let bound = bound_of(&topology, AllReduce, 4_000);
+    assert_eq!(bound.time.as_ps(), over(2 * 3 * 4_000, 1));
+    let text = bound.witness.describe(&topology);
+    assert!(
+        text.starts_with("traffic: 24 kB x switches over 1 GB/s"),
+        "{text}"
+    );
+    let bound = bound_of(&topology, AllGather, 4_000);
+    assert_eq!(bound.time.as_ps(), over(3 * 4_000, 1));
+}
+
+#[test]
+fn an_idle_npu_may_help() {
+    // Leaves 1 to 4 around NPU 0, which takes no part but may sum and copy: S in, S out.
+    let topology = undirected(5, &[(0, 1), (0, 2), (0, 3), (0, 4)], Time::ZERO);
+    let leaves = (1..5).map(NpuId).collect();
+    let collective = Collective::new(AllReduce, leaves, 4_000, None).expect("valid");
+    let with_help = bound(&topology, &collective, &BoundOptions::default());
+    assert_eq!(with_help.time.as_ps(), over(4_000, 1));
+    // A switch there would have to forward 2 (n - 1) / n x S to every leaf.
+    let switched = bound_of(&star(4, Time::ZERO, None), AllReduce, 4_000);
+    assert_eq!(switched.time.as_ps(), over(6_000, 1));
+}
+
+#[test]
+fn an_npu_that_hears_little_holds_up_everything() {
+    let mut builder = TopologyBuilder::new("weak");
+    builder.npus(4);
+    for i in 1..4 {
+        builder.link(DeviceId(0), DeviceId(i), gb_per_s(9), Time::ZERO);
+        builder.link(DeviceId(i), DeviceId(0), gb_per_s(1), Time::ZERO);
+    }
+    let topology = builder.finish().expect("valid");
+    // What the weak ones send leaves over 1 GB/s each.
+    assert_eq!(bound_of(&topology, Reduce, 900).time.as_ps(), over(900, 1));
+    assert_eq!(
+        bound_of(&topology, Broadcast, 900).time.as_ps(),
+        over(900, 9)
+    );
+}
+
+#[test]
+fn limits_lower_the_bound_and_say_so() {
+    let topology = ring(8, Time::from_ns(1));
+    let options = BoundOptions {
+        pair_limit: 2,
+        exact_cut_limit: 2,
+        exact_partition_limit: 2,
+    };
+    for kind in CollectiveKind::NAMED {
+        let collective = Collective::among_all(kind, &topology, 8_000).expect("valid");
+        let rough = bound(&topology, &collective, &options);
+        let exact = bound_of(&topology, kind, 8_000);
+        assert!(rough.time <= exact.time, "{kind}");
+        assert!(rough.time.as_ps() * 2 >= exact.time.as_ps(), "{kind}");
+        assert!(!rough.exact_cut, "{kind}");
+    }
+}

@@ -2,6 +2,7 @@
 
 mod brute_force;
 mod closed_forms;
+mod properties;
 
 use super::*;
 use crate::collective::CollectiveKind;

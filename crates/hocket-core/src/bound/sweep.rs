@@ -1,0 +1,166 @@
+//! Cuts by sweeping: all prefixes of a few orders of the devices, for demands no flow decides.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::needs::Crossing;
+use super::network::{Network, Search};
+use super::{Candidate, Problem, cut};
+
+/// Offers the best cuts that sweeps find.
+///
+/// For all-to-all the worst cut is a sparsest cut, which is hard; every cut gives a true bound
+/// though. An order of the nodes gives one cut after each node, both ways; adding a node changes
+/// only its own links and demands, so an order costs as much as reading the network once. The orders
+/// are: by number, by coordinate along each dimension of a product (for its bisections),
+/// breadth-first and most-connected-first from two ends of the network (for groups behind slow
+/// links).
+pub(super) fn offer(problem: &Problem, best: &mut Candidate) {
+    let network = &problem.network;
+    let first = problem.needs.npus()[0].0;
+    let end = farthest(network, first);
+    let mut orders = by_coordinate(problem);
+    for start in [end, farthest(network, end)] {
+        orders.push(network.breadth_first(start));
+        orders.push(most_connected_first(network, start));
+    }
+    for order in orders {
+        for inside in sweep(problem, &order).into_iter().flatten() {
+            cut::offer(problem, inside, best);
+        }
+    }
+}
+
+/// The best prefix of an order by bytes over bandwidth, for what leaves it and for what enters it.
+fn sweep(problem: &Problem, order: &[u32]) -> [Option<Vec<bool>>; 2] {
+    let network = &problem.network;
+    let mut crossing = Crossing::new(&problem.needs);
+    let mut inside = vec![false; network.node_count()];
+    let mut bandwidth = [0u128; 2];
+    let mut best = [(0.0, 0); 2];
+    for (i, &node) in order.iter().enumerate() {
+        inside[node as usize] = true;
+        for (side, arcs) in [network.arcs_out(node), network.arcs_in(node)]
+            .into_iter()
+            .enumerate()
+        {
+            for arc in arcs.iter().map(|&arc| &network.arcs()[arc as usize]) {
+                let other = if side == 0 { arc.dst } else { arc.src };
+                if inside[other as usize] {
+                    bandwidth[1 - side] -= u128::from(arc.capacity);
+                } else {
+                    bandwidth[side] += u128::from(arc.capacity);
+                }
+            }
+        }
+        if network.is_npu(node) {
+            crossing.add(node);
+        }
+        for (side, bytes) in [crossing.leaving, crossing.entering]
+            .into_iter()
+            .enumerate()
+        {
+            // Only a choice between cuts: `cut::offer` computes exactly.
+            let ratio = bytes as f64 / bandwidth[side] as f64;
+            if bandwidth[side] > 0 && ratio > best[side].0 {
+                best[side] = (ratio, i + 1);
+            }
+        }
+    }
+    let prefix = |side: usize, count: usize| {
+        let mut inside = vec![side == 1; order.len().max(network.node_count())];
+        for &node in &order[..count] {
+            inside[node as usize] = side == 0;
+        }
+        (count > 0).then_some(inside)
+    };
+    [prefix(0, best[0].1), prefix(1, best[1].1)]
+}
+
+/// The NPU last reached by latency; the highest of equals.
+fn farthest(network: &Network, from: u32) -> u32 {
+    let mut search = Search::default();
+    let distance = search.run(network, [from], |arc| arc.latency.max(1));
+    let npus = network.npus().map(|npu| npu.0);
+    npus.max_by_key(|&npu| distance[npu as usize])
+        .unwrap_or(from)
+}
+
+/// By number, and by coordinate along each dimension; switches in the middle of their neighbours.
+fn by_coordinate(problem: &Problem) -> Vec<Vec<u32>> {
+    let network = &problem.network;
+    let npus = network.npus().count() as u64;
+    let mut orders = vec![placed(network, |npu| npu)];
+    let sizes = problem
+        .dimensions
+        .iter()
+        .map(|dimension| u64::from(dimension.size));
+    if sizes.clone().product::<u64>() != npus {
+        return orders;
+    }
+    let mut stride = 1;
+    for size in sizes {
+        orders.push(placed(network, |npu| npu / stride % size * npus + npu));
+        stride *= size;
+    }
+    orders
+}
+
+/// Nodes by rising place. That of an NPU is given; that of a switch is the mean of its neighbours'.
+fn placed(network: &Network, place: impl Fn(u64) -> u64) -> Vec<u32> {
+    let count = network.node_count();
+    let npus = network.npus().count();
+    let mut places: Vec<Option<u64>> = (0..count)
+        .map(|node| (node < npus).then(|| place(node as u64)))
+        .collect();
+    // Switches two or more links from any NPU are placed in later rounds.
+    for _ in npus..count {
+        let settled = places.clone();
+        for node in (npus..count).filter(|&node| settled[node].is_none()) {
+            let node_id = node as u32;
+            let sources = network
+                .arcs_in(node_id)
+                .iter()
+                .map(|&arc| network.arcs()[arc as usize].src);
+            let sinks = network
+                .arcs_out(node_id)
+                .iter()
+                .map(|&arc| network.arcs()[arc as usize].dst);
+            let known = sources
+                .chain(sinks)
+                .filter_map(|other| settled[other as usize]);
+            let (sum, number) =
+                known.fold((0, 0), |(sum, number), place| (sum + place, number + 1));
+            places[node] = (number > 0).then(|| sum / number);
+        }
+        if places == settled {
+            break;
+        }
+    }
+    let mut order: Vec<u32> = (0..count as u32).collect();
+    order.sort_by_key(|&node| places[node as usize].unwrap_or(u64::MAX));
+    order
+}
+
+/// From a start, always the node with the most bandwidth to and from those before it.
+fn most_connected_first(network: &Network, start: u32) -> Vec<u32> {
+    let mut taken = vec![false; network.node_count()];
+    let mut bandwidth = vec![0u128; network.node_count()];
+    let mut queue = BinaryHeap::from([(0, Reverse(start))]);
+    let mut order = Vec::with_capacity(network.node_count());
+    while let Some((_, Reverse(node))) = queue.pop() {
+        if std::mem::replace(&mut taken[node as usize], true) {
+            continue;
+        }
+        order.push(node);
+        for &arc in network.arcs_out(node).iter().chain(network.arcs_in(node)) {
+            let arc = &network.arcs()[arc as usize];
+            let other = arc.src + arc.dst - node;
+            if !taken[other as usize] {
+                bandwidth[other as usize] += u128::from(arc.capacity);
+                queue.push((bandwidth[other as usize], Reverse(other)));
+            }
+        }
+    }
+    order
+}

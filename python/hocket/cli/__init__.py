@@ -1,0 +1,89 @@
+"""The command line: ``hocket compare``, ``plan``, ``verify``, ``simulate``, ``topology``."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from hocket import _core
+from hocket.cli.compare import compare
+from hocket.cli.options import EXAMPLES, machine_readable_error
+from hocket.cli.plan import algorithms, plan
+from hocket.cli.simulate import simulate
+from hocket.cli.topology import topology
+from hocket.cli.verify import verify
+from hocket.errors import Error, VerificationError
+
+app = typer.Typer(
+    name="hocket",
+    help="Plan, prove, bound and simulate collective communication on any network.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXAMPLES["hocket"],
+)
+app.command(epilog=EXAMPLES["compare"])(compare)
+app.command(epilog=EXAMPLES["plan"])(plan)
+app.command(epilog=EXAMPLES["verify"])(verify)
+app.command(epilog=EXAMPLES["simulate"])(simulate)
+app.command(epilog=EXAMPLES["algorithms"])(algorithms)
+app.add_typer(topology, name="topology")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hocket {_core.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Take the options before the command."""
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 1 a plan is wrong, 2 bad input, 130 interrupted."""
+    sys.exit(run(sys.argv[1:] if argv is None else argv))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command line and give its exit code."""
+    try:
+        code = app(args=list(argv), prog_name="hocket", standalone_mode=False)
+    except VerificationError as error:
+        machine_readable_error(argv, error)
+        return 1
+    except Error as error:
+        machine_readable_error(argv, error)
+        return 2
+    except (typer.TyperException, typer.Abort) as error:
+        message = str(error) or "stopped"
+        if message:
+            print(f"hocket: {one_line(message)}; see `hocket --help`", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("hocket: stopped", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # Whoever read the output has gone: `hocket ... | head`. Nothing more can be written.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        print("hocket: not enough memory; use fewer NPUs or chunks", file=sys.stderr)
+        return 2
+    return code if isinstance(code, int) else 0
+
+
+def one_line(text: str) -> str:
+    """Give a text without line breaks."""
+    return " ".join(text.split())

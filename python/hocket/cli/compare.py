@@ -1,0 +1,158 @@
+"""``hocket compare``: every algorithm that applies, ranked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from rich.table import Table
+
+from hocket.cli import options
+from hocket.cli.options import choice
+from hocket.comparing import Comparison, Entry
+from hocket.comparing import compare as run_comparison
+from hocket.running import Latency, LinkOrder, Run, Switching
+from hocket.units import format_bandwidth, format_size, format_time_ps
+
+
+def compare(
+    kind: options.Kind = "all-reduce",
+    *,
+    topology: options.TopologyText,
+    size: options.Size,
+    bandwidth: options.Bandwidth = None,
+    latency: options.LatencyText = None,
+    failed: options.Failed = None,
+    algorithm: options.Algorithms = None,
+    chunks: options.Chunks = None,
+    npus: options.Npus = None,
+    root: options.Root = None,
+    order: options.Order = "ready",
+    switching: options.SwitchingText = "store-and-forward",
+    latency_model: options.LatencyModel = "overlapped",
+    plot: options.Plot = None,
+    json: options.Json = False,
+) -> None:
+    """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
+    network = options.read_topology(topology, bandwidth, latency, failed)
+    choice("--order", order, ("ready", "plan"))
+    choice("--switching", switching, ("store-and-forward", "cut-through"))
+    choice("--latency-model", latency_model, ("overlapped", "occupying"))
+    if plot is not None:
+        from hocket.plot.style import check_picture
+
+        check_picture(Path(plot))
+    with options.watching() as watch:
+
+        def note(name: str, count: int, _: Run) -> None:
+            watch.note(f"{name}, {count} chunks")
+
+        comparison = run_comparison(
+            kind,
+            network,
+            size=size,
+            algorithms=algorithm or None,
+            chunks=chunks,
+            npus=options.read_npus(npus, network),
+            root=options.read_root(root, network),
+            order=cast(LinkOrder, order),
+            switching=cast(Switching, switching),
+            latency=cast(Latency, latency_model),
+            on_result=note,
+            progress=watch,
+        )
+    if plot is not None:
+        from hocket.plot.compare import draw_comparison
+
+        draw_comparison(comparison, Path(plot))
+    if json:
+        options.print_json(as_json(comparison))
+    else:
+        _print(comparison, topology, failed or [])
+
+
+def _print(comparison: Comparison, topology: str, failed: list[str]) -> None:
+    collective = comparison.collective
+    lost = f" without {' and '.join(item.replace(',', '–') for item in failed)}" if failed else ""
+    console = options.output()
+    table = Table(
+        title=f"{collective.kind} of {format_size(collective.size)} among {len(collective.npus)} "
+        f"NPUs of {topology}{lost}",
+        title_justify="left",
+    )
+    table.add_column("algorithm")
+    for name in ("chunks", "time", "algbw", "busbw", "bound", "gap", "busiest link", "max link load"):
+        table.add_column(name, justify="right")
+    table.add_column("verified")
+    for entry in comparison:
+        table.add_row(*_row(comparison, entry))
+    console.print(table)
+    bound = comparison.bound
+    console.print(f"bound {format_time_ps(bound.time_ps)}: {bound.witness}", highlight=False)
+    for name, reason in comparison.refused.items():
+        prefix = f"{name} cannot run here: "
+        console.print(f"left out: {name}: {reason.removeprefix(prefix)}", highlight=False)
+
+
+def _row(comparison: Comparison, entry: Entry) -> list[str]:
+    run, busiest = entry.run, entry.run.busiest_link
+    gap = run.time_ps / comparison.bound.time_ps - 1.0
+    return [
+        entry.algorithm,
+        str(entry.chunks),
+        format_time_ps(run.time_ps),
+        format_bandwidth(round(run.algbw)),
+        format_bandwidth(round(run.busbw)),
+        format_time_ps(comparison.bound.time_ps),
+        f"{gap:.1%}",
+        "–" if busiest is None else f"{busiest[0]}→{busiest[1]} {busiest[2]:.0%}",
+        format_size(run.max_link_bytes),
+        "proved" if entry.plan.is_verified else "no",
+    ]
+
+
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    """Give a comparison as JSON values; times in picoseconds, rates in bytes per second."""
+    collective, bound = comparison.collective, comparison.bound
+    return {
+        "collective": collective.kind,
+        "topology": comparison.topology.name,
+        "npus": collective.npus,
+        "size_bytes": collective.size,
+        "bound": bound_json(bound),
+        "algorithms": [
+            {"algorithm": entry.algorithm, "chunks": entry.chunks, **run_json(entry.run)}
+            for entry in comparison
+        ],
+        "refused": comparison.refused,
+    }
+
+
+def bound_json(bound: Any) -> dict[str, Any]:
+    """Give a bound as JSON values."""
+    return {
+        "time_ps": bound.time_ps,
+        "witness": bound.witness,
+        "components_ps": dict(bound.components),
+        "exact_cut": bound.exact_cut,
+        "exact_partition": bound.exact_partition,
+    }
+
+
+def run_json(run: Run) -> dict[str, Any]:
+    """Give a run's figures as JSON values."""
+    busiest = run.busiest_link
+    return {
+        "time_ps": run.time_ps,
+        "algbw_bytes_per_s": run.algbw,
+        "busbw_bytes_per_s": run.busbw,
+        "bound_ps": run.lower_bound.time_ps,
+        "gap": run.gap,
+        "utilization": run.utilization,
+        "busiest_link": None
+        if busiest is None
+        else {"src": busiest[0], "dst": busiest[1], "busy_share": busiest[2]},
+        "max_link_bytes": run.max_link_bytes,
+        "transfers": len(run.plan),
+        "verified": run.plan.is_verified,
+    }

@@ -1,0 +1,228 @@
+"""Options that several commands share, and how results and errors are printed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from hocket import _core
+from hocket.errors import Error, SpecError, VerificationError
+from hocket.files.build import build_topology
+from hocket.files.spec import TopologySpec
+from hocket.files.text import from_text
+
+EXAMPLES = {
+    "hocket": "For example: hocket compare all-reduce --topology dgx1_v100 --size 256MB",
+    "compare": (
+        "For example: hocket compare all-reduce --topology dgx1_v100 --size 256MB "
+        "--failed gpu0,gpu1  ·  hocket compare all-gather --topology mesh:9x9 "
+        '--bandwidth "25 GB/s" --latency "21 ns" --size 64MB --plot mesh.png'
+    ),
+    "plan": (
+        "For example: hocket plan all-reduce --topology dgx1_v100 --size 64MB "
+        "--algorithm bidirectional-ring -o plan.parquet"
+    ),
+    "verify": "For example: hocket verify plan.parquet",
+    "simulate": (
+        "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png"
+    ),
+    "algorithms": "For example: hocket algorithms --json",
+}
+
+Kind = Annotated[
+    str,
+    typer.Argument(
+        metavar="COLLECTIVE",
+        help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter or all-to-all.",
+    ),
+]
+TopologyText = Annotated[
+    str,
+    typer.Option(
+        "--topology",
+        "-t",
+        help="A shipped machine (see `hocket topology list`), a file, or a builder such as "
+        "ring:16, mesh:9x9, clos:4x8x2 or Ring_FC_SW:2x8x4.",
+    ),
+]
+Bandwidth = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--bandwidth", help='Of each link, for a builder: "25 GB/s"; once, or once per dimension.'
+    ),
+]
+LatencyText = Annotated[
+    list[str] | None,
+    typer.Option("--latency", help='Of each link, for a builder: "700 ns"; as --bandwidth.'),
+]
+Failed = Annotated[
+    list[str] | None,
+    typer.Option("--failed", help="A failed NPU or switch, or a failed link as A,B; may be repeated."),
+]
+Size = Annotated[
+    str, typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".')
+]
+Algorithms = Annotated[
+    list[str] | None,
+    typer.Option("--algorithm", "-a", help="Only this one of `hocket algorithms`; may be repeated."),
+]
+Chunks = Annotated[
+    int | None, typer.Option("--chunks", "-c", help="Pipelined slices that the data is cut into.")
+]
+Npus = Annotated[
+    str | None,
+    typer.Option("--npus", help="Participants in rank order: names or numbers, 0-3,7; default all."),
+]
+Root = Annotated[str | None, typer.Option("--root", help="Root of a rooted collective; default first.")]
+Order = Annotated[
+    str, typer.Option("--order", help="How a link serves what waits: ready or plan (order).")
+]
+SwitchingText = Annotated[
+    str, typer.Option("--switching", help="Crossing a device: store-and-forward or cut-through.")
+]
+LatencyModel = Annotated[
+    str, typer.Option("--latency-model", help="overlapped, or occupying as TACOS counts.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Plot = Annotated[
+    str | None, typer.Option("--plot", help="Also draw a picture: a .png, .svg or .pdf file.")
+]
+
+
+def read_spec(
+    text: str,
+    bandwidth: list[str] | None,
+    latency: list[str] | None,
+    failed: list[str] | None,
+) -> TopologySpec:
+    """Read what ``--topology`` and its companions say."""
+    spec = from_text(text, bandwidth=bandwidth, latency=latency)
+    nodes, links = list(spec.failed_nodes), list(spec.failed_links)
+    for item in failed or []:
+        ends = [end.strip() for end in item.split(",")]
+        if not all(ends) or len(ends) > 2:
+            raise SpecError(f"--failed: {item!r} is neither a device nor a link; give A or A,B")
+        if len(ends) == 1:
+            nodes.append(ends[0])
+        else:
+            links.append((ends[0], ends[1]))
+    return spec.with_failures(nodes, links)
+
+
+def read_topology(
+    text: str,
+    bandwidth: list[str] | None,
+    latency: list[str] | None,
+    failed: list[str] | None,
+) -> _core.Topology:
+    """Make the topology that ``--topology`` and its companions describe."""
+    return build_topology(read_spec(text, bandwidth, latency, failed))
+
+
+def read_npus(text: str | None, topology: _core.Topology) -> list[int | str] | None:
+    """Read ``--npus``: names, numbers and ranges of numbers, separated by commas."""
+    if text is None:
+        return None
+    names = set(topology.device_names)
+    npus: list[int | str] = []
+    for item in (part.strip() for part in text.split(",")):
+        first, dash, last = item.partition("-")
+        if item in names:
+            npus.append(item)
+        elif item.isdecimal():
+            npus.append(int(item))
+        elif dash and first.isdecimal() and last.isdecimal() and int(first) <= int(last):
+            if int(last) >= topology.npu_count:
+                raise SpecError(f"--npus: there is no NPU {last}; NPUs are 0 to {topology.npu_count - 1}")
+            npus.extend(range(int(first), int(last) + 1))
+        else:
+            raise SpecError(f"--npus: {item!r} is neither a name, a number nor a range such as 0-3")
+    return npus
+
+
+def read_root(text: str | None, topology: _core.Topology) -> int | str | None:
+    """Read ``--root``: a name or a number."""
+    if text is not None and text.isdecimal() and text not in topology.device_names:
+        return int(text)
+    return text
+
+
+def choice(option: str, value: str, allowed: Sequence[str]) -> str:
+    """Give ``value`` back if it is allowed."""
+    if value not in allowed:
+        raise SpecError(f"{option}: there is no {value!r}; use {' or '.join(allowed)}")
+    return value
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON on standard output."""
+    print(json.dumps(value, indent=2))
+
+
+def output() -> Console:
+    """Give the console for tables; as wide as it must be where the output is no terminal."""
+    return Console() if sys.stdout.isatty() else Console(width=140, color_system=None)
+
+
+class Watch:
+    """Shows on standard error how far long work is, once it has taken a second."""
+
+    def __init__(self, bar: Progress) -> None:
+        self._bar = bar
+        self._task = bar.add_task("working", total=None, visible=False)
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        """Note that ``done`` of ``total`` transfers are through ``stage``."""
+        elapsed = self._bar.tasks[0].elapsed or 0.0
+        self._bar.update(
+            self._task, description=stage, completed=done, total=total, visible=elapsed > 1.0
+        )
+
+    def note(self, text: str) -> None:
+        """Say what is being worked on."""
+        elapsed = self._bar.tasks[0].elapsed or 0.0
+        self._bar.update(self._task, description=text, visible=elapsed > 1.0)
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """Give a :class:`Watch` whose bar goes away in the end."""
+    console = Console(stderr=True)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as bar:
+        yield Watch(bar)
+
+
+def machine_readable_error(argv: Sequence[str], error: Error) -> None:
+    """Print an error: one line on standard error, and JSON on standard output where that was asked."""
+    message = " ".join(str(error).split())
+    print(f"hocket: {message}", file=sys.stderr)
+    if "--json" not in argv:
+        return
+    value: dict[str, Any] = {"error": type(error).__name__, "message": message}
+    if isinstance(error, VerificationError):
+        value["violations"] = [
+            {
+                "code": violation.code,
+                "transfer": violation.transfer,
+                "chunk": violation.chunk,
+                "npu": violation.npu,
+                "detail": violation.detail,
+            }
+            for violation in error.violations
+        ]
+    print_json(value)

@@ -1,0 +1,108 @@
+"""``hocket plan`` and ``hocket algorithms``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from hocket import _core
+from hocket.cli import options
+from hocket.planning import Plan
+from hocket.planning import plan as make_plan
+from hocket.units import format_size, format_time_ps
+
+
+def plan(
+    kind: options.Kind,
+    *,
+    topology: options.TopologyText,
+    size: options.Size,
+    algorithm: Annotated[
+        str, typer.Option("--algorithm", "-a", help="One of `hocket algorithms`.")
+    ],
+    bandwidth: options.Bandwidth = None,
+    latency: options.LatencyText = None,
+    failed: options.Failed = None,
+    chunks: options.Chunks = None,
+    npus: options.Npus = None,
+    root: options.Root = None,
+    in_place: Annotated[
+        bool, typer.Option(help="Whether the result overwrites the input.")
+    ] = True,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write the plan to this Parquet file.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Plan a collective by one algorithm, prove the plan, and write it to a file."""
+    network = options.read_topology(topology, bandwidth, latency, failed)
+    with options.watching() as watch:
+        made = make_plan(
+            kind,
+            network,
+            size=size,
+            algorithm=algorithm,
+            chunks=chunks,
+            npus=options.read_npus(npus, network),
+            root=options.read_root(root, network),
+            in_place=in_place,
+        ).verify(progress=watch)
+    bound = _core.bound(made.topology, made.collective)
+    if output is not None:
+        made.save(output)
+    facts = plan_facts(made)
+    if json:
+        options.print_json({**facts, "verified": True, "bound_ps": bound.time_ps, "file": output})
+        return
+    console = options.output()
+    console.print(f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound.time_ps)}")
+    if output is not None:
+        console.print(f"written to {Path(output)}", highlight=False)
+    else:
+        console.print("not kept: give -o plan.parquet to write it to a file", highlight=False)
+
+
+def plan_facts(plan: Plan) -> dict[str, object]:
+    """Give what a plan is as JSON values."""
+    collective = plan.collective
+    return {
+        "algorithm": plan.algorithm,
+        "collective": collective.kind,
+        "topology": plan.topology.name,
+        "npus": collective.npus,
+        "root": None if collective.root is None else collective.npus[collective.root],
+        "size_bytes": collective.size,
+        "in_place": collective.in_place,
+        "chunks": plan.chunks,
+        "transfers": len(plan),
+    }
+
+
+def describe(plan: Plan) -> str:
+    """Say in a few words what a plan is."""
+    collective = plan.collective
+    return (
+        f"{plan.algorithm} {collective.kind} of {format_size(collective.size)} among "
+        f"{len(collective.npus)} NPUs of {plan.topology.name}: {len(plan):,} transfers of "
+        f"{plan.chunks:,} chunks"
+    )
+
+
+def algorithms(json: options.Json = False) -> None:
+    """List the algorithms, what they do and for which collectives."""
+    known = _core.algorithms()
+    if json:
+        options.print_json(
+            [{"name": each.name, "summary": each.summary, "kinds": each.kinds} for each in known]
+        )
+        return
+    table = Table()
+    table.add_column("algorithm", no_wrap=True)
+    table.add_column("collectives")
+    table.add_column("what it does")
+    for each in known:
+        table.add_row(each.name, ", ".join(each.kinds), each.summary)
+    options.output().print(table)

@@ -1,0 +1,82 @@
+"""``hocket simulate``: run a plan from a file in simulated time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+from rich.table import Table
+
+from hocket.cli import options
+from hocket.cli.compare import run_json
+from hocket.cli.options import choice
+from hocket.cli.plan import describe, plan_facts
+from hocket.cli.verify import PlanFile
+from hocket.planning import Plan
+from hocket.running import Latency, LinkOrder, Run, Switching
+from hocket.running import simulate as run_plan
+from hocket.units import format_bandwidth, format_size, format_time_ps
+
+
+def simulate(
+    plan: PlanFile,
+    *,
+    fidelity: Annotated[
+        str, typer.Option("--fidelity", help="link: each link serves whole messages.")
+    ] = "link",
+    order: options.Order = "ready",
+    switching: options.SwitchingText = "store-and-forward",
+    latency_model: options.LatencyModel = "overlapped",
+    plot: options.Plot = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Write start and end of every transfer to Parquet."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Prove a plan and run it in simulated time."""
+    choice("--order", order, ("ready", "plan"))
+    choice("--switching", switching, ("store-and-forward", "cut-through"))
+    choice("--latency-model", latency_model, ("overlapped", "occupying"))
+    if plot is not None:
+        from hocket.plot.style import check_picture
+
+        check_picture(Path(plot))
+    made = Plan.load(plan)
+    with options.watching() as watch:
+        run = run_plan(
+            made,
+            fidelity=fidelity,
+            order=cast(LinkOrder, order),
+            switching=cast(Switching, switching),
+            latency=cast(Latency, latency_model),
+            keep_services=plot is not None,
+            progress=watch,
+        )
+    if plot is not None:
+        from hocket.plot.heat import draw_heat
+
+        draw_heat(run, Path(plot))
+    if output is not None:
+        run.save(output)
+    if json:
+        options.print_json({**plan_facts(made), **run_json(run)})
+    else:
+        _print(run)
+
+
+def _print(run: Run) -> None:
+    table = Table(title=describe(run.plan), title_justify="left", show_header=False)
+    bound, busiest = run.lower_bound, run.busiest_link
+    table.add_row("time", format_time_ps(run.time_ps))
+    table.add_row("algbw", format_bandwidth(round(run.algbw)))
+    table.add_row("busbw", format_bandwidth(round(run.busbw)))
+    table.add_row("bound", f"{format_time_ps(bound.time_ps)}: {bound.witness}")
+    table.add_row("gap", f"{run.gap:.1%}")
+    table.add_row("utilization of all links", f"{run.utilization:.1%}")
+    if busiest is not None:
+        table.add_row("busiest link", f"{busiest[0]}→{busiest[1]}, {busiest[2]:.1%} of the time")
+    table.add_row("most bytes over a link", format_size(run.max_link_bytes))
+    table.add_row("verified", "proved")
+    options.output().print(table)

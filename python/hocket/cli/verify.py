@@ -1,0 +1,24 @@
+"""``hocket verify``: prove a plan from a file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hocket.cli import options
+from hocket.cli.plan import describe, plan_facts
+from hocket.planning import Plan
+
+PlanFile = Annotated[str, typer.Argument(metavar="PLAN", help="A file that `hocket plan -o` wrote.")]
+
+
+def verify(plan: PlanFile, json: options.Json = False) -> None:
+    """Prove that a plan does what its collective asks, whatever the timing; exit code 1 if not."""
+    made = Plan.load(plan)
+    with options.watching() as watch:
+        made.verify(progress=watch)
+    if json:
+        options.print_json({**plan_facts(made), "verified": True})
+    else:
+        options.output().print(f"{describe(made)}: proved", highlight=False)
