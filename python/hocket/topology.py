@@ -16,7 +16,7 @@ from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.files.build import build_topology
 from hocket.files.graph import from_networkx as _spec_from_networkx
-from hocket.files.text import from_text
+from hocket.files.text import KINDS, from_text
 from hocket.units import parse_bandwidth, parse_time
 
 __all__ = [
@@ -36,18 +36,6 @@ __all__ = [
     "switch",
     "torus",
 ]
-
-_KINDS = {
-    "ring": "Ring",
-    "r": "Ring",
-    "fullyconnected": "FullyConnected",
-    "fc": "FullyConnected",
-    "switch": "Switch",
-    "sw": "Switch",
-    "line": "Line",
-    "mesh": "Line",
-    "l": "Line",
-}
 
 
 def line(npus: int, *, bandwidth: str, latency: str) -> Topology:
@@ -109,7 +97,7 @@ def product(
             )
     dimensions = []
     for i, name in enumerate(names):
-        kind = _KINDS.get(name.lower())
+        kind = KINDS.get(name.lower())
         if kind is None:
             raise SpecError(
                 f"kinds: {name!r} is no dimension; use Ring, FullyConnected (FC), Switch (SW) or Line"
@@ -219,6 +207,6 @@ def _counts(values: Sequence[int]) -> list[int]:
 
 
 def _count(field: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 1 << 32:
+    if type(value) is not int or not 0 <= value < 1 << 32:
         raise SpecError(f"{field}: {value!r} is not a number from 0 to 2^32 - 1")
     return value

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from rich.table import Table
 
+from hocket import _core
 from hocket.cli import options
 from hocket.cli.options import choice
 from hocket.comparing import Comparison, Entry
@@ -81,7 +82,16 @@ def _print(comparison: Comparison, topology: str, failed: list[str]) -> None:
         title_justify="left",
     )
     table.add_column("algorithm")
-    for name in ("chunks", "time", "algbw", "busbw", "bound", "gap", "busiest link", "max link load"):
+    for name in (
+        "chunks",
+        "time",
+        "algbw",
+        "busbw",
+        "bound",
+        "gap",
+        "busiest link",
+        "max link load",
+    ):
         table.add_column(name, justify="right")
     table.add_column("verified")
     for entry in comparison:
@@ -89,9 +99,11 @@ def _print(comparison: Comparison, topology: str, failed: list[str]) -> None:
     console.print(table)
     bound = comparison.bound
     console.print(f"bound {format_time_ps(bound.time_ps)}: {bound.witness}", highlight=False)
+    kinds = {each.name: each.kinds for each in _core.algorithms()}
     for name, reason in comparison.refused.items():
-        prefix = f"{name} cannot run here: "
-        console.print(f"left out: {name}: {reason.removeprefix(prefix)}", highlight=False)
+        if collective.kind in kinds[name]:
+            prefix = f"{name} cannot run here: "
+            console.print(f"left out: {name}: {reason.removeprefix(prefix)}", highlight=False)
 
 
 def _row(comparison: Comparison, entry: Entry) -> list[str]:

@@ -64,23 +64,31 @@ LatencyText = Annotated[
 ]
 Failed = Annotated[
     list[str] | None,
-    typer.Option("--failed", help="A failed NPU or switch, or a failed link as A,B; may be repeated."),
+    typer.Option(
+        "--failed", help="A failed NPU or switch, or a failed link as A,B; may be repeated."
+    ),
 ]
 Size = Annotated[
     str, typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".')
 ]
 Algorithms = Annotated[
     list[str] | None,
-    typer.Option("--algorithm", "-a", help="Only this one of `hocket algorithms`; may be repeated."),
+    typer.Option(
+        "--algorithm", "-a", help="Only this one of `hocket algorithms`; may be repeated."
+    ),
 ]
 Chunks = Annotated[
     int | None, typer.Option("--chunks", "-c", help="Pipelined slices that the data is cut into.")
 ]
 Npus = Annotated[
     str | None,
-    typer.Option("--npus", help="Participants in rank order: names or numbers, 0-3,7; default all."),
+    typer.Option(
+        "--npus", help="Participants in rank order: names or numbers, 0-3,7; default all."
+    ),
 ]
-Root = Annotated[str | None, typer.Option("--root", help="Root of a rooted collective; default first.")]
+Root = Annotated[
+    str | None, typer.Option("--root", help="Root of a rooted collective; default first.")
+]
 Order = Annotated[
     str, typer.Option("--order", help="How a link serves what waits: ready or plan (order).")
 ]
@@ -140,7 +148,9 @@ def read_npus(text: str | None, topology: _core.Topology) -> list[int | str] | N
             npus.append(int(item))
         elif dash and first.isdecimal() and last.isdecimal() and int(first) <= int(last):
             if int(last) >= topology.npu_count:
-                raise SpecError(f"--npus: there is no NPU {last}; NPUs are 0 to {topology.npu_count - 1}")
+                raise SpecError(
+                    f"--npus: there is no NPU {last}; NPUs are 0 to {topology.npu_count - 1}"
+                )
             npus.extend(range(int(first), int(last) + 1))
         else:
             raise SpecError(f"--npus: {item!r} is neither a name, a number nor a range such as 0-3")

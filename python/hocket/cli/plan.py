@@ -29,9 +29,7 @@ def plan(
     chunks: options.Chunks = None,
     npus: options.Npus = None,
     root: options.Root = None,
-    in_place: Annotated[
-        bool, typer.Option(help="Whether the result overwrites the input.")
-    ] = True,
+    in_place: Annotated[bool, typer.Option(help="Whether the result overwrites the input.")] = True,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the plan to this Parquet file.")
     ] = None,
@@ -58,7 +56,9 @@ def plan(
         options.print_json({**facts, "verified": True, "bound_ps": bound.time_ps, "file": output})
         return
     console = options.output()
-    console.print(f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound.time_ps)}")
+    console.print(
+        f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound.time_ps)}"
+    )
     if output is not None:
         console.print(f"written to {Path(output)}", highlight=False)
     else:

@@ -10,7 +10,9 @@ from hocket.cli import options
 from hocket.cli.plan import describe, plan_facts
 from hocket.planning import Plan
 
-PlanFile = Annotated[str, typer.Argument(metavar="PLAN", help="A file that `hocket plan -o` wrote.")]
+PlanFile = Annotated[
+    str, typer.Argument(metavar="PLAN", help="A file that `hocket plan -o` wrote.")
+]
 
 
 def verify(plan: PlanFile, json: options.Json = False) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
@@ -171,10 +172,11 @@ def _integers(table: pa.Table, name: str, null: int | None = None) -> NDArray[np
 
 def _op(table: pa.Table) -> NDArray[np.uint8]:
     op = table.column("op").cast(pa.string())
-    is_copy, is_reduce = (pa.compute.equal(op, name).to_numpy() for name in _OPS)
+    is_copy, is_reduce = (pc.equal(op, name).to_numpy() for name in _OPS)
     if op.null_count or not np.all(is_copy.astype(bool) | is_reduce.astype(bool)):
         raise ValueError("column op holds something else than copy and reduce")
-    return is_reduce.astype(np.uint8)
+    reduces: NDArray[np.uint8] = is_reduce.astype(np.uint8)
+    return reduces
 
 
 def _wait(table: pa.Table) -> NDArray[np.uint32]:

@@ -1,0 +1,189 @@
+"""``hocket topology``: list, show, draw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from hocket import _core, machines
+from hocket.cli import options
+from hocket.files.build import build_topology
+from hocket.files.spec import TopologySpec
+from hocket.units import format_bandwidth, format_time_ps
+
+topology = typer.Typer(
+    help="List, inspect and draw networks.",
+    no_args_is_help=True,
+    epilog="For example: hocket topology show dgx1_v100 --failed gpu0,gpu1",
+)
+
+Text = Annotated[
+    str,
+    typer.Argument(
+        metavar="TOPOLOGY", help="A shipped machine, a file, or a builder such as mesh:9x9."
+    ),
+]
+
+
+@topology.command("list", epilog="For example: hocket topology list --json")
+def list_machines(json: options.Json = False) -> None:
+    """List the shipped machines."""
+    if json:
+        options.print_json(
+            [{"name": name, "description": machines.describe(name)} for name in machines.names()]
+        )
+        return
+    table = Table()
+    table.add_column("machine", no_wrap=True)
+    table.add_column("what it is")
+    for name in machines.names():
+        table.add_row(name, machines.describe(name))
+    options.output().print(table)
+
+
+@topology.command(
+    epilog='For example: hocket topology show torus:4x4x4 --bandwidth "50 GB/s" --latency "1 us"'
+)
+def show(
+    topology: Text,
+    *,
+    bandwidth: options.Bandwidth = None,
+    latency: options.LatencyText = None,
+    failed: options.Failed = None,
+    links: Annotated[bool, typer.Option("--links", help="List every link.")] = False,
+    json: options.Json = False,
+) -> None:
+    """Show a network's degree, diameter, bisection, and whether it is connected."""
+    spec = options.read_spec(topology, bandwidth, latency, failed)
+    network = build_topology(spec)
+    if json:
+        options.print_json(_as_json(spec, network))
+        return
+    console = options.output()
+    table = Table(title=spec.name, title_justify="left", show_header=False)
+    for name, value in _facts(network):
+        table.add_row(name, value)
+    console.print(table)
+    for note in spec.notes:
+        console.print(f"note: {note}", highlight=False)
+    for line in spec.source:
+        console.print(f"source: {line}", highlight=False)
+    if links:
+        console.print(_links(network))
+
+
+def _facts(network: _core.Topology) -> list[tuple[str, str]]:
+    found = network.inspect()
+    facts = [
+        ("NPUs", f"{found.npus:,}"),
+        ("switches", f"{found.switches:,}"),
+        ("links (directed)", f"{found.links:,}"),
+        ("links out of an NPU", _span(*found.out_degree)),
+        ("links into an NPU", _span(*found.in_degree)),
+    ]
+    if found.link_bandwidth is not None:
+        facts.append(("bandwidth of a link", _span(*map(format_bandwidth, found.link_bandwidth))))
+    facts.append(("bandwidth of all links", format_bandwidth(found.total_bandwidth)))
+    if found.bisection_bandwidth is not None:
+        sure = "" if found.bisection_is_exact else "at most "
+        facts.append(("bisection, one way", sure + format_bandwidth(found.bisection_bandwidth)))
+    if found.connected:
+        facts.append(("connected", "yes"))
+    elif found.unreachable is not None:
+        facts.append(
+            ("connected", f"no: {found.unreachable[0]} does not reach {found.unreachable[1]}")
+        )
+    if found.diameter_hops is not None:
+        facts.append(("diameter", f"{found.diameter_hops} links"))
+    if found.diameter_latency_ps is not None:
+        facts.append(("diameter in latency", format_time_ps(found.diameter_latency_ps)))
+    for i, (kind, size, rate, delay) in enumerate(network.dimensions):
+        text = f"{kind} of {size}, {format_bandwidth(rate)}, {format_time_ps(delay)} a link"
+        facts.append((f"dimension {i + 1}", text))
+    return facts
+
+
+def _span(least: object, most: object) -> str:
+    return f"{least}" if least == most else f"{least} to {most}"
+
+
+def _links(network: _core.Topology) -> Table:
+    table = Table()
+    for name in ("from", "to", "bandwidth", "latency"):
+        table.add_column(name)
+    names = network.device_names
+    for src, dst, rate, delay in zip(
+        network.link_src.tolist(),
+        network.link_dst.tolist(),
+        network.link_bandwidth.tolist(),
+        network.link_latency_ps.tolist(),
+        strict=True,
+    ):
+        table.add_row(names[src], names[dst], format_bandwidth(rate), format_time_ps(delay))
+    return table
+
+
+def _as_json(spec: TopologySpec, network: _core.Topology) -> dict[str, Any]:
+    found = network.inspect()
+    names = network.device_names
+    return {
+        "name": spec.name,
+        "npus": names[: network.npu_count],
+        "switches": names[network.npu_count :],
+        "link_count": found.links,
+        "out_degree": found.out_degree,
+        "in_degree": found.in_degree,
+        "connected": found.connected,
+        "unreachable": found.unreachable,
+        "diameter_hops": found.diameter_hops,
+        "diameter_latency_ps": found.diameter_latency_ps,
+        "total_bandwidth_bytes_per_s": found.total_bandwidth,
+        "link_bandwidth_bytes_per_s": found.link_bandwidth,
+        "bisection_bytes_per_s": found.bisection_bandwidth,
+        "bisection_is_exact": found.bisection_is_exact,
+        "dimensions": [
+            {"kind": kind, "size": size, "bandwidth_bytes_per_s": rate, "latency_ps": delay}
+            for kind, size, rate, delay in network.dimensions
+        ],
+        "links": [
+            {
+                "src": names[src],
+                "dst": names[dst],
+                "bandwidth_bytes_per_s": rate,
+                "latency_ps": delay,
+            }
+            for src, dst, rate, delay in zip(
+                network.link_src.tolist(),
+                network.link_dst.tolist(),
+                network.link_bandwidth.tolist(),
+                network.link_latency_ps.tolist(),
+                strict=True,
+            )
+        ],
+        "notes": list(spec.notes),
+        "source": list(spec.source),
+    }
+
+
+@topology.command(epilog="For example: hocket topology draw dgx1_v100 -o dgx1.svg")
+def draw(
+    topology: Text,
+    *,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="The picture: a .svg, .png or .pdf file.")
+    ],
+    bandwidth: options.Bandwidth = None,
+    latency: options.LatencyText = None,
+    failed: options.Failed = None,
+) -> None:
+    """Draw a network; what has failed is left out."""
+    from hocket.plot.network import draw_network
+    from hocket.plot.style import check_picture
+
+    check_picture(Path(output))
+    network = options.read_topology(topology, bandwidth, latency, failed)
+    draw_network(network, Path(output))
+    options.output().print(f"drawn to {output}", highlight=False)

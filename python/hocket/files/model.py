@@ -1,0 +1,293 @@
+"""The keys of hocket's own topology files, as pydantic models: the source of the JSON Schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+
+from hocket.files.defaults import Default, default
+from hocket.units import parse_bandwidth, parse_time
+
+FIELD = "@"
+"""Stands for the field in messages of validators; the reader puts the path in its place."""
+
+
+def _rate(value: object) -> int:
+    return parse_bandwidth(value, field=FIELD)
+
+
+def _delay(value: object) -> int:
+    return parse_time(value, field=FIELD)
+
+
+def _or_default(quantity: str, parse: Callable[[object], int]) -> Callable[[object], int | Default]:
+    def read(value: object) -> int | Default:
+        if isinstance(value, str) and value.startswith("default"):
+            return default(quantity, value, field=FIELD)
+        return parse(value)
+
+    return read
+
+
+_RATE_TEXT = {"type": "string", "examples": ["25 GB/s", "200 Gb/s"]}
+_TIME_TEXT = {"type": "string", "examples": ["700 ns", "1.7 us"]}
+
+Rate: TypeAlias = Annotated[int, BeforeValidator(_rate), WithJsonSchema(_RATE_TEXT)]
+Delay: TypeAlias = Annotated[int, BeforeValidator(_delay), WithJsonSchema(_TIME_TEXT)]
+RateOrDefault: TypeAlias = Annotated[
+    int | Default, BeforeValidator(_or_default("bandwidth", _rate)), WithJsonSchema(_RATE_TEXT)
+]
+DelayOrDefault: TypeAlias = Annotated[
+    int | Default, BeforeValidator(_or_default("latency", _delay)), WithJsonSchema(_TIME_TEXT)
+]
+Count: TypeAlias = Annotated[int, Field(ge=1, lt=1 << 32)]
+Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s,]+$")]
+Words: TypeAlias = Annotated[str, Field(min_length=1, max_length=2000)]
+
+
+class Strict(BaseModel):
+    """No unknown keys, no conversions between types."""
+
+    model_config = ConfigDict(
+        extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True
+    )
+
+
+class Failures(Strict):
+    """What has failed, by name."""
+
+    nodes: list[Name] = Field(default=[], description="NPUs and switches.")
+    links: list[Annotated[list[Name], Field(min_length=2, max_length=2)]] = Field(
+        default=[], description="Both ends of each link; it fails both ways."
+    )
+
+
+class Source(Strict):
+    """Where the facts come from."""
+
+    repo: Words
+    path: Words | None = None
+    commit: Words | None = None
+    licence: Words | None = None
+
+
+class Common(Strict):
+    """Keys of every form."""
+
+    name: Name | None = None
+    source: list[Source] = []
+    notes: list[Words] = []
+    failed: Failures = Failures()
+
+
+class LinkKind(Strict):
+    """Bandwidth and latency that links of a kind share."""
+
+    bandwidth: RateOrDefault
+    latency: DelayOrDefault
+
+
+class Way(Strict):
+    """Bandwidth and latency of one direction."""
+
+    bandwidth: Rate
+    latency: Delay
+
+
+class Switch(Strict):
+    """A switch with a bandwidth limit of its own."""
+
+    name: Name
+    limit: Rate | None = None
+
+
+class Link(Strict):
+    """A link from ``a`` to ``b``, and back unless ``ways`` is ``one``."""
+
+    a: Name
+    b: Name
+    kind: Words | None = None
+    bandwidth: Rate | None = None
+    latency: Delay | None = None
+    ways: Literal["both", "one"] = "both"
+    count: Annotated[int, Field(ge=1, le=100_000)] = 1
+    reverse: Way | None = None
+
+
+class LinksFile(Common):
+    """Devices and links, one by one."""
+
+    npus: Annotated[int, Field(ge=1, lt=10_000_000)] | list[Name]
+    switches: list[Name | Switch] = []
+    link_kinds: dict[Words, LinkKind] = {}
+    links: list[Link | Annotated[list[Words], Field(min_length=3, max_length=4)]] = Field(
+        description="Mappings, or short: [a, b, kind] or [a, b, bandwidth, latency]."
+    )
+
+
+class Dimension(Strict):
+    """One dimension of a product."""
+
+    kind: Literal["Ring", "FullyConnected", "Switch", "Line"]
+    size: Count
+    bandwidth: Rate
+    latency: Delay
+
+
+class DimsFile(Common):
+    """A product of dimensions; NPU numbers vary fastest in the first."""
+
+    dims: Annotated[list[Dimension], Field(min_length=1, max_length=32)]
+
+
+class Linked(Common):
+    """Keys of every builder: bandwidth and latency of its links."""
+
+    bandwidth: Rate
+    latency: Delay
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        raise TypeError
+
+
+class LineFile(Linked):
+    """NPUs in a row."""
+
+    builder: Literal["line"]
+    npus: Count
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        return (self.npus, self.bandwidth, self.latency)
+
+
+class RingFile(Linked):
+    """NPUs in a cycle."""
+
+    builder: Literal["ring"]
+    npus: Count
+    ways: Literal["both", "one"] = "both"
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        return (self.npus, self.bandwidth, self.latency, self.ways == "both")
+
+
+class FullyConnectedFile(Linked):
+    """A link each way between every pair of NPUs."""
+
+    builder: Literal["fully_connected"]
+    npus: Count
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        return (self.npus, self.bandwidth, self.latency)
+
+
+class SwitchFile(Linked):
+    """NPUs around one switch."""
+
+    builder: Literal["switch"]
+    npus: Count
+    limit: Rate | None = None
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        return (self.npus, self.bandwidth, self.latency, self.limit)
+
+
+class GridFile(Linked):
+    """A mesh or torus of any number of axes."""
+
+    builder: Literal["mesh", "torus"]
+    size: Annotated[list[Count], Field(min_length=1, max_length=32)]
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        return (self.size, self.bandwidth, self.latency)
+
+
+class HypercubeFile(Linked):
+    """``2 ** log2_npus`` NPUs."""
+
+    builder: Literal["hypercube"]
+    log2_npus: Annotated[int, Field(ge=1, le=1000)]
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        return (self.log2_npus, self.bandwidth, self.latency)
+
+
+class DragonflyFile(Linked):
+    """Fully connected groups, a link between every two."""
+
+    builder: Literal["dragonfly"]
+    groups: Count
+    group_size: Count
+    global_bandwidth: Rate | None = None
+    global_latency: Delay | None = None
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        far = self.bandwidth if self.global_bandwidth is None else self.global_bandwidth
+        late = self.latency if self.global_latency is None else self.global_latency
+        return (self.groups, self.group_size, self.bandwidth, self.latency, far, late)
+
+
+class ClosFile(Linked):
+    """NPUs below ToR switches, every ToR joined to every spine."""
+
+    builder: Literal["clos"]
+    spines: Count
+    tors: Count
+    hosts_per_tor: Count
+    host_bandwidth: Rate | None = None
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        host = self.bandwidth if self.host_bandwidth is None else self.host_bandwidth
+        counts = (self.spines, self.tors, self.hosts_per_tor)
+        return (*counts, host, self.bandwidth, self.latency)
+
+
+class FatTreeFile(Linked):
+    """A three-level fat tree of k-port switches."""
+
+    builder: Literal["fat_tree"]
+    k: Count
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        return (self.k, self.bandwidth, self.latency)
+
+
+BUILDERS: dict[str, type[Linked]] = {
+    "line": LineFile,
+    "ring": RingFile,
+    "fully_connected": FullyConnectedFile,
+    "switch": SwitchFile,
+    "mesh": GridFile,
+    "torus": GridFile,
+    "hypercube": HypercubeFile,
+    "dragonfly": DragonflyFile,
+    "clos": ClosFile,
+    "fat_tree": FatTreeFile,
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """Give the JSON Schema of topology files, for editors."""
+    from pydantic import TypeAdapter
+
+    forms: Any = LinksFile | DimsFile
+    for model in BUILDERS.values():
+        forms = forms | model
+    schema: dict[str, Any] = TypeAdapter(forms).json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "hocket topology",
+        **schema,
+    }

@@ -1,0 +1,71 @@
+"""A topology as read from a file or an option, before the core builds it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+
+@dataclass(frozen=True)
+class DimensionSpec:
+    """One dimension of a product: kind, NPUs, and its links' bandwidth [bytes/s] and latency [ps]."""
+
+    kind: str
+    size: int
+    bandwidth: int
+    latency_ps: int
+
+
+@dataclass(frozen=True)
+class BuilderSpec:
+    """A family of networks and the builder's arguments: sizes, bytes/s and ps."""
+
+    family: str
+    arguments: tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class LinkSpec:
+    """A directed link: device names, bandwidth [bytes/s], latency [ps], kind, and what is a default."""
+
+    src: str
+    dst: str
+    bandwidth: int
+    latency_ps: int
+    kind: str | None = None
+
+
+@dataclass(frozen=True)
+class TopologySpec:
+    """A network: a builder, dimensions, or devices and links; and what of it has failed.
+
+    Attributes
+    ----------
+    name
+        What it is called in reports.
+    builder, dimensions, links
+        Exactly one says what the network is.
+    npus, switches
+        Names of the devices of ``links``; a switch with its own limit [bytes/s] or None.
+    failed_nodes, failed_links
+        Names of devices, and of both ends of links.
+    notes
+        What a user should know, such as which values are defaults.
+    source
+        Where the facts come from, a line each.
+    """
+
+    name: str
+    builder: BuilderSpec | None = None
+    dimensions: tuple[DimensionSpec, ...] = ()
+    npus: tuple[str, ...] = ()
+    switches: tuple[tuple[str, int | None], ...] = ()
+    links: tuple[LinkSpec, ...] = ()
+    failed_nodes: tuple[str, ...] = ()
+    failed_links: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    source: tuple[str, ...] = field(default=())
+
+    def with_failures(self, nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> TopologySpec:
+        """Give the same network with these failures instead."""
+        return replace(self, failed_nodes=tuple(nodes), failed_links=tuple(links))

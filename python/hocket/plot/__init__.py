@@ -1,0 +1,1 @@
+"""Pictures of networks, comparisons and runs."""

@@ -1,0 +1,38 @@
+"""A comparison: time and gap of each algorithm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hocket.comparing import Comparison
+from hocket.plot.style import ACCENT, NPU, picture
+from hocket.units import format_size
+
+
+def draw_comparison(comparison: Comparison, path: Path) -> None:
+    """Draw collective times against the bound, fastest on top."""
+    entries = list(comparison)[::-1]
+    names = [f"{entry.algorithm} ({entry.chunks})" for entry in entries]
+    times = [entry.run.time * 1e6 for entry in entries]
+    bound = comparison.bound.time_ps * 1e-6
+    with picture(path, 7.0, 1.4 + 0.36 * len(entries)) as figure:
+        axes = figure.add_subplot()
+        bars = axes.barh(names, times, color=NPU, height=0.6)
+        labels = [f"{time:,.1f} us, +{time / bound - 1.0:.0%}" for time in times]
+        axes.bar_label(bars, labels, padding=4)
+        axes.axvline(bound, color=ACCENT, linestyle="--", linewidth=1.2)
+        axes.annotate(
+            f"bound {bound:,.1f} us",
+            (bound, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(3, 3),
+            textcoords="offset points",
+            color=ACCENT,
+        )
+        axes.set_xlim(0, max(times) * 1.25)
+        axes.set_xlabel("collective time [us], and gap to the bound (chunks in brackets)")
+        collective = comparison.collective
+        figure.suptitle(
+            f"{collective.kind} of {format_size(collective.size)} among {len(collective.npus)} "
+            f"NPUs of {comparison.topology.name}"
+        )

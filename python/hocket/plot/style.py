@@ -1,0 +1,50 @@
+"""How every picture looks and is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from hocket.errors import SpecError
+from hocket.files.atomic import replacing
+
+FORMATS = (".png", ".svg", ".pdf")
+NPU, SWITCH, LINK, ACCENT = "#2f6db5", "#8a8a8a", "#5c5c5c", "#c44e2b"
+
+_STYLE = {
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "svg.hashsalt": "hocket",
+}
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a name that no picture can have, before the work.
+
+    Raises
+    ------
+    SpecError
+        If the ending is none of those known, or the folder is missing.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise SpecError(f"{path}: a picture ends in {', '.join(FORMATS)}; name one so")
+    if not path.parent.is_dir():
+        raise SpecError(f"{path}: there is no folder {str(path.parent)!r}; make it first")
+
+
+@contextmanager
+def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
+    """Give a figure [inches] that is written whole to ``path`` in the end, without a display."""
+    check_picture(path)
+    with rc_context(_STYLE):
+        figure = Figure(figsize=(width, height), layout="constrained")
+        yield figure
+        suffix = path.suffix.lower().lstrip(".")
+        metadata = {"Date": None} if suffix == "svg" else None
+        with replacing(path) as temporary:
+            figure.savefig(temporary, format=suffix, dpi=150, metadata=metadata)

@@ -1,0 +1,140 @@
+"""Quantities as people write them: ``"200 Gb/s"``, ``"700 ns"``, ``"256 MiB"``.
+
+b is bit, B is byte; k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024. Inside, bandwidth is whole
+bytes per second, time whole picoseconds, size whole bytes. A bare number is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from fractions import Fraction
+
+from hocket.errors import SpecError
+
+_NUMBER = re.compile(
+    r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?)\s*([^\s0-9][^\s]*(?: ?/ ?s)?)?\s*"
+)
+_LONGEST = 64
+_LIMIT = 1 << 63
+
+_PREFIXES = {
+    "": 1,
+    "k": 10**3,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "Ki": 2**10,
+    "Mi": 2**20,
+    "Gi": 2**30,
+    "Ti": 2**40,
+}
+_SIZES = {
+    **{f"{prefix}B": Fraction(factor) for prefix, factor in _PREFIXES.items()},
+    "byte": Fraction(1),
+    "bytes": Fraction(1),
+}
+_BITS = {f"{prefix}{bit}": factor for prefix, factor in _PREFIXES.items() for bit in ("b", "bit")}
+_RATES = {
+    **{f"{name}{per}": Fraction(f) for name, f in _SIZES.items() for per in ("/s", "ps")},
+    **{f"{name}{per}": Fraction(f, 8) for name, f in _BITS.items() for per in ("/s", "ps")},
+}
+_TIMES = {
+    "ps": Fraction(1),
+    "ns": Fraction(10**3),
+    "us": Fraction(10**6),
+    "µs": Fraction(10**6),
+    "μs": Fraction(10**6),
+    "ms": Fraction(10**9),
+    "s": Fraction(10**12),
+}
+
+
+def parse_size(text: object, *, field: str) -> int:
+    """Read a size, such as ``"256 MB"``, ``"64KiB"`` or ``"98304 B"`` [bytes].
+
+    Raises
+    ------
+    SpecError
+        Naming ``field``, if it is no size, not positive or not a whole number of bytes.
+    """
+    value = _parse(text, field, _SIZES, "size", '"256 MB" or "64 KiB"')
+    if value.denominator != 1:
+        raise SpecError(
+            f"{field}: {text!r} is {float(value):g} bytes; give a whole number of bytes"
+        )
+    return _positive(int(value), field, text)
+
+
+def parse_bandwidth(text: object, *, field: str) -> int:
+    """Read a bandwidth, such as ``"200 Gb/s"`` or ``"25 GB/s"`` [bytes/s], to the nearest byte.
+
+    Raises
+    ------
+    SpecError
+        Naming ``field``, if it is no bandwidth or less than one byte per second.
+    """
+    value = _parse(text, field, _RATES, "bandwidth", '"25 GB/s" or "200 Gb/s"')
+    return _positive(round(value), field, text)
+
+
+def parse_time(text: object, *, field: str) -> int:
+    """Read a time, such as ``"700 ns"`` or ``"1.7 us"`` [ps], rounded up.
+
+    Raises
+    ------
+    SpecError
+        Naming ``field``, if it is no time.
+    """
+    value = _parse(text, field, _TIMES, "time", '"700 ns" or "1.7 us"')
+    return -(-value.numerator // value.denominator)
+
+
+def _parse(text: object, field: str, units: dict[str, Fraction], what: str, right: str) -> Fraction:
+    if isinstance(text, (int, float)) and not isinstance(text, bool):
+        raise SpecError(f"{field}: {text!r} has no unit; write a {what} as {right}")
+    match = _NUMBER.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
+    if match is None:
+        shown = repr(text) if len(repr(text)) <= _LONGEST else repr(text)[:_LONGEST] + "..."
+        raise SpecError(f"{field}: {shown} is no {what}; write it as {right}")
+    number, unit = match.group(1), (match.group(2) or "").replace(" ", "")
+    if not unit:
+        raise SpecError(f"{field}: {text!r} has no unit; write a {what} as {right}")
+    if unit not in units:
+        raise SpecError(f"{field}: {text!r}: {unit!r} is no unit of {what}; write it as {right}")
+    value = Fraction(number) * units[unit]
+    if value >= _LIMIT:
+        raise SpecError(f"{field}: {text!r} is too large; write a {what} as {right}")
+    return value
+
+
+def _positive(value: int, field: str, text: object) -> int:
+    if value <= 0:
+        raise SpecError(f"{field}: {text!r} is 0; give it more than that")
+    return value
+
+
+def format_size(size: int) -> str:
+    """Write a size [bytes] with a unit: ``256 MB``, ``64 KiB`` where that is a whole number."""
+    for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if size >= factor and size % factor == 0 and size % 1000:
+            return f"{size // factor} {unit}"
+    return _scaled(size, (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("B", 1)))
+
+
+def format_bandwidth(rate: int) -> str:
+    """Write a bandwidth [bytes/s] with a unit: ``25 GB/s``."""
+    return _scaled(rate, (("GB/s", 10**9), ("MB/s", 10**6), ("kB/s", 10**3), ("B/s", 1)))
+
+
+def format_time_ps(time: int) -> str:
+    """Write a time [ps] with a unit: ``1.5 us``."""
+    units = (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3), ("ps", 1))
+    return _scaled(time, units)
+
+
+def _scaled(value: int, units: tuple[tuple[str, int], ...]) -> str:
+    for name, factor in units:
+        if value >= factor:
+            return f"{value / factor:.3f}".rstrip("0").rstrip(".") + f" {name}"
+    return f"{value} {units[-1][0]}"
