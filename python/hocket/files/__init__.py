@@ -1,0 +1,1 @@
+"""Files: topologies, plans, runs."""

@@ -61,9 +61,17 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
                 LineCollection(lines, linewidths=widths, colors=colour, alpha=0.55, zorder=1)
             )
         mark = max(20.0, 320.0 - 6.0 * topology.device_count)
-        axes.scatter(*points[:npus].T, s=mark, c=NPU, zorder=2, label="NPU")
+        axes.scatter(points[:npus, 0], points[:npus, 1], s=mark, c=NPU, zorder=2, label="NPU")
         if topology.device_count > npus:
-            axes.scatter(*points[npus:].T, s=mark, c=SWITCH, marker="s", zorder=2, label="switch")
+            axes.scatter(
+                points[npus:, 0],
+                points[npus:, 1],
+                s=mark,
+                c=SWITCH,
+                marker="s",
+                zorder=2,
+                label="switch",
+            )
         if topology.device_count <= _MOST_NAMES:
             for name, point in zip(topology.device_names, points, strict=True):
                 axes.annotate(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
@@ -14,13 +15,6 @@ from hocket.files.atomic import replacing
 
 FORMATS = (".png", ".svg", ".pdf")
 NPU, SWITCH, LINK, ACCENT = "#2f6db5", "#8a8a8a", "#5c5c5c", "#c44e2b"
-
-_STYLE = {
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "svg.hashsalt": "hocket",
-}
 
 
 def check_picture(path: Path) -> None:
@@ -41,7 +35,13 @@ def check_picture(path: Path) -> None:
 def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
     """Give a figure [inches] that is written whole to ``path`` in the end, without a display."""
     check_picture(path)
-    with rc_context(_STYLE):
+    style: Any = {
+        "font.size": 9,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "svg.hashsalt": "hocket",
+    }
+    with rc_context(style):
         figure = Figure(figsize=(width, height), layout="constrained")
         yield figure
         suffix = path.suffix.lower().lstrip(".")
