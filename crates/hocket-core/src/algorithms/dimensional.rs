@@ -5,6 +5,8 @@
 //! significant, so that what an NPU holds after each dimension is one range of chunks. A flat
 //! algorithm has one dimension.
 
+use std::ops::Range;
+
 use super::Job;
 use super::pattern::{Pass, Pattern, Shape};
 use crate::collective::CollectiveKind;
@@ -43,14 +45,20 @@ pub(super) fn build(
     let grid = Grid::new(sides);
     let chunks = grid.chunks(job, lanes)?;
     let places = lanes * npus.len();
+    let paced = if sides.len() > 1 {
+        2 * sides.len() * places
+    } else {
+        0
+    };
     let mut run = Run {
         plan: job.builder(chunks),
         grid,
         npus,
-        lanes,
         ready: vec![Wait::NOTHING; places],
         fresh: Vec::new(),
         inbox: vec![Vec::new(); places],
+        latest: vec![Wait::NOTHING; places],
+        over: vec![Wait::NOTHING; paced],
     };
     let forward = 0..sides.len();
     let mut phases = Vec::new();
@@ -60,8 +68,16 @@ pub(super) fn build(
             Pass::AllGather => phases.extend(forward.clone().rev().map(|d| (pass, d))),
         }
     }
-    for (i, &(pass, d)) in phases.iter().enumerate() {
-        run.phase(pass, d, i + 1 == phases.len());
+    // A flat algorithm runs all lanes abreast. On a grid each lane starts a dimension some lanes
+    // behind another, so that the dimensions work on different lanes at the same time.
+    let squad = if sides.len() == 1 { lanes } else { 1 };
+    let squads = lanes / squad;
+    for wave in 0..squads + phases.len() - 1 {
+        let now = wave.saturating_sub(squads - 1)..(wave + 1).min(phases.len());
+        for i in now.rev() {
+            let first = (wave - i) * squad;
+            run.phase(&phases, i, first..first + squad);
+        }
     }
     Ok(run.plan.finish())
 }
@@ -135,52 +151,71 @@ struct Run<'a> {
     plan: PlanBuilder,
     grid: Grid<'a>,
     npus: &'a [NpuId],
-    lanes: usize,
     /// What makes all that each place may send ready, but for what follows.
     ready: Vec<Wait>,
     /// In a ring, the arrival of the step before.
     fresh: Vec<Wait>,
     /// Arrivals not yet in `ready`.
     inbox: Vec<Vec<Wait>>,
+    /// The last arrival at each place.
+    latest: Vec<Wait>,
+    /// On a grid, the last arrival of each phase at each place: phase x places + place.
+    over: Vec<Wait>,
 }
 
+/// Lanes that are in a phase at a time: while one waits for its step's latency, another sends.
+const ABREAST: usize = 2;
+
 impl Run<'_> {
-    /// One pass along one dimension, in every group and lane at once.
-    fn phase(&mut self, pass: Pass, d: usize, last: bool) {
+    /// One pass along one dimension, in every group at once, in some lanes.
+    fn phase(&mut self, phases: &[(Pass, usize)], i: usize, lanes: Range<usize>) {
+        let (pass, d) = phases[i];
+        let last = i + 1 == phases.len();
         let side = &self.grid.sides[d];
         let shape = side.patterns[0].shape();
         let bases = self.grid.bases(d);
         let steps = shape.steps(side.size);
-        self.fresh = vec![
-            Wait::NOTHING;
-            if shape == Shape::Ring {
-                self.ready.len()
-            } else {
-                0
-            }
-        ];
+        let places = lanes.start * self.npus.len()..lanes.end * self.npus.len();
         let keep = match (shape, pass) {
             (Shape::Ring, Pass::ReduceScatter) => false,
             (Shape::HalvingDoubling, _) => true,
             _ => !last,
         };
+        self.fresh = match shape {
+            Shape::Ring => vec![Wait::NOTHING; places.len()],
+            _ => Vec::new(),
+        };
         for step in 0..steps {
-            self.step(pass, d, step, &bases, keep);
+            self.step(phases, i, step, lanes.clone(), &bases, keep);
             if shape == Shape::HalvingDoubling && !(last && step + 1 == steps) {
-                self.settle();
+                self.settle(places.clone());
             }
         }
         if shape == Shape::Ring && pass == Pass::ReduceScatter && !last {
-            for (inbox, &fresh) in self.inbox.iter_mut().zip(&self.fresh) {
+            for (inbox, &fresh) in self.inbox[places.clone()].iter_mut().zip(&self.fresh) {
                 inbox.push(fresh);
             }
         }
         if !last {
-            self.settle();
+            self.settle(places.clone());
+        }
+        if !self.over.is_empty() {
+            let start = i * self.ready.len();
+            let over = &mut self.over[start + places.start..start + places.end];
+            over.copy_from_slice(&self.latest[places]);
         }
     }
 
-    fn step(&mut self, pass: Pass, d: usize, step: usize, bases: &[usize], keep: bool) {
+    fn step(
+        &mut self,
+        phases: &[(Pass, usize)],
+        i: usize,
+        step: usize,
+        lanes: Range<usize>,
+        bases: &[usize],
+        keep: bool,
+    ) {
+        let (pass, d) = phases[i];
         let side = &self.grid.sides[d];
         let (stride, width) = (self.grid.stride[d], self.grid.width[d]);
         let op = match pass {
@@ -189,8 +224,9 @@ impl Run<'_> {
         };
         let patterns = side.patterns.iter();
         let moves: Vec<_> = patterns.map(|p| p.step(pass, side.size, step)).collect();
+        let first_place = lanes.start * self.npus.len();
         let mut arrivals = self.fresh.clone();
-        for lane in 0..self.lanes {
+        for lane in lanes {
             let start = lane * self.npus.len();
             for &base in bases {
                 let block = start + self.grid.first_chunk(base, d);
@@ -199,10 +235,14 @@ impl Run<'_> {
                     let dst = base + a_move.dst as usize * stride;
                     let first = block + a_move.first as usize * width;
                     let range = (first as u32, a_move.count * width as u32);
-                    let wait = self.wait_of(start + src, pass, step);
+                    let wait = match step {
+                        0 => self.first_wait(start + src, i),
+                        _ => self.wait_of(start + src, start + src - first_place, pass),
+                    };
                     let (src, to) = (self.npus[src], self.npus[dst]);
                     let arrival = Wait::on(self.plan.send(range, src, to, op, wait));
-                    if let Some(slot) = arrivals.get_mut(start + dst) {
+                    self.latest[start + dst] = arrival;
+                    if let Some(slot) = arrivals.get_mut(start + dst - first_place) {
                         *slot = arrival;
                     }
                     if keep {
@@ -214,20 +254,37 @@ impl Run<'_> {
         self.fresh = arrivals;
     }
 
-    /// What a place waits for before it sends in a step. In a ring it sends on what came in the
-    /// step before: added to what it had (reduce-scatter), or as it came (all-gather).
-    fn wait_of(&mut self, place: usize, pass: Pass, step: usize) -> Wait {
+    /// What a place waits for before its first send of a phase: all that it sends; and on a grid the
+    /// same phase some lanes before, so that the lanes come through one after the other.
+    fn first_wait(&mut self, place: usize, i: usize) -> Wait {
         let ready = self.ready[place];
-        match (self.fresh.get(place), pass) {
+        match (
+            self.over.is_empty(),
+            place.checked_sub(ABREAST * self.npus.len()),
+        ) {
+            (false, Some(before)) => {
+                let before = self.over[i * self.ready.len() + before];
+                self.plan.all_of(&[before, ready])
+            }
+            _ => ready,
+        }
+    }
+
+    /// What a place waits for before it sends in a later step. In a ring it sends on what came in
+    /// the step before: added to what it had (reduce-scatter), or as it came (all-gather).
+    fn wait_of(&mut self, place: usize, in_squad: usize, pass: Pass) -> Wait {
+        let ready = self.ready[place];
+        match (self.fresh.get(in_squad), pass) {
             (Some(&fresh), Pass::ReduceScatter) => self.plan.all_of(&[ready, fresh]),
-            (Some(&fresh), Pass::AllGather) if step > 0 => fresh,
+            (Some(&fresh), Pass::AllGather) => fresh,
             _ => ready,
         }
     }
 
     /// Takes the arrivals into `ready`.
-    fn settle(&mut self) {
-        for (ready, inbox) in self.ready.iter_mut().zip(&mut self.inbox) {
+    fn settle(&mut self, places: Range<usize>) {
+        let inboxes = self.inbox[places.clone()].iter_mut();
+        for (ready, inbox) in self.ready[places].iter_mut().zip(inboxes) {
             if !inbox.is_empty() {
                 inbox.push(*ready);
                 *ready = self.plan.all_of(inbox);
