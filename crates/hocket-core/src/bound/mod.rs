@@ -47,7 +47,7 @@ pub struct BoundOptions {
     pub pair_limit: usize,
     /// Participants up to which the worst cut is searched among all cuts; default 4,096.
     pub exact_cut_limit: usize,
-    /// Participants up to which the best partition is searched among all partitions; default 1,024.
+    /// Participants up to which the best partition is searched among all partitions; default 512.
     pub exact_partition_limit: usize,
 }
 
@@ -56,7 +56,7 @@ impl Default for BoundOptions {
         Self {
             pair_limit: 4_096,
             exact_cut_limit: 4_096,
-            exact_partition_limit: 1_024,
+            exact_partition_limit: 512,
         }
     }
 }
@@ -68,7 +68,7 @@ pub struct Bound {
     pub time: Time,
     /// What proves it.
     pub witness: Witness,
-    /// Every component's bound, by name.
+    /// By name, the bound of every component that has one for this kind of demands.
     pub components: Vec<(&'static str, Time)>,
     /// Whether `cut` is the worst of all cuts, by bytes over bandwidth. Not so beyond
     /// [`BoundOptions::exact_cut_limit`], and for all-to-all and some custom collectives, whose
@@ -109,10 +109,9 @@ pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOption
         ("traffic", traffic),
         ("latency", degree.latency),
     ];
-    let components = candidates
-        .iter()
-        .map(|(name, it)| (*name, it.time))
-        .collect();
+    let applies = |(_, it): &&(&'static str, Candidate)| it.time > Time::ZERO;
+    let components = candidates.iter().filter(applies);
+    let components = components.map(|(name, it)| (*name, it.time)).collect();
     let mut best = Candidate::default();
     for (_, candidate) in candidates {
         best.offer(candidate.time, || candidate.witness);

@@ -276,7 +276,7 @@ fn near_first(network: &Network, npus: &[u32]) -> Vec<u32> {
     order
 }
 
-/// For each bandwidth but the highest few: the sets that stay connected over faster links.
+/// For each of the 32 lowest bandwidths: the sets that stay connected over faster links.
 fn without_slow_links(problem: &Problem) -> Vec<Parts> {
     let network = &problem.network;
     let mut speeds: Vec<u64> = network.arcs().iter().map(|arc| arc.capacity).collect();

@@ -267,3 +267,41 @@ fn limits_lower_the_bound_and_say_so() {
         assert!(!rough.exact_cut, "{kind}");
     }
 }
+
+#[test]
+fn a_long_mesh_is_halved_along_its_longer_dimension() {
+    let (long, short) = (6, 2);
+    let mut builder = TopologyBuilder::new("6 x 2");
+    builder.npus(long * short);
+    for i in 0..long * short {
+        let mut join = |j| {
+            builder.both_ways(
+                DeviceId::from(i),
+                DeviceId::from(j),
+                gb_per_s(1),
+                Time::ZERO,
+            )
+        };
+        if i % long + 1 < long {
+            join(i + 1);
+        }
+        if i < long {
+            join(i + long);
+        }
+    }
+    let along = |size| Dimension {
+        kind: crate::topology::DimensionKind::Line,
+        size,
+        bandwidth: gb_per_s(1),
+        latency: Time::ZERO,
+    };
+    builder.dimensions(vec![along(6), along(2)]);
+    let topology = builder.finish().expect("valid");
+    let bound = bound_of(&topology, AllToAll, 12_000);
+    assert_eq!(bound.time.as_ps(), over(36_000, 2));
+    assert!(!bound.exact_cut);
+    let Witness::Cut { npus, .. } = bound.witness else {
+        panic!("{:?}", bound.witness);
+    };
+    assert_eq!(npus, [0, 1, 2, 6, 7, 8].map(NpuId));
+}

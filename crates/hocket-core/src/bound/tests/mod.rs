@@ -61,7 +61,7 @@ fn bound_of(topology: &Topology, kind: CollectiveKind, size: u64) -> Bound {
 
 fn component(bound: &Bound, name: &str) -> Time {
     let found = bound.components.iter().find(|(own, _)| *own == name);
-    found.expect("known component").1
+    found.map_or(Time::ZERO, |(_, time)| *time)
 }
 
 /// A small random network: directed links of 1 to 4 GB/s, switches with and without limits.
