@@ -185,6 +185,7 @@ impl Run<'_> {
             Shape::Ring => vec![Wait::NOTHING; places.len()],
             _ => Vec::new(),
         };
+        self.pace(i, places.clone());
         for step in 0..steps {
             self.step(phases, i, step, lanes.clone(), &bases, keep);
             if shape == Shape::HalvingDoubling && !(last && step + 1 == steps) {
@@ -235,10 +236,8 @@ impl Run<'_> {
                     let dst = base + a_move.dst as usize * stride;
                     let first = block + a_move.first as usize * width;
                     let range = (first as u32, a_move.count * width as u32);
-                    let wait = match step {
-                        0 => self.first_wait(start + src, i),
-                        _ => self.wait_of(start + src, start + src - first_place, pass),
-                    };
+                    let place = start + src;
+                    let wait = self.wait_of(place, place - first_place, pass, step);
                     let (src, to) = (self.npus[src], self.npus[dst]);
                     let arrival = Wait::on(self.plan.send(range, src, to, op, wait));
                     self.latest[start + dst] = arrival;
@@ -254,29 +253,27 @@ impl Run<'_> {
         self.fresh = arrivals;
     }
 
-    /// What a place waits for before its first send of a phase: all that it sends; and on a grid the
-    /// same phase some lanes before, so that the lanes come through one after the other.
-    fn first_wait(&mut self, place: usize, i: usize) -> Wait {
-        let ready = self.ready[place];
-        match (
-            self.over.is_empty(),
-            place.checked_sub(ABREAST * self.npus.len()),
-        ) {
-            (false, Some(before)) => {
-                let before = self.over[i * self.ready.len() + before];
-                self.plan.all_of(&[before, ready])
-            }
-            _ => ready,
+    /// On a grid, lets places also wait for the same phase some lanes before, so that the lanes come
+    /// through one after the other.
+    fn pace(&mut self, i: usize, places: Range<usize>) {
+        let behind = ABREAST * self.npus.len();
+        if self.over.is_empty() || places.start < behind {
+            return;
+        }
+        let phase = i * self.ready.len();
+        for place in places {
+            let before = self.over[phase + place - behind];
+            self.ready[place] = self.plan.all_of(&[before, self.ready[place]]);
         }
     }
 
-    /// What a place waits for before it sends in a later step. In a ring it sends on what came in
-    /// the step before: added to what it had (reduce-scatter), or as it came (all-gather).
-    fn wait_of(&mut self, place: usize, in_squad: usize, pass: Pass) -> Wait {
+    /// What a place waits for before it sends in a step. In a ring it sends on what came in the
+    /// step before: added to what it had (reduce-scatter), or as it came (all-gather).
+    fn wait_of(&mut self, place: usize, in_squad: usize, pass: Pass, step: usize) -> Wait {
         let ready = self.ready[place];
         match (self.fresh.get(in_squad), pass) {
             (Some(&fresh), Pass::ReduceScatter) => self.plan.all_of(&[ready, fresh]),
-            (Some(&fresh), Pass::AllGather) => fresh,
+            (Some(&fresh), Pass::AllGather) if step > 0 => fresh,
             _ => ready,
         }
     }

@@ -6,7 +6,7 @@ use super::{Lists, Plan};
 use crate::id::{DeviceId, LinkId, NpuId, TransferId};
 use crate::topology::Topology;
 use crate::topology::shortest::RouteTree;
-use crate::units::Time;
+use crate::units::{Bandwidth, Time};
 
 /// The route of every transfer: its explicit path, or the shortest by time for its bytes.
 ///
@@ -54,7 +54,7 @@ impl Routes {
     /// O(transfers) where sender and receiver are joined by one link or one switch; otherwise one
     /// search, O(links log devices), for each destination and size.
     pub fn resolve(plan: &Plan, topology: &Topology) -> Result<Self, NoRoute> {
-        let mut router = Router::new(topology, plan.paths().clone());
+        let mut router = Router::new(topology, plan.paths().clone(), plan.len());
         let mut route = Vec::with_capacity(plan.len());
         for i in 0..plan.len() {
             let transfer = TransferId(i as u32);
@@ -118,37 +118,47 @@ impl Routes {
     }
 }
 
-/// Slots of the cache of a sender's latest routes.
-const CACHED: usize = 8;
+/// Most slots of the cache of a sender's latest routes.
+const CACHED: usize = 64;
 
 struct Router<'a> {
     topology: &'a Topology,
     paths: Lists<LinkId>,
     trees: Vec<Box<[u32]>>,
+    slots: usize,
     cache: Vec<(u32, u64, u32)>,
     path_ids: HashMap<Vec<LinkId>, u32>,
     tree_ids: HashMap<(u32, u64), u32>,
     searches: HashMap<(u32, u64), u32>,
+    searched: HashMap<(u32, u32, u64), u32>,
     uniform: bool,
+    /// The widest bandwidth and the lowest latency of any link.
+    best_link: Option<(Bandwidth, Time)>,
 }
 
 impl<'a> Router<'a> {
-    fn new(topology: &'a Topology, paths: Lists<LinkId>) -> Self {
+    fn new(topology: &'a Topology, paths: Lists<LinkId>, transfers: usize) -> Self {
+        let slots = (transfers / topology.npu_count()).clamp(1, CACHED);
         Self {
+            slots,
             topology,
             paths,
             trees: Vec::new(),
-            cache: vec![(u32::MAX, 0, 0); topology.npu_count() * CACHED],
+            cache: vec![(u32::MAX, 0, 0); topology.npu_count() * slots],
             path_ids: HashMap::new(),
             tree_ids: HashMap::new(),
             searches: HashMap::new(),
+            searched: HashMap::new(),
             uniform: is_uniform(topology),
+            best_link: best_link(topology),
         }
     }
 
     #[inline]
     fn route(&mut self, src: NpuId, dst: NpuId, bytes: u64) -> Option<u32> {
-        let slot = src.index() * CACHED + dst.index() % CACHED;
+        let key = u64::from(dst.0) ^ bytes.rotate_left(32);
+        let hash = key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58;
+        let slot = src.index() * self.slots + hash as usize % self.slots;
         let cached = self.cache[slot];
         if (cached.0, cached.1) == (dst.0, bytes) {
             return Some(cached.2);
@@ -159,33 +169,56 @@ impl<'a> Router<'a> {
     }
 
     fn find(&mut self, src: NpuId, dst: NpuId, bytes: u64) -> Option<u32> {
-        if let Some(links) = self.near(src.device(), dst.device(), bytes) {
-            return Some(match links {
-                (link, None) => link.0,
-                (first, Some(second)) => self.path(vec![first, second]),
-            });
+        let Some(near) = self.near(src.device(), dst.device(), bytes) else {
+            return self.far(src, dst, bytes);
+        };
+        if near.time <= self.three_links_at_least(src.device(), dst.device(), bytes)? {
+            return Some(self.near_route(&near));
         }
+        let key = (src.0, dst.0, bytes);
+        if let Some(&route) = self.searched.get(&key) {
+            return Some(route);
+        }
+        let (topology, src) = (self.topology, src.device());
+        let tree = RouteTree::within(topology, dst.device(), bytes, Some(src), near.time);
+        let route = match tree.path(topology, src) {
+            Some(links) => self.path(links),
+            None => self.near_route(&near),
+        };
+        self.searched.insert(key, route);
+        Some(route)
+    }
+
+    /// The best way where there is none of one or two links.
+    fn far(&mut self, src: NpuId, dst: NpuId, bytes: u64) -> Option<u32> {
         let key = (dst.0, bytes);
-        if let Some(&tree) = self.tree_ids.get(&key) {
-            return (self.trees[tree as usize][src.index()] != NO_LINK).then_some(tree | TREE);
+        if !self.tree_ids.contains_key(&key) {
+            let searches = self.searches.entry(key).or_insert(0);
+            *searches += 1;
+            if *searches <= SINGLE_SEARCHES {
+                let tree = RouteTree::to(self.topology, dst.device(), bytes, Some(src.device()));
+                let links = tree.path(self.topology, src.device())?;
+                return Some(self.path(links));
+            }
+            let tree = RouteTree::to(self.topology, dst.device(), bytes, None);
+            let next = (0..self.topology.device_count())
+                .map(|device| {
+                    tree.next(DeviceId::from(device))
+                        .map_or(NO_LINK, |link| link.0)
+                })
+                .collect();
+            self.trees.push(next);
+            self.tree_ids.insert(key, (self.trees.len() - 1) as u32);
         }
-        let searches = self.searches.entry(key).or_insert(0);
-        *searches += 1;
-        if *searches <= SINGLE_SEARCHES {
-            let tree = RouteTree::to(self.topology, dst.device(), bytes, Some(src.device()));
-            let links = tree.path(self.topology, src.device())?;
-            return Some(self.path(links));
+        let tree = self.tree_ids[&key];
+        (self.trees[tree as usize][src.index()] != NO_LINK).then_some(tree | TREE)
+    }
+
+    fn near_route(&mut self, near: &Near) -> u32 {
+        match near.second {
+            None => near.first.0,
+            Some(second) => self.path(vec![near.first, second]),
         }
-        let tree = RouteTree::to(self.topology, dst.device(), bytes, None);
-        let next = (0..self.topology.device_count())
-            .map(|device| {
-                tree.next(DeviceId::from(device))
-                    .map_or(NO_LINK, |link| link.0)
-            })
-            .collect();
-        self.trees.push(next);
-        self.tree_ids.insert(key, (self.trees.len() - 1) as u32);
-        self.find(src, dst, bytes)
     }
 
     fn path(&mut self, links: Vec<LinkId>) -> u32 {
@@ -204,39 +237,49 @@ impl<'a> Router<'a> {
         link.latency + link.bandwidth.transmission(bytes) + crossing
     }
 
-    /// The best way of one or two links, where it is certain that no longer one beats it: a way of
-    /// two links or more takes at least the sender's fastest link out and the receiver's fastest
-    /// link in, and every further link adds time.
-    fn near(&self, src: DeviceId, dst: DeviceId, bytes: u64) -> Option<(LinkId, Option<LinkId>)> {
+    /// The best way of one or two links: ties go to one link, then to the lowest ids.
+    fn near(&self, src: DeviceId, dst: DeviceId, bytes: u64) -> Option<Near> {
         let topology = self.topology;
-        let direct = topology.links_from_to(src, dst);
-        let direct = direct
-            .iter()
-            .map(|&link| (self.length(link, bytes), link))
-            .min();
-        if let Some((_, link)) = direct
-            && self.uniform
-        {
-            return Some((link, None));
+        let one = topology.links_from_to(src, dst).iter().map(|&first| Near {
+            time: self.length(first, bytes),
+            second: None,
+            first,
+        });
+        let best = one.min();
+        if best.is_some() && self.uniform {
+            return best;
+        }
+        let two = topology.out_links(src).iter().flat_map(|&first| {
+            let seconds = topology.links_from_to(topology.link(first).dst, dst).iter();
+            seconds.map(move |&second| (first, second))
+        });
+        let two = two.map(|(first, second)| Near {
+            time: self.length(first, bytes) + self.length(second, bytes),
+            second: Some(second),
+            first,
+        });
+        best.into_iter().chain(two).min()
+    }
+
+    /// What a way of three links or more takes at least: the sender's fastest link out, the
+    /// receiver's fastest link in, and a link that is as quick and as wide as any.
+    fn three_links_at_least(&self, src: DeviceId, dst: DeviceId, bytes: u64) -> Option<Time> {
+        if self.uniform {
+            return Some(Time::MAX);
         }
         let fastest = |links: &[LinkId]| links.iter().map(|&link| self.length(link, bytes)).min();
-        let two_at_least = fastest(topology.out_links(src))? + fastest(topology.in_links(dst))?;
-        if let Some((time, link)) = direct
-            && time <= two_at_least
-        {
-            return Some((link, None));
-        }
-        let mut best: Option<(Time, LinkId, LinkId)> = None;
-        for &first in topology.out_links(src) {
-            for &second in topology.links_from_to(topology.link(first).dst, dst) {
-                let time = self.length(first, bytes) + self.length(second, bytes);
-                let found = (time, first, second);
-                best = Some(best.map_or(found, |best| best.min(found)));
-            }
-        }
-        let (time, first, second) = best?;
-        (time <= two_at_least).then_some((first, Some(second)))
+        let ends = fastest(self.topology.out_links(src))? + fastest(self.topology.in_links(dst))?;
+        let (widest, quickest) = self.best_link?;
+        Some(ends + quickest + widest.transmission(bytes))
     }
+}
+
+/// A way of one or two links; ordered by time, then one link before two, then by ids.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Near {
+    time: Time,
+    second: Option<LinkId>,
+    first: LinkId,
 }
 
 /// Whether all links are alike and no switch has a limit, so that fewer links are always faster.
@@ -250,4 +293,10 @@ fn is_uniform(topology: &Topology) -> bool {
             .devices()
             .iter()
             .all(|device| device.limit.is_none())
+}
+
+fn best_link(topology: &Topology) -> Option<(Bandwidth, Time)> {
+    let links = topology.links().iter();
+    let widest = links.clone().map(|link| link.bandwidth).max()?;
+    Some((widest, links.map(|link| link.latency).min()?))
 }

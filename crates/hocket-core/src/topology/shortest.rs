@@ -29,6 +29,17 @@ impl RouteTree {
     /// # Source
     /// Dijkstra, A note on two problems in connexion with graphs, 1959.
     pub fn to(topology: &Topology, dst: DeviceId, bytes: u64, stop: Option<DeviceId>) -> Self {
+        Self::within(topology, dst, bytes, stop, Time::MAX)
+    }
+
+    /// As [`to`](Self::to), but finds only ways that take less than `limit`.
+    pub fn within(
+        topology: &Topology,
+        dst: DeviceId,
+        bytes: u64,
+        stop: Option<DeviceId>,
+        limit: Time,
+    ) -> Self {
         let count = topology.device_count();
         let mut next: Vec<Option<LinkId>> = vec![None; count];
         let mut time = vec![Time::MAX; count];
@@ -60,6 +71,9 @@ impl RouteTree {
                     hops[device.index()] + 1,
                     Some(id),
                 );
+                if found.0 >= limit {
+                    continue;
+                }
                 let best = (time[source], hops[source], next[source]);
                 if next[source].is_none() || found < best {
                     (time[source], hops[source], next[source]) = found;

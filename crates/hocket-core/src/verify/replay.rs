@@ -48,6 +48,8 @@ pub(super) struct Replay<'a> {
     epoch: u32,
     first: u32,
     layout: Layout,
+    /// The last answer of [`Ordering::is_nested`] that was yes.
+    nested: (Wait, Wait),
     /// Everything wrong so far.
     pub(super) report: VerifyReport,
 }
@@ -70,6 +72,7 @@ impl<'a> Replay<'a> {
             epoch: 0,
             first: 0,
             layout: Layout::Whole,
+            nested: (Wait::NOTHING, Wait::NOTHING),
             report: VerifyReport::default(),
         }
     }
@@ -227,7 +230,7 @@ impl<'a> Replay<'a> {
         let state = self.states[segment];
         let wait = Wait::from_bits(record.wait);
         let settled = Wait::from_bits(state.settled);
-        if settled == Wait::NOTHING || !self.ordering.is_nested(settled, wait) {
+        if settled == Wait::NOTHING || !self.is_nested(settled, wait) {
             let writers = Entries {
                 lists: &self.lists,
                 list: state.writers,
@@ -242,6 +245,18 @@ impl<'a> Replay<'a> {
             }
         }
         self.states[segment].settled = record.wait;
+    }
+
+    /// As [`Ordering::is_nested`]; what a transfer carries was mostly settled by one wait.
+    #[inline]
+    fn is_nested(&mut self, inner: Wait, outer: Wait) -> bool {
+        if self.nested != (inner, outer) {
+            if !self.ordering.is_nested(inner, outer) {
+                return false;
+            }
+            self.nested = (inner, outer);
+        }
+        true
     }
 
     #[inline]

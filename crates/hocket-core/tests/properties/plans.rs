@@ -5,9 +5,12 @@ use std::sync::Arc;
 use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
 
 use hocket_core::bound::{BoundOptions, bound};
-use hocket_core::collective::CollectiveKind;
+use hocket_core::collective::{Collective, CollectiveKind};
+use hocket_core::id::{DeviceId, TransferId};
 use hocket_core::progress::Silent;
 use hocket_core::simulate::{LatencyModel, LinkOrder, SimulateOptions, Switching, simulate};
+use hocket_core::topology::shortest::RouteTree;
+use hocket_core::units::Time;
 use hocket_core::verify::verify;
 use proptest::prelude::*;
 
@@ -72,4 +75,36 @@ fn models() -> Vec<SimulateOptions> {
         }
     }
     models
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn default_routes_are_shortest_by_time(topology in topology(), size in 1u64..50_000_000) {
+        let topology = Arc::new(topology);
+        let npus = topology.npu_count() as u64;
+        let collective =
+            Collective::among_all(CollectiveKind::AllToAll, &topology, size.max(npus)).expect("some");
+        let options = PlanOptions::new(Algorithm::Direct);
+        let plan = plan(&topology, &collective, &options).expect("it applies");
+        let verified = verify(Arc::new(plan), topology.clone(), &mut Silent).expect("right");
+        let plan = verified.plan();
+        for t in (0..plan.len()).map(TransferId::from) {
+            let (src, dst) = (DeviceId(plan.src()[t.index()]), DeviceId(plan.dst()[t.index()]));
+            let bytes = plan.bytes(t);
+            let mut at = src;
+            let mut time = Time::ZERO;
+            for link in verified.routes().links(plan, &topology, t) {
+                let link = topology.link(link);
+                prop_assert_eq!(link.src, at);
+                at = link.dst;
+                let limit = topology.device(at).limit;
+                time = time + link.latency + link.bandwidth.transmission(bytes);
+                time = time + limit.map_or(Time::ZERO, |limit| limit.transmission(bytes));
+            }
+            prop_assert_eq!(at, dst);
+            prop_assert_eq!(Some(time), RouteTree::to(&topology, dst, bytes, None).time(src));
+        }
+    }
 }
