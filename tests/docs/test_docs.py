@@ -1,0 +1,95 @@
+"""Every command and program in README.md and docs/ works as it stands there, and prints what is shown.
+
+In a ``console`` block, a line that begins with ``$ `` is a command and what follows is its output; a line
+``...`` stands for any lines. A ``yaml`` block after a line that is only a file name in backquotes and a
+colon is that file. ``python`` blocks are programs. ``make`` in ``sh`` blocks must name a target.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from hocket.cli import run
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+@dataclass
+class Block:
+    language: str
+    text: str
+    file: str | None
+    line: int
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    file = None
+    start = None
+    for i, line in enumerate(lines):
+        if line.startswith("```"):
+            if start is None:
+                start = i
+            else:
+                language = lines[start].removeprefix("```")
+                yield Block(language, "\n".join(lines[start + 1 : i]), file, start + 1)
+                start, file = None, None
+        elif start is None and line.strip():
+            named = re.fullmatch(r"`([\w.-]+)`:", line)
+            file = named.group(1) if named else None
+
+
+def commands(block: Block) -> Iterator[tuple[list[str], list[str]]]:
+    command, output = None, []
+    for line in block.text.splitlines():
+        if line.startswith("$ "):
+            if command is not None:
+                yield command, output
+            command, output = shlex.split(line.removeprefix("$ ")), []
+        elif command is not None:
+            output.append(line)
+    if command is not None:
+        yield command, output
+
+
+def matches(shown: list[str], printed: list[str]) -> bool:
+    pattern = "\n".join(".*" if line == "..." else re.escape(line.rstrip()) for line in shown)
+    return (
+        re.fullmatch(pattern, "\n".join(line.rstrip() for line in printed), re.DOTALL) is not None
+    )
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for block in blocks(page):
+        where = f"{page.name}, line {block.line}"
+        if block.file is not None:
+            Path(block.file).write_text(block.text + "\n", encoding="utf-8")
+        if block.language == "sh":
+            for line in block.text.splitlines():
+                words = shlex.split(line, comments=True)
+                if words[:1] == ["make"]:
+                    assert set(words[1:]) <= targets, where
+        elif block.language == "python":
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(block.text, where, "exec"), {"__name__": "__main__"})
+        elif block.language == "console":
+            for command, shown in commands(block):
+                assert command[0] == "hocket", where
+                out, err = io.StringIO(), io.StringIO()
+                with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                    code = run(command[1:])
+                assert code == 0, f"{where}: {shlex.join(command)}: {err.getvalue()}"
+                printed = out.getvalue().splitlines()
+                assert matches(shown, printed), f"{where}: {shlex.join(command)}:\n{out.getvalue()}"
