@@ -1,7 +1,7 @@
 """Simulated times against ASTRA-sim's congestion-aware analytical back end (commit 518bd51).
 
-One all-reduce of 64 MiB; links of 50 x 2^30 bytes/s and 500 ns, both ways; 1 ns of endpoint delay per message
-there. docs/models.md has the table and says where the models differ.
+One all-reduce of 64 MiB; links of 50 x 2^30 bytes/s and 500 ns, both ways; 1 ns of endpoint delay per
+message there. docs/models.md has the table and says where the models differ.
 """
 
 from __future__ import annotations

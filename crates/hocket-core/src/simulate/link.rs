@@ -182,6 +182,8 @@ struct Simulation<'a> {
     options: &'a SimulateOptions,
     way: Way<'a>,
     servers: Vec<Server>,
+    /// Bytes of each transfer, at hand: the plan has them as differences.
+    bytes: Vec<u64>,
     queue: EventQueue<Message>,
     /// Cut-through only: when the tail of each transfer arrives where its head is now.
     tail: Vec<Time>,
@@ -310,12 +312,17 @@ impl<'a> Simulation<'a> {
         let limits = limits.map(|limit| server(limit.beta(), Time::ZERO));
         let servers: Vec<Server> = links.chain(limits).collect();
         let transfers = verified.plan().len();
+        let all = (0..transfers).map(TransferId::from);
+        let bytes = all
+            .map(|transfer| verified.plan().bytes(transfer))
+            .collect();
         let cut_through = options.switching == Switching::CutThrough;
         Self {
             options,
             due: (options.order == LinkOrder::Plan).then(|| Due::new(&way, servers.len())),
             way,
             servers,
+            bytes,
             queue: EventQueue::new(),
             tail: if cut_through {
                 vec![Time::ZERO; transfers]
@@ -356,7 +363,7 @@ impl<'a> Simulation<'a> {
     #[inline]
     fn serve(&mut self, server: u32, message: Message, now: Time) {
         let i = message.transfer as usize;
-        let bytes = self.way.plan.bytes(TransferId(message.transfer));
+        let bytes = self.bytes[i];
         let is_last = self.way.next(message).is_none();
         let this = &mut self.servers[server as usize];
         let start = this.free.max(now);
