@@ -413,10 +413,13 @@ impl<'a> Replay<'a> {
         let detail = if !self.demands[run.demand as usize].reduced {
             "never gets it".to_owned()
         } else {
-            let held = if state.value == Set::EMPTY { "is left with nothing," } else { "ends" };
+            let empty = state.value == Set::EMPTY;
+            let held = if empty {
+                "is left with nothing,"
+            } else {
+                "ends"
+            };
             format!("{held} without the contributions of {}", self.npus(missing))
-        };
-            format!("{held} lacks the contributions of {}", self.npus(missing))
         };
         self.report.add(|| Violation {
             code: Code::Missing,
