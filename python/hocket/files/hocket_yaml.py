@@ -263,9 +263,9 @@ class _Reader:
 def _keys_at(model: type[Common], place: Place) -> list[str]:
     """Keys that the mapping at a place may have."""
     words = [part for part in place[:-1] if isinstance(part, str)]
-    for word, inner in (("reverse", Way), *_INNER.items()):
+    for word in _INNER:
         if word in words:
-            return list(inner.model_fields)
+            return list(_INNER[word].model_fields)
     return list(model.model_fields)
 
 
@@ -279,6 +279,7 @@ def _form_hint(values: dict[str, Any]) -> str:
 
 _FORMS = ("builder", "dims", "links")
 _INNER: dict[str, type[Strict]] = {
+    "reverse": Way,
     "failed": Failures,
     "dims": Dimension,
     "links": Link,

@@ -92,7 +92,8 @@ def from_text(
         is_file = _is_file(path)
         if looks_like_file and not is_file:
             what = "is a folder" if _is_folder(path) else "there is no such file"
-            raise SpecError(f"{shown_path(path)}: {what}; {_near(path.stem, 'check the path')}")
+            hint = _near(path.stem, "check the path")
+            raise SpecError(f"{shown_path(path)}: {what}; {hint}")
         is_machine = not looks_like_file and text in machines.names()
         if not is_machine and not is_file:
             raise SpecError(f"{option}: there is no {shown(text)}; {_near(text)}")

@@ -106,11 +106,15 @@ class _Tree:
                 break
         return value
 
+    @staticmethod
+    def _line(event: yaml.Event) -> int:
+        return 1 if event.start_mark is None else event.start_mark.line + 1
+
     def _wrong(self, event: yaml.Event, message: str) -> SpecError:
-        return SpecError(f"{self._name}, line {event.start_mark.line + 1}: {message}")
+        return SpecError(f"{self._name}, line {self._line(event)}: {message}")
 
     def _value(self, event: Any, place: Place) -> Any:
-        self.lines[place] = event.start_mark.line + 1
+        self.lines[place] = self._line(event)
         if event.anchor is not None:
             raise self._wrong(event, "anchors and aliases (& and *) are not used; write it out")
         if event.tag is not None:
@@ -135,8 +139,9 @@ class _Tree:
             if key in values:
                 shown = key if len(key) <= _SHOWN else key[:_SHOWN] + "..."
                 raise self._wrong(event, f"key {shown!r} stands twice; keep one")
-            values[key] = self._value(self._loader.get_event(), (*place, key))
-            self.lines[(*place, key)] = event.start_mark.line + 1
+            inner = (*place, key)
+            values[key] = self._value(self._loader.get_event(), inner)
+            self.lines[inner] = self._line(event)
         return values
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:
