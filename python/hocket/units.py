@@ -94,7 +94,8 @@ def parse_time(text: object, *, field: str) -> int:
 def _parse(text: object, field: str, units: dict[str, Fraction], what: str, right: str) -> Fraction:
     if text is None:
         raise SpecError(f"{field}: there is no value; write a {what} as {right}")
-    if isinstance(text, (int, float)) and not isinstance(text, bool) and math.isfinite(text):
+    is_number = isinstance(text, int) or (isinstance(text, float) and math.isfinite(text))
+    if is_number and not isinstance(text, bool):
         raise SpecError(f"{field}: {shown(text)} has no unit; write a {what} as {right}")
     match = _NUMBER.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
     if match is None:

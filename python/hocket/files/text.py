@@ -99,7 +99,7 @@ def from_text(
             raise SpecError(f"{option}: there is no {shown(text)}; {_near(text)}")
         for name, given in (("--bandwidth", bandwidth), ("--latency", latency)):
             if given:
-                raise SpecError(f"{name}: {text} has its own; leave the option out")
+                raise SpecError(f"{name}: {shown_path(path)} has its own; leave the option out")
         return (
             replace(from_file(machines.path(text)), origin=text) if is_machine else from_file(path)
         )
@@ -124,7 +124,7 @@ def _is_folder(path: Path) -> bool:
 def _near(name: str, otherwise: str = "") -> str:
     """Name what was meant, or every form."""
     name = name[:100].lower()
-    if name in _FAMILIES:
+    if name in _FAMILIES and not otherwise:
         return f"write it with its size, as {_FAMILIES[name][2]}"
     known = machines.names()
     begin = [each for each in known if name and each.startswith(name)]
