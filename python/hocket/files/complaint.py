@@ -34,8 +34,8 @@ def complaint(kind: str, given: object, context: Mapping[str, Any], words: tuple
     limit = {name: context.get(name) for name in ("ge", "le", "lt", "min_length", "max_length")}
     texts = {
         "list_type": f"{shown(given)} is no list; write it as {form}",
-        "int_type": f"{shown(given)} is no whole number",
-        "int_from_float": f"{shown(given)} is no whole number",
+        "int_type": f"{shown(given)} is no whole number; give one such as 4",
+        "int_from_float": f"{shown(given)} is no whole number; give one such as 4",
         "string_type": f"{shown(given)} is no text; quote it if it is a name",
         "model_type": f"{shown(given)} is no mapping; write it as key: value",
         "dict_type": f"{shown(given)} is no mapping; write it as key: value",
@@ -44,7 +44,7 @@ def complaint(kind: str, given: object, context: Mapping[str, Any], words: tuple
         "less_than": f"{shown(given)} is too large; give less than {limit['lt']}",
         "string_too_short": "is empty; give it a text",
         "string_too_long": f"is longer than {limit['max_length']} characters; shorten it",
-        "string_pattern_mismatch": f"{shown(given)}: a name has no spaces or commas",
+        "string_pattern_mismatch": f"{shown(given)}: a name has no spaces or commas; leave them out",
     }
     if kind in ("too_short", "too_long"):
         return f"{shown(given)} has {context.get('actual_length')} entries; write it as {form}"

@@ -148,7 +148,8 @@ class _Reader:
             message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
             return self.wrong(place, message)
         if kind == "form":
-            return self.wrong(place, f"{shown(given)} will not do; {found['msg']}")
+            wrong = "has no value" if given is None else f"{shown(given)} will not do"
+            return self.wrong(place, f"{wrong}; {found['msg']}")
         if kind == "string_type" and place[0] == "links" and place[2:] in ((2,), (3,)):
             read = rate_or_default if place[2] == 2 else delay_or_default
             try:
