@@ -1,136 +1,170 @@
-"""The shipped machines hold what their sources say, and show what is a default."""
+"""The shipped machines: facts of each, and that every assumption in them is told."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
+import hocket as hk
 from hocket import machines
-from hocket.errors import SpecError
-from hocket.files.defaults import BANDWIDTH
-from hocket.files.spec import TopologySpec
-from hocket.files.text import from_file
+from hocket.files.defaults import BANDWIDTH, LATENCY_PS
+from hocket.files.text import from_text
 
-# NPUs, switches (NICs and CPUs too), directed links; sum of the bandwidths that the source gives
-# [MB/s]; directed links without bandwidth and without latency in the source.
-FACTS = {
-    "amd4_sccl": (4, 0, 8, 8_000, 0, 8),
-    "amd8_sccl": (8, 0, 56, 304_000, 0, 56),
-    "aws_p4d_24xl": (8, 12, 58, 5_404_320, 2, 58),
-    "azure_ndv4": (8, 18, 84, 6_460_160, 12, 84),
-    "azure_ndv5_h100": (8, 20, 82, 11_024_384, 2, 82),
-    "dgx1_v100": (8, 0, 32, 1_200_000, 0, 0),
-    "dgx2_1box": (16, 1, 32, 4_000_000, 0, 0),
-    "dgx2_2box": (32, 2, 80, 8_200_000, 0, 0),
-    "dgx_a100_1box": (8, 1, 16, 4_800_000, 0, 16),
-    "dgx_a100_2box": (16, 20, 96, 11_200_000, 0, 96),
-    "dgx_a100_4box": (32, 38, 192, 22_400_000, 0, 192),
-    "dgx_a100_8box": (64, 74, 384, 44_800_000, 0, 384),
-    "hgx_h100_2box_astrasim": (16, 2, 48, 13_600_000, 0, 0),
-    "hgx_h100_4box_astrasim": (32, 4, 128, 28_800_000, 0, 0),
-    "hgx_h100_8gpu_validated": (8, 1, 16, 6_400_000, 0, 0),
-    "hgx_h100_ibm_4nvswitch": (8, 13, 96, 8_608_000, 0, 96),
-    "mi100_4p3l_ia": (8, 13, 64, 1_451_784, 0, 64),
-    "mi100_8p6l": (8, 12, 86, 2_273_136, 2, 86),
-    "mi250_1box": (16, 0, 56, 5_600_000, 0, 56),
-    "mi250_2box": (32, 1, 176, 12_224_000, 0, 176),
-    "mi250_rccl_16gcd": (16, 41, 188, 8_212_480, 12, 188),
-    "mi300x_8gpu": (8, 35, 154, 8_528_640, 2, 154),
-    "ndv2_1box": (8, 0, 32, 1_200_000, 0, 0),
-    "ndv2_2box": (16, 3, 84, 2_650_000, 0, 16),
-    "ndv2_4box": (32, 5, 168, 5_300_000, 0, 32),
-    "tpu_v3_32_torus": (32, 0, 128, 10_240_000, 0, 0),
-}
 GB = 10**9
 
+# NPUs, switches, directed links; bandwidth out of the first NPU [MB/s].
+FACTS = {
+    "amd4_sccl": (4, 0, 8, 2_000),
+    "amd8_sccl": (8, 0, 56, 38_000),
+    "aws_p4d_24xl": (8, 12, 58, 315_760),
+    "azure_ndv4": (8, 18, 84, 331_504),
+    "azure_ndv5_h100": (8, 20, 82, 513_008),
+    "dgx1_v100": (8, 0, 32, 150_000),
+    "dgx2_1box": (16, 1, 32, 125_000),
+    "dgx2_2box": (32, 2, 80, 125_000),
+    "dgx_a100_1box": (8, 1, 16, 300_000),
+    "dgx_a100_2box": (16, 20, 96, 325_000),
+    "dgx_a100_4box": (32, 38, 192, 325_000),
+    "dgx_a100_8box": (64, 74, 384, 325_000),
+    "hgx_h100_2box_astrasim": (16, 2, 48, 450_000),
+    "hgx_h100_4box_astrasim": (32, 4, 128, 500_000),
+    "hgx_h100_8gpu_validated": (8, 1, 16, 400_000),
+    "hgx_h100_ibm_4nvswitch": (8, 13, 96, 513_000),
+    "mi100_4p3l_ia": (8, 13, 64, 103_504),
+    "mi100_8p6l": (8, 12, 86, 175_504),
+    "mi250_1box": (16, 0, 56, 350_000),
+    "mi250_2box": (32, 1, 176, 366_000),
+    "mi250_rccl_16gcd": (16, 41, 188, 315_008),
+    "mi300x_8gpu": (8, 35, 154, 399_008),
+    "ndv2_1box": (8, 0, 32, 150_000),
+    "ndv2_2box": (16, 3, 84, 162_500),
+    "ndv2_4box": (32, 5, 168, 162_500),
+    "tpu_v3_32_torus": (32, 0, 128, 320_000),
+}
 
-def load(name: str) -> TopologySpec:
-    return from_file(machines.path(name))
+
+def out_of(topology: hk.Topology, name: str, to: str = "") -> list[int]:
+    """Bandwidth of each link that leaves a device, for one whose name begins so [bytes/s]."""
+    src = topology.device_index(name)
+    names = topology.device_names
+    return [
+        int(rate)
+        for a, b, rate in zip(
+            topology.link_src, topology.link_dst, topology.link_bandwidth, strict=True
+        )
+        if a == src and names[b].startswith(to)
+    ]
 
 
-def defaults(spec: TopologySpec, quantity: str) -> int:
-    """How many links have a default, as the notes tell the user."""
-    found = [re.match(rf"{quantity} of (\d+) links is a default", note) for note in spec.notes]
-    return sum(int(match[1]) for match in found if match)
-
-
-def test_there_are_these_machines() -> None:
-    assert machines.names() == sorted(FACTS)
+def test_there_are_26() -> None:
+    assert hk.topology.names() == sorted(FACTS)
+    assert len(FACTS) == 26
 
 
 @pytest.mark.parametrize("name", FACTS)
-def test_a_machine_is_as_its_source_says(name: str) -> None:
-    npus, switches, links, megabytes, without_rate, without_latency = FACTS[name]
-    spec = load(name)
+def test_facts(name: str) -> None:
+    topology = hk.topology.load(name)
+    npus, switches, links, rate = FACTS[name]
+    found = topology.inspect()
+    assert (found.npus, found.switches, found.links) == (npus, switches, links)
+    assert sum(out_of(topology, topology.device_names[0])) == rate * 10**6
+    assert found.connected
+    assert found.unreachable is None
+    assert found.diameter_hops is not None
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_links_go_both_ways_alike(name: str) -> None:
+    topology = hk.topology.load(name)
+    columns = (topology.link_src, topology.link_dst, topology.link_bandwidth)
+    links = sorted(zip(*(column.tolist() for column in columns), strict=True))
+    back = sorted((b, a, rate) for a, b, rate in links)
+    if name == "dgx2_2box":  # a GPU sends to the other box, its neighbour receives
+        assert sum(link not in set(back) for link in links) == 16
+    else:
+        assert links == back
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_every_default_is_told(name: str) -> None:
+    text = machines.path(name).read_text(encoding="utf-8")
+    spec = from_text(name, bandwidth=None, latency=None)
+    told = [note for note in spec.notes if "is a default, not from the source" in note]
+    asked = re.findall(r"(bandwidth|latency): default (\w+)", text)
+    assert len(told) == len(set(asked))
+    for quantity, medium in asked:
+        value, reason = (BANDWIDTH if quantity == "bandwidth" else LATENCY_PS)[medium]
+        assert any(note.startswith(quantity) and note.endswith(reason) for note in told)
+        values = {
+            link.bandwidth if quantity == "bandwidth" else link.latency_ps for link in spec.links
+        }
+        assert value in values
+    # How many links a note names is right: every link of a kind that asks.
+    kinds = dict(re.findall(r"^  ([\w.-]+): \{(.*)\}$", text, re.MULTILINE))
+    links = sum("latency: default" in kinds[link.kind or ""] for link in spec.links)
+    counted = [int(note.split()[2]) for note in told if note.startswith("latency")]
+    assert sum(counted) == links
+
+
+@pytest.mark.parametrize("name", FACTS)
+def test_source_and_names(name: str) -> None:
+    spec = from_text(name, bandwidth=None, latency=None)
     assert spec.name == name
-    assert (len(spec.npus), len(spec.switches), len(spec.links)) == (npus, switches, links)
-    assert len({(link.src, link.dst) for link in spec.links}) == links
-    guessed = without_rate * BANDWIDTH["upi"][0]
-    assert sum(link.bandwidth for link in spec.links) - guessed == megabytes * 10**6
-    assert defaults(spec, "bandwidth") == without_rate
-    assert defaults(spec, "latency") == without_latency
-
-
-@pytest.mark.parametrize("name", FACTS)
-def test_a_machine_says_what_it_is_and_where_from(name: str) -> None:
-    spec = load(name)
     assert spec.source
-    described = machines.describe(name)
-    assert described
-    assert "\n" not in described
-
-
-@pytest.mark.parametrize("name", FACTS)
-def test_pcie_is_called_raw_only_where_it_is(name: str) -> None:
-    spec = load(name)
-    raw = {15_760_000_000, 15_752_000_000, 31_504_000_000, 63_008_000_000, 63 * GB}
-    pcie = {link.bandwidth for link in spec.links if (link.kind or "").startswith("pcie")}
-    says_raw = any(note.startswith("PCIe is raw") for note in spec.notes)
-    assert says_raw == (bool(pcie) and pcie <= raw)
-
-
-@pytest.mark.parametrize("name", sorted(set(FACTS) - {"dgx2_2box"}))
-def test_links_go_both_ways(name: str) -> None:
-    links = {(each.src, each.dst): (each.bandwidth, each.latency_ps) for each in load(name).links}
-    assert all(links[b, a] == value for (a, b), value in links.items())
-
-
-def test_relays_between_dgx2_boxes_go_one_way() -> None:
-    relays = {
-        (each.src, each.dst) for each in load("dgx2_2box").links if each.kind == "ib100-relay"
-    }
-    odd_to_even = {(f"b{x}g{i + 1}", f"b{1 - x}g{i}") for x in (0, 1) for i in range(0, 16, 2)}
-    assert relays == odd_to_even
+    assert spec.links
+    devices = [*spec.npus, *(switch for switch, _ in spec.switches)]
+    assert len(set(devices)) == len(devices)
+    assert all(re.fullmatch(r"[a-z0-9_]+", device) for device in devices)
+    used = {link.src for link in spec.links}
+    assert used == set(devices)  # nothing stands about unconnected
+    assert len(machines.describe(name)) > 10
+    assert machines.path(name).name == f"{name}.yml"
 
 
 def test_dgx1_is_the_hybrid_cube_mesh() -> None:
-    spec = load("dgx1_v100")
-    assert {(each.bandwidth, each.latency_ps) for each in spec.links} == {
-        (25 * GB, 700_000),
-        (50 * GB, 700_000),
-    }
-    leaving = Counter[str]()
-    for link in spec.links:
-        leaving[link.src] += link.bandwidth
-    assert leaving == {f"gpu{i}": 6 * 25 * GB for i in range(8)}  # six bricks a GPU
-    ring = [0, 1, 3, 2, 6, 7, 5, 4]
-    twice = {(each.src, each.dst) for each in spec.links if each.bandwidth == 50 * GB}
-    assert twice == {
-        (f"gpu{ring[i]}", f"gpu{ring[(i + step) % 8]}") for i in range(8) for step in (1, -1)
-    }
+    topology = hk.topology.load("dgx1_v100")
+    for gpu in range(8):
+        assert sorted(out_of(topology, f"gpu{gpu}")) == [25 * GB, 25 * GB, 50 * GB, 50 * GB]
+    assert topology.inspect().diameter_hops == 2
+    assert topology.inspect().bisection_bandwidth == 100 * GB * 3 // 2
 
 
-def test_an_unknown_machine_is_refused_in_a_line() -> None:
-    with pytest.raises(SpecError, match=r"no machine 'dgx9'") as error:
+@pytest.mark.parametrize(
+    ("name", "gpu", "switch", "rate"),
+    [
+        ("dgx_a100_1box", "b0g3", "b0nvs", 300 * GB),
+        ("dgx_a100_8box", "b7g7", "b7nvs", 300 * GB),
+        ("dgx2_1box", "b0g15", "b0nvs", 125 * GB),
+        ("azure_ndv5_h100", "gpu0", "nvs0", 450 * GB),
+        ("hgx_h100_8gpu_validated", "gpu0", "nvs0", 400 * GB),
+        ("hgx_h100_ibm_4nvswitch", "gpu0", "nvs_", 450 * GB),
+    ],
+)
+def test_gpu_to_nvswitch(name: str, gpu: str, switch: str, rate: int) -> None:
+    assert sum(out_of(hk.topology.load(name), gpu, switch)) == rate
+
+
+def test_tpu_is_a_torus_of_4_by_8() -> None:
+    topology = hk.topology.load("tpu_v3_32_torus")
+    torus = hk.topology.torus(4, 8, bandwidth="80 GB/s", latency="1 us")
+    for mine, theirs in ((topology, torus), (torus, topology)):
+        assert mine.inspect().diameter_hops == theirs.inspect().diameter_hops == 6
+    assert topology.inspect().bisection_bandwidth == torus.inspect().bisection_bandwidth
+    assert topology.inspect().out_degree == (4, 4)
+
+
+def test_mi300x_is_fully_connected() -> None:
+    topology = hk.topology.load("mi300x_8gpu")
+    for gpu in range(8):
+        assert out_of(topology, f"gpu{gpu}", "gpu") == [48 * GB] * 7
+
+
+def test_unknown_machine() -> None:
+    with pytest.raises(hk.SpecError, match="there is no machine 'dgx9'"):
         machines.path("dgx9")
-    assert "\n" not in str(error.value)
 
 
-def test_every_file_is_a_machine() -> None:
-    folder = Path(machines.__file__).parent
-    assert {file.name for file in folder.iterdir() if file.suffix != ".py" and file.is_file()} == {
-        f"{name}.yml" for name in FACTS
-    }
+def test_files_are_beside_the_module() -> None:
+    assert machines.path("dgx1_v100").parent == Path(machines.__file__).parent

@@ -8,7 +8,9 @@ no sense, and returns a :class:`Topology`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from hocket import _core, machines
@@ -17,7 +19,7 @@ from hocket.errors import SpecError
 from hocket.files.build import build_topology
 from hocket.files.graph import from_networkx as _spec_from_networkx
 from hocket.files.text import KINDS, from_text
-from hocket.units import parse_bandwidth, parse_time
+from hocket.units import parse_bandwidth, parse_time, shown
 
 __all__ = [
     "Topology",
@@ -87,10 +89,13 @@ def product(
     sizes, bandwidth, latency
         Of each dimension: NPUs, and its links'.
     """
+    if not isinstance(kinds, str):
+        raise SpecError(f"kinds: {shown(kinds)} is no text; give it as 'Ring_FC_SW'")
     names = kinds.split("_")
     for field, given in (("sizes", sizes), ("bandwidth", bandwidth), ("latency", latency)):
-        if isinstance(given, str) or len(given) != len(names):
-            count = "one text" if isinstance(given, str) else str(len(given))
+        is_list = not isinstance(given, str) and hasattr(given, "__len__")
+        if not is_list or len(given) != len(names):
+            count = str(len(given)) if is_list else f"only {shown(given)}"
             raise SpecError(
                 f"{field}: {count} given for the {len(names)} dimensions of {kinds!r}; "
                 "give a list with one for each"
@@ -172,7 +177,13 @@ def load(name_or_path: str | PathLike[str]) -> Topology:
 
     Files are hocket's own YAML or ASTRA-sim's network ``.yml``.
     """
-    return build_topology(from_text(str(name_or_path), bandwidth=None, latency=None))
+    text = str(name_or_path)
+    if ":" in text and "/" not in text and Path(text).suffix not in (".yml", ".yaml"):
+        raise SpecError(
+            f"name_or_path: {shown(text)} is no machine or file; "
+            "for a builder call its function, such as hocket.topology.mesh"
+        )
+    return build_topology(from_text(text, bandwidth=None, latency=None, option="name_or_path"))
 
 
 def names() -> list[str]:
@@ -207,6 +218,10 @@ def _counts(values: Sequence[int]) -> list[int]:
 
 
 def _count(field: str, value: int) -> int:
-    if type(value) is not int or not 0 <= value < 1 << 32:
-        raise SpecError(f"{field}: {value!r} is not a number from 0 to 2^32 - 1")
-    return value
+    try:
+        count = -1 if isinstance(value, bool) else index(value)
+    except TypeError:
+        count = -1
+    if not 1 <= count < 1 << 32:
+        raise SpecError(f"{field}: {shown(value)} is no whole number from 1 to 2^32 - 1")
+    return count

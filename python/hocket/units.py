@@ -6,6 +6,7 @@ bytes per second, time whole picoseconds, size whole bytes. A bare number is ref
 
 from __future__ import annotations
 
+import math
 import re
 from fractions import Fraction
 
@@ -63,7 +64,7 @@ def parse_size(text: object, *, field: str) -> int:
         raise SpecError(
             f"{field}: {text!r} is {float(value):g} bytes; give a whole number of bytes"
         )
-    return _positive(int(value), field, text)
+    return int(_positive(value, field, text, "a byte"))
 
 
 def parse_bandwidth(text: object, *, field: str) -> int:
@@ -75,7 +76,7 @@ def parse_bandwidth(text: object, *, field: str) -> int:
         Naming ``field``, if it is no bandwidth or less than one byte per second.
     """
     value = _parse(text, field, _RATES, "bandwidth", '"25 GB/s" or "200 Gb/s"')
-    return _positive(round(value), field, text)
+    return round(_positive(value, field, text, "a byte per second"))
 
 
 def parse_time(text: object, *, field: str) -> int:
@@ -91,27 +92,52 @@ def parse_time(text: object, *, field: str) -> int:
 
 
 def _parse(text: object, field: str, units: dict[str, Fraction], what: str, right: str) -> Fraction:
-    if isinstance(text, (int, float)) and not isinstance(text, bool):
-        raise SpecError(f"{field}: {text!r} has no unit; write a {what} as {right}")
+    if text is None:
+        raise SpecError(f"{field}: there is no value; write a {what} as {right}")
+    is_number = isinstance(text, int) or (isinstance(text, float) and math.isfinite(text))
+    if is_number and not isinstance(text, bool):
+        raise SpecError(f"{field}: {shown(text)} has no unit; write a {what} as {right}")
     match = _NUMBER.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
     if match is None:
-        shown = repr(text) if len(repr(text)) <= _LONGEST else repr(text)[:_LONGEST] + "..."
-        raise SpecError(f"{field}: {shown} is no {what}; write it as {right}")
+        negative = isinstance(text, str) and _NUMBER.fullmatch(text.strip().removeprefix("-"))
+        wrong = "is negative" if negative and len(str(text)) <= _LONGEST else f"is no {what}"
+        raise SpecError(f"{field}: {shown(text)} {wrong}; write it as {right}")
     number, unit = match.group(1), (match.group(2) or "").replace(" ", "")
     if not unit:
         raise SpecError(f"{field}: {text!r} has no unit; write a {what} as {right}")
     if unit not in units:
-        raise SpecError(f"{field}: {text!r}: {unit!r} is no unit of {what}; write it as {right}")
+        raise SpecError(
+            f"{field}: {text!r}: {unit!r} is no unit of {what}{_hint(unit, what)}; "
+            f"write it as {right}"
+        )
     value = Fraction(number) * units[unit]
     if value >= _LIMIT:
         raise SpecError(f"{field}: {text!r} is too large; write a {what} as {right}")
     return value
 
 
-def _positive(value: int, field: str, text: object) -> int:
-    if value <= 0:
-        raise SpecError(f"{field}: {text!r} is 0; give it more than that")
+def _hint(unit: str, what: str) -> str:
+    if what == "time" or unit.lower() not in {name.lower() for name in (*_SIZES, *_RATES, *_BITS)}:
+        return ""
+    return " (b is bit, B is byte)"
+
+
+def _positive(value: Fraction, field: str, text: object, least: str) -> Fraction:
+    if value < 1:
+        wrong = "0; give it more than 0" if value == 0 else f"less than {least}; give it more"
+        raise SpecError(f"{field}: {text!r} is {wrong}")
     return value
+
+
+def shown(value: object) -> str:
+    """Give a wrong value for a message: in one line, cut where it is long."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return "a number of thousands of digits"
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
 
 
 def format_size(size: int) -> str:

@@ -11,12 +11,14 @@ astra-sim/astra-network-analytical, common/NetworkFunction.h and common/NetworkP
 from __future__ import annotations
 
 import math
-from difflib import get_close_matches
+import re
 from typing import Any
 
 from hocket.errors import SpecError
+from hocket.files.complaint import did_you_mean
 from hocket.files.spec import DimensionSpec, TopologySpec
 from hocket.files.yaml_tree import Place
+from hocket.units import shown
 
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
 _KINDS = ("Ring", "FullyConnected", "Switch")
@@ -24,7 +26,12 @@ _KINDS = ("Ring", "FullyConnected", "Switch")
 
 def is_astra(values: dict[str, Any]) -> bool:
     """Whether the values of a file look like an ASTRA-sim network."""
-    return "npus_count" in values or isinstance(values.get("topology"), list)
+    if any(key in values for key in ("builder", "dims", "links")):
+        return False
+    lists = [
+        key for key in ("topology", "bandwidth", "latency") if isinstance(values.get(key), list)
+    ]
+    return "npus_count" in values or "topology" in lists or len(lists) == 2
 
 
 def spec_from_astra(
@@ -45,12 +52,15 @@ def spec_from_astra(
 
     for key in values:
         if key not in _KEYS:
-            close = get_close_matches(key, _KEYS, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"keys are {', '.join(_KEYS)}"
+            hint = did_you_mean(key, _KEYS, f"keys are {', '.join(_KEYS)}")
             raise wrong((key,), f"ASTRA-sim's network files have no such key; {hint}")
     for key in _KEYS:
-        if not isinstance(values.get(key), list) or not values[key]:
-            raise wrong((key,) if key in values else (), f"{key!r} must be a list, one a dimension")
+        if key not in values:
+            raise wrong((), f"key {key!r} is missing; add a list with one entry a dimension")
+        if not isinstance(values[key], list) or not values[key]:
+            raise wrong(
+                (key,), f"{shown(values[key])} is no list; give one entry a dimension, in []"
+            )
     count = len(values["topology"])
     for key in _KEYS[1:]:
         if len(values[key]) != count:
@@ -60,19 +70,38 @@ def spec_from_astra(
             )
     dimensions = []
     for i in range(count):
-        kind, size, rate, delay = (values[key][i] for key in _KEYS)
+        kind, size = values["topology"][i], values["npus_count"][i]
         if kind not in _KINDS:
-            raise wrong(("topology", i), f"{kind!r} is no dimension; use {', '.join(_KINDS)}")
+            known = f"use {', '.join(_KINDS)}"
+            hint = did_you_mean(kind, _KINDS, known) if isinstance(kind, str) else known
+            raise wrong(("topology", i), f"{shown(kind)} is no dimension; {hint}")
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < 1 << 32:
-            raise wrong(("npus_count", i), f"{size!r} is not a number of NPUs, 1 or more")
-        for key, value in (("bandwidth", rate), ("latency", delay)):
-            numeric = isinstance(value, (int, float)) and not isinstance(value, bool)
-            if not numeric or not math.isfinite(value) or value < 0 or value >= 1e9:
-                raise wrong(
-                    (key, i), f"{value!r} is not a number of {'GB/s' if key[0] == 'b' else 'ns'}"
-                )
-        if round(rate * 2**30) < 1:
-            raise wrong(("bandwidth", i), f"{rate!r} is no bandwidth; give it more than 0")
+            raise wrong(("npus_count", i), f"{shown(size)} is no number of NPUs; give 1 or more")
+        rate, delay = (_number(values[key][i]) for key in ("bandwidth", "latency"))
+        if rate is None or round(rate * 2**30) < 1:
+            raise wrong(
+                ("bandwidth", i),
+                f"{shown(values['bandwidth'][i])} is no bandwidth; ASTRA-sim's is a plain number "
+                "of GB/s, more than 0 and less than 10^9",
+            )
+        if delay is None:
+            raise wrong(
+                ("latency", i),
+                f"{shown(values['latency'][i])} is no latency; ASTRA-sim's is a plain number "
+                "of ns, 0 or more and less than 10^9",
+            )
         dimensions.append(DimensionSpec(kind, size, round(rate * 2**30), int(delay) * 1000))
     note = "ASTRA-sim's units: GB/s is 2^30 bytes per second, latency in whole ns"
     return TopologySpec(stem, dimensions=tuple(dimensions), notes=(note,))
+
+
+def _number(value: object) -> float | None:
+    """Give a number from 0 to 10^9; YAML takes 1e3 for text, ASTRA-sim for a number."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9.]{1,20}[eE][+-]?[0-9]{1,3}", value):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if 0 <= value < 1e9 and math.isfinite(value) else None

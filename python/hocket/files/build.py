@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hocket import _core
+from hocket.errors import SpecError
 from hocket.files.spec import TopologySpec
 
 _BUILDERS: dict[str, Callable[..., _core.Topology]] = {
@@ -31,6 +32,15 @@ def build_topology(spec: TopologySpec) -> _core.Topology:
     SpecError
         If it cannot be made, or something has failed that is not there.
     """
+    try:
+        return _build(spec)
+    except SpecError as error:
+        if spec.origin:
+            raise SpecError(f"{spec.origin}: {error}") from None
+        raise
+
+
+def _build(spec: TopologySpec) -> _core.Topology:
     if spec.builder is not None:
         topology = _BUILDERS[spec.builder.family](*spec.builder.arguments)
     elif spec.dimensions:
@@ -40,7 +50,10 @@ def build_topology(spec: TopologySpec) -> _core.Topology:
     else:
         topology = _from_links(spec)
     if spec.failed_nodes or spec.failed_links:
-        topology = topology.without(list(spec.failed_nodes), list(spec.failed_links))
+        try:
+            topology = topology.without(list(spec.failed_nodes), list(spec.failed_links))
+        except SpecError as error:
+            raise SpecError(f"{spec.failed_from}: {error}") from None
     return topology
 
 

@@ -22,11 +22,13 @@ def from_networkx(graph: Any, *, bandwidth: str, latency: str, kind: str) -> Top
     npus: list[str] = []
     switches: list[tuple[str, int | None]] = []
     names: dict[Any, str] = {}
+    taken: set[str] = set()
     for node, data in graph.nodes(data=True):
         name = str(node)
-        if name in names.values():
+        if name in taken:
             raise SpecError(f"graph: two nodes are called {name!r}; give each a name of its own")
         names[node] = name
+        taken.add(name)
         role = data.get(kind, "npu")
         if role == "npu":
             npus.append(name)
@@ -50,4 +52,5 @@ def from_networkx(graph: Any, *, bandwidth: str, latency: str, kind: str) -> Top
         npus=tuple(npus),
         switches=tuple(switches),
         links=tuple(links),
+        origin="graph",
     )

@@ -6,27 +6,37 @@ Three forms: ``builder:`` with its parameters, ``dims:``, or ``npus:``, ``switch
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
 
 from hocket.errors import SpecError
+from hocket.files.complaint import complaint, did_you_mean
 from hocket.files.defaults import Default
 from hocket.files.model import (
     BUILDERS,
     FIELD,
+    TAGS,
     Common,
+    Dimension,
     DimsFile,
+    Failures,
     Link,
     Linked,
+    LinkKind,
     LinksFile,
+    Source,
+    Strict,
     Switch,
     Way,
+    delay_or_default,
+    rate_or_default,
 )
 from hocket.files.spec import BuilderSpec, DimensionSpec, LinkSpec, TopologySpec
 from hocket.files.yaml_tree import Place
-from hocket.units import parse_bandwidth, parse_time
+from hocket.units import format_bandwidth, shown
 
 
 def spec_from_values(
@@ -69,8 +79,6 @@ def spec_from_values(
 
 
 def _common(file: Common, spec: TopologySpec) -> TopologySpec:
-    from dataclasses import replace
-
     source = tuple(
         " ".join(part for part in (each.repo, each.path, each.commit, each.licence) if part)
         for each in file.source
@@ -91,78 +99,74 @@ class _Reader:
 
     def form(self, values: dict[str, Any]) -> type[Common]:
         """Which form a file has."""
-        forms = [key for key in ("builder", "dims", "links") if key in values]
-        if len(forms) != 1:
-            found = " and ".join(forms) or "none of them"
-            raise self.wrong((), f"give one of builder:, dims: and links:; there is {found}")
+        forms = [key for key in _FORMS if key in values]
+        if len(forms) > 1:
+            found = " and ".join(forms)
+            raise self.wrong((), f"has {found}; keep one of builder:, dims: and links:")
+        if not forms:
+            raise self.wrong((), f"has no builder:, dims: or links:; {_form_hint(values)}")
         if forms == ["dims"]:
             return DimsFile
         if forms == ["links"]:
             return LinksFile
         family = values["builder"]
         if not isinstance(family, str) or family not in BUILDERS:
-            known = ", ".join(BUILDERS)
-            raise self.wrong(("builder",), f"there is no builder {family!r}; builders are {known}")
+            hint = f"builders are {', '.join(BUILDERS)}"
+            raise self.wrong(
+                ("builder",),
+                f"there is no builder {shown(family)}; {did_you_mean(str(family), BUILDERS, hint)}",
+            )
         return BUILDERS[family]
 
-    def wrong(self, place: Place, message: str) -> SpecError:
-        """Make an error about a place."""
-        at = place
+    def wrong(self, place: Place, message: str, *, line_of: Place = ()) -> SpecError:
+        """Make an error about a place; the line may be that of something within it."""
+        at = line_of or place
         while at and at not in self._lines:
             at = at[:-1]
-        line = f", line {self._lines[at]}" if at in self._lines and place else ""
+        line = f", line {self._lines[at]}" if at else ""
         path = ""
         for part in place:
             path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
         return SpecError(f"{self._name}{line}: {path + ': ' if path else ''}{message}")
 
     def error(self, error: ValidationError, model: type[Common]) -> SpecError:
-        """Make one line of the first thing that pydantic found."""
-        found = self._deepest(error)
-        place = tuple(part for part in found["loc"] if not self._is_tag(part))
-        kind, given = found["type"], found.get("input")
+        """Make one line of the first thing that pydantic found; of a misspelt key, its name."""
+        errors = error.errors(include_url=False)
+        beside = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
+        unknown = [each for each in beside if each["type"] == "extra_forbidden"]
+        found = (unknown or errors)[0]
+        place = tuple(part for part in found["loc"] if part not in TAGS)
+        kind, given, context = found["type"], found["input"], found.get("ctx", {})
         if kind == "extra_forbidden":
-            known = self._keys_at(model, place)
-            close = get_close_matches(str(place[-1]), known, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"keys are {', '.join(known)}"
-            return self.wrong(place[:-1], f"there is no key {place[-1]!r}; {hint}")
+            known = _keys_at(model, place)
+            hint = did_you_mean(str(place[-1]), known, f"keys are {', '.join(known)}")
+            message = f"there is no key {shown(place[-1])}; {hint}"
+            return self.wrong(place[:-1], message, line_of=place)
         if kind == "missing":
             return self.wrong(place[:-1], f"key {place[-1]!r} is missing; add it")
-        message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
-        if not message.startswith(repr(given)) and kind != "value_error":
-            shown = repr(given) if len(repr(given)) < 60 else repr(given)[:60] + "..."
-            message = f"{shown}: {message[0].lower()}{message[1:]}"
-        return self.wrong(place, " ".join(message.split()))
-
-    def _deepest(self, error: ValidationError) -> Any:
-        """Of the alternatives of a union, the one that got furthest is what was meant."""
-        errors = error.errors(include_url=False, include_context=False)
-        first = errors[0]
-        head = first["loc"][:2]
-        same = [each for each in errors if each["loc"][:2] == head]
-        shape = ("_type", "_instance_of")
-        return max(same, key=lambda each: (not each["type"].endswith(shape), len(each["loc"])))
-
-    @staticmethod
-    def _is_tag(part: str | int) -> bool:
-        """Whether a part of a location names an alternative of a union rather than a key."""
-        tags = ("Link", "Switch", "list[", "function-", "constrained-", "str", "int", "Default")
-        return isinstance(part, str) and part.startswith(tags) and part not in ("links", "switches")
-
-    @staticmethod
-    def _keys_at(model: type[Common], place: Place) -> list[str]:
-        words = [part for part in place[:-1] if isinstance(part, str)]
-        inner = {"failed": "nodes links", "dims": "kind size bandwidth latency"}
-        inner |= {"links": " ".join(Link.model_fields), "switches": " ".join(Switch.model_fields)}
-        inner |= {"reverse": "bandwidth latency", "link_kinds": "bandwidth latency"}
-        inner |= {"source": "repo path commit licence"}
-        for word in reversed(words):
-            if word in inner:
-                return inner[word].split()
-        return list(model.model_fields)
+        if kind == "value_error":
+            message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
+            return self.wrong(place, message)
+        if kind == "form":
+            wrong = "has no value" if given is None else f"{shown(given)} will not do"
+            return self.wrong(place, f"{wrong}; {found['msg']}")
+        if kind == "string_type" and place[0] == "links" and place[2:] in ((2,), (3,)):
+            read = rate_or_default if place[2] == 2 else delay_or_default
+            try:
+                read(given)
+            except SpecError as bare:
+                return self.wrong(place, str(bare).removeprefix(f"{FIELD}: "))
+        words = tuple(part for part in place if isinstance(part, str) and part != "[key]")
+        return self.wrong(place, complaint(kind, given, context, words))
 
     def links_file(self, file: LinksFile, title: str) -> TopologySpec:
         """Give devices and links, checked against each other."""
+        if isinstance(file.npus, int) and file.npus * _NPU_BYTES > _MEMORY:
+            raise self.wrong(
+                ("npus",),
+                f"{file.npus} NPUs need about {format_bandwidth(file.npus * _NPU_BYTES)[:-2]} of "
+                f"memory, more than the limit of {_MEMORY >> 30} GiB; make it fewer",
+            )
         npus = [f"npu{i}" for i in range(file.npus)] if isinstance(file.npus, int) else file.npus
         switches = [
             (each.name, each.limit) if isinstance(each, Switch) else (each, None)
@@ -181,14 +185,13 @@ class _Reader:
         defaults: Counter[Default] = Counter()
         pairs: dict[tuple[str, str], int] = {}
         for i, entry in enumerate(file.links):
-            link = entry if isinstance(entry, Link) else self._short(entry, file, i)
+            link = entry if isinstance(entry, Link) else self._short(entry, i)
             for end in (link.a, link.b):
                 if end not in known:
-                    close = get_close_matches(end, list(known), 1)
-                    hint = (
-                        f"did you mean {close[0]!r}?" if close else "list it under npus or switches"
-                    )
+                    hint = did_you_mean(end, known, "list it under npus or switches")
                     raise self.wrong(("links", i), f"there is no device {end!r}; {hint}")
+            if link.a == link.b:
+                raise self.wrong(("links", i), f"joins {link.a!r} to itself; remove it")
             for ends in ((link.a, link.b), (link.b, link.a))[: 2 if link.ways == "both" else 1]:
                 if ends in pairs:
                     raise self.wrong(
@@ -206,31 +209,24 @@ class _Reader:
             title, npus=tuple(npus), switches=tuple(switches), links=tuple(links), notes=notes
         )
 
-    def _short(self, entry: list[str], file: LinksFile, i: int) -> Link:
+    def _short(self, entry: list[str], i: int) -> Link:
         a, b, *rest = entry
-        if len(rest) == 1:
-            return Link(a=a, b=b, kind=rest[0])
-        try:
-            return Link.model_construct(
-                a=a,
-                b=b,
-                kind=None,
-                bandwidth=parse_bandwidth(rest[0], field=FIELD),
-                latency=parse_time(rest[1], field=FIELD),
-                ways="both",
-                count=1,
-                reverse=None,
-            )
-        except SpecError as error:
-            raise self.wrong(("links", i), str(error).removeprefix(f"{FIELD}: ")) from None
+        kind = rest[0] if len(rest) == 1 else None
+        rate = delay = None
+        if kind is None:
+            try:
+                rate = rate_or_default(rest[0])
+                delay = delay_or_default(rest[1])
+            except SpecError as error:
+                place = ("links", i, 2 if rate is None else 3)
+                raise self.wrong(place, str(error).removeprefix(f"{FIELD}: ")) from None
+        return Link.model_construct(a=a, b=b, kind=kind, bandwidth=rate, latency=delay)
 
     def _expand(
         self, link: Link, file: LinksFile, i: int, defaults: Counter[Default]
     ) -> list[LinkSpec]:
         """Give the directed links of an entry, parallel ones too."""
         place: Place = ("links", i)
-        if link.a == link.b:
-            raise self.wrong(place, f"joins {link.a!r} to itself; remove it")
         if link.reverse is not None and link.ways == "one":
             raise self.wrong(place, "has reverse: but ways: one; keep one of them")
         kind = None
@@ -238,8 +234,16 @@ class _Reader:
             kind = file.link_kinds.get(link.kind)
             if kind is None and (link.bandwidth is None or link.latency is None):
                 known = ", ".join(file.link_kinds) or "none"
-                raise self.wrong(place, f"there is no link kind {link.kind!r}; link_kinds: {known}")
+                hint = did_you_mean(link.kind, file.link_kinds, f"link_kinds are {known}")
+                raise self.wrong(place, f"there is no link kind {link.kind!r}; {hint}")
         ways = 2 if link.ways == "both" and link.reverse is None else 1
+
+        def number(value: int | Default, ways: int) -> int:
+            if isinstance(value, Default):
+                defaults[value] += ways * link.count
+                return value.value
+            return value
+
         values = []
         for key in ("bandwidth", "latency"):
             value = getattr(link, key)
@@ -247,13 +251,42 @@ class _Reader:
                 value = None if kind is None else getattr(kind, key)
             if value is None:
                 raise self.wrong(place, f"key {key!r} is missing; add it, or a kind that has it")
-            if isinstance(value, Default):
-                defaults[value] += ways * link.count
-                value = value.value
-            values.append(value)
+            values.append(number(value, ways))
         there = LinkSpec(link.a, link.b, values[0], values[1], link.kind)
         back: Way | None = link.reverse
-        rate, delay = (values[0], values[1]) if back is None else (back.bandwidth, back.latency)
-        here = LinkSpec(link.b, link.a, rate, delay, link.kind)
+        if back is not None:
+            values = [number(back.bandwidth, 1), number(back.latency, 1)]
+        here = LinkSpec(link.b, link.a, values[0], values[1], link.kind)
         both = [there, here] if link.ways == "both" else [there]
         return both * link.count
+
+
+def _keys_at(model: type[Common], place: Place) -> list[str]:
+    """Keys that the mapping at a place may have."""
+    words = [part for part in place[:-1] if isinstance(part, str)]
+    for word in _INNER:
+        if word in words:
+            return list(_INNER[word].model_fields)
+    return list(model.model_fields)
+
+
+def _form_hint(values: dict[str, Any]) -> str:
+    for key in values:
+        close = get_close_matches(key.lower(), _FORMS, 1)
+        if close:
+            return f"did you mean {close[0]!r} by {shown(key)}?"
+    return "add one of them"
+
+
+_FORMS = ("builder", "dims", "links")
+_INNER: dict[str, type[Strict]] = {
+    "reverse": Way,
+    "failed": Failures,
+    "dims": Dimension,
+    "links": Link,
+    "switches": Switch,
+    "link_kinds": LinkKind,
+    "source": Source,
+}
+_NPU_BYTES = 400  # its name here, and what the core keeps of it
+_MEMORY = 16 << 30  # as the core's builders

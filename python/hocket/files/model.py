@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+)
 
 from hocket.files.defaults import Default, default
 from hocket.units import parse_bandwidth, parse_time
@@ -22,13 +29,18 @@ def _delay(value: object) -> int:
     return parse_time(value, field=FIELD)
 
 
-def _or_default(quantity: str, parse: Callable[[object], int]) -> Callable[[object], int | Default]:
-    def read(value: object) -> int | Default:
-        if isinstance(value, str) and value.startswith("default"):
-            return default(quantity, value, field=FIELD)
-        return parse(value)
+def rate_or_default(value: object, *, field: str = FIELD) -> int | Default:
+    """Read a bandwidth [bytes/s], or ask for a default one."""
+    if isinstance(value, str) and value.startswith("default"):
+        return default("bandwidth", value, field=field)
+    return parse_bandwidth(value, field=field)
 
-    return read
+
+def delay_or_default(value: object, *, field: str = FIELD) -> int | Default:
+    """Read a latency [ps], or ask for a default one."""
+    if isinstance(value, str) and value.startswith("default"):
+        return default("latency", value, field=field)
+    return parse_time(value, field=field)
 
 
 _RATE_TEXT = {"type": "string", "examples": ["25 GB/s", "200 Gb/s"]}
@@ -37,10 +49,12 @@ _TIME_TEXT = {"type": "string", "examples": ["700 ns", "1.7 us"]}
 Rate: TypeAlias = Annotated[int, BeforeValidator(_rate), WithJsonSchema(_RATE_TEXT)]
 Delay: TypeAlias = Annotated[int, BeforeValidator(_delay), WithJsonSchema(_TIME_TEXT)]
 RateOrDefault: TypeAlias = Annotated[
-    int | Default, BeforeValidator(_or_default("bandwidth", _rate)), WithJsonSchema(_RATE_TEXT)
+    int | Default, BeforeValidator(lambda value: rate_or_default(value)), WithJsonSchema(_RATE_TEXT)
 ]
 DelayOrDefault: TypeAlias = Annotated[
-    int | Default, BeforeValidator(_or_default("latency", _delay)), WithJsonSchema(_TIME_TEXT)
+    int | Default,
+    BeforeValidator(lambda value: delay_or_default(value)),
+    WithJsonSchema(_TIME_TEXT),
 ]
 Count: TypeAlias = Annotated[int, Field(ge=1, lt=1 << 32)]
 Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s,]+$")]
@@ -92,8 +106,8 @@ class LinkKind(Strict):
 class Way(Strict):
     """Bandwidth and latency of one direction."""
 
-    bandwidth: Rate
-    latency: Delay
+    bandwidth: RateOrDefault
+    latency: DelayOrDefault
 
 
 class Switch(Strict):
@@ -109,20 +123,60 @@ class Link(Strict):
     a: Name
     b: Name
     kind: Words | None = None
-    bandwidth: Rate | None = None
-    latency: Delay | None = None
+    bandwidth: RateOrDefault | None = None
+    latency: DelayOrDefault | None = None
     ways: Literal["both", "one"] = "both"
     count: Annotated[int, Field(ge=1, le=100_000)] = 1
     reverse: Way | None = None
 
 
+TAGS = ("<int>", "<list>", "<dict>", "<str>")
+"""Parts of a location in a pydantic error that are no keys: which form of a value was meant."""
+
+
+def _form(value: object) -> str | None:
+    tag = f"<{type(value).__name__}>"
+    return tag if tag in TAGS else None
+
+
+def _one_of(*forms: str, right: str) -> Discriminator:
+    """Tell the forms of a value apart by its type, so that an error is about the form meant."""
+
+    def tag(value: object) -> str | None:
+        if isinstance(value, BaseModel):
+            return "<dict>"
+        found = _form(value)
+        return found if found in forms else None
+
+    return Discriminator(tag, custom_error_type="form", custom_error_message=right)
+
+
+Npus: TypeAlias = Annotated[
+    Annotated[Count, Tag("<int>")] | Annotated[list[Name], Tag("<list>")],
+    _one_of("<int>", "<list>", right="give a number of NPUs or a list of their names"),
+]
+SwitchEntry: TypeAlias = Annotated[
+    Annotated[Name, Tag("<str>")] | Annotated[Switch, Tag("<dict>")],
+    _one_of("<str>", "<dict>", right='give a name, or {name: s0, limit: "100 GB/s"}'),
+]
+ShortLink: TypeAlias = Annotated[list[Words], Field(min_length=3, max_length=4)]
+LinkEntry: TypeAlias = Annotated[
+    Annotated[Link, Tag("<dict>")] | Annotated[ShortLink, Tag("<list>")],
+    _one_of(
+        "<dict>",
+        "<list>",
+        right="write a link as [a, b, kind], [a, b, bandwidth, latency] or {a: ..., b: ..., ...}",
+    ),
+]
+
+
 class LinksFile(Common):
     """Devices and links, one by one."""
 
-    npus: Annotated[int, Field(ge=1, lt=10_000_000)] | list[Name]
-    switches: list[Name | Switch] = []
+    npus: Npus
+    switches: list[SwitchEntry] = []
     link_kinds: dict[Words, LinkKind] = {}
-    links: list[Link | Annotated[list[Words], Field(min_length=3, max_length=4)]] = Field(
+    links: list[LinkEntry] = Field(
         description="Mappings, or short: [a, b, kind] or [a, b, bandwidth, latency]."
     )
 

@@ -53,6 +53,10 @@ class TopologySpec:
         What a user should know, such as which values are defaults.
     source
         Where the facts come from, a line each.
+    origin
+        The file or option that said so, for messages.
+    failed_from
+        The key or option that named what has failed, for messages.
     """
 
     name: str
@@ -65,7 +69,13 @@ class TopologySpec:
     failed_links: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
     source: tuple[str, ...] = field(default=())
+    origin: str = ""
+    failed_from: str = "failed"
 
     def with_failures(self, nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> TopologySpec:
-        """Give the same network with these failures instead."""
-        return replace(self, failed_nodes=tuple(nodes), failed_links=tuple(links))
+        """Give the same network with these failures instead, those of ``--failed`` among them."""
+        same = (tuple(nodes), tuple(links)) == (self.failed_nodes, self.failed_links)
+        source = self.failed_from if same else "--failed"
+        return replace(
+            self, failed_nodes=tuple(nodes), failed_links=tuple(links), failed_from=source
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from hocket.errors import SpecError
 from hocket.files.astra import is_astra, spec_from_astra
 from hocket.files.hocket_yaml import spec_from_values
 from hocket.files.spec import BuilderSpec, DimensionSpec, TopologySpec
-from hocket.files.yaml_tree import read_yaml
-from hocket.units import parse_bandwidth, parse_time
+from hocket.files.yaml_tree import read_yaml, shown_path
+from hocket.units import parse_bandwidth, parse_time, shown
 
 KINDS = {
     "ring": "Ring",
@@ -27,21 +28,21 @@ KINDS = {
 }
 """Names of dimensions, in small letters."""
 
-# Family: how many sizes it takes at least and at most.
+# Family: how many sizes it takes at least and at most, and how it is written.
 _FAMILIES = {
-    "line": (1, 1),
-    "ring": (1, 1),
-    "fully_connected": (1, 1),
-    "fc": (1, 1),
-    "switch": (1, 1),
-    "mesh": (1, 32),
-    "torus": (1, 32),
-    "hypercube": (1, 1),
-    "dragonfly": (2, 2),
-    "clos": (3, 3),
-    "fat_tree": (1, 1),
+    "line": (1, 1, "line:4"),
+    "ring": (1, 1, "ring:16"),
+    "fully_connected": (1, 1, "fully_connected:8"),
+    "fc": (1, 1, "fc:8"),
+    "switch": (1, 1, "switch:8"),
+    "mesh": (1, 32, "mesh:9x9, 1 to 32 sizes"),
+    "torus": (1, 32, "torus:4x4x4, 1 to 32 sizes"),
+    "hypercube": (1, 1, "hypercube:4, that is 2^4 NPUs"),
+    "dragonfly": (2, 2, "dragonfly:GROUPSxGROUP_SIZE"),
+    "clos": (3, 3, "clos:SPINESxTORSxHOSTS_PER_TOR"),
+    "fat_tree": (1, 1, "fat_tree:4"),
 }
-_FORMS = (
+FORMS = (
     "a shipped machine (`hocket topology list`), a .yml file, ring:16, line:4, switch:8, fc:8, "
     "mesh:9x9, torus:4x4x4, hypercube:4 (2^4 NPUs), dragonfly:4x5, clos:SPINESxTORSxHOSTS_PER_TOR, "
     "fat_tree:4 or a product such as Ring_FC_SW:2x8x4"
@@ -58,11 +59,15 @@ def from_file(path: Path) -> TopologySpec:
     """
     values, lines = read_yaml(path)
     read = spec_from_astra if is_astra(values) else spec_from_values
-    return read(values, lines, str(path), path.stem)
+    return replace(read(values, lines, shown_path(path), path.stem), origin=shown_path(path))
 
 
 def from_text(
-    text: str, *, bandwidth: Sequence[str] | None, latency: Sequence[str] | None
+    text: str,
+    *,
+    bandwidth: Sequence[str] | None,
+    latency: Sequence[str] | None,
+    option: str = "--topology",
 ) -> TopologySpec:
     """Read a topology given as text.
 
@@ -72,6 +77,8 @@ def from_text(
         A path, the name of a shipped machine, or a builder with its sizes.
     bandwidth, latency
         For a builder: one value, or for a product one per dimension.
+    option
+        Where the text stood, for messages.
 
     Raises
     ------
@@ -82,36 +89,64 @@ def from_text(
     looks_like_file = path.suffix in (".yml", ".yaml") or "/" in text
     family, colon, sizes = text.partition(":")
     if looks_like_file or not colon:
-        name = path.stem if looks_like_file else text
-        if looks_like_file and not path.is_file():
-            raise SpecError(f"{text}: there is no such file{_near(name)}")
-        if not looks_like_file and text not in machines.names():
-            if path.is_file():
-                return from_file(path)
-            raise SpecError(f"--topology: there is no {text!r}{_near(text)}; give {_FORMS}")
-        for option, given in (("--bandwidth", bandwidth), ("--latency", latency)):
+        is_file = _is_file(path)
+        if looks_like_file and not is_file:
+            what = "is a folder" if _is_folder(path) else "there is no such file"
+            hint = _near(path.stem, "check the path")
+            raise SpecError(f"{shown_path(path)}: {what}; {hint}")
+        is_machine = not looks_like_file and text in machines.names()
+        if not is_machine and not is_file:
+            raise SpecError(f"{option}: there is no {shown(text)}; {_near(text)}")
+        for name, given in (("--bandwidth", bandwidth), ("--latency", latency)):
             if given:
-                raise SpecError(f"{option}: {text} has its own; leave the option out")
-        return from_file(path) if looks_like_file else from_file(machines.path(text))
-    return _built(text, family, _sizes(text, sizes), bandwidth, latency)
+                raise SpecError(f"{name}: {shown_path(path)} has its own; leave the option out")
+        return (
+            replace(from_file(machines.path(text)), origin=text) if is_machine else from_file(path)
+        )
+    spec = _built(option, text, family, _sizes(option, text, sizes), bandwidth, latency)
+    return replace(spec, origin=f"{option} {text}")
 
 
-def _near(name: str) -> str:
-    close = get_close_matches(name, machines.names(), 3, 0.5)
-    return f"; shipped machines with a name like it: {', '.join(close)}" if close else ""
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
-def _sizes(text: str, sizes: str) -> list[int]:
-    parts = sizes.split("x")
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _near(name: str, otherwise: str = "") -> str:
+    """Name what was meant, or every form."""
+    name = name[:100].lower()
+    if name in _FAMILIES and not otherwise:
+        return f"write it with its size, as {_FAMILIES[name][2]}"
+    known = machines.names()
+    begin = [each for each in known if name and each.startswith(name)]
+    close = [each for each in get_close_matches(name, known, 3, 0.5) if each not in begin]
+    near = [repr(each) for each in (begin + close)[:3]]
+    return f"did you mean {' or '.join(near)}?" if near else otherwise or f"give {FORMS}"
+
+
+def _sizes(option: str, text: str, sizes: str) -> list[int]:
+    parts = sizes.lower().split("x")
     if not all(part.isascii() and part.isdecimal() for part in parts):
-        raise SpecError(f"--topology: {text!r}: {sizes!r} is not sizes such as 9x9")
+        raise SpecError(
+            f"{option}: {shown(text)}: {shown(sizes)} is no size; write sizes as 9x9, 1 or more each"
+        )
     numbers = [int(part) for part in parts if len(part) <= 20]
     if len(numbers) != len(parts) or max(numbers) >= 1 << 32:
-        raise SpecError(f"--topology: {text!r}: a size is 2^32 or more; make it smaller")
+        raise SpecError(f"{option}: {shown(text)}: a size is 2^32 or more; make it smaller")
     return numbers
 
 
 def _built(
+    option: str,
     text: str,
     family: str,
     sizes: list[int],
@@ -120,15 +155,16 @@ def _built(
 ) -> TopologySpec:
     names = family.split("_")
     kinds = [KINDS.get(name.lower()) for name in names]
-    if family not in _FAMILIES and (None in kinds or len(names) < 2):
-        raise SpecError(f"--topology: there is no {text!r}; give {_FORMS}")
     is_product = family not in _FAMILIES
-    if is_product and len(sizes) != len(names):
-        raise SpecError(f"--topology: {text!r} has {len(names)} dimensions and {len(sizes)} sizes")
-    least, most = (len(names),) * 2 if is_product else _FAMILIES[family]
+    if is_product and None in kinds:
+        close = get_close_matches(family[:100].lower(), [*_FAMILIES, *KINDS], 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"give {FORMS}"
+        raise SpecError(f"{option}: there is no {shown(family)} to build; {hint}")
+    least, most, form = (len(names), len(names), "") if is_product else _FAMILIES[family]
     if not least <= len(sizes) <= most:
-        form = next(part for part in _FORMS.split(", ") if part.split(":")[0].endswith(family))
-        raise SpecError(f"--topology: {text!r} has {len(sizes)} sizes; write it as {form}")
+        count = f"{len(sizes)} size{'s'[: len(sizes) != 1]}"
+        right = f"write it as {form}" if form else f"give one for each of {len(names)} dimensions"
+        raise SpecError(f"{option}: {shown(text)} has {count}; {right}")
     wanted = len(names) if is_product else 1
     rates = [
         parse_bandwidth(each, field="--bandwidth")
@@ -174,5 +210,6 @@ def _each(
     if len(split) == 1:
         return split * wanted
     if len(split) != wanted:
-        raise SpecError(f"{option}: {len(split)} given for {text}; give 1 or {wanted}")
+        right = "give one" if wanted == 1 else f"give one, or one for each of {wanted} dimensions"
+        raise SpecError(f"{option}: {len(split)} given for {text}; {right}")
     return split

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,11 @@ from hocket.errors import SpecError
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LARGEST = 256 << 20
+_DEEPEST = 16
+_CONTROL = re.compile(
+    "[^\\t\\n\\r\\x20-\\x7e\\x85\\xa0-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
+)
+_SHOWN = 60
 
 Place = tuple[str | int, ...]
 
@@ -30,36 +36,41 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], dict[Place, int]]:
     SpecError
         If the file cannot be read, or is not one plain mapping.
     """
+    name = shown_path(path)
     try:
         if path.stat().st_size > _LARGEST:
-            raise SpecError(f"{path}: is larger than {_LARGEST >> 20} MiB; use a builder or dims")
+            raise SpecError(f"{name}: is larger than {_LARGEST >> 20} MiB; use a builder or dims")
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise SpecError(f"{path}: cannot be read: {error.strerror}") from None
+        reason = error.strerror or type(error).__name__
+        raise SpecError(f"{name}: cannot be read: {reason}; give a topology file") from None
     except UnicodeDecodeError:
-        raise SpecError(f"{path}: is not text in UTF-8; a topology file is YAML") from None
-    return parse_yaml(text, str(path))
+        raise SpecError(f"{name}: is not text in UTF-8; save it as UTF-8") from None
+    return parse_yaml(text, name)
+
+
+def shown_path(path: Path) -> str:
+    """Give a path for a message: in one line."""
+    text = str(path)
+    text = text if text.isprintable() else repr(text)
+    return text if len(text) <= 300 else text[:300] + "..."
 
 
 def parse_yaml(text: str, name: str) -> tuple[dict[str, Any], dict[Place, int]]:
     """Read a text as :func:`read_yaml` reads a file; ``name`` stands for it in messages."""
+    tree = _Tree(text.removeprefix("\ufeff"), name)
     try:
-        loader = _LOADER(text)
-        try:
-            root = loader.get_single_node()
-            tree = _Tree(loader, name)
-            value = None if root is None else tree.value(root, ())
-        finally:
-            loader.dispose()
+        value = tree.root()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark is not None else ""
         problem = " ".join(f"{error.problem or error.context}".split())
-        raise SpecError(f"{name}{line}: is not YAML: {problem}") from None
+        raise SpecError(f"{name}{line}: is not YAML: {problem}; mend that line") from None
     except yaml.YAMLError as error:
-        raise SpecError(f"{name}: is not YAML: {' '.join(str(error).split())}") from None
-    except RecursionError:
-        raise SpecError(f"{name}: is nested too deeply; a topology file has four levels") from None
+        problem = " ".join(str(error).split())
+        raise SpecError(f"{name}: is not YAML: {problem}; a topology file is plain text") from None
+    finally:
+        tree.close()
     if not isinstance(value, dict):
         what = "is empty" if value is None else "is not a mapping of keys to values"
         raise SpecError(f"{name}: {what}; begin with npus: and links:, dims:, or builder:")
@@ -67,37 +78,79 @@ def parse_yaml(text: str, name: str) -> tuple[dict[str, Any], dict[Place, int]]:
 
 
 class _Tree:
-    def __init__(self, loader: Any, name: str) -> None:
-        self._loader = loader
+    """Values built from the events of the parser: composing nodes would recurse without a limit."""
+
+    def __init__(self, text: str, name: str) -> None:
         self._name = name
-        self._seen: set[int] = set()
         self.lines: dict[Place, int] = {}
+        control = _CONTROL.search(text)
+        if control is not None:
+            line = text.count("\n", 0, control.start()) + 1
+            code = ord(control.group())
+            raise SpecError(f"{name}, line {line}: character U+{code:04X} is no text; remove it")
+        self._loader = _LOADER(text)
 
-    def value(self, node: yaml.Node, place: Place) -> Any:
-        line = node.start_mark.line + 1
-        self.lines[place] = line
-        if id(node) in self._seen:
-            raise SpecError(f"{self._name}, line {line}: anchors and aliases are not used here")
-        self._seen.add(id(node))
-        if isinstance(node, yaml.MappingNode):
-            return self._mapping(node, place)
-        if isinstance(node, yaml.SequenceNode):
-            return [self.value(item, (*place, i)) for i, item in enumerate(node.value)]
-        try:
-            return self._loader.construct_object(node)
-        except (ValueError, OverflowError, TypeError) as error:
-            raise SpecError(f"{self._name}, line {line}: {node.value!r}: {error}") from None
+    def close(self) -> None:
+        self._loader.dispose()
 
-    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            line = key_node.start_mark.line + 1
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise SpecError(
-                    f"{self._name}, line {line}: a key is a list or mapping; use a word"
-                )
-            key = str(key_node.value)
-            if key in values:
-                raise SpecError(f"{self._name}, line {line}: key {key!r} stands twice; keep one")
-            values[key] = self.value(value_node, (*place, key))
+    def root(self) -> Any:
+        """Give the value of the only document, None if there is none."""
+        value, documents = None, 0
+        while (event := self._loader.get_event()) is not None:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    raise self._wrong(event, "a second document begins here; keep one")
+                value = self._value(self._loader.get_event(), ())
+            elif isinstance(event, yaml.StreamEndEvent):
+                break
+        return value
+
+    @staticmethod
+    def _line(event: yaml.Event) -> int:
+        return 1 if event.start_mark is None else event.start_mark.line + 1
+
+    def _wrong(self, event: yaml.Event, message: str) -> SpecError:
+        return SpecError(f"{self._name}, line {self._line(event)}: {message}")
+
+    def _value(self, event: Any, place: Place) -> Any:
+        self.lines[place] = self._line(event)
+        if event.anchor is not None:
+            raise self._wrong(event, "anchors and aliases (& and *) are not used; write it out")
+        if event.tag is not None:
+            raise self._wrong(event, f"tag {event.tag!r} is not used here; remove it")
+        if isinstance(event, yaml.ScalarEvent):
+            return self._scalar(event)
+        if len(place) == _DEEPEST:
+            raise self._wrong(event, "is nested too deeply; a topology file has five levels")
+        if isinstance(event, yaml.MappingStartEvent):
+            return self._mapping(place)
+        values: list[Any] = []
+        while not isinstance(item := self._loader.get_event(), yaml.SequenceEndEvent):
+            values.append(self._value(item, (*place, len(values))))
         return values
+
+    def _mapping(self, place: Place) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
+            if not isinstance(event, yaml.ScalarEvent):
+                raise self._wrong(event, "a key is no word; keys are plain words")
+            key = event.value
+            if key in values:
+                shown = key if len(key) <= _SHOWN else key[:_SHOWN] + "..."
+                raise self._wrong(event, f"key {shown!r} stands twice; keep one")
+            inner = (*place, key)
+            values[key] = self._value(self._loader.get_event(), inner)
+            self.lines[inner] = self._line(event)
+        return values
+
+    def _scalar(self, event: yaml.ScalarEvent) -> Any:
+        """Give a null, truth value, number or text; what looks like a date is text."""
+        tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
+        if tag.rpartition(":")[2] not in ("null", "bool", "int", "float"):
+            return event.value
+        try:
+            return self._loader.construct_object(yaml.ScalarNode(tag, event.value))
+        except (ValueError, OverflowError):
+            shown = event.value if len(event.value) <= _SHOWN else event.value[:_SHOWN] + "..."
+            raise self._wrong(event, f"{shown!r} is no number; quote it if it is text") from None

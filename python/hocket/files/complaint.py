@@ -1,0 +1,71 @@
+"""What is wrong with a value in a file, in plain words and with the remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from hocket.units import shown
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Give the nearest of the known words as a question, or else the other hint."""
+    words = {each.lower(): each for each in known}
+    close = get_close_matches(word[:200].lower(), list(words), 1)
+    return f"did you mean {words[close[0]]!r}?" if close else otherwise
+
+
+def complaint(kind: str, given: object, context: Mapping[str, Any], words: tuple[str, ...]) -> str:
+    """Say what is wrong with a value.
+
+    Parameters
+    ----------
+    kind, context
+        Type of a pydantic error, and what it says besides.
+    given
+        The value.
+    words
+        Keys that lead to it, from the outside in.
+    """
+    form = _LISTS.get(words, "[...]")
+    if given is None:
+        return "has no value; give it one or remove the key"
+    limit = {name: context.get(name) for name in ("ge", "le", "lt", "min_length", "max_length")}
+    texts = {
+        "list_type": f"{shown(given)} is no list; write it as {form}",
+        "int_type": f"{shown(given)} is no whole number; give one such as 4",
+        "int_from_float": f"{shown(given)} is no whole number; give one such as 4",
+        "string_type": f"{shown(given)} is no text; quote it if it is a name",
+        "model_type": f"{shown(given)} is no mapping; write it as key: value",
+        "dict_type": f"{shown(given)} is no mapping; write it as key: value",
+        "greater_than_equal": f"{shown(given)} is too small; give at least {limit['ge']}",
+        "less_than_equal": f"{shown(given)} is too large; give at most {limit['le']}",
+        "less_than": f"{shown(given)} is too large; give less than {limit['lt']}",
+        "string_too_short": "is empty; give it a text",
+        "string_too_long": f"is longer than {limit['max_length']} characters; shorten it",
+        "string_pattern_mismatch": f"{shown(given)}: a name has no spaces or commas; leave them out",
+    }
+    if kind in ("too_short", "too_long"):
+        return f"{shown(given)} has {context.get('actual_length')} entries; write it as {form}"
+    if kind == "literal_error":
+        allowed = [word.strip("'") for word in _split(str(context.get("expected", "")))]
+        hint = did_you_mean(str(given), allowed, f"use {' or '.join(allowed)}")
+        return f"there is no {shown(given)}; {hint}"
+    return texts.get(kind, f"{shown(given)} will not do")
+
+
+def _split(expected: str) -> list[str]:
+    return expected.replace(" or ", ", ").split(", ")
+
+
+_LISTS = {
+    ("size",): "[4, 4], 1 to 32 sizes",
+    ("dims",): "1 to 32 lines of - {kind: Ring, size: 4, bandwidth: ..., latency: ...}",
+    ("links",): "[a, b, kind] or [a, b, bandwidth, latency]",
+    ("failed", "links"): "pairs, [[a, b], [c, d]]",
+    ("failed", "nodes"): "names, [a, b]",
+    ("switches",): "names, [s0, s1]",
+    ("notes",): "texts, one a line after -",
+    ("source",): "mappings, as - {repo: ...}",
+}

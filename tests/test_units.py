@@ -1,0 +1,264 @@
+"""Quantities: what each unit means, exactly, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hocket.errors import SpecError
+from hocket.units import (
+    format_bandwidth,
+    format_size,
+    format_time_ps,
+    parse_bandwidth,
+    parse_size,
+    parse_time,
+    shown,
+)
+
+PARSERS: dict[str, Callable[..., int]] = {
+    "size": parse_size,
+    "bandwidth": parse_bandwidth,
+    "time": parse_time,
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1 B", 1),
+        ("98304 B", 98304),
+        ("7 byte", 7),
+        ("7 bytes", 7),
+        ("1 kB", 1000),
+        ("1 KB", 1000),
+        ("64KiB", 65536),
+        ("256 MB", 256_000_000),
+        ("256 MiB", 268_435_456),
+        ("0.5 KiB", 512),
+        ("1.5 GB", 1_500_000_000),
+        ("1 GiB", 2**30),
+        ("2 TB", 2 * 10**12),
+        ("2 TiB", 2**41),
+        ("1e9 B", 10**9),
+        ("1.25e-3 MB", 1250),
+        ("  4 MB  ", 4_000_000),
+        ("0.1 kB", 100),  # 0.1 is a tenth, not the nearest binary fraction
+        ("9223372036854775807 B", 2**63 - 1),
+    ],
+)
+def test_sizes_are_exact(text: str, size: int) -> None:
+    assert parse_size(text, field="size") == size
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("25 GB/s", 25 * 10**9),
+        ("200 Gb/s", 25 * 10**9),
+        ("200 Gbit/s", 25 * 10**9),
+        ("200Gbps", 25 * 10**9),
+        ("25GBps", 25 * 10**9),
+        ("1 GiB/s", 2**30),
+        ("8 Gib/s", 2**30),
+        ("1 TB/s", 10**12),
+        ("100 Mb/s", 12_500_000),
+        ("8 kb/s", 1000),
+        ("8 b/s", 1),
+        ("1 B/s", 1),
+        ("3 B/s", 3),
+        ("12 b/s", 2),  # 1.5 bytes to the nearest, to even
+        ("1 KiB / s", 1024),
+    ],
+)
+def test_bandwidths_are_exact(text: str, rate: int) -> None:
+    assert parse_bandwidth(text, field="bandwidth") == rate
+
+
+@pytest.mark.parametrize(
+    ("text", "time"),
+    [
+        ("0 ns", 0),
+        ("1 ps", 1),
+        ("700 ns", 700_000),
+        ("936.25 ns", 936_250),
+        ("1.7 us", 1_700_000),
+        ("1.7 µs", 1_700_000),
+        ("1.7 μs", 1_700_000),
+        ("0.35us", 350_000),
+        ("2 ms", 2 * 10**9),
+        ("1 s", 10**12),
+        ("0.1 ps", 1),  # rounded up
+        ("1.0001 ns", 1001),
+    ],
+)
+def test_times_are_exact_or_rounded_up(text: str, time: int) -> None:
+    assert parse_time(text, field="latency") == time
+
+
+@pytest.mark.parametrize("what", PARSERS)
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (25, "25 has no unit"),
+        (25.5, "25.5 has no unit"),
+        ("25", "'25' has no unit"),
+        ("2.5e9", "'2.5e9' has no unit"),
+        pytest.param(10**6000, "has no unit", id="huge"),
+        (float("nan"), "nan is no"),
+        (float("inf"), "inf is no"),
+        ("", "'' is no"),
+        (" ", "' ' is no"),
+        ("GB", "'GB' is no"),
+        ("nan GB/s", "'nan GB/s' is no"),
+        ("inf s", "'inf s' is no"),
+        ("1,5 GB", "is no"),
+        ("1 000 MB", "is no"),
+        ("0x10 B", "is no"),
+        ("1 parsec", "'parsec' is no unit of"),
+        ("1 mB", "'mB' is no unit of"),
+        ("1 GB\n/s", "is no"),
+        (None, "there is no value"),
+        (True, "true is no"),
+        ([1], "[1] is no"),
+        (b"1 GB", "is no"),
+        pytest.param("9" * 1000 + " s", "is no", id="long"),
+        ("٣ GB", "is no"),  # digits of other scripts
+    ],
+)
+def test_wrong_values_are_refused(what: str, value: object, says: str) -> None:
+    with pytest.raises(SpecError) as error:
+        PARSERS[what](value, field="dims[0].x")
+    message = str(error.value)
+    assert message.startswith("dims[0].x: ")
+    assert says in message
+    assert "write" in message
+    assert '"' in message  # an example
+    assert "\n" not in message
+    assert len(message) < 250
+
+
+@pytest.mark.parametrize(
+    ("what", "text", "says"),
+    [
+        ("size", "-1 MB", "is negative"),
+        ("size", "0 MB", "is 0; give it more than 0"),
+        ("size", "0.0 B", "is 0; give it more than 0"),
+        ("size", "1.5 B", "is 1.5 bytes; give a whole number of bytes"),
+        ("size", "0.3 KiB", "is 307.2 bytes; give a whole number of bytes"),
+        ("size", "256 Mb", "(b is bit, B is byte)"),
+        ("size", "25 GB/s", "'GB/s' is no unit of size"),
+        ("size", "9223372036854775808 B", "is too large"),
+        ("size", "1e999 TB", "is too large"),
+        ("bandwidth", "-25 GB/s", "is negative"),
+        ("bandwidth", "0 GB/s", "is 0; give it more than 0"),
+        ("bandwidth", "0.4 B/s", "is less than a byte per second"),
+        ("bandwidth", "7 b/s", "is less than a byte per second"),
+        ("bandwidth", "25 GB", "'GB' is no unit of bandwidth (b is bit, B is byte)"),
+        ("bandwidth", "25 ns", "'ns' is no unit of bandwidth"),
+        ("bandwidth", "1e30 GB/s", "is too large"),
+        ("time", "-1 us", "is negative"),
+        ("time", "1 GB/s", "'GB/s' is no unit of time; "),
+        ("time", "1 m", "'m' is no unit of time"),
+        ("time", "1e9 s", "is too large"),
+    ],
+)
+def test_what_is_wrong_is_said(what: str, text: str, says: str) -> None:
+    with pytest.raises(SpecError, match=r"^f: ") as error:
+        PARSERS[what](text, field="f")
+    assert says in str(error.value)
+
+
+ANYTHING = st.one_of(
+    st.text(max_size=80),
+    st.from_regex(r"-?[0-9]{0,25}\.?[0-9]{0,5}([eE][+-]?[0-9]{1,4})? ?[kKMGT]?i?[bBs](/s|ps)?"),
+    st.integers(),
+    st.floats(),
+    st.none(),
+    st.booleans(),
+    st.binary(max_size=9),
+    st.lists(st.integers(), max_size=40),
+)
+
+
+@given(value=ANYTHING, what=st.sampled_from(sorted(PARSERS)))
+def test_anything_parses_or_is_refused_in_one_line(value: object, what: str) -> None:
+    try:
+        number = PARSERS[what](value, field="field")
+    except SpecError as error:
+        message = str(error)
+        assert message.startswith("field: ")
+        assert len(message.splitlines()) == 1
+        assert len(message) < 300
+    else:
+        assert isinstance(value, str)
+        assert (0 if what == "time" else 1) <= number <= 2**63
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1, "1 B"),
+        (999, "999 B"),
+        (1000, "1 kB"),
+        (65536, "64 KiB"),
+        (256_000_000, "256 MB"),
+        (2**28, "256 MiB"),
+        (1_500_000_000, "1.5 GB"),
+        (2**30, "1 GiB"),
+        (10**12, "1 TB"),
+    ],
+)
+def test_sizes_are_written_and_read_back(value: int, text: str) -> None:
+    assert format_size(value) == text
+    assert parse_size(text, field="size") == value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1, "1 B/s"),
+        (12_500_000, "12.5 MB/s"),
+        (25 * 10**9, "25 GB/s"),
+        (15_760_000_000, "15.76 GB/s"),
+        (10**12, "1000 GB/s"),
+    ],
+)
+def test_bandwidths_are_written_and_read_back(value: int, text: str) -> None:
+    assert format_bandwidth(value) == text
+    assert parse_bandwidth(text, field="bandwidth") == value
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 ps"),
+        (999, "999 ps"),
+        (350_000, "350 ns"),
+        (936_250, "936.25 ns"),
+        (1_500_000, "1.5 us"),
+        (2 * 10**9, "2 ms"),
+        (10**12, "1 s"),
+    ],
+)
+def test_times_are_written_and_read_back(value: int, text: str) -> None:
+    assert format_time_ps(value) == text
+    assert parse_time(text, field="time") == value
+
+
+@given(digits=st.integers(1, 9999), zeros=st.integers(0, 14))
+def test_four_digits_survive_writing_and_reading(digits: int, zeros: int) -> None:
+    value = digits * 10**zeros
+    assert parse_size(format_size(value), field="f") == value
+    assert parse_bandwidth(format_bandwidth(value), field="f") == value
+    assert parse_time(format_time_ps(value), field="f") == value
+
+
+def test_wrong_values_are_shown_short() -> None:
+    assert shown(False) == "false"
+    assert shown("x" * 500).endswith("...")
+    assert len(shown(["x"] * 500)) < 80
+    assert shown(10**6000) == "a number of thousands of digits"
