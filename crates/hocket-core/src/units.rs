@@ -160,6 +160,29 @@ impl Beta {
     }
 }
 
+/// An amount of memory for messages: `149 GiB`, rounded up; what passes 2^70 bytes is not told apart.
+pub(crate) struct Memory(pub(crate) u128);
+
+impl fmt::Display for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [
+            (60, "EiB"),
+            (50, "PiB"),
+            (40, "TiB"),
+            (30, "GiB"),
+            (20, "MiB"),
+            (10, "KiB"),
+        ];
+        if self.0 >= 1 << 70 {
+            return f.write_str("over 1024 EiB");
+        }
+        match units.iter().find(|(bits, _)| self.0 >= 1 << bits) {
+            Some((bits, name)) => write!(f, "{} {name}", self.0.div_ceil(1 << bits)),
+            None => write!(f, "{} B", self.0),
+        }
+    }
+}
+
 /// Greatest common divisor.
 pub(crate) const fn gcd(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
@@ -228,5 +251,9 @@ mod tests {
         assert_eq!(Time::from_ps(1_500).to_string(), "1.5 ns");
         assert_eq!(Time::from_ps(2_000_000_000_000).to_string(), "2 s");
         assert_eq!(bandwidth(50_000_000_000).to_string(), "50 GB/s");
+        assert_eq!(Memory(160_000_000_000).to_string(), "150 GiB");
+        assert_eq!(Memory(16 << 30).to_string(), "16 GiB");
+        assert_eq!(Memory(u128::MAX).to_string(), "over 1024 EiB");
+        assert_eq!(Memory(1000).to_string(), "1000 B");
     }
 }

@@ -14,6 +14,7 @@ use std::fmt;
 
 use crate::collective::Collective;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
+use crate::units::Memory;
 
 /// What the receiver does with a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -242,7 +243,9 @@ pub enum PlanError {
     },
     /// More transfers than fit.
     #[error(
-        "a plan of {transfers} transfers needs about {bytes} bytes of memory, more than the limit of {limit}; use fewer NPUs or chunks, another algorithm, or raise the limit"
+        "a plan of {transfers} transfers needs about {} of memory, more than the limit of {}; use fewer NPUs or chunks, or another algorithm",
+        Memory(*bytes),
+        Memory(u128::from(*limit))
     )]
     TooLarge {
         /// How many transfers.

@@ -10,7 +10,7 @@ pub mod shortest;
 pub use builder::TopologyBuilder;
 
 use crate::id::{DeviceId, LinkId, NpuId};
-use crate::units::{Bandwidth, Time};
+use crate::units::{Bandwidth, Memory, Time};
 
 /// What a device is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -115,7 +115,9 @@ pub enum TopologyError {
     },
     /// More than fits.
     #[error(
-        "{what} needs about {bytes} bytes of memory, more than the limit of {limit}; make it smaller or raise the limit"
+        "{what} needs about {} of memory, more than the limit of {}; make it smaller",
+        Memory(*bytes),
+        Memory(u128::from(*limit))
     )]
     TooLarge {
         /// What was asked for.
