@@ -100,7 +100,7 @@ class Run:
     @property
     def gap(self) -> float:
         """How far above the bound: time / bound - 1."""
-        return self.time_ps / self.lower_bound.time_ps - 1.0
+        return gap(self.time_ps, self.lower_bound.time_ps)
 
     @property
     def start_ps(self) -> NDArray[np.uint64]:
@@ -140,6 +140,11 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run of {self.plan!r}: {self.time * 1e6:.3f} us>"
+
+
+def gap(time_ps: int, bound_ps: int) -> float:
+    """How far a time is above a bound; one below 1 ps counts as that, since times round up."""
+    return time_ps / max(bound_ps, 1) - 1.0
 
 
 def simulate(

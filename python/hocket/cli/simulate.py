@@ -13,6 +13,7 @@ from hocket.cli.compare import run_json
 from hocket.cli.options import choice
 from hocket.cli.plan import describe, plan_facts
 from hocket.cli.verify import PlanFile
+from hocket.files.atomic import check_target
 from hocket.planning import Plan
 from hocket.running import Latency, LinkOrder, Run, Switching
 from hocket.running import simulate as run_plan
@@ -43,6 +44,8 @@ def simulate(
         from hocket.plot.style import check_picture
 
         check_picture(Path(plot))
+    if output is not None:
+        check_target(Path(output))
     made = Plan.load(plan)
     with options.watching() as watch:
         run = run_plan(

@@ -114,6 +114,8 @@ def load_plan(path: Path) -> Plan:
     """
     from hocket.planning import Plan
 
+    if path.is_dir():
+        raise SpecError(f"{path}: is a folder; name the file that `hocket plan -o` wrote")
     if not path.is_file():
         raise SpecError(f"{path}: there is no such file; make one with `hocket plan ... -o {path}`")
     try:
