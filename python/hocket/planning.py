@@ -58,11 +58,9 @@ class Transfers:
     @property
     def size_bytes(self) -> NDArray[np.uint64]:
         """Bytes that each transfer carries."""
-        first = self.chunk.astype(np.int64)
-        sizes: NDArray[np.uint64] = (
-            self._chunk_offsets[first + self.chunk_count] - self._chunk_offsets[first]
-        )
-        return sizes
+        from hocket.files.plan_file import bytes_carried
+
+        return bytes_carried(self._chunk_offsets, self.chunk, self.chunk_count)
 
     def __len__(self) -> int:
         return len(self.chunk)

@@ -83,6 +83,10 @@ def run(argv: Sequence[str]) -> int:
         # (Typer gives SystemExit for that, and for nothing else outside its standalone mode.)
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
         return 0
+    except OSError as error:
+        about = f"{error.filename}: " if error.filename else ""
+        print(f"hocket: {one_line(about + (error.strerror or str(error)))}", file=sys.stderr)
+        return 2
     except MemoryError:
         print("hocket: not enough memory; use fewer NPUs or chunks", file=sys.stderr)
         return 2

@@ -84,8 +84,7 @@ def save_plan(plan: Plan, path: Path) -> None:
 
 def _rows(plan: Plan, rows: slice, schema: pa.Schema) -> pa.RecordBatch:
     core = plan.core
-    first = core.chunk[rows].astype(np.int64)
-    size = core.chunk_offsets[first + core.chunk_count[rows]] - core.chunk_offsets[first]
+    size = bytes_carried(core.chunk_offsets, core.chunk[rows], core.chunk_count[rows])
     wait, path = core.wait[rows], core.path[rows]
     nothing = wait == core.NO_WAIT
     group = (wait & _GROUP) != 0
@@ -102,6 +101,15 @@ def _rows(plan: Plan, rows: slice, schema: pa.Schema) -> pa.RecordBatch:
         pa.array(path, mask=path == core.DEFAULT_ROUTE),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def bytes_carried(
+    chunk_offsets: NDArray[np.uint64], chunk: NDArray[np.uint32], count: NDArray[np.uint32]
+) -> NDArray[np.uint64]:
+    """Give the bytes of each range of chunks; of what lies beyond the last chunk, none."""
+    first = chunk.astype(np.int64)
+    ends = chunk_offsets.take(first + count, mode="clip")
+    return ends - chunk_offsets.take(first, mode="clip")
 
 
 def load_plan(path: Path) -> Plan:
@@ -123,11 +131,25 @@ def load_plan(path: Path) -> Plan:
             return Plan(_read(file))
     except Error as error:
         raise SpecError(f"{path}: {error}") from None
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        reason = " ".join(str(error).split())
-        raise SpecError(
-            f"{path}: is not a plan, or not a whole one ({reason}); plans are what `hocket plan -o` writes"
-        ) from None
+    except KeyError as error:
+        raise _no_plan(path, f"it has no {error.args[0]}") from None
+    except RecursionError:
+        raise _no_plan(path, "its metadata is too deep") from None
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+    ) as error:
+        raise _no_plan(path, " ".join(str(error).split())) from None
+
+
+def _no_plan(path: Path, reason: str) -> SpecError:
+    return SpecError(
+        f"{path}: is not a plan, or not a whole one ({reason}); plans are what `hocket plan -o` writes"
+    )
 
 
 def _read(file: pq.ParquetFile) -> _core.Plan:
