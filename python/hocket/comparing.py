@@ -113,6 +113,8 @@ def compare(
     check_chunks(chunks)
     known = [algorithm.name for algorithm in _core.algorithms()]
     names = known if algorithms is None else list(algorithms)
+    if isinstance(algorithms, str) or not names:
+        raise SpecError(f"algorithms: {algorithms!r} is not a list of names; give one or more")
     for name in names:
         if name not in known:
             raise SpecError(f"algorithm: there is no {name!r}; algorithms are {', '.join(known)}")

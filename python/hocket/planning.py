@@ -233,9 +233,10 @@ def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
         if number >= topology.npu_count:
             raise SpecError(f"{field}: {npu!r} is a switch; name an NPU")
         return number
-    if not isinstance(npu, (int, np.integer)) or not 0 <= npu < topology.npu_count:
+    number = int(npu)
+    if number != npu or not 0 <= number < topology.npu_count:
         raise SpecError(f"{field}: there is no NPU {npu}; NPUs are 0 to {topology.npu_count - 1}")
-    return int(npu)
+    return number
 
 
 def check_chunks(chunks: int | None) -> None:
@@ -308,4 +309,6 @@ def plan_collective(
     """Plan a collective that is already made; see :func:`plan`."""
     check_chunks(chunks)
     limit = default_memory_limit() if memory_limit is None else memory_limit
+    if type(limit) is not int or not 0 <= limit < _MOST_BYTES:
+        raise SpecError(f"memory_limit: {limit!r} is not a number of bytes below 2^63")
     return Plan(_core.plan(topology, collective, algorithm, chunks, limit))

@@ -19,6 +19,7 @@ Switching = Literal["store-and-forward", "cut-through"]
 Latency = Literal["overlapped", "occupying"]
 
 FIDELITIES = ("link",)
+_MOST_CELLS = 1 << 28
 
 
 class Run:
@@ -128,8 +129,11 @@ class Run:
         Raises
         ------
         SpecError
-            If the run was made without ``keep_services``.
+            If the run was made without ``keep_services``, or for bins too few or too many.
         """
+        most = _MOST_CELLS // max(self.plan.topology.link_count, 1)
+        if type(bins) is not int or not 1 <= bins <= most:
+            raise SpecError(f"bins: {bins!r} is not a number of bins; give 1 to {most}")
         return _core.heat(self.core, bins)
 
     def save(self, path: str | PathLike[str]) -> None:

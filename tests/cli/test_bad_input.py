@@ -130,6 +130,7 @@ CASES = {
     f"{P} ring -o {'n' * 300}": ["nnn: File name too long"],
     f"verify {'n' * 300}": ["nnn: File name too long"],
     "simulate good.parquet -o nowhere/r.parquet": ["no folder 'nowhere'"],
+    "simulate good.parquet -o ./good.parquet": ["--output", "is the plan", "another file"],
     "simulate good.parquet --plot heat.png -o nowhere/r.parquet": ["no folder 'nowhere'"],
     "simulate good.parquet --plot heat.jpg": ["heat.jpg", ".png, .svg, .pdf"],
     "simulate good.parquet --plot nowhere/heat.png": ["no folder 'nowhere'"],
@@ -315,6 +316,19 @@ EDITS: dict[str, tuple[Edit, list[str]]] = {
     ),
     "groups out of order": (metadata("hocket.group_offsets", pack(np.array([1, 0], U32))), []),
     "no group offset": (metadata("hocket.group_offsets", pack(np.array([], U32))), []),
+    "a participant that is not there": (
+        in_metadata(
+            "hocket.plan",
+            collective={
+                "kind": "all-reduce",
+                "npus": [0, 1, 2, 9],
+                "size_bytes": 1_000_000,
+                "root": None,
+                "in_place": True,
+            },
+        ),
+        ["NPU 9 takes part", "0 to 3"],
+    ),
     "a collective of one": (
         in_metadata("hocket.plan", collective={"kind": "all-reduce", "npus": [0]}),
         [],

@@ -15,7 +15,18 @@ import hocket as hk
 
 MAIN = "from hocket.cli import main; main()"
 # 17 million transfers: seconds of work.
-LONG = "plan all-reduce --topology ring:2900 --size 1GB --algorithm ring -o big.parquet".split()
+LONG = [
+    "plan",
+    "all-reduce",
+    "--topology",
+    "ring:2900",
+    "--size",
+    "1GB",
+    "--algorithm",
+    "ring",
+    "-o",
+    "big.parquet",
+]
 LONG += ["--bandwidth", "1 GB/s", "--latency", "1 us"]
 
 
@@ -40,7 +51,7 @@ def interrupted(folder: Path, argv: list[str], after: float) -> subprocess.Compl
     return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
 
-@pytest.mark.parametrize("after", [0.2, 0.8, 1.4])
+@pytest.mark.parametrize("after", [0.2, 0.8])
 @pytest.mark.parametrize("older", [False, True])
 def test_an_interrupted_plan_leaves_no_half_file(tmp_path: Path, after: float, older: bool) -> None:
     if older:

@@ -19,6 +19,7 @@ from hocket.cli.verify import verify
 from hocket.errors import Error, VerificationError
 
 _INTERRUPTED = 130
+_STDOUT = 1
 
 app = typer.Typer(
     name="hocket",
@@ -81,7 +82,7 @@ def run(argv: Sequence[str]) -> int:
     except (BrokenPipeError, SystemExit):
         # Whoever read the output has gone: `hocket ... | head`. Nothing more can be written.
         # (Typer gives SystemExit for that, and for nothing else outside its standalone mode.)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
         return 0
     except OSError as error:
         about = f"{error.filename}: " if error.filename else ""

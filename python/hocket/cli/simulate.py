@@ -13,6 +13,7 @@ from hocket.cli.compare import run_json
 from hocket.cli.options import choice
 from hocket.cli.plan import describe, plan_facts
 from hocket.cli.verify import PlanFile
+from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.planning import Plan
 from hocket.running import Latency, LinkOrder, Run, Switching
@@ -46,6 +47,8 @@ def simulate(
         check_picture(Path(plot))
     if output is not None:
         check_target(Path(output))
+        if Path(output).resolve() == Path(plan).resolve():
+            raise SpecError(f"--output: {output} is the plan; name another file")
     made = Plan.load(plan)
     with options.watching() as watch:
         run = run_plan(

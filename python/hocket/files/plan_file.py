@@ -164,6 +164,10 @@ def _read(file: pq.ParquetFile) -> _core.Plan:
         raise ValueError(f"its format is {head['format']}, this version reads {_FORMAT}")
     topology = topology_from_json(json.loads(metadata["hocket.topology"]))
     collective = collective_from_json(head["collective"])
+    if max(collective.npus, default=0) >= topology.npu_count:
+        raise ValueError(
+            f"NPU {max(collective.npus)} takes part; NPUs are 0 to {topology.npu_count - 1}"
+        )
     table = file.read(columns=[name for name in _SCHEMA.names if name != "size_bytes"])
     return _core.Plan.from_columns(
         topology,
