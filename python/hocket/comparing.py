@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from hocket import _core
 from hocket.errors import InfeasibleError, SpecError
-from hocket.planning import Plan, collective_on, plan_collective
+from hocket.planning import Plan, check_chunks, collective_on, plan_collective
 from hocket.running import Latency, LinkOrder, Run, Switching, simulate
 
 
@@ -105,13 +105,16 @@ def compare(
     Raises
     ------
     InfeasibleError
-        If no algorithm applies, with the first reason.
+        If no algorithm applies, with the reason of the first that does this kind.
     VerificationError
         If a plan is wrong: an error of hocket's own.
     """
     collective = collective_on(kind, topology, size, npus=npus, root=root)
+    check_chunks(chunks)
     known = [algorithm.name for algorithm in _core.algorithms()]
     names = known if algorithms is None else list(algorithms)
+    if isinstance(algorithms, str) or not names:
+        raise SpecError(f"algorithms: {algorithms!r} is not a list of names; give one or more")
     for name in names:
         if name not in known:
             raise SpecError(f"algorithm: there is no {name!r}; algorithms are {', '.join(known)}")
@@ -145,7 +148,13 @@ def compare(
         if best is not None:
             entries.append(best)
     if not entries:
-        raise InfeasibleError(next(iter(refused.values())))
+        raise InfeasibleError(_reason(kind, refused))
     entries.sort(key=lambda entry: entry.run.time_ps)
     bound = _core.bound(topology, collective)
     return Comparison(collective, topology, bound, tuple(entries), refused)
+
+
+def _reason(kind: str, refused: dict[str, str]) -> str:
+    """Say why none runs: what stops the first that does this kind, where there is one."""
+    able = {each.name for each in _core.algorithms() if kind in each.kinds}
+    return next((refused[name] for name in refused if name in able), next(iter(refused.values())))

@@ -18,6 +18,9 @@ from hocket.units import parse_size
 if TYPE_CHECKING:
     from os import PathLike
 
+_MOST = 1 << 32
+_MOST_BYTES = 1 << 63
+
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)`` a few times a second during long work."""
 
@@ -55,11 +58,9 @@ class Transfers:
     @property
     def size_bytes(self) -> NDArray[np.uint64]:
         """Bytes that each transfer carries."""
-        first = self.chunk.astype(np.int64)
-        sizes: NDArray[np.uint64] = (
-            self._chunk_offsets[first + self.chunk_count] - self._chunk_offsets[first]
-        )
-        return sizes
+        from hocket.files.plan_file import bytes_carried
+
+        return bytes_carried(self._chunk_offsets, self.chunk, self.chunk_count)
 
     def __len__(self) -> int:
         return len(self.chunk)
@@ -197,11 +198,11 @@ def collective_on(
     numbers = (
         list(range(topology.npu_count))
         if npus is None
-        else [npu_number(topology, npu) for npu in npus]
+        else [npu_number(topology, npu, "npus") for npu in npus]
     )
     rank = None
     if root is not None:
-        number = npu_number(topology, root)
+        number = npu_number(topology, root, "root")
         if number not in numbers:
             raise SpecError(
                 f"root: NPU {root!r} does not take part; choose one of the participants"
@@ -209,13 +210,15 @@ def collective_on(
         rank = numbers.index(number)
     if isinstance(size, str):
         size = parse_size(size, field="size")
-    elif isinstance(size, bool) or size < 0:
-        raise SpecError(f'size: {size!r} is not a number of bytes; give one, or text as "256 MB"')
+    elif type(size) is not int or not 0 <= size < _MOST_BYTES:
+        raise SpecError(
+            f'size: {size!r} is not a whole number of bytes below 2^63; give one, or text as "256 MB"'
+        )
     return _core.Collective(kind, numbers, size, rank, in_place)
 
 
-def npu_number(topology: _core.Topology, npu: int | str) -> int:
-    """Give the number of an NPU named by number or name.
+def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
+    """Give the number of an NPU that ``field`` names by number or name.
 
     Raises
     ------
@@ -223,13 +226,33 @@ def npu_number(topology: _core.Topology, npu: int | str) -> int:
         If there is no such NPU.
     """
     if isinstance(npu, str):
-        number = topology.device_index(npu)
+        try:
+            number = topology.device_index(npu)
+        except SpecError as error:
+            raise SpecError(f"{field}: {error}") from None
         if number >= topology.npu_count:
-            raise SpecError(f"{npu!r} is a switch; name an NPU")
+            raise SpecError(f"{field}: {npu!r} is a switch; name an NPU")
         return number
-    if not 0 <= npu < topology.npu_count:
-        raise SpecError(f"there is no NPU {npu}; NPUs are 0 to {topology.npu_count - 1}")
-    return npu
+    number = int(npu)
+    if number != npu or not 0 <= number < topology.npu_count:
+        raise SpecError(f"{field}: there is no NPU {npu}; NPUs are 0 to {topology.npu_count - 1}")
+    return number
+
+
+def check_chunks(chunks: int | None) -> None:
+    """Refuse what is no number of chunks.
+
+    Raises
+    ------
+    SpecError
+        If it is none, or 2^32 or more.
+    """
+    if chunks is None:
+        return
+    if type(chunks) is not int or chunks < 1:
+        raise SpecError(f"chunks: {chunks!r} is not a number of chunks; give 1 or more")
+    if chunks >= _MOST:
+        raise SpecError(f"chunks: {chunks} is 2^32 or more; give fewer")
 
 
 def plan(
@@ -284,7 +307,8 @@ def plan_collective(
     memory_limit: int | None = None,
 ) -> Plan:
     """Plan a collective that is already made; see :func:`plan`."""
-    if chunks is not None and chunks < 1:
-        raise SpecError(f"chunks: {chunks} is not a number of chunks; give 1 or more")
+    check_chunks(chunks)
     limit = default_memory_limit() if memory_limit is None else memory_limit
+    if type(limit) is not int or not 0 <= limit < _MOST_BYTES:
+        raise SpecError(f"memory_limit: {limit!r} is not a number of bytes below 2^63")
     return Plan(_core.plan(topology, collective, algorithm, chunks, limit))

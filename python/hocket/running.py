@@ -19,6 +19,7 @@ Switching = Literal["store-and-forward", "cut-through"]
 Latency = Literal["overlapped", "occupying"]
 
 FIDELITIES = ("link",)
+_MOST_CELLS = 1 << 28
 
 
 class Run:
@@ -100,7 +101,7 @@ class Run:
     @property
     def gap(self) -> float:
         """How far above the bound: time / bound - 1."""
-        return self.time_ps / self.lower_bound.time_ps - 1.0
+        return gap(self.time_ps, self.lower_bound.time_ps)
 
     @property
     def start_ps(self) -> NDArray[np.uint64]:
@@ -128,8 +129,11 @@ class Run:
         Raises
         ------
         SpecError
-            If the run was made without ``keep_services``.
+            If the run was made without ``keep_services``, or for bins too few or too many.
         """
+        most = _MOST_CELLS // max(self.plan.topology.link_count, 1)
+        if type(bins) is not int or not 1 <= bins <= most:
+            raise SpecError(f"bins: {bins!r} is not a number of bins; give 1 to {most}")
         return _core.heat(self.core, bins)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -140,6 +144,11 @@ class Run:
 
     def __repr__(self) -> str:
         return f"<Run of {self.plan!r}: {self.time * 1e6:.3f} us>"
+
+
+def gap(time_ps: int, bound_ps: int) -> float:
+    """How far a time is above a bound; one below 1 ps counts as that, since times round up."""
+    return time_ps / max(bound_ps, 1) - 1.0
 
 
 def simulate(

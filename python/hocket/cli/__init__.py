@@ -18,6 +18,9 @@ from hocket.cli.topology import topology
 from hocket.cli.verify import verify
 from hocket.errors import Error, VerificationError
 
+_INTERRUPTED = 130
+_STDOUT = 1
+
 app = typer.Typer(
     name="hocket",
     help="Plan, prove, bound and simulate collective communication on any network.",
@@ -62,28 +65,42 @@ def run(argv: Sequence[str]) -> int:
     """Run the command line and give its exit code."""
     try:
         code = app(args=list(argv), prog_name="hocket", standalone_mode=False)
+        sys.stdout.flush()
     except VerificationError as error:
         machine_readable_error(argv, error)
         return 1
     except Error as error:
         machine_readable_error(argv, error)
         return 2
-    except (typer.TyperException, typer.Abort) as error:
-        message = str(error) or "stopped"
-        if message:
-            print(f"hocket: {one_line(message)}; see `hocket --help`", file=sys.stderr)
+    except typer.TyperException as error:
+        message = one_line(_usage_message(error))
+        if message:  # without one, the help of a command that was given nothing is printed already
+            print(f"hocket: {message}; see `hocket --help`", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("hocket: stopped", file=sys.stderr)
-        return 130
-    except BrokenPipeError:
+    except (KeyboardInterrupt, typer.Abort):
+        code = _INTERRUPTED
+    except (BrokenPipeError, SystemExit):
         # Whoever read the output has gone: `hocket ... | head`. Nothing more can be written.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # (Typer gives SystemExit for that, and for nothing else outside its standalone mode.)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
         return 0
+    except OSError as error:
+        about = f"{error.filename}: " if error.filename else ""
+        print(f"hocket: {one_line(about + (error.strerror or str(error)))}", file=sys.stderr)
+        return 2
     except MemoryError:
         print("hocket: not enough memory; use fewer NPUs or chunks", file=sys.stderr)
         return 2
+    if code == _INTERRUPTED:
+        print("hocket: stopped", file=sys.stderr)
     return code if isinstance(code, int) else 0
+
+
+def _usage_message(error: typer.TyperException) -> str:
+    """Say what is wrong with the options, naming the option."""
+    format_message = getattr(error, "format_message", None)
+    message = str(error) if format_message is None else str(format_message())
+    return message.rstrip(".")
 
 
 def one_line(text: str) -> str:

@@ -12,7 +12,7 @@ from hocket.cli import options
 from hocket.cli.options import choice
 from hocket.comparing import Comparison, Entry
 from hocket.comparing import compare as run_comparison
-from hocket.running import Latency, LinkOrder, Run, Switching
+from hocket.running import Latency, LinkOrder, Run, Switching, gap
 from hocket.units import format_bandwidth, format_size, format_time_ps
 
 
@@ -108,7 +108,6 @@ def _print(comparison: Comparison, topology: str, failed: list[str]) -> None:
 
 def _row(comparison: Comparison, entry: Entry) -> list[str]:
     run, busiest = entry.run, entry.run.busiest_link
-    gap = run.time_ps / comparison.bound.time_ps - 1.0
     return [
         entry.algorithm,
         str(entry.chunks),
@@ -116,7 +115,7 @@ def _row(comparison: Comparison, entry: Entry) -> list[str]:
         format_bandwidth(round(run.algbw)),
         format_bandwidth(round(run.busbw)),
         format_time_ps(comparison.bound.time_ps),
-        f"{gap:.1%}",
+        f"{gap(run.time_ps, comparison.bound.time_ps):.1%}",
         "–" if busiest is None else f"{busiest[0]}→{busiest[1]} {busiest[2]:.0%}",
         format_size(run.max_link_bytes),
         "proved" if entry.plan.is_verified else "no",

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from hocket import _core
 from hocket.cli import options
+from hocket.files.atomic import check_target
 from hocket.planning import Plan
 from hocket.planning import plan as make_plan
 from hocket.units import format_size, format_time_ps
@@ -36,6 +37,8 @@ def plan(
     json: options.Json = False,
 ) -> None:
     """Plan a collective by one algorithm, prove the plan, and write it to a file."""
+    if output is not None:
+        check_target(Path(output))
     network = options.read_topology(topology, bandwidth, latency, failed)
     with options.watching() as watch:
         made = make_plan(

@@ -13,6 +13,8 @@ from hocket.cli.compare import run_json
 from hocket.cli.options import choice
 from hocket.cli.plan import describe, plan_facts
 from hocket.cli.verify import PlanFile
+from hocket.errors import SpecError
+from hocket.files.atomic import check_target
 from hocket.planning import Plan
 from hocket.running import Latency, LinkOrder, Run, Switching
 from hocket.running import simulate as run_plan
@@ -43,6 +45,10 @@ def simulate(
         from hocket.plot.style import check_picture
 
         check_picture(Path(plot))
+    if output is not None:
+        check_target(Path(output))
+        if Path(output).resolve() == Path(plan).resolve():
+            raise SpecError(f"--output: {output} is the plan; name another file")
     made = Plan.load(plan)
     with options.watching() as watch:
         run = run_plan(

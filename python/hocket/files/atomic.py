@@ -11,6 +11,23 @@ from pathlib import Path
 from hocket.errors import SpecError
 
 
+def check_target(path: Path) -> None:
+    """Refuse a file that cannot be written, before the work.
+
+    Raises
+    ------
+    SpecError
+        If it is a folder, or its folder is missing or cannot be written.
+    """
+    folder = path.parent
+    if path.is_dir():
+        raise SpecError(f"{str(path)!r} is a folder; name a file")
+    if not folder.is_dir():
+        raise SpecError(f"{path}: there is no folder {str(folder)!r}; make it first")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise SpecError(f"{path}: its folder cannot be written; choose another")
+
+
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary file beside ``path`` that takes its place when the block ends well.
@@ -23,13 +40,9 @@ def replacing(path: Path) -> Iterator[Path]:
     SpecError
         If the folder is missing or cannot be written.
     """
-    folder = path.parent
-    if not folder.is_dir():
-        raise SpecError(f"{path}: there is no folder {str(folder)!r}; make it first")
-    if path.is_dir():
-        raise SpecError(f"{path}: is a folder; name a file")
+    check_target(path)
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=folder)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     except OSError as error:
         raise SpecError(f"{path}: cannot be written: {error.strerror}") from None
     os.close(handle)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _DTYPES = ("uint32", "uint64")
+_LONGEST = 1 << 32
 
 
 def pack(array: NDArray[Any]) -> str:
@@ -38,7 +39,7 @@ def unpack(text: str, dtype: str) -> NDArray[Any]:
         fields = json.loads(text)
         length = fields["len"]
         data = base64.b64decode(fields["zlib"], validate=True)
-        if fields["dtype"] != dtype or not isinstance(length, int) or length < 0:
+        if fields["dtype"] != dtype or type(length) is not int or not 0 <= length <= _LONGEST:
             raise ValueError(f"not an array of {dtype}")
         size = length * np.dtype(dtype).itemsize
         raw = zlib.decompressobj().decompress(data, size + 1)

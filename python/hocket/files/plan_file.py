@@ -84,8 +84,7 @@ def save_plan(plan: Plan, path: Path) -> None:
 
 def _rows(plan: Plan, rows: slice, schema: pa.Schema) -> pa.RecordBatch:
     core = plan.core
-    first = core.chunk[rows].astype(np.int64)
-    size = core.chunk_offsets[first + core.chunk_count[rows]] - core.chunk_offsets[first]
+    size = bytes_carried(core.chunk_offsets, core.chunk[rows], core.chunk_count[rows])
     wait, path = core.wait[rows], core.path[rows]
     nothing = wait == core.NO_WAIT
     group = (wait & _GROUP) != 0
@@ -104,6 +103,15 @@ def _rows(plan: Plan, rows: slice, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
+def bytes_carried(
+    chunk_offsets: NDArray[np.uint64], chunk: NDArray[np.uint32], count: NDArray[np.uint32]
+) -> NDArray[np.uint64]:
+    """Give the bytes of each range of chunks; of what lies beyond the last chunk, none."""
+    first = chunk.astype(np.int64)
+    ends = chunk_offsets.take(first + count, mode="clip")
+    return ends - chunk_offsets.take(first, mode="clip")
+
+
 def load_plan(path: Path) -> Plan:
     """Read a plan that :func:`save_plan` wrote.
 
@@ -114,6 +122,8 @@ def load_plan(path: Path) -> Plan:
     """
     from hocket.planning import Plan
 
+    if path.is_dir():
+        raise SpecError(f"{path}: is a folder; name the file that `hocket plan -o` wrote")
     if not path.is_file():
         raise SpecError(f"{path}: there is no such file; make one with `hocket plan ... -o {path}`")
     try:
@@ -121,11 +131,25 @@ def load_plan(path: Path) -> Plan:
             return Plan(_read(file))
     except Error as error:
         raise SpecError(f"{path}: {error}") from None
-    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
-        reason = " ".join(str(error).split())
-        raise SpecError(
-            f"{path}: is not a plan, or not a whole one ({reason}); plans are what `hocket plan -o` writes"
-        ) from None
+    except KeyError as error:
+        raise _no_plan(path, f"it has no {error.args[0]}") from None
+    except RecursionError:
+        raise _no_plan(path, "its metadata is too deep") from None
+    except (
+        pa.ArrowException,
+        OSError,
+        ValueError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+    ) as error:
+        raise _no_plan(path, " ".join(str(error).split())) from None
+
+
+def _no_plan(path: Path, reason: str) -> SpecError:
+    return SpecError(
+        f"{path}: is not a plan, or not a whole one ({reason}); plans are what `hocket plan -o` writes"
+    )
 
 
 def _read(file: pq.ParquetFile) -> _core.Plan:
@@ -140,6 +164,10 @@ def _read(file: pq.ParquetFile) -> _core.Plan:
         raise ValueError(f"its format is {head['format']}, this version reads {_FORMAT}")
     topology = topology_from_json(json.loads(metadata["hocket.topology"]))
     collective = collective_from_json(head["collective"])
+    if max(collective.npus, default=0) >= topology.npu_count:
+        raise ValueError(
+            f"NPU {max(collective.npus)} takes part; NPUs are 0 to {topology.npu_count - 1}"
+        )
     table = file.read(columns=[name for name in _SCHEMA.names if name != "size_bytes"])
     return _core.Plan.from_columns(
         topology,

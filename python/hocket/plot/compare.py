@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hocket.comparing import Comparison
 from hocket.plot.style import ACCENT, NPU, picture
+from hocket.running import gap
 from hocket.units import format_size
 
 
@@ -15,10 +16,11 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
     names = [f"{entry.algorithm} ({entry.chunks})" for entry in entries]
     times = [entry.run.time * 1e6 for entry in entries]
     bound = comparison.bound.time_ps * 1e-6
+    gaps = [gap(entry.run.time_ps, comparison.bound.time_ps) for entry in entries]
     with picture(path, 7.0, 1.4 + 0.36 * len(entries)) as figure:
         axes = figure.add_subplot()
         bars = axes.barh(names, times, color=NPU, height=0.6)
-        labels = [f"{time:,.1f} us, +{time / bound - 1.0:.0%}" for time in times]
+        labels = [f"{time:,.1f} us, +{above:.0%}" for time, above in zip(times, gaps, strict=True)]
         axes.bar_label(bars, labels, padding=4)
         axes.axvline(bound, color=ACCENT, linestyle="--", linewidth=1.2)
         axes.annotate(

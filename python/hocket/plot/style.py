@@ -11,7 +11,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from hocket.errors import SpecError
-from hocket.files.atomic import replacing
+from hocket.files.atomic import check_target, replacing
 
 FORMATS = (".png", ".svg", ".pdf")
 NPU, SWITCH, LINK, ACCENT = "#2f6db5", "#8a8a8a", "#5c5c5c", "#c44e2b"
@@ -23,12 +23,11 @@ def check_picture(path: Path) -> None:
     Raises
     ------
     SpecError
-        If the ending is none of those known, or the folder is missing.
+        If the ending is none of those known, or the file cannot be written.
     """
     if path.suffix.lower() not in FORMATS:
         raise SpecError(f"{path}: a picture ends in {', '.join(FORMATS)}; name one so")
-    if not path.parent.is_dir():
-        raise SpecError(f"{path}: there is no folder {str(path.parent)!r}; make it first")
+    check_target(path)
 
 
 @contextmanager

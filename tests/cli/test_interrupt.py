@@ -1,0 +1,94 @@
+"""Ctrl-C stops a long command cleanly: exit code 130, one line, no half file."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import hocket as hk
+
+MAIN = "from hocket.cli import main; main()"
+# 17 million transfers: seconds of work.
+LONG = [
+    "plan",
+    "all-reduce",
+    "--topology",
+    "ring:2900",
+    "--size",
+    "1GB",
+    "--algorithm",
+    "ring",
+    "-o",
+    "big.parquet",
+]
+LONG += ["--bandwidth", "1 GB/s", "--latency", "1 us"]
+
+
+def interrupted(folder: Path, argv: list[str], after: float) -> subprocess.CompletedProcess[str]:
+    """Run a command and interrupt it that long after it has begun to work."""
+    started = "import sys; sys.stderr.write('@'); sys.stderr.flush(); "
+    process = subprocess.Popen(
+        [sys.executable, "-c", MAIN.replace("main()", started + "main()"), *argv],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(Path(hk.__file__).parent.parent)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert process.stderr is not None
+    assert process.stderr.read(1) == "@"
+    time.sleep(after)
+    process.send_signal(signal.SIGINT)
+    sent = time.monotonic()
+    out, err = process.communicate(timeout=60)
+    assert time.monotonic() - sent < 10.0
+    return subprocess.CompletedProcess(argv, process.returncode, out, err)
+
+
+@pytest.mark.parametrize("after", [0.2, 0.8])
+@pytest.mark.parametrize("older", [False, True])
+def test_an_interrupted_plan_leaves_no_half_file(tmp_path: Path, after: float, older: bool) -> None:
+    if older:
+        (tmp_path / "big.parquet").write_text("the file that was there")
+    run = interrupted(tmp_path, LONG, after)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "hocket: stopped\n")
+    assert [path.name for path in tmp_path.iterdir()] == (["big.parquet"] if older else [])
+    if older:
+        assert (tmp_path / "big.parquet").read_text() == "the file that was there"
+
+
+def test_an_interrupt_while_writing_leaves_no_half_file(tmp_path: Path) -> None:
+    """The writing itself, at a time that does not depend on the machine's speed."""
+    script = """
+import os, signal, sys
+import hocket as hk
+from hocket.files import plan_file
+topology = hk.topology.ring(600, bandwidth="1 GB/s", latency="1 us")
+plan = hk.plan("all-reduce", topology, size="1 GB", algorithm="ring", chunks=4)
+rows = plan_file._rows
+def stop(*args):
+    assert any(name.endswith(".part") for name in os.listdir())
+    os.kill(os.getpid(), signal.SIGINT)
+    return rows(*args)
+plan_file._rows = stop
+try:
+    plan.save("big.parquet")
+except KeyboardInterrupt:
+    print(sorted(os.listdir()))
+"""
+    run = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(hk.__file__).parent.parent)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=60,
+        check=False,
+    )
+    assert (run.stdout, run.stderr) == ("[]\n", "")
