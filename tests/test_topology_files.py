@@ -531,14 +531,14 @@ HUGE = 10**9
 @pytest.mark.parametrize(
     ("text", "needs"),
     [
-        (RING.replace("4", str(HUGE)), "160000000000 bytes"),
-        (RING.replace("ring", "fully_connected").replace("4", str(HUGE)), "40000000040000000000 b"),
-        (DIMS.replace("4", str(HUGE)), "160000000000 bytes"),
+        (RING.replace("4", str(HUGE)), "150 GiB"),
+        (RING.replace("ring", "fully_connected").replace("4", str(HUGE)), "35 EiB"),
+        (DIMS.replace("4", str(HUGE)), "150 GiB"),
         (f"npus: {HUGE}\nlinks: []\n", "400 GB"),
-        (NETWORK.replace("4, 2", f"{HUGE}, 2"), "560000000000 bytes"),
+        (NETWORK.replace("4, 2", f"{HUGE}, 2"), "522 GiB"),
         (
             "builder: hypercube\nlog2_npus: 40\nbandwidth: 1 GB/s\nlatency: 0 s\n",
-            "1847179534663680",
+            "2 PiB",
         ),
     ],
 )

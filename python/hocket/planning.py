@@ -165,6 +165,22 @@ class Plan:
         return repr(self.core)
 
 
+_SPELLINGS = {
+    kind.replace("-", ""): kind
+    for kind in (
+        "all-reduce",
+        "reduce-scatter",
+        "all-gather",
+        "broadcast",
+        "reduce",
+        "gather",
+        "scatter",
+        "all-to-all",
+    )
+}
+"""Kinds by their names without hyphens: allreduce and all_reduce are all-reduce."""
+
+
 def collective_on(
     kind: str,
     topology: _core.Topology,
@@ -195,6 +211,11 @@ def collective_on(
     SpecError
         If anything of it makes no sense.
     """
+    if not isinstance(topology, _core.Topology):
+        raise SpecError(
+            f"topology: {topology!r} is no Topology; make one, as by hk.topology.load(...)"
+        )
+    kind = _SPELLINGS.get(str(kind).lower().replace("_", "").replace("-", ""), str(kind))
     numbers = (
         list(range(topology.npu_count))
         if npus is None

@@ -16,6 +16,7 @@ pub(crate) struct PyAlgorithm {
     kinds: Vec<&'static str>,
 }
 
+/// List the algorithms: name, summary, kinds of collectives.
 #[pyfunction]
 pub(crate) fn algorithms() -> Vec<PyAlgorithm> {
     let describe = |algorithm: Algorithm| PyAlgorithm {

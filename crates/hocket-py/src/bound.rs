@@ -17,6 +17,16 @@ pub(crate) struct Bound {
     exact_partition: bool,
 }
 
+#[pymethods]
+impl Bound {
+    fn __repr__(&self) -> String {
+        format!("<Bound {} ps: {}>", self.time_ps, self.witness)
+    }
+}
+
+/// Give a lower bound on the time of any plan for the collective on the topology.
+///
+/// `time_ps` [ps], `witness` (what proves it, in words), `components` (every argument's own bound).
 #[pyfunction]
 pub(crate) fn bound(
     py: Python<'_>,

@@ -46,6 +46,22 @@ pub(crate) struct Inspection {
     bisection_is_exact: bool,
 }
 
+#[pymethods]
+impl Inspection {
+    fn __repr__(&self) -> String {
+        let Self {
+            npus,
+            switches,
+            links,
+            connected,
+            ..
+        } = self;
+        format!(
+            "<Inspection: {npus} NPUs, {switches} switches, {links} links, connected: {connected}>"
+        )
+    }
+}
+
 impl PyTopology {
     pub(crate) fn new(core: core::Topology) -> Self {
         Self {

@@ -69,18 +69,13 @@ def compare(
     if json:
         options.print_json(as_json(comparison))
     else:
-        _print(comparison, topology, failed or [])
+        _print(comparison)
 
 
-def _print(comparison: Comparison, topology: str, failed: list[str]) -> None:
+def _print(comparison: Comparison) -> None:
     collective = comparison.collective
-    lost = f" without {' and '.join(item.replace(',', '–') for item in failed)}" if failed else ""
     console = options.output()
-    table = Table(
-        title=f"{collective.kind} of {format_size(collective.size)} among {len(collective.npus)} "
-        f"NPUs of {topology}{lost}",
-        title_justify="left",
-    )
+    table = Table(title=options.title(collective, comparison.topology), title_justify="left")
     table.add_column("algorithm")
     for name in (
         "chunks",
@@ -129,6 +124,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "collective": collective.kind,
         "topology": comparison.topology.name,
         "npus": collective.npus,
+        "root": None if collective.root is None else collective.npus[collective.root],
         "size_bytes": collective.size,
         "bound": bound_json(bound),
         "algorithms": [

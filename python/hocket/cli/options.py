@@ -17,6 +17,7 @@ from hocket.errors import Error, SpecError, VerificationError
 from hocket.files.build import build_topology
 from hocket.files.spec import TopologySpec
 from hocket.files.text import from_text
+from hocket.units import format_size
 
 EXAMPLES = {
     "hocket": "For example: hocket compare all-reduce --topology dgx1_v100 --size 256MB",
@@ -162,6 +163,22 @@ def read_root(text: str | None, topology: _core.Topology) -> int | str | None:
     if text is not None and text.isdecimal() and text not in topology.device_names:
         return int(text)
     return text
+
+
+def title(collective: _core.Collective, topology: _core.Topology) -> str:
+    """Say what is done among whom: ``broadcast of 1 MB from gpu2 among 4 NPUs of dgx1_v100``."""
+    names = topology.device_names
+    root = ""
+    if collective.root is not None:
+        word = "to" if collective.kind in ("reduce", "gather") else "from"
+        root = f" {word} {names[collective.npus[collective.root]]}"
+    count = len(collective.npus)
+    some = ""
+    if count < topology.npu_count:
+        shown = [names[npu] for npu in collective.npus[:8]] + ["..."] * (count > 8)
+        some = f" ({', '.join(shown)})"
+    size = format_size(collective.size)
+    return f"{collective.kind} of {size}{root} among {count} NPUs{some} of {topology.name}"
 
 
 def choice(option: str, value: str, allowed: Sequence[str]) -> str:

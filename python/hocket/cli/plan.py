@@ -13,7 +13,7 @@ from hocket.cli import options
 from hocket.files.atomic import check_target
 from hocket.planning import Plan
 from hocket.planning import plan as make_plan
-from hocket.units import format_size, format_time_ps
+from hocket.units import format_time_ps
 
 
 def plan(
@@ -86,12 +86,8 @@ def plan_facts(plan: Plan) -> dict[str, object]:
 
 def describe(plan: Plan) -> str:
     """Say in a few words what a plan is."""
-    collective = plan.collective
-    return (
-        f"{plan.algorithm} {collective.kind} of {format_size(collective.size)} among "
-        f"{len(collective.npus)} NPUs of {plan.topology.name}: {len(plan):,} transfers of "
-        f"{plan.chunks:,} chunks"
-    )
+    what = options.title(plan.collective, plan.topology)
+    return f"{plan.algorithm} {what}: {len(plan):,} transfers of {plan.chunks:,} chunks"
 
 
 def algorithms(json: options.Json = False) -> None:

@@ -175,8 +175,6 @@ pub fn chunk_ladder(
 ) -> Vec<usize> {
     const MOST_TRANSFERS: u128 = 2_000_000;
     let rungs: &[usize] = match algorithm {
-        Algorithm::Pairwise => &[1],
-        Algorithm::Direct => &[1, 4],
         Algorithm::Chain | Algorithm::DoubleBinaryTree => &[1, 4, 16, 64, 256],
         _ => &[1, 4, 16, 64],
     };

@@ -4,7 +4,7 @@ use super::{DeviceKind, Topology, TopologyBuilder, TopologyError};
 use crate::id::{DeviceId, LinkId};
 
 impl Topology {
-    /// The topology without some devices, the links of those, and some links.
+    /// The topology without some devices, the links of those, and some links. Its name says so.
     ///
     /// The rest keeps its names and its order, so that ids close up. Dimensions are kept where every
     /// NPU is: they then describe the whole product, of which links or switches may be missing.
@@ -30,7 +30,7 @@ impl Topology {
                 why: "leave no NPU; keep at least one".to_owned(),
             });
         }
-        let mut builder = TopologyBuilder::new(self.name.clone());
+        let mut builder = TopologyBuilder::new(self.name_without(devices, links));
         let mut new_ids = vec![None; self.device_count()];
         for (i, device) in self.devices.iter().enumerate() {
             if !devices_gone[i] {
@@ -78,6 +78,25 @@ impl Topology {
             dst: self.device(dst).name.clone(),
             neighbours: self.neighbours_hint(src),
         })
+    }
+
+    /// `dgx1 without gpu3, gpu0–gpu1`; more than three are counted.
+    fn name_without(&self, devices: &[DeviceId], links: &[LinkId]) -> String {
+        const NAMED: usize = 3;
+        let name = |id: DeviceId| self.device(id).name.as_str();
+        let mut lost: Vec<String> = devices.iter().map(|&id| name(id).to_owned()).collect();
+        for link in links.iter().map(|&id| self.link(id)) {
+            let there = format!("{}–{}", name(link.src), name(link.dst));
+            let back = format!("{}–{}", name(link.dst), name(link.src));
+            if !lost.contains(&there) && !lost.contains(&back) {
+                lost.push(there);
+            }
+        }
+        match lost.len() {
+            0 => self.name.clone(),
+            1..=NAMED => format!("{} without {}", self.name, lost.join(", ")),
+            count => format!("{} without {count} devices and links", self.name),
+        }
     }
 
     fn neighbours_hint(&self, src: DeviceId) -> String {
