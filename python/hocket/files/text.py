@@ -39,12 +39,12 @@ _FAMILIES = {
     "torus": (1, 32, "torus:4x4x4, 1 to 32 sizes"),
     "hypercube": (1, 1, "hypercube:4, that is 2^4 NPUs"),
     "dragonfly": (2, 2, "dragonfly:GROUPSxGROUP_SIZE"),
-    "clos": (3, 3, "clos:SPINESxTORSxHOSTS_PER_TOR"),
+    "clos": (2, 3, "clos:SPINESxTORS or clos:SPINESxTORSxHOSTS_PER_TOR"),
     "fat_tree": (1, 1, "fat_tree:4"),
 }
 FORMS = (
     "a shipped machine (`hocket topology list`), a .yml file, ring:16, line:4, switch:8, fc:8, "
-    "mesh:9x9, torus:4x4x4, hypercube:4 (2^4 NPUs), dragonfly:4x5, clos:SPINESxTORSxHOSTS_PER_TOR, "
+    "mesh:9x9, torus:4x4x4, hypercube:4 (2^4 NPUs), dragonfly:4x5, clos:SPINESxTORS[xHOSTS_PER_TOR], "
     "fat_tree:4 or a product such as Ring_FC_SW:2x8x4"
 )
 
@@ -196,7 +196,8 @@ def _builder(family: str, sizes: list[int], rate: int, delay: int) -> BuilderSpe
     if family == "dragonfly":
         return BuilderSpec(family, (*sizes, *link, *link))
     if family == "clos":
-        return BuilderSpec(family, (*sizes, rate, *link))
+        spines, tors, hosts = (*sizes, 1)[:3]
+        return BuilderSpec(family, (spines, tors, hosts, rate, *link))
     return BuilderSpec(family, (first, *link))
 
 

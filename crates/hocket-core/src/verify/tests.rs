@@ -270,3 +270,10 @@ fn two_sends_of_one_value_are_both_over_before_it_is_overwritten() {
     assert_eq!(all_reduce(true), []);
     assert_eq!(all_reduce(false), [Code::UnorderedWrite]);
 }
+
+#[test]
+fn a_path_that_no_transfer_takes_must_exist_too() {
+    let mut b = chain_all_reduce(3);
+    b.path(&[crate::id::LinkId(99)]);
+    assert_eq!(codes(b, 3), [Code::BrokenPath]);
+}
