@@ -361,7 +361,7 @@ def test_a_bandwidth_for_each_dimension(rates: list[str]) -> None:
         ("dragonfly:4", "--topology: 'dragonfly:4' has 1 size; write it as dragonfly:GROUPS"),
         (
             "clos:4",
-            "--topology: 'clos:4' has 1 sizes; write it as clos:SPINESxTORS or clos:SPINESxTORSx",
+            "--topology: 'clos:4' has 1 size; write it as clos:SPINESxTORS or clos:SPINESxTORSx",
         ),
         ("Ring_FC:2", "--topology: 'Ring_FC:2' has 1 size; give one for each of 2 dimensions"),
         ("rng:4", "--topology: there is no 'rng' to build; did you mean 'ring'?"),
