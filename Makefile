@@ -12,7 +12,7 @@ export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
-CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest
+CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest slow
 
 .PHONY: help tools venv build demo test bench clean $(CHECKS) examples
 .DEFAULT_GOAL := help
@@ -75,6 +75,9 @@ stubtest: .venv/build.stamp ## does the stub of the Rust module tell the truth?
 
 pytest: .venv/build.stamp ## tests of the Python package, examples included
 	$(BIN)/python -m pytest -q
+
+slow: .venv/build.stamp ## the Python tests that take more than a few seconds each
+	$(BIN)/python -m pytest -q -m slow
 
 examples: .venv/build.stamp ## run the examples only and compare what they print
 	$(BIN)/python -m pytest -q tests/test_examples.py

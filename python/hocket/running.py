@@ -194,6 +194,8 @@ def simulate(
     ----------
     The congestion-aware analytical model of ASTRA-sim (Won et al., ISPASS 2023).
     """
+    if not isinstance(plan, Plan):
+        raise SpecError(f"plan: {plan!r} is no Plan; make one by hk.plan(...) or hk.Plan.load(...)")
     if fidelity not in FIDELITIES:
         raise SpecError(
             f"fidelity: there is no {fidelity!r}; fidelities are {', '.join(FIDELITIES)}"

@@ -17,6 +17,7 @@ from hocket.units import format_bandwidth
 
 _MOST_DEVICES = 2000
 _MOST_NAMES = 120
+_ROOMY = 240.0
 
 Points = NDArray[np.float64]
 
@@ -74,12 +75,22 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
             )
         if topology.device_count <= _MOST_NAMES:
             for name, point in zip(topology.device_names, points, strict=True):
+                # Inside a large mark, above a small one.
+                inside = mark > _ROOMY
                 axes.annotate(
-                    name, point, ha="center", va="center", fontsize=5, color="white", zorder=3
+                    name,
+                    point,
+                    xytext=(0.0, 0.0 if inside else 0.7 * math.sqrt(mark)),
+                    textcoords="offset points",
+                    ha="center",
+                    va="center",
+                    fontsize=5,
+                    color="white" if inside else "black",
+                    zorder=3,
                 )
         axes.autoscale_view()
         axes.margins(0.08)
-        axes.legend(loc="upper right", frameon=False)
+        axes.legend(loc="upper right", frameon=False, markerscale=min(1.0, 7.0 / math.sqrt(mark)))
         figure.suptitle(
             f"{topology.name}: {npus} NPUs, {topology.device_count - npus} switches, "
             f"{topology.link_count} links, the widest {format_bandwidth(round(top))} a way"
