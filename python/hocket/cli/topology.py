@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -110,19 +111,25 @@ def _span(least: object, most: object) -> str:
     return f"{least}" if least == most else f"{least} to {most}"
 
 
+def _each_link(network: _core.Topology) -> Iterator[tuple[str, str, int, int]]:
+    """Give source, destination, bandwidth [bytes/s] and latency [ps] of each link."""
+    names = network.device_names
+    columns = (
+        network.link_src,
+        network.link_dst,
+        network.link_bandwidth,
+        network.link_latency_ps,
+    )
+    for src, dst, rate, delay in zip(*(column.tolist() for column in columns), strict=True):
+        yield names[src], names[dst], rate, delay
+
+
 def _links(network: _core.Topology) -> Table:
     table = Table()
     for name in ("from", "to", "bandwidth", "latency"):
         table.add_column(name)
-    names = network.device_names
-    for src, dst, rate, delay in zip(
-        network.link_src.tolist(),
-        network.link_dst.tolist(),
-        network.link_bandwidth.tolist(),
-        network.link_latency_ps.tolist(),
-        strict=True,
-    ):
-        table.add_row(names[src], names[dst], format_bandwidth(rate), format_time_ps(delay))
+    for src, dst, rate, delay in _each_link(network):
+        table.add_row(src, dst, format_bandwidth(rate), format_time_ps(delay))
     return table
 
 
@@ -149,19 +156,8 @@ def _as_json(spec: TopologySpec, network: _core.Topology) -> dict[str, Any]:
             for kind, size, rate, delay in network.dimensions
         ],
         "links": [
-            {
-                "src": names[src],
-                "dst": names[dst],
-                "bandwidth_bytes_per_s": rate,
-                "latency_ps": delay,
-            }
-            for src, dst, rate, delay in zip(
-                network.link_src.tolist(),
-                network.link_dst.tolist(),
-                network.link_bandwidth.tolist(),
-                network.link_latency_ps.tolist(),
-                strict=True,
-            )
+            {"src": src, "dst": dst, "bandwidth_bytes_per_s": rate, "latency_ps": delay}
+            for src, dst, rate, delay in _each_link(network)
         ],
         "notes": list(spec.notes),
         "source": list(spec.source),

@@ -236,8 +236,13 @@ fn check_chunks(
     let pieces = chunks.saturating_mul(pieces_per_chunk(algorithm, collective));
     if pieces as u64 > bytes {
         let what = match is_whole(collective.kind()) {
-            true => "data".to_owned(),
+            true => "the data".to_owned(),
             false => format!("the smallest of {} blocks", collective.npus().len()),
+        };
+        let per_chunk = pieces_per_chunk(algorithm, collective);
+        let what = match per_chunk {
+            1 => what,
+            _ => format!("{what} (for {chunks} slices of {per_chunk} chunks)"),
         };
         return Err(PlanError::TooManyChunks {
             what,
