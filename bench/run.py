@@ -117,12 +117,34 @@ def show(name: str, runs: list[dict[str, float]]) -> None:
     print(f"| {' | '.join(cells)} |", flush=True)
 
 
+def plot(medians: dict[str, dict[str, float]], path: str) -> None:
+    """Draw seconds against transfers, on logarithmic axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.0, 4.0), layout="constrained")
+    axes = figure.add_subplot()
+    for family, mark in (("ring", "o"), ("grid", "s")):
+        runs = [run for name, run in medians.items() if name.startswith(f"curve-{family}")]
+        if family == "ring" and "ring-4096" in medians:
+            runs.append(medians["ring-4096"])
+        transfers = [run["transfers"] for run in runs]
+        for stage in ("plan", "verify", "simulate"):
+            seconds = [run[f"{stage}_s"] for run in runs]
+            axes.loglog(transfers, seconds, marker=mark, label=f"{stage}, {family}")
+    axes.loglog([2e4, 4e7], [2e4 / 8e6, 4e7 / 8e6], "k:", label="8 million transfers/s")
+    axes.set_xlabel("transfers")
+    axes.set_ylabel("seconds, one core")
+    axes.legend(frameon=False, fontsize=7)
+    figure.savefig(path, dpi=110)
+
+
 def main() -> None:
     """Read the options and run."""
     parser = argparse.ArgumentParser(description="Whole-process figures.")
     parser.add_argument("cases", nargs="*", help=f"any of {', '.join([*CASES, *CURVE])}")
     parser.add_argument("--all", action="store_true", help="every case, the curve and the demo")
     parser.add_argument("--repeat", type=int, default=1, help="runs of each case")
+    parser.add_argument("--plot", help="also draw seconds against transfers to this file")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.measure:
@@ -131,8 +153,13 @@ def main() -> None:
     heads = "case, transfers, plan s, verify s, simulate s, total s, verify M/s, simulate M/s"
     heads = [*heads.split(", "), "peak GiB", "simulated ns"]
     print(f"| {' | '.join(heads)} |\n|{' --- |' * len(heads)}")
+    medians = {}
     for name in [*CASES, *CURVE] if options.all else options.cases:
-        show(name, [in_process_of_its_own(name) for _ in range(options.repeat)])
+        runs = [in_process_of_its_own(name) for _ in range(options.repeat)]
+        show(name, runs)
+        medians[name] = {key: statistics.median(run[key] for run in runs) for key in runs[0]}
+    if options.plot:
+        plot(medians, options.plot)
     if options.all:
         times = sorted(demo() for _ in range(options.repeat))
         print(f"\nboth commands of `make demo`: {times[0]:.2f} to {times[-1]:.2f} s")
