@@ -88,7 +88,10 @@ fn bidirectional_ring_on_a_two_way_ring() {
                 let size = u64::from(n) * 2 * half;
                 let algorithm = Algorithm::BidirectionalRing;
                 let time = time_of(&ring, kind, size, algorithm, 1, &defaults());
-                assert_eq!(time, expected, "{kind} among {n}, 2 x {half} bytes, {link:?}");
+                assert_eq!(
+                    time, expected,
+                    "{kind} among {n}, 2 x {half} bytes, {link:?}"
+                );
             }
         }
     }
@@ -174,7 +177,10 @@ fn pipelined_chain_on_a_line() {
                     let root = Some(Rank(root));
                     let chain = Algorithm::Chain;
                     let time = time_from(root, &line, kind, size, chain, chunks, &options);
-                    assert_eq!(time, expected, "{kind} of {chunks} x {chunk} bytes, {link:?}");
+                    assert_eq!(
+                        time, expected,
+                        "{kind} of {chunks} x {chunk} bytes, {link:?}"
+                    );
                 }
             }
         }
@@ -206,7 +212,14 @@ fn binomial_broadcast_on_a_switch() {
             let switch = Arc::new(switch.expect("a switch"));
             let levels = u64::from(n.ilog2());
             let expected = levels * 2 * (link.alpha + link.beta(size));
-            let time = time_of(&switch, Broadcast, size, Algorithm::Binomial, 1, &defaults());
+            let time = time_of(
+                &switch,
+                Broadcast,
+                size,
+                Algorithm::Binomial,
+                1,
+                &defaults(),
+            );
             assert_eq!(time, expected, "among {n}, {size} bytes, {link:?}");
         }
     }
@@ -270,7 +283,14 @@ fn check_hierarchical(sides: &[Dimension], block: u64) {
         left /= u64::from(side.size);
     }
     for (kind, passes) in PASSES {
-        let time = time_of(&topology, kind, size, Algorithm::Hierarchical, 1, &defaults());
+        let time = time_of(
+            &topology,
+            kind,
+            size,
+            Algorithm::Hierarchical,
+            1,
+            &defaults(),
+        );
         let name = topology.name();
         assert_eq!(time, passes * pass, "{kind} on {name}, {size} bytes");
     }

@@ -1,0 +1,4 @@
+//! Simulated times against closed forms, to the picosecond.
+
+mod forms;
+mod run;
