@@ -584,6 +584,13 @@ def test_astra_networks(
     assert "2^30" in from_file(ASTRA / f"{name}.yml").notes[0]
 
 
+@pytest.mark.parametrize("path", sorted(ASTRA.glob("*.yml")), ids=lambda path: path.stem)
+def test_astra_networks_are_compared_on(path: Path) -> None:
+    entries = hk.compare("all-reduce", hk.topology.load(path), size="1 MB").entries
+    assert all(entry.run.gap >= 0 for entry in entries)
+    assert "ring" in [entry.algorithm for entry in entries]
+
+
 def test_all_astra_networks_are_tried() -> None:
     assert len(list(ASTRA.glob("*.yml"))) == 8
 

@@ -94,6 +94,7 @@ pub(super) fn merged(out: &[Vec<u32>], successor: Vec<u32>) -> Option<Vec<u32>> 
             count = found;
         } else {
             patches.successor = before;
+            patches.note_predecessors();
         }
     }
     (count == 1).then(|| patches.cycle_from_0())
@@ -127,13 +128,17 @@ impl<'a> Patches<'a> {
         self.out[from as usize].binary_search(&to).is_ok()
     }
 
+    fn note_predecessors(&mut self) {
+        for (rank, &end) in self.successor.iter().enumerate() {
+            self.predecessor[end as usize] = rank as u32;
+        }
+    }
+
     /// Merges while it can; how many cycles are left.
     fn merge(&mut self) -> usize {
         loop {
             let count = label(&self.successor, &mut self.cycle);
-            for (rank, &end) in self.successor.iter().enumerate() {
-                self.predecessor[end as usize] = rank as u32;
-            }
+            self.note_predecessors();
             if count == 1 || !self.merge_once(count) {
                 return count;
             }

@@ -266,3 +266,25 @@ fn nothing_joined_still_gives_an_order() {
         &all(&topology)
     ));
 }
+
+/// No ring keeps to the widest pairs (a switch's uplinks are narrower), so merging kicks and takes kicks
+/// back many times; every state in between is a cover.
+#[test]
+fn products_with_a_narrow_switch_get_an_order() {
+    let dimension = |kind, size, bandwidth| Dimension {
+        kind,
+        size,
+        bandwidth: bw(bandwidth),
+        latency: LATENCY,
+    };
+    for sizes in [[2, 8, 4], [2, 5, 3], [3, 4, 4], [2, 2, 8]] {
+        let topology = build::product(&[
+            dimension(DimensionKind::Ring, sizes[0], 4 * WIDE),
+            dimension(DimensionKind::FullyConnected, sizes[1], 2 * WIDE),
+            dimension(DimensionKind::Switch, sizes[2], WIDE),
+        ])
+        .unwrap();
+        let order = ring_order(&topology, &all(&topology));
+        assert!(is_permutation(&order, &all(&topology)));
+    }
+}
