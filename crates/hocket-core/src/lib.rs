@@ -21,6 +21,7 @@ pub mod collective;
 pub mod plan;
 pub mod bound;
 pub mod verify;
+pub mod multirail;
 pub mod algorithms;
 pub mod simulate;
 pub mod report;

@@ -8,7 +8,7 @@
 use std::ops::Range;
 
 use super::Job;
-use super::pattern::{Pass, Pattern, Shape};
+use crate::collective::pattern::{Pass, Pattern, Shape};
 use crate::collective::CollectiveKind;
 use crate::id::NpuId;
 use crate::plan::{Chunks, Op, Plan, PlanBuilder, PlanError, Wait};

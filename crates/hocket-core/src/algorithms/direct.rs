@@ -2,7 +2,7 @@
 
 use super::Job;
 use super::dimensional::{self, Along};
-use super::pattern::Pattern;
+use crate::collective::pattern::Pattern;
 use crate::collective::CollectiveKind;
 use crate::plan::{Chunks, Op, Plan, PlanError, Wait};
 

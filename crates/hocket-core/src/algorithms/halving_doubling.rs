@@ -2,7 +2,7 @@
 
 use super::Job;
 use super::dimensional::{self, Along};
-use super::pattern::Pattern;
+use crate::collective::pattern::Pattern;
 use crate::plan::{Plan, PlanError};
 
 /// Between the halves of the ranks, then of each half, and so on; back again for an all-gather.

@@ -10,7 +10,7 @@
 
 use super::Job;
 use super::dimensional::{self, Along};
-use super::pattern::{Pattern, Shape};
+use crate::collective::pattern::{Pattern, Shape};
 use crate::collective::Collective;
 use crate::id::NpuId;
 use crate::plan::{Plan, PlanError};

@@ -12,7 +12,7 @@ mod double_binary_tree;
 mod halving_doubling;
 mod hierarchical;
 mod pairwise;
-mod pattern;
+mod rails;
 mod reach;
 mod ring;
 
@@ -21,7 +21,7 @@ pub use algorithm::Algorithm;
 use crate::collective::{Collective, CollectiveKind};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError};
 use crate::topology::Topology;
-use pattern::Shape;
+use crate::collective::pattern::Shape;
 use reach::Need;
 
 /// What [`plan`] is to do.
@@ -210,6 +210,13 @@ impl Job<'_> {
     fn root(&self) -> usize {
         self.collective.root().map_or(0, |root| root.index())
     }
+}
+
+/// Lower.
+pub fn lower(topology: &Topology, collective: &Collective, schedule: &crate::multirail::Schedule) -> Result<Plan, PlanError> {
+    let lowering = rails::Lowering::new(schedule);
+    let transfers = lowering.transfers();
+    lowering.build(&Job { topology, collective, algorithm: Algorithm::Hierarchical, chunks: schedule.lanes.len(), transfers: transfers as usize })
 }
 
 fn need(collective: &Collective, algorithm: Algorithm) -> Need {

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use super::Job;
 use super::dimensional::{self, Along};
-use super::pattern::Pattern;
+use crate::collective::pattern::Pattern;
 use crate::id::NpuId;
 use crate::plan::{Plan, PlanError};
 use crate::topology::embedding::ring_order;

@@ -1,6 +1,7 @@
 //! What has to be done: which data is where before, and who must hold what after.
 
 mod demand;
+pub(crate) mod pattern;
 
 pub use demand::{Demand, NpuSet};
 

@@ -1,6 +1,6 @@
 //! Appends transfers to a plan.
 
-use super::{Chunks, Lists, Op, Plan, PlanError, Wait};
+use super::{Chunks, LinkOrder, Lists, Op, Plan, PlanError, Wait};
 use crate::collective::Collective;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
 
@@ -51,6 +51,7 @@ impl PlanBuilder {
                 path: Vec::new(),
                 groups: Lists::default(),
                 paths: Lists::default(),
+                link_order: LinkOrder::Ready,
             },
         }
     }
@@ -138,6 +139,11 @@ impl PlanBuilder {
     /// Adds an explicit path, for [`Transfer::path`].
     pub fn path(&mut self, links: &[LinkId]) -> u32 {
         self.plan.paths.push(links)
+    }
+
+    /// In what order links are meant to serve the transfers; ready by default.
+    pub fn link_order(&mut self, order: LinkOrder) {
+        self.plan.link_order = order;
     }
 
     /// How many transfers so far.
@@ -256,6 +262,7 @@ impl Plan {
             path: columns.path,
             groups,
             paths,
+            link_order: LinkOrder::Ready,
         })
     }
 }

@@ -42,6 +42,16 @@ impl fmt::Display for Op {
     }
 }
 
+/// In what order a link serves messages that wait for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LinkOrder {
+    /// By the time they came, ties by the plan's order.
+    #[default]
+    Ready,
+    /// By the plan's order, waiting for a message that comes late.
+    Plan,
+}
+
 /// What a transfer waits for before it starts. Four bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Wait(u32);
@@ -269,7 +279,7 @@ pub enum PlanError {
 /// The transfers that implement one collective: who sends which chunks to whom, after what.
 ///
 /// Transfers are columns of equal length, 25 bytes a row in all. Their order is the plan's order:
-/// where a simulation keeps plan order, each link serves its transfers in it. Positions in `wait`
+/// where links serve in plan order ([`Plan::link_order`]), each serves its transfers in it. Positions in `wait`
 /// and in groups may point forward; [`crate::verify`] rejects cycles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
@@ -285,6 +295,7 @@ pub struct Plan {
     path: Vec<u32>,
     groups: Lists<u32>,
     paths: Lists<LinkId>,
+    link_order: LinkOrder,
 }
 
 impl Plan {
@@ -294,6 +305,17 @@ impl Plan {
     /// Which algorithm made it.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
+    }
+
+    /// In what order links are meant to serve its transfers.
+    pub fn link_order(&self) -> LinkOrder {
+        self.link_order
+    }
+
+    /// The same plan, whose links are meant to serve in another order.
+    pub fn with_link_order(mut self, order: LinkOrder) -> Self {
+        self.link_order = order;
+        self
     }
 
     /// What it implements.

@@ -317,9 +317,10 @@ impl<'a> Simulation<'a> {
             .map(|transfer| verified.plan().bytes(transfer))
             .collect();
         let cut_through = options.switching == Switching::CutThrough;
+        let order = options.order.unwrap_or(verified.plan().link_order());
         Self {
             options,
-            due: (options.order == LinkOrder::Plan).then(|| Due::new(&way, servers.len())),
+            due: (order == LinkOrder::Plan).then(|| Due::new(&way, servers.len())),
             way,
             servers,
             bytes,

@@ -6,45 +6,18 @@ mod run;
 
 pub use run::{LinkUse, Run, Service};
 
+pub use crate::plan::LinkOrder;
+pub use crate::topology::{LatencyModel, Switching};
+
 use crate::id::TransferId;
 use crate::progress::{Interrupted, Progress};
 use crate::verify::Verified;
 
-/// In what order a link serves messages that wait for it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LinkOrder {
-    /// By the time they came, ties by the plan's order.
-    #[default]
-    Ready,
-    /// By the plan's order, waiting for a message that comes late.
-    Plan,
-}
-
-/// How a message crosses a device on its way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Switching {
-    /// It leaves once it has arrived whole.
-    #[default]
-    StoreAndForward,
-    /// It leaves as it arrives; a link is occupied until its tail has passed.
-    CutThrough,
-}
-
-/// What a link's latency does to the next message.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum LatencyModel {
-    /// Nothing: the link is occupied for bytes / bandwidth.
-    #[default]
-    Overlapped,
-    /// It delays it: the link is occupied for latency + bytes / bandwidth, as TACOS counts.
-    Occupying,
-}
-
 /// The knobs of a simulation at link fidelity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimulateOptions {
-    /// Order of service; default [`LinkOrder::Ready`].
-    pub order: LinkOrder,
+    /// Order of service; by default the plan's own.
+    pub order: Option<LinkOrder>,
     /// Crossing of devices; default [`Switching::StoreAndForward`].
     pub switching: Switching,
     /// Latency; default [`LatencyModel::Overlapped`].

@@ -130,7 +130,7 @@ fn plan_order_waits_for_a_late_message() {
     let ready = run(late(), &line(3, 0), SimulateOptions::default());
     assert_eq!(ends(&ready)[..3], [1_000_000, 2_000_000, 1_000_000]);
     let options = SimulateOptions {
-        order: LinkOrder::Plan,
+        order: Some(LinkOrder::Plan),
         ..SimulateOptions::default()
     };
     let planned = run(late(), &line(3, 0), options);
@@ -154,7 +154,7 @@ fn plan_order_can_deadlock_and_says_so() {
     send(&mut b, 1, 0, 1, Op::Copy, on(1));
     let verified = verify(Arc::new(b.finish()), line(2, 0), &mut Silent).unwrap();
     let options = SimulateOptions {
-        order: LinkOrder::Plan,
+        order: Some(LinkOrder::Plan),
         ..SimulateOptions::default()
     };
     assert!(simulate(&verified, &SimulateOptions::default(), &mut Silent).is_ok());

@@ -5,9 +5,11 @@ pub mod build;
 pub mod embedding;
 pub mod failures;
 pub mod inspect;
+mod crossing;
 pub mod shortest;
 
 pub use builder::TopologyBuilder;
+pub use crossing::{LatencyModel, Switching};
 
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::units::{Bandwidth, Memory, Time};

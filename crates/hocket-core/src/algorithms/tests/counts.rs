@@ -1,6 +1,7 @@
 //! Transfers, steps and bytes by closed form.
 
 use super::*;
+use crate::collective::pattern::{Pass, Pattern};
 
 fn ceil_log2(n: usize) -> usize {
     (0..).find(|&steps| n <= 1 << steps).unwrap()
@@ -89,9 +90,9 @@ fn three_dimensions_of_switches_in_64_slices() {
 #[test]
 fn halving_moves_are_those_made() {
     for n in 1..=40 {
-        let pattern = pattern::Pattern::halving_doubling();
+        let pattern = Pattern::halving_doubling();
         let made: usize = (0..Shape::HalvingDoubling.steps(n))
-            .map(|step| pattern.step(pattern::Pass::AllGather, n, step).len())
+            .map(|step| pattern.step(Pass::AllGather, n, step).len())
             .sum();
         assert_eq!(Shape::HalvingDoubling.moves(n as u128), made as u128, "{n}");
     }

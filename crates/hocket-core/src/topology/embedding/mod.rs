@@ -95,7 +95,7 @@ fn dimensions_of<'a>(topology: &'a Topology, npus: &[NpuId]) -> &'a [Dimension] 
         .dimensions()
         .iter()
         .map(|dimension| dimension.size as usize);
-    if npus.len() == topology.npu_count() && npus.len() == sizes.product() {
+    if npus.len() == topology.npu_count() && npus.len() == sizes.product::<usize>() {
         topology.dimensions()
     } else {
         &[]

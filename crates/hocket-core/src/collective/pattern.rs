@@ -5,7 +5,7 @@
 
 /// How a group of ranks exchanges blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(crate) enum Shape {
     /// To the next rank of a cycle, one block a step.
     Ring,
     /// Every rank to every other at once.
@@ -16,7 +16,7 @@ pub(super) enum Shape {
 
 /// Which half of an all-reduce.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Pass {
+pub(crate) enum Pass {
     /// Sums blocks at their owners.
     ReduceScatter,
     /// Copies blocks from their owners.
@@ -25,7 +25,7 @@ pub(super) enum Pass {
 
 /// Rank `src` sends blocks `first`, ... `first + count - 1` to rank `dst`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Move {
+pub(crate) struct Move {
     pub src: u32,
     pub dst: u32,
     pub first: u32,
@@ -34,7 +34,7 @@ pub(super) struct Move {
 
 /// A shape, and for a ring the cycle of ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     shape: Shape,
     cycle: Vec<u32>,
 }

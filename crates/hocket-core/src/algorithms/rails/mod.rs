@@ -1,0 +1,279 @@
+//! Multi-rail schedules as transfers.
+//!
+//! An operation of a lane is a reduce-scatter or all-gather along one dimension, in every group of
+//! NPUs that differ in that dimension alone. The transfers stand in the order in which the schedule
+//! serves them, and links are to serve them so ([`LinkOrder::Plan`]): the same order on every NPU,
+//! whatever the timing.
+//!
+//! # Source
+//! Themis, sections 2.3 and 4.6.
+
+mod template;
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::Job;
+use crate::collective::CollectiveKind;
+use crate::collective::pattern::{Pass, Shape};
+use crate::multirail::{PARTS, Rail, Schedule};
+use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Wait};
+use template::{StageTemplate, Template};
+
+/// A schedule and the templates of its lanes' parts, one for each order that lanes take.
+pub(super) struct Lowering<'a> {
+    schedule: &'a Schedule,
+    /// Part p of lane l: l x parts + p.
+    templates: Vec<Rc<Template>>,
+}
+
+impl<'a> Lowering<'a> {
+    pub fn new(schedule: &'a Schedule) -> Self {
+        let mut known: HashMap<(&[u8], &[u8], usize), Rc<Template>> = HashMap::new();
+        let mut templates = Vec::with_capacity(schedule.lanes.len() * PARTS);
+        for lane in &schedule.lanes {
+            for part in 0..PARTS {
+                let key = (&lane.reduce_scatter[..], &lane.all_gather[..], part);
+                let make = || Rc::new(Template::new(&schedule.rails, lane, part));
+                templates.push(Rc::clone(known.entry(key).or_insert_with(make)));
+            }
+        }
+        Self {
+            schedule,
+            templates,
+        }
+    }
+
+    /// Transfers, exactly.
+    pub fn transfers(&self) -> u128 {
+        let rails = &self.schedule.rails;
+        let all = self.templates.iter();
+        all.map(|template| template.transfers(rails)).sum()
+    }
+
+    /// Builds the plan. NPU ids vary fastest in the first dimension.
+    pub fn build(&self, job: &Job<'_>) -> Result<Plan, PlanError> {
+        let grid = Grid::new(&self.schedule.rails);
+        let chunks = self.chunks(job, &grid)?;
+        let npus = grid.npus;
+        let mut plan = job.builder(chunks);
+        plan.link_order(LinkOrder::Plan);
+        let mut run = Run {
+            plan,
+            job,
+            grid,
+            travels: vec![Travel::default(); self.templates.len()],
+        };
+        let stages = self.schedule.stages();
+        for &(task, step) in &self.schedule.timeline.served {
+            let (part, stage) = (task as usize / stages, task as usize % stages);
+            let place = Place {
+                part,
+                stage,
+                step: step as usize,
+                first_chunk: (part * npus) as u32,
+            };
+            run.step(&self.templates[part], place);
+        }
+        Ok(run.plan.finish())
+    }
+
+    /// A chunk for each NPU in each part of each lane, laid out as the part's template says.
+    fn chunks(&self, job: &Job<'_>, grid: &Grid) -> Result<Chunks, PlanError> {
+        let demands = job.collective.demands();
+        let lanes = &self.schedule.lanes;
+        let mut chunks = Chunks::with_capacity(lanes.len() * PARTS * grid.npus);
+        if job.collective.kind() == CollectiveKind::AllReduce {
+            for lane in lanes {
+                chunks.split_one(0, lane.bytes, PARTS * grid.npus)?;
+            }
+            return Ok(chunks);
+        }
+        let all: u64 = lanes.iter().map(|lane| lane.bytes).sum();
+        let mut before = 0;
+        for (l, lane) in lanes.iter().enumerate() {
+            for part in 0..PARTS {
+                let template = &self.templates[l * PARTS + part];
+                let mut owner = vec![0u32; grid.npus];
+                for npu in 0..grid.npus {
+                    let chunk = grid.first_chunk(npu, &template.width, |_| true);
+                    owner[chunk as usize] = npu as u32;
+                }
+                for demand in owner {
+                    let bytes = u128::from(demands[demand as usize].bytes);
+                    // Byte of the demand at which so many halves of lanes' bytes end.
+                    let at = |twice: u64| (bytes * u128::from(twice) / (2 * u128::from(all))) as u64;
+                    let start = 2 * before + part as u64 * lane.bytes;
+                    chunks.split_one(demand, at(start + lane.bytes) - at(start), 1)?;
+                }
+            }
+            before += lane.bytes;
+        }
+        Ok(chunks)
+    }
+}
+
+/// Coordinates of NPUs.
+struct Grid {
+    npus: usize,
+    size: Vec<usize>,
+    /// NPUs between neighbours along each rail.
+    stride: Vec<usize>,
+}
+
+impl Grid {
+    fn new(rails: &[Rail]) -> Self {
+        let size: Vec<usize> = rails.iter().map(|rail| rail.size as usize).collect();
+        let stride = (0..size.len()).map(|i| size[..i].iter().product());
+        Self {
+            npus: size.iter().product(),
+            stride: stride.collect(),
+            size,
+        }
+    }
+
+    fn coordinate(&self, npu: usize, rail: usize) -> usize {
+        npu / self.stride[rail] % self.size[rail]
+    }
+
+    /// First chunk, within a part, of those whose digits are an NPU's coordinates on some rails.
+    fn first_chunk(&self, npu: usize, width: &[u32], fixed: impl Fn(usize) -> bool) -> u32 {
+        let rails = (0..self.size.len()).filter(|&rail| fixed(rail));
+        let digit = |rail: usize| self.coordinate(npu, rail) as u32 * width[rail];
+        rails.map(digit).sum()
+    }
+}
+
+/// Where a step stands.
+#[derive(Clone, Copy)]
+struct Place {
+    part: usize,
+    stage: usize,
+    step: usize,
+    first_chunk: u32,
+}
+
+/// A part on its way.
+#[derive(Clone, Default)]
+struct Travel {
+    /// By NPU: what makes all that it may send ready, but for what is in `fresh` and `inbox`.
+    ready: Vec<Wait>,
+    /// By NPU, on a ring: the arrival of the step before.
+    fresh: Vec<Wait>,
+    /// By NPU: arrivals not yet in `ready`.
+    inbox: Vec<Vec<Wait>>,
+}
+
+/// A plan in the making.
+struct Run<'a> {
+    plan: PlanBuilder,
+    job: &'a Job<'a>,
+    grid: Grid,
+    travels: Vec<Travel>,
+}
+
+impl Run<'_> {
+    /// One step of one part, in every group.
+    fn step(&mut self, template: &Template, place: Place) {
+        let stage = &template.stages[place.stage];
+        let is_last_stage = place.stage + 1 == template.stages.len();
+        let is_last_step = place.step + 1 == stage.steps.len();
+        let mut travel = std::mem::take(&mut self.travels[place.part]);
+        if place.step == 0 {
+            travel.begin(stage, self.grid.npus);
+        }
+        self.send(template, place, &mut travel, !is_last_stage);
+        if is_last_step && stage.shape == Shape::Ring && stage.pass == Pass::ReduceScatter {
+            for (inbox, &fresh) in travel.inbox.iter_mut().zip(&travel.fresh) {
+                inbox.push(fresh);
+            }
+        }
+        if is_last_step && is_last_stage {
+            return;
+        }
+        if is_last_step || stage.shape == Shape::HalvingDoubling {
+            travel.settle(&mut self.plan);
+        }
+        self.travels[place.part] = travel;
+    }
+
+    fn send(&mut self, template: &Template, place: Place, travel: &mut Travel, goes_on: bool) {
+        let stage = &template.stages[place.stage];
+        let keep = match (stage.shape, stage.pass) {
+            (Shape::Ring, Pass::ReduceScatter) => false,
+            (Shape::HalvingDoubling, _) => true,
+            _ => goes_on,
+        };
+        let op = match stage.pass {
+            Pass::ReduceScatter => Op::Reduce,
+            Pass::AllGather => Op::Copy,
+        };
+        let summed_before = match stage.pass {
+            Pass::ReduceScatter => &template.stages[..place.stage],
+            Pass::AllGather => &template.stages[place.stage + 1..],
+        };
+        let is_fixed = |rail| summed_before.iter().any(|other| other.rail == rail);
+        let npus = self.job.collective.npus();
+        let stride = self.grid.stride[stage.rail];
+        let mut arrivals = travel.fresh.clone();
+        for base in 0..self.grid.npus {
+            if self.grid.coordinate(base, stage.rail) != 0 {
+                continue;
+            }
+            let start = place.first_chunk + self.grid.first_chunk(base, &template.width, is_fixed);
+            for send in &stage.steps[place.step] {
+                let src = base + send.src as usize * stride;
+                let dst = base + send.dst as usize * stride;
+                let wait = travel.wait_of(&mut self.plan, src, stage.pass, place.step);
+                let mut sent = Wait::NOTHING;
+                for &(first, count) in &send.ranges {
+                    let chunks = (start + first, count);
+                    let id = self.plan.send(chunks, npus[src], npus[dst], op, wait);
+                    if keep {
+                        travel.inbox[dst].push(Wait::on(id));
+                    }
+                    if stage.shape == Shape::Ring {
+                        sent = self.plan.all_of(&[sent, Wait::on(id)]);
+                    }
+                }
+                if let Some(slot) = arrivals.get_mut(dst) {
+                    *slot = sent;
+                }
+            }
+        }
+        travel.fresh = arrivals;
+    }
+}
+
+impl Travel {
+    fn begin(&mut self, stage: &StageTemplate, npus: usize) {
+        self.ready.resize(npus, Wait::NOTHING);
+        self.inbox.resize(npus, Vec::new());
+        self.fresh.clear();
+        if stage.shape == Shape::Ring {
+            self.fresh.resize(npus, Wait::NOTHING);
+        }
+    }
+
+    /// What an NPU waits for before it sends in a step. In a ring it sends on what came in the step
+    /// before: added to what it had (reduce-scatter), or as it came (all-gather).
+    fn wait_of(&self, plan: &mut PlanBuilder, npu: usize, pass: Pass, step: usize) -> Wait {
+        let ready = self.ready[npu];
+        match (self.fresh.get(npu), pass) {
+            (Some(&fresh), Pass::ReduceScatter) => plan.all_of(&[ready, fresh]),
+            (Some(&fresh), Pass::AllGather) if step > 0 => fresh,
+            _ => ready,
+        }
+    }
+
+    /// Takes the arrivals into `ready`.
+    fn settle(&mut self, plan: &mut PlanBuilder) {
+        for (ready, inbox) in self.ready.iter_mut().zip(&mut self.inbox) {
+            if !inbox.is_empty() {
+                inbox.push(*ready);
+                *ready = plan.all_of(inbox);
+                inbox.clear();
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Lanes: chunks with an order of rails each, and what that order costs.
+
+use super::Rail;
+use crate::collective::CollectiveKind;
+use crate::collective::pattern::Pass;
+
+/// A chunk and the rails that it travels, in order: what Themis calls a chunk's schedule.
+///
+/// (*Chunk* means the unit of a plan elsewhere; a lane has one chunk of the plan for each NPU.)
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Lane {
+    /// Bytes of one NPU's vector in it; of the whole vector for reduce-scatter and all-gather.
+    pub bytes: u64,
+    /// Rails in the order of the reduce-scatter; empty for an all-gather.
+    pub reduce_scatter: Vec<u8>,
+    /// Rails in the order of the all-gather; empty for a reduce-scatter.
+    pub all_gather: Vec<u8>,
+}
+
+/// One operation: a lane's pass along one rail.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stage {
+    /// Reduce-scatter or all-gather.
+    pub(crate) pass: Pass,
+    /// The rail.
+    pub rail: u8,
+    /// Bytes that an NPU holds of the lane before it.
+    pub held: f64,
+    /// Bytes that an NPU sends (or receives, if that is more).
+    pub sent: f64,
+}
+
+impl Stage {
+    /// Whether it sums; else it copies.
+    pub fn reduces(&self) -> bool {
+        self.pass == Pass::ReduceScatter
+    }
+
+    /// Time that it occupies its rail, in picoseconds: n_K x B_K.
+    pub fn occupied_ps(&self, rails: &[Rail]) -> f64 {
+        self.sent * 1e12 / rails[usize::from(self.rail)].bandwidth as f64
+    }
+}
+
+impl Lane {
+    /// A lane that follows one order of rails: in that order for a reduce-scatter, against it for an
+    /// all-gather.
+    pub fn along(kind: CollectiveKind, bytes: u64, order: &[u8]) -> Self {
+        let backwards = || order.iter().rev().copied().collect();
+        Self {
+            bytes,
+            reduce_scatter: match kind {
+                CollectiveKind::AllGather => Vec::new(),
+                _ => order.to_vec(),
+            },
+            all_gather: match kind {
+                CollectiveKind::ReduceScatter => Vec::new(),
+                _ => backwards(),
+            },
+        }
+    }
+
+    /// How many operations it has.
+    pub fn len(&self) -> usize {
+        self.reduce_scatter.len() + self.all_gather.len()
+    }
+
+    /// Whether it has none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its operations, first to last.
+    ///
+    /// # Source
+    /// Themis, section 4.4 and its footnote 7: the bytes sent on dimension K are (P_K - 1) / P_K of
+    /// the chunk's size before a reduce-scatter, or after an all-gather.
+    pub fn stages<'a>(&'a self, rails: &'a [Rail]) -> impl Iterator<Item = Stage> + 'a {
+        let mut held = self.bytes as f64;
+        let sums = self.reduce_scatter.iter().map(move |&rail| {
+            let stage = Stage {
+                pass: Pass::ReduceScatter,
+                rail,
+                held,
+                sent: held * rails[usize::from(rail)].share(),
+            };
+            held /= f64::from(rails[usize::from(rail)].size);
+            stage
+        });
+        let all: f64 = self.all_gather.iter().map(|&rail| f64::from(rails[usize::from(rail)].size)).product();
+        let mut held = self.bytes as f64 / all;
+        let copies = self.all_gather.iter().map(move |&rail| {
+            let size = f64::from(rails[usize::from(rail)].size);
+            let stage = Stage {
+                pass: Pass::AllGather,
+                rail,
+                held,
+                sent: held * size * rails[usize::from(rail)].share(),
+            };
+            held *= size;
+            stage
+        });
+        sums.chain(copies)
+    }
+}
+
+/// Splits bytes into `chunks` lanes' sizes that differ by one at most.
+///
+/// # Source
+/// Themis, section 4.1: the splitter.
+pub(crate) fn split(bytes: u64, chunks: usize) -> Vec<u64> {
+    let piece = |i: u64| (u128::from(bytes) * u128::from(i) / chunks as u128) as u64;
+    (0..chunks as u64).map(|i| piece(i + 1) - piece(i)).collect()
+}

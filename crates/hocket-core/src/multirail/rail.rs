@@ -1,0 +1,133 @@
+//! The rails that chunks travel on: one for each dimension with more than one NPU.
+
+use crate::collective::pattern::{Pass, Pattern, Shape};
+use crate::topology::{Dimension, DimensionKind, Topology};
+use crate::units::Time;
+
+/// A dimension as a scheduler sees it: a server that every NPU has one of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rail {
+    /// Its place among the topology's dimensions.
+    pub dimension: usize,
+    /// What joins its NPUs.
+    pub kind: DimensionKind,
+    /// NPUs along it, at least 2.
+    pub size: u32,
+    /// What one NPU sends over all of its links in the dimension together, in bytes per second.
+    pub bandwidth: u64,
+    /// From NPU to NPU for a message of no bytes.
+    pub step_latency: Time,
+    /// Whether its switches sum and multicast.
+    pub offload: bool,
+    /// Blocks that the busiest NPU sends or receives in each step of a reduce-scatter, of `size`
+    /// blocks in all. An all-gather takes the same steps backwards.
+    steps: Vec<u32>,
+}
+
+impl Rail {
+    /// The rails of a topology, in the order of its dimensions; those of size 1 are left out.
+    pub fn of(topology: &Topology) -> Vec<Rail> {
+        let dimensions = topology.dimensions().iter().enumerate();
+        dimensions
+            .filter(|(_, dimension)| dimension.size > 1)
+            .map(|(i, dimension)| Rail::new(i, dimension))
+            .collect()
+    }
+
+    /// # Source
+    /// Themis, table 1 (a ring algorithm on rings, direct on full connections, halving-doubling
+    /// through switches) and section 4.5 (offload).
+    fn new(place: usize, dimension: &Dimension) -> Self {
+        let n = dimension.size;
+        let links: u64 = match dimension.kind {
+            DimensionKind::Ring if n > 2 => 2,
+            DimensionKind::Ring | DimensionKind::Line | DimensionKind::Switch => 1,
+            DimensionKind::FullyConnected => u64::from(n) - 1,
+        };
+        Self {
+            dimension: place,
+            kind: dimension.kind,
+            size: n,
+            bandwidth: dimension.bandwidth.bytes_per_second().saturating_mul(links),
+            step_latency: (0..hops(dimension.kind, n)).map(|_| dimension.latency).sum(),
+            offload: false,
+            steps: steps(dimension.kind, n, false),
+        }
+    }
+
+    /// Blocks that the busiest NPU sends or receives in each step of a reduce-scatter.
+    pub(crate) fn steps(&self) -> &[u32] {
+        &self.steps
+    }
+
+    /// The sum over the steps.
+    pub(crate) fn blocks(&self) -> u32 {
+        self.steps.iter().sum()
+    }
+
+    /// Links from NPU to NPU.
+    pub(crate) fn hops(&self) -> u64 {
+        hops(self.kind, self.size)
+    }
+
+    /// Steps of a reduce-scatter, or of an all-gather.
+    pub fn step_count(&self) -> usize {
+        self.steps.len()
+    }
+
+    /// A_K of one pass: what its steps take however little is sent.
+    pub fn fixed_delay(&self) -> Time {
+        Time::from_ps(self.step_latency.as_ps().saturating_mul(self.steps.len() as u64))
+    }
+
+    /// Of what an NPU holds before a reduce-scatter (after an all-gather), the share that crosses its
+    /// links: (P - 1) / P where no rank is left without a partner and no switch sums.
+    pub fn share(&self) -> f64 {
+        f64::from(self.blocks()) / f64::from(self.size)
+    }
+}
+
+/// Links from an NPU to the next that it sends to; on a line at most.
+fn hops(kind: DimensionKind, n: u32) -> u64 {
+    match kind {
+        DimensionKind::Switch => 2,
+        DimensionKind::Line if n > 2 => 2,
+        _ => 1,
+    }
+}
+
+/// The algorithm that suits a building block.
+pub(crate) fn shape(kind: DimensionKind) -> Shape {
+    match kind {
+        DimensionKind::Ring | DimensionKind::Line => Shape::Ring,
+        DimensionKind::FullyConnected => Shape::Direct,
+        DimensionKind::Switch => Shape::HalvingDoubling,
+    }
+}
+
+/// Blocks in each step. A direct exchange is one step, over all links at once; so is one through a
+/// switch that sums, to which an NPU sends all that it has.
+fn steps(kind: DimensionKind, n: u32, offload: bool) -> Vec<u32> {
+    match shape(kind) {
+        _ if offload => vec![n],
+        Shape::Ring => vec![1; n as usize - 1],
+        Shape::Direct => vec![n - 1],
+        Shape::HalvingDoubling => halving_steps(n),
+    }
+}
+
+/// The most blocks that a rank sends or receives in each halving: the sizes are powers of two where
+/// n is one.
+fn halving_steps(n: u32) -> Vec<u32> {
+    let pattern = Pattern::halving_doubling();
+    let count = Shape::HalvingDoubling.steps(n as usize);
+    let busiest = |step| {
+        let mut ports = vec![[0u32; 2]; n as usize];
+        for a_move in pattern.step(Pass::ReduceScatter, n as usize, step) {
+            ports[a_move.src as usize][0] += a_move.count;
+            ports[a_move.dst as usize][1] += a_move.count;
+        }
+        ports.into_iter().flatten().max().unwrap_or(0)
+    };
+    (0..count).map(busiest).collect()
+}
