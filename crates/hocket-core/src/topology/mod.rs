@@ -5,6 +5,7 @@ pub mod build;
 pub mod embedding;
 pub mod failures;
 pub mod inspect;
+mod link_dimensions;
 pub mod shortest;
 
 pub use builder::TopologyBuilder;
