@@ -2,7 +2,7 @@
 
 use super::ReportError;
 use super::dimensions::{link_dimensions, wide};
-use crate::id::{DeviceId, TransferId};
+use crate::id::{DeviceId, LinkId, TransferId};
 use crate::plan::Route;
 use crate::simulate::Run;
 use crate::units::Time;
@@ -85,9 +85,7 @@ impl<'a> Passing<'a> {
             .map(|of| of.map_or(0, |of| bits[of as usize]))
             .collect();
         let paths = verified.routes().paths().iter();
-        let all = |path: &[crate::id::LinkId]| {
-            path.iter().fold(0, |mask, link| mask | links[link.index()])
-        };
+        let all = |path: &[LinkId]| path.iter().fold(0, |mask, link| mask | links[link.index()]);
         Ok(Self {
             verified,
             paths: paths.map(all).collect(),
