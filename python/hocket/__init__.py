@@ -17,12 +17,13 @@ from hocket.errors import (
     VerificationError,
 )
 from hocket.planning import Plan, collective_on, plan, plan_collective
-from hocket.running import Run, simulate
+from hocket.running import DimensionUse, Run, simulate
 
 __all__ = [
     "Bound",
     "Collective",
     "Comparison",
+    "DimensionUse",
     "Error",
     "InfeasibleError",
     "Plan",

@@ -16,6 +16,7 @@ __all__ = [
     "Algorithm",
     "Bound",
     "Collective",
+    "DimensionReport",
     "Inspection",
     "Plan",
     "Report",
@@ -23,6 +24,7 @@ __all__ = [
     "Topology",
     "Violation",
     "__version__",
+    "activity",
     "algorithms",
     "bound",
     "build_clos",
@@ -37,6 +39,7 @@ __all__ = [
     "build_switch",
     "build_torus",
     "chunk_ladder",
+    "dimension_report",
     "heat",
     "plan",
     "report",
@@ -627,3 +630,38 @@ def report(run: Run) -> Report:
 
 def heat(run: Run, bins: int) -> npt.NDArray[np.float32]:
     """Share of each of the time bins in which each link was occupied, (link_count, bins)."""
+
+@final
+class DimensionReport:
+    """How well one run uses the dimensions of a product topology."""
+
+    @property
+    def dimensions(self) -> list[tuple[str, int, float, int, float]]:
+        """Kind, size, bandwidth of an NPU [bytes/s], bytes sent, utilization (0 to 1) of each.
+
+        Dimensions of one NPU are left out.
+        """
+
+    @property
+    def weighted_utilization(self) -> float:
+        """Mean of the dimensions' utilization, their bandwidth the weight, 0 to 1."""
+
+    @property
+    def ideal(self) -> float | None:
+        """Time at full use of all bandwidth [s]; None for collectives that have none."""
+
+def dimension_report(run: Run) -> DimensionReport:
+    """Sum the dimensions up, or SpecError where the topology is no whole product of dimensions."""
+
+def activity(
+    run: Run, bins: int | None = None, period_ps: int | None = None
+) -> npt.NDArray[np.float32]:
+    """Share of each of the time bins in which each dimension has activity, (dimensions, bins).
+
+    Dimensions of one NPU are left out. Either so many bins, or bins of that length.
+
+    Raises
+    ------
+    hocket.errors.SpecError
+        If the topology is no whole product of dimensions.
+    """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from hocket import _core
 from hocket.errors import SpecError
 from hocket.planning import Plan, Progress
+from hocket.units import format_time_ps, parse_time
 
 LinkOrder = Literal["ready", "plan"]
 Switching = Literal["store-and-forward", "cut-through"]
@@ -20,6 +22,22 @@ Latency = Literal["overlapped", "occupying"]
 
 FIDELITIES = ("link",)
 _MOST_CELLS = 1 << 28
+
+
+@dataclass(frozen=True)
+class DimensionUse:
+    """How a run uses one dimension of a product topology."""
+
+    kind: str
+    """Ring, Line, FullyConnected or Switch."""
+    size: int
+    """NPUs along it."""
+    bandwidth: float
+    """What one NPU can send over it, all its links together; the mean over the NPUs [bytes/s]."""
+    bytes: int
+    """What all NPUs sent over it, also on behalf of others."""
+    utilization: float
+    """Bytes / (bandwidth x NPUs x time), 0 to 1."""
 
 
 class Run:
@@ -122,6 +140,82 @@ class Run:
     def link_bytes(self) -> NDArray[np.uint64]:
         """Bytes that crossed each link, shape ``(link_count,)``."""
         return self.core.link_bytes
+
+    @cached_property
+    def _dimension_report(self) -> _core.DimensionReport:
+        return _core.dimension_report(self.core)
+
+    @property
+    def dimensions(self) -> list[DimensionUse]:
+        """Use of each dimension of more than one NPU, in the topology's order.
+
+        Raises
+        ------
+        SpecError
+            If the topology is no product; so do the other figures of dimensions.
+        """
+        return [DimensionUse(*row) for row in self._dimension_report.dimensions]
+
+    @property
+    def weighted_utilization(self) -> float:
+        """Mean of the dimensions' utilization, their bandwidth the weight, 0 to 1.
+
+        References
+        ----------
+        "Average BW Utilization" of Rashidi et al.: Themis, ISCA 2022, section 3.
+        """
+        return self._dimension_report.weighted_utilization
+
+    @property
+    def ideal(self) -> float | None:
+        """Time at full use of all dimensions' bandwidth [s].
+
+        Bytes that an NPU must send / its bandwidth: 2 S (1 - 1/n) for all-reduce, S (1 - 1/n) for
+        reduce-scatter and all-gather; ``None`` for other collectives.
+
+        References
+        ----------
+        "Ideal" of Themis, table 3, which writes collective size / total BW.
+        """
+        return self._dimension_report.ideal
+
+    def activity(self, bins: int = 100, *, period: str | None = None) -> NDArray[np.float32]:
+        """Share of each time bin in which each dimension has activity, 0 to 1.
+
+        A dimension has activity while at least one transfer that takes one of its links is between
+        start and end.
+
+        Parameters
+        ----------
+        bins
+            How many bins, equally long.
+        period
+            Instead of a number, the length of each, such as ``"100 us"``; the last ends with the
+            run.
+
+        Returns
+        -------
+        Shape ``(len(run.dimensions), bins)``.
+
+        Raises
+        ------
+        SpecError
+            If the topology is no product, or for bins too few or too many.
+
+        References
+        ----------
+        "Frontend activity rate" of Themis, section 6.1 and figure 9 (period of 100 us).
+        """
+        most = _MOST_CELLS // max(len(self.dimensions), 1)
+        if period is None:
+            if type(bins) is not int or not 1 <= bins <= most:
+                raise SpecError(f"bins: {bins!r} is not a number of bins; give 1 to {most}")
+            return _core.activity(self.core, bins)
+        length = parse_time(period, field="period")
+        if length < 1 or self.time_ps > length * most:
+            least = format_time_ps(-(-self.time_ps // most))
+            raise SpecError(f"period: {period!r} makes too many bins; give at least {least}")
+        return _core.activity(self.core, period_ps=length)
 
     def heat(self, bins: int = 200) -> NDArray[np.float32]:
         """Share of each time bin in which each link was occupied, shape ``(link_count, bins)``.

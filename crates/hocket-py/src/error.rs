@@ -3,6 +3,7 @@
 use hocket_core::collective::CollectiveError;
 use hocket_core::plan::PlanError;
 use hocket_core::progress::Interrupted;
+use hocket_core::report::ReportError;
 use hocket_core::simulate::SimulateError;
 use hocket_core::topology::TopologyError;
 use hocket_core::verify::{VerifyError, VerifyReport};
@@ -72,6 +73,12 @@ impl From<SimulateError> for CoreError {
             SimulateError::Interrupted(_) => CoreError::Interrupted,
             _ => CoreError::Simulation(error.to_string()),
         }
+    }
+}
+
+impl From<ReportError> for CoreError {
+    fn from(error: ReportError) -> Self {
+        CoreError::Spec(error.to_string())
     }
 }
 

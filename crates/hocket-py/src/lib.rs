@@ -40,7 +40,7 @@ mod _core {
     #[pymodule_export]
     use crate::plan::PyPlan;
     #[pymodule_export]
-    use crate::report::{Report, heat, report};
+    use crate::report::{DimensionReport, Report, activity, dimension_report, heat, report};
     #[pymodule_export]
     use crate::simulate::{PyRun, simulate};
     #[pymodule_export]

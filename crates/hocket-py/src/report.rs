@@ -1,11 +1,13 @@
-//! `report` and `heat`: the figures of a run.
+//! `report`, `dimension_report`, `heat` and `activity`: the figures of a run.
 
-use hocket_core::report as core;
+use hocket_core::report::{self as core, Bins};
+use hocket_core::units::Time;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
 use crate::simulate::PyRun;
+use crate::topology::kind_name;
 
 /// The figures of one run.
 #[pyclass(module = "hocket._core", frozen, get_all)]
@@ -35,6 +37,36 @@ pub(crate) fn report(run: &PyRun) -> Report {
     }
 }
 
+/// How well one run uses the dimensions of a product topology.
+#[pyclass(module = "hocket._core", frozen, get_all)]
+pub(crate) struct DimensionReport {
+    dimensions: Vec<(&'static str, u32, f64, u128, f64)>,
+    weighted_utilization: f64,
+    ideal: Option<f64>,
+}
+
+#[pyfunction]
+pub(crate) fn dimension_report(run: &PyRun) -> Result<DimensionReport, CoreError> {
+    let verified = run.verified();
+    let collective = verified.plan().collective();
+    let report = core::DimensionReport::new(run.core(), collective, verified.topology())?;
+    let row = |each: &core::DimensionUse| {
+        let kind = kind_name(each.kind);
+        let core::DimensionUse {
+            size,
+            bandwidth,
+            bytes,
+            ..
+        } = *each;
+        (kind, size, bandwidth, bytes, each.utilization)
+    };
+    Ok(DimensionReport {
+        dimensions: report.dimensions.iter().map(row).collect(),
+        weighted_utilization: report.weighted_utilization,
+        ideal: report.ideal,
+    })
+}
+
 #[pyfunction]
 pub(crate) fn heat<'py>(
     py: Python<'py>,
@@ -49,4 +81,26 @@ pub(crate) fn heat<'py>(
     }
     let shares = py.detach(|| core::heat(run, bins));
     Ok(PyArray1::from_vec(py, shares).reshape([run.links.len(), bins])?)
+}
+
+#[pyfunction]
+#[pyo3(signature = (run, bins=None, period_ps=None))]
+pub(crate) fn activity<'py>(
+    py: Python<'py>,
+    run: &PyRun,
+    bins: Option<usize>,
+    period_ps: Option<u64>,
+) -> Result<Bound<'py, PyArray2<f32>>, CoreError> {
+    let bins = match (bins, period_ps) {
+        (Some(bins), None) if bins > 0 => Bins::Count(bins),
+        (None, Some(period)) if period > 0 => Bins::Period(Time::from_ps(period)),
+        _ => {
+            let message = "give either a number of bins or a period, not 0";
+            return Err(CoreError::Spec(message.to_owned()));
+        }
+    };
+    let shares = py.detach(|| core::activity(run.core(), run.verified(), bins))?;
+    let count = bins.count(run.core().time);
+    let rows = shares.len() / count;
+    Ok(PyArray1::from_vec(py, shares).reshape([rows, count])?)
 }

@@ -21,6 +21,12 @@ const KINDS: [(&str, DimensionKind); 4] = [
     ("Switch", DimensionKind::Switch),
 ];
 
+/// A kind of dimension by its name in Python.
+pub(crate) fn kind_name(kind: DimensionKind) -> &'static str {
+    let named = KINDS.iter().find(|(_, known)| *known == kind);
+    named.expect("every kind has a name").0
+}
+
 /// A directed multigraph of NPUs and switches.
 #[pyclass(name = "Topology", module = "hocket._core", frozen, eq)]
 #[derive(PartialEq)]
@@ -178,9 +184,8 @@ impl PyTopology {
     #[getter]
     fn dimensions(&self) -> Vec<DimensionTuple> {
         let tuple = |dimension: &core::Dimension| {
-            let kind = KINDS.iter().find(|(_, kind)| *kind == dimension.kind);
             (
-                kind.expect("every kind has a name").0.to_owned(),
+                kind_name(dimension.kind).to_owned(),
                 dimension.size,
                 dimension.bandwidth.bytes_per_second(),
                 dimension.latency.as_ps(),

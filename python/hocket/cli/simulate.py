@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 from rich.table import Table
@@ -67,7 +67,7 @@ def simulate(
     if output is not None:
         run.save(output)
     if json:
-        options.print_json({**plan_facts(made), **run_json(run)})
+        options.print_json({**plan_facts(made), **run_json(run), **_dimensions_json(run)})
     else:
         _print(run)
 
@@ -81,8 +81,37 @@ def _print(run: Run) -> None:
     table.add_row("bound", f"{format_time_ps(bound.time_ps)}: {bound.witness}")
     table.add_row("gap", f"{run.gap:.1%}")
     table.add_row("utilization of all links", f"{run.utilization:.1%}")
+    for i, use in enumerate(run.dimensions if run.plan.topology.dimensions else ()):
+        rate = format_bandwidth(round(use.bandwidth))
+        table.add_row(
+            f"dimension {i + 1}", f"{use.kind} of {use.size}, {rate}: {use.utilization:.1%}"
+        )
+    if run.plan.topology.dimensions:
+        table.add_row("weighted utilization", f"{run.weighted_utilization:.1%}")
+        if run.ideal is not None:
+            table.add_row("ideal", format_time_ps(round(run.ideal * 1e12)))
     if busiest is not None:
         table.add_row("busiest link", f"{busiest[0]}→{busiest[1]}, {busiest[2]:.1%} of the time")
     table.add_row("most bytes over a link", format_size(run.max_link_bytes))
     table.add_row("verified", "proved")
     options.output().print(table)
+
+
+def _dimensions_json(run: Run) -> dict[str, Any]:
+    """Give the use of the dimensions as JSON values; nothing where the topology has none."""
+    if not run.plan.topology.dimensions:
+        return {}
+    return {
+        "dimensions": [
+            {
+                "kind": use.kind,
+                "size": use.size,
+                "bandwidth_bytes_per_s": use.bandwidth,
+                "bytes": use.bytes,
+                "utilization": use.utilization,
+            }
+            for use in run.dimensions
+        ],
+        "weighted_utilization": run.weighted_utilization,
+        "ideal_ps": None if run.ideal is None else round(run.ideal * 1e12),
+    }

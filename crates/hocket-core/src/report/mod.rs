@@ -1,7 +1,11 @@
 //! Figures that people compare: algbw, busbw, gap, link use.
 
+mod activity;
+mod dimensions;
 mod heat;
 
+pub use activity::{Bins, activity};
+pub use dimensions::{DimensionReport, DimensionUse};
 pub use heat::heat;
 
 use crate::collective::Collective;
@@ -9,6 +13,20 @@ use crate::id::LinkId;
 use crate::simulate::Run;
 use crate::topology::Topology;
 use crate::units::Time;
+
+/// Why there are no figures.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReportError {
+    /// The topology is not a product, or not a whole one.
+    #[error(
+        "topology {topology:?} is no whole product of dimensions; use one that is (mesh, torus, Ring_Switch, ...)"
+    )]
+    NoDimensions {
+        /// The topology's name.
+        topology: String,
+    },
+}
 
 /// The figures of one run.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,3 +89,6 @@ impl Report {
         self.time.as_ps() as f64 / bound.as_ps() as f64 - 1.0
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,6 +6,7 @@ pub mod embedding;
 pub mod failures;
 pub mod inspect;
 mod crossing;
+mod link_dimensions;
 pub mod shortest;
 
 pub use builder::TopologyBuilder;
