@@ -306,7 +306,7 @@ pub(crate) fn to_dimensions(tuples: &[DimensionTuple]) -> Result<Vec<core::Dimen
         dimensions.push(core::Dimension {
             kind: *kind,
             size: *size,
-            bandwidth: positive(*bandwidth, || format!("dimension {i}"))?,
+            bandwidth: positive(*bandwidth, || format!("dimension {i, offload: false }"))?,
             latency: Time::from_ps(*latency),
         });
     }

@@ -31,6 +31,7 @@ pub fn three_switches() -> Arc<Topology> {
         size,
         bandwidth: gigabytes(100),
         latency: Time::from_ns(ns),
+        offload: false,
     };
     let dimensions = [(16, 700), (8, 700), (8, 1700)].map(dimension);
     Arc::new(build::product(&dimensions).expect("a product"))

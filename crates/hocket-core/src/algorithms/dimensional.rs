@@ -8,8 +8,8 @@
 use std::ops::Range;
 
 use super::Job;
-use crate::collective::pattern::{Pass, Pattern, Shape};
 use crate::collective::CollectiveKind;
+use crate::collective::pattern::{Pass, Pattern, Shape};
 use crate::id::NpuId;
 use crate::plan::{Chunks, Op, Plan, PlanBuilder, PlanError, Wait};
 

@@ -2,8 +2,8 @@
 
 use super::Job;
 use super::dimensional::{self, Along};
-use crate::collective::pattern::Pattern;
 use crate::collective::CollectiveKind;
+use crate::collective::pattern::Pattern;
 use crate::plan::{Chunks, Op, Plan, PlanError, Wait};
 
 /// All-reduce, reduce-scatter and all-gather in one step a pass; the other kinds in one step.

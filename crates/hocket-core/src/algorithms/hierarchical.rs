@@ -10,8 +10,8 @@
 
 use super::Job;
 use super::dimensional::{self, Along};
-use crate::collective::pattern::{Pattern, Shape};
 use crate::collective::Collective;
+use crate::collective::pattern::{Pattern, Shape};
 use crate::id::NpuId;
 use crate::plan::{Plan, PlanError};
 use crate::topology::{Dimension, DimensionKind, Topology};

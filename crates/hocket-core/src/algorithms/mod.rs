@@ -18,10 +18,10 @@ mod ring;
 
 pub use algorithm::Algorithm;
 
+use crate::collective::pattern::Shape;
 use crate::collective::{Collective, CollectiveKind};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError};
 use crate::topology::Topology;
-use crate::collective::pattern::Shape;
 use reach::Need;
 
 /// What [`plan`] is to do.
@@ -213,10 +213,20 @@ impl Job<'_> {
 }
 
 /// Lower.
-pub fn lower(topology: &Topology, collective: &Collective, schedule: &crate::multirail::Schedule) -> Result<Plan, PlanError> {
+pub fn lower(
+    topology: &Topology,
+    collective: &Collective,
+    schedule: &crate::multirail::Schedule,
+) -> Result<Plan, PlanError> {
     let lowering = rails::Lowering::new(schedule);
     let transfers = lowering.transfers();
-    lowering.build(&Job { topology, collective, algorithm: Algorithm::Hierarchical, chunks: schedule.lanes.len(), transfers: transfers as usize })
+    lowering.build(&Job {
+        topology,
+        collective,
+        algorithm: Algorithm::Hierarchical,
+        chunks: schedule.lanes.len(),
+        transfers: transfers as usize,
+    })
 }
 
 fn need(collective: &Collective, algorithm: Algorithm) -> Need {

@@ -76,6 +76,13 @@ pub(crate) struct Tasks {
     pub ways: Vec<(u64, u64)>,
 }
 
+/// When a server is free, and when the link behind it (from the switch on) is, its latency left out.
+#[derive(Clone, Copy, Debug, Default)]
+struct Port {
+    free: u64,
+    behind: u64,
+}
+
 /// The first server of each rail, and how many there are in all.
 fn servers(rails: &[Rail], parts: usize) -> (Vec<u8>, usize) {
     let mut next = 0;
@@ -112,8 +119,11 @@ impl Tasks {
                 for stage in lane.stages(rails) {
                     let rail = &rails[usize::from(stage.rail)];
                     let split = is_both_ways(rail, parts);
-                    let second = split && part == 1 || rail.offload && stage.pass == Pass::AllGather;
-                    tasks.server.push(first_server[usize::from(stage.rail)] + u8::from(second));
+                    let second =
+                        split && part == 1 || rail.offload && stage.pass == Pass::AllGather;
+                    tasks
+                        .server
+                        .push(first_server[usize::from(stage.rail)] + u8::from(second));
                     tasks.held.push(stage.held as u64);
                     let share = if split { 1.0 } else { 1.0 / parts as f64 };
                     let block = stage.occupied_ps(rails) * share / f64::from(rail.blocks());
@@ -138,18 +148,23 @@ impl Tasks {
         self.first[task + 1] - self.first[task]
     }
 
-    /// How long a step occupies its server, and when its message arrives after its start.
-    fn step(&self, task: usize, step: u32, model: Model) -> (u64, u64) {
+    /// Sends a step's message at a time; gives when it arrives.
+    fn send(&self, task: usize, step: u32, now: u64, model: Model, port: &mut Port) -> u64 {
         let time = self.time[(self.first[task] + step) as usize];
         let (latency, hops) = self.ways[usize::from(self.server[task])];
-        let way = match model.switching {
-            Switching::CutThrough => time,
-            Switching::StoreAndForward => time * hops,
-        };
-        match model.latency {
-            LatencyModel::Overlapped => (time, way + latency),
-            LatencyModel::Occupying => (time + latency, way + latency),
+        port.free = now + time;
+        if model.latency == LatencyModel::Occupying {
+            port.free += latency;
         }
+        let mut out = now + time;
+        if model.switching == Switching::StoreAndForward {
+            // All links after the first are alike: what holds up one holds up the next no more.
+            for _ in 1..hops {
+                out = out.max(port.behind) + time;
+            }
+            port.behind = out;
+        }
+        out + latency
     }
 }
 
@@ -157,7 +172,13 @@ impl Tasks {
 ///
 /// # Complexity
 /// O(steps x log tasks): no more for many NPUs than for few, but for the steps of rings.
-pub fn simulate(rails: &[Rail], lanes: &[Lane], parts: usize, policy: Policy, model: Model) -> Timeline {
+pub fn simulate(
+    rails: &[Rail],
+    lanes: &[Lane],
+    parts: usize,
+    policy: Policy,
+    model: Model,
+) -> Timeline {
     let tasks = Tasks::of(rails, lanes, parts);
     let key: Vec<u64> = match policy {
         Policy::Fifo => vec![0; tasks.len()],
@@ -175,7 +196,7 @@ pub(crate) struct Desk {
     fresh: Vec<BinaryHeap<Reverse<(u64, u32, u32)>>>,
     /// Tasks that have begun and whose next step is ready, by when they began.
     going: Vec<BinaryHeap<Reverse<(u32, u32)>>>,
-    free: Vec<u64>,
+    ports: Vec<Port>,
     /// Arrivals: time, task.
     arrivals: BinaryHeap<Reverse<(u64, u32)>>,
     /// Next step of each task, and its place among those that began or became ready.
@@ -207,12 +228,12 @@ impl Desk {
                 self.arrive(tasks, key, task, time, &mut order, out);
             }
             let mut next = u64::MAX;
-            for server in 0..self.free.len() {
-                if self.free[server] <= now {
+            for server in 0..self.ports.len() {
+                if self.ports[server].free <= now {
                     self.serve(tasks, server, now, model, &mut order, out);
                 }
-                if self.free[server] > now && self.is_wanted(server) {
-                    next = next.min(self.free[server]);
+                if self.ports[server].free > now && self.is_wanted(server) {
+                    next = next.min(self.ports[server].free);
                 }
             }
             if let Some(&Reverse((time, _))) = self.arrivals.peek() {
@@ -229,8 +250,8 @@ impl Desk {
         let servers = tasks.ways.len();
         self.fresh.resize_with(servers, BinaryHeap::new);
         self.going.resize_with(servers, BinaryHeap::new);
-        self.free.clear();
-        self.free.resize(servers, 0);
+        self.ports.clear();
+        self.ports.resize(servers, Port::default());
         self.step.clear();
         self.step.resize(tasks.len(), 0);
         self.begun.clear();
@@ -242,7 +263,15 @@ impl Desk {
     }
 
     /// A message has arrived: the task's next step is ready, or the task is over and the next one is.
-    fn arrive(&mut self, tasks: &Tasks, key: &[u64], task: u32, now: u64, order: &mut u32, out: &mut Timeline) {
+    fn arrive(
+        &mut self,
+        tasks: &Tasks,
+        key: &[u64],
+        task: u32,
+        now: u64,
+        order: &mut u32,
+        out: &mut Timeline,
+    ) {
         let i = task as usize;
         let step = self.step[i];
         let server = usize::from(tasks.server[i]);
@@ -261,7 +290,15 @@ impl Desk {
     }
 
     /// A free server takes the next step that it should, if any is ready.
-    fn serve(&mut self, tasks: &Tasks, server: usize, now: u64, model: Model, order: &mut u32, out: &mut Timeline) {
+    fn serve(
+        &mut self,
+        tasks: &Tasks,
+        server: usize,
+        now: u64,
+        model: Model,
+        order: &mut u32,
+        out: &mut Timeline,
+    ) {
         let task = match self.going[server].pop() {
             Some(Reverse((_, task))) => task,
             None => {
@@ -276,11 +313,10 @@ impl Desk {
         };
         let i = task as usize;
         let step = self.step[i];
-        let (occupied, arrives) = tasks.step(i, step, model);
+        let arrival = tasks.send(i, step, now, model, &mut self.ports[server]);
         out.served.push((task, step));
         self.step[i] += 1;
-        self.free[server] = now + occupied;
-        self.arrivals.push(Reverse((now + arrives, task)));
+        self.arrivals.push(Reverse((arrival, task)));
     }
 }
 
@@ -295,7 +331,7 @@ pub(crate) fn replay(tasks: &Tasks, served: &[Served], model: Model) -> Timeline
         served: served.to_vec(),
         finish: 0,
     };
-    let mut free = vec![0u64; tasks.ways.len()];
+    let mut ports = vec![Port::default(); tasks.ways.len()];
     for &(task, step) in served {
         let i = task as usize;
         // What came before it in the lane stands in `end` by now.
@@ -305,13 +341,11 @@ pub(crate) fn replay(tasks: &Tasks, served: &[Served], model: Model) -> Timeline
             _ => out.end[i],
         };
         let server = usize::from(tasks.server[i]);
-        let start = ready.max(free[server]);
-        let (occupied, arrives) = tasks.step(i, step, model);
+        let start = ready.max(ports[server].free);
         if step == 0 {
             out.start[i] = start;
         }
-        free[server] = start + occupied;
-        out.end[i] = start + arrives;
+        out.end[i] = tasks.send(i, step, start, model, &mut ports[server]);
         out.finish = out.finish.max(out.end[i]);
     }
     out

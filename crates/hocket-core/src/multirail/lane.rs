@@ -87,7 +87,11 @@ impl Lane {
             held /= f64::from(rails[usize::from(rail)].size);
             stage
         });
-        let all: f64 = self.all_gather.iter().map(|&rail| f64::from(rails[usize::from(rail)].size)).product();
+        let all: f64 = self
+            .all_gather
+            .iter()
+            .map(|&rail| f64::from(rails[usize::from(rail)].size))
+            .product();
         let mut held = self.bytes as f64 / all;
         let copies = self.all_gather.iter().map(move |&rail| {
             let size = f64::from(rails[usize::from(rail)].size);
@@ -110,5 +114,7 @@ impl Lane {
 /// Themis, section 4.1: the splitter.
 pub(crate) fn split(bytes: u64, chunks: usize) -> Vec<u64> {
     let piece = |i: u64| (u128::from(bytes) * u128::from(i) / chunks as u128) as u64;
-    (0..chunks as u64).map(|i| piece(i + 1) - piece(i)).collect()
+    (0..chunks as u64)
+        .map(|i| piece(i + 1) - piece(i))
+        .collect()
 }

@@ -49,9 +49,11 @@ impl Rail {
             kind: dimension.kind,
             size: n,
             bandwidth: dimension.bandwidth.bytes_per_second().saturating_mul(links),
-            step_latency: (0..hops(dimension.kind, n)).map(|_| dimension.latency).sum(),
-            offload: false,
-            steps: steps(dimension.kind, n, false),
+            step_latency: (0..hops(dimension.kind, n))
+                .map(|_| dimension.latency)
+                .sum(),
+            offload: dimension.offload,
+            steps: steps(dimension.kind, n, dimension.offload),
         }
     }
 
@@ -77,7 +79,11 @@ impl Rail {
 
     /// A_K of one pass: what its steps take however little is sent.
     pub fn fixed_delay(&self) -> Time {
-        Time::from_ps(self.step_latency.as_ps().saturating_mul(self.steps.len() as u64))
+        Time::from_ps(
+            self.step_latency
+                .as_ps()
+                .saturating_mul(self.steps.len() as u64),
+        )
     }
 
     /// Of what an NPU holds before a reduce-scatter (after an all-gather), the share that crosses its

@@ -29,8 +29,14 @@ pub struct Schedule {
 
 impl Schedule {
     /// The schedule that a policy makes of lanes.
-    pub fn new(kind: CollectiveKind, rails: Vec<Rail>, lanes: Vec<Lane>, policy: Policy) -> Self {
-        let timeline = simulate(&rails, &lanes, PARTS, policy, Model::default());
+    pub fn new(
+        kind: CollectiveKind,
+        rails: Vec<Rail>,
+        lanes: Vec<Lane>,
+        policy: Policy,
+        model: Model,
+    ) -> Self {
+        let timeline = simulate(&rails, &lanes, PARTS, policy, model);
         Self {
             kind,
             rails,

@@ -4,10 +4,23 @@ use crate::topology::{Dimension, DimensionKind, Switching, build};
 use crate::units::{Bandwidth, Time};
 
 fn network(dims: &[(DimensionKind, u32, u64, u64)]) -> crate::topology::Topology {
-    let dims: Vec<Dimension> = dims.iter().map(|&(kind, size, gbit, ns)| {
-        let (div, lat) = match kind { DimensionKind::Ring => (2, 1), DimensionKind::FullyConnected => (u64::from(size) - 1, 1), _ => (1, 2) };
-        Dimension { kind, size, bandwidth: Bandwidth::from_bytes_per_second(gbit * 125_000_000 / div).unwrap(), latency: Time::from_ps(ns * 1000 / lat) }
-    }).collect();
+    let dims: Vec<Dimension> = dims
+        .iter()
+        .map(|&(kind, size, gbit, ns)| {
+            let (div, lat) = match kind {
+                DimensionKind::Ring => (2, 1),
+                DimensionKind::FullyConnected => (u64::from(size) - 1, 1),
+                _ => (1, 2),
+            };
+            Dimension {
+                kind,
+                size,
+                bandwidth: Bandwidth::from_bytes_per_second(gbit * 125_000_000 / div).unwrap(),
+                latency: Time::from_ps(ns * 1000 / lat),
+                offload: false,
+            }
+        })
+        .collect();
     build::product(&dims).unwrap()
 }
 fn table2() -> Vec<(&'static str, Vec<Rail>)> {
@@ -17,11 +30,36 @@ fn nets() -> Vec<(&'static str, crate::topology::Topology)> {
     use DimensionKind::{FullyConnected as F, Ring as R, Switch as S};
     vec![
         ("2D", network(&[(S, 16, 1200, 700), (S, 64, 800, 1700)])),
-        ("3Dhomo", network(&[(S, 16, 800, 700), (S, 8, 800, 700), (S, 8, 800, 1700)])),
-        ("3Dhet", network(&[(S, 16, 1600, 700), (S, 8, 800, 700), (S, 8, 400, 1700)])),
-        ("3Dfrs", network(&[(F, 8, 1400, 700), (R, 16, 800, 700), (S, 8, 400, 1700)])),
-        ("4Drsss", network(&[(R, 4, 2000, 20), (S, 4, 1600, 700), (S, 8, 800, 700), (S, 8, 400, 1700)])),
-        ("4Drfrs", network(&[(R, 4, 3000, 20), (F, 8, 1400, 700), (R, 4, 1200, 700), (S, 8, 800, 1700)])),
+        (
+            "3Dhomo",
+            network(&[(S, 16, 800, 700), (S, 8, 800, 700), (S, 8, 800, 1700)]),
+        ),
+        (
+            "3Dhet",
+            network(&[(S, 16, 1600, 700), (S, 8, 800, 700), (S, 8, 400, 1700)]),
+        ),
+        (
+            "3Dfrs",
+            network(&[(F, 8, 1400, 700), (R, 16, 800, 700), (S, 8, 400, 1700)]),
+        ),
+        (
+            "4Drsss",
+            network(&[
+                (R, 4, 2000, 20),
+                (S, 4, 1600, 700),
+                (S, 8, 800, 700),
+                (S, 8, 400, 1700),
+            ]),
+        ),
+        (
+            "4Drfrs",
+            network(&[
+                (R, 4, 3000, 20),
+                (F, 8, 1400, 700),
+                (R, 4, 1200, 700),
+                (S, 8, 800, 1700),
+            ]),
+        ),
     ]
 }
 
@@ -34,7 +72,9 @@ fn utilization(rails: &[Rail], bytes: u64, ps: u64) -> f64 {
 fn bands() {
     let kind = CollectiveKind::AllReduce;
     for parts in [1, 2] {
-        let run = |rails: &[Rail], lanes: &[Lane], policy| simulate(rails, lanes, parts, policy, Model::default()).finish;
+        let run = |rails: &[Rail], lanes: &[Lane], policy| {
+            simulate(rails, lanes, parts, policy, Model::default()).finish
+        };
         let mut mean = [0.0; 3];
         let mut speed = [0.0; 2];
         let mut top: f64 = 0.0;
@@ -45,20 +85,45 @@ fn bands() {
                 let th = themis(&rails, kind, s, 64);
                 let fifo = run(&rails, &th, Policy::Fifo);
                 let scf = run(&rails, &th, Policy::SmallestFirst);
-                for (mean, t) in mean.iter_mut().zip([base, fifo, scf]) { *mean += utilization(&rails, s, t); }
-                speed[0] += base as f64 / fifo as f64; speed[1] += base as f64 / scf as f64;
+                for (mean, t) in mean.iter_mut().zip([base, fifo, scf]) {
+                    *mean += utilization(&rails, s, t);
+                }
+                speed[0] += base as f64 / fifo as f64;
+                speed[1] += base as f64 / scf as f64;
                 top = top.max(base as f64 / scf as f64);
             }
         }
-        println!("m{parts} {:.4?} {:.3?} {top:.3}", mean.map(|m| m / 30.0), speed.map(|m| m / 30.0));
+        println!(
+            "m{parts} {:.4?} {:.3?} {top:.3}",
+            mean.map(|m| m / 30.0),
+            speed.map(|m| m / 30.0)
+        );
     }
     for (name, rails) in table2() {
-        let model = Model { latency: crate::topology::LatencyModel::Occupying, ..Model::default() };
-        let t = |s| simulate(&rails, &fixed_order(&rails, kind, s, 64), 1, Policy::Fifo, model).finish / 1000;
+        let model = Model {
+            latency: crate::topology::LatencyModel::Occupying,
+            ..Model::default()
+        };
+        let t = |s| {
+            simulate(
+                &rails,
+                &fixed_order(&rails, kind, s, 64),
+                1,
+                Policy::Fifo,
+                model,
+            )
+            .finish
+                / 1000
+        };
         let lanes = themis(&rails, kind, 100_000_000, 64);
         let t0 = std::time::Instant::now();
         simulate(&rails, &lanes, 2, Policy::SmallestFirst, model);
-        println!("{name} serial 1 GB {} ns, 100 MB {} ns {:?}", t(1_000_000_000), t(100_000_000), t0.elapsed());
+        println!(
+            "{name} serial 1 GB {} ns, 100 MB {} ns {:?}",
+            t(1_000_000_000),
+            t(100_000_000),
+            t0.elapsed()
+        );
     }
 }
 
@@ -71,24 +136,42 @@ fn agree() {
         let rails = Rail::of(&topology);
         for mb in [100u64, 1000] {
             let s = mb * 1_000_000;
-            let collective = crate::collective::Collective::new(kind, topology.npus().collect(), s, None).unwrap();
+            let collective =
+                crate::collective::Collective::new(kind, topology.npus().collect(), s, None)
+                    .unwrap();
             for policy in [Policy::Fifo, Policy::SmallestFirst] {
-                let lanes = if policy == Policy::Fifo { fixed_order(&rails, kind, s, 64) } else { themis(&rails, kind, s, 64) };
-                let schedule = Schedule::new(kind, rails.clone(), lanes, policy);
-                let t0 = std::time::Instant::now();
-                let plan = lower(&topology, &collective, &schedule).unwrap();
-                let n = plan.len();
-                let t1 = t0.elapsed();
-                let v = crate::verify::verify(plan.into(), topology.clone().into(), &mut crate::progress::Silent).unwrap();
-                println!("plan {t1:?} verify {:?}", t0.elapsed() - t1);
-                for order in [sim::LinkOrder::Ready, sim::LinkOrder::Plan] {
-                    let t0 = std::time::Instant::now();
-                    for switching in [Switching::CutThrough, Switching::StoreAndForward] {
-                    let o = sim::SimulateOptions { order: Some(order), switching, ..Default::default() };
+                for switching in [Switching::CutThrough, Switching::StoreAndForward] {
+                    let model = Model {
+                        switching,
+                        ..Default::default()
+                    };
+                    let lanes = if policy == Policy::Fifo {
+                        fixed_order(&rails, kind, s, 64)
+                    } else {
+                        themis(&rails, kind, s, 64)
+                    };
+                    let schedule = Schedule::new(kind, rails.clone(), lanes, policy, model);
+                    let plan = lower(&topology, &collective, &schedule).unwrap();
+                    let v = crate::verify::verify(
+                        plan.into(),
+                        topology.clone().into(),
+                        &mut crate::progress::Silent,
+                    )
+                    .unwrap();
+                    let o = sim::SimulateOptions {
+                        switching: Some(switching),
+                        ..Default::default()
+                    };
                     let r = sim::simulate(&v, &o, &mut crate::progress::Silent).unwrap();
-                    let d = schedule.simulate(Model { switching, ..Default::default() }).finish;
-                    println!("{name} {mb} {policy:?} {order:?} {switching:?} {n} dim {} {:.4} link {} {:.2}% {:?}", d / 1000000, utilization(&rails, s, d), r.time.as_ps() / 1000000, 100.0 * (r.time.as_ps() as f64 / d as f64 - 1.0), t0.elapsed());
-                    }
+                    let d = schedule.simulate(model).finish;
+                    println!(
+                        "{name} {mb} {policy:?} {switching:?} dim {} {:.4} link {} {:.2}%",
+                        d / 1000000,
+                        utilization(&rails, s, d),
+                        r.time.as_ps() / 1000000,
+                        100.0 * (r.time.as_ps() as f64 / d as f64 - 1.0)
+                    );
+                    assert_eq!(d, schedule.timeline.finish);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Which order each chunk takes: the fixed one, and Themis's.
 
-use super::lane::{Lane, split};
 use super::Rail;
+use super::lane::{Lane, split};
 use crate::collective::CollectiveKind;
 
 /// The order of the hierarchical all-reduce for every chunk: rails upwards, and back.
@@ -11,7 +11,9 @@ use crate::collective::CollectiveKind;
 pub fn fixed_order(rails: &[Rail], kind: CollectiveKind, bytes: u64, chunks: usize) -> Vec<Lane> {
     let upwards: Vec<u8> = (0..rails.len() as u8).collect();
     let lanes = split(bytes, chunks).into_iter();
-    lanes.map(|bytes| Lane::along(kind, bytes, &upwards)).collect()
+    lanes
+        .map(|bytes| Lane::along(kind, bytes, &upwards))
+        .collect()
 }
 
 /// Each chunk goes first where the least load is, so that it puts most load there; where loads differ
@@ -25,8 +27,15 @@ pub fn fixed_order(rails: &[Rail], kind: CollectiveKind, bytes: u64, chunks: usi
 /// whole collective (section 4.4). The threshold is the time that a sixteenth of a chunk takes on the
 /// least loaded dimension (section 5.3).
 pub fn themis(rails: &[Rail], kind: CollectiveKind, bytes: u64, chunks: usize) -> Vec<Lane> {
-    let passes = if kind == CollectiveKind::AllReduce { 2.0 } else { 1.0 };
-    let mut loads: Vec<f64> = rails.iter().map(|rail| passes * rail.fixed_delay().as_ps() as f64).collect();
+    let passes = if kind == CollectiveKind::AllReduce {
+        2.0
+    } else {
+        1.0
+    };
+    let mut loads: Vec<f64> = rails
+        .iter()
+        .map(|rail| passes * rail.fixed_delay().as_ps() as f64)
+        .collect();
     let upwards: Vec<u8> = (0..rails.len() as u8).collect();
     let mut lanes = Vec::with_capacity(chunks);
     for bytes in split(bytes, chunks) {
@@ -50,10 +59,14 @@ pub fn themis(rails: &[Rail], kind: CollectiveKind, bytes: u64, chunks: usize) -
 
 /// Position of the least load, the first of equals.
 fn smallest(loads: &[f64]) -> usize {
-    (0..loads.len()).min_by(|&a, &b| loads[a].total_cmp(&loads[b])).unwrap_or(0)
+    (0..loads.len())
+        .min_by(|&a, &b| loads[a].total_cmp(&loads[b]))
+        .unwrap_or(0)
 }
 
 /// Position of the greatest load.
 fn largest(loads: &[f64]) -> usize {
-    (0..loads.len()).max_by(|&a, &b| loads[a].total_cmp(&loads[b])).unwrap_or(0)
+    (0..loads.len())
+        .max_by(|&a, &b| loads[a].total_cmp(&loads[b]))
+        .unwrap_or(0)
 }

@@ -27,6 +27,7 @@ fn product(sides: &[(DimensionKind, u32, u64, u64)]) -> Arc<Topology> {
         size,
         bandwidth: Bandwidth::from_bytes_per_second(rate).expect("positive"),
         latency: Time::from_ps(latency),
+        offload: false,
     };
     let sides: Vec<Dimension> = sides.iter().map(side).collect();
     Arc::new(build::product(&sides).expect("a product"))

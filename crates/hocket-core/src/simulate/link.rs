@@ -180,6 +180,7 @@ impl Due {
 
 struct Simulation<'a> {
     options: &'a SimulateOptions,
+    switching: Switching,
     way: Way<'a>,
     servers: Vec<Server>,
     /// Bytes of each transfer, at hand: the plan has them as differences.
@@ -316,10 +317,12 @@ impl<'a> Simulation<'a> {
         let bytes = all
             .map(|transfer| verified.plan().bytes(transfer))
             .collect();
-        let cut_through = options.switching == Switching::CutThrough;
+        let switching = options.switching.unwrap_or(topology.switching());
+        let cut_through = switching == Switching::CutThrough;
         let order = options.order.unwrap_or(verified.plan().link_order());
         Self {
             options,
+            switching,
             due: (order == LinkOrder::Plan).then(|| Due::new(&way, servers.len())),
             way,
             servers,
@@ -369,7 +372,7 @@ impl<'a> Simulation<'a> {
         let this = &mut self.servers[server as usize];
         let start = this.free.max(now);
         let mut sent = start + this.beta.transmission(bytes);
-        if self.options.switching == Switching::CutThrough {
+        if self.switching == Switching::CutThrough {
             sent = sent.max(self.tail[i]);
         }
         let arrival = sent + this.latency;
@@ -384,7 +387,7 @@ impl<'a> Simulation<'a> {
         if self.start[i] == Time::MAX {
             self.start[i] = start;
         }
-        let head = match self.options.switching {
+        let head = match self.switching {
             Switching::StoreAndForward => arrival,
             Switching::CutThrough => {
                 self.tail[i] = arrival;

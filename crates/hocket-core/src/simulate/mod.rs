@@ -18,8 +18,8 @@ use crate::verify::Verified;
 pub struct SimulateOptions {
     /// Order of service; by default the plan's own.
     pub order: Option<LinkOrder>,
-    /// Crossing of devices; default [`Switching::StoreAndForward`].
-    pub switching: Switching,
+    /// Crossing of devices; by default the topology's own.
+    pub switching: Option<Switching>,
     /// Latency; default [`LatencyModel::Overlapped`].
     pub latency: LatencyModel,
     /// Whether to keep every stay on a link ([`Run::services`], 24 bytes each); default no.

@@ -68,7 +68,7 @@ fn a_message_is_stored_and_forwarded() {
 #[test]
 fn cut_through_overlaps_the_hops() {
     let options = SimulateOptions {
-        switching: Switching::CutThrough,
+        switching: Some(Switching::CutThrough),
         ..SimulateOptions::default()
     };
     // The head is at NPU 1 after 10 ps; the tail follows one transmission behind.
@@ -88,7 +88,7 @@ fn cut_through_waits_for_the_slower_link() {
         }
         let topology = Arc::new(builder.finish().unwrap());
         let options = SimulateOptions {
-            switching: Switching::CutThrough,
+            switching: Some(Switching::CutThrough),
             ..SimulateOptions::default()
         };
         let run = run(star(3, 1000, 1), &topology, options);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Device, DeviceKind, Dimension, Link, Topology, TopologyError};
+use super::{Device, DeviceKind, Dimension, Link, Switching, Topology, TopologyError};
 use crate::id::{DeviceId, LinkId};
 use crate::units::{Bandwidth, Time};
 
@@ -15,6 +15,7 @@ pub struct TopologyBuilder {
     devices: Vec<Device>,
     links: Vec<Link>,
     dimensions: Vec<Dimension>,
+    switching: Switching,
 }
 
 impl TopologyBuilder {
@@ -78,6 +79,11 @@ impl TopologyBuilder {
         self.dimensions = dimensions;
     }
 
+    /// Says how devices pass messages on; store-and-forward by default.
+    pub fn switching(&mut self, switching: Switching) {
+        self.switching = switching;
+    }
+
     /// Checks and indexes.
     ///
     /// # Errors
@@ -127,6 +133,7 @@ impl TopologyBuilder {
             devices: self.devices,
             links: self.links,
             dimensions: self.dimensions,
+            switching: self.switching,
             out_offsets,
             out_links,
             in_offsets,

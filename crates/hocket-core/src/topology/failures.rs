@@ -48,6 +48,7 @@ impl Topology {
         if !devices_gone[..self.npu_count()].contains(&true) {
             builder.dimensions(self.dimensions.clone());
         }
+        builder.switching(self.switching);
         builder.finish()
     }
 

@@ -109,6 +109,7 @@ mod tests {
             size,
             bandwidth: Bandwidth::from_bytes_per_second(100).expect("positive"),
             latency: Time::ZERO,
+            offload: false,
         }
     }
 

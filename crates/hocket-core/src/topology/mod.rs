@@ -72,6 +72,8 @@ pub struct Dimension {
     pub bandwidth: Bandwidth,
     /// Of each of its links; crossing a switch takes two links.
     pub latency: Time,
+    /// Whether its switches sum and multicast (in-network collective offload).
+    pub offload: bool,
 }
 
 /// Why a topology could not be made or changed.
@@ -142,6 +144,7 @@ pub struct Topology {
     npu_count: u32,
     links: Vec<Link>,
     dimensions: Vec<Dimension>,
+    switching: Switching,
     out_offsets: Vec<u32>,
     out_links: Vec<LinkId>,
     in_offsets: Vec<u32>,
@@ -152,6 +155,11 @@ impl Topology {
     /// What it is called in reports.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// How its devices pass messages on.
+    pub fn switching(&self) -> Switching {
+        self.switching
     }
 
     /// How many NPUs there are.

@@ -141,7 +141,7 @@ fn halving_doubling_on_a_switch() {
                 for switching in [Switching::StoreAndForward, Switching::CutThrough] {
                     let expected = passes * halving_pass(link, n.into(), size, switching);
                     let options = SimulateOptions {
-                        switching,
+                        switching: Some(switching),
                         ..defaults()
                     };
                     let algorithm = Algorithm::HalvingDoubling;
@@ -265,6 +265,7 @@ fn hierarchical_with_one_chunk_is_the_sum_of_its_dimensions() {
                         size,
                         bandwidth: link.bandwidth(),
                         latency: link.latency(),
+                        offload: false,
                     }
                 })
                 .collect();

@@ -29,7 +29,7 @@ proptest! {
                 continue;
             };
             for order in [LinkOrder::Ready, LinkOrder::Plan] {
-                let options = SimulateOptions { order, ..SimulateOptions::default() };
+                let options = SimulateOptions { order: Some(order), ..SimulateOptions::default() };
                 let run = simulate(&verified, &options, &mut Silent);
                 let deadlock = matches!(run, Err(SimulateError::Deadlock { .. }));
                 let fine = run.is_ok() || (order == LinkOrder::Plan && deadlock);

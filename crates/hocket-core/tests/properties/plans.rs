@@ -66,8 +66,8 @@ fn models() -> Vec<SimulateOptions> {
         for switching in [Switching::StoreAndForward, Switching::CutThrough] {
             for latency in [LatencyModel::Overlapped, LatencyModel::Occupying] {
                 models.push(SimulateOptions {
-                    order,
-                    switching,
+                    order: Some(order),
+                    switching: Some(switching),
                     latency,
                     keep_services: false,
                 });

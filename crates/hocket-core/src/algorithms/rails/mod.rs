@@ -102,7 +102,8 @@ impl<'a> Lowering<'a> {
                 for demand in owner {
                     let bytes = u128::from(demands[demand as usize].bytes);
                     // Byte of the demand at which so many halves of lanes' bytes end.
-                    let at = |twice: u64| (bytes * u128::from(twice) / (2 * u128::from(all))) as u64;
+                    let at =
+                        |twice: u64| (bytes * u128::from(twice) / (2 * u128::from(all))) as u64;
                     let start = 2 * before + part as u64 * lane.bytes;
                     chunks.split_one(demand, at(start + lane.bytes) - at(start), 1)?;
                 }

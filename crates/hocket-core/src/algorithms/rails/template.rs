@@ -41,7 +41,10 @@ impl Template {
         let layouts = [lane.reduce_scatter.clone(), against];
         let usable = layouts.iter().filter(|layout| !layout.is_empty());
         let mut made = usable.map(|layout| Self::laid_out(rails, lane, part, layout));
-        let first = made.next().unwrap_or(Self { stages: Vec::new(), width: Vec::new() });
+        let first = made.next().unwrap_or(Self {
+            stages: Vec::new(),
+            width: Vec::new(),
+        });
         match made.next() {
             Some(second) if second.transfers(rails) < first.transfers(rails) => second,
             _ => first,
@@ -80,11 +83,23 @@ impl Template {
         };
         let sums = lane.reduce_scatter.iter().enumerate().map(|(i, &rail)| {
             let free = &lane.reduce_scatter[i + 1..];
-            stage(&rails[usize::from(rail)], part, Pass::ReduceScatter, rail, |blocks| ranges(free, rail, blocks))
+            stage(
+                &rails[usize::from(rail)],
+                part,
+                Pass::ReduceScatter,
+                rail,
+                |blocks| ranges(free, rail, blocks),
+            )
         });
         let copies = lane.all_gather.iter().enumerate().map(|(i, &rail)| {
             let free = &lane.all_gather[..i];
-            stage(&rails[usize::from(rail)], part, Pass::AllGather, rail, |blocks| ranges(free, rail, blocks))
+            stage(
+                &rails[usize::from(rail)],
+                part,
+                Pass::AllGather,
+                rail,
+                |blocks| ranges(free, rail, blocks),
+            )
         });
         Self {
             stages: sums.chain(copies).collect(),
@@ -98,7 +113,11 @@ fn repeated(ranges: &[(u32, u32)], width: u32, first: u32, count: u32) -> Vec<(u
     match ranges {
         [(0, whole)] if *whole == width => vec![(first * width, count * width)],
         _ => (first..first + count)
-            .flat_map(|value| ranges.iter().map(move |&(start, len)| (value * width + start, len)))
+            .flat_map(|value| {
+                ranges
+                    .iter()
+                    .map(move |&(start, len)| (value * width + start, len))
+            })
             .collect(),
     }
 }

@@ -86,6 +86,7 @@ fn product(dimensions: &[(DimensionKind, u32)]) -> Topology {
         size,
         bandwidth: gigabyte(),
         latency: latency(),
+        offload: false,
     };
     builder.dimensions(dimensions.iter().map(dimension).collect());
     builder.finish().unwrap()

@@ -77,6 +77,7 @@ fn hierarchical_needs_all_npus_of_a_product_in_order() {
         size: 3,
         bandwidth: gigabyte(),
         latency: latency(),
+        offload: false,
     }]);
     let odd = builder.finish().unwrap();
     let reason = why(

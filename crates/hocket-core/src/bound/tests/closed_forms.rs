@@ -294,6 +294,7 @@ fn a_long_mesh_is_halved_along_its_longer_dimension() {
         size,
         bandwidth: gb_per_s(1),
         latency: Time::ZERO,
+        offload: false,
     };
     builder.dimensions(vec![along(6), along(2)]);
     let topology = builder.finish().expect("valid");

@@ -1,6 +1,6 @@
 //! Products of dimensions, and the meshes, tori and hypercubes among them.
 
-use super::super::{Dimension, DimensionKind, Topology, TopologyBuilder, TopologyError};
+use super::super::{Dimension, DimensionKind, Switching, Topology, TopologyBuilder, TopologyError};
 use super::check_memory;
 use crate::id::DeviceId;
 use crate::units::{Bandwidth, Time};
@@ -47,6 +47,7 @@ pub fn hypercube(
         size: 2,
         bandwidth,
         latency,
+        offload: false,
     };
     let dimensions = vec![dimension; log2_n as usize];
     let name = format!("hypercube 2^{log2_n}");
@@ -58,7 +59,8 @@ pub fn hypercube(
 ///
 /// Two NPUs are joined where they differ in one coordinate and that dimension joins the two values.
 /// A switch dimension has one switch for each group of NPUs that share all other coordinates; the
-/// switches are named `sw0`, `sw1`, ... A dimension of size 1 adds no links.
+/// switches are named `sw0`, `sw1`, ... A dimension of size 1 adds no links. Where there is a switch
+/// dimension, messages cut through: from NPU to NPU is one step.
 ///
 /// # Errors
 /// [`TopologyError::BadParameter`] for no dimension, a size of 0 or fewer than two NPUs in all;
@@ -86,6 +88,7 @@ fn same_kind(
             size,
             bandwidth,
             latency,
+            offload: false,
         })
         .collect();
     let name = format!("{what} {}", joined(sizes.iter().copied()));
@@ -127,6 +130,14 @@ pub(super) fn check_product(name: &str, dimensions: &[Dimension]) -> Result<(), 
     if let Some(i) = dimensions.iter().position(|d| d.size == 0) {
         return bad(format!(
             "the size of dimension {i} is 0; give it at least 1"
+        ));
+    }
+    if let Some(i) = dimensions
+        .iter()
+        .position(|d| d.offload && d.kind != DimensionKind::Switch)
+    {
+        return bad(format!(
+            "dimension {i} is to sum in the network but has no switches; only a Switch dimension can"
         ));
     }
     let (npus, switches, links) = product_counts(dimensions);
@@ -193,6 +204,9 @@ pub(super) fn build(
             }
         }
         stride *= size;
+    }
+    if dimensions.iter().any(|d| d.kind == DimensionKind::Switch) {
+        builder.switching(Switching::CutThrough);
     }
     builder.dimensions(dimensions.to_vec());
     builder.finish()

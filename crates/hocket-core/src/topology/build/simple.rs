@@ -95,6 +95,7 @@ fn one_dimension(
         size,
         bandwidth,
         latency,
+        offload: false,
     }];
     let name = format!("{what} {size}");
     check_product(&name, &dimensions)?;

@@ -27,6 +27,7 @@ fn dimension(kind: DimensionKind, size: u32) -> Dimension {
         size,
         bandwidth: bw(100),
         latency: LATENCY,
+        offload: false,
     }
 }
 

@@ -151,6 +151,7 @@ fn mixed_products_use_each_link_once() {
                     size,
                     bandwidth: bw(WIDE),
                     latency: LATENCY,
+                    offload: false,
                 };
                 let topology =
                     build::product(&[dimension(a, sizes[0]), dimension(b, sizes[1])]).unwrap();
@@ -276,6 +277,7 @@ fn products_with_a_narrow_switch_get_an_order() {
         size,
         bandwidth: bw(bandwidth),
         latency: LATENCY,
+        offload: false,
     };
     for sizes in [[2, 8, 4], [2, 5, 3], [3, 4, 4], [2, 2, 8]] {
         let topology = build::product(&[

@@ -64,6 +64,7 @@ fn latencies_that_differ_are_searched() {
         size,
         bandwidth: bw(WIDE),
         latency: Time::from_ns(ns),
+        offload: false,
     };
     let dimensions = [
         dimension(DimensionKind::Ring, 5, 1),
