@@ -177,3 +177,25 @@ fn agree() {
         }
     }
 }
+
+#[test]
+fn old_hierarchical() {
+    use crate::algorithms as al;
+    use crate::simulate as sim;
+    let kind = CollectiveKind::AllReduce;
+    for (name, topology) in nets() {
+        let rails = Rail::of(&topology);
+        for mb in [100u64, 1000] {
+            let s = mb * 1_000_000;
+            let collective = crate::collective::Collective::new(kind, topology.npus().collect(), s, None).unwrap();
+            let plan = al::plan(&topology, &collective, &al::PlanOptions { chunks: Some(64), ..al::PlanOptions::new(al::Algorithm::Hierarchical) }).unwrap();
+            let v = crate::verify::verify(plan.into(), topology.clone().into(), &mut crate::progress::Silent).unwrap();
+            for switching in [Switching::CutThrough, Switching::StoreAndForward] {
+                let o = sim::SimulateOptions { switching: Some(switching), ..Default::default() };
+                let r = sim::simulate(&v, &o, &mut crate::progress::Silent).unwrap();
+                let d = simulate(&rails, &fixed_order(&rails, kind, s, 64), 2, Policy::Fifo, Model { switching, ..Default::default() }).finish;
+                println!("{name} {mb} {switching:?} {} dim {} link {} {:.2}%", v.plan().len(), d / 1000000, r.time.as_ps() / 1000000, 100.0 * (r.time.as_ps() as f64 / d as f64 - 1.0));
+            }
+        }
+    }
+}
