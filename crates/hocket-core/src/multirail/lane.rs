@@ -7,7 +7,7 @@ use crate::collective::pattern::Pass;
 /// A chunk and the rails that it travels, in order: what Themis calls a chunk's schedule.
 ///
 /// (*Chunk* means the unit of a plan elsewhere; a lane has one chunk of the plan for each NPU.)
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Lane {
     /// Bytes of one NPU's vector in it; of the whole vector for reduce-scatter and all-gather.
     pub bytes: u64,
@@ -70,6 +70,11 @@ impl Lane {
         self.len() == 0
     }
 
+    /// The rail of each operation, first to last.
+    pub fn rails(&self) -> impl Iterator<Item = u8> + '_ {
+        self.reduce_scatter.iter().chain(&self.all_gather).copied()
+    }
+
     /// Its operations, first to last.
     ///
     /// # Source
@@ -106,6 +111,60 @@ impl Lane {
         });
         sums.chain(copies)
     }
+}
+
+impl Lane {
+    /// The order in which the digits of a chunk's place in the lane stand for NPUs' coordinates, most
+    /// significant first: that of the reduce-scatter, or against that of the all-gather, whichever makes
+    /// fewer transfers; and their number in one part of the lane.
+    ///
+    /// A transfer carries consecutive chunks. What an NPU holds in a pass is consecutive where the layout
+    /// follows the pass, and where all-gather turns back the way of the reduce-scatter one layout follows
+    /// both.
+    pub(crate) fn layout(&self, rails: &[Rail]) -> (Vec<u8>, u64) {
+        let against: Vec<u8> = self.all_gather.iter().rev().copied().collect();
+        let layouts = [self.reduce_scatter.clone(), against].into_iter();
+        let counted = layouts.filter(|layout| !layout.is_empty()).map(|layout| {
+            let transfers = self.transfers(rails, &layout);
+            (layout, transfers)
+        });
+        counted
+            .min_by_key(|&(_, transfers)| transfers)
+            .unwrap_or_default()
+    }
+
+    fn transfers(&self, rails: &[Rail], layout: &[u8]) -> u64 {
+        let npus: u64 = rails.iter().map(|rail| u64::from(rail.size)).product();
+        let stage = |free: &[u8], rail: u8| {
+            let groups = npus / u64::from(rails[usize::from(rail)].size);
+            groups * ranges(rails, layout, free, rail)
+        };
+        let sums = self.reduce_scatter.iter().enumerate();
+        let sums = sums.map(|(i, &rail)| stage(&self.reduce_scatter[i + 1..], rail));
+        let copies = self.all_gather.iter().enumerate();
+        let copies = copies.map(|(i, &rail)| stage(&self.all_gather[..i], rail));
+        sums.chain(copies).sum()
+    }
+}
+
+/// Ranges of consecutive chunks that a group sends in a pass along `rail`, where chunks with every value
+/// of the `free` digits go together.
+fn ranges(rails: &[Rail], layout: &[u8], free: &[u8], rail: u8) -> u64 {
+    let (moves, blocks) = rails[usize::from(rail)].moves();
+    let mut ranges = 1;
+    // Whether all digits below have every value, so that a digit's neighbouring values are one range.
+    let mut is_whole = true;
+    for &digit in layout.iter().rev() {
+        if digit == rail {
+            ranges *= if is_whole { moves } else { blocks };
+            is_whole = false;
+        } else if !free.contains(&digit) {
+            is_whole = false;
+        } else if !is_whole {
+            ranges *= u64::from(rails[usize::from(digit)].size);
+        }
+    }
+    ranges
 }
 
 /// Splits bytes into `chunks` lanes' sizes that differ by one at most.

@@ -1,13 +1,26 @@
-//! Multi-rail scheduling.
-mod rail;
-mod lane;
-mod themis;
+//! Multi-rail scheduling: which way each chunk of a collective goes through the dimensions of a product
+//! topology, and when.
+//!
+//! A [`Rail`] is a dimension as a scheduler sees it, a [`Lane`] is a chunk with an order of rails.
+//! [`fixed_order`], [`themis()`] and [`optimal()`] choose orders; [`simulate`] runs them at dimension
+//! fidelity, which fixes the order in which each rail serves them: a [`Schedule`].
+//! [`crate::algorithms`] makes plans of schedules.
+
+mod balance;
 mod dimension;
+mod lane;
+mod optimal;
+mod rail;
 mod schedule;
-pub use dimension::{Model, Policy, Timeline, simulate};
+mod themis;
+
+pub use balance::{Balance, balance};
+pub use dimension::{Model, Policy, Served, Timeline, simulate};
 pub use lane::{Lane, Stage};
+pub use optimal::{EFFORT, Problem, optimal};
 pub use rail::Rail;
 pub use schedule::{PARTS, Schedule};
 pub use themis::{fixed_order, themis};
+
 #[cfg(test)]
 mod tests;

@@ -22,6 +22,8 @@ pub struct Rail {
     /// Blocks that the busiest NPU sends or receives in each step of a reduce-scatter, of `size`
     /// blocks in all. An all-gather takes the same steps backwards.
     steps: Vec<u32>,
+    /// Moves of a pass among the NPUs of a group, and the blocks that they carry together.
+    moves: (u64, u64),
 }
 
 impl Rail {
@@ -54,6 +56,7 @@ impl Rail {
                 .sum(),
             offload: dimension.offload,
             steps: steps(dimension.kind, n, dimension.offload),
+            moves: moves(dimension.kind, n),
         }
     }
 
@@ -65,6 +68,11 @@ impl Rail {
     /// The sum over the steps.
     pub(crate) fn blocks(&self) -> u32 {
         self.steps.iter().sum()
+    }
+
+    /// Moves of a pass among the NPUs of a group, and the blocks that they carry together.
+    pub(crate) fn moves(&self) -> (u64, u64) {
+        self.moves
     }
 
     /// Links from NPU to NPU.
@@ -119,6 +127,22 @@ fn steps(kind: DimensionKind, n: u32, offload: bool) -> Vec<u32> {
         Shape::Ring => vec![1; n as usize - 1],
         Shape::Direct => vec![n - 1],
         Shape::HalvingDoubling => halving_steps(n),
+    }
+}
+
+/// Moves and blocks of a pass: one by one, but for the ranges of a halving.
+fn moves(kind: DimensionKind, n: u32) -> (u64, u64) {
+    let all = u64::from(n) * (u64::from(n) - 1);
+    match shape(kind) {
+        Shape::Ring | Shape::Direct => (all, all),
+        Shape::HalvingDoubling => {
+            let pattern = Pattern::halving_doubling();
+            let steps = 0..Shape::HalvingDoubling.steps(n as usize);
+            let moves = steps.flat_map(|step| pattern.step(Pass::ReduceScatter, n as usize, step));
+            moves.fold((0, 0), |sum, a_move| {
+                (sum.0 + 1, sum.1 + u64::from(a_move.count))
+            })
+        }
     }
 }
 

@@ -187,15 +187,96 @@ fn old_hierarchical() {
         let rails = Rail::of(&topology);
         for mb in [100u64, 1000] {
             let s = mb * 1_000_000;
-            let collective = crate::collective::Collective::new(kind, topology.npus().collect(), s, None).unwrap();
-            let plan = al::plan(&topology, &collective, &al::PlanOptions { chunks: Some(64), ..al::PlanOptions::new(al::Algorithm::Hierarchical) }).unwrap();
-            let v = crate::verify::verify(plan.into(), topology.clone().into(), &mut crate::progress::Silent).unwrap();
+            let collective =
+                crate::collective::Collective::new(kind, topology.npus().collect(), s, None)
+                    .unwrap();
+            let plan = al::plan(
+                &topology,
+                &collective,
+                &al::PlanOptions {
+                    chunks: Some(64),
+                    ..al::PlanOptions::new(al::Algorithm::Hierarchical)
+                },
+            )
+            .unwrap();
+            let v = crate::verify::verify(
+                plan.into(),
+                topology.clone().into(),
+                &mut crate::progress::Silent,
+            )
+            .unwrap();
             for switching in [Switching::CutThrough, Switching::StoreAndForward] {
-                let o = sim::SimulateOptions { switching: Some(switching), ..Default::default() };
+                let o = sim::SimulateOptions {
+                    switching: Some(switching),
+                    ..Default::default()
+                };
                 let r = sim::simulate(&v, &o, &mut crate::progress::Silent).unwrap();
-                let d = simulate(&rails, &fixed_order(&rails, kind, s, 64), 2, Policy::Fifo, Model { switching, ..Default::default() }).finish;
-                println!("{name} {mb} {switching:?} {} dim {} link {} {:.2}%", v.plan().len(), d / 1000000, r.time.as_ps() / 1000000, 100.0 * (r.time.as_ps() as f64 / d as f64 - 1.0));
+                let d = simulate(
+                    &rails,
+                    &fixed_order(&rails, kind, s, 64),
+                    2,
+                    Policy::Fifo,
+                    Model {
+                        switching,
+                        ..Default::default()
+                    },
+                )
+                .finish;
+                println!(
+                    "{name} {mb} {switching:?} {} dim {} link {} {:.2}%",
+                    v.plan().len(),
+                    d / 1000000,
+                    r.time.as_ps() / 1000000,
+                    100.0 * (r.time.as_ps() as f64 / d as f64 - 1.0)
+                );
             }
         }
+    }
+}
+#[test]
+fn search() {
+    let kind = CollectiveKind::AllReduce;
+    for chunks in [64] {
+        let mut mean = 0.0;
+        for (name, topology) in nets() {
+            let rails = Rail::of(&topology);
+            println!("{name} {:?}", balance(&rails));
+            for mb in [100u64, 250, 500, 750, 1000] {
+                let s = mb * 1_000_000;
+                let t0 = std::time::Instant::now();
+                let found = optimal(
+                    &Problem {
+                        kind,
+                        rails: rails.clone(),
+                        bytes: s,
+                        chunks,
+                        model: Model::default(),
+                    },
+                    EFFORT,
+                    &mut crate::progress::Silent,
+                );
+                let u = utilization(&rails, s, found.timeline.finish);
+                mean += u / 30.0;
+                println!(
+                    "{name} {mb} {chunks} {:.2} {:?} sizes {:?} {:?}",
+                    u * 100.0,
+                    t0.elapsed(),
+                    found.lanes.iter().map(|l| l.bytes).min(),
+                    found.lanes.iter().map(|l| l.bytes).max()
+                );
+                if mb == 500 {
+                    let collective = crate::collective::Collective::new(
+                        kind,
+                        topology.npus().collect(),
+                        s,
+                        None,
+                    )
+                    .unwrap();
+                    let plan = crate::algorithms::lower(&topology, &collective, &found).unwrap();
+                    println!("plan of {} transfers", plan.len());
+                }
+            }
+        }
+        println!("mean {mean}");
     }
 }

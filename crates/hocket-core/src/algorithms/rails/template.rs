@@ -32,23 +32,9 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// Of the layouts that suit the reduce-scatter and the all-gather the one with fewer ranges.
-    ///
-    /// What an NPU holds during a pass is one range where the rails' places in the layout, most
-    /// significant first, are in the order of the reduce-scatter, or against that of the all-gather.
+    /// The stages of part `part` of a lane.
     pub fn new(rails: &[Rail], lane: &Lane, part: usize) -> Self {
-        let against: Vec<u8> = lane.all_gather.iter().rev().copied().collect();
-        let layouts = [lane.reduce_scatter.clone(), against];
-        let usable = layouts.iter().filter(|layout| !layout.is_empty());
-        let mut made = usable.map(|layout| Self::laid_out(rails, lane, part, layout));
-        let first = made.next().unwrap_or(Self {
-            stages: Vec::new(),
-            width: Vec::new(),
-        });
-        match made.next() {
-            Some(second) if second.transfers(rails) < first.transfers(rails) => second,
-            _ => first,
-        }
+        Self::laid_out(rails, lane, part, &lane.layout(rails).0)
     }
 
     /// Transfers in all groups.
