@@ -11,7 +11,7 @@ from hocket import machines
 from hocket.errors import SpecError
 from hocket.files.astra import is_astra, spec_from_astra
 from hocket.files.hocket_yaml import spec_from_values
-from hocket.files.spec import BuilderSpec, DimensionSpec, TopologySpec
+from hocket.files.spec import BuilderSpec, DimensionSpec, TopologySpec, skipped
 from hocket.files.yaml_tree import read_yaml, shown_path
 from hocket.units import parse_bandwidth, parse_time, shown
 
@@ -94,7 +94,7 @@ def from_text(
             what = "is a folder" if _is_folder(path) else "there is no such file"
             hint = _near(path.stem, "check the path")
             raise SpecError(f"{shown_path(path)}: {what}; {hint}")
-        is_machine = not looks_like_file and text in machines.names()
+        is_machine = not looks_like_file and machines.known(text)
         if not is_machine and not is_file:
             raise SpecError(f"{option}: there is no {shown(text)}; {_near(text)}")
         for name, given in (("--bandwidth", bandwidth), ("--latency", latency)):
@@ -175,10 +175,11 @@ def _built(
         for each in _each("--latency", "700 ns", text, latency, wanted)
     ]
     if is_product:
-        dimensions = zip(kinds, sizes, rates, delays, strict=True)
-        return TopologySpec(
-            text, dimensions=tuple(DimensionSpec(str(k), *rest) for k, *rest in dimensions)
+        dimensions = tuple(
+            DimensionSpec(str(kind), size, rate, delay)
+            for kind, size, rate, delay in zip(kinds, sizes, rates, delays, strict=True)
         )
+        return TopologySpec(text, dimensions=dimensions, notes=skipped(dimensions))
     return TopologySpec(text, builder=_builder(family, sizes, rates[0], delays[0]))
 
 

@@ -129,7 +129,8 @@ pub(super) fn check_product(name: &str, dimensions: &[Dimension]) -> Result<(), 
     }
     if let Some(i) = dimensions.iter().position(|d| d.size == 0) {
         return bad(format!(
-            "the size of dimension {i} is 0; give it at least 1"
+            "the size of dimension {} is 0; give it at least 1",
+            i + 1
         ));
     }
     if let Some(i) = dimensions
@@ -137,7 +138,8 @@ pub(super) fn check_product(name: &str, dimensions: &[Dimension]) -> Result<(), 
         .position(|d| d.offload && d.kind != DimensionKind::Switch)
     {
         return bad(format!(
-            "dimension {i} is to sum in the network but has no switches; only a Switch dimension can"
+            "dimension {} is to sum in the network but has no switches; only a Switch dimension can",
+            i + 1
         ));
     }
     let (npus, switches, links) = product_counts(dimensions);
