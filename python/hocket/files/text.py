@@ -167,12 +167,12 @@ def _built(
         raise SpecError(f"{option}: {shown(text)} has {count}; {right}")
     wanted = len(names) if is_product else 1
     rates = [
-        parse_bandwidth(each, field="--bandwidth")
-        for each in _each("--bandwidth", "25 GB/s", text, bandwidth, wanted)
+        parse_bandwidth(each, field=field)
+        for field, each in _each("--bandwidth", "25 GB/s", text, bandwidth, wanted)
     ]
     delays = [
-        parse_time(each, field="--latency")
-        for each in _each("--latency", "700 ns", text, latency, wanted)
+        parse_time(each, field=field)
+        for field, each in _each("--latency", "700 ns", text, latency, wanted)
     ]
     if is_product:
         dimensions = tuple(
@@ -204,14 +204,14 @@ def _builder(family: str, sizes: list[int], rate: int, delay: int) -> BuilderSpe
 
 def _each(
     option: str, example: str, text: str, values: Sequence[str] | None, wanted: int
-) -> list[str]:
-    """Give one value a dimension."""
+) -> list[tuple[str, str]]:
+    """Give one value a dimension, and where it stood for messages."""
     if not values:
         raise SpecError(f'{option}: {text} needs one; give {option} "{example}"')
     split = [part for value in values for part in value.split(",")]
     if len(split) == 1:
-        return split * wanted
+        return [(option, split[0])] * wanted
     if len(split) != wanted:
         right = "give one" if wanted == 1 else f"give one, or one for each of {wanted} dimensions"
         raise SpecError(f"{option}: {len(split)} given for {text}; {right}")
-    return split
+    return [(f"{option}, dimension {i}", each) for i, each in enumerate(split, 1)]

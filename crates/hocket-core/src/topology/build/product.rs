@@ -207,7 +207,7 @@ pub(super) fn build(
         }
         stride *= size;
     }
-    if dimensions.iter().any(|d| d.kind == DimensionKind::Switch) {
+    if switches > 0 {
         builder.switching(Switching::CutThrough);
     }
     builder.dimensions(dimensions.to_vec());
