@@ -59,8 +59,8 @@ pub fn hypercube(
 ///
 /// Two NPUs are joined where they differ in one coordinate and that dimension joins the two values.
 /// A switch dimension has one switch for each group of NPUs that share all other coordinates; the
-/// switches are named `sw0`, `sw1`, ... A dimension of size 1 adds no links. Where there is a switch
-/// dimension, messages cut through: from NPU to NPU is one step.
+/// switches are named `sw0`, `sw1`, ... A dimension of size 1 adds no links. Where there are
+/// switches, messages cut through: from NPU to NPU is one step.
 ///
 /// # Errors
 /// [`TopologyError::BadParameter`] for no dimension, a size of 0 or fewer than two NPUs in all;
