@@ -341,12 +341,18 @@ def test_pipelined_chain_broadcast(n: int, k: int, size: int) -> None:
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("n", [2, 4, 8, 16])
 def test_halving_doubling_on_a_switch(n: int, size: int) -> None:
-    """Each of the 2 log2 n steps crosses two links, whole at each: 2 (alpha + bytes / bandwidth)."""
-    topology = hk.topology.switch(n, **LINK)
-    steps = [2 * (ALPHA + wire(size // 2**i)) for i in range(1, int(log2(n)) + 1)]
-    time = run_ps("all-reduce", topology, "halving-doubling", size=size, chunks=1)
-    assert time == 2 * sum(steps)
-    assert run_ps("all-gather", topology, "halving-doubling", size=size, chunks=1) == sum(steps)
+    """Each of the 2 log2 n steps crosses two links, as it arrives: 2 alpha + bytes / bandwidth.
+
+    Stored and forwarded it is whole at each: 2 (alpha + bytes / bandwidth).
+    """
+    cuts = hk.topology.switch(n, **LINK)
+    assert cuts.switching == "cut-through"
+    for topology, whole in ((cuts, 1), (cuts.with_switching("store-and-forward"), 2)):
+        steps = [2 * ALPHA + whole * wire(size // 2**i) for i in range(1, int(log2(n)) + 1)]
+        time = run_ps("all-reduce", topology, "halving-doubling", size=size, chunks=1)
+        assert time == 2 * sum(steps)
+        time = run_ps("all-gather", topology, "halving-doubling", size=size, chunks=1)
+        assert time == sum(steps)
 
 
 @pytest.mark.parametrize("n", [3, 5, 6, 7, 12])

@@ -91,14 +91,33 @@ def test_topology_gives_back_its_columns() -> None:
 
 
 def test_switches_and_dimensions_round_trip() -> None:
-    dimensions = [("Ring", 3, GB, 500), ("Switch", 1, 2 * GB, 7)]
+    dimensions = [("Ring", 3, GB, 500), ("Switch", 1, 2 * GB, 7, True)]
     topology = ring(
         device_names=["a", "b", "c", "s", "t"],
         switch_limits=[None, 5 * GB],
         dimensions=dimensions,
+        switching="cut-through",
     )
     assert topology.switch_limits == [None, 5 * GB]
-    assert topology.dimensions == dimensions
+    assert topology.dimensions == [("Ring", 3, GB, 500, False), dimensions[1]]
+    assert topology.switching == "cut-through"
+    assert topology.with_switching("store-and-forward").switching == "store-and-forward"
+    assert topology.with_switching("store-and-forward") != topology
+    assert ring().switching == "store-and-forward"
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"switching": "x"}, 'switching is "x"; it is store-and-forward or cut-through'),
+        ({"dimensions": [("Ring", 3, 0, 5)]}, r"dimension 1 \(Ring\): bandwidth is 0; remove"),
+        ({"dimensions": [("Ring", 3, 1, 5, True)]}, r"dimension 1 \(Ring\) has no switches"),
+    ],
+)
+def test_wrong_switching_and_dimensions(changes: dict[str, Any], says: str) -> None:
+    with pytest.raises(SpecError, match=says) as error:
+        ring(**changes)
+    assert len(str(error.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(

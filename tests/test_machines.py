@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import hocket as hk
@@ -41,7 +42,27 @@ FACTS = {
     "ndv2_1box": (8, 0, 32, 150_000),
     "ndv2_2box": (16, 3, 84, 162_500),
     "ndv2_4box": (32, 5, 168, 162_500),
+    "themis_2d": (1024, 80, 4096, 250_000),
+    "themis_3d_fc_ring_sw": (1024, 128, 11264, 325_000),
+    "themis_3d_hetero": (1024, 320, 6144, 350_000),
+    "themis_3d_homo": (1024, 320, 6144, 300_000),
+    "themis_4d_ring_fc_ring_sw": (1024, 128, 13312, 800_000),
+    "themis_4d_ring_sw_sw_sw": (1024, 512, 8192, 600_000),
+    "themis_current": (1024, 80, 4096, 162_500),
     "tpu_v3_32_torus": (32, 0, 128, 320_000),
+}
+
+
+# Table 2 of Themis, and the current platform of its figure 4: bandwidth of an NPU along each
+# dimension, one way [Gb/s]; latency of a step [ns]. That of the current platform is an assumption.
+THEMIS = {
+    "themis-2d": ([16, 64], [1200, 800], [700, 1700]),
+    "themis-3d-homo": ([16, 8, 8], [800, 800, 800], [700, 700, 1700]),
+    "themis-3d-hetero": ([16, 8, 8], [1600, 800, 400], [700, 700, 1700]),
+    "themis-3d-fc-ring-sw": ([8, 16, 8], [1400, 800, 400], [700, 700, 1700]),
+    "themis-4d-ring-sw-sw-sw": ([4, 4, 8, 8], [2000, 1600, 800, 400], [20, 700, 700, 1700]),
+    "themis-4d-ring-fc-ring-sw": ([4, 8, 4, 8], [3000, 1400, 1200, 800], [20, 700, 700, 1700]),
+    "themis-current": ([16, 64], [1200, 100], [700, 1700]),
 }
 
 
@@ -58,9 +79,9 @@ def out_of(topology: hk.Topology, name: str, to: str = "") -> list[int]:
     ]
 
 
-def test_there_are_26() -> None:
+def test_there_are_33() -> None:
     assert hk.topology.names() == sorted(FACTS)
-    assert len(FACTS) == 26
+    assert len(FACTS) == 33
 
 
 @pytest.mark.parametrize("name", FACTS)
@@ -113,7 +134,7 @@ def test_source_and_names(name: str) -> None:
     spec = from_text(name, bandwidth=None, latency=None)
     assert spec.name == name
     assert spec.source
-    assert spec.links
+    assert spec.links or spec.dimensions
     devices = [*spec.npus, *(switch for switch, _ in spec.switches)]
     assert len(set(devices)) == len(devices)
     assert all(re.fullmatch(r"[a-z0-9_]+", device) for device in devices)
@@ -121,6 +142,7 @@ def test_source_and_names(name: str) -> None:
     assert used == set(devices)  # nothing stands about unconnected
     assert len(machines.describe(name)) > 10
     assert machines.path(name).name == f"{name}.yml"
+    assert machines.path(name.replace("_", "-")) == machines.path(name)
 
 
 def test_dgx1_is_the_hybrid_cube_mesh() -> None:
@@ -168,3 +190,52 @@ def test_unknown_machine() -> None:
 
 def test_files_are_beside_the_module() -> None:
     assert machines.path("dgx1_v100").parent == Path(machines.__file__).parent
+
+
+@pytest.mark.parametrize(("name", "published"), THEMIS.items())
+def test_networks_of_themis(name: str, published: tuple[list[int], list[int], list[int]]) -> None:
+    """Bandwidth and latency as published, counted on the links of every NPU."""
+    sizes, gbits, steps = published
+    topology = hk.topology.load(name)
+    assert topology.npu_count == 1024
+    assert [size for _, size, *_ in topology.dimensions] == sizes
+    assert topology.switching == "cut-through"
+    rates = np.zeros((1024, len(sizes)), dtype=np.int64)
+    latencies: list[set[int]] = [set() for _ in sizes]
+    peers: dict[int, list[int]] = {}
+    columns = (topology.link_src, topology.link_dst, topology.link_bandwidth)
+    links = list(
+        zip(*(column.tolist() for column in (*columns, topology.link_latency_ps)), strict=True)
+    )
+    for src, dst, _, _ in links:
+        if dst >= 1024:
+            peers.setdefault(dst, []).append(src)
+    for src, dst, rate, delay in links:
+        if src < 1024:
+            other = dst if dst < 1024 else next(npu for npu in peers[dst] if npu != src)
+            along = differs(src, other, sizes)
+            rates[src, along] += rate
+            latencies[along].add(delay if dst < 1024 else 2 * delay)
+    assert (rates * 8 == np.array(gbits) * GB).all()
+    assert latencies == [{step * 1000} for step in steps]
+
+
+def differs(a: int, b: int, sizes: list[int]) -> int:
+    """The one dimension in which two NPUs differ."""
+    found = []
+    for i, size in enumerate(sizes):
+        if a % size != b % size:
+            found.append(i)
+        a, b = a // size, b // size
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize("name", THEMIS)
+def test_networks_of_themis_say_where_from(name: str) -> None:
+    spec = from_text(name, bandwidth=None, latency=None)
+    assert "Themis, ISCA 2022, " in spec.source[0]
+    assert ("table 2" in spec.source[0]) == (name != "themis-current")
+    assert any(note.startswith("Assumed:") for note in spec.notes) == (name == "themis-current")
+    for kind in {dimension.kind for dimension in spec.dimensions}:
+        assert any(note.startswith(kind) for note in spec.notes)

@@ -126,9 +126,9 @@ def test_products_are_named_as_astra_sim_names_them() -> None:
     delays = ["50 ns", "500 ns", "2 us"]
     topology = product("Ring_FullyConnected_Switch", [2, 8, 4], rates, delays)
     assert topology.dimensions == [
-        ("Ring", 2, 200 * GB, 50_000),
-        ("FullyConnected", 8, 100 * GB, 500_000),
-        ("Switch", 4, 50 * GB, 2_000_000),
+        ("Ring", 2, 200 * GB, 50_000, False),
+        ("FullyConnected", 8, 100 * GB, 500_000, False),
+        ("Switch", 4, 50 * GB, 2_000_000, False),
     ]
     assert (topology.npu_count, len(topology.link_src)) == (64, 64 + 64 * 7 + 64 * 2)
     assert len(topology.device_names) == 64 + 16

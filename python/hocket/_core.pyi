@@ -51,7 +51,8 @@ _U8: TypeAlias = npt.NDArray[np.uint8]
 _U32: TypeAlias = npt.NDArray[np.uint32]
 _U64: TypeAlias = npt.NDArray[np.uint64]
 _Progress: TypeAlias = Callable[[str, int, int], object]
-_Dimension: TypeAlias = tuple[str, int, int, int]
+_Dimension: TypeAlias = tuple[str, int, int, int, bool]
+_GivenDimension: TypeAlias = _Dimension | tuple[str, int, int, int]
 _Demand: TypeAlias = tuple[int, bool, list[int] | None, list[int] | None]
 
 @final
@@ -68,17 +69,20 @@ class Topology:
         link_dst: _U32,
         link_bandwidth: _U64,
         link_latency_ps: _U64,
-        dimensions: Sequence[_Dimension] = ...,
+        dimensions: Sequence[_GivenDimension] = ...,
+        switching: str = "store-and-forward",
     ) -> Topology:
         """Make a topology of columns: devices NPUs first, a limit or None for each switch.
 
-        A dimension is (kind, size, bandwidth, latency); kinds are Ring, Line, FullyConnected and
-        Switch. The caller vouches that devices and links follow the dimensions.
+        A dimension is (kind, size, bandwidth, latency, offload), offload False where it is left
+        out; kinds are Ring, Line, FullyConnected and Switch. The caller vouches that devices and
+        links follow the dimensions. Switching is store-and-forward or cut-through.
 
         Raises
         ------
         hocket.errors.SpecError
-            For columns of unequal length, a bandwidth of 0, a self-loop, a name used twice.
+            For columns of unequal length, a bandwidth of 0, a self-loop, a name used twice, offload
+            of a dimension other than Switch.
         """
 
     @property
@@ -123,7 +127,17 @@ class Topology:
 
     @property
     def dimensions(self) -> list[_Dimension]:
-        """Kind, size, bandwidth [bytes/s] and latency [ps] of each dimension of a product."""
+        """Kind, size, bandwidth [bytes/s], latency [ps] and offload of each dimension of a product.
+
+        Offload: whether its switches sum and multicast.
+        """
+
+    @property
+    def switching(self) -> str:
+        """How its devices pass messages on: store-and-forward or cut-through."""
+
+    def with_switching(self, switching: str) -> Topology:
+        """Give the same network, whose devices pass messages on in that way."""
 
     def device_index(self, name: str) -> int:
         """Position of the device of that name, or SpecError."""
@@ -225,7 +239,7 @@ def build_torus(sizes: Sequence[int], bandwidth: int, latency_ps: int) -> Topolo
 def build_hypercube(log2_n: int, bandwidth: int, latency_ps: int) -> Topology:
     """2^log2_n NPUs, joined where their numbers differ in one bit."""
 
-def build_product(dimensions: Sequence[_Dimension]) -> Topology:
+def build_product(dimensions: Sequence[_GivenDimension]) -> Topology:
     """A product of dimensions; NPU numbers vary fastest in the first."""
 
 def build_dragonfly(
@@ -527,6 +541,14 @@ class Run:
     """What a simulation returns. Service columns are empty unless they were asked for."""
 
     @property
+    def order(self) -> str:
+        """In what order links served: ready or plan."""
+
+    @property
+    def switching(self) -> str:
+        """How messages crossed devices: store-and-forward or cut-through."""
+
+    @property
     def time_ps(self) -> int:
         """Collective time [ps]."""
 
@@ -569,8 +591,8 @@ class Run:
 def simulate(
     plan: Plan,
     *,
-    order: str = "ready",
-    switching: str = "store-and-forward",
+    order: str | None = None,
+    switching: str | None = None,
     latency: str = "overlapped",
     keep_services: bool = False,
     progress: _Progress | None = None,
@@ -582,9 +604,10 @@ def simulate(
     plan
         What to run.
     order
-        In what order a link serves what waits for it: ready or plan.
+        In what order a link serves what waits for it: ready or plan; by default the plan's own.
     switching
-        How a message crosses a device: store-and-forward or cut-through.
+        How a message crosses a device: store-and-forward or cut-through; by default the topology's
+        own.
     latency
         Whether a link's latency occupies it: overlapped or occupying.
     keep_services

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,16 @@ class Run:
     def __init__(self, core: _core.Run, plan: Plan) -> None:
         self.core = core
         self.plan = plan
+
+    @property
+    def order(self) -> LinkOrder:
+        """In what order links served."""
+        return cast(LinkOrder, self.core.order)
+
+    @property
+    def switching(self) -> Switching:
+        """How messages crossed devices."""
+        return cast(Switching, self.core.switching)
 
     @property
     def time_ps(self) -> int:
@@ -249,8 +259,8 @@ def simulate(
     plan: Plan,
     *,
     fidelity: str = "link",
-    order: LinkOrder = "ready",
-    switching: Switching = "store-and-forward",
+    order: LinkOrder | None = None,
+    switching: Switching | None = None,
     latency: Latency = "overlapped",
     keep_services: bool = False,
     progress: Progress | None = None,
@@ -265,10 +275,10 @@ def simulate(
         ``"link"``: each link serves whole messages, one at a time.
     order
         ``"ready"``: a link serves in the order in which messages come; ``"plan"``: in plan order,
-        waiting for late ones.
+        waiting for late ones; by default the plan's own order.
     switching
         ``"store-and-forward"``: a device passes a message on once it is whole; ``"cut-through"``: as
-        it arrives.
+        it arrives; by default the topology's own, which is cut-through for products with a Switch.
     latency
         ``"overlapped"``: a link is occupied for bytes / bandwidth; ``"occupying"``: for latency +
         bytes / bandwidth, as TACOS counts.

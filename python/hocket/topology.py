@@ -77,7 +77,13 @@ def hypercube(log2_npus: int, *, bandwidth: str, latency: str) -> Topology:
 
 
 def product(
-    kinds: str, sizes: Sequence[int], *, bandwidth: Sequence[str], latency: Sequence[str]
+    kinds: str,
+    sizes: Sequence[int],
+    *,
+    bandwidth: Sequence[str],
+    latency: Sequence[str],
+    offload: Sequence[bool] | None = None,
+    switching: str | None = None,
 ) -> Topology:
     """Give a product of dimensions, named as ASTRA-sim names them.
 
@@ -87,12 +93,20 @@ def product(
         ``Ring``, ``FullyConnected`` (``FC``), ``Switch`` (``SW``) and ``Line``, joined by ``_``, such
         as ``"Ring_FC_SW"``; NPU numbers vary fastest in the first dimension.
     sizes, bandwidth, latency
-        Of each dimension: NPUs, and its links'.
+        Of each dimension: NPUs, and its links'; one of 1 NPU is skipped.
+    offload
+        Whether each dimension's switches sum and multicast; only those of a ``Switch`` can.
+    switching
+        ``"store-and-forward"`` or ``"cut-through"``: how devices pass messages on; by default the
+        latter where there is a ``Switch``, so that from NPU to NPU is one step.
     """
     if not isinstance(kinds, str):
         raise SpecError(f"kinds: {shown(kinds)} is no text; give it as 'Ring_FC_SW'")
     names = kinds.split("_")
-    for field, given in (("sizes", sizes), ("bandwidth", bandwidth), ("latency", latency)):
+    sums = [False] * len(names) if offload is None else offload
+    columns: dict[str, Sequence[object]]
+    columns = {"sizes": sizes, "bandwidth": bandwidth, "latency": latency, "offload": sums}
+    for field, given in columns.items():
         is_list = not isinstance(given, str) and hasattr(given, "__len__")
         if not is_list or len(given) != len(names):
             count = str(len(given)) if is_list else f"only {shown(given)}"
@@ -109,8 +123,17 @@ def product(
             )
         rate = parse_bandwidth(bandwidth[i], field=f"bandwidth[{i}]")
         delay = parse_time(latency[i], field=f"latency[{i}]")
-        dimensions.append((kind, _count(f"sizes[{i}]", sizes[i]), rate, delay))
-    return _core.build_product(dimensions)
+        if not isinstance(sums[i], bool):
+            raise SpecError(
+                f"offload[{i}]: {shown(sums[i])} is neither True nor False; give one of them"
+            )
+        if sums[i] and kind != "Switch":
+            raise SpecError(
+                f"offload[{i}]: a {kind} has no switches that could sum; leave it to a Switch"
+            )
+        dimensions.append((kind, _count(f"sizes[{i}]", sizes[i]), rate, delay, sums[i]))
+    made = _core.build_product(dimensions)
+    return made if switching is None else made.with_switching(switching)
 
 
 def dragonfly(

@@ -5,7 +5,7 @@ use hocket_core::units::Time;
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
-use crate::topology::{DimensionTuple, PyTopology, positive, to_dimensions};
+use crate::topology::{GivenDimension, PyTopology, positive, to_dimensions};
 
 #[pyfunction]
 pub(crate) fn build_line(n: u32, bandwidth: u64, latency_ps: u64) -> Result<PyTopology, CoreError> {
@@ -113,7 +113,7 @@ pub(crate) fn build_hypercube(
 }
 
 #[pyfunction]
-pub(crate) fn build_product(dimensions: Vec<DimensionTuple>) -> Result<PyTopology, CoreError> {
+pub(crate) fn build_product(dimensions: Vec<GivenDimension>) -> Result<PyTopology, CoreError> {
     Ok(PyTopology::new(build::product(&to_dimensions(
         &dimensions,
     )?)?))

@@ -5,6 +5,7 @@
 //! classes and functions mean is written in the stub, `python/hocket/_core.pyi`.
 
 mod arrays;
+mod choice;
 mod error;
 mod progress;
 mod topology;

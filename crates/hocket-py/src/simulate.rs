@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use hocket_core::simulate::{self as core, LatencyModel, LinkOrder, SimulateOptions, Switching};
+use hocket_core::simulate::{self as core, LinkOrder, SimulateOptions, Switching};
 use hocket_core::verify::Verified;
 use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use crate::arrays;
+use crate::choice::{LATENCIES, ORDERS, SWITCHINGS, choose, name_of};
 use crate::error::CoreError;
 use crate::plan::PyPlan;
 use crate::progress;
@@ -17,6 +18,8 @@ use crate::progress;
 pub(crate) struct PyRun {
     core: core::Run,
     verified: Arc<Verified>,
+    order: LinkOrder,
+    switching: Switching,
 }
 
 impl PyRun {
@@ -31,21 +34,23 @@ impl PyRun {
 
 #[pyfunction]
 #[pyo3(signature = (
-    plan, *, order="ready", switching="store-and-forward", latency="overlapped",
+    plan, *, order=None, switching=None, latency="overlapped",
     keep_services=false, progress=None
 ))]
 pub(crate) fn simulate(
     py: Python<'_>,
     plan: &PyPlan,
-    order: &str,
-    switching: &str,
+    order: Option<&str>,
+    switching: Option<&str>,
     latency: &str,
     keep_services: bool,
     progress: Option<Py<PyAny>>,
 ) -> Result<PyRun, CoreError> {
+    let order = order.map(|name| choose("order", name, ORDERS));
+    let switching = switching.map(|name| choose("switching", name, SWITCHINGS));
     let options = SimulateOptions {
-        order: choose("order", order, ORDERS)?,
-        switching: choose("switching", switching, SWITCHINGS)?,
+        order: order.transpose()?,
+        switching: switching.transpose()?,
         latency: choose("latency", latency, LATENCIES)?,
         keep_services,
     };
@@ -53,7 +58,16 @@ pub(crate) fn simulate(
     let core = progress::watched(py, progress, |watch| {
         core::simulate(&verified, &options, watch)
     })?;
-    Ok(PyRun { core, verified })
+    let (own_order, own_switching) = (
+        verified.plan().link_order(),
+        verified.topology().switching(),
+    );
+    Ok(PyRun {
+        core,
+        verified,
+        order: options.order.unwrap_or(own_order),
+        switching: options.switching.unwrap_or(own_switching),
+    })
 }
 
 #[pymethods]
@@ -61,6 +75,16 @@ impl PyRun {
     #[getter]
     fn time_ps(&self) -> u64 {
         self.core.time.as_ps()
+    }
+
+    #[getter]
+    fn order(&self) -> &'static str {
+        name_of(&self.order, ORDERS)
+    }
+
+    #[getter]
+    fn switching(&self) -> &'static str {
+        name_of(&self.switching, SWITCHINGS)
     }
 
     #[getter]
@@ -110,28 +134,5 @@ impl PyRun {
 
     fn __repr__(&self) -> String {
         format!("<Run: {}>", self.core.time)
-    }
-}
-
-const ORDERS: &[(&str, LinkOrder)] = &[("ready", LinkOrder::Ready), ("plan", LinkOrder::Plan)];
-const SWITCHINGS: &[(&str, Switching)] = &[
-    ("store-and-forward", Switching::StoreAndForward),
-    ("cut-through", Switching::CutThrough),
-];
-const LATENCIES: &[(&str, LatencyModel)] = &[
-    ("overlapped", LatencyModel::Overlapped),
-    ("occupying", LatencyModel::Occupying),
-];
-
-fn choose<T: Copy>(what: &str, name: &str, choices: &[(&str, T)]) -> Result<T, CoreError> {
-    match choices.iter().find(|(known, _)| *known == name) {
-        Some((_, choice)) => Ok(*choice),
-        None => {
-            let known: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
-            let known = known.join(" or ");
-            Err(CoreError::Spec(format!(
-                "{what} is {name:?}; it is {known}"
-            )))
-        }
     }
 }

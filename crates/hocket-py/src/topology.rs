@@ -9,10 +9,18 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays;
+use crate::choice::{SWITCHINGS, choose, name_of};
 use crate::error::CoreError;
 
-/// Kind, size, bandwidth [bytes/s] and latency [ps] of one dimension.
-pub(crate) type DimensionTuple = (String, u32, u64, u64);
+/// Kind, size, bandwidth [bytes/s], latency [ps] and offload of one dimension.
+type DimensionTuple = (String, u32, u64, u64, bool);
+
+/// One dimension as given; without offload where that is left out.
+#[derive(FromPyObject)]
+pub(crate) enum GivenDimension {
+    Whole(DimensionTuple),
+    NoOffload((String, u32, u64, u64)),
+}
 
 const KINDS: [(&str, DimensionKind); 4] = [
     ("Ring", DimensionKind::Ring),
@@ -23,8 +31,7 @@ const KINDS: [(&str, DimensionKind); 4] = [
 
 /// A kind of dimension by its name in Python.
 pub(crate) fn kind_name(kind: DimensionKind) -> &'static str {
-    let named = KINDS.iter().find(|(_, known)| *known == kind);
-    named.expect("every kind has a name").0
+    name_of(&kind, &KINDS)
 }
 
 /// A directed multigraph of NPUs and switches.
@@ -89,7 +96,8 @@ impl PyTopology {
     #[staticmethod]
     #[pyo3(signature = (
         name, device_names, npu_count, switch_limits,
-        link_src, link_dst, link_bandwidth, link_latency_ps, dimensions=Vec::new()
+        link_src, link_dst, link_bandwidth, link_latency_ps, dimensions=Vec::new(),
+        switching="store-and-forward"
     ))]
     #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
     fn from_arrays(
@@ -101,7 +109,8 @@ impl PyTopology {
         link_dst: PyReadonlyArray1<'_, u32>,
         link_bandwidth: PyReadonlyArray1<'_, u64>,
         link_latency_ps: PyReadonlyArray1<'_, u64>,
-        dimensions: Vec<DimensionTuple>,
+        dimensions: Vec<GivenDimension>,
+        switching: &str,
     ) -> Result<Self, CoreError> {
         let mut builder = TopologyBuilder::new(name);
         add_devices(&mut builder, &device_names, npu_count, &switch_limits)?;
@@ -124,6 +133,7 @@ impl PyTopology {
             builder.link(a, b, rate, Time::from_ps(latency[i]));
         }
         builder.dimensions(whole_dimensions(&dimensions, npu_count)?);
+        builder.switching(choose("switching", switching, SWITCHINGS)?);
         Ok(Self::new(builder.finish()?))
     }
 
@@ -189,9 +199,21 @@ impl PyTopology {
                 dimension.size,
                 dimension.bandwidth.bytes_per_second(),
                 dimension.latency.as_ps(),
+                dimension.offload,
             )
         };
         self.core.dimensions().iter().map(tuple).collect()
+    }
+
+    #[getter]
+    fn switching(&self) -> &'static str {
+        name_of(&self.core.switching(), SWITCHINGS)
+    }
+
+    fn with_switching(&self, switching: &str) -> Result<Self, CoreError> {
+        let switching = choose("switching", switching, SWITCHINGS)?;
+        let core = core::Topology::clone(&self.core);
+        Ok(Self::new(core.with_switching(switching)))
     }
 
     fn device_index(&self, name: &str) -> Result<u32, CoreError> {
@@ -281,36 +303,55 @@ fn add_devices(
 
 /// Dimensions that must make up the NPUs of a topology given by its links.
 fn whole_dimensions(
-    tuples: &[DimensionTuple],
+    given: &[GivenDimension],
     npu_count: usize,
 ) -> Result<Vec<core::Dimension>, CoreError> {
-    let product = tuples.iter().map(|tuple| u128::from(tuple.1));
+    let dimensions = to_dimensions(given)?;
+    let product = dimensions.iter().map(|one| u128::from(one.size));
     let product = product.fold(1u128, u128::saturating_mul);
-    if !tuples.is_empty() && product != npu_count as u128 {
+    if !dimensions.is_empty() && product != npu_count as u128 {
         return Err(CoreError::Spec(format!(
             "the dimensions multiply to {product} NPUs, the topology has {npu_count}; make them equal"
         )));
     }
-    to_dimensions(tuples)
+    Ok(dimensions)
 }
 
-pub(crate) fn to_dimensions(tuples: &[DimensionTuple]) -> Result<Vec<core::Dimension>, CoreError> {
-    let mut dimensions = Vec::with_capacity(tuples.len());
-    for (i, (name, size, bandwidth, latency)) in tuples.iter().enumerate() {
-        let Some((_, kind)) = KINDS.iter().find(|(known, _)| known == name) else {
-            let known = KINDS.map(|(known, _)| known).join(", ");
-            return Err(CoreError::Spec(format!(
-                "dimension {i}: there is no kind {name:?}; kinds are {known}"
-            )));
-        };
-        dimensions.push(core::Dimension {
-            kind: *kind,
-            size: *size,
-            bandwidth: positive(*bandwidth, || format!("dimension {i, offload: false }"))?,
-            latency: Time::from_ps(*latency),
-        });
+pub(crate) fn to_dimensions(given: &[GivenDimension]) -> Result<Vec<core::Dimension>, CoreError> {
+    given
+        .iter()
+        .enumerate()
+        .map(|(i, one)| to_dimension(one, i + 1))
+        .collect()
+}
+
+fn to_dimension(given: &GivenDimension, number: usize) -> Result<core::Dimension, CoreError> {
+    let (name, size, bandwidth, latency, offload) = match given {
+        GivenDimension::Whole((name, size, bandwidth, latency, offload)) => {
+            (name, *size, *bandwidth, *latency, *offload)
+        }
+        GivenDimension::NoOffload((name, size, bandwidth, latency)) => {
+            (name, *size, *bandwidth, *latency, false)
+        }
+    };
+    let Some((_, kind)) = KINDS.iter().find(|(known, _)| known == name) else {
+        let known = KINDS.map(|(known, _)| known).join(", ");
+        return Err(CoreError::Spec(format!(
+            "dimension {number}: there is no kind {name:?}; kinds are {known}"
+        )));
+    };
+    if offload && *kind != DimensionKind::Switch {
+        return Err(CoreError::Spec(format!(
+            "dimension {number} ({name}) has no switches that could sum; leave offload to Switch"
+        )));
     }
-    Ok(dimensions)
+    Ok(core::Dimension {
+        kind: *kind,
+        size,
+        bandwidth: positive(bandwidth, || format!("dimension {number} ({name})"))?,
+        latency: Time::from_ps(latency),
+        offload,
+    })
 }
 
 pub(crate) fn positive(

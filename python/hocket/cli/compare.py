@@ -9,7 +9,6 @@ from rich.table import Table
 
 from hocket import _core
 from hocket.cli import options
-from hocket.cli.options import choice
 from hocket.comparing import Comparison, Entry
 from hocket.comparing import compare as run_comparison
 from hocket.running import Latency, LinkOrder, Run, Switching, gap
@@ -28,17 +27,15 @@ def compare(
     chunks: options.Chunks = None,
     npus: options.Npus = None,
     root: options.Root = None,
-    order: options.Order = "ready",
-    switching: options.SwitchingText = "store-and-forward",
+    order: options.Order = None,
+    switching: options.SwitchingText = None,
     latency_model: options.LatencyModel = "overlapped",
     plot: options.Plot = None,
     json: options.Json = False,
 ) -> None:
     """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
     network = options.read_topology(topology, bandwidth, latency, failed)
-    choice("--order", order, ("ready", "plan"))
-    choice("--switching", switching, ("store-and-forward", "cut-through"))
-    choice("--latency-model", latency_model, ("overlapped", "occupying"))
+    options.check_model(order, switching, latency_model)
     if plot is not None:
         from hocket.plot.style import check_picture
 
@@ -56,8 +53,8 @@ def compare(
             chunks=chunks,
             npus=options.read_npus(npus, network),
             root=options.read_root(root, network),
-            order=cast(LinkOrder, order),
-            switching=cast(Switching, switching),
+            order=cast(LinkOrder | None, order),
+            switching=cast(Switching | None, switching),
             latency=cast(Latency, latency_model),
             on_result=note,
             progress=watch,
@@ -160,6 +157,8 @@ def run_json(run: Run) -> dict[str, Any]:
         if busiest is None
         else {"src": busiest[0], "dst": busiest[1], "busy_share": busiest[2]},
         "max_link_bytes": run.max_link_bytes,
+        "order": run.order,
+        "switching": run.switching,
         "transfers": len(run.plan),
         "verified": run.plan.is_verified,
     }

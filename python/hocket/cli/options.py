@@ -91,10 +91,17 @@ Root = Annotated[
     str | None, typer.Option("--root", help="Root of a rooted collective; default first.")
 ]
 Order = Annotated[
-    str, typer.Option("--order", help="How a link serves what waits: ready or plan (order).")
+    str | None,
+    typer.Option(
+        "--order", help="How a link serves what waits: ready or plan (order); default the plan's."
+    ),
 ]
 SwitchingText = Annotated[
-    str, typer.Option("--switching", help="Crossing a device: store-and-forward or cut-through.")
+    str | None,
+    typer.Option(
+        "--switching",
+        help="Crossing a device: store-and-forward or cut-through; default the topology's.",
+    ),
 ]
 LatencyModel = Annotated[
     str, typer.Option("--latency-model", help="overlapped, or occupying as TACOS counts.")
@@ -186,6 +193,15 @@ def choice(option: str, value: str, allowed: Sequence[str]) -> str:
     if value not in allowed:
         raise SpecError(f"{option}: there is no {value!r}; use {' or '.join(allowed)}")
     return value
+
+
+def check_model(order: str | None, switching: str | None, latency_model: str) -> None:
+    """Check the options that say how links and devices work."""
+    if order is not None:
+        choice("--order", order, ("ready", "plan"))
+    if switching is not None:
+        choice("--switching", switching, ("store-and-forward", "cut-through"))
+    choice("--latency-model", latency_model, ("overlapped", "occupying"))
 
 
 def print_json(value: Any) -> None:

@@ -10,7 +10,6 @@ from rich.table import Table
 
 from hocket.cli import options
 from hocket.cli.compare import run_json
-from hocket.cli.options import choice
 from hocket.cli.plan import describe, plan_facts
 from hocket.cli.verify import PlanFile
 from hocket.errors import SpecError
@@ -27,8 +26,8 @@ def simulate(
     fidelity: Annotated[
         str, typer.Option("--fidelity", help="link: each link serves whole messages.")
     ] = "link",
-    order: options.Order = "ready",
-    switching: options.SwitchingText = "store-and-forward",
+    order: options.Order = None,
+    switching: options.SwitchingText = None,
     latency_model: options.LatencyModel = "overlapped",
     plot: options.Plot = None,
     output: Annotated[
@@ -38,9 +37,7 @@ def simulate(
     json: options.Json = False,
 ) -> None:
     """Prove a plan and run it in simulated time."""
-    choice("--order", order, ("ready", "plan"))
-    choice("--switching", switching, ("store-and-forward", "cut-through"))
-    choice("--latency-model", latency_model, ("overlapped", "occupying"))
+    options.check_model(order, switching, latency_model)
     if plot is not None:
         from hocket.plot.style import check_picture
 
@@ -54,8 +51,8 @@ def simulate(
         run = run_plan(
             made,
             fidelity=fidelity,
-            order=cast(LinkOrder, order),
-            switching=cast(Switching, switching),
+            order=cast(LinkOrder | None, order),
+            switching=cast(Switching | None, switching),
             latency=cast(Latency, latency_model),
             keep_services=plot is not None,
             progress=watch,
@@ -81,11 +78,14 @@ def _print(run: Run) -> None:
     table.add_row("bound", f"{format_time_ps(bound.time_ps)}: {bound.witness}")
     table.add_row("gap", f"{run.gap:.1%}")
     table.add_row("utilization of all links", f"{run.utilization:.1%}")
-    for i, use in enumerate(run.dimensions if run.plan.topology.dimensions else ()):
-        rate = format_bandwidth(round(use.bandwidth))
-        table.add_row(
-            f"dimension {i + 1}", f"{use.kind} of {use.size}, {rate}: {use.utilization:.1%}"
-        )
+    used = iter(run.dimensions if run.plan.topology.dimensions else ())
+    for i, (kind, size, *_) in enumerate(run.plan.topology.dimensions):
+        text = f"{kind} of 1: skipped"
+        if size > 1:
+            use = next(used)
+            rate = format_bandwidth(round(use.bandwidth))
+            text = f"{use.kind} of {use.size}, {rate}: {use.utilization:.1%}"
+        table.add_row(f"dimension {i + 1}", text)
     if run.plan.topology.dimensions:
         table.add_row("weighted utilization", f"{run.weighted_utilization:.1%}")
         if run.ideal is not None:
@@ -93,6 +93,7 @@ def _print(run: Run) -> None:
     if busiest is not None:
         table.add_row("busiest link", f"{busiest[0]}→{busiest[1]}, {busiest[2]:.1%} of the time")
     table.add_row("most bytes over a link", format_size(run.max_link_bytes))
+    table.add_row("links", f"{run.switching}, serve in {run.order} order")
     table.add_row("verified", "proved")
     options.output().print(table)
 

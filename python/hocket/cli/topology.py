@@ -101,8 +101,10 @@ def _facts(network: _core.Topology) -> list[tuple[str, str]]:
         facts.append(("diameter", f"{found.diameter_hops} links"))
     if found.diameter_latency_ps is not None:
         facts.append(("diameter in latency", format_time_ps(found.diameter_latency_ps)))
-    for i, (kind, size, rate, delay) in enumerate(network.dimensions):
+    facts.append(("switching", network.switching))
+    for i, (kind, size, rate, delay, offload) in enumerate(network.dimensions):
         text = f"{kind} of {size}, {format_bandwidth(rate)}, {format_time_ps(delay)} a link"
+        text += ", sums in its switches" if offload else ""
         facts.append((f"dimension {i + 1}", text))
     return facts
 
@@ -151,9 +153,16 @@ def _as_json(spec: TopologySpec, network: _core.Topology) -> dict[str, Any]:
         "link_bandwidth_bytes_per_s": found.link_bandwidth,
         "bisection_bytes_per_s": found.bisection_bandwidth,
         "bisection_is_exact": found.bisection_is_exact,
+        "switching": network.switching,
         "dimensions": [
-            {"kind": kind, "size": size, "bandwidth_bytes_per_s": rate, "latency_ps": delay}
-            for kind, size, rate, delay in network.dimensions
+            {
+                "kind": kind,
+                "size": size,
+                "bandwidth_bytes_per_s": rate,
+                "latency_ps": delay,
+                "offload": offload,
+            }
+            for kind, size, rate, delay, offload in network.dimensions
         ],
         "links": [
             {"src": src, "dst": dst, "bandwidth_bytes_per_s": rate, "latency_ps": delay}

@@ -16,7 +16,7 @@ from typing import Any
 
 from hocket.errors import SpecError
 from hocket.files.complaint import did_you_mean
-from hocket.files.spec import DimensionSpec, TopologySpec
+from hocket.files.spec import DimensionSpec, TopologySpec, skipped
 from hocket.files.yaml_tree import Place
 from hocket.units import shown
 
@@ -92,7 +92,8 @@ def spec_from_astra(
             )
         dimensions.append(DimensionSpec(kind, size, round(rate * 2**30), int(delay) * 1000))
     note = "ASTRA-sim's units: GB/s is 2^30 bytes per second, latency in whole ns"
-    return TopologySpec(stem, dimensions=tuple(dimensions), notes=(note,))
+    notes = (note, *skipped(dimensions))
+    return TopologySpec(stem, dimensions=tuple(dimensions), notes=notes)
 
 
 def _number(value: object) -> float | None:

@@ -45,10 +45,15 @@ def _build(spec: TopologySpec) -> _core.Topology:
         topology = _BUILDERS[spec.builder.family](*spec.builder.arguments)
     elif spec.dimensions:
         topology = _core.build_product(
-            [(each.kind, each.size, each.bandwidth, each.latency_ps) for each in spec.dimensions]
+            [
+                (each.kind, each.size, each.bandwidth, each.latency_ps, each.offload)
+                for each in spec.dimensions
+            ]
         )
     else:
         topology = _from_links(spec)
+    if spec.switching is not None:
+        topology = topology.with_switching(spec.switching)
     if spec.failed_nodes or spec.failed_links:
         try:
             topology = topology.without(list(spec.failed_nodes), list(spec.failed_links))

@@ -34,6 +34,7 @@ def complaint(kind: str, given: object, context: Mapping[str, Any], words: tuple
     limit = {name: context.get(name) for name in ("ge", "le", "lt", "min_length", "max_length")}
     texts = {
         "list_type": f"{shown(given)} is no list; write it as {form}",
+        "bool_type": f"{shown(given)} is neither true nor false; write one of them",
         "int_type": f"{shown(given)} is no whole number; give one such as 4",
         "int_from_float": f"{shown(given)} is no whole number; give one such as 4",
         "string_type": f"{shown(given)} is no text; quote it if it is a name",

@@ -34,7 +34,7 @@ from hocket.files.model import (
     delay_or_default,
     rate_or_default,
 )
-from hocket.files.spec import BuilderSpec, DimensionSpec, LinkSpec, TopologySpec
+from hocket.files.spec import BuilderSpec, DimensionSpec, LinkSpec, TopologySpec, skipped
 from hocket.files.yaml_tree import Place
 from hocket.units import format_bandwidth, shown
 
@@ -67,9 +67,11 @@ def spec_from_values(
     title = file.name or stem
     if isinstance(file, DimsFile):
         dimensions = tuple(
-            DimensionSpec(each.kind, each.size, each.bandwidth, each.latency) for each in file.dims
+            DimensionSpec(each.kind, each.size, each.bandwidth, each.latency, each.offload)
+            for each in file.dims
         )
-        return _common(file, TopologySpec(title, dimensions=dimensions))
+        spec = TopologySpec(title, dimensions=dimensions, notes=skipped(dimensions))
+        return _common(file, spec)
     if isinstance(file, LinksFile):
         return _common(file, reader.links_file(file, title))
     if not isinstance(file, Linked):
@@ -80,13 +82,18 @@ def spec_from_values(
 
 def _common(file: Common, spec: TopologySpec) -> TopologySpec:
     source = tuple(
-        " ".join(part for part in (each.repo, each.path, each.commit, each.licence) if part)
+        " ".join(
+            part
+            for part in (each.paper, each.repo, each.path, each.commit, each.licence)
+            if part is not None
+        )
         for each in file.source
     )
     return replace(
         spec,
         failed_nodes=tuple(file.failed.nodes),
         failed_links=tuple((a, b) for a, b in file.failed.links),
+        switching=file.switching,
         notes=(*file.notes, *spec.notes),
         source=source,
     )

@@ -12,6 +12,7 @@ from pydantic import (
     Field,
     Tag,
     WithJsonSchema,
+    model_validator,
 )
 
 from hocket.files.defaults import Default, default
@@ -79,12 +80,19 @@ class Failures(Strict):
 
 
 class Source(Strict):
-    """Where the facts come from."""
+    """Where the facts come from: a repository or a paper."""
 
-    repo: Words
+    paper: Words | None = None
+    repo: Words | None = None
     path: Words | None = None
     commit: Words | None = None
     licence: Words | None = None
+
+    @model_validator(mode="after")
+    def _says_where(self) -> Source:
+        if self.repo is None and self.paper is None:
+            raise ValueError("key 'repo' is missing; add it, or paper:")
+        return self
 
 
 class Common(Strict):
@@ -94,6 +102,12 @@ class Common(Strict):
     source: list[Source] = []
     notes: list[Words] = []
     failed: Failures = Failures()
+    switching: Literal["store-and-forward", "cut-through"] | None = Field(
+        default=None,
+        description="How devices pass messages on: once they are whole, or as they arrive. "
+        "By default cut-through for dims: and builders with a Switch dimension, else "
+        "store-and-forward.",
+    )
 
 
 class LinkKind(Strict):
@@ -188,6 +202,18 @@ class Dimension(Strict):
     size: Count
     bandwidth: Rate
     latency: Delay
+    offload: bool = Field(
+        default=False,
+        description="Whether its switches sum and multicast; only those of a Switch can.",
+    )
+
+    @model_validator(mode="after")
+    def _can_offload(self) -> Dimension:
+        if self.offload and self.kind != "Switch":
+            raise ValueError(
+                f"a {self.kind} has no switches that could sum; leave offload: to a Switch"
+            )
+        return self
 
 
 class DimsFile(Common):

@@ -8,12 +8,25 @@ from dataclasses import dataclass, field, replace
 
 @dataclass(frozen=True)
 class DimensionSpec:
-    """One dimension of a product: kind, NPUs, and its links' bandwidth [bytes/s] and latency [ps]."""
+    """One dimension of a product.
+
+    Kind, NPUs, its links' bandwidth [bytes/s] and latency [ps], and whether its switches sum.
+    """
 
     kind: str
     size: int
     bandwidth: int
     latency_ps: int
+    offload: bool = False
+
+
+def skipped(dimensions: Sequence[DimensionSpec]) -> tuple[str, ...]:
+    """Give a note about each dimension that joins nothing, having one NPU."""
+    return tuple(
+        f"dimension {i} ({each.kind}) has size 1 and is skipped"
+        for i, each in enumerate(dimensions, 1)
+        if each.size == 1
+    )
 
 
 @dataclass(frozen=True)
@@ -49,6 +62,8 @@ class TopologySpec:
         Names of the devices of ``links``; a switch with its own limit [bytes/s] or None.
     failed_nodes, failed_links
         Names of devices, and of both ends of links.
+    switching
+        How devices pass messages on; None: as the builder has it.
     notes
         What a user should know, such as which values are defaults.
     source
@@ -67,6 +82,7 @@ class TopologySpec:
     links: tuple[LinkSpec, ...] = ()
     failed_nodes: tuple[str, ...] = ()
     failed_links: tuple[tuple[str, str], ...] = ()
+    switching: str | None = None
     notes: tuple[str, ...] = ()
     source: tuple[str, ...] = field(default=())
     origin: str = ""

@@ -11,7 +11,7 @@ from hocket import machines
 from hocket.errors import SpecError
 from hocket.files.astra import is_astra, spec_from_astra
 from hocket.files.hocket_yaml import spec_from_values
-from hocket.files.spec import BuilderSpec, DimensionSpec, TopologySpec
+from hocket.files.spec import BuilderSpec, DimensionSpec, TopologySpec, skipped
 from hocket.files.yaml_tree import read_yaml, shown_path
 from hocket.units import parse_bandwidth, parse_time, shown
 
@@ -94,7 +94,7 @@ def from_text(
             what = "is a folder" if _is_folder(path) else "there is no such file"
             hint = _near(path.stem, "check the path")
             raise SpecError(f"{shown_path(path)}: {what}; {hint}")
-        is_machine = not looks_like_file and text in machines.names()
+        is_machine = not looks_like_file and machines.known(text)
         if not is_machine and not is_file:
             raise SpecError(f"{option}: there is no {shown(text)}; {_near(text)}")
         for name, given in (("--bandwidth", bandwidth), ("--latency", latency)):
@@ -167,18 +167,19 @@ def _built(
         raise SpecError(f"{option}: {shown(text)} has {count}; {right}")
     wanted = len(names) if is_product else 1
     rates = [
-        parse_bandwidth(each, field="--bandwidth")
-        for each in _each("--bandwidth", "25 GB/s", text, bandwidth, wanted)
+        parse_bandwidth(each, field=field)
+        for field, each in _each("--bandwidth", "25 GB/s", text, bandwidth, wanted)
     ]
     delays = [
-        parse_time(each, field="--latency")
-        for each in _each("--latency", "700 ns", text, latency, wanted)
+        parse_time(each, field=field)
+        for field, each in _each("--latency", "700 ns", text, latency, wanted)
     ]
     if is_product:
-        dimensions = zip(kinds, sizes, rates, delays, strict=True)
-        return TopologySpec(
-            text, dimensions=tuple(DimensionSpec(str(k), *rest) for k, *rest in dimensions)
+        dimensions = tuple(
+            DimensionSpec(str(kind), size, rate, delay)
+            for kind, size, rate, delay in zip(kinds, sizes, rates, delays, strict=True)
         )
+        return TopologySpec(text, dimensions=dimensions, notes=skipped(dimensions))
     return TopologySpec(text, builder=_builder(family, sizes, rates[0], delays[0]))
 
 
@@ -203,14 +204,14 @@ def _builder(family: str, sizes: list[int], rate: int, delay: int) -> BuilderSpe
 
 def _each(
     option: str, example: str, text: str, values: Sequence[str] | None, wanted: int
-) -> list[str]:
-    """Give one value a dimension."""
+) -> list[tuple[str, str]]:
+    """Give one value a dimension, and where it stood for messages."""
     if not values:
         raise SpecError(f'{option}: {text} needs one; give {option} "{example}"')
     split = [part for value in values for part in value.split(",")]
     if len(split) == 1:
-        return split * wanted
+        return [(option, split[0])] * wanted
     if len(split) != wanted:
         right = "give one" if wanted == 1 else f"give one, or one for each of {wanted} dimensions"
         raise SpecError(f"{option}: {len(split)} given for {text}; {right}")
-    return split
+    return [(f"{option}, dimension {i}", each) for i, each in enumerate(split, 1)]

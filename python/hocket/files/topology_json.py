@@ -25,6 +25,7 @@ def topology_to_json(topology: _core.Topology) -> dict[str, Any]:
         "npu_count": topology.npu_count,
         "switch_limits": topology.switch_limits,
         "dimensions": topology.dimensions,
+        "switching": topology.switching,
     }
     for column in _COLUMNS:
         fields[column] = pack(np.ascontiguousarray(getattr(topology, column)))
@@ -33,6 +34,9 @@ def topology_to_json(topology: _core.Topology) -> dict[str, Any]:
 
 def topology_from_json(fields: dict[str, Any]) -> _core.Topology:
     """Give back what :func:`topology_to_json` was given.
+
+    Where switching is not said, messages are stored and forwarded; a dimension of four values has
+    no offload.
 
     Raises
     ------
@@ -50,4 +54,5 @@ def topology_from_json(fields: dict[str, Any]) -> _core.Topology:
         columns["link_bandwidth"],
         columns["link_latency_ps"],
         [tuple(dimension) for dimension in fields["dimensions"]],
+        fields.get("switching", "store-and-forward"),
     )

@@ -25,17 +25,22 @@ def names() -> list[str]:
     return list(_names())
 
 
+def known(name: str) -> bool:
+    """Whether there is a machine of that name; ``-`` and ``_`` are one."""
+    return name.replace("-", "_") in _names()
+
+
 def path(name: str) -> Path:
-    """Give the file of a machine.
+    """Give the file of a machine; ``-`` and ``_`` in its name are one.
 
     Raises
     ------
     SpecError
         If there is no machine of that name.
     """
-    if name not in _names():
+    if not known(name):
         raise SpecError(f"there is no machine {name!r}; `hocket topology list` shows them")
-    return _FOLDER / f"{name}.yml"
+    return _FOLDER / f"{name.replace('-', '_')}.yml"
 
 
 def describe(name: str) -> str:

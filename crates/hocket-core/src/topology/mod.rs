@@ -162,6 +162,12 @@ impl Topology {
         self.switching
     }
 
+    /// The same network, whose devices pass messages on in another way.
+    pub fn with_switching(mut self, switching: Switching) -> Self {
+        self.switching = switching;
+        self
+    }
+
     /// How many NPUs there are.
     pub fn npu_count(&self) -> usize {
         self.npu_count as usize

@@ -59,8 +59,8 @@ pub fn hypercube(
 ///
 /// Two NPUs are joined where they differ in one coordinate and that dimension joins the two values.
 /// A switch dimension has one switch for each group of NPUs that share all other coordinates; the
-/// switches are named `sw0`, `sw1`, ... A dimension of size 1 adds no links. Where there is a switch
-/// dimension, messages cut through: from NPU to NPU is one step.
+/// switches are named `sw0`, `sw1`, ... A dimension of size 1 adds no links. Where there are
+/// switches, messages cut through: from NPU to NPU is one step.
 ///
 /// # Errors
 /// [`TopologyError::BadParameter`] for no dimension, a size of 0 or fewer than two NPUs in all;
@@ -129,7 +129,8 @@ pub(super) fn check_product(name: &str, dimensions: &[Dimension]) -> Result<(), 
     }
     if let Some(i) = dimensions.iter().position(|d| d.size == 0) {
         return bad(format!(
-            "the size of dimension {i} is 0; give it at least 1"
+            "the size of dimension {} is 0; give it at least 1",
+            i + 1
         ));
     }
     if let Some(i) = dimensions
@@ -137,7 +138,8 @@ pub(super) fn check_product(name: &str, dimensions: &[Dimension]) -> Result<(), 
         .position(|d| d.offload && d.kind != DimensionKind::Switch)
     {
         return bad(format!(
-            "dimension {i} is to sum in the network but has no switches; only a Switch dimension can"
+            "dimension {} is to sum in the network but has no switches; only a Switch dimension can",
+            i + 1
         ));
     }
     let (npus, switches, links) = product_counts(dimensions);
@@ -205,7 +207,7 @@ pub(super) fn build(
         }
         stride *= size;
     }
-    if dimensions.iter().any(|d| d.kind == DimensionKind::Switch) {
+    if switches > 0 {
         builder.switching(Switching::CutThrough);
     }
     builder.dimensions(dimensions.to_vec());

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::id::DeviceId;
-use crate::topology::{Dimension, DimensionKind, Topology};
+use crate::topology::{Dimension, DimensionKind, Switching, Topology};
 use crate::units::{Bandwidth, Time};
 
 fn bw(bytes: u64) -> Bandwidth {
@@ -189,8 +189,30 @@ fn sizes_that_make_no_network_are_refused() {
     let message = bad(mesh(&[4, 0], bw(5), LATENCY));
     assert_eq!(
         message,
-        "dimensions of \"mesh 4x0\": the size of dimension 1 is 0; give it at least 1"
+        "dimensions of \"mesh 4x0\": the size of dimension 2 is 0; give it at least 1"
     );
+}
+
+#[test]
+fn switches_cut_through() {
+    let ring = dimension(DimensionKind::Ring, 4);
+    for (size, own) in [(1, Switching::StoreAndForward), (2, Switching::CutThrough)] {
+        let switch = Dimension {
+            offload: true,
+            ..dimension(DimensionKind::Switch, size)
+        };
+        let topology = product(&[ring, switch]).unwrap();
+        assert_eq!(topology.switching(), own);
+        let other = topology.clone().with_switching(Switching::CutThrough);
+        assert_eq!(other.switching(), Switching::CutThrough);
+        assert_eq!(other == topology, own == Switching::CutThrough);
+    }
+    let sums = Dimension {
+        offload: true,
+        ..ring
+    };
+    let message = product(&[ring, sums]).unwrap_err().to_string();
+    assert!(message.contains("dimension 2 is to sum in the network but has no switches"));
 }
 
 #[test]

@@ -1,0 +1,38 @@
+//! Choices of the core by their names in Python.
+
+use hocket_core::simulate::{LatencyModel, LinkOrder, Switching};
+
+use crate::error::CoreError;
+
+pub(crate) type Names<T> = [(&'static str, T)];
+
+pub(crate) const ORDERS: &Names<LinkOrder> =
+    &[("ready", LinkOrder::Ready), ("plan", LinkOrder::Plan)];
+pub(crate) const SWITCHINGS: &Names<Switching> = &[
+    ("store-and-forward", Switching::StoreAndForward),
+    ("cut-through", Switching::CutThrough),
+];
+pub(crate) const LATENCIES: &Names<LatencyModel> = &[
+    ("overlapped", LatencyModel::Overlapped),
+    ("occupying", LatencyModel::Occupying),
+];
+
+/// The choice of a name; `what` is chosen.
+pub(crate) fn choose<T: Copy>(what: &str, name: &str, choices: &Names<T>) -> Result<T, CoreError> {
+    match choices.iter().find(|(known, _)| *known == name) {
+        Some((_, choice)) => Ok(*choice),
+        None => {
+            let known: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
+            let known = known.join(" or ");
+            Err(CoreError::Spec(format!(
+                "{what} is {name:?}; it is {known}"
+            )))
+        }
+    }
+}
+
+/// The name of a choice.
+pub(crate) fn name_of<T: PartialEq>(choice: &T, choices: &Names<T>) -> &'static str {
+    let named = choices.iter().find(|(_, known)| known == choice);
+    named.expect("every choice has a name").0
+}
