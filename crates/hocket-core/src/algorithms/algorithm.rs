@@ -24,6 +24,12 @@ pub enum Algorithm {
     DoubleBinaryTree,
     /// Dimension by dimension of a product topology.
     Hierarchical,
+    /// Each chunk through the dimensions in an order of its own; first come, first served.
+    ThemisFifo,
+    /// Each chunk in an order of its own; the smallest chunk first.
+    Themis,
+    /// The best orders, sizes and all-gathers that a search finds.
+    MultirailOptimal,
     /// A binomial tree.
     Binomial,
     /// A pipelined chain.
@@ -34,13 +40,16 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 9] = [
+    pub const ALL: [Algorithm; 12] = [
         Algorithm::Ring,
         Algorithm::BidirectionalRing,
         Algorithm::Direct,
         Algorithm::HalvingDoubling,
         Algorithm::DoubleBinaryTree,
         Algorithm::Hierarchical,
+        Algorithm::ThemisFifo,
+        Algorithm::Themis,
+        Algorithm::MultirailOptimal,
         Algorithm::Binomial,
         Algorithm::Chain,
         Algorithm::Pairwise,
@@ -55,6 +64,9 @@ impl Algorithm {
             Algorithm::HalvingDoubling => "halving-doubling",
             Algorithm::DoubleBinaryTree => "double-binary-tree",
             Algorithm::Hierarchical => "hierarchical",
+            Algorithm::ThemisFifo => "themis-fifo",
+            Algorithm::Themis => "themis",
+            Algorithm::MultirailOptimal => "multirail-optimal",
             Algorithm::Binomial => "binomial",
             Algorithm::Chain => "chain",
             Algorithm::Pairwise => "pairwise",
@@ -82,6 +94,15 @@ impl Algorithm {
             Algorithm::Hierarchical => {
                 "dimension by dimension of a product topology, each with the algorithm that suits it"
             }
+            Algorithm::ThemisFifo => {
+                "each chunk goes first through the dimension with least to do; first come, first served"
+            }
+            Algorithm::Themis => {
+                "each chunk goes first through the dimension with least to do; smallest chunk first"
+            }
+            Algorithm::MultirailOptimal => {
+                "orders and sizes of chunks from a linear program and a search: never worse than themis"
+            }
             Algorithm::Binomial => "the holders double in number each step: log2(n) steps",
             Algorithm::Chain => "from NPU to NPU along a path, pipelined: for large data",
             Algorithm::Pairwise => "one partner at a time, n-1 steps: never two senders to one NPU",
@@ -94,7 +115,10 @@ impl Algorithm {
             Algorithm::Ring
             | Algorithm::BidirectionalRing
             | Algorithm::HalvingDoubling
-            | Algorithm::Hierarchical => &[AllReduce, ReduceScatter, AllGather],
+            | Algorithm::Hierarchical
+            | Algorithm::ThemisFifo
+            | Algorithm::Themis
+            | Algorithm::MultirailOptimal => &[AllReduce, ReduceScatter, AllGather],
             Algorithm::Direct => &CollectiveKind::NAMED,
             Algorithm::DoubleBinaryTree => &[AllReduce],
             Algorithm::Binomial => &[Broadcast, Reduce, Gather, Scatter],
@@ -106,6 +130,14 @@ impl Algorithm {
     /// Whether it implements a kind.
     pub fn supports(self, kind: CollectiveKind) -> bool {
         self.kinds().contains(&kind)
+    }
+
+    /// Whether it is a scheduler of dimensions: see [`super::schedule`].
+    pub const fn is_multirail(self) -> bool {
+        matches!(
+            self,
+            Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal
+        )
     }
 
     /// Why it refuses a kind that it does not support.

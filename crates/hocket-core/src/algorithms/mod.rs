@@ -17,10 +17,13 @@ mod reach;
 mod ring;
 
 pub use algorithm::Algorithm;
+pub use rails::plan_of;
 
 use crate::collective::pattern::Shape;
 use crate::collective::{Collective, CollectiveKind};
+use crate::multirail::{self, Model, PARTS, Policy, Problem, Rail, Schedule};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError};
+use crate::progress::{Progress, Silent};
 use crate::topology::Topology;
 use reach::Need;
 
@@ -34,6 +37,8 @@ pub struct PlanOptions {
     pub chunks: Option<usize>,
     /// Memory that planning, verifying and simulating may take, in bytes. 16 GiB by default.
     pub memory_limit: u64,
+    /// How many steps a search may simulate; [`multirail::EFFORT`] by default.
+    pub effort: u64,
 }
 
 impl PlanOptions {
@@ -43,6 +48,7 @@ impl PlanOptions {
             algorithm,
             chunks: None,
             memory_limit: 16 << 30,
+            effort: multirail::EFFORT,
         }
     }
 }
@@ -59,19 +65,11 @@ pub fn plan(
     options: &PlanOptions,
 ) -> Result<Plan, PlanError> {
     let algorithm = options.algorithm;
-    let chunks = options
-        .chunks
-        .unwrap_or_else(|| default_chunks(algorithm, collective));
-    if chunks == 0 {
-        return Err(PlanError::NotApplicable {
-            algorithm: algorithm.name(),
-            why: "0 chunks asked for; ask for one or more".to_owned(),
-        });
+    if algorithm.is_multirail() {
+        let schedule = schedule(topology, collective, options, &mut Silent)?;
+        return plan_of(&schedule, topology, collective, options.memory_limit);
     }
-    check_applicable(topology, collective, algorithm)?;
-    check_chunks(algorithm, collective, chunks)?;
-    let transfers = transfer_count(topology, collective, algorithm, chunks);
-    PlanBuilder::check_size(transfers, options.memory_limit)?;
+    let (chunks, transfers) = check(topology, collective, options)?;
     let job = Job {
         topology,
         collective,
@@ -89,9 +87,91 @@ pub fn plan(
         Algorithm::Binomial => binomial::build(&job),
         Algorithm::Chain => chain::build(&job),
         Algorithm::Pairwise => pairwise::build(&job),
+        Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
+            unreachable!("multi-rail schedules are lowered by plan_of")
+        }
     }?;
     debug_assert_eq!(plan.len() as u128, transfers);
     Ok(plan)
+}
+
+/// Makes the schedule of a multi-rail algorithm, or of hierarchical: which way through the dimensions
+/// each chunk goes, and when. [`plan_of`] makes a plan of it.
+///
+/// The schedule is made for the topology's own switching. `progress` may end a search early: the best so
+/// far is the result.
+///
+/// # Errors
+/// As [`plan`], but for memory; [`PlanError::NotApplicable`] for an algorithm that schedules no
+/// dimensions.
+pub fn schedule(
+    topology: &Topology,
+    collective: &Collective,
+    options: &PlanOptions,
+    progress: &mut dyn Progress,
+) -> Result<Schedule, PlanError> {
+    let algorithm = options.algorithm;
+    let (chunks, _) = check(topology, collective, options)?;
+    let (kind, bytes) = (collective.kind(), collective.size());
+    let rails = Rail::of(topology);
+    let model = Model {
+        switching: topology.switching(),
+        ..Model::default()
+    };
+    let (lanes, policy) = match algorithm {
+        Algorithm::Hierarchical => (
+            multirail::fixed_order(&rails, kind, bytes, chunks),
+            Policy::Fifo,
+        ),
+        Algorithm::ThemisFifo => (multirail::themis(&rails, kind, bytes, chunks), Policy::Fifo),
+        Algorithm::Themis => (
+            multirail::themis(&rails, kind, bytes, chunks),
+            Policy::SmallestFirst,
+        ),
+        Algorithm::MultirailOptimal => {
+            let problem = Problem {
+                kind,
+                rails,
+                bytes,
+                chunks,
+                model,
+            };
+            let found = multirail::optimal(&problem, options.effort, progress);
+            return Ok(found.named(algorithm.name()));
+        }
+        _ => {
+            return Err(PlanError::NotApplicable {
+                algorithm: algorithm.name(),
+                why: "it schedules no dimensions; hierarchical, themis-fifo, themis and \
+                      multirail-optimal do"
+                    .to_owned(),
+            });
+        }
+    };
+    Ok(Schedule::new(kind, rails, lanes, policy, model).named(algorithm.name()))
+}
+
+/// Chunks and transfers of a job that can be done.
+fn check(
+    topology: &Topology,
+    collective: &Collective,
+    options: &PlanOptions,
+) -> Result<(usize, u128), PlanError> {
+    let algorithm = options.algorithm;
+    let chunks = options
+        .chunks
+        .unwrap_or_else(|| default_chunks(algorithm, collective));
+    if chunks == 0 {
+        return Err(PlanError::NotApplicable {
+            algorithm: algorithm.name(),
+            why: "0 chunks asked for; ask for one or more".to_owned(),
+        });
+    }
+    check_applicable(topology, collective, algorithm)?;
+    check_chunks(algorithm, collective, chunks)?;
+    let transfers = transfer_count(topology, collective, algorithm, chunks);
+    PlanBuilder::check_size(transfers, options.memory_limit)?;
+    Ok((chunks, transfers))
 }
 
 /// Checks that an algorithm can run here, whatever the number of chunks.
@@ -109,7 +189,9 @@ pub fn check_applicable(
     let npus = collective.npus();
     let refusal = if algorithm.supports(kind) {
         match algorithm {
-            Algorithm::Hierarchical => hierarchical::refusal(topology, collective),
+            _ if algorithm.is_multirail() || algorithm == Algorithm::Hierarchical => {
+                hierarchical::refusal(topology, collective)
+            }
             Algorithm::BidirectionalRing if npus.len() == 2 => {
                 Some("on 2 NPUs both directions are the same links; use ring".to_owned())
             }
@@ -127,8 +209,8 @@ pub fn check_applicable(
     }
 }
 
-/// How many transfers a plan has, exactly, for an algorithm that
-/// [applies](check_applicable). Saturates.
+/// How many transfers a plan has, exactly, for an algorithm that [applies](check_applicable);
+/// multirail-optimal may make up to twice as many. Saturates.
 pub fn transfer_count(
     topology: &Topology,
     collective: &Collective,
@@ -144,6 +226,9 @@ pub fn transfer_count(
         Algorithm::BidirectionalRing => flat(2 * k, Shape::Ring),
         Algorithm::HalvingDoubling => flat(k, Shape::HalvingDoubling),
         Algorithm::Hierarchical => hierarchical::transfers(topology, collective, k),
+        Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
+            hierarchical::transfers(topology, collective, k.saturating_mul(PARTS as u128))
+        }
         Algorithm::DoubleBinaryTree => k.saturating_mul(4 * (n - 1)),
         Algorithm::Binomial | Algorithm::Chain => k.saturating_mul(n - 1),
         Algorithm::Pairwise => k.saturating_mul(n * (n - 1)),
@@ -153,11 +238,13 @@ pub fn transfer_count(
     }
 }
 
-/// The number of chunks where the user names none: 1, 4 for hierarchical, 16 for what is useless
+/// The number of chunks where the user names none: 1, 4 for hierarchical, 64 (as Themis) for multi-rail
+/// schedulers, 16 for what is useless
 /// without a pipeline; fewer where there are not enough bytes.
 pub fn default_chunks(algorithm: Algorithm, collective: &Collective) -> usize {
     let wanted = match algorithm {
         Algorithm::Hierarchical => 4,
+        _ if algorithm.is_multirail() => 64,
         Algorithm::Chain | Algorithm::DoubleBinaryTree => 16,
         _ => 1,
     };
@@ -167,20 +254,25 @@ pub fn default_chunks(algorithm: Algorithm, collective: &Collective) -> usize {
 
 /// Numbers of chunks worth trying where the user names none, ascending; never empty.
 ///
-/// Limited by the bytes there are and to plans of some two million transfers.
+/// Limited by the bytes there are and to plans of some two million transfers, eight million for
+/// multi-rail schedulers.
 pub fn chunk_ladder(
     topology: &Topology,
     collective: &Collective,
     algorithm: Algorithm,
 ) -> Vec<usize> {
-    const MOST_TRANSFERS: u128 = 2_000_000;
+    let most_transfers = match algorithm.is_multirail() {
+        true => 8_000_000,
+        false => 2_000_000,
+    };
     let rungs: &[usize] = match algorithm {
+        _ if algorithm.is_multirail() => &[4, 16, 64],
         Algorithm::Chain | Algorithm::DoubleBinaryTree => &[1, 4, 16, 64, 256],
         _ => &[1, 4, 16, 64],
     };
     let fits = |&chunks: &usize| {
         check_chunks(algorithm, collective, chunks).is_ok()
-            && transfer_count(topology, collective, algorithm, chunks) <= MOST_TRANSFERS
+            && transfer_count(topology, collective, algorithm, chunks) <= most_transfers
     };
     let mut ladder: Vec<usize> = rungs.iter().copied().filter(fits).collect();
     if ladder.is_empty() {
@@ -210,23 +302,6 @@ impl Job<'_> {
     fn root(&self) -> usize {
         self.collective.root().map_or(0, |root| root.index())
     }
-}
-
-/// Lower.
-pub fn lower(
-    topology: &Topology,
-    collective: &Collective,
-    schedule: &crate::multirail::Schedule,
-) -> Result<Plan, PlanError> {
-    let lowering = rails::Lowering::new(schedule);
-    let transfers = lowering.transfers();
-    lowering.build(&Job {
-        topology,
-        collective,
-        algorithm: Algorithm::Hierarchical,
-        chunks: schedule.lanes.len(),
-        transfers: transfers as usize,
-    })
 }
 
 fn need(collective: &Collective, algorithm: Algorithm) -> Need {
@@ -274,6 +349,7 @@ fn check_chunks(
 fn pieces_per_chunk(algorithm: Algorithm, collective: &Collective) -> usize {
     let ways = match algorithm {
         Algorithm::BidirectionalRing | Algorithm::DoubleBinaryTree => 2,
+        _ if algorithm.is_multirail() => PARTS,
         _ => 1,
     };
     match (collective.kind(), algorithm) {

@@ -25,7 +25,7 @@ pub struct Problem {
 }
 
 /// Simulated steps that each of two searches may take: about a second's worth.
-pub const EFFORT: u64 = 20_000_000;
+pub const EFFORT: u64 = 15_000_000;
 
 /// The best schedule found: never worse than the fixed order's or Themis's.
 ///

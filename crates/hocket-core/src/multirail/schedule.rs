@@ -17,12 +17,18 @@ pub const PARTS: usize = 2;
 /// Themis, section 4.6.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
+    /// What made it.
+    pub algorithm: &'static str,
     /// All-reduce, reduce-scatter or all-gather.
     pub kind: CollectiveKind,
     /// What the lanes travel on.
     pub rails: Vec<Rail>,
     /// The chunks.
     pub lanes: Vec<Lane>,
+    /// Which of the operations that are ready a rail begins.
+    pub policy: Policy,
+    /// What it was made for.
+    pub model: Model,
     /// When each task starts and ends, and each rail's order.
     pub timeline: Timeline,
 }
@@ -38,11 +44,20 @@ impl Schedule {
     ) -> Self {
         let timeline = simulate(&rails, &lanes, PARTS, policy, model);
         Self {
+            algorithm: "schedule",
             kind,
             rails,
             lanes,
+            policy,
+            model,
             timeline,
         }
+    }
+
+    /// The same, made by another name.
+    pub fn named(mut self, algorithm: &'static str) -> Self {
+        self.algorithm = algorithm;
+        self
     }
 
     /// Operations of each lane.

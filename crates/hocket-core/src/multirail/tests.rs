@@ -129,7 +129,7 @@ fn bands() {
 
 #[test]
 fn agree() {
-    use crate::algorithms::lower;
+    use crate::algorithms::plan_of;
     use crate::simulate as sim;
     let kind = CollectiveKind::AllReduce;
     for (name, topology) in nets() {
@@ -151,7 +151,7 @@ fn agree() {
                         themis(&rails, kind, s, 64)
                     };
                     let schedule = Schedule::new(kind, rails.clone(), lanes, policy, model);
-                    let plan = lower(&topology, &collective, &schedule).unwrap();
+                    let plan = plan_of(&schedule, &topology, &collective, 1 << 40).unwrap();
                     let v = crate::verify::verify(
                         plan.into(),
                         topology.clone().into(),
@@ -264,7 +264,7 @@ fn search() {
                     found.lanes.iter().map(|l| l.bytes).min(),
                     found.lanes.iter().map(|l| l.bytes).max()
                 );
-                if mb == 500 {
+                if mb == 5000 {
                     let collective = crate::collective::Collective::new(
                         kind,
                         topology.npus().collect(),
@@ -272,7 +272,8 @@ fn search() {
                         None,
                     )
                     .unwrap();
-                    let plan = crate::algorithms::lower(&topology, &collective, &found).unwrap();
+                    let plan = crate::algorithms::plan_of(&found, &topology, &collective, 1 << 40)
+                        .unwrap();
                     println!("plan of {} transfers", plan.len());
                 }
             }

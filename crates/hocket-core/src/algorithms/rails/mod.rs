@@ -13,22 +13,80 @@ mod template;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use super::Job;
-use crate::collective::CollectiveKind;
+use super::hierarchical;
 use crate::collective::pattern::{Pass, Shape};
+use crate::collective::{Collective, CollectiveKind};
+use crate::id::NpuId;
 use crate::multirail::{PARTS, Rail, Schedule};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Wait};
+use crate::topology::Topology;
 use template::{StageTemplate, Template};
 
+/// Makes a plan of a schedule.
+///
+/// # Errors
+/// [`PlanError::NotApplicable`] where the topology or the collective is not what the schedule was made
+/// for, or a dimension sums in its switches; [`PlanError::TooLarge`]; [`PlanError::TooManyChunks`].
+pub fn plan_of(
+    schedule: &Schedule,
+    topology: &Topology,
+    collective: &Collective,
+    memory_limit: u64,
+) -> Result<Plan, PlanError> {
+    collective.check_on(topology)?;
+    if let Some(why) = refusal(schedule, topology, collective) {
+        return Err(PlanError::NotApplicable {
+            algorithm: schedule.algorithm,
+            why,
+        });
+    }
+    let lowering = Lowering::new(schedule);
+    let transfers = lowering.transfers();
+    PlanBuilder::check_size(transfers, memory_limit)?;
+    let plan = lowering.build(collective, transfers as usize)?;
+    debug_assert_eq!(plan.len() as u128, transfers);
+    Ok(plan)
+}
+
+fn refusal(schedule: &Schedule, topology: &Topology, collective: &Collective) -> Option<String> {
+    if let Some(why) = hierarchical::refusal(topology, collective) {
+        return Some(why);
+    }
+    if collective.kind() != schedule.kind {
+        return Some(format!(
+            "the schedule is of {}, not {}",
+            schedule.kind,
+            collective.kind()
+        ));
+    }
+    let shape = |rails: &[Rail]| -> Vec<_> {
+        let shapes = rails.iter();
+        shapes.map(|rail| (rail.kind, rail.size)).collect()
+    };
+    let rails = Rail::of(topology);
+    if shape(&rails) != shape(&schedule.rails) {
+        return Some(format!(
+            "the schedule is for other dimensions than those of topology {:?}",
+            topology.name()
+        ));
+    }
+    let sums = rails.iter().find(|rail| rail.offload)?;
+    Some(format!(
+        "switches of dimension {} sum, and a plan is of transfers between NPUs; simulate the schedule \
+         instead of a plan, or leave offload out",
+        sums.dimension + 1
+    ))
+}
+
 /// A schedule and the templates of its lanes' parts, one for each order that lanes take.
-pub(super) struct Lowering<'a> {
+struct Lowering<'a> {
     schedule: &'a Schedule,
     /// Part p of lane l: l x parts + p.
     templates: Vec<Rc<Template>>,
 }
 
 impl<'a> Lowering<'a> {
-    pub fn new(schedule: &'a Schedule) -> Self {
+    fn new(schedule: &'a Schedule) -> Self {
         let mut known: HashMap<(&[u8], &[u8], usize), Rc<Template>> = HashMap::new();
         let mut templates = Vec::with_capacity(schedule.lanes.len() * PARTS);
         for lane in &schedule.lanes {
@@ -45,22 +103,23 @@ impl<'a> Lowering<'a> {
     }
 
     /// Transfers, exactly.
-    pub fn transfers(&self) -> u128 {
+    fn transfers(&self) -> u128 {
         let rails = &self.schedule.rails;
         let all = self.templates.iter();
         all.map(|template| template.transfers(rails)).sum()
     }
 
     /// Builds the plan. NPU ids vary fastest in the first dimension.
-    pub fn build(&self, job: &Job<'_>) -> Result<Plan, PlanError> {
+    fn build(&self, collective: &Collective, transfers: usize) -> Result<Plan, PlanError> {
         let grid = Grid::new(&self.schedule.rails);
-        let chunks = self.chunks(job, &grid)?;
+        let chunks = self.chunks(collective, &grid)?;
         let npus = grid.npus;
-        let mut plan = job.builder(chunks);
+        let mut plan = PlanBuilder::new(self.schedule.algorithm, collective, chunks);
+        plan.reserve(transfers);
         plan.link_order(LinkOrder::Plan);
         let mut run = Run {
             plan,
-            job,
+            npus: collective.npus(),
             grid,
             travels: vec![Travel::default(); self.templates.len()],
         };
@@ -79,11 +138,11 @@ impl<'a> Lowering<'a> {
     }
 
     /// A chunk for each NPU in each part of each lane, laid out as the part's template says.
-    fn chunks(&self, job: &Job<'_>, grid: &Grid) -> Result<Chunks, PlanError> {
-        let demands = job.collective.demands();
+    fn chunks(&self, collective: &Collective, grid: &Grid) -> Result<Chunks, PlanError> {
+        let demands = collective.demands();
         let lanes = &self.schedule.lanes;
         let mut chunks = Chunks::with_capacity(lanes.len() * PARTS * grid.npus);
-        if job.collective.kind() == CollectiveKind::AllReduce {
+        if collective.kind() == CollectiveKind::AllReduce {
             for lane in lanes {
                 chunks.split_one(0, lane.bytes, PARTS * grid.npus)?;
             }
@@ -168,7 +227,7 @@ struct Travel {
 /// A plan in the making.
 struct Run<'a> {
     plan: PlanBuilder,
-    job: &'a Job<'a>,
+    npus: &'a [NpuId],
     grid: Grid,
     travels: Vec<Travel>,
 }
@@ -214,7 +273,7 @@ impl Run<'_> {
             Pass::AllGather => &template.stages[place.stage + 1..],
         };
         let is_fixed = |rail| summed_before.iter().any(|other| other.rail == rail);
-        let npus = self.job.collective.npus();
+        let npus = self.npus;
         let stride = self.grid.stride[stage.rail];
         let mut arrivals = travel.fresh.clone();
         for base in 0..self.grid.npus {
