@@ -151,7 +151,7 @@ impl<'a> Search<'a> {
             }
             let cold = self.desk.served as f64 / effort as f64;
             let chance = self.seed.below(1 << 16) as f64 / f64::from(1 << 16);
-            let limit = cost as f64 * (1.0 + WARMTH * (1.0 - cold) * (1.0 - cold) * chance);
+            let limit = cost as f64 * (1.0 + WARMTH * (1.0 - cold) * chance);
             for &(i, _) in &before {
                 self.tasks.set_lane(&self.problem.rails, i, &self.lanes[i]);
             }

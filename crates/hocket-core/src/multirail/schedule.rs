@@ -60,6 +60,56 @@ impl Schedule {
         self
     }
 
+    /// The schedule of lanes that a user gives, as from a file.
+    ///
+    /// # Errors
+    /// What is wrong with the lanes, in a line.
+    pub fn of_lanes(
+        kind: CollectiveKind,
+        rails: Vec<Rail>,
+        lanes: Vec<Lane>,
+        policy: Policy,
+        model: Model,
+    ) -> Result<Self, String> {
+        if rails.is_empty() {
+            return Err("the topology has no dimension of more than one NPU".to_owned());
+        }
+        if lanes.is_empty() {
+            return Err("there is no lane; give one or more".to_owned());
+        }
+        for (i, lane) in lanes.iter().enumerate() {
+            let passes = [
+                (
+                    "reduce_scatter",
+                    &lane.reduce_scatter,
+                    kind != CollectiveKind::AllGather,
+                ),
+                (
+                    "all_gather",
+                    &lane.all_gather,
+                    kind != CollectiveKind::ReduceScatter,
+                ),
+            ];
+            for (name, order, is_due) in passes {
+                let mut sorted = order.clone();
+                sorted.sort_unstable();
+                let right = if is_due { rails.len() as u8 } else { 0 };
+                if !sorted.iter().copied().eq(0..right) {
+                    return Err(format!(
+                        "lane {i}: {name} is {order:?}; a lane of {kind} names each of {right} \
+                         dimensions once"
+                    ));
+                }
+            }
+            if lane.bytes == 0 {
+                return Err(format!(
+                    "lane {i} has 0 bytes; give it some, or leave it out"
+                ));
+            }
+        }
+        Ok(Self::new(kind, rails, lanes, policy, model))
+    }
+
     /// Operations of each lane.
     pub fn stages(&self) -> usize {
         self.lanes.first().map_or(0, Lane::len)
