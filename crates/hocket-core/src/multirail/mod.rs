@@ -7,6 +7,7 @@
 //! [`crate::algorithms`] makes plans of schedules.
 
 mod balance;
+mod desk;
 mod dimension;
 mod lane;
 mod optimal;
