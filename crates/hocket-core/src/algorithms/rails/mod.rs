@@ -20,6 +20,7 @@ use crate::id::NpuId;
 use crate::multirail::{PARTS, Rail, Schedule};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Wait};
 use crate::topology::Topology;
+use crate::topology::build::product_counts;
 use template::{StageTemplate, Template};
 
 /// Makes a plan of a schedule.
@@ -34,7 +35,7 @@ pub fn plan_of(
     memory_limit: u64,
 ) -> Result<Plan, PlanError> {
     collective.check_on(topology)?;
-    if let Some(why) = refusal(schedule, topology, collective) {
+    if let Some(why) = mismatch(schedule, topology, collective) {
         return Err(PlanError::NotApplicable {
             algorithm: schedule.algorithm,
             why,
@@ -48,8 +49,24 @@ pub fn plan_of(
     Ok(plan)
 }
 
-fn refusal(schedule: &Schedule, topology: &Topology, collective: &Collective) -> Option<String> {
-    if let Some(why) = hierarchical::refusal(topology, collective) {
+/// Why no schedule can be made, if none can.
+pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
+    hierarchical::refusal(topology, collective).or_else(|| {
+        let (_, _, links) = product_counts(topology.dimensions());
+        let lost = links.saturating_sub(topology.links().len() as u128);
+        (lost > 0).then(|| {
+            format!(
+                "{lost} links of the dimensions of topology {:?} are missing, and a schedule counts on \
+                 all; use hierarchical",
+                topology.name()
+            )
+        })
+    })
+}
+
+/// Why a schedule does not fit, if it does not.
+fn mismatch(schedule: &Schedule, topology: &Topology, collective: &Collective) -> Option<String> {
+    if let Some(why) = refusal(topology, collective) {
         return Some(why);
     }
     if collective.kind() != schedule.kind {
