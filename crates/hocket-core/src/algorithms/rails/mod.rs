@@ -167,8 +167,9 @@ impl<'a> Lowering<'a> {
             }
             return Ok(chunks);
         }
-        let all: u64 = lanes.iter().map(|lane| lane.bytes).sum();
-        let mut before = 0;
+        let all: u128 = lanes.iter().map(|lane| u128::from(lane.bytes)).sum();
+        let pieces = (lanes.len() * PARTS) as u64;
+        let mut before = 0u128;
         for (l, lane) in lanes.iter().enumerate() {
             for part in 0..PARTS {
                 let template = &self.templates[l * PARTS + part];
@@ -178,15 +179,21 @@ impl<'a> Lowering<'a> {
                     owner[chunk as usize] = npu as u32;
                 }
                 for demand in owner {
-                    let bytes = u128::from(demands[demand as usize].bytes);
+                    // Each of its chunks has one byte, and by the lanes' sizes what is left.
+                    let spare = demands[demand as usize].bytes.checked_sub(pieces);
+                    let spare = spare.ok_or_else(|| PlanError::TooManyChunks {
+                        what: format!("block {demand}"),
+                        bytes: demands[demand as usize].bytes,
+                        chunks: pieces as usize,
+                    })?;
+                    let bytes = u128::from(spare);
                     // Byte of the demand at which so many halves of lanes' bytes end.
-                    let at =
-                        |twice: u64| (bytes * u128::from(twice) / (2 * u128::from(all))) as u64;
-                    let start = 2 * before + part as u64 * lane.bytes;
-                    chunks.split_one(demand, at(start + lane.bytes) - at(start), 1)?;
+                    let at = |twice: u128| (bytes * twice / (2 * all)) as u64;
+                    let start = 2 * before + part as u128 * u128::from(lane.bytes);
+                    chunks.push(demand, 1 + at(start + u128::from(lane.bytes)) - at(start));
                 }
             }
-            before += lane.bytes;
+            before += u128::from(lane.bytes);
         }
         Ok(chunks)
     }
