@@ -123,6 +123,12 @@ pub fn schedule(
     let (kind, bytes) = (collective.kind(), collective.size());
     let rails = Rail::of(topology);
     check_steps(&rails, chunks, options)?;
+    if multirail::is_too_long(&rails, bytes, chunks) {
+        return Err(PlanError::NotApplicable {
+            algorithm: algorithm.name(),
+            why: "it could take longer than 46 days; check sizes and bandwidths".to_owned(),
+        });
+    }
     let model = Model {
         switching: topology.switching(),
         ..Model::default()
