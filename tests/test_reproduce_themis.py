@@ -1,4 +1,4 @@
-"""``hocket reproduce themis``: bands about the numbers that Themis (ISCA 2022, section 6.1) published."""
+"""``hocket reproduce themis``: bands about what Themis (ISCA 2022, section 6.1) published."""
 
 from __future__ import annotations
 

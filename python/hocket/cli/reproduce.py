@@ -18,7 +18,7 @@ from hocket.reproduce.themis import ThemisFigures, reproduce_themis
 from hocket.units import format_time_ps, shown
 
 SWEEP_NOTES = (
-    "The gap at 512 chunks: headers of packets do not explain it (they cost 64 and 512 chunks alike),",
+    "The gap at 512 chunks: packet headers do not explain it (they cost 64 and 512 chunks alike),",
     "nor do latencies that occupy a dimension (4 % at 512). A guess: the paper limits the chunks "
     "under way in a dimension.",
 )
