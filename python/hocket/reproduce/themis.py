@@ -21,8 +21,8 @@ two networks):
   served whole, 65 % if so and in two parts, 50 % step by step in two parts, as hocket does.
 
 A guess: a limit on chunks under way makes the difference at 512. The paper runs "multiple chunks
-per dimension if one chunk cannot fully saturate the network BW" (section 4.4) and gives no number; one
-number for all dimensions does not give what it published.
+per dimension if one chunk cannot fully saturate the network BW" (section 4.4) and gives no number;
+one number for all dimensions does not give what it published.
 
 References
 ----------
