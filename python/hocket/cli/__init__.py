@@ -14,6 +14,7 @@ from hocket.cli.advise import advise
 from hocket.cli.compare import compare
 from hocket.cli.options import EXAMPLES, machine_readable_error
 from hocket.cli.plan import algorithms, plan
+from hocket.cli.reproduce import reproduce
 from hocket.cli.schedule import schedule
 from hocket.cli.simulate import simulate
 from hocket.cli.topology import topology
@@ -39,6 +40,7 @@ app.command(epilog=EXAMPLES["verify"])(verify)
 app.command(epilog=EXAMPLES["simulate"])(simulate)
 app.command(epilog=EXAMPLES["algorithms"])(algorithms)
 app.add_typer(advise, name="advise")
+app.add_typer(reproduce, name="reproduce")
 app.add_typer(topology, name="topology")
 
 

@@ -36,6 +36,7 @@ EXAMPLES = {
         "--size 1GB --algorithm schedule:homo"
     ),
     "advise": "For example: hocket advise dims --topology themis-3d-fc-ring-sw",
+    "reproduce": "For example: hocket reproduce themis --output themis",
     "verify": "For example: hocket verify plan.parquet",
     "simulate": (
         "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png"
