@@ -89,7 +89,9 @@ struct Lowering<'a> {
 
 impl<'a> Lowering<'a> {
     fn new(schedule: &'a Schedule) -> Self {
-        let mut known: HashMap<(&[u8], &[u8], usize), Rc<Template>> = HashMap::new();
+        // By the orders of both passes, and the part.
+        type Way<'a> = (&'a [u8], &'a [u8], usize);
+        let mut known: HashMap<Way<'_>, Rc<Template>> = HashMap::new();
         let mut templates = Vec::with_capacity(schedule.lanes.len() * PARTS);
         for lane in &schedule.lanes {
             for part in 0..PARTS {

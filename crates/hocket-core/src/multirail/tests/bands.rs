@@ -44,7 +44,8 @@ fn utilization_and_speed_up_are_those_published() {
     assert_near("greatest speed-up", fastest, 2.70, 0.12);
 }
 
-/// ASTRA-sim (commit 518bd51), a chunk at a time on each dimension: nanoseconds for 1 GB and 100 MB.
+/// ASTRA-sim (commit 518bd51), a chunk at a time on each dimension: nanoseconds for 1 GB and 100
+/// MB.
 const ASTRA_SIM: [(u64, u64); 6] = [
     (12_859_520, 1_608_960),
     (19_109_504, 2_233_856),

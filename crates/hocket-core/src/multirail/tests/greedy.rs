@@ -56,7 +56,8 @@ fn worked_example_goes_the_published_ways() {
 
 #[test]
 fn loads_that_hardly_differ_send_chunks_upwards() {
-    // Equal dimensions: the loads are alike before the first chunk, and far apart before the second.
+    // Equal dimensions: the loads are alike before the first chunk, and far apart before the
+    // second.
     let equal = rails(&[
         dimension(Ring, 4, GIGABYTE, 5),
         dimension(Ring, 4, GIGABYTE, 5),
@@ -144,8 +145,8 @@ impl Dim {
     }
 }
 
-/// Algorithm 1 in whole picoseconds, line by line; all orders, and whether loads were ever equal, or
-/// as far apart as the threshold.
+/// Algorithm 1 in whole picoseconds, line by line; all orders, and whether loads were ever equal,
+/// or as far apart as the threshold.
 fn algorithm_1(
     dims: &[Dim],
     kind: CollectiveKind,

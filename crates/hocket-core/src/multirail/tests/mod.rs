@@ -2,6 +2,7 @@ mod balanced;
 mod bands;
 mod greedy;
 mod offload;
+mod oracle;
 mod searched;
 mod served;
 
@@ -90,7 +91,8 @@ fn rails_of_table_2() -> [(&'static str, Vec<Rail>); 6] {
     table_2().map(|(name, topology)| (name, Rail::of(&topology)))
 }
 
-/// So many cases of a property, the same on every run; `PROPTEST_CASES` asks for that many new ones.
+/// So many cases of a property, the same on every run; `PROPTEST_CASES` asks for that many new
+/// ones.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     let mut config = ProptestConfig::with_cases(cases);
     match std::env::var("PROPTEST_CASES").map(|cases| cases.parse()) {

@@ -32,7 +32,8 @@ fn random_rails(seed: &mut Seed) -> Vec<Rail> {
     rails(&dims)
 }
 
-/// Every rail once in each pass, every byte in a lane, every step served once and after what it needs.
+/// Every rail once in each pass, every byte in a lane, every step served once and after what it
+/// needs.
 fn assert_valid(schedule: &Schedule, problem: &Problem) {
     let bytes: u64 = schedule.lanes.iter().map(|lane| lane.bytes).sum();
     assert_eq!(
@@ -154,7 +155,6 @@ fn utilizations(chunks: usize) -> Vec<(&'static str, u64, f64)> {
             let problem = problem(&rails, AllReduce, bytes, chunks);
             let found = optimal(&problem, EFFORT, &mut Silent);
             let used = utilization(&rails, bytes, found.timeline.finish);
-            println!("{name} {megabytes} MB, {chunks} chunks: {used:.4}");
             all.push((name, megabytes, used));
         }
     }

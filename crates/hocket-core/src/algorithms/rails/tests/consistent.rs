@@ -1,5 +1,5 @@
-//! Schedule consistency: NPUs that each choose for themselves can wait for each other for ever, those
-//! that keep to the order of a plan cannot.
+//! Schedule consistency: NPUs that each choose for themselves can wait for each other for ever,
+//! those that keep to the order of a plan cannot.
 //!
 //! # Source
 //! Themis, section 4.6.

@@ -33,16 +33,17 @@ fn excess(
     link_time(plan, topology) as f64 / expected - 1.0
 }
 
-/// How much less a plan may take at link fidelity than its schedule says, of that. It never takes more.
+/// How much less a plan may take at link fidelity than its schedule says, of that. It never takes
+/// more.
 ///
-/// A schedule takes every NPU for the busiest of each step. All are alike on rings, full connections
-/// and switches of a power of two; elsewhere some wait less than the schedule thinks.
+/// A schedule takes every NPU for the busiest of each step. All are alike on rings, full
+/// connections and switches of a power of two; elsewhere some wait less than the schedule thinks.
 fn slack(topology: &Topology, algorithm: Algorithm, kind: CollectiveKind) -> f64 {
     let has = |odd: fn(&Dimension) -> bool| topology.dimensions().iter().any(odd);
     let stores = topology.switching() == Switching::StoreAndForward;
-    // Halves of a group that differ: the rank without a partner sends to one that receives twice, which
-    // then has less to do in the next steps. Of seven blocks that the steps of five ranks have, the
-    // busiest rank receives five.
+    // Halves of a group that differ: the rank without a partner sends to one that receives twice,
+    // which then has less to do in the next steps. Of seven blocks that the steps of five ranks
+    // have, the busiest rank receives five.
     if has(|side| side.kind == Switch && !side.size.is_power_of_two()) {
         return 0.35;
     }
@@ -50,8 +51,8 @@ fn slack(topology: &Topology, algorithm: Algorithm, kind: CollectiveKind) -> f64
     if has(|side| side.kind == Line && side.size > 2) {
         return if stores { 0.35 } else { 0.05 };
     }
-    // An all-gather that does not turn back the way of its reduce-scatter sends its data in pieces; one
-    // crosses the switch's second link while the next crosses the first.
+    // An all-gather that does not turn back the way of its reduce-scatter sends its data in pieces;
+    // one crosses the switch's second link while the next crosses the first.
     if stores && algorithm == Algorithm::MultirailOptimal && kind == AllReduce {
         return 0.15;
     }
@@ -108,7 +109,8 @@ fn assert_table_2(bytes: u64, names: &[&str]) {
     }
 }
 
-/// The hierarchical plan takes what comes first where a schedule keeps an order: the same, but for ties.
+/// The hierarchical plan takes what comes first where a schedule keeps an order: the same, but for
+/// ties.
 fn assert_hierarchical(bytes: u64, names: &[&str]) {
     for (name, topology) in table_2() {
         if !names.contains(&name) {
