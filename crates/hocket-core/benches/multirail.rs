@@ -75,7 +75,7 @@ fn scheduling(c: &mut Criterion) {
             )
         };
         let used = utilization(&rails, run(&lanes).finish);
-        assert!((0.95..1.0).contains(&used), "{name}: {used}");
+        assert!((0.9..1.0).contains(&used), "{name}: {used}");
         group.bench_function(format!("simulate {name}, 64 chunks"), |b| {
             b.iter(|| run(&lanes));
         });
