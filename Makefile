@@ -76,7 +76,8 @@ stubtest: .venv/build.stamp ## does the stub of the Rust module tell the truth?
 pytest: .venv/build.stamp ## tests of the Python package, examples included
 	$(BIN)/python -m pytest -q
 
-slow: .venv/build.stamp ## the Python tests that take more than a few seconds each
+slow: .venv/build.stamp ## the tests that take more than a few seconds each
+	cargo test $(CARGO_FLAGS) --quiet --lib -- --ignored
 	$(BIN)/python -m pytest -q -m slow
 
 examples: .venv/build.stamp ## run the examples only and compare what they print

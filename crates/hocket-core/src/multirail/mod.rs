@@ -25,4 +25,4 @@ pub use schedule::{PARTS, Schedule};
 pub use themis::{fixed_order, themis};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -9,6 +9,8 @@
 //! Themis, sections 2.3 and 4.6.
 
 mod template;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 use std::rc::Rc;

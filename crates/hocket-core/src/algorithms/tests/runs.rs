@@ -15,7 +15,8 @@ fn rooted(kind: CollectiveKind, npus: &[NpuId], size: u64) -> Vec<Collective> {
 
 fn flat_algorithms(n: usize) -> impl Iterator<Item = Algorithm> {
     Algorithm::ALL.into_iter().filter(move |&algorithm| {
-        algorithm != Algorithm::Hierarchical && (algorithm, n) != (Algorithm::BidirectionalRing, 2)
+        let needs_dimensions = algorithm == Algorithm::Hierarchical || algorithm.is_multirail();
+        !needs_dimensions && (algorithm, n) != (Algorithm::BidirectionalRing, 2)
     })
 }
 
