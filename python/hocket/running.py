@@ -274,4 +274,9 @@ def _on_dimensions(
         raise SpecError(
             "fidelity: order and keep_services are of links; leave them out, or use link"
         )
+    if any(offload for *_, offload in plan.topology.dimensions):
+        raise SpecError(
+            "fidelity: switches sum (offload), which no plan makes use of; simulate a schedule, "
+            "as by `hocket schedule`, or use link"
+        )
     return schedule.simulate(switching=switching, latency=latency)
