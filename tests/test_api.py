@@ -44,7 +44,7 @@ def test_the_first_lines_of_the_design() -> None:
     assert run.gap == pytest.approx(run.time / run.bound - 1, rel=1e-9)
     assert 0 < run.utilization <= 1
     assert len(plan.transfers) == len(plan) == len(run.start_ps)
-    ranked = hk.compare("all-reduce", topo, size="256 MB")
+    ranked = hk.compare("all-reduce", topo, size="256 MB", time_limit="200 ms")
     assert ranked.best.run.time_ps <= run.time_ps
 
 
@@ -96,7 +96,7 @@ NETWORKS = {
 @pytest.mark.parametrize("network", NETWORKS)
 def test_no_plan_beats_the_bound(network: str, kind: str) -> None:
     for size in (999, 1_234_567):
-        ranked = hk.compare(kind, NETWORKS[network], size=size, chunks=1)
+        ranked = hk.compare(kind, NETWORKS[network], size=size, chunks=1, time_limit="20 ms")
         assert len(ranked) + len(ranked.refused) == len(hk.algorithms())
         for entry in ranked:
             assert entry.run.gap >= 0
@@ -237,8 +237,9 @@ def test_a_run_in_a_file(tmp_path: Path) -> None:
 
 def test_why_an_algorithm_is_left_out() -> None:
     ranked = hk.compare("all-reduce", NETWORKS["dgx1 less a link"], size="1 MB")
-    assert set(ranked.refused) == {"hierarchical", "binomial", "chain", "pairwise"}
-    assert "states no dimensions" in ranked.refused["hierarchical"]
+    multirail = {"hierarchical", "themis-fifo", "themis", "multirail-optimal"}
+    assert set(ranked.refused) == multirail | {"binomial", "chain", "pairwise"}
+    assert all("states no dimensions" in ranked.refused[name] for name in multirail)
     assert "it does broadcast, reduce" in ranked.refused["chain"]
     names = ["chain", "hierarchical"]
     with pytest.raises(hk.InfeasibleError, match="states no dimensions"):
@@ -285,7 +286,7 @@ def test_refusals() -> None:
     refused("^root: ", kind="broadcast", algorithm="chain", npus=[0, 1], root=2)
     refused("memory", memory_limit=10)
     refused("^memory_limit: ", memory_limit=-1)
-    refused('no algorithm "themis"', algorithm="themis")
+    refused('no algorithm "athena"', algorithm="athena")
     with pytest.raises(hk.InfeasibleError, match="pairwise cannot run here"):
         hk.plan("all-reduce", topology, size=1000, algorithm="pairwise")
     plan = hk.plan("all-reduce", topology, size=1000, algorithm="ring")

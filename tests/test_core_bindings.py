@@ -210,8 +210,8 @@ def test_every_algorithm_makes_plans_that_verify() -> None:
     for algorithm in _core.algorithms():
         name = algorithm.name
         assert algorithm.summary
-        if name == "hierarchical":  # needs dimensions
-            continue
+        if name in ("hierarchical", "themis-fifo", "themis", "multirail-optimal"):
+            continue  # needs dimensions
         for kind in algorithm.kinds:
             collective = _core.Collective(kind, list(range(n)), 4096)
             plan = _core.plan(both_ways, collective, name, None, LIMIT)

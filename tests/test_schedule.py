@@ -310,7 +310,7 @@ def test_npus_that_differ_have_no_rails() -> None:
     topology = over().without(links=[("npu0", "npu1")])
     plan = hk.plan("all-reduce", topology, size=SIZE, algorithm="themis", chunks=4).verify()
     assert hk.simulate(plan).gap > 0
-    with pytest.raises(hk.SpecError, match="links of topology .* have failed"):
+    with pytest.raises(hk.SpecError, match=r"links of topology .* have failed"):
         hk.simulate(plan, fidelity="dimension")
     with pytest.raises(hk.SpecError, match="have failed"):
         hk.advise_dimensions(topology)
@@ -332,7 +332,7 @@ def test_npus_that_differ_have_no_rails() -> None:
 
 def test_what_makes_no_sense() -> None:
     topology = over()
-    for given, words in [
+    for changes, words in [
         ({"algorithm": "frob"}, "frob"),
         ({"algorithm": "ring"}, "schedules no dimensions"),
         ({"kind": "broadcast"}, "not broadcast"),
@@ -345,7 +345,7 @@ def test_what_makes_no_sense() -> None:
     ]:
         arguments = {"kind": "all-reduce", "topology": topology, "size": SIZE, "chunks": 64}
         with pytest.raises(hk.Error, match=words) as caught:
-            hk.schedule(**{**arguments, **given})
+            hk.schedule(**{**arguments, **changes})
         assert "\n" not in str(caught.value)
 
 
@@ -427,7 +427,7 @@ def test_what_it_is_not_for() -> None:
 @pytest.mark.parametrize("name", ["../x", "", "a/b", ".x", "x" * 101, "a b", "a\0b", "a\n", "é"])
 def test_names_that_are_none(name: str, data: Path) -> None:
     for call in (lambda: made().save(name), lambda: hk.Schedule.load(name, over(), collective())):
-        with pytest.raises(hk.SpecError, match="nor a .json file"):
+        with pytest.raises(hk.SpecError, match=r"nor a \.json file"):
             call()
     assert not data.exists()
 

@@ -95,10 +95,12 @@ def _print(comparison: Comparison) -> None:
     bound = comparison.bound
     console.print(f"bound {format_time_ps(bound.time_ps)}: {bound.witness}", highlight=False)
     kinds = {each.name: each.kinds for each in _core.algorithms()}
+    left_out: dict[str, list[str]] = {}
     for name, reason in comparison.refused.items():
         if collective.kind in kinds.get(name, [collective.kind]):
-            prefix = f"{name} cannot run here: "
-            console.print(f"left out: {name}: {reason.removeprefix(prefix)}", highlight=False)
+            left_out.setdefault(reason.removeprefix(f"{name} cannot run here: "), []).append(name)
+    for reason, names in left_out.items():
+        console.print(f"left out: {', '.join(names)}: {reason}", highlight=False)
 
 
 def _row(comparison: Comparison, entry: Entry) -> list[str]:
