@@ -113,7 +113,7 @@ def test_refusals() -> None:
         if count == 6:
             assert len(hk.advise_dimensions(topology).dimensions) == 6
         else:
-            with pytest.raises(hk.InfeasibleError, match="7 dimensions .* at most 6"):
+            with pytest.raises(hk.InfeasibleError, match=r"7 dimensions .* at most 6"):
                 hk.advise_dimensions(topology)
             made = hk.schedule("all-reduce", topology, size="1 MB", chunks=2, time_limit="20 ms")
             assert made.simulate().time_ps > 0

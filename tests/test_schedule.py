@@ -244,9 +244,9 @@ def test_hierarchical_has_a_schedule_and_ring_has_none() -> None:
         hk.simulate(ring, fidelity="dimension")
     with pytest.raises(hk.SpecError, match="fidelity: there is no 'packet'"):
         hk.simulate(plan, fidelity="packet")
-    for given in ({"order": "plan"}, {"keep_services": True}):
+    for option in ({"order": "plan"}, {"keep_services": True}):
         with pytest.raises(hk.SpecError, match="order and keep_services are of links"):
-            hk.simulate(plan, fidelity="dimension", **given)
+            hk.simulate(plan, fidelity="dimension", **option)
 
 
 @pytest.mark.parametrize(
