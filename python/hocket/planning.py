@@ -75,7 +75,7 @@ class Plan:
 
     def __init__(self, core: _core.Plan, schedule: Schedule | None = None) -> None:
         self.core = core
-        self._schedule = schedule
+        self.own_schedule = schedule
 
     @property
     def algorithm(self) -> str:
@@ -105,12 +105,12 @@ class Plan:
     @property
     def schedule(self) -> Schedule | None:
         """The schedule of dimensions that it carries out; ``None`` for other algorithms."""
-        if self._schedule is None and self.algorithm == "hierarchical":
+        if self.own_schedule is None and self.algorithm == "hierarchical":
             lanes = self.chunks // len(self.collective.npus)
-            self._schedule = schedule_collective(
+            return schedule_collective(
                 self.collective, self.topology, algorithm="hierarchical", chunks=lanes
             )
-        return self._schedule
+        return self.own_schedule
 
     @property
     def nbytes(self) -> int:

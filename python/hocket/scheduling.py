@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hocket import _core
 from hocket.collectives import Progress, check_chunks, collective_on
 from hocket.errors import SpecError
+from hocket.memory import memory_limit
 from hocket.outcome import MOST_CELLS, Latency, Outcome, Switching
 from hocket.units import format_time_ps, parse_time
 
@@ -322,7 +323,13 @@ def schedule_collective(
     if algorithm.startswith(PREFIX):
         return Schedule.load(algorithm.removeprefix(PREFIX), topology, collective)
     core = _core.schedule(
-        topology, collective, algorithm, chunks, time_limit=seconds, progress=progress
+        topology,
+        collective,
+        algorithm,
+        chunks,
+        memory_limit(),
+        time_limit=seconds,
+        progress=progress,
     )
     return Schedule(core)
 

@@ -31,7 +31,8 @@ pub(crate) struct PySchedule {
 
 #[pyfunction]
 #[pyo3(signature = (
-    topology, collective, algorithm, chunks=None, *, effort=None, time_limit=None, progress=None
+    topology, collective, algorithm, chunks, memory_limit, *,
+    effort=None, time_limit=None, progress=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "options, named in Python")]
 pub(crate) fn schedule(
@@ -40,6 +41,7 @@ pub(crate) fn schedule(
     collective: &PyCollective,
     algorithm: &str,
     chunks: Option<usize>,
+    memory_limit: u64,
     effort: Option<u64>,
     time_limit: Option<f64>,
     progress: Option<Py<PyAny>>,
@@ -47,7 +49,7 @@ pub(crate) fn schedule(
     let algorithm: Algorithm = algorithm.parse()?;
     let options = PlanOptions {
         chunks,
-        memory_limit: u64::MAX,
+        memory_limit,
         // A second is about the default effort: more time is for more of it.
         effort: effort.unwrap_or((core::EFFORT as f64 * time_limit.unwrap_or(1.0).max(1.0)) as u64),
         ..PlanOptions::new(algorithm)

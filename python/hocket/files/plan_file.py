@@ -76,8 +76,8 @@ def save_plan(plan: Plan, path: Path) -> None:
         "hocket.path_offsets": pack(core.path_offsets),
         "hocket.path_items": pack(core.path_items),
     }
-    if plan.schedule is not None:
-        metadata["hocket.schedule"] = json.dumps(schedule_to_json(plan.schedule))
+    if plan.own_schedule is not None:
+        metadata["hocket.schedule"] = json.dumps(schedule_to_json(plan.own_schedule))
     schema = _SCHEMA.with_metadata(metadata)
     with (
         replacing(path) as temporary,

@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::balance::{self, balance};
-use super::dimension::{Desk, Model, Policy, Tasks};
+use super::desk::Desk;
+use super::dimension::{Model, Policy, Tasks};
 use super::{Lane, PARTS, Rail, Schedule, fixed_order, themis};
 use crate::collective::CollectiveKind;
 use crate::progress::Progress;
@@ -141,7 +142,7 @@ impl<'a> Search<'a> {
             // Changes that make too many transfers cost something too.
             self.desk.served += 1;
             round += 1;
-            if round % 64 == 0 && stop(self.desk.served) {
+            if round.is_multiple_of(64) && stop(self.desk.served) {
                 break;
             }
             let before = self.change();

@@ -1,6 +1,7 @@
 //! A schedule: lanes, and the order in which each rail serves them.
 
 use super::dimension::{Model, Policy, Tasks, Timeline, replay, simulate};
+use super::rail::is_too_long;
 use super::{Lane, Rail};
 use crate::collective::CollectiveKind;
 
@@ -73,6 +74,13 @@ impl Schedule {
     ) -> Result<Self, String> {
         if rails.is_empty() {
             return Err("the topology has no dimension of more than one NPU".to_owned());
+        }
+        let bytes = lanes
+            .iter()
+            .map(|lane| lane.bytes)
+            .fold(0, u64::saturating_add);
+        if is_too_long(&rails, bytes, lanes.len()) {
+            return Err("it could take longer than 46 days; check sizes and bandwidths".to_owned());
         }
         if lanes.is_empty() {
             return Err("there is no lane; give one or more".to_owned());
