@@ -308,7 +308,10 @@ def test_switches_that_sum() -> None:
 
 def test_npus_that_differ_have_no_rails() -> None:
     topology = over().without(links=[("npu0", "npu1")])
-    plan = hk.plan("all-reduce", topology, size=SIZE, algorithm="themis", chunks=4).verify()
+    for algorithm in MULTIRAIL[1:]:
+        with pytest.raises(hk.InfeasibleError, match="are missing"):
+            hk.plan("all-reduce", topology, size=SIZE, algorithm=algorithm)
+    plan = hk.plan("all-reduce", topology, size=SIZE, algorithm="hierarchical").verify()
     assert hk.simulate(plan).gap > 0
     with pytest.raises(hk.SpecError, match=r"links of topology .* have failed"):
         hk.simulate(plan, fidelity="dimension")

@@ -15,7 +15,7 @@ from hocket.collectives import Progress
 from hocket.errors import SpecError
 from hocket.outcome import MOST_CELLS, Latency, LinkOrder, Outcome, Switching
 from hocket.planning import Plan
-from hocket.scheduling import MULTIRAIL, DimensionRun, to_bins
+from hocket.scheduling import MULTIRAIL, DimensionRun, check_rails, to_bins
 
 FIDELITIES = ("link", "dimension")
 
@@ -264,6 +264,7 @@ def _on_dimensions(
     latency: Latency,
     keep_services: bool,
 ) -> DimensionRun:
+    check_rails(plan.topology)
     schedule = plan.schedule
     if schedule is None:
         names = ", ".join(MULTIRAIL)

@@ -138,6 +138,7 @@ CASES = {
             ("--root 3", "no root"),
         )
     },
+    f"plan all-reduce {RS} -s 1MB -a themis --failed npu0,npu1": ["links", "missing"],
     "simulate rails.parquet --fidelity dimension --order plan": ["--order is of links"],
     "simulate rails.parquet --fidelity dimension -o r.parquet": ["--output is of links"],
     "simulate good.parquet --fidelity dimension": ["fidelity", "ring", "themis"],
@@ -213,7 +214,7 @@ def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     given = {"size": "1 MB", "algorithm": "themis", "chunks": 4}
     hk.plan("all-reduce", rails, **given).save("rails.parquet")
     failed = rails.without(links=[("npu0", "npu1")])
-    hk.plan("all-reduce", failed, **given).save("failed.parquet")
+    hk.plan("all-reduce", failed, size="1 MB", algorithm="hierarchical").save("failed.parquet")
     (folder / "text.json").write_text("no JSON at all")
     (folder / "text.parquet").write_text("no parquet at all")
     (folder / "empty.parquet").write_bytes(b"")
