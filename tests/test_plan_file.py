@@ -150,6 +150,52 @@ def test_switch_limits_and_dimensions_come_back(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("algorithm", ["hierarchical", "themis-fifo", "themis", "ring"])
+def test_link_order_and_schedule_come_back(tmp_path: Path, algorithm: str) -> None:
+    topology = hk.topology.product(
+        "Ring_SW", [3, 4], bandwidth=["1 GB/s"] * 2, latency=["1 us"] * 2
+    )
+    plan = hk.plan("all-reduce", topology, size="1 MB", algorithm=algorithm, chunks=5)
+    loaded = check_round_trip(plan, tmp_path / "plan.parquet")
+    is_multirail = algorithm.startswith("themis")
+    assert loaded.link_order == plan.link_order == ("plan" if is_multirail else "ready")
+    assert loaded.topology.switching == "cut-through"
+    if algorithm == "ring":
+        assert loaded.schedule is None
+        return
+    assert plan.schedule is not None
+    assert loaded.schedule is not None
+    assert loaded.schedule.lanes == plan.schedule.lanes
+    assert loaded.schedule.policy == plan.schedule.policy
+    by_rails = [hk.simulate(each, fidelity="dimension").time_ps for each in (plan, loaded)]
+    assert by_rails[0] == by_rails[1]
+
+    # A file from before there were schedules and orders of links.
+    table = pq.read_table(tmp_path / "plan.parquet")
+    fields = dict(table.schema.metadata)
+    fields.pop(b"hocket.schedule", None)
+    head = json.loads(fields[b"hocket.plan"])
+    head.pop("link_order")
+    fields[b"hocket.plan"] = json.dumps(head).encode()
+    pq.write_table(table.replace_schema_metadata(fields), tmp_path / "old.parquet")
+    old = hk.Plan.load(tmp_path / "old.parquet").verify()
+    assert old.link_order == "ready"
+    assert (old.schedule is None) == is_multirail
+
+
+@pytest.mark.parametrize("schedule", ["{", "[]", "null", '{"format": 1}', "3", ""])
+def test_a_plan_with_a_broken_schedule_is_refused(tmp_path: Path, schedule: str) -> None:
+    topology = hk.topology.ring(4, **LINK)
+    path = tmp_path / "plan.parquet"
+    hk.plan("all-reduce", topology, size="1 MB", algorithm="themis", chunks=2).save(path)
+    table = pq.read_table(path)
+    fields = dict(table.schema.metadata) | {b"hocket.schedule": schedule.encode()}
+    pq.write_table(table.replace_schema_metadata(fields), path)
+    with pytest.raises(hk.SpecError, match=r"plan\.parquet") as caught:
+        hk.Plan.load(path)
+    assert "\n" not in str(caught.value)
+
+
 def test_others_read_it_as_it_is(tmp_path: Path) -> None:
     topology = hk.topology.ring(4, **LINK)
     plan = hk.plan("all-reduce", topology, size="1 MB", algorithm="ring", chunks=3)

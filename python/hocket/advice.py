@@ -7,6 +7,7 @@ from math import prod
 
 from hocket import _core
 from hocket.errors import InfeasibleError
+from hocket.scheduling import check_rails
 
 _EQUAL = 0.01
 
@@ -56,6 +57,8 @@ def advise_dimensions(topology: _core.Topology) -> Advice:
     ------
     InfeasibleError
         If the topology is no product, or has more than six dimensions of more than one NPU.
+    SpecError
+        If links have failed, or a switch has a limit of its own.
 
     References
     ----------
@@ -63,6 +66,7 @@ def advise_dimensions(topology: _core.Topology) -> Advice:
     fill an under-provisioned network, hocket solves the linear program over all orders.
     """
     rails = _core.rails(topology)
+    check_rails(topology)
     if not rails:
         raise InfeasibleError(
             f"advise dims: topology {topology.name!r} states no dimensions; "

@@ -129,7 +129,7 @@ def compare(
     for name in names:
         best: Entry | None = None
         try:
-            ladder: list[int | None] = [chunks]
+            ladder: list[int | None] = [None if name.startswith(PREFIX) else chunks]
             if chunks is None and not name.startswith(PREFIX):
                 ladder = list(_core.chunk_ladder(topology, collective, name))
             for count in ladder:

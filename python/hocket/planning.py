@@ -15,6 +15,7 @@ from hocket.collectives import Progress, check_chunks, collective_on
 from hocket.errors import SpecError
 from hocket.memory import memory_limit as default_memory_limit
 from hocket.scheduling import MULTIRAIL, PREFIX, Schedule, schedule_collective
+from hocket.units import parse_time
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -250,6 +251,8 @@ def plan_collective(
     if type(limit) is not int or not 0 <= limit < _MOST_BYTES:
         raise SpecError(f"memory_limit: {limit!r} is not a number of bytes below 2^63")
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
+        if time_limit is not None:
+            parse_time(time_limit, field="time_limit")
         return Plan(_core.plan(topology, collective, algorithm, chunks, limit))
     schedule = schedule_collective(
         collective,

@@ -15,7 +15,7 @@ from hocket.collectives import Progress
 from hocket.errors import SpecError
 from hocket.outcome import MOST_CELLS, Latency, LinkOrder, Outcome, Switching
 from hocket.planning import Plan
-from hocket.scheduling import MULTIRAIL, DimensionRun, to_bins
+from hocket.scheduling import MULTIRAIL, DimensionRun, check_rails, to_bins
 
 FIDELITIES = ("link", "dimension")
 
@@ -264,6 +264,7 @@ def _on_dimensions(
     latency: Latency,
     keep_services: bool,
 ) -> DimensionRun:
+    check_rails(plan.topology)
     schedule = plan.schedule
     if schedule is None:
         names = ", ".join(MULTIRAIL)
@@ -273,5 +274,10 @@ def _on_dimensions(
     if order is not None or keep_services:
         raise SpecError(
             "fidelity: order and keep_services are of links; leave them out, or use link"
+        )
+    if any(offload for *_, offload in plan.topology.dimensions):
+        raise SpecError(
+            "fidelity: switches sum (offload), which no plan makes use of; simulate a schedule, "
+            "as by `hocket schedule`, or use link"
         )
     return schedule.simulate(switching=switching, latency=latency)

@@ -193,7 +193,13 @@ class Schedule:
         latency
             ``"overlapped"``: a dimension sends for others while messages are under way;
             ``"occupying"``: it is occupied until they have arrived.
+
+        Raises
+        ------
+        SpecError
+            If links have failed, or a switch has a limit of its own.
         """
+        check_rails(self.topology)
         return DimensionRun(self.core.simulate(switching=switching, latency=latency), self)
 
     def save(self, name: str | PathLike[str]) -> None:
@@ -257,7 +263,7 @@ def schedule(
         ``hierarchical``, ``themis-fifo``, ``themis`` or ``multirail-optimal``; ``schedule:NAME`` for
         one that was saved; or a :class:`Schedule`.
     chunks
-        How many; 64 by default (4 for hierarchical).
+        How many; 64 by default (4 for hierarchical). A schedule that is made has its own.
     time_limit
         Longest time for the search of multirail-optimal, such as ``"200 ms"``: the best so far is
         the result. By default it ends after a fixed number of trials, about a second's worth, and the
@@ -295,7 +301,17 @@ def schedule_collective(
     progress: Progress | None = None,
 ) -> Schedule:
     """Schedule a collective that is already made; see :func:`hocket.schedule`."""
+    seconds = None if time_limit is None else parse_time(time_limit, field="time_limit") * 1e-12
+    check_chunks(chunks)
+    is_made = isinstance(algorithm, Schedule) or algorithm.startswith(PREFIX)
+    if is_made and chunks is not None:
+        raise SpecError("chunks: a schedule that is made has its own; leave them out")
     if isinstance(algorithm, Schedule):
+        try:
+            shapes = rail_shapes(algorithm.topology)
+            check_fits(algorithm.collective.kind, shapes, topology, collective)
+        except SpecError as error:
+            raise SpecError(f"schedule: {error}") from None
         return rebuilt(
             algorithm.algorithm,
             algorithm.policy,
@@ -306,8 +322,6 @@ def schedule_collective(
         )
     if algorithm.startswith(PREFIX):
         return Schedule.load(algorithm.removeprefix(PREFIX), topology, collective)
-    check_chunks(chunks)
-    seconds = None if time_limit is None else parse_time(time_limit, field="time_limit") * 1e-12
     core = _core.schedule(
         topology,
         collective,
@@ -318,6 +332,66 @@ def schedule_collective(
         progress=progress,
     )
     return Schedule(core)
+
+
+def check_rails(topology: _core.Topology) -> None:
+    """Refuse a product whose NPUs do not all have the same links at the same bandwidth.
+
+    Raises
+    ------
+    SpecError
+        If links have failed, or a switch has a limit of its own.
+    """
+    links = sum(_links(kind, size) for kind, size, *_ in topology.dimensions if size > 1)
+    if topology.dimensions and topology.link_count != round(links * topology.npu_count):
+        raise SpecError(
+            f"fidelity: links of topology {topology.name!r} have failed, so that NPUs differ; "
+            "use link fidelity"
+        )
+    if any(limit is not None for limit in topology.switch_limits):
+        raise SpecError(
+            f"fidelity: a switch of topology {topology.name!r} has a limit of its own; "
+            "use link fidelity"
+        )
+
+
+def _links(kind: str, size: int) -> float:
+    """Give the directed links of a dimension for each NPU."""
+    if kind == "Switch":
+        return 2
+    return {"Ring": min(size - 1, 2), "Line": 2 - 2 / size, "FullyConnected": size - 1}[kind]
+
+
+def check_fits(
+    kind: str,
+    dimensions: list[tuple[str, int]],
+    topology: _core.Topology,
+    collective: _core.Collective,
+) -> None:
+    """Refuse a schedule's kind or dimensions where they are not those of a collective's.
+
+    Raises
+    ------
+    SpecError
+        With both.
+    """
+    if kind != collective.kind:
+        raise SpecError(f"it schedules {kind}, not {collective.kind}")
+    own = rail_shapes(topology)
+    if own != dimensions:
+        raise SpecError(
+            f"it is for {_shown(dimensions)}; topology {topology.name!r} has {_shown(own)}; "
+            f"make one for it by `hocket schedule`"
+        )
+
+
+def rail_shapes(topology: _core.Topology) -> list[tuple[str, int]]:
+    """Kind and size of each dimension of more than one NPU."""
+    return [(kind, size) for _, kind, size, *_ in _core.rails(topology)]
+
+
+def _shown(dimensions: list[tuple[str, int]]) -> str:
+    return " x ".join(f"{kind} {size}" for kind, size in dimensions) or "no dimensions"
 
 
 PREFIX = "schedule:"

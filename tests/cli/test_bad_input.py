@@ -22,6 +22,9 @@ P = f"plan all-reduce {R} --size 1MB --algorithm"
 B = f"plan broadcast {R} --size 1MB --algorithm chain"
 LINE = '-t line:4 --bandwidth "1 GB/s" --latency "1 us"'
 BIG = '--bandwidth "1 GB/s" --latency "1 us"'
+RS = f"-t Ring_SW:2x4 {BIG}"
+S = f"schedule all-reduce {RS} -s 1MB"
+MULTIRAIL = ("hierarchical", "themis-fifo", "themis", "multirail-optimal")
 FAR = '--bandwidth "1 GB/s" --latency "1 us" -s 1MB -a ring'
 
 CASES = {
@@ -89,6 +92,57 @@ CASES = {
     f"{P} pairwise": ["pairwise", "all-to-all, not all-reduce", "halving-doubling"],
     f"compare all-reduce {R} -s 1MB -a pairwise": ["pairwise", "all-to-all, not all-reduce"],
     "plan all-reduce -t dgx1_v100 -s 1MB -a hierarchical": ["hierarchical", "no dimensions"],
+    # schedules of dimensions
+    **{
+        f"{command} all-reduce -t dgx1_v100 -s 1MB -a {name}": [name, "dgx1_v100", "no dimensions"]
+        for command in ("plan", "schedule")
+        for name in MULTIRAIL
+    },
+    "advise dims -t dgx1_v100": ["'dgx1_v100' states no dimensions", "Ring_Switch"],
+    f"advise dims -t FC_FC_FC_FC_FC_FC_FC:2x2x2x2x2x2x2 {BIG}": ["7 dimensions", "at most 6"],
+    "advise dims": ["--topology"],
+    "advise frob": ["'frob'", "--help"],
+    "schedule": ["--topology", "--size", "--list"],
+    "schedule all-reduce -t themis-2d": ["--size", "hocket schedule"],
+    f"schedule broadcast {RS} -s 1MB": ["multirail-optimal", "not broadcast"],
+    f"schedule all-frob {RS} -s 1MB": ['"all-frob"', "all-gather"],
+    f"{S} -a frob": ['"frob"', "themis"],
+    f"{S} -a ring": ["ring", "schedules no dimensions", "themis"],
+    f"{S} -a schedule:none": ["'none'", "saved ones are", "--save"],
+    f"{S} -a schedule:../x": ["'../x'", "letters"],
+    f"{S} -a schedule:": ["''", "letters"],
+    f"{S} -a schedule:text.json": ["text.json", "Invalid JSON"],
+    f"plan all-reduce {RS} -s 1MB -a schedule:none": ["'none'", "saved ones are"],
+    f"compare all-reduce {RS} -s 1MB -a schedule:none": ["'none'", "saved ones are"],
+    f"{S} --save a/b": ["'a/b'", "letters"],
+    f"{S} --save nowhere/s.json": ["no folder 'nowhere'", "make it"],
+    f"{S} --save {'n' * 300}.json": ["File name too long"],
+    f"{S} --plot times.jpg": ["times.jpg", ".png"],
+    f"{S} -c 0": ["chunks", "0 is not a number of chunks"],
+    f"schedule all-reduce {RS} -s 100B -a themis -c 1000": ["100 B", "fewer chunks or more bytes"],
+    f"{S} --time-limit 5": ["time_limit", "'5' has no unit"],
+    f"{P} ring --time-limit 5": ["time_limit", "'5' has no unit"],
+    f"{S} --switching x": ["--switching", "'x'"],
+    f"{S} --latency-model x": ["--latency-model", "'x'"],
+    "schedule all-reduce -t Ring_SW:2x4 --bandwidth 0GB/s --latency 1us -s 1MB": [
+        "--bandwidth",
+        "0",
+    ],
+    f"schedule all-reduce -t Ring_SW:1x1 {BIG} -s 1MB": ["one NPU", "2 or more"],
+    **{
+        f"plan all-reduce {RS} -s 1MB -a {name} {option}": [word]
+        for name in MULTIRAIL
+        for option, word in (
+            ("--npus 0-3", "all NPUs"),
+            ("--npus 7,6,5,4,3,2,1,0", "in order"),
+            ("--root 3", "no root"),
+        )
+    },
+    f"plan all-reduce {RS} -s 1MB -a themis --failed npu0,npu1": ["links", "missing"],
+    "simulate rails.parquet --fidelity dimension --order plan": ["--order is of links"],
+    "simulate rails.parquet --fidelity dimension -o r.parquet": ["--output is of links"],
+    "simulate good.parquet --fidelity dimension": ["fidelity", "ring", "themis"],
+    "simulate failed.parquet --fidelity dimension": ["links of topology", "failed"],
     # failures
     f"compare all-reduce {LINE} -s 1MB --failed npu1,npu2": ['"npu0" to "npu2"', "join them"],
     f"compare broadcast {LINE} -s 1MB --failed npu1": ["direct", "no path of links"],
@@ -149,12 +203,19 @@ def split(line: str) -> list[str]:
 
 
 @pytest.fixture
-def files(folder: Path) -> Path:
+def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOCKET_DATA", str(folder / "data"))
     topology = hk.topology.ring(4, bandwidth="1 GB/s", latency="1 us")
     hk.plan("all-reduce", topology, size="1 MB", algorithm="ring").save("good.parquet")
     slow = hk.topology.ring(4, bandwidth="1 B/s", latency="9000000 s")
     hk.plan("all-reduce", slow, size="8 MB", algorithm="ring").save("slow.parquet")
     pq.write_table(pa.table({"chunk": [1, 2, 3]}), "other.parquet")
+    rails = hk.topology.product("Ring_SW", [2, 4], bandwidth=["1 GB/s"] * 2, latency=["1 us"] * 2)
+    given = {"size": "1 MB", "algorithm": "themis", "chunks": 4}
+    hk.plan("all-reduce", rails, **given).save("rails.parquet")
+    failed = rails.without(links=[("npu0", "npu1")])
+    hk.plan("all-reduce", failed, size="1 MB", algorithm="hierarchical").save("failed.parquet")
+    (folder / "text.json").write_text("no JSON at all")
     (folder / "text.parquet").write_text("no parquet at all")
     (folder / "empty.parquet").write_bytes(b"")
     return folder

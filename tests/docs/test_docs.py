@@ -71,6 +71,7 @@ def matches(shown: list[str], printed: list[str]) -> bool:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOCKET_DATA", str(tmp_path / "data"))
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for block in blocks(page):
         where = f"{page.name}, line {block.line}"

@@ -10,7 +10,7 @@ import typer
 from hocket.cli import options
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
-from hocket.files.schedule_file import schedule_folder, schedule_names
+from hocket.files.schedule_file import check_name, schedule_folder, schedule_names
 from hocket.scheduling import MULTIRAIL, Schedule
 from hocket.scheduling import schedule as make_schedule
 
@@ -65,6 +65,8 @@ def schedule(
         from hocket.plot.style import check_picture
 
         check_picture(Path(plot))
+    if save is not None:
+        check_name(save)
     network = options.read_topology(topology, bandwidth, latency, None)
     if switching is not None:
         network = network.with_switching(switching)

@@ -20,7 +20,11 @@ def check_target(path: Path) -> None:
         If it is a folder, or its folder is missing or cannot be written.
     """
     folder = path.parent
-    if path.is_dir():
+    try:
+        is_folder = path.is_dir()
+    except OSError as error:
+        raise SpecError(f"{path}: {error.strerror}; choose another") from None
+    if is_folder:
         raise SpecError(f"{str(path)!r} is a folder; name a file")
     if not folder.is_dir():
         raise SpecError(f"{path}: there is no folder {str(folder)!r}; make it first")

@@ -18,9 +18,9 @@ from pydantic import Field, ValidationError
 
 from hocket import _core
 from hocket.errors import SpecError
-from hocket.files.atomic import replacing
+from hocket.files.atomic import check_target, replacing
 from hocket.files.model import Strict
-from hocket.scheduling import Schedule, rebuilt
+from hocket.scheduling import Schedule, check_fits, rail_shapes, rebuilt
 
 _FORMAT = 1
 _MOST_FILE = 1 << 28
@@ -71,9 +71,22 @@ def schedule_names() -> list[str]:
     return sorted(path.stem for path in folder.glob("*.json")) if folder.is_dir() else []
 
 
+def check_name(name: str | PathLike[str]) -> None:
+    """Refuse a name or file under which no schedule can be kept, before the work.
+
+    Raises
+    ------
+    SpecError
+        With what is wrong.
+    """
+    path = _path(name)
+    if path.parent != schedule_folder():
+        check_target(path)
+
+
 def _path(name: str | PathLike[str]) -> Path:
     text = os.fspath(name)
-    if text.endswith(".json"):
+    if text.endswith(".json") and "\0" not in text:
         return Path(text)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text):
         raise SpecError(
@@ -84,12 +97,12 @@ def _path(name: str | PathLike[str]) -> Path:
 
 def schedule_to_json(schedule: Schedule) -> dict[str, Any]:
     """Give a schedule as JSON values."""
-    rails = _core.rails(schedule.topology)
+    shapes = rail_shapes(schedule.topology)
     return {
         "format": _FORMAT,
         "algorithm": schedule.algorithm,
         "collective": schedule.collective.kind,
-        "dimensions": [{"kind": kind, "size": size} for _, kind, size, *_ in rails],
+        "dimensions": [{"kind": kind, "size": size} for kind, size in shapes],
         "policy": schedule.policy,
         "switching": schedule.switching,
         "lanes": [
@@ -119,25 +132,13 @@ def schedule_from_json(
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise SpecError(f"{where}: {first['msg']}" if where else first["msg"]) from None
-    if file.collective != collective.kind:
-        raise SpecError(f"it schedules {file.collective}, not {collective.kind}")
-    rails = _core.rails(topology)
-    own = [(kind, size) for _, kind, size, *_ in rails]
-    its = [(each.kind, each.size) for each in file.dimensions]
-    if own != its:
-        raise SpecError(
-            f"it is for {_shown(its)}; topology {topology.name!r} has {_shown(own)}; "
-            f"make one for it by `hocket schedule`"
-        )
+    shapes = [(each.kind, each.size) for each in file.dimensions]
+    check_fits(file.collective, shapes, topology, collective)
     lanes = [
         (lane.bytes, [i - 1 for i in lane.reduce_scatter], [i - 1 for i in lane.all_gather])
         for lane in file.lanes
     ]
     return rebuilt(file.algorithm, file.policy, file.switching, lanes, topology, collective)
-
-
-def _shown(dimensions: list[tuple[str, int]]) -> str:
-    return " x ".join(f"{kind} {size}" for kind, size in dimensions) or "no dimensions"
 
 
 def save_schedule(schedule: Schedule, name: str | PathLike[str]) -> None:
@@ -163,13 +164,13 @@ def load_schedule(
         If there is none, or it does not fit.
     """
     path = _path(name)
-    if not path.is_file():
-        known = ", ".join(schedule_names()) or "none"
-        raise SpecError(
-            f"schedule {os.fspath(name)!r}: there is none; saved ones are {known}; "
-            f"make one by `hocket schedule ... --save NAME`"
-        )
     try:
+        if not path.is_file():
+            known = ", ".join(schedule_names()) or "none"
+            raise SpecError(
+                f"there is none; saved ones are {known}; "
+                f"make one by `hocket schedule ... --save NAME`"
+            )
         if path.stat().st_size > _MOST_FILE:
             raise SpecError("is too large for a schedule")
         text = path.read_text(encoding="utf-8")
