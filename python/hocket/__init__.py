@@ -8,6 +8,8 @@
 
 from hocket import topology
 from hocket._core import Bound, Collective, Topology, __version__, algorithms, bound
+from hocket.advice import Advice, advise_dimensions
+from hocket.collectives import collective_on
 from hocket.comparing import Comparison, compare
 from hocket.errors import (
     Error,
@@ -16,29 +18,38 @@ from hocket.errors import (
     SpecError,
     VerificationError,
 )
-from hocket.planning import Plan, collective_on, plan, plan_collective
-from hocket.running import DimensionUse, Run, simulate
+from hocket.outcome import DimensionUse, Outcome
+from hocket.planning import Plan, plan, plan_collective
+from hocket.running import Run, simulate
+from hocket.scheduling import DimensionRun, Lane, Schedule, schedule
 
 __all__ = [
+    "Advice",
     "Bound",
     "Collective",
     "Comparison",
+    "DimensionRun",
     "DimensionUse",
     "Error",
     "InfeasibleError",
+    "Lane",
+    "Outcome",
     "Plan",
     "Run",
+    "Schedule",
     "SimulationError",
     "SpecError",
     "Topology",
     "VerificationError",
     "__version__",
+    "advise_dimensions",
     "algorithms",
     "bound",
     "collective_on",
     "compare",
     "plan",
     "plan_collective",
+    "schedule",
     "simulate",
     "topology",
 ]

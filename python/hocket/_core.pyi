@@ -14,18 +14,22 @@ import numpy.typing as npt
 __version__: Final[str]
 __all__ = [
     "Algorithm",
+    "Balance",
     "Bound",
     "Collective",
     "DimensionReport",
+    "DimensionRun",
     "Inspection",
     "Plan",
     "Report",
     "Run",
+    "Schedule",
     "Topology",
     "Violation",
     "__version__",
     "activity",
     "algorithms",
+    "balance",
     "bound",
     "build_clos",
     "build_dragonfly",
@@ -42,7 +46,10 @@ __all__ = [
     "dimension_report",
     "heat",
     "plan",
+    "plan_of",
+    "rails",
     "report",
+    "schedule",
     "simulate",
     "verify",
 ]
@@ -298,6 +305,10 @@ class Collective:
         """Bytes, as nccl-tests counts them."""
 
     @property
+    def bus_factor(self) -> float:
+        """Busbw / algbw, as nccl-tests has it."""
+
+    @property
     def root(self) -> int | None:
         """Rank of the root, for rooted kinds."""
 
@@ -341,6 +352,7 @@ class Plan:
         group_items: _U32,
         path_offsets: _U32,
         path_items: _U32,
+        link_order: str = "ready",
     ) -> Plan:
         """Make a plan of columns (copied), or SpecError where they do not fit together."""
 
@@ -355,6 +367,10 @@ class Plan:
     @property
     def topology(self) -> Topology:
         """What it runs on."""
+
+    @property
+    def link_order(self) -> str:
+        """In what order links are meant to serve: ``ready`` or ``plan``."""
 
     @property
     def nbytes(self) -> int:
@@ -688,3 +704,164 @@ def activity(
     hocket.errors.SpecError
         If the topology is no whole product of dimensions.
     """
+
+_Lane: TypeAlias = tuple[int, list[int], list[int]]
+
+@final
+class Schedule:
+    """Which way each chunk goes through the dimensions, and when.
+
+    Dimensions are numbered from 0, those of one NPU left out.
+    """
+
+    @staticmethod
+    def of_lanes(
+        topology: Topology,
+        collective: Collective,
+        algorithm: str,
+        policy: str,
+        switching: str,
+        lanes: Sequence[tuple[int, Sequence[int], Sequence[int]]],
+    ) -> Schedule:
+        """Make a schedule of lanes: bytes, order of the reduce-scatter, order of the all-gather.
+
+        Raises
+        ------
+        hocket.errors.SpecError, hocket.errors.InfeasibleError
+            If a lane makes no sense, or the topology has no dimensions.
+        """
+
+    @property
+    def algorithm(self) -> str:
+        """What made it."""
+
+    @property
+    def topology(self) -> Topology:
+        """What it was made for."""
+
+    @property
+    def collective(self) -> Collective:
+        """What it implements."""
+
+    @property
+    def policy(self) -> str:
+        """``first-come`` or ``smallest-first``."""
+
+    @property
+    def switching(self) -> str:
+        """What it was made for: ``store-and-forward`` or ``cut-through``."""
+
+    @property
+    def lanes(self) -> list[_Lane]:
+        """Bytes, order of the reduce-scatter and of the all-gather of each chunk."""
+
+    def simulate(
+        self, *, switching: str | None = None, latency: str = "overlapped"
+    ) -> DimensionRun:
+        """Run it at dimension fidelity."""
+
+@final
+class DimensionRun:
+    """A schedule in simulated time; arrays have an entry for each task."""
+
+    @property
+    def time_ps(self) -> int:
+        """When the last task ended."""
+
+    @property
+    def switching(self) -> str:
+        """How switches passed messages on."""
+
+    @property
+    def latency(self) -> str:
+        """``overlapped`` or ``occupying``."""
+
+    @property
+    def start_ps(self) -> _U64:
+        """When each began to send."""
+
+    @property
+    def end_ps(self) -> _U64:
+        """When its last message had arrived."""
+
+    @property
+    def lane(self) -> _U32:
+        """Its lane."""
+
+    @property
+    def part(self) -> _U32:
+        """Its part of the lane, 0 or 1."""
+
+    @property
+    def stage(self) -> _U32:
+        """Which of its lane's operations it is."""
+
+    @property
+    def dimension(self) -> _U32:
+        """The dimension along which it goes."""
+
+    def report(self) -> DimensionReport:
+        """Use of the dimensions."""
+
+    def activity(
+        self, bins: int | None = None, period_ps: int | None = None
+    ) -> npt.NDArray[np.float32]:
+        """Share of each time bin in which each dimension has a task under way."""
+
+def schedule(
+    topology: Topology,
+    collective: Collective,
+    algorithm: str,
+    chunks: int | None,
+    memory_limit: int,
+    *,
+    effort: int | None = None,
+    time_limit: float | None = None,
+    progress: _Progress | None = None,
+) -> Schedule:
+    """Schedule a collective; ``effort`` in simulated steps, ``time_limit`` in seconds.
+
+    Raises
+    ------
+    hocket.errors.SpecError, hocket.errors.InfeasibleError
+        As :func:`plan`.
+    """
+
+def plan_of(schedule: Schedule, memory_limit: int) -> Plan:
+    """Make the plan that carries a schedule out, not yet verified.
+
+    Raises
+    ------
+    hocket.errors.SpecError, hocket.errors.InfeasibleError
+        If it does not fit in memory, or switches sum.
+    """
+
+def rails(topology: Topology) -> list[tuple[int, str, int, int, int, int, bool]]:
+    """Describe the dimensions of more than one NPU as schedulers see them.
+
+    Place among the topology's, kind, size, bandwidth of an NPU [bytes/s], latency of a step [ps],
+    steps of a pass, whether switches sum.
+    """
+
+@final
+class Balance:
+    """Shares of the data by order of the dimensions, and what they do to the dimensions."""
+
+    @property
+    def shares(self) -> list[tuple[list[int], float]]:
+        """Order of the reduce-scatter and its share, greatest first."""
+
+    @property
+    def loads(self) -> list[float]:
+        """Bytes that an NPU sends over each dimension for a byte that is summed."""
+
+    @property
+    def busy(self) -> list[bool]:
+        """Which dimensions have most to do for their bandwidth."""
+
+    @property
+    def utilization(self) -> float:
+        """Of all bandwidth, where latencies count for nothing, 0 to 1."""
+
+def balance(topology: Topology, *, fixed: bool = False) -> Balance | None:
+    """Balance the dimensions' loads best, or show the fixed order; ``None`` for more than six."""

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from hocket import _core
+from hocket.collectives import check_chunks, collective_on
 from hocket.errors import InfeasibleError, SpecError
-from hocket.planning import Plan, check_chunks, collective_on, plan_collective
-from hocket.running import Latency, LinkOrder, Run, Switching, simulate
+from hocket.outcome import Latency, LinkOrder, Switching
+from hocket.planning import Plan, plan_collective
+from hocket.running import Run, simulate
+from hocket.scheduling import PREFIX
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,7 @@ def compare(
     order: LinkOrder | None = None,
     switching: Switching | None = None,
     latency: Latency = "overlapped",
+    time_limit: str | None = None,
     memory_limit: int | None = None,
     on_result: Callable[[str, int, Run], None] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
@@ -92,11 +96,13 @@ def compare(
     kind, topology, size, npus, root
         See :func:`hocket.collective_on`.
     algorithms
-        Names to compare; all by default.
+        Names to compare, ``schedule:NAME`` for a saved schedule among them; all algorithms by default.
     chunks
         Number of pipelined slices; several are tried and the fastest kept if left out.
     order, switching, latency
         See :func:`hocket.simulate`.
+    time_limit
+        For each search, see :func:`hocket.schedule`.
     on_result
         Called as ``on_result(algorithm, chunks, run)`` after each simulation.
     progress
@@ -116,16 +122,16 @@ def compare(
     if isinstance(algorithms, str) or not names:
         raise SpecError(f"algorithms: {algorithms!r} is not a list of names; give one or more")
     for name in names:
-        if name not in known:
+        if name not in known and not name.startswith(PREFIX):
             raise SpecError(f"algorithm: there is no {name!r}; algorithms are {', '.join(known)}")
     entries: list[Entry] = []
     refused: dict[str, str] = {}
     for name in names:
         best: Entry | None = None
         try:
-            ladder = (
-                [chunks] if chunks is not None else _core.chunk_ladder(topology, collective, name)
-            )
+            ladder: list[int | None] = [chunks]
+            if chunks is None and not name.startswith(PREFIX):
+                ladder = list(_core.chunk_ladder(topology, collective, name))
             for count in ladder:
                 made = plan_collective(
                     collective,
@@ -133,15 +139,18 @@ def compare(
                     algorithm=name,
                     chunks=count,
                     memory_limit=memory_limit,
+                    time_limit=time_limit,
+                    progress=progress,
                 )
                 made.verify(progress=progress)
                 run = simulate(
                     made, order=order, switching=switching, latency=latency, progress=progress
                 )
+                used = count or (len(made.schedule) if made.schedule is not None else 1)
                 if on_result is not None:
-                    on_result(name, count, run)
+                    on_result(name, used, run)
                 if best is None or run.time_ps < best.run.time_ps:
-                    best = Entry(name, count, run)
+                    best = Entry(name, used, run)
         except (InfeasibleError, SpecError) as error:
             if best is None:
                 refused[name] = str(error)

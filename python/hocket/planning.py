@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,18 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hocket import _core
+from hocket.collectives import Progress, check_chunks, collective_on
 from hocket.errors import SpecError
 from hocket.memory import memory_limit as default_memory_limit
-from hocket.units import parse_size
+from hocket.scheduling import MULTIRAIL, PREFIX, Schedule, schedule_collective
 
 if TYPE_CHECKING:
     from os import PathLike
 
-_MOST = 1 << 32
 _MOST_BYTES = 1 << 63
-
-Progress = Callable[[str, int, int], None]
-"""Called as ``progress(stage, done, total)`` a few times a second during long work."""
 
 
 @dataclass(frozen=True)
@@ -75,8 +72,9 @@ class Plan:
     NO_WAIT = _core.Plan.NO_WAIT
     DEFAULT_ROUTE = _core.Plan.DEFAULT_ROUTE
 
-    def __init__(self, core: _core.Plan) -> None:
+    def __init__(self, core: _core.Plan, schedule: Schedule | None = None) -> None:
         self.core = core
+        self.own_schedule = schedule
 
     @property
     def algorithm(self) -> str:
@@ -97,6 +95,21 @@ class Plan:
     def chunks(self) -> int:
         """How many chunks the data is cut into."""
         return len(self.core.chunk_demand)
+
+    @property
+    def link_order(self) -> str:
+        """In what order links are meant to serve its transfers: ready or plan."""
+        return self.core.link_order
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The schedule of dimensions that it carries out; ``None`` for other algorithms."""
+        if self.own_schedule is None and self.algorithm == "hierarchical":
+            lanes = self.chunks // len(self.collective.npus)
+            return schedule_collective(
+                self.collective, self.topology, algorithm="hierarchical", chunks=lanes
+            )
+        return self.own_schedule
 
     @property
     def nbytes(self) -> int:
@@ -165,128 +178,19 @@ class Plan:
         return repr(self.core)
 
 
-_SPELLINGS = {
-    kind.replace("-", ""): kind
-    for kind in (
-        "all-reduce",
-        "reduce-scatter",
-        "all-gather",
-        "broadcast",
-        "reduce",
-        "gather",
-        "scatter",
-        "all-to-all",
-    )
-}
-"""Kinds by their names without hyphens: allreduce and all_reduce are all-reduce."""
-
-
-def collective_on(
-    kind: str,
-    topology: _core.Topology,
-    size: int | str,
-    *,
-    npus: Sequence[int | str] | None = None,
-    root: int | str | None = None,
-    in_place: bool = True,
-) -> _core.Collective:
-    """Make a collective among NPUs of a topology.
-
-    Parameters
-    ----------
-    kind
-        ``all-reduce``, ``reduce-scatter``, ``all-gather``, ``broadcast``, ``reduce``, ``gather``,
-        ``scatter`` or ``all-to-all``.
-    size
-        Bytes, or text with a unit such as ``"256 MB"``; what nccl-tests calls size.
-    npus
-        Participants in rank order, by number or name; all NPUs by default.
-    root
-        The root, by number or name; the first participant by default.
-    in_place
-        Whether the result overwrites the input.
-
-    Raises
-    ------
-    SpecError
-        If anything of it makes no sense.
-    """
-    if not isinstance(topology, _core.Topology):
-        raise SpecError(
-            f"topology: {topology!r} is no Topology; make one, as by hk.topology.load(...)"
-        )
-    kind = _SPELLINGS.get(str(kind).lower().replace("_", "").replace("-", ""), str(kind))
-    numbers = (
-        list(range(topology.npu_count))
-        if npus is None
-        else [npu_number(topology, npu, "npus") for npu in npus]
-    )
-    rank = None
-    if root is not None:
-        number = npu_number(topology, root, "root")
-        if number not in numbers:
-            raise SpecError(
-                f"root: NPU {root!r} does not take part; choose one of the participants"
-            )
-        rank = numbers.index(number)
-    if isinstance(size, str):
-        size = parse_size(size, field="size")
-    elif type(size) is not int or not 0 <= size < _MOST_BYTES:
-        raise SpecError(
-            f'size: {size!r} is not a whole number of bytes below 2^63; give one, or text as "256 MB"'
-        )
-    return _core.Collective(kind, numbers, size, rank, in_place)
-
-
-def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
-    """Give the number of an NPU that ``field`` names by number or name.
-
-    Raises
-    ------
-    SpecError
-        If there is no such NPU.
-    """
-    if isinstance(npu, str):
-        try:
-            number = topology.device_index(npu)
-        except SpecError as error:
-            raise SpecError(f"{field}: {error}") from None
-        if number >= topology.npu_count:
-            raise SpecError(f"{field}: {npu!r} is a switch; name an NPU")
-        return number
-    number = int(npu)
-    if number != npu or not 0 <= number < topology.npu_count:
-        raise SpecError(f"{field}: there is no NPU {npu}; NPUs are 0 to {topology.npu_count - 1}")
-    return number
-
-
-def check_chunks(chunks: int | None) -> None:
-    """Refuse what is no number of chunks.
-
-    Raises
-    ------
-    SpecError
-        If it is none, or 2^32 or more.
-    """
-    if chunks is None:
-        return
-    if type(chunks) is not int or chunks < 1:
-        raise SpecError(f"chunks: {chunks!r} is not a number of chunks; give 1 or more")
-    if chunks >= _MOST:
-        raise SpecError(f"chunks: {chunks} is 2^32 or more; give fewer")
-
-
 def plan(
     kind: str,
     topology: _core.Topology,
     *,
     size: int | str,
-    algorithm: str,
+    algorithm: str | Schedule,
     chunks: int | None = None,
     npus: Sequence[int | str] | None = None,
     root: int | str | None = None,
     in_place: bool = True,
+    time_limit: str | None = None,
     memory_limit: int | None = None,
+    progress: Progress | None = None,
 ) -> Plan:
     """Plan a collective on a topology by a named algorithm.
 
@@ -295,11 +199,16 @@ def plan(
     kind, topology, size, npus, root, in_place
         See :func:`hocket.collective_on`.
     algorithm
-        One of :func:`hocket.algorithms`.
+        One of :func:`hocket.algorithms`; ``schedule:NAME`` for a saved schedule; or a
+        :class:`hocket.Schedule`.
     chunks
         Into how many pipelined slices the data is cut; the algorithm's own default if left out.
+    time_limit
+        See :func:`hocket.schedule`.
     memory_limit
         Bytes that the work may take; most of the machine's memory by default.
+    progress
+        Called as ``progress(stage, done, total)`` during a search.
 
     Returns
     -------
@@ -315,7 +224,13 @@ def plan(
     """
     collective = collective_on(kind, topology, size, npus=npus, root=root, in_place=in_place)
     return plan_collective(
-        collective, topology, algorithm=algorithm, chunks=chunks, memory_limit=memory_limit
+        collective,
+        topology,
+        algorithm=algorithm,
+        chunks=chunks,
+        time_limit=time_limit,
+        memory_limit=memory_limit,
+        progress=progress,
     )
 
 
@@ -323,13 +238,30 @@ def plan_collective(
     collective: _core.Collective,
     topology: _core.Topology,
     *,
-    algorithm: str,
+    algorithm: str | Schedule,
     chunks: int | None = None,
+    time_limit: str | None = None,
     memory_limit: int | None = None,
+    progress: Progress | None = None,
 ) -> Plan:
     """Plan a collective that is already made; see :func:`plan`."""
     check_chunks(chunks)
     limit = default_memory_limit() if memory_limit is None else memory_limit
     if type(limit) is not int or not 0 <= limit < _MOST_BYTES:
         raise SpecError(f"memory_limit: {limit!r} is not a number of bytes below 2^63")
-    return Plan(_core.plan(topology, collective, algorithm, chunks, limit))
+    if isinstance(algorithm, str) and not is_scheduled(algorithm):
+        return Plan(_core.plan(topology, collective, algorithm, chunks, limit))
+    schedule = schedule_collective(
+        collective,
+        topology,
+        algorithm=algorithm,
+        chunks=chunks,
+        time_limit=time_limit,
+        progress=progress,
+    )
+    return Plan(_core.plan_of(schedule.core, limit), schedule)
+
+
+def is_scheduled(algorithm: str) -> bool:
+    """Whether an algorithm's plan is made of a schedule; hierarchical has a plan of its own."""
+    return algorithm.startswith(PREFIX) or algorithm in MULTIRAIL[1:]

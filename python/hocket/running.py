@@ -2,45 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hocket import _core
+from hocket.collectives import Progress
 from hocket.errors import SpecError
-from hocket.planning import Plan, Progress
-from hocket.units import format_time_ps, parse_time
+from hocket.outcome import MOST_CELLS, Latency, LinkOrder, Outcome, Switching
+from hocket.planning import Plan
+from hocket.scheduling import MULTIRAIL, DimensionRun, to_bins
 
-LinkOrder = Literal["ready", "plan"]
-Switching = Literal["store-and-forward", "cut-through"]
-Latency = Literal["overlapped", "occupying"]
-
-FIDELITIES = ("link",)
-_MOST_CELLS = 1 << 28
+FIDELITIES = ("link", "dimension")
 
 
-@dataclass(frozen=True)
-class DimensionUse:
-    """How a run uses one dimension of a product topology."""
-
-    kind: str
-    """Ring, Line, FullyConnected or Switch."""
-    size: int
-    """NPUs along it."""
-    bandwidth: float
-    """What one NPU can send over it, all its links together; the mean over the NPUs [bytes/s]."""
-    bytes: int
-    """What all NPUs sent over it, also on behalf of others."""
-    utilization: float
-    """Bytes / (bandwidth x NPUs x time), 0 to 1."""
-
-
-class Run:
+class Run(Outcome):
     """What a simulation returns.
 
     Times are seconds (``float``) unless the name ends in ``_ps`` (whole picoseconds); rates are
@@ -67,33 +47,18 @@ class Run:
         return self.core.time_ps
 
     @property
-    def time(self) -> float:
-        """Collective time [s]."""
-        return self.core.time_ps * 1e-12
+    def collective(self) -> _core.Collective:
+        """What was done."""
+        return self.plan.collective
+
+    @property
+    def topology(self) -> _core.Topology:
+        """On what."""
+        return self.plan.topology
 
     @cached_property
     def _report(self) -> _core.Report:
         return _core.report(self.core)
-
-    @property
-    def algbw(self) -> float:
-        """Size / time [bytes/s].
-
-        References
-        ----------
-        nccl-tests, doc/PERFORMANCE.md.
-        """
-        return self._report.algbw
-
-    @property
-    def busbw(self) -> float:
-        """Algbw times the collective's factor, e.g. 2 (n-1) / n for all-reduce [bytes/s].
-
-        References
-        ----------
-        nccl-tests, doc/PERFORMANCE.md.
-        """
-        return self._report.busbw
 
     @property
     def utilization(self) -> float:
@@ -115,21 +80,6 @@ class Run:
     def max_link_bytes(self) -> int:
         """Most bytes that crossed one link."""
         return self._report.max_link_bytes
-
-    @cached_property
-    def lower_bound(self) -> _core.Bound:
-        """The lower bound on any plan's time, with its witness."""
-        return _core.bound(self.plan.topology, self.plan.collective)
-
-    @property
-    def bound(self) -> float:
-        """Lower bound on the time of any plan for this collective here [s]."""
-        return self.lower_bound.time_ps * 1e-12
-
-    @property
-    def gap(self) -> float:
-        """How far above the bound: time / bound - 1."""
-        return gap(self.time_ps, self.lower_bound.time_ps)
 
     @property
     def start_ps(self) -> NDArray[np.uint64]:
@@ -154,40 +104,6 @@ class Run:
     @cached_property
     def _dimension_report(self) -> _core.DimensionReport:
         return _core.dimension_report(self.core)
-
-    @property
-    def dimensions(self) -> list[DimensionUse]:
-        """Use of each dimension of more than one NPU, in the topology's order.
-
-        Raises
-        ------
-        SpecError
-            If the topology is no product; so do the other figures of dimensions.
-        """
-        return [DimensionUse(*row) for row in self._dimension_report.dimensions]
-
-    @property
-    def weighted_utilization(self) -> float:
-        """Mean of the dimensions' utilization, their bandwidth the weight, 0 to 1.
-
-        References
-        ----------
-        "Average BW Utilization" of Rashidi et al.: Themis, ISCA 2022, section 3.
-        """
-        return self._dimension_report.weighted_utilization
-
-    @property
-    def ideal(self) -> float | None:
-        """Time at full use of all dimensions' bandwidth [s].
-
-        Bytes that an NPU must send / its bandwidth: 2 S (1 - 1/n) for all-reduce, S (1 - 1/n) for
-        reduce-scatter and all-gather; ``None`` for other collectives.
-
-        References
-        ----------
-        "Ideal" of Themis, table 3, which writes collective size / total BW.
-        """
-        return self._dimension_report.ideal
 
     def activity(self, bins: int = 100, *, period: str | None = None) -> NDArray[np.float32]:
         """Share of each time bin in which each dimension has activity, 0 to 1.
@@ -216,16 +132,8 @@ class Run:
         ----------
         "Frontend activity rate" of Themis, section 6.1 and figure 9 (period of 100 us).
         """
-        most = _MOST_CELLS // max(len(self.dimensions), 1)
-        if period is None:
-            if type(bins) is not int or not 1 <= bins <= most:
-                raise SpecError(f"bins: {bins!r} is not a number of bins; give 1 to {most}")
-            return _core.activity(self.core, bins)
-        length = parse_time(period, field="period")
-        if length < 1 or self.time_ps > length * most:
-            least = format_time_ps(-(-self.time_ps // most))
-            raise SpecError(f"period: {period!r} makes too many bins; give at least {least}")
-        return _core.activity(self.core, period_ps=length)
+        number, length = to_bins(self.time_ps, len(self.dimensions), bins, period)
+        return _core.activity(self.core, number, length)
 
     def heat(self, bins: int = 200) -> NDArray[np.float32]:
         """Share of each time bin in which each link was occupied, shape ``(link_count, bins)``.
@@ -235,7 +143,7 @@ class Run:
         SpecError
             If the run was made without ``keep_services``, or for bins too few or too many.
         """
-        most = _MOST_CELLS // max(self.plan.topology.link_count, 1)
+        most = MOST_CELLS // max(self.plan.topology.link_count, 1)
         if type(bins) is not int or not 1 <= bins <= most:
             raise SpecError(f"bins: {bins!r} is not a number of bins; give 1 to {most}")
         return _core.heat(self.core, bins)
@@ -250,9 +158,40 @@ class Run:
         return f"<Run of {self.plan!r}: {self.time * 1e6:.3f} us>"
 
 
-def gap(time_ps: int, bound_ps: int) -> float:
-    """How far a time is above a bound; one below 1 ps counts as that, since times round up."""
-    return time_ps / max(bound_ps, 1) - 1.0
+@overload
+def simulate(
+    plan: Plan,
+    *,
+    fidelity: Literal["link"] = "link",
+    order: LinkOrder | None = None,
+    switching: Switching | None = None,
+    latency: Latency = "overlapped",
+    keep_services: bool = False,
+    progress: Progress | None = None,
+) -> Run: ...
+
+
+@overload
+def simulate(
+    plan: Plan,
+    *,
+    fidelity: Literal["dimension"],
+    switching: Switching | None = None,
+    latency: Latency = "overlapped",
+) -> DimensionRun: ...
+
+
+@overload
+def simulate(
+    plan: Plan,
+    *,
+    fidelity: str,
+    order: LinkOrder | None = None,
+    switching: Switching | None = None,
+    latency: Latency = "overlapped",
+    keep_services: bool = False,
+    progress: Progress | None = None,
+) -> Run | DimensionRun: ...
 
 
 def simulate(
@@ -264,7 +203,7 @@ def simulate(
     latency: Latency = "overlapped",
     keep_services: bool = False,
     progress: Progress | None = None,
-) -> Run:
+) -> Run | DimensionRun:
     """Simulate a plan; it is verified first if it was not yet.
 
     Parameters
@@ -272,7 +211,8 @@ def simulate(
     plan
         The plan.
     fidelity
-        ``"link"``: each link serves whole messages, one at a time.
+        ``"link"``: each link serves whole messages, one at a time. ``"dimension"``: the schedule of
+        a multi-rail plan on its dimensions, as :meth:`hocket.Schedule.simulate`; fast.
     order
         ``"ready"``: a link serves in the order in which messages come; ``"plan"``: in plan order,
         waiting for late ones; by default the plan's own order.
@@ -304,6 +244,8 @@ def simulate(
         raise SpecError(
             f"fidelity: there is no {fidelity!r}; fidelities are {', '.join(FIDELITIES)}"
         )
+    if fidelity == "dimension":
+        return _on_dimensions(plan, order, switching, latency, keep_services)
     core = _core.simulate(
         plan.core,
         order=order,
@@ -313,3 +255,23 @@ def simulate(
         progress=progress,
     )
     return Run(core, plan)
+
+
+def _on_dimensions(
+    plan: Plan,
+    order: LinkOrder | None,
+    switching: Switching | None,
+    latency: Latency,
+    keep_services: bool,
+) -> DimensionRun:
+    schedule = plan.schedule
+    if schedule is None:
+        names = ", ".join(MULTIRAIL)
+        raise SpecError(
+            f"fidelity: {plan.algorithm} schedules no dimensions; {names} do, or use link"
+        )
+    if order is not None or keep_services:
+        raise SpecError(
+            "fidelity: order and keep_services are of links; leave them out, or use link"
+        )
+    return schedule.simulate(switching=switching, latency=latency)

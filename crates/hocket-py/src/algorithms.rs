@@ -38,9 +38,9 @@ pub(crate) fn plan(
     memory_limit: u64,
 ) -> Result<PyPlan, CoreError> {
     let options = PlanOptions {
-        algorithm: algorithm.parse()?,
         chunks,
         memory_limit,
+        ..PlanOptions::new(algorithm.parse()?)
     };
     let (network, collective) = (topology.core(), collective.core());
     let plan = py.detach(|| core::plan(network, collective, &options))?;

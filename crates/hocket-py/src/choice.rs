@@ -1,5 +1,6 @@
 //! Choices of the core by their names in Python.
 
+use hocket_core::multirail::Policy;
 use hocket_core::simulate::{LatencyModel, LinkOrder, Switching};
 
 use crate::error::CoreError;
@@ -15,6 +16,11 @@ pub(crate) const SWITCHINGS: &Names<Switching> = &[
 pub(crate) const LATENCIES: &Names<LatencyModel> = &[
     ("overlapped", LatencyModel::Overlapped),
     ("occupying", LatencyModel::Occupying),
+];
+
+pub(crate) const POLICIES: &Names<Policy> = &[
+    ("first-come", Policy::Fifo),
+    ("smallest-first", Policy::SmallestFirst),
 ];
 
 /// The choice of a name; `what` is chosen.

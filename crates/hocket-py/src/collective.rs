@@ -70,6 +70,11 @@ impl PyCollective {
     }
 
     #[getter]
+    fn bus_factor(&self) -> f64 {
+        self.core.kind().bus_factor(self.core.npus().len())
+    }
+
+    #[getter]
     fn root(&self) -> Option<u32> {
         self.core.root().map(|rank| rank.0)
     }

@@ -15,6 +15,7 @@ mod plan;
 mod bound;
 mod verify;
 mod algorithms;
+mod multirail;
 mod simulate;
 mod report;
 
@@ -38,6 +39,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::collective::PyCollective;
+    #[pymodule_export]
+    use crate::multirail::{Balance, DimensionRun, PySchedule, balance, plan_of, rails, schedule};
     #[pymodule_export]
     use crate::plan::PyPlan;
     #[pymodule_export]

@@ -10,6 +10,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::{self, to_vec};
+use crate::choice::{ORDERS, choose, name_of};
 use crate::collective::PyCollective;
 use crate::error::CoreError;
 use crate::progress;
@@ -63,7 +64,7 @@ impl PyPlan {
     #[pyo3(signature = (
         topology, collective, algorithm, *, chunk_offsets, chunk_demand,
         chunk, chunk_count, src, dst, op, wait, path,
-        group_offsets, group_items, path_offsets, path_items
+        group_offsets, group_items, path_offsets, path_items, link_order="ready"
     ))]
     #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
     fn from_columns<'py>(
@@ -84,7 +85,9 @@ impl PyPlan {
         group_items: PyReadonlyArray1<'py, u32>,
         path_offsets: PyReadonlyArray1<'py, u32>,
         path_items: PyReadonlyArray1<'py, u32>,
+        link_order: &str,
     ) -> Result<Self, CoreError> {
+        let link_order = choose("link_order", link_order, ORDERS)?;
         let chunks = Chunks::from_columns(to_vec(&chunk_offsets), to_vec(&chunk_demand))?;
         let groups = Lists::from_columns("groups", to_vec(&group_offsets), to_vec(&group_items))?;
         let links = to_vec(&path_items).into_iter().map(LinkId).collect();
@@ -102,7 +105,13 @@ impl PyPlan {
         let core = py.detach(|| {
             core::Plan::from_columns(algorithm, collective, chunks, columns, groups, paths)
         })?;
+        let core = core.with_link_order(link_order);
         Ok(Self::new(core, Arc::clone(topology.core())))
+    }
+
+    #[getter]
+    fn link_order(&self) -> &'static str {
+        name_of(&self.core.link_order(), ORDERS)
     }
 
     #[getter]

@@ -1,9 +1,55 @@
 //! Long calls: the interpreter released, progress told to a callable, Ctrl-C heeded.
 
+use std::time::{Duration, Instant};
+
 use hocket_core::progress::Progress;
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
+
+/// Runs `work`, which keeps the best so far, for a number of seconds or to its end; else as [`watched`].
+pub(crate) fn watched_until<T, E>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    seconds: Option<f64>,
+    work: impl FnOnce(&mut dyn Progress) -> Result<T, E> + Send,
+) -> Result<T, CoreError>
+where
+    T: Send,
+    E: Into<CoreError> + Send,
+{
+    // Longer than a duration can be is no limit.
+    let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+    watched(py, progress, |watch| {
+        work(&mut Timed {
+            watch,
+            end,
+            told: Instant::now(),
+        })
+    })
+}
+
+/// Stops at an end, and tells no more than some times a second.
+struct Timed<'a> {
+    watch: &'a mut dyn Progress,
+    end: Option<Instant>,
+    told: Instant,
+}
+
+impl Progress for Timed<'_> {
+    fn report(&mut self, stage: &'static str, done: u64, total: u64) -> bool {
+        let now = Instant::now();
+        if self.end.is_some_and(|end| now >= end) {
+            return false;
+        }
+        if now.duration_since(self.told) < Duration::from_millis(50) {
+            return true;
+        }
+        self.told = now;
+        self.watch.report(stage, done, total)
+    }
+}
 
 /// Runs `work` with the interpreter released.
 ///

@@ -50,21 +50,27 @@ pub(crate) fn dimension_report(run: &PyRun) -> Result<DimensionReport, CoreError
     let verified = run.verified();
     let collective = verified.plan().collective();
     let report = core::DimensionReport::new(run.core(), collective, verified.topology())?;
-    let row = |each: &core::DimensionUse| {
-        let kind = kind_name(each.kind);
-        let core::DimensionUse {
-            size,
-            bandwidth,
-            bytes,
-            ..
-        } = *each;
-        (kind, size, bandwidth, bytes, each.utilization)
-    };
-    Ok(DimensionReport {
-        dimensions: report.dimensions.iter().map(row).collect(),
-        weighted_utilization: report.weighted_utilization,
-        ideal: report.ideal,
-    })
+    Ok(DimensionReport::from_core(&report))
+}
+
+impl DimensionReport {
+    pub(crate) fn from_core(report: &core::DimensionReport) -> Self {
+        let row = |each: &core::DimensionUse| {
+            let kind = kind_name(each.kind);
+            let core::DimensionUse {
+                size,
+                bandwidth,
+                bytes,
+                ..
+            } = *each;
+            (kind, size, bandwidth, bytes, each.utilization)
+        };
+        Self {
+            dimensions: report.dimensions.iter().map(row).collect(),
+            weighted_utilization: report.weighted_utilization,
+            ideal: report.ideal,
+        }
+    }
 }
 
 #[pyfunction]
@@ -91,16 +97,21 @@ pub(crate) fn activity<'py>(
     bins: Option<usize>,
     period_ps: Option<u64>,
 ) -> Result<Bound<'py, PyArray2<f32>>, CoreError> {
-    let bins = match (bins, period_ps) {
-        (Some(bins), None) if bins > 0 => Bins::Count(bins),
-        (None, Some(period)) if period > 0 => Bins::Period(Time::from_ps(period)),
-        _ => {
-            let message = "give either a number of bins or a period, not 0";
-            return Err(CoreError::Spec(message.to_owned()));
-        }
-    };
+    let bins = to_bins(bins, period_ps)?;
     let shares = py.detach(|| core::activity(run.core(), run.verified(), bins))?;
     let count = bins.count(run.core().time);
     let rows = shares.len() / count;
     Ok(PyArray1::from_vec(py, shares).reshape([rows, count])?)
+}
+
+/// Either so many bins, or bins of that length.
+pub(crate) fn to_bins(bins: Option<usize>, period_ps: Option<u64>) -> Result<Bins, CoreError> {
+    match (bins, period_ps) {
+        (Some(bins), None) if bins > 0 => Ok(Bins::Count(bins)),
+        (None, Some(period)) if period > 0 => Ok(Bins::Period(Time::from_ps(period))),
+        _ => {
+            let message = "give either a number of bins or a period, not 0";
+            Err(CoreError::Spec(message.to_owned()))
+        }
+    }
 }

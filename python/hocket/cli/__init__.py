@@ -1,4 +1,4 @@
-"""The command line: ``hocket compare``, ``plan``, ``verify``, ``simulate``, ``topology``."""
+"""The command line: ``hocket compare``, ``plan``, ``schedule``, ``verify``, ``simulate``, ..."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Annotated
 import typer
 
 from hocket import _core
+from hocket.cli.advise import advise
 from hocket.cli.compare import compare
 from hocket.cli.options import EXAMPLES, machine_readable_error
 from hocket.cli.plan import algorithms, plan
+from hocket.cli.reproduce import reproduce
+from hocket.cli.schedule import schedule
 from hocket.cli.simulate import simulate
 from hocket.cli.topology import topology
 from hocket.cli.verify import verify
@@ -32,9 +35,12 @@ app = typer.Typer(
 )
 app.command(epilog=EXAMPLES["compare"])(compare)
 app.command(epilog=EXAMPLES["plan"])(plan)
+app.command(epilog=EXAMPLES["schedule"])(schedule)
 app.command(epilog=EXAMPLES["verify"])(verify)
 app.command(epilog=EXAMPLES["simulate"])(simulate)
 app.command(epilog=EXAMPLES["algorithms"])(algorithms)
+app.add_typer(advise, name="advise")
+app.add_typer(reproduce, name="reproduce")
 app.add_typer(topology, name="topology")
 
 

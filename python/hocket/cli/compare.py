@@ -11,7 +11,8 @@ from hocket import _core
 from hocket.cli import options
 from hocket.comparing import Comparison, Entry
 from hocket.comparing import compare as run_comparison
-from hocket.running import Latency, LinkOrder, Run, Switching, gap
+from hocket.outcome import Latency, LinkOrder, Switching, gap
+from hocket.running import Run
 from hocket.units import format_bandwidth, format_size, format_time_ps
 
 
@@ -30,6 +31,7 @@ def compare(
     order: options.Order = None,
     switching: options.SwitchingText = None,
     latency_model: options.LatencyModel = "overlapped",
+    time_limit: options.TimeLimit = None,
     plot: options.Plot = None,
     json: options.Json = False,
 ) -> None:
@@ -56,6 +58,7 @@ def compare(
             order=cast(LinkOrder | None, order),
             switching=cast(Switching | None, switching),
             latency=cast(Latency, latency_model),
+            time_limit=time_limit,
             on_result=note,
             progress=watch,
         )
@@ -92,10 +95,12 @@ def _print(comparison: Comparison) -> None:
     bound = comparison.bound
     console.print(f"bound {format_time_ps(bound.time_ps)}: {bound.witness}", highlight=False)
     kinds = {each.name: each.kinds for each in _core.algorithms()}
+    left_out: dict[str, list[str]] = {}
     for name, reason in comparison.refused.items():
-        if collective.kind in kinds[name]:
-            prefix = f"{name} cannot run here: "
-            console.print(f"left out: {name}: {reason.removeprefix(prefix)}", highlight=False)
+        if collective.kind in kinds.get(name, [collective.kind]):
+            left_out.setdefault(reason.removeprefix(f"{name} cannot run here: "), []).append(name)
+    for reason, names in left_out.items():
+        console.print(f"left out: {', '.join(names)}: {reason}", highlight=False)
 
 
 def _row(comparison: Comparison, entry: Entry) -> list[str]:

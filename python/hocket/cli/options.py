@@ -30,6 +30,13 @@ EXAMPLES = {
         "For example: hocket plan all-reduce --topology dgx1_v100 --size 64MB "
         "--algorithm bidirectional-ring -o plan.parquet"
     ),
+    "schedule": (
+        "For example: hocket schedule all-reduce --topology themis-3d-homo --size 1GB "
+        "--algorithm themis --save homo  ·  hocket plan all-reduce --topology themis-3d-homo "
+        "--size 1GB --algorithm schedule:homo"
+    ),
+    "advise": "For example: hocket advise dims --topology themis-3d-fc-ring-sw",
+    "reproduce": "For example: hocket reproduce themis --output themis",
     "verify": "For example: hocket verify plan.parquet",
     "simulate": (
         "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png"
@@ -80,6 +87,13 @@ Algorithms = Annotated[
 ]
 Chunks = Annotated[
     int | None, typer.Option("--chunks", "-c", help="Pipelined slices that the data is cut into.")
+]
+TimeLimit = Annotated[
+    str | None,
+    typer.Option(
+        "--time-limit",
+        help='Longest time for a search, such as "200 ms"; the best so far is the result.',
+    ),
 ]
 Npus = Annotated[
     str | None,

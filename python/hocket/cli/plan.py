@@ -22,7 +22,10 @@ def plan(
     topology: options.TopologyText,
     size: options.Size,
     algorithm: Annotated[
-        str, typer.Option("--algorithm", "-a", help="One of `hocket algorithms`.")
+        str,
+        typer.Option(
+            "--algorithm", "-a", help="One of `hocket algorithms`, or schedule:NAME (a saved one)."
+        ),
     ],
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
@@ -30,6 +33,7 @@ def plan(
     chunks: options.Chunks = None,
     npus: options.Npus = None,
     root: options.Root = None,
+    time_limit: options.TimeLimit = None,
     in_place: Annotated[bool, typer.Option(help="Whether the result overwrites the input.")] = True,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the plan to this Parquet file.")
@@ -50,6 +54,8 @@ def plan(
             npus=options.read_npus(npus, network),
             root=options.read_root(root, network),
             in_place=in_place,
+            time_limit=time_limit,
+            progress=watch,
         ).verify(progress=watch)
     bound = _core.bound(made.topology, made.collective)
     if output is not None:

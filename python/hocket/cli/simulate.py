@@ -14,9 +14,11 @@ from hocket.cli.plan import describe, plan_facts
 from hocket.cli.verify import PlanFile
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
+from hocket.outcome import Latency, LinkOrder, Outcome, Switching
 from hocket.planning import Plan
-from hocket.running import Latency, LinkOrder, Run, Switching
+from hocket.running import FIDELITIES, Run
 from hocket.running import simulate as run_plan
+from hocket.scheduling import DimensionRun
 from hocket.units import format_bandwidth, format_size, format_time_ps
 
 
@@ -24,7 +26,11 @@ def simulate(
     plan: PlanFile,
     *,
     fidelity: Annotated[
-        str, typer.Option("--fidelity", help="link: each link serves whole messages.")
+        str,
+        typer.Option(
+            "--fidelity",
+            help="link: each link serves whole messages; dimension: a multi-rail plan's schedule.",
+        ),
     ] = "link",
     order: options.Order = None,
     switching: options.SwitchingText = None,
@@ -47,10 +53,24 @@ def simulate(
         if Path(output).resolve() == Path(plan).resolve():
             raise SpecError(f"--output: {output} is the plan; name another file")
     made = Plan.load(plan)
+    if fidelity == "dimension":
+        for name, given in (("--order", order), ("--output", output)):
+            if given is not None:
+                raise SpecError(f"{name} is of links; leave it out, or use --fidelity link")
+        outcome = run_plan(
+            made,
+            fidelity="dimension",
+            switching=cast(Switching | None, switching),
+            latency=cast(Latency, latency_model),
+        )
+        show_dimension_run(outcome, describe(made), plot, json)
+        return
     with options.watching() as watch:
+        if fidelity != "link":
+            options.choice("--fidelity", fidelity, FIDELITIES)
         run = run_plan(
             made,
-            fidelity=fidelity,
+            fidelity="link",
             order=cast(LinkOrder | None, order),
             switching=cast(Switching | None, switching),
             latency=cast(Latency, latency_model),
@@ -71,25 +91,10 @@ def simulate(
 
 def _print(run: Run) -> None:
     table = Table(title=describe(run.plan), title_justify="left", show_header=False)
-    bound, busiest = run.lower_bound, run.busiest_link
-    table.add_row("time", format_time_ps(run.time_ps))
-    table.add_row("algbw", format_bandwidth(round(run.algbw)))
-    table.add_row("busbw", format_bandwidth(round(run.busbw)))
-    table.add_row("bound", f"{format_time_ps(bound.time_ps)}: {bound.witness}")
-    table.add_row("gap", f"{run.gap:.1%}")
+    busiest = run.busiest_link
+    _times(table, run)
     table.add_row("utilization of all links", f"{run.utilization:.1%}")
-    used = iter(run.dimensions if run.plan.topology.dimensions else ())
-    for i, (kind, size, *_) in enumerate(run.plan.topology.dimensions):
-        text = f"{kind} of 1: skipped"
-        if size > 1:
-            use = next(used)
-            rate = format_bandwidth(round(use.bandwidth))
-            text = f"{use.kind} of {use.size}, {rate}: {use.utilization:.1%}"
-        table.add_row(f"dimension {i + 1}", text)
-    if run.plan.topology.dimensions:
-        table.add_row("weighted utilization", f"{run.weighted_utilization:.1%}")
-        if run.ideal is not None:
-            table.add_row("ideal", format_time_ps(round(run.ideal * 1e12)))
+    _uses(table, run)
     if busiest is not None:
         table.add_row("busiest link", f"{busiest[0]}→{busiest[1]}, {busiest[2]:.1%} of the time")
     table.add_row("most bytes over a link", format_size(run.max_link_bytes))
@@ -98,9 +103,71 @@ def _print(run: Run) -> None:
     options.output().print(table)
 
 
-def _dimensions_json(run: Run) -> dict[str, Any]:
+def show_dimension_run(run: DimensionRun, title: str, plot: str | None, json: bool) -> None:
+    """Print what a schedule comes to at dimension fidelity, and draw it where asked."""
+    if plot is not None:
+        from hocket.plot.activity import draw_activity
+
+        draw_activity(run, Path(plot))
+    if json:
+        options.print_json(dimension_run_json(run))
+        return
+    table = Table(title=title, title_justify="left", show_header=False)
+    _times(table, run)
+    _uses(table, run)
+    table.add_row("steps", f"{run.switching}, latency {run.latency}")
+    options.output().print(table)
+
+
+def _times(table: Table, run: Outcome) -> None:
+    bound = run.lower_bound
+    table.add_row("time", format_time_ps(run.time_ps))
+    table.add_row("algbw", format_bandwidth(round(run.algbw)))
+    table.add_row("busbw", format_bandwidth(round(run.busbw)))
+    table.add_row("bound", f"{format_time_ps(bound.time_ps)}: {bound.witness}")
+    table.add_row("gap", f"{run.gap:.1%}")
+
+
+def _uses(table: Table, run: Outcome) -> None:
+    used = iter(run.dimensions if run.topology.dimensions else ())
+    for i, (kind, size, *_) in enumerate(run.topology.dimensions):
+        text = f"{kind} of 1: skipped"
+        if size > 1:
+            use = next(used)
+            rate = format_bandwidth(round(use.bandwidth))
+            text = f"{use.kind} of {use.size}, {rate}: {use.utilization:.1%}"
+        table.add_row(f"dimension {i + 1}", text)
+    if run.topology.dimensions:
+        table.add_row("weighted utilization", f"{run.weighted_utilization:.1%}")
+        if run.ideal is not None:
+            table.add_row("ideal", format_time_ps(round(run.ideal * 1e12)))
+
+
+def dimension_run_json(run: DimensionRun) -> dict[str, Any]:
+    """Give what a schedule comes to at dimension fidelity as JSON values."""
+    schedule = run.schedule
+    return {
+        "algorithm": schedule.algorithm,
+        "collective": schedule.collective.kind,
+        "topology": schedule.topology.name,
+        "size_bytes": schedule.collective.size,
+        "chunks": len(schedule),
+        "fidelity": "dimension",
+        "time_ps": run.time_ps,
+        "algbw_bytes_per_s": run.algbw,
+        "busbw_bytes_per_s": run.busbw,
+        "bound_ps": run.lower_bound.time_ps,
+        "gap": run.gap,
+        "utilization": run.utilization,
+        "switching": run.switching,
+        "latency_model": run.latency,
+        **_dimensions_json(run),
+    }
+
+
+def _dimensions_json(run: Outcome) -> dict[str, Any]:
     """Give the use of the dimensions as JSON values; nothing where the topology has none."""
-    if not run.plan.topology.dimensions:
+    if not run.topology.dimensions:
         return {}
     return {
         "dimensions": [

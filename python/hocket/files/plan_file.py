@@ -56,12 +56,15 @@ def save_plan(plan: Plan, path: Path) -> None:
     SpecError
         If the file cannot be written.
     """
+    from hocket.files.schedule_file import schedule_to_json
+
     core = plan.core
     head = {
         "format": _FORMAT,
         "hocket": _core.__version__,
         "algorithm": core.algorithm,
         "collective": collective_to_json(core.collective),
+        "link_order": core.link_order,
     }
     metadata = {
         "hocket.plan": json.dumps(head),
@@ -73,6 +76,8 @@ def save_plan(plan: Plan, path: Path) -> None:
         "hocket.path_offsets": pack(core.path_offsets),
         "hocket.path_items": pack(core.path_items),
     }
+    if plan.own_schedule is not None:
+        metadata["hocket.schedule"] = json.dumps(schedule_to_json(plan.own_schedule))
     schema = _SCHEMA.with_metadata(metadata)
     with (
         replacing(path) as temporary,
@@ -120,15 +125,13 @@ def load_plan(path: Path) -> Plan:
     SpecError
         If the file is missing, truncated, or no plan.
     """
-    from hocket.planning import Plan
-
     if path.is_dir():
         raise SpecError(f"{path}: is a folder; name the file that `hocket plan -o` wrote")
     if not path.is_file():
         raise SpecError(f"{path}: there is no such file; make one with `hocket plan ... -o {path}`")
     try:
         with pq.ParquetFile(path) as file:
-            return Plan(_read(file))
+            return _read(file)
     except Error as error:
         raise SpecError(f"{path}: {error}") from None
     except KeyError as error:
@@ -152,7 +155,10 @@ def _no_plan(path: Path, reason: str) -> SpecError:
     )
 
 
-def _read(file: pq.ParquetFile) -> _core.Plan:
+def _read(file: pq.ParquetFile) -> Plan:
+    from hocket.files.schedule_file import schedule_from_json
+    from hocket.planning import Plan
+
     metadata = {
         key.decode(errors="replace"): value.decode(errors="replace")
         for key, value in (file.schema_arrow.metadata or {}).items()
@@ -169,7 +175,7 @@ def _read(file: pq.ParquetFile) -> _core.Plan:
             f"NPU {max(collective.npus)} takes part; NPUs are 0 to {topology.npu_count - 1}"
         )
     table = file.read(columns=[name for name in _SCHEMA.names if name != "size_bytes"])
-    return _core.Plan.from_columns(
+    core = _core.Plan.from_columns(
         topology,
         collective,
         str(head["algorithm"]),
@@ -186,7 +192,11 @@ def _read(file: pq.ParquetFile) -> _core.Plan:
         group_items=unpack(metadata["hocket.group_items"], "uint32"),
         path_offsets=unpack(metadata["hocket.path_offsets"], "uint32"),
         path_items=unpack(metadata["hocket.path_items"], "uint32"),
+        link_order=str(head.get("link_order", "ready")),
     )
+    if "hocket.schedule" not in metadata:
+        return Plan(core)
+    return Plan(core, schedule_from_json(metadata["hocket.schedule"], topology, collective))
 
 
 def _integers(table: pa.Table, name: str, null: int | None = None) -> NDArray[np.uint32]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from hocket.comparing import Comparison
+from hocket.outcome import gap
 from hocket.plot.style import ACCENT, NPU, picture
-from hocket.running import gap
 from hocket.units import format_size
 
 

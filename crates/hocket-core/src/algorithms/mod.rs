@@ -25,6 +25,7 @@ use crate::multirail::{self, Model, PARTS, Policy, Problem, Rail, Schedule};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError};
 use crate::progress::{Progress, Silent};
 use crate::topology::Topology;
+use crate::units::Memory;
 use reach::Need;
 
 /// What [`plan`] is to do.
@@ -111,9 +112,23 @@ pub fn schedule(
     progress: &mut dyn Progress,
 ) -> Result<Schedule, PlanError> {
     let algorithm = options.algorithm;
-    let (chunks, _) = check(topology, collective, options)?;
+    check_applicable(topology, collective, algorithm)?;
+    if let Some(why) = rails::refusal(topology, collective) {
+        return Err(PlanError::NotApplicable {
+            algorithm: algorithm.name(),
+            why,
+        });
+    }
+    let chunks = chunk_count(collective, options)?;
     let (kind, bytes) = (collective.kind(), collective.size());
     let rails = Rail::of(topology);
+    check_steps(&rails, chunks, options)?;
+    if multirail::is_too_long(&rails, bytes, chunks) {
+        return Err(PlanError::NotApplicable {
+            algorithm: algorithm.name(),
+            why: "it could take longer than 46 days; check sizes and bandwidths".to_owned(),
+        });
+    }
     let model = Model {
         switching: topology.switching(),
         ..Model::default()
@@ -157,6 +172,15 @@ fn check(
     collective: &Collective,
     options: &PlanOptions,
 ) -> Result<(usize, u128), PlanError> {
+    check_applicable(topology, collective, options.algorithm)?;
+    let chunks = chunk_count(collective, options)?;
+    let transfers = transfer_count(topology, collective, options.algorithm, chunks);
+    PlanBuilder::check_size(transfers, options.memory_limit)?;
+    Ok((chunks, transfers))
+}
+
+/// The number of chunks asked for, or the default, if the data can be cut so.
+fn chunk_count(collective: &Collective, options: &PlanOptions) -> Result<usize, PlanError> {
     let algorithm = options.algorithm;
     let chunks = options
         .chunks
@@ -167,11 +191,29 @@ fn check(
             why: "0 chunks asked for; ask for one or more".to_owned(),
         });
     }
-    check_applicable(topology, collective, algorithm)?;
     check_chunks(algorithm, collective, chunks)?;
-    let transfers = transfer_count(topology, collective, algorithm, chunks);
-    PlanBuilder::check_size(transfers, options.memory_limit)?;
-    Ok((chunks, transfers))
+    Ok(chunks)
+}
+
+/// Checks that a schedule's steps fit in memory, before they are listed.
+fn check_steps(rails: &[Rail], chunks: usize, options: &PlanOptions) -> Result<(), PlanError> {
+    const BYTES_PER_STEP: u128 = 64;
+    let steps: u128 = rails.iter().map(|rail| rail.step_count() as u128).sum();
+    let bytes = steps
+        .saturating_mul(2 * PARTS as u128 * chunks as u128)
+        .saturating_mul(BYTES_PER_STEP);
+    if bytes > u128::from(options.memory_limit) {
+        return Err(PlanError::NotApplicable {
+            algorithm: options.algorithm.name(),
+            why: format!(
+                "a schedule of {chunks} chunks, each of {steps} steps a pass, needs about {} of \
+                 memory, more than the limit of {}; use fewer chunks",
+                Memory(bytes),
+                Memory(u128::from(options.memory_limit))
+            ),
+        });
+    }
+    Ok(())
 }
 
 /// Checks that an algorithm can run here, whatever the number of chunks.
@@ -189,9 +231,8 @@ pub fn check_applicable(
     let npus = collective.npus();
     let refusal = if algorithm.supports(kind) {
         match algorithm {
-            _ if algorithm.is_multirail() || algorithm == Algorithm::Hierarchical => {
-                hierarchical::refusal(topology, collective)
-            }
+            Algorithm::Hierarchical => hierarchical::refusal(topology, collective),
+            _ if algorithm.is_multirail() => rails::refusal(topology, collective),
             Algorithm::BidirectionalRing if npus.len() == 2 => {
                 Some("on 2 NPUs both directions are the same links; use ring".to_owned())
             }

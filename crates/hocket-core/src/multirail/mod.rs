@@ -7,6 +7,7 @@
 //! [`crate::algorithms`] makes plans of schedules.
 
 mod balance;
+mod desk;
 mod dimension;
 mod lane;
 mod optimal;
@@ -19,6 +20,7 @@ pub use dimension::{Model, Policy, Served, Timeline, simulate};
 pub use lane::{Lane, Stage};
 pub use optimal::{EFFORT, Problem, optimal};
 pub use rail::Rail;
+pub(crate) use rail::is_too_long;
 pub use schedule::{PARTS, Schedule};
 pub use themis::{fixed_order, themis};
 

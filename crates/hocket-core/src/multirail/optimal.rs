@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::balance::{self, balance};
-use super::dimension::{Desk, Model, Policy, Tasks};
+use super::desk::Desk;
+use super::dimension::{Model, Policy, Tasks};
 use super::{Lane, PARTS, Rail, Schedule, fixed_order, themis};
 use crate::collective::CollectiveKind;
 use crate::progress::Progress;
@@ -141,7 +142,7 @@ impl<'a> Search<'a> {
             // Changes that make too many transfers cost something too.
             self.desk.served += 1;
             round += 1;
-            if round % 64 == 0 && stop(self.desk.served) {
+            if round.is_multiple_of(64) && stop(self.desk.served) {
                 break;
             }
             let before = self.change();
@@ -151,7 +152,7 @@ impl<'a> Search<'a> {
             }
             let cold = self.desk.served as f64 / effort as f64;
             let chance = self.seed.below(1 << 16) as f64 / f64::from(1 << 16);
-            let limit = cost as f64 * (1.0 + WARMTH * (1.0 - cold) * (1.0 - cold) * chance);
+            let limit = cost as f64 * (1.0 + WARMTH * (1.0 - cold) * chance);
             for &(i, _) in &before {
                 self.tasks.set_lane(&self.problem.rails, i, &self.lanes[i]);
             }

@@ -101,6 +101,18 @@ impl Rail {
     }
 }
 
+/// Whether lanes could take longer than can be told: all operations one after the other take more than
+/// 46 days.
+pub(crate) fn is_too_long(rails: &[Rail], bytes: u64, chunks: usize) -> bool {
+    const LONGEST_PS: f64 = 4e18;
+    let rail = |rail: &Rail| {
+        let sent = 2.0 * bytes as f64 * 1e12 / rail.bandwidth.max(1) as f64;
+        sent + 4.0 * chunks as f64 * rail.fixed_delay().as_ps() as f64
+    };
+    // Through a switch that stores, and in a model that adds latencies, no more than thrice.
+    3.0 * rails.iter().map(rail).sum::<f64>() > LONGEST_PS
+}
+
 /// Links from an NPU to the next that it sends to; on a line at most.
 fn hops(kind: DimensionKind, n: u32) -> u64 {
     match kind {

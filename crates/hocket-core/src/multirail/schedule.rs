@@ -1,6 +1,7 @@
 //! A schedule: lanes, and the order in which each rail serves them.
 
 use super::dimension::{Model, Policy, Tasks, Timeline, replay, simulate};
+use super::rail::is_too_long;
 use super::{Lane, Rail};
 use crate::collective::CollectiveKind;
 
@@ -58,6 +59,63 @@ impl Schedule {
     pub fn named(mut self, algorithm: &'static str) -> Self {
         self.algorithm = algorithm;
         self
+    }
+
+    /// The schedule of lanes that a user gives, as from a file.
+    ///
+    /// # Errors
+    /// What is wrong with the lanes, in a line.
+    pub fn of_lanes(
+        kind: CollectiveKind,
+        rails: Vec<Rail>,
+        lanes: Vec<Lane>,
+        policy: Policy,
+        model: Model,
+    ) -> Result<Self, String> {
+        if rails.is_empty() {
+            return Err("the topology has no dimension of more than one NPU".to_owned());
+        }
+        let bytes = lanes
+            .iter()
+            .map(|lane| lane.bytes)
+            .fold(0, u64::saturating_add);
+        if is_too_long(&rails, bytes, lanes.len()) {
+            return Err("it could take longer than 46 days; check sizes and bandwidths".to_owned());
+        }
+        if lanes.is_empty() {
+            return Err("there is no lane; give one or more".to_owned());
+        }
+        for (i, lane) in lanes.iter().enumerate() {
+            let passes = [
+                (
+                    "reduce_scatter",
+                    &lane.reduce_scatter,
+                    kind != CollectiveKind::AllGather,
+                ),
+                (
+                    "all_gather",
+                    &lane.all_gather,
+                    kind != CollectiveKind::ReduceScatter,
+                ),
+            ];
+            for (name, order, is_due) in passes {
+                let mut sorted = order.clone();
+                sorted.sort_unstable();
+                let right = if is_due { rails.len() as u8 } else { 0 };
+                if !sorted.iter().copied().eq(0..right) {
+                    return Err(format!(
+                        "lane {i}: {name} is {order:?}; a lane of {kind} names each of {right} \
+                         dimensions once"
+                    ));
+                }
+            }
+            if lane.bytes == 0 {
+                return Err(format!(
+                    "lane {i} has 0 bytes; give it some, or leave it out"
+                ));
+            }
+        }
+        Ok(Self::new(kind, rails, lanes, policy, model))
     }
 
     /// Operations of each lane.

@@ -131,7 +131,7 @@ impl<'a> Passing<'a> {
 
 /// A union of half-open intervals of time.
 #[derive(Clone, Default)]
-struct Union {
+pub(super) struct Union {
     spans: Vec<(u64, u64)>,
     /// Not yet among `spans`: transfers near each other in a plan are often under way together.
     last: (u64, u64),
@@ -139,7 +139,7 @@ struct Union {
 
 impl Union {
     #[inline]
-    fn add(&mut self, start: u64, end: u64) {
+    pub fn add(&mut self, start: u64, end: u64) {
         if start <= self.last.1 && self.last.0 <= end {
             self.last = (self.last.0.min(start), self.last.1.max(end));
             return;
@@ -165,7 +165,7 @@ impl Union {
     }
 
     /// The share of each bin that the union covers.
-    fn shares(mut self, time: Time, bins: Bins) -> Vec<f32> {
+    pub fn shares(mut self, time: Time, bins: Bins) -> Vec<f32> {
         let count = bins.count(time);
         // In units in which every bin begins at a whole multiple of its width.
         let total = u128::from(time.as_ps());

@@ -84,7 +84,7 @@ impl DimensionReport {
     }
 }
 
-fn ideal(collective: &Collective, bandwidth: f64) -> Option<f64> {
+pub(super) fn ideal(collective: &Collective, bandwidth: f64) -> Option<f64> {
     let kind = collective.kind();
     let balanced = matches!(
         kind,

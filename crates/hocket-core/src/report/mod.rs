@@ -3,10 +3,12 @@
 mod activity;
 mod dimensions;
 mod heat;
+mod schedule;
 
 pub use activity::{Bins, activity};
 pub use dimensions::{DimensionReport, DimensionUse};
 pub use heat::heat;
+pub use schedule::{schedule_activity, schedule_report};
 
 use crate::collective::Collective;
 use crate::id::LinkId;

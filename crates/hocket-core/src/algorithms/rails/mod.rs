@@ -22,6 +22,7 @@ use crate::id::NpuId;
 use crate::multirail::{PARTS, Rail, Schedule};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Wait};
 use crate::topology::Topology;
+use crate::topology::build::product_counts;
 use template::{StageTemplate, Template};
 
 /// Makes a plan of a schedule.
@@ -36,7 +37,7 @@ pub fn plan_of(
     memory_limit: u64,
 ) -> Result<Plan, PlanError> {
     collective.check_on(topology)?;
-    if let Some(why) = refusal(schedule, topology, collective) {
+    if let Some(why) = mismatch(schedule, topology, collective) {
         return Err(PlanError::NotApplicable {
             algorithm: schedule.algorithm,
             why,
@@ -50,8 +51,24 @@ pub fn plan_of(
     Ok(plan)
 }
 
-fn refusal(schedule: &Schedule, topology: &Topology, collective: &Collective) -> Option<String> {
-    if let Some(why) = hierarchical::refusal(topology, collective) {
+/// Why no schedule can be made, if none can.
+pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
+    hierarchical::refusal(topology, collective).or_else(|| {
+        let (_, _, links) = product_counts(topology.dimensions());
+        let lost = links.saturating_sub(topology.links().len() as u128);
+        (lost > 0).then(|| {
+            format!(
+                "{lost} links of the dimensions of topology {:?} are missing, and a schedule counts on \
+                 all; use hierarchical",
+                topology.name()
+            )
+        })
+    })
+}
+
+/// Why a schedule does not fit, if it does not.
+fn mismatch(schedule: &Schedule, topology: &Topology, collective: &Collective) -> Option<String> {
+    if let Some(why) = refusal(topology, collective) {
         return Some(why);
     }
     if collective.kind() != schedule.kind {
@@ -89,7 +106,7 @@ struct Lowering<'a> {
 
 impl<'a> Lowering<'a> {
     fn new(schedule: &'a Schedule) -> Self {
-        // By the orders of both passes, and the part.
+        /// Order of the reduce-scatter, order of the all-gather, part.
         type Way<'a> = (&'a [u8], &'a [u8], usize);
         let mut known: HashMap<Way<'_>, Rc<Template>> = HashMap::new();
         let mut templates = Vec::with_capacity(schedule.lanes.len() * PARTS);
@@ -152,8 +169,9 @@ impl<'a> Lowering<'a> {
             }
             return Ok(chunks);
         }
-        let all: u64 = lanes.iter().map(|lane| lane.bytes).sum();
-        let mut before = 0;
+        let all: u128 = lanes.iter().map(|lane| u128::from(lane.bytes)).sum();
+        let pieces = (lanes.len() * PARTS) as u64;
+        let mut before = 0u128;
         for (l, lane) in lanes.iter().enumerate() {
             for part in 0..PARTS {
                 let template = &self.templates[l * PARTS + part];
@@ -163,15 +181,21 @@ impl<'a> Lowering<'a> {
                     owner[chunk as usize] = npu as u32;
                 }
                 for demand in owner {
-                    let bytes = u128::from(demands[demand as usize].bytes);
+                    // Each of its chunks has one byte, and by the lanes' sizes what is left.
+                    let spare = demands[demand as usize].bytes.checked_sub(pieces);
+                    let spare = spare.ok_or_else(|| PlanError::TooManyChunks {
+                        what: format!("block {demand}"),
+                        bytes: demands[demand as usize].bytes,
+                        chunks: pieces as usize,
+                    })?;
+                    let bytes = u128::from(spare);
                     // Byte of the demand at which so many halves of lanes' bytes end.
-                    let at =
-                        |twice: u64| (bytes * u128::from(twice) / (2 * u128::from(all))) as u64;
-                    let start = 2 * before + part as u64 * lane.bytes;
-                    chunks.split_one(demand, at(start + lane.bytes) - at(start), 1)?;
+                    let at = |twice: u128| (bytes * twice / (2 * all)) as u64;
+                    let start = 2 * before + part as u128 * u128::from(lane.bytes);
+                    chunks.push(demand, 1 + at(start + u128::from(lane.bytes)) - at(start));
                 }
             }
-            before += lane.bytes;
+            before += u128::from(lane.bytes);
         }
         Ok(chunks)
     }

@@ -1,0 +1,319 @@
+//! `Schedule`: multi-rail schedules and what they come to at dimension fidelity.
+
+use std::sync::Arc;
+
+use hocket_core::algorithms::{self, Algorithm, PlanOptions};
+use hocket_core::multirail::{self as core, Lane, Model, PARTS, Rail, Timeline};
+use hocket_core::report::{Bins, schedule_activity, schedule_report};
+use hocket_core::topology::Topology;
+use hocket_core::units::Time;
+use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use pyo3::prelude::*;
+
+use crate::choice::{LATENCIES, POLICIES, SWITCHINGS, choose, name_of};
+use crate::collective::PyCollective;
+use crate::error::CoreError;
+use crate::plan::PyPlan;
+use crate::progress;
+use crate::report::DimensionReport;
+use crate::topology::{PyTopology, kind_name};
+
+/// Bytes, order of the reduce-scatter, order of the all-gather.
+type LaneTuple = (u64, Vec<u8>, Vec<u8>);
+
+/// Which way each chunk goes through the dimensions, and when.
+#[pyclass(name = "Schedule", module = "hocket._core", frozen)]
+pub(crate) struct PySchedule {
+    core: Arc<core::Schedule>,
+    topology: Arc<Topology>,
+    collective: hocket_core::collective::Collective,
+}
+
+#[pyfunction]
+#[pyo3(signature = (
+    topology, collective, algorithm, chunks, memory_limit, *,
+    effort=None, time_limit=None, progress=None
+))]
+#[expect(clippy::too_many_arguments, reason = "options, named in Python")]
+pub(crate) fn schedule(
+    py: Python<'_>,
+    topology: &PyTopology,
+    collective: &PyCollective,
+    algorithm: &str,
+    chunks: Option<usize>,
+    memory_limit: u64,
+    effort: Option<u64>,
+    time_limit: Option<f64>,
+    progress: Option<Py<PyAny>>,
+) -> Result<PySchedule, CoreError> {
+    let algorithm: Algorithm = algorithm.parse()?;
+    let options = PlanOptions {
+        chunks,
+        memory_limit,
+        // A second is about the default effort: more time is for more of it.
+        effort: effort.unwrap_or((core::EFFORT as f64 * time_limit.unwrap_or(1.0).max(1.0)) as u64),
+        ..PlanOptions::new(algorithm)
+    };
+    let (network, collective) = (topology.core(), collective.core());
+    let schedule = progress::watched_until(py, progress, time_limit, |watch| {
+        algorithms::schedule(network, collective, &options, watch)
+    })?;
+    Ok(PySchedule {
+        core: Arc::new(schedule),
+        topology: Arc::clone(network),
+        collective: collective.clone(),
+    })
+}
+
+#[pyfunction]
+pub(crate) fn plan_of(
+    py: Python<'_>,
+    schedule: &PySchedule,
+    memory_limit: u64,
+) -> Result<PyPlan, CoreError> {
+    let PySchedule {
+        core,
+        topology,
+        collective,
+    } = schedule;
+    let plan = py.detach(|| algorithms::plan_of(core, topology, collective, memory_limit))?;
+    Ok(PyPlan::new(plan, Arc::clone(topology)))
+}
+
+#[pymethods]
+impl PySchedule {
+    #[staticmethod]
+    fn of_lanes(
+        topology: &PyTopology,
+        collective: &PyCollective,
+        algorithm: &str,
+        policy: &str,
+        switching: &str,
+        lanes: Vec<LaneTuple>,
+    ) -> Result<Self, CoreError> {
+        let model = Model {
+            switching: choose("switching", switching, SWITCHINGS)?,
+            ..Model::default()
+        };
+        let policy = choose("policy", policy, POLICIES)?;
+        let lanes = lanes.into_iter();
+        let lanes = lanes.map(|(bytes, reduce_scatter, all_gather)| Lane {
+            bytes,
+            reduce_scatter,
+            all_gather,
+        });
+        let (topology, collective) = (topology.core(), collective.core().clone());
+        algorithms::check_applicable(topology, &collective, Algorithm::Themis)?;
+        let rails = Rail::of(topology);
+        let kind = collective.kind();
+        let made = core::Schedule::of_lanes(kind, rails, lanes.collect(), policy, model);
+        let made = made.map_err(CoreError::Spec)?;
+        let name = algorithm.parse().map_or("schedule", Algorithm::name);
+        Ok(Self {
+            core: Arc::new(made.named(name)),
+            topology: Arc::clone(topology),
+            collective,
+        })
+    }
+
+    #[getter]
+    fn algorithm(&self) -> &'static str {
+        self.core.algorithm
+    }
+
+    #[getter]
+    fn topology(&self) -> PyTopology {
+        PyTopology::from_arc(Arc::clone(&self.topology))
+    }
+
+    #[getter]
+    fn collective(&self) -> PyCollective {
+        PyCollective::from_core(self.collective.clone())
+    }
+
+    #[getter]
+    fn policy(&self) -> &'static str {
+        name_of(&self.core.policy, POLICIES)
+    }
+
+    #[getter]
+    fn switching(&self) -> &'static str {
+        name_of(&self.core.model.switching, SWITCHINGS)
+    }
+
+    #[getter]
+    fn lanes(&self) -> Vec<LaneTuple> {
+        let lanes = self.core.lanes.iter();
+        let tuple = |lane: &Lane| {
+            (
+                lane.bytes,
+                lane.reduce_scatter.clone(),
+                lane.all_gather.clone(),
+            )
+        };
+        lanes.map(tuple).collect()
+    }
+
+    #[pyo3(signature = (*, switching=None, latency="overlapped"))]
+    fn simulate(
+        &self,
+        py: Python<'_>,
+        switching: Option<&str>,
+        latency: &str,
+    ) -> Result<DimensionRun, CoreError> {
+        let switching = switching.map(|name| choose("switching", name, SWITCHINGS));
+        let model = Model {
+            switching: switching.transpose()?.unwrap_or(self.core.model.switching),
+            latency: choose("latency", latency, LATENCIES)?,
+        };
+        let schedule = Arc::clone(&self.core);
+        let collective = self.collective.clone();
+        let timeline = py.detach(|| schedule.simulate(model));
+        Ok(DimensionRun {
+            schedule,
+            collective,
+            timeline,
+            model,
+        })
+    }
+}
+
+/// What a schedule comes to at dimension fidelity.
+#[pyclass(module = "hocket._core", frozen)]
+pub(crate) struct DimensionRun {
+    schedule: Arc<core::Schedule>,
+    collective: hocket_core::collective::Collective,
+    timeline: Timeline,
+    model: Model,
+}
+
+#[pymethods]
+impl DimensionRun {
+    #[getter]
+    fn time_ps(&self) -> u64 {
+        self.timeline.finish
+    }
+
+    #[getter]
+    fn switching(&self) -> &'static str {
+        name_of(&self.model.switching, SWITCHINGS)
+    }
+
+    #[getter]
+    fn latency(&self) -> &'static str {
+        name_of(&self.model.latency, LATENCIES)
+    }
+
+    #[getter]
+    fn start_ps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        PyArray1::from_slice(py, &self.timeline.start)
+    }
+
+    #[getter]
+    fn end_ps<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        PyArray1::from_slice(py, &self.timeline.end)
+    }
+
+    #[getter]
+    fn lane<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        let each = PARTS * self.schedule.stages();
+        self.column(py, |task| (task / each) as u32)
+    }
+
+    #[getter]
+    fn part<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        let stages = self.schedule.stages();
+        self.column(py, |task| (task / stages % PARTS) as u32)
+    }
+
+    #[getter]
+    fn stage<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        let stages = self.schedule.stages();
+        self.column(py, |task| (task % stages) as u32)
+    }
+
+    /// Position among the dimensions of more than one NPU.
+    #[getter]
+    fn dimension<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
+        let stages = self.schedule.stages();
+        let lanes = &self.schedule.lanes;
+        self.column(py, |task| {
+            let rail = lanes[task / stages / PARTS].rails().nth(task % stages);
+            rail.map_or(0, u32::from)
+        })
+    }
+
+    fn report(&self) -> DimensionReport {
+        let report = schedule_report(&self.schedule, &self.timeline, &self.collective);
+        DimensionReport::from_core(&report)
+    }
+
+    #[pyo3(signature = (bins=None, period_ps=None))]
+    fn activity<'py>(
+        &self,
+        py: Python<'py>,
+        bins: Option<usize>,
+        period_ps: Option<u64>,
+    ) -> Result<Bound<'py, PyArray2<f32>>, CoreError> {
+        let bins = crate::report::to_bins(bins, period_ps)?;
+        let shares = schedule_activity(&self.schedule, &self.timeline, bins);
+        let count = Bins::count(bins, Time::from_ps(self.timeline.finish));
+        let rows = self.schedule.rails.len();
+        Ok(PyArray1::from_vec(py, shares).reshape([rows, count])?)
+    }
+}
+
+impl DimensionRun {
+    fn column<'py>(&self, py: Python<'py>, of: impl Fn(usize) -> u32) -> Bound<'py, PyArray1<u32>> {
+        PyArray1::from_iter(py, (0..self.timeline.start.len()).map(of))
+    }
+}
+
+/// Position among the topology's dimensions, kind, size, bandwidth of an NPU [bytes/s], latency of a
+/// step [ps], steps of a pass, whether its switches sum.
+type RailTuple = (usize, &'static str, u32, u64, u64, usize, bool);
+
+#[pyfunction]
+pub(crate) fn rails(topology: &PyTopology) -> Vec<RailTuple> {
+    let rails = Rail::of(topology.core()).into_iter();
+    let tuple = |rail: Rail| {
+        (
+            rail.dimension,
+            kind_name(rail.kind),
+            rail.size,
+            rail.bandwidth,
+            rail.step_latency.as_ps(),
+            rail.step_count(),
+            rail.offload,
+        )
+    };
+    rails.map(tuple).collect()
+}
+
+/// Shares of the data by order, and what they do to the dimensions.
+#[pyclass(module = "hocket._core", frozen, get_all)]
+pub(crate) struct Balance {
+    shares: Vec<(Vec<u8>, f64)>,
+    loads: Vec<f64>,
+    busy: Vec<bool>,
+    utilization: f64,
+}
+
+#[pyfunction]
+#[pyo3(signature = (topology, *, fixed=false))]
+pub(crate) fn balance(topology: &PyTopology, fixed: bool) -> Option<Balance> {
+    let rails = Rail::of(topology.core());
+    let found = match fixed {
+        true => {
+            let upwards = (0..rails.len() as u8).collect();
+            Some(core::Balance::of(&rails, vec![(upwards, 1.0)]))
+        }
+        false => core::balance(&rails),
+    }?;
+    Some(Balance {
+        busy: found.busy(&rails),
+        shares: found.shares,
+        loads: found.loads,
+        utilization: found.utilization,
+    })
+}

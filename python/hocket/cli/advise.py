@@ -1,0 +1,86 @@
+"""``hocket advise dims``: whether the bandwidth of a product is well split between its dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from rich.table import Table
+
+from hocket.advice import Advice, advise_dimensions
+from hocket.cli import options
+from hocket.units import format_bandwidth
+
+advise = typer.Typer(
+    name="advise",
+    help="Say what limits a network, and what would not.",
+    no_args_is_help=True,
+    epilog=options.EXAMPLES["advise"],
+)
+
+
+@advise.callback()
+def _group() -> None:
+    """Keep ``dims`` a command of its own."""
+
+
+@advise.command("dims", epilog=options.EXAMPLES["advise"])
+def dims(
+    *,
+    topology: options.TopologyText,
+    bandwidth: options.Bandwidth = None,
+    latency: options.LatencyText = None,
+    json: options.Json = False,
+) -> None:
+    """Say which dimensions have just enough, too much or too little bandwidth for the others."""
+    advice = advise_dimensions(options.read_topology(topology, bandwidth, latency, None))
+    if json:
+        options.print_json(as_json(advice))
+        return
+    console = options.output()
+    table = Table(
+        title=f"dimensions of {advice.topology.name}: all-reduce, latencies left out",
+        title_justify="left",
+    )
+    columns = ("dimension", "NPUs", "bandwidth", "busy, fixed order", "busy, best orders")
+    for name in (*columns, "split that suits the best orders", "split that suits the fixed order"):
+        table.add_column(name, justify="left" if name == "dimension" else "right")
+    for each in advice.dimensions:
+        table.add_row(
+            f"{each.number} {each.kind}",
+            str(each.size),
+            format_bandwidth(each.bandwidth),
+            f"{each.busy_fixed:.1%}",
+            f"{each.busy_best:.1%}",
+            format_bandwidth(round(each.suits_best)),
+            format_bandwidth(round(each.suits_fixed)),
+        )
+    console.print(table)
+    for line in advice.pairs:
+        console.print(line, highlight=False)
+    console.print(advice.verdict, highlight=False)
+
+
+def as_json(advice: Advice) -> dict[str, Any]:
+    """Give advice as JSON values; rates in bytes per second."""
+    return {
+        "topology": advice.topology.name,
+        "utilization_fixed": advice.utilization_fixed,
+        "utilization_best": advice.utilization_best,
+        "limiting": advice.limiting,
+        "dimensions": [
+            {
+                "number": each.number,
+                "kind": each.kind,
+                "size": each.size,
+                "bandwidth_bytes_per_s": each.bandwidth,
+                "busy_fixed": each.busy_fixed,
+                "busy_best": each.busy_best,
+                "suits_best_bytes_per_s": each.suits_best,
+                "suits_fixed_bytes_per_s": each.suits_fixed,
+            }
+            for each in advice.dimensions
+        ],
+        "pairs": advice.pairs,
+        "verdict": advice.verdict,
+    }

@@ -1,0 +1,278 @@
+"""``hocket reproduce themis``: a published evaluation anew, beside the published numbers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from hocket.cli import options
+from hocket.errors import SpecError
+from hocket.reproduce import themis as figures_of
+from hocket.reproduce import themis_published as published
+from hocket.reproduce.themis import ThemisFigures, reproduce_themis
+from hocket.units import format_time_ps, shown
+
+SWEEP_NOTES = (
+    "The gap at 512 chunks: packet headers do not explain it (they cost 64 and 512 chunks alike),",
+    "nor do latencies that occupy a dimension (4 % at 512). A guess: the paper limits the chunks "
+    "under way in a dimension.",
+)
+
+reproduce = typer.Typer(
+    name="reproduce",
+    help="Compute a published evaluation anew: tables and pictures beside the published numbers.",
+    no_args_is_help=True,
+    epilog=options.EXAMPLES["reproduce"],
+)
+
+
+@reproduce.callback()
+def _group() -> None:
+    """Keep ``themis`` a command of its own."""
+
+
+@reproduce.command("themis", epilog=options.EXAMPLES["reproduce"])
+def themis(
+    *,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="Folder for the pictures; made if missing.")
+    ] = "reproduce-themis",
+    figure: Annotated[
+        list[str] | None,
+        typer.Option("--figure", help="Only this one: 8, 9, 10 or 11; may be repeated."),
+    ] = None,
+    no_optimal: Annotated[
+        bool,
+        typer.Option("--no-optimal", help="Without multirail-optimal: seconds, not half a minute."),
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Compute figures 8 to 11 of Themis (ISCA 2022): all-reduce on its six networks."""
+    wanted = _figures(figure)
+    folder = Path(output)
+    _make(folder)
+    with options.watching() as watch:
+        result = reproduce_themis(wanted, optimal=not no_optimal, on_case=watch)
+        watch.note("drawing")
+        pictures = _draw(result, wanted, folder)
+    if json:
+        options.print_json(as_json(result, wanted, pictures))
+        return
+    console = options.output()
+    printers = {8: _print_times, 9: _print_activity, 10: _print_sweep, 11: _print_utilization}
+    for number in wanted:
+        printers[number](console, result)
+    names = ", ".join(path.name for path in pictures)
+    console.print(f"pictures in {folder}: {names}", highlight=False, soft_wrap=True)
+
+
+def _figures(words: list[str] | None) -> list[int]:
+    known = {str(number): number for number in figures_of.FIGURES}
+    for word in words or []:
+        if word not in known:
+            raise SpecError(f"--figure: there is no {shown(word)} here; use 8, 9, 10 or 11")
+    return sorted({known[word] for word in words or known})
+
+
+def _make(folder: Path) -> None:
+    """Make the folder, before the work."""
+    if folder.exists() and not folder.is_dir():
+        raise SpecError(f"--output: {str(folder)!r} is a file; name a folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpecError(f"--output: {folder}: cannot be made: {error.strerror}") from None
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise SpecError(f"--output: {folder}: cannot be written; choose another")
+
+
+def _draw(result: ThemisFigures, wanted: list[int], folder: Path) -> list[Path]:
+    from hocket.plot import themis as draw
+
+    drawers = {
+        8: [("fig8.png", draw.draw_times)],
+        9: [("fig9.png", draw.draw_activities)],
+        10: [("fig10.png", draw.draw_sweep)],
+        11: [("fig11.png", draw.draw_utilizations), ("overview.png", draw.draw_overview)],
+    }
+    pictures = []
+    for number in wanted:
+        for name, drawer in drawers[number]:
+            drawer(result, folder / name)
+            pictures.append(folder / name)
+    return pictures
+
+
+def _table(title: str, left: list[str], right: list[str]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for name in left:
+        table.add_column(name)
+    for name in right:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _print_times(console: Console, result: ThemisFigures) -> None:
+    names = [*result.schedulers, figures_of.IDEAL]
+    table = _table("figure 8: all-reduce at 64 chunks, time", ["network"], ["size", *names])
+    for network in figures_of.NETWORKS:
+        for size in figures_of.SIZES_MB:
+            times = result.times_ps(network, size)
+            cells = [format_time_ps(times[name]) for name in names]
+            last = size == figures_of.SIZES_MB[-1]
+            table.add_row(network, f"{size} MB", *cells, end_section=last)
+    console.print(table)
+    headings = ["mean: hocket", "mean: published", "max: hocket", "max: published"]
+    table = _table("figure 8: speed-up over hierarchical", ["scheduler", "in the paper"], headings)
+    for name, each in _speedups(result).items():
+        ratios = [each["mean"], each["published_mean"], each["max"], each["published_max"]]
+        cells = ["–" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
+        table.add_row(name, published.PAPER_NAMES[name], *cells)
+    console.print(table)
+
+
+def _print_activity(console: Console, result: ThemisFigures) -> None:
+    count = result.activity[0].shares.shape[0]
+    dimensions = [f"dimension {i + 1}" for i in range(count)]
+    title = "figure 9: all-reduce of 1 GB on themis-3d-homo, mean activity"
+    table = _table(title, ["scheduler", "in the paper"], ["time", *dimensions])
+    for each in result.activity:
+        periods = each.time_ps / (figures_of.ACTIVITY_PERIOD_US * 1e6)
+        means = [_mean_activity(row, periods) for row in each.shares]
+        table.add_row(
+            each.algorithm,
+            published.PAPER_NAMES[each.algorithm],
+            format_time_ps(each.time_ps),
+            *(f"{share:.1%}" for share in means),
+        )
+    console.print(table)
+
+
+def _mean_activity(shares: Any, periods: float) -> float:
+    """Mean over the run, whose last period is cut short."""
+    whole = len(shares) - 1
+    return float((shares[:whole].sum() + shares[whole] * (periods - whole)) / periods)
+
+
+def _print_sweep(console: Console, result: ThemisFigures) -> None:
+    columns = [str(chunks) for chunks in figures_of.SWEEP_CHUNKS]
+    title = (
+        "figure 10: all-reduce of 100 MB, weighted utilization by number of chunks, "
+        "mean of two networks"
+    )
+    table = _table(title, ["scheduler", "from"], columns)
+    for name in figures_of.SWEEP_SCHEDULERS:
+        ours = result.sweep_utilization(name)
+        theirs = published.SWEEP_UTILIZATION.get(name, {})
+        table.add_row(name, "hocket", *(f"{share:.1%}" for share in ours.values()))
+        if theirs:
+            cells = [_percent(theirs.get(chunks)) for chunks in figures_of.SWEEP_CHUNKS]
+            table.add_row("", f"published ({published.PAPER_NAMES[name]})", *cells)
+    console.print(table)
+    for line in SWEEP_NOTES:
+        console.print(line, highlight=False)
+
+
+def _print_utilization(console: Console, result: ThemisFigures) -> None:
+    columns = [*(f"{size} MB" for size in figures_of.SIZES_MB), "mean"]
+    title = "figure 11: all-reduce at 64 chunks, weighted utilization"
+    table = _table(title, ["network", "scheduler"], columns)
+    for network in figures_of.NETWORKS:
+        for name in result.schedulers:
+            cases = [result.case(network, size, name) for size in figures_of.SIZES_MB]
+            cells = [_percent(case.utilization) for case in cases]
+            cells.append(_percent(result.mean_utilization(name, network)))
+            table.add_row(network, name, *cells, end_section=name == result.schedulers[-1])
+    console.print(table)
+    title = "figure 11: mean over networks and sizes"
+    table = _table(title, ["scheduler", "in the paper"], ["hocket", "published"])
+    for name in result.schedulers:
+        ours, theirs = result.mean_utilization(name), published.MEAN_UTILIZATION.get(name)
+        table.add_row(
+            name,
+            published.PAPER_NAMES[name],
+            f"{ours:.2%}",
+            "–" if theirs is None else f"{theirs:.2%}",
+        )
+    console.print(table)
+
+
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{share:.1%}"
+
+
+def _speedups(result: ThemisFigures) -> dict[str, dict[str, float | None]]:
+    names = [name for name in result.schedulers if name != figures_of.BASELINE]
+    return {
+        name: {
+            "mean": sum(ratios) / len(ratios),
+            "published_mean": published.MEAN_SPEEDUP.get(name),
+            "max": max(ratios),
+            "published_max": published.MAX_SPEEDUP.get(name),
+        }
+        for name in [*names, figures_of.IDEAL]
+        for ratios in [result.all_speedups(name)]
+    }
+
+
+def as_json(result: ThemisFigures, wanted: list[int], pictures: list[Path]) -> dict[str, Any]:
+    """Give the figures as JSON values; times in picoseconds, sizes in bytes."""
+    value: dict[str, Any] = {
+        "source": published.SOURCE,
+        "figures": wanted,
+        "schedulers": list(result.schedulers),
+        "networks": list(figures_of.NETWORKS),
+    }
+    if 11 in wanted:
+        value["utilization"] = {
+            name: {
+                "mean": result.mean_utilization(name),
+                "published_mean": published.MEAN_UTILIZATION.get(name),
+                "networks": {n: result.mean_utilization(name, n) for n in figures_of.NETWORKS},
+            }
+            for name in result.schedulers
+        }
+    if 8 in wanted:
+        value["speedups"] = _speedups(result)
+    if 9 in wanted:
+        value["activity"] = {
+            "network": figures_of.ACTIVITY_NETWORK,
+            "size_bytes": figures_of.ACTIVITY_SIZE_MB * 10**6,
+            "period_ps": figures_of.ACTIVITY_PERIOD_US * 10**6,
+            "schedulers": {
+                each.algorithm: {"time_ps": each.time_ps, "shares": each.shares.tolist()}
+                for each in result.activity
+            },
+        }
+    if 10 in wanted:
+        value["chunk_sweep"] = {
+            "networks": list(figures_of.SWEEP_NETWORKS),
+            "size_bytes": figures_of.SWEEP_SIZE_MB * 10**6,
+            "utilization": {
+                name: result.sweep_utilization(name) for name in figures_of.SWEEP_SCHEDULERS
+            },
+            "published_utilization": published.SWEEP_UTILIZATION,
+            "notes": " ".join(SWEEP_NOTES),
+            "cases": [_case_json(case) for case in result.sweep],
+        }
+    if result.cases:
+        value["cases"] = [_case_json(case) for case in result.cases]
+    value["pictures"] = [str(path) for path in pictures]
+    return value
+
+
+def _case_json(case: figures_of.Case) -> dict[str, Any]:
+    return {
+        "network": case.network,
+        "size_bytes": case.size_mb * 10**6,
+        "algorithm": case.algorithm,
+        "chunks": case.chunks,
+        "time_ps": case.time_ps,
+        "ideal_ps": case.ideal_ps,
+        "utilization": case.utilization,
+    }

@@ -1,0 +1,130 @@
+"""``hocket schedule``: which way each chunk goes through the dimensions, without a plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+from hocket.cli import options
+from hocket.cli.simulate import show_dimension_run
+from hocket.errors import SpecError
+from hocket.files.schedule_file import schedule_folder, schedule_names
+from hocket.scheduling import MULTIRAIL, Schedule
+from hocket.scheduling import schedule as make_schedule
+
+
+def schedule(
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="COLLECTIVE", help="all-reduce, reduce-scatter or all-gather."),
+    ] = None,
+    *,
+    topology: Annotated[
+        str | None, typer.Option("--topology", "-t", help="A product with dimensions.")
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option("--size", "-s", help='Bytes: "1 GB", "64MiB".')
+    ] = None,
+    algorithm: Annotated[
+        str,
+        typer.Option(
+            "--algorithm", "-a", help=f"{', '.join(MULTIRAIL)}, or schedule:NAME (a saved one)."
+        ),
+    ] = "multirail-optimal",
+    bandwidth: options.Bandwidth = None,
+    latency: options.LatencyText = None,
+    chunks: options.Chunks = None,
+    time_limit: options.TimeLimit = None,
+    switching: options.SwitchingText = None,
+    latency_model: options.LatencyModel = "overlapped",
+    save: Annotated[
+        str | None,
+        typer.Option("--save", help="Keep it under this name, or in this .json file."),
+    ] = None,
+    saved: Annotated[
+        bool, typer.Option("--list", help="List the schedules that are kept.")
+    ] = False,
+    plot: options.Plot = None,
+    json: options.Json = False,
+) -> None:
+    """Schedule a collective on a product, dimension by dimension, and run it at dimension fidelity."""
+    if saved:
+        _list(json)
+        return
+    if kind is None or topology is None or size is None:
+        raise SpecError(
+            "schedule: give a collective, --topology and --size, or --list; "
+            "as `hocket schedule all-reduce -t themis-2d -s 1GB`"
+        )
+    options.check_model(None, switching, latency_model)
+    if plot is not None:
+        from pathlib import Path
+
+        from hocket.plot.style import check_picture
+
+        check_picture(Path(plot))
+    network = options.read_topology(topology, bandwidth, latency, None)
+    if switching is not None:
+        network = network.with_switching(switching)
+    with options.watching() as watch:
+        made = make_schedule(
+            kind,
+            network,
+            size=size,
+            algorithm=algorithm,
+            chunks=chunks,
+            time_limit=time_limit,
+            progress=watch,
+        )
+    if save is not None:
+        made.save(save)
+    run = made.simulate(latency="occupying" if latency_model == "occupying" else "overlapped")
+    show_dimension_run(run, describe_schedule(made), plot, json)
+    if not json:
+        console = options.output()
+        for line in _orders(made):
+            console.print(line, highlight=False)
+        if save is not None:
+            console.print(f"kept as {save}; use it by --algorithm schedule:{save}", highlight=False)
+
+
+def describe_schedule(schedule: Schedule) -> str:
+    """Say in a few words what a schedule is."""
+    what = options.title(schedule.collective, schedule.topology)
+    return f"{schedule.algorithm} {what}: {len(schedule):,} chunks, {schedule.policy}"
+
+
+def _orders(schedule: Schedule, most: int = 6) -> list[str]:
+    """Say which orders the chunks take, the most frequent first."""
+    total = sum(lane.bytes for lane in schedule.lanes)
+    shares: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
+    counts: Counter[tuple[tuple[int, ...], tuple[int, ...]]] = Counter()
+    for lane in schedule.lanes:
+        shares[lane.reduce_scatter, lane.all_gather] += lane.bytes
+        counts[lane.reduce_scatter, lane.all_gather] += 1
+    lines = []
+    for (first, second), size in shares.most_common(most):
+        passes = [
+            f"{name} {' '.join(str(i + 1) for i in order)}"
+            for name, order in (("reduce-scatter", first), ("all-gather", second))
+            if order
+        ]
+        count = counts[first, second]
+        lines.append(f"{count} chunks, {size / total:.1%} of the data: {', '.join(passes)}")
+    rest = len(shares) - most
+    if rest > 0:
+        lines.append(f"and {rest} other orders")
+    return lines
+
+
+def _list(json: bool) -> None:
+    names = schedule_names()
+    if json:
+        options.print_json(names)
+        return
+    for name in names:
+        print(name)
+    if not names:
+        print(f"none yet: --save NAME keeps one in {schedule_folder()}")

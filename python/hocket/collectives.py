@@ -1,0 +1,125 @@
+"""Collectives: what has to be done, among which NPUs, on how many bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hocket import _core
+from hocket.errors import SpecError
+from hocket.units import parse_size
+
+_MOST = 1 << 32
+_MOST_BYTES = 1 << 63
+
+Progress = Callable[[str, int, int], None]
+"""Called as ``progress(stage, done, total)`` a few times a second during long work."""
+
+_SPELLINGS = {
+    kind.replace("-", ""): kind
+    for kind in (
+        "all-reduce",
+        "reduce-scatter",
+        "all-gather",
+        "broadcast",
+        "reduce",
+        "gather",
+        "scatter",
+        "all-to-all",
+    )
+}
+"""Kinds by their names without hyphens: allreduce and all_reduce are all-reduce."""
+
+
+def collective_on(
+    kind: str,
+    topology: _core.Topology,
+    size: int | str,
+    *,
+    npus: Sequence[int | str] | None = None,
+    root: int | str | None = None,
+    in_place: bool = True,
+) -> _core.Collective:
+    """Make a collective among NPUs of a topology.
+
+    Parameters
+    ----------
+    kind
+        ``all-reduce``, ``reduce-scatter``, ``all-gather``, ``broadcast``, ``reduce``, ``gather``,
+        ``scatter`` or ``all-to-all``.
+    size
+        Bytes, or text with a unit such as ``"256 MB"``; what nccl-tests calls size.
+    npus
+        Participants in rank order, by number or name; all NPUs by default.
+    root
+        The root, by number or name; the first participant by default.
+    in_place
+        Whether the result overwrites the input.
+
+    Raises
+    ------
+    SpecError
+        If anything of it makes no sense.
+    """
+    if not isinstance(topology, _core.Topology):
+        raise SpecError(
+            f"topology: {topology!r} is no Topology; make one, as by hk.topology.load(...)"
+        )
+    kind = _SPELLINGS.get(str(kind).lower().replace("_", "").replace("-", ""), str(kind))
+    numbers = (
+        list(range(topology.npu_count))
+        if npus is None
+        else [npu_number(topology, npu, "npus") for npu in npus]
+    )
+    rank = None
+    if root is not None:
+        number = npu_number(topology, root, "root")
+        if number not in numbers:
+            raise SpecError(
+                f"root: NPU {root!r} does not take part; choose one of the participants"
+            )
+        rank = numbers.index(number)
+    if isinstance(size, str):
+        size = parse_size(size, field="size")
+    elif type(size) is not int or not 0 <= size < _MOST_BYTES:
+        raise SpecError(
+            f'size: {size!r} is not a whole number of bytes below 2^63; give one, or text as "256 MB"'
+        )
+    return _core.Collective(kind, numbers, size, rank, in_place)
+
+
+def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
+    """Give the number of an NPU that ``field`` names by number or name.
+
+    Raises
+    ------
+    SpecError
+        If there is no such NPU.
+    """
+    if isinstance(npu, str):
+        try:
+            number = topology.device_index(npu)
+        except SpecError as error:
+            raise SpecError(f"{field}: {error}") from None
+        if number >= topology.npu_count:
+            raise SpecError(f"{field}: {npu!r} is a switch; name an NPU")
+        return number
+    number = int(npu)
+    if number != npu or not 0 <= number < topology.npu_count:
+        raise SpecError(f"{field}: there is no NPU {npu}; NPUs are 0 to {topology.npu_count - 1}")
+    return number
+
+
+def check_chunks(chunks: int | None) -> None:
+    """Refuse what is no number of chunks.
+
+    Raises
+    ------
+    SpecError
+        If it is none, or 2^32 or more.
+    """
+    if chunks is None:
+        return
+    if type(chunks) is not int or chunks < 1:
+        raise SpecError(f"chunks: {chunks!r} is not a number of chunks; give 1 or more")
+    if chunks >= _MOST:
+        raise SpecError(f"chunks: {chunks} is 2^32 or more; give fewer")

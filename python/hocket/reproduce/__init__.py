@@ -1,0 +1,1 @@
+"""Published evaluations computed anew, beside the numbers that were published."""
