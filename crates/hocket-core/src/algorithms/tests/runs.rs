@@ -127,7 +127,15 @@ fn without_wait(plan: &Plan, transfer: usize) -> Plan {
 
 #[test]
 fn no_transfer_waits_in_vain() {
-    let grid = product(&[(DimensionKind::Ring, 3), (DimensionKind::Switch, 2)]);
+    let sides =
+        [(DimensionKind::Ring, 3), (DimensionKind::Switch, 2)].map(|(kind, size)| Dimension {
+            kind,
+            size,
+            bandwidth: gigabyte(),
+            latency: latency(),
+            offload: false,
+        });
+    let grid = crate::topology::build::product(&sides).unwrap();
     // Pairwise waits for its partners' sake, not for data.
     let waiting = Algorithm::ALL.into_iter();
     for algorithm in waiting.filter(|&algorithm| algorithm != Algorithm::Pairwise) {
