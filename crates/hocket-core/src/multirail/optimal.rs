@@ -139,8 +139,8 @@ impl<'a> Search<'a> {
         let mut best = (cost, self.lanes.clone());
         let mut round = 0u64;
         while self.desk.served < effort {
-            // Changes that make too many transfers cost something too.
-            self.desk.served += 1;
+            // What a trial costs besides its steps, and if it makes too many transfers.
+            self.desk.served += 64;
             round += 1;
             if round.is_multiple_of(64) && stop(self.desk.served) {
                 break;
