@@ -40,6 +40,8 @@ CASES = {
     "hierarchical-16x8x8-64": (three_switches, "hierarchical", "1 GB", 64),
     "ring-4096": (partial(ring, 4096), "ring", "1 GB", 1),
     "direct-1024-on-ring": (partial(ring, 1024), "direct", "64 MiB", 1),
+    "themis-16x8x8-64": (three_switches, "themis", "1 GB", 64),
+    "optimal-16x8x8-64": (three_switches, "multirail-optimal", "1 GB", 64),
 }
 # The cost curve: twice as many NPUs are four times as many transfers; slices are a factor.
 CURVE = {
