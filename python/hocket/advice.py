@@ -10,6 +10,8 @@ from hocket.errors import InfeasibleError
 from hocket.scheduling import check_rails
 
 _EQUAL = 0.01
+MOST_DIMENSIONS = 6
+"""Most dimensions of more than one NPU that can be judged."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,8 @@ def advise_dimensions(topology: _core.Topology) -> Advice:
     fixed, best = _core.balance(topology, fixed=True), _core.balance(topology)
     if fixed is None or best is None:
         raise InfeasibleError(
-            f"advise dims: {len(rails)} dimensions have more than one NPU; at most 6 can be judged"
+            f"advise dims: {len(rails)} dimensions have more than one NPU; at most "
+            f"{MOST_DIMENSIONS} can be judged"
         )
     bandwidths = [rail[3] for rail in rails]
     busy_fixed, busy_best = (_busy(each.loads, bandwidths) for each in (fixed, best))

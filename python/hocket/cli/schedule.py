@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from hocket import _core
+from hocket.advice import MOST_DIMENSIONS, advise_dimensions
 from hocket.cli import options
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
@@ -88,6 +90,9 @@ def schedule(
         console = options.output()
         for line in _orders(made):
             console.print(line, highlight=False)
+        limits = limited_by(network)
+        if limits is not None:
+            console.print(limits, highlight=False)
         if save is not None:
             console.print(f"kept as {save}; use it by --algorithm schedule:{save}", highlight=False)
 
@@ -96,6 +101,14 @@ def describe_schedule(schedule: Schedule) -> str:
     """Say in a few words what a schedule is."""
     what = options.title(schedule.collective, schedule.topology)
     return f"{schedule.algorithm} {what}: {len(schedule):,} chunks, {schedule.policy}"
+
+
+def limited_by(topology: _core.Topology) -> str | None:
+    """Say which dimensions limit every order of the chunks; nothing where none does."""
+    if len(_core.rails(topology)) > MOST_DIMENSIONS:
+        return None
+    advice = advise_dimensions(topology)
+    return f"{advice.verdict} (hocket advise dims)" if advice.limiting else None
 
 
 def _orders(schedule: Schedule, most: int = 6) -> list[str]:
