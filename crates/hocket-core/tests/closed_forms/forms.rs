@@ -41,8 +41,12 @@ const BLOCKS: [u64; 4] = [1, 1_000_003, 1 << 16, 40_000_000];
 /// The three kinds that rings and their like serve, with their passes.
 const PASSES: [(CollectiveKind, u64); 3] = [(AllReduce, 2), (ReduceScatter, 1), (AllGather, 1)];
 
+/// Stored and forwarded, unless a form says otherwise.
 fn defaults() -> SimulateOptions {
-    SimulateOptions::default()
+    SimulateOptions {
+        switching: Some(Switching::StoreAndForward),
+        ..SimulateOptions::default()
+    }
 }
 
 /// Every link with every block size.
