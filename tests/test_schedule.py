@@ -556,3 +556,27 @@ def test_a_file_too_deep_or_too_large() -> None:
         file.truncate((1 << 28) + 1)
     with pytest.raises(hk.SpecError, match="too large"):
         hk.Schedule.load("huge.json", over(), collective())
+
+
+def test_too_many_lanes_are_refused(tmp_path: Path) -> None:
+    small = hk.topology.ring(4, bandwidth="10 GB/s", latency="1 us")
+    product = hk.topology.product("Ring", [4], bandwidth=["10 GB/s"], latency=["1 us"])
+    hk.schedule("all-reduce", product, size="1 GB", algorithm="themis").save(tmp_path / "s.json")
+    kept = json.loads((tmp_path / "s.json").read_text())
+    kept["lanes"] = [{"bytes": 10, "reduce_scatter": [1], "all_gather": [1]}] * 6_000_000
+    (tmp_path / "s.json").write_text(json.dumps(kept))
+    name = f"schedule:{tmp_path / 's.json'}"
+    with pytest.raises(hk.SpecError, match="too many"):
+        hk.schedule("all-reduce", product, size="1 GB", algorithm=name)
+    with pytest.raises(hk.SpecError, match="there is none"):
+        hk.compare("all-reduce", small, size="1 MB", algorithms=["ring", "schedule:nowhere"])
+
+
+def test_a_plan_must_carry_its_schedule_out() -> None:
+    product = hk.topology.product("Ring", [4], bandwidth=["10 GB/s"], latency=["1 us"])
+    few, many = (
+        hk.plan("all-reduce", product, size="1 MB", algorithm="themis", chunks=n) for n in (2, 3)
+    )
+    strange = hk.Plan(few.core, many.schedule)
+    with pytest.raises(hk.SpecError, match="does not carry its schedule out"):
+        hk.simulate(strange, fidelity="dimension")

@@ -157,6 +157,6 @@ def _verdict(fixed: float, best: float, limiting: list[int]) -> str:
     if fixed > 1 - _EQUAL:
         return "just enough: the fixed order (hierarchical) uses all of the bandwidth"
     return (
-        f"over-provisioned: the fixed order uses {fixed:.1%} of the bandwidth, the best orders all of it; "
-        f"use themis or multirail-optimal"
+        f"over-provisioned: the fixed order uses {fixed:.1%} of the bandwidth at most, the best orders "
+        f"all of it where the data is large; multirail-optimal finds the best for a size"
     )

@@ -152,6 +152,8 @@ def compare(
                 if best is None or run.time_ps < best.run.time_ps:
                     best = Entry(name, used, run)
         except (InfeasibleError, SpecError) as error:
+            if name.startswith(PREFIX):
+                raise
             if best is None:
                 refused[name] = str(error)
         if best is not None:

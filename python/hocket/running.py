@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 from hocket import _core
 from hocket.collectives import Progress
 from hocket.errors import SpecError
+from hocket.memory import memory_limit
 from hocket.outcome import MOST_CELLS, Latency, LinkOrder, Outcome, Switching
 from hocket.planning import Plan
-from hocket.scheduling import MULTIRAIL, DimensionRun, check_rails, to_bins
+from hocket.scheduling import MULTIRAIL, DimensionRun, Schedule, check_rails, to_bins
 
 FIDELITIES = ("link", "dimension")
 
@@ -280,4 +281,18 @@ def _on_dimensions(
             "fidelity: switches sum (offload), which no plan makes use of; simulate a schedule, "
             "as by `hocket schedule`, or use link"
         )
+    plan.verify()
+    if plan.own_schedule is not None and not _carries_out(plan, schedule):
+        raise SpecError(
+            "fidelity: the plan does not carry its schedule out; plan again, or use link"
+        )
     return schedule.simulate(switching=switching, latency=latency)
+
+
+def _carries_out(plan: Plan, schedule: Schedule) -> bool:
+    """Whether a plan, perhaps from a file, is the one that its schedule makes."""
+    made, core = _core.plan_of(schedule.core, memory_limit()), plan.core
+    return len(made) == len(core) and all(
+        np.array_equal(ours, its)
+        for ours, its in ((made.chunk, core.chunk), (made.src, core.src), (made.dst, core.dst))
+    )

@@ -12,7 +12,7 @@ from hocket.advice import MOST_DIMENSIONS, advise_dimensions
 from hocket.cli import options
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
-from hocket.files.schedule_file import check_name, schedule_folder, schedule_names
+from hocket.files.schedule_file import check_name, is_kept, schedule_folder, schedule_names
 from hocket.scheduling import MULTIRAIL, Schedule
 from hocket.scheduling import schedule as make_schedule
 
@@ -82,6 +82,7 @@ def schedule(
             time_limit=time_limit,
             progress=watch,
         )
+    before = save is not None and is_kept(save)
     if save is not None:
         made.save(save)
     run = made.simulate(latency="occupying" if latency_model == "occupying" else "overlapped")
@@ -94,7 +95,10 @@ def schedule(
         if limits is not None:
             console.print(limits, highlight=False)
         if save is not None:
-            console.print(f"kept as {save}; use it by --algorithm schedule:{save}", highlight=False)
+            instead = " in place of an earlier one" if before else ""
+            console.print(
+                f"kept as {save}{instead}; use it by --algorithm schedule:{save}", highlight=False
+            )
 
 
 def describe_schedule(schedule: Schedule) -> str:
@@ -105,7 +109,8 @@ def describe_schedule(schedule: Schedule) -> str:
 
 def limited_by(topology: _core.Topology) -> str | None:
     """Say which dimensions limit every order of the chunks; nothing where none does."""
-    if len(_core.rails(topology)) > MOST_DIMENSIONS:
+    rails = _core.rails(topology)
+    if len(rails) > MOST_DIMENSIONS or any(rail[-1] for rail in rails):
         return None
     advice = advise_dimensions(topology)
     return f"{advice.verdict} (hocket advise dims)" if advice.limiting else None

@@ -95,6 +95,11 @@ def _path(name: str | PathLike[str]) -> Path:
     return schedule_folder() / f"{text}.json"
 
 
+def is_kept(name: str | PathLike[str]) -> bool:
+    """Whether there is a schedule of that name, or such a file."""
+    return _path(name).is_file()
+
+
 def schedule_to_json(schedule: Schedule) -> dict[str, Any]:
     """Give a schedule as JSON values."""
     shapes = rail_shapes(schedule.topology)
@@ -117,9 +122,14 @@ def schedule_to_json(schedule: Schedule) -> dict[str, Any]:
 
 
 def schedule_from_json(
-    text: str, topology: _core.Topology, collective: _core.Collective
+    text: str,
+    topology: _core.Topology,
+    collective: _core.Collective,
+    switching: str | None = None,
 ) -> Schedule:
     """Give back the schedule that :func:`schedule_to_json` was given, for a collective of any size.
+
+    ``switching`` is what it is run for; by default what it was made for.
 
     Raises
     ------
@@ -134,11 +144,21 @@ def schedule_from_json(
         raise SpecError(f"{where}: {first['msg']}" if where else first["msg"]) from None
     shapes = [(each.kind, each.size) for each in file.dimensions]
     check_fits(file.collective, shapes, topology, collective)
+    for number, lane in enumerate(file.lanes, 1):
+        for name, order in (
+            ("reduce_scatter", lane.reduce_scatter),
+            ("all_gather", lane.all_gather),
+        ):
+            if order and sorted(order) != list(range(1, len(shapes) + 1)):
+                raise SpecError(
+                    f"lane {number}: {name} is {order}; name each dimension from 1 to {len(shapes)} once"
+                )
     lanes = [
         (lane.bytes, [i - 1 for i in lane.reduce_scatter], [i - 1 for i in lane.all_gather])
         for lane in file.lanes
     ]
-    return rebuilt(file.algorithm, file.policy, file.switching, lanes, topology, collective)
+    switching = switching or file.switching
+    return rebuilt(file.algorithm, file.policy, switching, lanes, topology, collective)
 
 
 def save_schedule(schedule: Schedule, name: str | PathLike[str]) -> None:
@@ -174,7 +194,7 @@ def load_schedule(
         if path.stat().st_size > _MOST_FILE:
             raise SpecError("is too large for a schedule")
         text = path.read_text(encoding="utf-8")
-        return schedule_from_json(text, topology, collective)
+        return schedule_from_json(text, topology, collective, topology.switching)
     except SpecError as error:
         raise SpecError(f"schedule {os.fspath(name)!r}: {error}") from None
     except (OSError, ValueError) as error:

@@ -152,7 +152,7 @@ impl Tasks {
                         Pass::ReduceScatter => steps[step],
                         Pass::AllGather => steps[steps.len() - 1 - step],
                     };
-                    self.time[at + step] = (block * f64::from(blocks)).round() as u64;
+                    self.time[at + step] = (block * f64::from(blocks)).ceil() as u64;
                 }
                 at += steps.len();
                 task += 1;

@@ -82,6 +82,15 @@ impl Schedule {
         if is_too_long(&rails, bytes, lanes.len()) {
             return Err("it could take longer than 46 days; check sizes and bandwidths".to_owned());
         }
+        const MOST_STEPS: usize = 1 << 26;
+        let steps: usize = rails.iter().map(Rail::step_count).sum();
+        let all = lanes.len().saturating_mul(2 * PARTS).saturating_mul(steps);
+        if all > MOST_STEPS {
+            return Err(format!(
+                "{} lanes of {steps} steps a pass are too many; give fewer lanes",
+                lanes.len()
+            ));
+        }
         if lanes.is_empty() {
             return Err("there is no lane; give one or more".to_owned());
         }

@@ -32,7 +32,7 @@ pub fn schedule_report(
     let uses = uses.map(|((rail, &sent), &bandwidth)| DimensionUse {
         kind: rail.kind,
         size: rail.size,
-        bandwidth,
+        bandwidth: rail.bandwidth as f64,
         bytes: (sent * npus).round() as u128,
         utilization: share(sent, bandwidth),
     });
