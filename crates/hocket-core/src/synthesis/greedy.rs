@@ -4,7 +4,9 @@ use super::event::{Choice, Matching, matched};
 use super::least::least;
 use super::network::{Network, Timing};
 use super::relay::{Unreachable, relayed};
+use super::slots::{slot_length, slot_table};
 use super::spread::{Spread, Wanted};
+use super::symmetric::Symmetry;
 use super::timetable::Timetable;
 use crate::progress::{Interrupted, Progress};
 
@@ -13,6 +15,8 @@ use crate::progress::{Interrupted, Progress};
 const BATCH: usize = 4;
 /// Sends that all trials together may look at.
 const EFFORT: u64 = 3_000_000;
+/// Sends from which on one matching slot by slot is enough.
+const MANY: u64 = 400_000;
 /// Crowdings tried where ways are chosen beforehand.
 const CROWDINGS: [f64; 4] = [1.0, 0.2, 4.0, 0.05];
 
@@ -44,6 +48,7 @@ pub(super) fn greedy(
     spread: &Spread,
     timings: &[Timing],
     reserved: &[Vec<(u64, u64)>],
+    axes: &[usize],
     trials: Trials,
     progress: &mut dyn Progress,
 ) -> Result<Timetable, Failure> {
@@ -55,6 +60,21 @@ pub(super) fn greedy(
     }
     let floor = least(network, spread, timings);
     let sends = spread.missing().count().max(1);
+    if reserved.is_empty() {
+        if let Some(symmetry) = Symmetry::find(network, spread, timings, axes) {
+            return Ok(symmetry.timetable(trials.seed, floor));
+        }
+        if sends >= MANY
+            && let Some(length) = slot_length(spread, timings)
+        {
+            let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+            let table = slot_table(network, spread, trials.seed, threads, progress)?;
+            return match table {
+                Some(table) => Ok(table.timetable(network, length)),
+                None => Err(Failure::Unreachable(unreached(network, spread))),
+            };
+        }
+    }
     let count = (EFFORT / sends).clamp(1, trials.most.max(1));
     let is_routed = matches!(spread.wanted, Wanted::Listed(_));
     let crowdings = if is_routed {

@@ -23,13 +23,16 @@ mod least;
 mod lower;
 mod network;
 mod relay;
+mod slots;
 mod spread;
+mod symmetric;
 mod timetable;
 mod unwind;
 mod work;
 
 pub use network::{Edge, Network, Timing};
 pub use relay::Unreachable;
+pub use slots::SlotTable;
 pub use spread::{Spread, Wanted};
 pub use timetable::{Send, Timetable};
 pub use unwind::Unwinding;
@@ -183,14 +186,15 @@ fn solve(
         seed: options.seed,
         most: options.trials,
     };
+    let axes: Vec<usize> = topology.dimensions().iter().map(|d| d.size as usize).collect();
     let mirror = network.mirrored();
     let sums = &work.sums.spread;
     let sum_times = timings(topology, network, sums, options.latency);
     let copies = &work.copies.spread;
     let copy_times = timings(topology, network, copies, options.latency);
-    let summed = greedy(&mirror, sums, &sum_times, &[], trials, progress)?;
+    let summed = greedy(&mirror, sums, &sum_times, &[], &axes, trials, progress)?;
     let summed = summed.mirrored(&sum_times, sums);
-    let mut copied = greedy(network, copies, &copy_times, &[], trials, progress)?;
+    let mut copied = greedy(network, copies, &copy_times, &[], &axes, trials, progress)?;
     for send in &mut copied.sends {
         send.start += summed.end;
     }

@@ -121,7 +121,7 @@ impl Network {
     /// TACOS, section IV-D: degree-d unwinding leaves each edge 1/d of the bandwidth.
     pub fn timings(&self, topology: &Topology, bytes: u64, latency: LatencyModel) -> Vec<Timing> {
         let timing = |path: &[LinkId]| {
-            let (mut sum, mut alpha, mut widest) = (0u64, 0u64, 0u64);
+            let (mut sum, mut alpha, mut widest, mut occupied) = (0u64, 0u64, 0u64, 0u64);
             for &id in path {
                 let link = topology.link(id);
                 let share = self.link_share[id.index()];
@@ -133,19 +133,19 @@ impl Network {
                 }
                 alpha += link.latency.as_ps();
                 sum += sent;
-                widest = widest.max(match latency {
+                widest = widest.max(sent);
+                occupied = occupied.max(match latency {
                     LatencyModel::Overlapped => sent,
                     LatencyModel::Occupying => sent + link.latency.as_ps() * share,
                 });
             }
             let delay = match topology.switching() {
                 Switching::StoreAndForward => alpha + sum,
-                Switching::CutThrough if latency == LatencyModel::Occupying => alpha.max(widest),
                 Switching::CutThrough => alpha + widest,
             };
             Timing {
-                delay: delay.max(widest).max(1),
-                occupied: widest.max(1),
+                delay: delay.max(occupied).max(1),
+                occupied: occupied.max(1),
             }
         };
         self.paths.iter().map(timing).collect()
