@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::detour::{Detour, Near};
 use super::network::{Network, Timing};
 use super::spread::{Bits, Spread};
 use super::timetable::{Send, Timetable};
@@ -30,6 +31,9 @@ pub(super) struct Matching<'a> {
     /// For [`Choice::Farthest`]: the way still before each chunk at each NPU, of NPU x chunks.
     pub(super) ahead: &'a [u32],
     pub(super) choice: Choice,
+    /// Faster ways round slow edges, and what to do about them.
+    pub(super) near: &'a Near,
+    pub(super) detour: Detour,
     pub(super) seed: u64,
     /// Gives up where it would take longer.
     pub(super) limit: u64,
@@ -67,8 +71,9 @@ struct State<'a> {
     free: Vec<u64>,
     /// The latest send of each edge.
     last: Vec<u32>,
-    /// When each NPU got each chunk; empty where no edge is slower than another.
-    came: Vec<u64>,
+    /// When each NPU gets each chunk, `u64::MAX` for not yet known; empty where no edge is slower
+    /// than another.
+    due: Vec<u64>,
     sends: Vec<Send>,
     events: BinaryHeap<Reverse<(u64, u32)>>,
     /// Edges to look at now.
@@ -111,10 +116,16 @@ impl<'a> State<'a> {
             have.set(npu as usize, chunk as usize);
         }
         let is_even = order.first().map(|&(delay, ..)| delay) == order.last().map(|&(d, ..)| d);
-        let came = match is_even || spread.npus * spread.chunks() > 1 << 26 {
-            true => Vec::new(),
-            false => vec![0; spread.npus * spread.chunks()],
-        };
+        let mut due = Vec::new();
+        if !is_even && spread.npus * spread.chunks() <= 1 << 26 {
+            due.resize(spread.npus * spread.chunks(), u64::MAX);
+            for (chunk, &(npu, from)) in spread.holders.iter().enumerate() {
+                due[npu as usize * spread.chunks() + chunk] = from;
+            }
+            for &(chunk, npu) in &spread.others {
+                due[npu as usize * spread.chunks() + chunk as usize] = 0;
+            }
+        }
         for edge in 0..edges as u32 {
             events.push(Reverse((0, edge | FREE)));
         }
@@ -127,7 +138,7 @@ impl<'a> State<'a> {
             count: vec![1; spread.chunks()],
             free: vec![0; edges],
             last: vec![NOTHING; edges],
-            came,
+            due,
             sends: Vec::new(),
             events,
             awake: Vec::new(),
@@ -173,9 +184,6 @@ impl<'a> State<'a> {
 
     fn hold(&mut self, npu: u32, chunk: u32) {
         self.have.set(npu as usize, chunk as usize);
-        if !self.came.is_empty() {
-            self.came[npu as usize * self.with.spread.chunks() + chunk as usize] = self.now;
-        }
         let network = self.with.network;
         for &edge in network.out_edges(npu as usize) {
             self.wake(edge);
@@ -209,7 +217,11 @@ impl<'a> State<'a> {
             if self.is_reserved(edge) {
                 continue;
             }
-            match self.pick(edge, None) {
+            let mut chunk = self.pick(edge, None, self.with.detour != Detour::Ignore);
+            if chunk == NOTHING && self.with.detour == Detour::Avoid {
+                chunk = self.pick(edge, None, false);
+            }
+            match chunk {
                 NOTHING => self.take_over(edge),
                 chunk => self.send(edge, chunk),
             }
@@ -242,7 +254,9 @@ impl<'a> State<'a> {
     }
 
     /// A chunk that the edge's sender has, or had at `since`, and its receiver lacks.
-    fn pick(&mut self, edge: u32, since: Option<u64>) -> u32 {
+    ///
+    /// With `direct`, none that would come sooner another way.
+    fn pick(&mut self, edge: u32, since: Option<u64>, direct: bool) -> u32 {
         let ends = self.with.network.edges()[edge as usize];
         let (src, dst) = (ends.src.index(), ends.dst.index());
         let (have, missing) = (self.have.row(src), self.missing.row(dst));
@@ -250,6 +264,11 @@ impl<'a> State<'a> {
         let start = self.random.below(width.max(1));
         let (mut best, mut best_value) = (NOTHING, u64::MAX);
         let chunks = self.with.spread.chunks();
+        let near = match direct && !self.due.is_empty() {
+            true => self.with.near.of(edge),
+            false => &[],
+        };
+        let arrival = self.now + self.timing(edge, 0).delay;
         for i in 0..width {
             let w = if start + i < width {
                 start + i
@@ -266,9 +285,14 @@ impl<'a> State<'a> {
                 let chunk = (w * 64) as u32 + ((word.trailing_zeros() + turn) & 63);
                 word &= word - 1;
                 let held = src * chunks + chunk as usize;
-                if let Some(since) = since
-                    && self.came[held] > since
-                {
+                if since.is_some_and(|since| self.due[held] > since) {
+                    continue;
+                }
+                let sooner = |&(npu, far): &(u32, u64)| {
+                    let due = self.due[npu as usize * chunks + chunk as usize];
+                    due != u64::MAX && due.max(self.now) + far < arrival
+                };
+                if near.iter().any(sooner) {
                     continue;
                 }
                 let value = match self.with.choice {
@@ -297,14 +321,21 @@ impl<'a> State<'a> {
         });
         self.last[edge as usize] = send;
         self.free[edge as usize] = self.now + timing.occupied;
+        self.set_due(dst, chunk, self.now + timing.delay);
         self.events.push(Reverse((self.now + timing.delay, send)));
         self.events
             .push(Reverse((self.now + timing.occupied, edge | FREE)));
     }
 
+    fn set_due(&mut self, npu: usize, chunk: u32, time: u64) {
+        if !self.due.is_empty() {
+            self.due[npu * self.with.spread.chunks() + chunk as usize] = time;
+        }
+    }
+
     /// An edge that has nothing to send takes over a chunk that would come later over another.
     fn take_over(&mut self, edge: u32) {
-        if self.came.is_empty() {
+        if self.due.is_empty() {
             return;
         }
         let network = self.with.network;
@@ -323,13 +354,14 @@ impl<'a> State<'a> {
             if arrival <= self.now + self.timing(edge, size).delay {
                 continue;
             }
-            let replacement = self.pick(other, Some(start));
+            let replacement = self.pick(other, Some(start), false);
             if replacement != NOTHING
                 && self.with.spread.class[replacement as usize] as usize == size
             {
                 self.missing.clear(ends.dst.index(), replacement as usize);
                 self.count[replacement as usize] += 1;
                 self.sends[send as usize].chunk = replacement;
+                self.set_due(ends.dst.index(), replacement, arrival);
             } else {
                 self.sends[send as usize].chunk = NOTHING;
             }

@@ -1,5 +1,6 @@
 //! The best of several greedy matchings.
 
+use super::detour::{Detour, Near};
 use super::event::{Choice, Matching, matched};
 use super::least::least;
 use super::network::{Network, Timing};
@@ -15,6 +16,8 @@ use crate::progress::{Interrupted, Progress};
 const BATCH: usize = 4;
 /// Sends that all trials together may look at.
 const EFFORT: u64 = 3_000_000;
+/// Sends up to which the first few trials run side by side.
+const FEW: u64 = 20_000;
 /// Sends from which on one matching slot by slot is enough.
 const MANY: u64 = 400_000;
 /// Crowdings tried where ways are chosen beforehand.
@@ -60,8 +63,9 @@ pub(super) fn greedy(
     }
     let floor = least(network, spread, timings);
     let sends = spread.missing().count().max(1);
+    let near = Near::new(network, timings, spread.sizes.len());
     if reserved.is_empty() {
-        if let Some(symmetry) = Symmetry::find(network, spread, timings, axes) {
+        if let Some(symmetry) = Symmetry::find(network, spread, timings, axes, &near) {
             return Ok(symmetry.timetable(trials.seed, floor));
         }
         if sends >= MANY
@@ -104,13 +108,20 @@ pub(super) fn greedy(
             reserved,
             ahead: &way.ahead,
             choice,
+            near: &near,
+            detour: match near.is_empty() {
+                true => Detour::Ignore,
+                false => Detour::ALL[(index / 2) as usize % Detour::ALL.len()],
+            },
             seed: trials.seed.wrapping_mul(0x9e37_79b9).wrapping_add(index),
             limit,
         })
     };
     let mut done = 0;
     while done < count {
-        let batch = (count - done).min(BATCH as u64);
+        // Where one takes long, the first may be good enough.
+        let batch = if done == 0 && sends > FEW { 1 } else { BATCH };
+        let batch = (count - done).min(batch as u64);
         let limit = best
             .as_ref()
             .map_or(u64::MAX, |best| best.end.saturating_sub(1));

@@ -8,13 +8,17 @@ use crate::id::{ChunkId, TransferId};
 use crate::plan::{LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
 
 /// What is sent when: sums and copies, in real time both.
-pub(super) struct Timetables {
-    pub(super) sums: Timetable,
-    pub(super) copies: Timetable,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Timetables {
+    /// Of what is summed; edges as they are, not turned round.
+    pub sums: Timetable,
+    /// Of what is copied.
+    pub copies: Timetable,
 }
 
 impl Timetables {
-    pub(super) fn end(&self) -> u64 {
+    /// When all is done, in picoseconds.
+    pub fn end(&self) -> u64 {
         self.sums.end.max(self.copies.end)
     }
 }

@@ -17,11 +17,15 @@
 //! # Source
 //! Won and others: TACOS: Topology-aware collective algorithm synthesizer for distributed training.
 
+mod blind;
+mod detour;
 mod event;
 mod greedy;
 mod least;
 mod lower;
 mod network;
+mod overlap;
+mod problem;
 mod relay;
 mod slots;
 mod spread;
@@ -30,7 +34,10 @@ mod timetable;
 mod unwind;
 mod work;
 
+pub use blind::BLIND;
+pub use lower::Timetables;
 pub use network::{Edge, Network, Timing};
+pub use problem::Problem;
 pub use relay::Unreachable;
 pub use slots::SlotTable;
 pub use spread::{Spread, Wanted};
@@ -39,11 +46,9 @@ pub use unwind::Unwinding;
 pub use work::{Part, Work};
 
 use crate::collective::Collective;
-use crate::plan::{Plan, PlanBuilder, PlanError};
+use crate::plan::{Plan, PlanError};
 use crate::progress::Progress;
 use crate::topology::{LatencyModel, Topology};
-use greedy::{Failure, Trials, greedy};
-use lower::{Timetables, lower};
 
 /// How a plan is synthesized.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,47 +107,49 @@ pub fn synthesize(
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<Synthesis, PlanError> {
-    collective.check_on(topology)?;
-    let work = Work::new(topology.npu_count(), collective, pieces)?;
-    PlanBuilder::check_size(work.transfers(), options.memory_limit)?;
     let unwindings = match options.unwinding.is_empty() {
         true => candidates(topology),
         false => vec![options.unwinding.clone()],
     };
-    let mut best: Option<(Network, Timetables, u64, Vec<Unwinding>)> = None;
+    let mut best: Option<(Problem, Timetables, Vec<Unwinding>)> = None;
     let mut failure = None;
     for unwinding in unwindings {
-        let network = Network::new(topology, &unwinding);
-        match solve(topology, &network, &work, options, progress) {
-            Ok((times, least)) => {
+        let problem = Problem::new(
+            topology,
+            collective,
+            pieces,
+            &unwinding,
+            options.latency,
+            options.memory_limit,
+        )?;
+        match problem.greedy(options.seed, options.trials, progress) {
+            Ok(times) => {
                 if best
                     .as_ref()
-                    .is_none_or(|(_, best, ..)| times.end() < best.end())
+                    .is_none_or(|(_, best, _)| times.end() < best.end())
                 {
-                    best = Some((network, times, least, unwinding));
+                    best = Some((problem, times, unwinding));
                 }
             }
             Err(found) => failure = Some(found),
         }
     }
-    let Some((network, times, least, unwinding)) = best else {
-        return Err(refused(
-            &work,
-            failure.expect("at least one unwinding is tried"),
-        ));
+    let Some((problem, times, unwinding)) = best else {
+        return Err(failure.expect("at least one unwinding is tried"));
     };
     Ok(Synthesis {
-        plan: lower(GREEDY, collective, &network, &work, &times),
+        plan: problem.plan(GREEDY, &times),
         end: times.end(),
-        least,
+        least: problem.least(),
         unwinding,
     })
 }
 
 /// The unwindings worth trying: each kind for all fabrics, and for products each combination.
-fn candidates(topology: &Topology) -> Vec<Vec<Unwinding>> {
+pub fn candidates(topology: &Topology) -> Vec<Vec<Unwinding>> {
     /// NPUs of a fabric up to which all are joined to all.
     const MOST_NPUS: usize = 32;
+    // Of several dimensions.
     const COMBINATIONS: usize = 27;
     let fabrics = unwind::fabric_sizes(topology);
     let kinds = |npus: usize| match npus {
@@ -172,84 +179,4 @@ fn candidates(topology: &Topology) -> Vec<Vec<Unwinding>> {
         combinations = longer;
     }
     combinations
-}
-
-/// Timetables of the sums and of the copies, and the least that they take together.
-fn solve(
-    topology: &Topology,
-    network: &Network,
-    work: &Work,
-    options: &Options,
-    progress: &mut dyn Progress,
-) -> Result<(Timetables, u64), Failure> {
-    let trials = Trials {
-        seed: options.seed,
-        most: options.trials,
-    };
-    let axes: Vec<usize> = topology.dimensions().iter().map(|d| d.size as usize).collect();
-    let mirror = network.mirrored();
-    let sums = &work.sums.spread;
-    let sum_times = timings(topology, network, sums, options.latency);
-    let copies = &work.copies.spread;
-    let copy_times = timings(topology, network, copies, options.latency);
-    let summed = greedy(&mirror, sums, &sum_times, &[], &axes, trials, progress)?;
-    let summed = summed.mirrored(&sum_times, sums);
-    let mut copied = greedy(network, copies, &copy_times, &[], &axes, trials, progress)?;
-    for send in &mut copied.sends {
-        send.start += summed.end;
-    }
-    if !copied.sends.is_empty() {
-        copied.end += summed.end;
-    }
-    let least =
-        least::least(&mirror, sums, &sum_times).max(least::least(network, copies, &copy_times));
-    Ok((
-        Timetables {
-            sums: summed,
-            copies: copied,
-        },
-        least,
-    ))
-}
-
-/// What a chunk of each size costs on each edge, of edge x sizes.
-fn timings(
-    topology: &Topology,
-    network: &Network,
-    spread: &Spread,
-    latency: LatencyModel,
-) -> Vec<Timing> {
-    let of_size: Vec<Vec<Timing>> = spread
-        .sizes
-        .iter()
-        .map(|&bytes| network.timings(topology, bytes, latency))
-        .collect();
-    (0..network.edges().len())
-        .flat_map(|edge| of_size.iter().map(move |timings| timings[edge]))
-        .collect()
-}
-
-fn refused(work: &Work, failure: Failure) -> PlanError {
-    let why = match failure {
-        Failure::Interrupted => "stopped on request before it was done".to_owned(),
-        Failure::Unreachable(Unreachable { chunk, npu }) => {
-            let part = if work.copies.is_empty() {
-                &work.sums
-            } else {
-                &work.copies
-            };
-            let (chunk, holder) = (
-                part.ids[chunk as usize],
-                part.spread.holders[chunk as usize].0,
-            );
-            format!(
-                "chunk {chunk} of NPU {holder} has no way to NPU {npu}, which needs it; add a link \
-                 or leave the NPU out"
-            )
-        }
-    };
-    PlanError::NotApplicable {
-        algorithm: GREEDY,
-        why,
-    }
 }

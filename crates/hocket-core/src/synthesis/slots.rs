@@ -66,7 +66,10 @@ pub(super) fn slot_table(
     let total = missing.count();
     let have = Have::new(spread, width);
     let per_thread = npus.div_ceil(threads.max(1)).max(1);
-    let parts: Vec<&mut [u64]> = missing.words.chunks_mut(per_thread * width.max(1)).collect();
+    let parts: Vec<&mut [u64]> = missing
+        .words
+        .chunks_mut(per_thread * width.max(1))
+        .collect();
     let barrier = Barrier::new(parts.len() + 1);
     let left = AtomicU64::new(total);
     let stop = AtomicBool::new(false);

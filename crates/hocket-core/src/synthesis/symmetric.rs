@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::detour::{Detour, Near};
 use super::network::{Network, Timing};
 use super::spread::{Spread, Wanted};
 use super::timetable::{Send, Timetable};
@@ -17,6 +18,8 @@ pub(super) struct Symmetry {
     steps: Vec<(usize, Timing)>,
     /// The edge of each NPU for each step.
     edges: Vec<u32>,
+    /// For each step, how far away those are who are nearer than it is long, and the time from there.
+    near: Vec<Vec<(usize, u64)>>,
     /// Chunks that each NPU holds, of NPU x pieces.
     chunks: Vec<u32>,
     pieces: usize,
@@ -35,6 +38,7 @@ impl Symmetry {
         spread: &Spread,
         timings: &[Timing],
         axes: &[usize],
+        near: &Near,
     ) -> Option<Self> {
         let npus = network.npus();
         let is_spread = matches!(spread.wanted, Wanted::All) && spread.others.is_empty();
@@ -54,6 +58,7 @@ impl Symmetry {
             sizes: axes.to_vec(),
             steps: Vec::new(),
             edges: Vec::new(),
+            near: Vec::new(),
             chunks: held.into_iter().flatten().collect(),
             pieces,
         };
@@ -79,6 +84,15 @@ impl Symmetry {
             }
             found.edges.extend(steps.iter().map(|&(.., edge)| edge));
         }
+        let steps = found.edges[..found.steps.len()].iter();
+        found.near = steps
+            .map(|&edge| {
+                near.of(edge)
+                    .iter()
+                    .map(|&(npu, far)| (npu as usize, far))
+                    .collect()
+            })
+            .collect();
         Some(found)
     }
 
@@ -121,7 +135,11 @@ impl Symmetry {
         let mut best: Option<(u64, Vec<Receipt>)> = None;
         for trial in 0..trials {
             let limit = best.as_ref().map_or(u64::MAX, |(end, _)| *end);
-            let search = Search::new(self, npus, seed.wrapping_add(trial));
+            let detour = match self.near.iter().all(Vec::is_empty) {
+                true => Detour::Ignore,
+                false => Detour::ALL[trial as usize % Detour::ALL.len()],
+            };
+            let search = Search::new(self, npus, detour, seed.wrapping_add(trial));
             if let Some(found) = search.run(limit) {
                 let done = found.0 <= floor;
                 best = Some(found);
@@ -156,10 +174,9 @@ struct Receipt {
 
 struct Search<'a> {
     with: &'a Symmetry,
-    /// For each item, whether it has come, or is the NPU's own.
-    have: Vec<bool>,
-    /// Whether it has come or is to come.
-    taken: Vec<bool>,
+    detour: Detour,
+    /// When each item comes; `u64::MAX` for not yet known.
+    due: Vec<u64>,
     /// For each step, items that the sender has, some of them taken since.
     offers: Vec<Vec<usize>>,
     /// How many steps offer each item.
@@ -168,12 +185,12 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(with: &'a Symmetry, npus: usize, seed: u64) -> Self {
+    fn new(with: &'a Symmetry, npus: usize, detour: Detour, seed: u64) -> Self {
         let items = npus * with.pieces;
         Self {
             with,
-            have: vec![false; items],
-            taken: vec![false; items],
+            detour,
+            due: vec![u64::MAX; items],
             offers: vec![Vec::new(); with.steps.len()],
             ways: vec![0; items],
             random: Seed(seed),
@@ -183,13 +200,13 @@ impl<'a> Search<'a> {
     /// When all has come, and how; `None` where that is not before `limit`.
     fn run(mut self, limit: u64) -> Option<(u64, Vec<Receipt>)> {
         let pieces = self.with.pieces;
-        let mut left = self.have.len() - pieces;
+        let mut left = self.due.len() - pieces;
         let mut receipts = Vec::with_capacity(left);
         let mut free = vec![0u64; self.with.steps.len()];
         // Arrivals: time, item. `usize::MAX` only wakes.
         let mut events: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
         for piece in 0..pieces {
-            self.taken[piece] = true;
+            self.due[piece] = 0;
             events.push(Reverse((0, piece)));
         }
         let mut end = 0;
@@ -209,19 +226,22 @@ impl<'a> Search<'a> {
             if left == 0 {
                 continue;
             }
-            let mut steps: Vec<usize> =
-                (0..free.len()).filter(|&step| free[step] <= now).collect();
+            let mut steps: Vec<usize> = (0..free.len()).filter(|&step| free[step] <= now).collect();
             // Those with least to offer choose first.
             steps.sort_by_key(|&step| {
                 let random = self.random.next_u64();
-                (self.with.steps[step].1.delay, self.offers[step].len(), random)
+                (
+                    self.with.steps[step].1.delay,
+                    self.offers[step].len(),
+                    random,
+                )
             });
             for step in steps {
-                let Some(item) = self.pick(step) else {
+                let Some(item) = self.pick(step, now) else {
                     continue;
                 };
                 let timing = self.with.steps[step].1;
-                self.taken[item] = true;
+                self.due[item] = now + timing.delay;
                 left -= 1;
                 receipts.push(Receipt {
                     item,
@@ -238,29 +258,47 @@ impl<'a> Search<'a> {
 
     /// An item has come, to everybody from as far: it is offered one step farther on.
     fn hold(&mut self, item: usize) {
-        self.have[item] = true;
         let pieces = self.with.pieces;
         for (step, &(shift, _)) in self.with.steps.iter().enumerate() {
             // Relative to a receiver, its sender's item lies one step nearer.
             let from = self.with.difference(item / pieces, shift);
             let offered = from * pieces + item % pieces;
-            if !self.taken[offered] {
+            if self.due[offered] == u64::MAX {
                 self.offers[step].push(offered);
                 self.ways[offered] += 1;
             }
         }
     }
 
-    /// The offer with the fewest other ways.
-    fn pick(&mut self, step: usize) -> Option<usize> {
-        let offers = &mut self.offers[step];
-        offers.retain(|&item| !self.taken[item]);
-        if offers.is_empty() {
-            return None;
-        }
-        let start = self.random.below(offers.len());
+    /// The offer with the fewest other ways; those that would come sooner another way as
+    /// [`Detour`] says.
+    fn pick(&mut self, step: usize, now: u64) -> Option<usize> {
+        let mut offers = std::mem::take(&mut self.offers[step]);
+        offers.retain(|&item| self.due[item] == u64::MAX);
+        let start = self.random.below(offers.len().max(1));
         let rotated = (start..offers.len()).chain(0..start);
-        let place = rotated.min_by_key(|&place| self.ways[offers[place]])?;
-        Some(offers.swap_remove(place))
+        let place = rotated
+            .filter_map(|place| {
+                let item = offers[place];
+                let sooner = self.detour != Detour::Ignore && self.comes_sooner(item, step, now);
+                let refused = sooner && self.detour == Detour::Refuse;
+                (!refused).then_some((sooner, self.ways[item], place))
+            })
+            .min_by_key(|&(sooner, ways, _)| (sooner, ways))
+            .map(|(.., place)| place);
+        let item = place.map(|place| offers.swap_remove(place));
+        self.offers[step] = offers;
+        item
+    }
+
+    /// Whether an item will be with somebody near soon enough to come sooner than over a step.
+    fn comes_sooner(&self, item: usize, step: usize, now: u64) -> bool {
+        let pieces = self.with.pieces;
+        let arrival = now + self.with.steps[step].1.delay;
+        self.with.near[step].iter().any(|&(npu, far)| {
+            let theirs = self.with.difference(item / pieces, npu) * pieces + item % pieces;
+            let due = self.due[theirs];
+            due != u64::MAX && due.max(now) + far < arrival
+        })
     }
 }

@@ -124,11 +124,16 @@ impl Builder {
             return;
         }
         let chunk = spread.class.len() as u32;
-        let class = spread.sizes.iter().position(|&size| size == bytes);
+        // Pieces of one demand differ by a byte at most, and count as the larger.
+        let class = spread
+            .sizes
+            .iter()
+            .position(|size| size.abs_diff(bytes) <= 1);
         let class = class.unwrap_or_else(|| {
             spread.sizes.push(bytes);
             spread.sizes.len() - 1
         });
+        spread.sizes[class] = spread.sizes[class].max(bytes);
         spread.class.push(class as u32);
         spread.holders.push((holders[0].0, 0));
         spread
