@@ -148,7 +148,7 @@ pub(super) fn greedy(
             break;
         }
         if !progress.report("synthesizing", done, count) {
-            return Err(Failure::Interrupted);
+            break;
         }
     }
     Ok(best.expect("a first batch finds one or fails"))

@@ -42,7 +42,7 @@ pub use relay::Unreachable;
 pub use slots::SlotTable;
 pub use spread::{Spread, Wanted};
 pub use timetable::{Send, Timetable};
-pub use unwind::Unwinding;
+pub use unwind::{BadUnwinding, Unwinding};
 pub use work::{Part, Work};
 
 use crate::collective::Collective;

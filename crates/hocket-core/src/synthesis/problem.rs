@@ -7,7 +7,7 @@ use super::network::{Network, Timing};
 use super::overlap;
 use super::relay::Unreachable;
 use super::spread::Spread;
-use super::timetable::Timetable;
+use super::timetable::{Send, Timetable};
 use super::unwind::Unwinding;
 use super::work::{Part, Work};
 use super::{GREEDY, blind};
@@ -62,6 +62,26 @@ impl Problem {
             work,
             collective: collective.clone(),
         })
+    }
+
+    /// The same problem in slots of `factor` picoseconds: every cost rounded up to whole slots, so that
+    /// what is sent always fits, and an edge is held until its chunk is there.
+    ///
+    /// # Source
+    /// TACOS, section IV-C.
+    pub fn discretised(&self, factor: u64) -> Self {
+        let rounded = |timing: &Timing| {
+            let delay = timing.delay.div_ceil(factor.max(1)) * factor.max(1);
+            Timing {
+                delay,
+                occupied: delay,
+            }
+        };
+        Self {
+            sum_times: self.sum_times.iter().map(rounded).collect(),
+            copy_times: self.copy_times.iter().map(rounded).collect(),
+            ..self.clone()
+        }
     }
 
     /// The network that chunks are matched to.
@@ -154,6 +174,28 @@ impl Problem {
         Ok(self
             .plan(blind::BLIND, &times)
             .with_link_order(LinkOrder::Ready))
+    }
+
+    /// Timetables from outside: sends of sums (edges as they are) and of copies, in any order.
+    ///
+    /// # Errors
+    /// [`PlanError::Malformed`] for a chunk or an edge that is not there; else as [`check`](Self::check).
+    pub fn timetables(&self, sums: Vec<Send>, copies: Vec<Send>) -> Result<Timetables, PlanError> {
+        let edges = self.network.edges().len() as u32;
+        let parts = [(&sums, &self.work.sums), (&copies, &self.work.copies)];
+        for (sends, part) in parts {
+            let chunks = part.ids.len() as u32;
+            if let Some(send) = sends.iter().find(|s| s.chunk >= chunks || s.edge >= edges) {
+                let why = format!("there is no {send:?}: {chunks} chunks, {edges} edges");
+                return Err(PlanError::Malformed { why });
+            }
+        }
+        let times = Timetables {
+            sums: Timetable::new(sums, &self.sum_times, &self.work.sums.spread),
+            copies: Timetable::new(copies, &self.copy_times, &self.work.copies.spread),
+        };
+        self.check(&times)?;
+        Ok(times)
     }
 
     /// Checks timetables from outside against the network and the work.

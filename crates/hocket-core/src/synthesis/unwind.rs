@@ -44,6 +44,26 @@ impl fmt::Display for Unwinding {
     }
 }
 
+/// A name that is no unwinding.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "unwinding {0:?} is none; it is a degree (1, 2, ...), ring (both ways) or max (all to all)"
+)]
+pub struct BadUnwinding(String);
+
+impl std::str::FromStr for Unwinding {
+    type Err = BadUnwinding;
+
+    fn from_str(name: &str) -> Result<Self, BadUnwinding> {
+        match (name, name.parse()) {
+            ("max", _) => Ok(Unwinding::Max),
+            ("ring", _) => Ok(Unwinding::BothWays),
+            (_, Ok(degree)) if degree > 0 => Ok(Unwinding::Degree(degree)),
+            _ => Err(BadUnwinding(name.to_owned())),
+        }
+    }
+}
+
 /// Gives every edge that the fabrics of a topology unwind into, with its path, and counts it into
 /// `link_share`.
 pub(super) fn unwind(
