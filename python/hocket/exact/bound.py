@@ -67,7 +67,7 @@ def least_of(problem: SlotProblem, known: Distances) -> int:
     least = int(known.early[tables.missing].max())
     least = _all_work(tables, least)
     size = max(1, problem.chunks * (problem.npus + problem.edges))
-    for group in groups(problem, known, int(np.clip(_WORK // size, 2 * problem.npus, 600))):
+    for group in groups(problem, known, int(np.clip(_WORK // size, 2 * problem.npus, 256))):
         least = _border(tables, group, least)
     for pod in pods(problem):
         for way in (FORWARD, BACKWARD):

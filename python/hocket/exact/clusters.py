@@ -35,7 +35,7 @@ def solve_clustered(
     memory_limit: int | None = None,
     progress: Progress | None = None,
 ) -> SlotPlan:
-    """A plan made of short horizons, one after the other; quick, but not proved to be shortest.
+    """Plan short horizons, one after the other: quick, but not proved to be shortest.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def solve_clustered(
 
 
 def _clusters(problem: SlotProblem, cluster: int, effort: Effort, best: SlotPlan) -> list[Send]:
-    """Sends of one way, in its time; where both ways are asked for, of those that go forward."""
+    """Give sends of one way, in its time; where both ways are asked for, the forward ones."""
     way = FORWARD if not problem.backwards.all() else BACKWARD
     mine = problem.backwards == (way == BACKWARD)
     left = replace(

@@ -7,6 +7,7 @@ a chunk gets it along the shortest paths, at times when their edges are free.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,22 +17,48 @@ from hocket.exact.plan import Send, plan_of, slots_of, turned
 from hocket.exact.problem import BACKWARD, FORWARD, SlotProblem
 
 _NEVER = FAR
+_DETOURS = (1, 0, 3, FAR)
+_CROWDS = (0.25, 0.0, 1.0)
 _ROUNDS = 24
-_WORK = 3_000_000
+_WORK = 8_000_000
 """Pairs of edges and chunks that all rounds may look at, so that large problems get few."""
+
+
+@dataclass(frozen=True)
+class Taste:
+    """What decides where urgency does not.
+
+    Attributes
+    ----------
+    rng : numpy.random.Generator
+        Breaks ties.
+    detour : int
+        Slots by which an arrival over a free edge may be later than one along a shortest path.
+    crowd : float
+        How much chunks that many have are put off.
+    """
+
+    rng: np.random.Generator
+    detour: int
+    crowd: float
+
+
+def taste_of(seed: int, number: int) -> Taste:
+    """Vary the taste from round to round, the one that does best first."""
+    crowds = _CROWDS[number // len(_DETOURS) % len(_CROWDS)]
+    return Taste(np.random.default_rng([seed, number]), _DETOURS[number % len(_DETOURS)], crowds)
 
 
 def best_listing(
     problem: SlotProblem, known: Distances, least: int, seed: int
 ) -> list[Send] | None:
-    """The shortest of some plans made with different tie-breaks; ends early at `least`."""
+    """Make some plans with different tie-breaks and keep the shortest; end early at `least`."""
     work = problem.edges * problem.chunks * max(1, least)
     rounds = int(np.clip(_WORK // max(1, work), 2, _ROUNDS))
     best: list[Send] | None = None
     best_slots = _NEVER
     for number in range(rounds):
-        rng = np.random.default_rng([seed, number])
-        sends = complete(problem, known, [], least, rng)
+        sends = complete(problem, known, [], least, taste_of(seed, number))
         slots = plan_of(problem, sends, 0, "").slots
         if slots < best_slots:
             best, best_slots = sends, slots
@@ -45,9 +72,9 @@ def complete(
     known: Distances,
     kept: Iterable[Send],
     least: int,
-    rng: np.random.Generator,
+    taste: Taste,
 ) -> list[Send]:
-    """Sends in real time that do all that is asked, starting from some that are kept.
+    """List sends in real time that do all that is asked, starting from some that are kept.
 
     Sends that are kept are in mirrored time where a chunk goes backwards. Where chunks of both ways
     meet, only those that go forward are kept: the others depend on where time ends.
@@ -56,13 +83,13 @@ def complete(
     if len(ways) < 2:
         way = ways[0] if ways else FORWARD
         busy = np.zeros((problem.edges, 64), dtype=np.bool_)
-        sends, slots = _Listing(problem, known, way, busy, rng).run(kept)
+        sends, slots = _Listing(problem, known, way, busy, taste).run(kept)
         return turned(problem, sends, slots)
     sends = [send for send in kept if problem.way(send[0]) == FORWARD]
     fewer = _loads(problem)
     if sends or fewer[FORWARD] <= fewer[BACKWARD]:
-        return _both(problem, known, FORWARD, sends, least, rng)
-    return _both(problem, known, BACKWARD, [], least, rng)
+        return _both(problem, known, FORWARD, sends, least, taste)
+    return _both(problem, known, BACKWARD, [], least, taste)
 
 
 def _both(
@@ -71,11 +98,11 @@ def _both(
     first: int,
     kept: list[Send],
     least: int,
-    rng: np.random.Generator,
+    taste: Taste,
 ) -> list[Send]:
     """One way first, the other in what it leaves; the end is put off until both fit."""
     busy = np.zeros((problem.edges, 64), dtype=np.bool_)
-    listing = _Listing(problem, known, first, busy, rng)
+    listing = _Listing(problem, known, first, busy, taste)
     sends, ends = listing.run(kept)
     slots = max(least, ends)
     while True:
@@ -83,7 +110,7 @@ def _both(
         for chunk, edge, start in sends:
             until = slots - start
             taken[edge, until - slots_of(problem, chunk, edge) : until] = True
-        other, other_ends = _Listing(problem, known, 1 - first, taken, rng).run([])
+        other, other_ends = _Listing(problem, known, 1 - first, taken, taste).run([])
         if other_ends <= slots:
             both = (sends, other) if first == FORWARD else (other, sends)
             return both[0] + turned(problem, both[1], slots)
@@ -110,9 +137,9 @@ class _Listing:
         known: Distances,
         way: int,
         busy: NDArray[np.bool_],
-        rng: np.random.Generator,
+        taste: Taste,
     ) -> None:
-        self.problem, self.way, self.busy, self.rng = problem, way, busy, rng
+        self.problem, self.way, self.busy, self.taste = problem, way, busy, taste
         self.chunks = np.flatnonzero(problem.backwards == (way == BACKWARD))
         self.index = {int(chunk): at for at, chunk in enumerate(self.chunks)}
         self.src, self.dst = (ends.tolist() for ends in problem.ends(way))
@@ -129,12 +156,10 @@ class _Listing:
             self.near[at] = known.early[chunk]
         self.soon = np.full_like(self.there, FAR)
         self.landings: dict[int, list[tuple[int, int]]] = {}
-        self.crowd = rng.choice([0.0, 0.25, 1.0])
-        self.patience = rng.choice([0, 1, 3, FAR])
         self.sends: list[Send] = []
 
     def run(self, kept: Iterable[Send]) -> tuple[list[Send], int]:
-        """Sends in the time of this way, and when the last ends."""
+        """Give the sends in the time of this way, and when the last ends."""
         for chunk, edge, start in sorted(kept, key=lambda send: send[2]):
             self._send(self.index[chunk], edge, start)
         now = 0
@@ -148,12 +173,12 @@ class _Listing:
         """Give every free edge a chunk at one slot; the quick edges first."""
         for at, npu in self.landings.pop(now, []):
             self._land(at, npu, now)
-        order = self.rng.permutation(self.problem.edges)
+        order = self.taste.rng.permutation(self.problem.edges)
         order = order[np.argsort(self.slots[order].min(axis=1, initial=0), kind="stable")]
         for edge in order[~self._column(now)[order]].tolist():
-            at = self._choice(edge, now)
-            if at is not None:
-                self._send(at, edge, now)
+            choice = self._choice(edge, now)
+            if choice is not None:
+                self._send(choice, edge, now)
 
     def _column(self, slot: int) -> NDArray[np.bool_]:
         while slot >= self.busy.shape[1]:
@@ -162,7 +187,7 @@ class _Listing:
         return column
 
     def _choice(self, edge: int, now: int) -> int | None:
-        """The chunk with the longest way to go behind this edge; of those, one that few have."""
+        """Choose the chunk with the longest way to go behind an edge; of those, one that few have."""
         src, dst = self.src[edge], self.dst[edge]
         can = np.flatnonzero((self.there[:, src] <= now) & (self.there[:, dst] >= _NEVER))
         if not len(can):
@@ -172,20 +197,20 @@ class _Listing:
         hoped = np.minimum(now + self.near[can], self.soon[can])
         helped = self.lacks[can] & (arrives[:, None] + onward <= hoped)
         rest = np.where(helped, onward + 1, 0).max(axis=1)
-        detour = self.lacks[can, dst] & (arrives <= hoped[:, dst] + self.patience)
+        detour = self.lacks[can, dst] & (arrives <= hoped[:, dst] + self.taste.detour)
         score = np.where(rest > 0, rest + 1.0, np.where(detour, 0.5, -1.0))
         if score.max() < 0:
             return None
         spread = (self.there[can] < _NEVER).sum(axis=1) / max(1, self.problem.npus)
-        score = np.where(score < 0, -_NEVER, score - 4 * self.crowd * spread)
-        score += self.rng.random(len(can)) * 0.01
+        score = np.where(score < 0, -_NEVER, score - 4 * self.taste.crowd * spread)
+        score += self.taste.rng.random(len(can)) * 0.01
         best = int(can[score.argmax()])
         if not self._free(edge, now, int(self.slots[edge, best])):
             return None
         return best
 
     def _land(self, at: int, npu: int, now: int) -> None:
-        """A chunk has come in: from now on it is near, no longer on its way."""
+        """Note that a chunk has come in: it is near, no longer on its way."""
         self.near[at] = np.minimum(self.near[at], self.between[at, npu])
         self.soon[at] = FAR
         for other in np.flatnonzero((self.there[at] > now) & (self.there[at] < _NEVER)):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -141,7 +142,7 @@ class Model:
                 self.model.add_at_most_one(variables)
 
     def _add_holding(self) -> None:
-        """What arrives is held from then on; only what is held is sent."""
+        """Hold what arrives from then on; send only what is held."""
         self.goals: list[Any] = []
         for chunk in range(self.problem.chunks):
             for npu in sorted(self.problem.missing(chunk)):
@@ -190,7 +191,7 @@ class Model:
             npu = max(missing, key=lambda n: (int(self.known.early[chunks[0], n]), n))
             if self.partial:
                 continue
-            for one, other in zip(chunks, chunks[1:], strict=False):
+            for one, other in pairwise(chunks):
                 self.model.add(self._arrival(one, npu) <= self._arrival(other, npu))
 
     def _arrival(self, chunk: int, npu: int) -> Any:

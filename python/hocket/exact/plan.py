@@ -41,12 +41,12 @@ class SlotPlan:
     how: str
 
     def sends(self) -> list[Send]:
-        """The sends as tuples of chunk, edge, start."""
+        """List the sends as tuples of chunk, edge, start."""
         return list(zip(self.chunk.tolist(), self.edge.tolist(), self.start.tolist(), strict=True))
 
 
 def plan_of(problem: SlotProblem, sends: Iterable[Send], least: int, how: str) -> SlotPlan:
-    """A plan of some sends in real time."""
+    """Make a plan of some sends in real time."""
     listed = sorted(sends, key=lambda send: (send[2], send[1], send[0]))
     slots = max(
         (start + slots_of(problem, chunk, edge) for chunk, edge, start in listed), default=0
@@ -145,7 +145,7 @@ def _check_sum(problem: SlotProblem, chunk: int, sends: list[Send]) -> None:
 
 
 def turned(problem: SlotProblem, sends: Iterable[Send], slots: int) -> list[Send]:
-    """The same sends with those of reduced chunks mirrored, from real time or back to it."""
+    """Mirror the sends of reduced chunks, from real time or back to it; keep the others."""
     return [
         (
             chunk,

@@ -75,19 +75,19 @@ class SlotProblem:
         return BACKWARD if self.backwards[chunk] else FORWARD
 
     def ends(self, way: int) -> tuple[NDArray[np.uint32], NDArray[np.uint32]]:
-        """Sources and destinations of the edges, as chunks of this way see them."""
+        """Give sources and destinations of the edges, as chunks of this way see them."""
         if way == FORWARD:
             return self.edge_src, self.edge_dst
         return self.edge_dst, self.edge_src
 
     def slots_of(self, chunk: int) -> NDArray[np.uint32]:
-        """Slots that a chunk takes over each edge."""
+        """Give the slots that a chunk takes over each edge."""
         slots: NDArray[np.uint32] = self.edge_slots[:, self.chunk_class[chunk]]
         return slots
 
 
 def _whole(name: str, given: Any) -> NDArray[np.uint32]:
-    """An array of uint32; refuses what would be cut off."""
+    """Convert to uint32; refuse what would be cut off."""
     array = np.asarray(given)
     if array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= 1 << 31):
         raise SpecError(f"{name} must be whole numbers from 0 to 2^31 - 1")

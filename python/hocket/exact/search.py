@@ -102,7 +102,7 @@ def _run(solver: Any, model: Model) -> Any:
 
 
 def _useful(model: Model, sends: list[Send]) -> list[Send]:
-    """Sends without those to an NPU that does not want the chunk and does not pass it on."""
+    """Leave out sends to an NPU that does not want the chunk and does not pass it on."""
     problem = model.problem
     while True:
         leaving = {(c, int(problem.ends(problem.way(c))[0][e])) for c, e, _ in sends}

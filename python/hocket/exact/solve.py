@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from hocket.errors import SpecError
 from hocket.exact.bound import least_of, least_slots
 from hocket.exact.distance import Distances, distances
-from hocket.exact.listing import best_listing, complete
+from hocket.exact.listing import best_listing, complete, taste_of
 from hocket.exact.model import Model, cp_model
 from hocket.exact.plan import Send, SlotPlan, check, plan_of, turned
 from hocket.exact.problem import SlotProblem
@@ -56,7 +54,7 @@ def solve(
     memory_limit: int | None = None,
     progress: Progress | None = None,
 ) -> SlotPlan:
-    """A shortest plan, or the best that time allows, with a proved bound.
+    """Find a shortest plan, or the best that time allows, with a proved bound.
 
     Parameters
     ----------
@@ -119,7 +117,7 @@ def effort_of(
 def start_from(
     problem: SlotProblem, known: Distances, warm: SlotPlan | None, least: int, seed: int
 ) -> SlotPlan:
-    """The plan that was given, or one that lists find where that is shorter."""
+    """Take the plan that was given, or one that lists find where that is shorter."""
     if warm is not None and warm.slots <= least:
         return settled(warm, least, "bound")
     sends = best_listing(problem, known, least, seed)
@@ -129,7 +127,7 @@ def start_from(
 
 
 def settled(plan: SlotPlan, least: int, how: str) -> SlotPlan:
-    """A plan with a bound and what ended the search."""
+    """Give a plan its bound and what ended the search."""
     status = "optimal" if plan.slots <= least else "feasible"
     return replace(plan, least=min(least, plan.slots), status=status, how=how)
 
@@ -163,7 +161,7 @@ def _share(effort: Effort) -> float | None:
 def _recovered(
     problem: SlotProblem, known: Distances, best: SlotPlan, horizon: int, effort: Effort
 ) -> SlotPlan:
-    """As much as can arrive within a horizon, completed along shortest paths; or the best plan."""
+    """Bring as much as can arrive within a horizon, and the rest along shortest paths."""
     left = effort.clock.left()
     if left is None or left <= 0:
         return best
@@ -176,9 +174,9 @@ def _recovered(
 def better(
     problem: SlotProblem, known: Distances, best: SlotPlan, partial: Sequence[Send], seed: int
 ) -> SlotPlan:
-    """A completed part, where it is shorter than the best plan so far."""
+    """Complete a partial plan; keep it where it is shorter than the best so far."""
     if not partial:
         return best
-    sends = complete(problem, known, partial, best.least, np.random.default_rng(seed))
+    sends = complete(problem, known, partial, best.least, taste_of(seed, 0))
     plan = plan_of(problem, sends, best.least, best.how)
     return plan if plan.slots < best.slots else best
