@@ -184,7 +184,7 @@ def test_check_finds_every_change(make: Any) -> None:
         other = (int(plan.chunk[at]) + 1) % problem.chunks
         with pytest.raises(ValueError, match=r"chunk \d+"):
             check(problem, changed(plan, at, chunk=other))
-    with pytest.raises(ValueError, match="out of order|does not hold|busy|no sum|does not reach"):
+    with pytest.raises(ValueError, match=r"out of order|does not hold|busy|no sum|does not reach"):
         check(problem, changed(plan, len(plan.chunk) - 1, start=0))
     with pytest.raises(ValueError, match="last send ends"):
         check(problem, dataclasses.replace(plan, slots=plan.slots + 1))
