@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from hocket import _core
 from hocket.cli import options
@@ -104,7 +103,7 @@ def algorithms(json: options.Json = False) -> None:
             [{"name": each.name, "summary": each.summary, "kinds": each.kinds} for each in known]
         )
         return
-    table = Table()
+    table = options.new_table()
     table.add_column("algorithm", no_wrap=True)
     table.add_column("collectives")
     table.add_column("what it does")
