@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, cast
 
 import typer
-from rich.table import Table
 
 from hocket import _core
 from hocket.cli import options
@@ -143,7 +142,7 @@ def algorithms(json: options.Json = False) -> None:
             ]
         )
         return
-    table = Table()
+    table = options.new_table()
     table.add_column("algorithm", no_wrap=True)
     table.add_column("collectives")
     table.add_column("what it does")
