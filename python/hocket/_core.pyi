@@ -377,6 +377,10 @@ class Plan:
         """In what order links are meant to serve: ``ready`` or ``plan``."""
 
     @property
+    def chunks(self) -> int:
+        """How many chunks the data is cut into."""
+
+    @property
     def nbytes(self) -> int:
         """Memory that the columns take [bytes]."""
 

@@ -108,7 +108,7 @@ class Plan:
     @property
     def chunks(self) -> int:
         """How many chunks the data is cut into."""
-        return len(self.core.chunk_demand)
+        return self.core.chunks
 
     @property
     def link_order(self) -> str:

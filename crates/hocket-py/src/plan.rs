@@ -130,6 +130,11 @@ impl PyPlan {
     }
 
     #[getter]
+    fn chunks(&self) -> usize {
+        self.core.chunks().len()
+    }
+
+    #[getter]
     fn nbytes(&self) -> usize {
         self.core.memory()
     }

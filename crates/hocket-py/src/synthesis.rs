@@ -213,10 +213,7 @@ impl PyProblem {
         algorithm: &str,
         timetables: &PyTimetables,
     ) -> Result<PyPlan, CoreError> {
-        let plan = py.detach(|| {
-            self.core.check(&timetables.core)?;
-            Ok::<_, CoreError>(self.core.plan(algorithm, &timetables.core))
-        })?;
+        let plan = py.detach(|| self.core.plan(algorithm, &timetables.core));
         Ok(PyPlan::new(plan, Arc::clone(&self.topology)))
     }
 

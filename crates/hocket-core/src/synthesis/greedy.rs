@@ -5,7 +5,7 @@ use super::event::{Choice, Matching, matched};
 use super::least::least;
 use super::network::{Network, Timing};
 use super::relay::{Unreachable, relayed};
-use super::slots::{slot_length, slot_table};
+use super::slots::{Clockwork, slot_table};
 use super::spread::{Spread, Wanted};
 use super::symmetric::Symmetry;
 use super::timetable::Timetable;
@@ -69,12 +69,13 @@ pub(super) fn greedy(
             return Ok(symmetry.timetable(trials.seed, floor));
         }
         if sends >= MANY
-            && let Some(length) = slot_length(spread, timings)
+            && let Some(clockwork) = Clockwork::of(spread, timings)
         {
             let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-            let table = slot_table(network, spread, trials.seed, threads, progress)?;
+            let lag = clockwork.lag;
+            let table = slot_table(network, spread, trials.seed, lag, threads, progress)?;
             return match table {
-                Some(table) => Ok(table.timetable(network, length)),
+                Some(table) => Ok(table.timetable(network, clockwork)),
                 None => Err(Failure::Unreachable(unreached(network, spread))),
             };
         }

@@ -27,17 +27,32 @@ pub struct SlotTable {
 /// No chunk.
 const NONE: u32 = u32::MAX;
 
-/// The length of a slot where all edges cost the same: the time a chunk takes over one.
-pub(super) fn slot_length(spread: &Spread, timings: &[Timing]) -> Option<u64> {
-    let sizes = spread.sizes.len();
-    let first = timings.first()?;
-    let nearly = |timing: &Timing| timing.delay.abs_diff(first.delay) <= first.delay / 100_000 + 1;
-    let is_spread = matches!(spread.wanted, Wanted::All) && spread.others.is_empty();
-    let released = spread.holders.iter().any(|&(_, from)| from > 0);
-    if !is_spread || released || sizes == 0 || !timings.iter().all(nearly) {
-        return None;
+/// Slots of one length, for networks whose edges all cost the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Clockwork {
+    /// How long a slot is: an edge sends one chunk in each, in picoseconds.
+    pub(super) length: u64,
+    /// Slots from the start of a send until its chunk may be sent on.
+    pub(super) lag: u64,
+    /// From the start of a send until it is there, in picoseconds.
+    pub(super) delay: u64,
+}
+
+impl Clockwork {
+    /// `None` where edges cost different times, or not everybody wants everything.
+    pub(super) fn of(spread: &Spread, timings: &[Timing]) -> Option<Self> {
+        let first = timings.first()?;
+        let is_spread = matches!(spread.wanted, Wanted::All) && spread.others.is_empty();
+        let released = spread.holders.iter().any(|&(_, from)| from > 0);
+        if !is_spread || released || timings.iter().any(|timing| timing != first) {
+            return None;
+        }
+        Some(Self {
+            length: first.occupied,
+            lag: first.delay.div_ceil(first.occupied),
+            delay: first.delay,
+        })
     }
-    timings.iter().map(|timing| timing.delay).max()
 }
 
 /// Matches chunks to edges in each slot. Every NPU goes through its edges in, in an order that turns
@@ -57,6 +72,7 @@ pub(super) fn slot_table(
     network: &Network,
     spread: &Spread,
     seed: u64,
+    lag: u64,
     threads: usize,
     progress: &mut dyn Progress,
 ) -> Result<Option<SlotTable>, Interrupted> {
@@ -86,7 +102,7 @@ pub(super) fn slot_table(
                         let taken = shop.choose();
                         left.fetch_sub(taken, Ordering::Relaxed);
                         barrier.wait();
-                        shop.apply();
+                        shop.apply(lag as usize);
                         barrier.wait();
                         barrier.wait();
                     }
@@ -94,7 +110,7 @@ pub(super) fn slot_table(
                 })
             })
             .collect();
-        let mut before = total;
+        let (mut before, mut idle) = (total, 0);
         if total == 0 {
             stop.store(true, Ordering::Relaxed);
         }
@@ -103,7 +119,8 @@ pub(super) fn slot_table(
             barrier.wait();
             let now = left.load(Ordering::Relaxed);
             is_complete = now == 0;
-            if now == 0 || now == before {
+            idle = if now == before { idle + 1 } else { 0 };
+            if now == 0 || idle > lag {
                 stop.store(true, Ordering::Relaxed);
             } else if !progress.report("synthesizing", total - now, total) {
                 outcome = Err(Interrupted);
@@ -217,14 +234,17 @@ impl<'a> Shop<'a> {
         taken
     }
 
-    /// What was taken is there for others from the next slot on.
-    fn apply(&mut self) {
+    /// What was taken `lag` slots ago is there for others from the next slot on.
+    fn apply(&mut self, lag: usize) {
+        let Some(slot) = self.slot.checked_sub(lag) else {
+            return;
+        };
         for (i, row) in self.rows.iter().enumerate() {
             let edges = self.network.in_edges(self.first + i).len();
-            if row.len() < self.slot * edges || edges == 0 {
+            let Some(row) = row.get(slot * edges..(slot + 1) * edges) else {
                 continue;
-            }
-            for &chunk in &row[row.len() - edges..] {
+            };
+            for &chunk in row {
                 if chunk != NONE {
                     let word = (self.first + i) * self.width + chunk as usize / 64;
                     self.have.words[word].fetch_or(1 << (chunk % 64), Ordering::Relaxed);
@@ -250,8 +270,8 @@ fn take(have: &[AtomicU64], missing: &mut [u64], random: u64) -> Option<u32> {
 }
 
 impl SlotTable {
-    /// The same as sends, slots of `length` picoseconds.
-    pub(super) fn timetable(&self, network: &Network, length: u64) -> Timetable {
+    /// The same as sends.
+    pub(super) fn timetable(&self, network: &Network, clockwork: Clockwork) -> Timetable {
         let mut sends = Vec::with_capacity(self.sends as usize);
         let mut end = 0;
         for slot in 0..self.slots as usize {
@@ -262,9 +282,9 @@ impl SlotTable {
                 };
                 for (&edge, &chunk) in edges.iter().zip(row) {
                     if chunk != NONE {
-                        let start = slot as u64 * length;
+                        let start = slot as u64 * clockwork.length;
                         sends.push(Send { chunk, edge, start });
-                        end = start + length;
+                        end = start + clockwork.delay;
                     }
                 }
             }
