@@ -37,6 +37,7 @@ def test_version(hocket: Any) -> None:
         "plan",
         "verify",
         "simulate",
+        "view",
         "algorithms",
         "topology",
         "topology list",

@@ -19,6 +19,7 @@ from hocket.cli.schedule import schedule
 from hocket.cli.simulate import simulate
 from hocket.cli.topology import topology
 from hocket.cli.verify import verify
+from hocket.cli.view import view
 from hocket.errors import Error, VerificationError
 
 _INTERRUPTED = 130
@@ -38,6 +39,7 @@ app.command(epilog=EXAMPLES["plan"])(plan)
 app.command(epilog=EXAMPLES["schedule"])(schedule)
 app.command(epilog=EXAMPLES["verify"])(verify)
 app.command(epilog=EXAMPLES["simulate"])(simulate)
+app.command(epilog=EXAMPLES["view"])(view)
 app.command(epilog=EXAMPLES["algorithms"])(algorithms)
 app.add_typer(advise, name="advise")
 app.add_typer(reproduce, name="reproduce")

@@ -41,6 +41,7 @@ EXAMPLES = {
     "simulate": (
         "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png"
     ),
+    "view": "For example: hocket view plan.parquet --ten -o ten.png",
     "algorithms": "For example: hocket algorithms --json",
 }
 
