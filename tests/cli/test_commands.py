@@ -39,6 +39,8 @@ def test_version(hocket: Any) -> None:
         "simulate",
         "view",
         "algorithms",
+        "reproduce",
+        "reproduce tacos",
         "topology",
         "topology list",
         "topology show",

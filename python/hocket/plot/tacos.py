@@ -52,8 +52,11 @@ def draw_bars(result: TacosResult, name: str, path: Path) -> None:
         if diamonds[0]:
             _diamonds(axes, *diamonds)
         axes.set_xticks(range(len(rows)), [row.target.name for row in rows])
+        axes.set_xlim(-0.5, len(rows) - 0.5)
         axes.set_yscale("log")
-        axes.set_ylabel("time / shortest")
+        axes.set_ylim(bottom=0.8)
+        axes.margins(y=0.1)
+        axes.set_ylabel("time / that of the column with 1")
         _legend(figure)
         figure.suptitle(f"{EXPERIMENTS[name].title} (TACOS, {name})")
 

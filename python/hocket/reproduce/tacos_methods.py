@@ -12,7 +12,7 @@ from hocket.collectives import collective_on
 from hocket.errors import InfeasibleError
 from hocket.memory import memory_limit
 from hocket.outcome import Latency
-from hocket.planning import Plan, plan_collective
+from hocket.planning import Plan, plan, plan_collective
 
 LATENCY_MODEL: Latency = "occupying"
 """A link is taken for its latency as well: alpha + beta n, section II-C."""
@@ -40,7 +40,9 @@ def make_plan(
     if method in ("ring", "rank-ring", "direct"):
         plans = [_baseline(each, network, method) for each in collectives]
         return plans[0] if len(plans) == 1 else _at_once(plans, network)
-    options: dict[str, Any] = {"algorithm": method, "chunks": chunks, "unwind": unwind, "seed": 0}
+    options: dict[str, Any] = {"algorithm": method, "chunks": chunks, "seed": 0}
+    if unwind is not None:
+        options["unwind"] = unwind
     if method in ("exact", "early", "cluster"):
         options.update(algorithm="exact", time_limit=time_limit)
     if method == "cluster":
@@ -59,7 +61,8 @@ def _synthesize(
     options = {"latency": LATENCY_MODEL, **options}
     if len(collectives) > 1:
         return cast(Plan, vars(hk)["plan_together"](collectives, network, **options))
-    return cast(Plan, cast(Any, plan_collective)(collectives[0], network, **options))
+    (one,) = collectives
+    return cast(Plan, cast(Any, plan)(one.kind, network, size=one.size, root=one.root, **options))
 
 
 def _baseline(collective: _core.Collective, network: _core.Topology, method: str) -> Plan:
@@ -108,9 +111,9 @@ def _at_once(plans: Sequence[Plan], network: _core.Topology) -> Plan:
     """Put plans side by side in one, which does all that each does."""
     columns = _columns(plans[0].core)
     demands = plans[0].collective.demands()
-    for plan in plans[1:]:
-        columns = _beside(columns, _columns(plan.core), len(demands))
-        demands = [*demands, *plan.collective.demands()]
+    for each in plans[1:]:
+        columns = _beside(columns, _columns(each.core), len(demands))
+        demands = [*demands, *each.collective.demands()]
     collective = _core.Collective.custom(list(range(network.npu_count)), demands)
     algorithm = plans[0].algorithm
     return Plan(_core.Plan.from_columns(network, collective, algorithm, **columns))
