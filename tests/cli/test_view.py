@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket.plot.ten import expand
+from hocket.plot.ten import _hops, expand
 
 PNG = b"\x89PNG\r\n\x1a\n"
 MAGIC = {".png": PNG, ".svg": b"<?xml", ".pdf": b"%PDF"}
@@ -89,6 +89,41 @@ def test_sizes_that_do_not_divide_keep_to_slots() -> None:
     topo = hk.topology.ring(7, bandwidth="1 GB/s", latency="0 ns")
     arrows = expand(hk.simulate(hk.plan("all-reduce", topo, size=1_000_003, algorithm="ring")))
     assert arrows.slots == 12
+
+
+@pytest.mark.parametrize("latency", ["overlapped", "occupying"])
+def test_transfers_over_several_links_are_followed(latency: Any) -> None:
+    topo = hk.topology.ring(6, bandwidth="1 GB/s", latency="1 us")
+    run = hk.simulate(
+        hk.plan("scatter", topo, size="6 MB", algorithm="direct"),
+        latency=latency,
+        keep_services=True,
+    )
+    hops = _hops(run)
+    assert len(hops.transfer) == 1 + 2 + 3 + 2 + 1
+    assert set(hops.end_ps - hops.start_ps) == {1_001_000_000}
+    farthest = hops.transfer == 2  # to the other side
+    assert (hops.src[farthest].tolist(), hops.dst[farthest].tolist()) in (
+        ([0, 1, 2], [1, 2, 3]),
+        ([0, 5, 4], [5, 4, 3]),
+    )
+    for transfer in range(len(run.plan)):
+        assert hops.end_ps[hops.transfer == transfer].max() == run.end_ps[transfer]
+
+
+def test_a_switch_is_part_of_a_hop() -> None:
+    topo = hk.topology.product(
+        "Ring_SW", [2, 4], bandwidth=["3 GB/s", "1 GB/s"], latency=["0 ns", "0 ns"]
+    )
+    run = hk.simulate(
+        hk.plan("all-gather", topo, size="8 MB", algorithm="direct"), keep_services=True
+    )
+    hops = _hops(run)
+    assert hops.src.max() < 8
+    assert hops.dst.max() < 8
+    assert (hops.end_ps > hops.start_ps).all()
+    ends = [hops.end_ps[hops.transfer == i].max() for i in range(len(run.plan))]
+    assert ends == run.end_ps.tolist()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 Where every transfer starts and ends on a multiple of one duration, time is drawn as slots: a dot
 for each NPU and slot, and in grey the links that a slot leaves idle. Otherwise time is an axis.
-A transfer over several links is one arrow, from its sender straight to its receiver.
+A transfer that other NPUs pass on is an arrow to each of them, and one on to its receiver.
 
 References
 ----------
@@ -49,7 +49,6 @@ class Expanded:
     chunk_count: NDArray[np.int64]
     src: NDArray[np.int64]
     dst: NDArray[np.int64]
-    reduces: NDArray[np.bool_]
     start_ps: NDArray[np.int64]
     end_ps: NDArray[np.int64]
     slot_ps: int | None
@@ -90,7 +89,6 @@ def expand(run: Run) -> Expanded:
         chunk_count=columns.chunk_count[order].astype(np.int64),
         src=columns.src[order].astype(np.int64),
         dst=columns.dst[order].astype(np.int64),
-        reduces=columns.op[order] == 1,
         start_ps=start[order],
         end_ps=end[order],
         slot_ps=slot,
@@ -114,8 +112,49 @@ def _slots(start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[int | None
     return round(slot), slots
 
 
+@dataclass(frozen=True)
+class _Hops:
+    """What is drawn: the way of each transfer from NPU to NPU, as columns."""
+
+    transfer: NDArray[np.int64]
+    src: NDArray[np.int64]
+    dst: NDArray[np.int64]
+    start_ps: NDArray[np.int64]
+    end_ps: NDArray[np.int64]
+
+
+def _hops(run: Run) -> _Hops:
+    """Follow each transfer over its links; through switches it is one hop."""
+    core, topology = run.core, run.topology
+    npus, transfers = topology.npu_count, run.plan.transfers
+    ends = list(zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True))
+    stays: dict[tuple[int, int], int] = {}  # of a transfer, from a device; no way passes one twice
+    for i, (transfer, link) in enumerate(
+        zip(core.service_transfer.tolist(), core.service_link.tolist(), strict=True)
+    ):
+        stays[transfer, ends[link][0]] = i
+    rows: list[tuple[int, int, int, int, int]] = []
+    for transfer, (src, dst) in enumerate(zip(transfers.src, transfers.dst, strict=True)):
+        at, way = int(src), []
+        while at != dst:
+            way.append(stays[transfer, at])
+            at = ends[core.service_link[way[-1]]][1]
+        overlaps = run.end_ps[transfer] > core.service_end_ps[way[-1]]
+        sender, begun = int(src), int(core.service_start_ps[way[0]])
+        for i, stay in enumerate(way):
+            link = core.service_link[stay]
+            at = ends[link][1]
+            if at < npus:
+                late = int(topology.link_latency_ps[link]) if overlaps else 0
+                arrives = int(core.service_end_ps[stay]) + late
+                rows.append((transfer, sender, at, begun, arrives))
+                sender = at
+                begun = int(core.service_start_ps[way[i + 1]]) if i + 1 < len(way) else begun
+    return _Hops(*np.array(rows, dtype=np.int64).reshape(-1, 5).T)
+
+
 def draw_ten(run: Run, path: Path) -> Expanded:
-    """Draw the transfers of a run, which must have kept its services; give what was drawn."""
+    """Draw the transfers of a run, which must have kept its services; give their starts and ends."""
     check_readable(run.plan)
     arrows = expand(run)
     topology = run.topology
@@ -129,7 +168,7 @@ def draw_ten(run: Run, path: Path) -> Expanded:
         rows = np.arange(npus)
         axes.hlines(rows, 0, last, colors=_IDLE, linestyles="dotted", linewidth=0.8, zorder=1)
         left_out = not _draw_columns(axes, run, arrows) if in_slots else False
-        _draw_arrows(axes, run.plan, arrows, unit)
+        _draw_arrows(axes, run.plan, _hops(run), unit)
         names = topology.device_names[:npus]
         axes.set_yticks(rows, names, fontsize=8 if npus <= 40 else 6)
         axes.tick_params(axis="y", length=0)
@@ -173,19 +212,19 @@ def _draw_columns(axes: Any, run: Run, arrows: Expanded) -> bool:
     return True
 
 
-def _draw_arrows(axes: Any, plan: Plan, arrows: Expanded, unit: float) -> None:
-    if not len(arrows):
+def _draw_arrows(axes: Any, plan: Plan, hops: _Hops, unit: float) -> None:
+    if not len(hops.transfer):
         return
-    x, y = arrows.start_ps / unit, arrows.src.astype(float)
-    dx, dy = arrows.end_ps / unit - x, arrows.dst - y
+    x, y = hops.start_ps / unit, hops.src.astype(float)
+    dx, dy = hops.end_ps / unit - x, hops.dst - y
     colors, norm, legend = _colors(plan.chunks)
-    few = len(arrows) <= 150
+    few = len(x) <= 150
     drawn = axes.quiver(
         x,
         y,
         dx,
         dy,
-        arrows.chunk,
+        plan.transfers.chunk[hops.transfer],
         cmap=colors,
         norm=norm,
         angles="xy",
@@ -198,8 +237,8 @@ def _draw_arrows(axes: Any, plan: Plan, arrows: Expanded, unit: float) -> None:
         headaxislength=5.0,
         zorder=3,
     )
-    if len(arrows) <= _MOST_LABELS:
-        _draw_labels(axes, arrows, (x, y, dx, dy), few)
+    if len(x) <= _MOST_LABELS:
+        _draw_labels(axes, [_label(plan, i) for i in hops.transfer.tolist()], (x, y, dx, dy), few)
     if legend:
         axes.legend(
             handles=legend,
@@ -214,19 +253,24 @@ def _draw_arrows(axes: Any, plan: Plan, arrows: Expanded, unit: float) -> None:
         axes.figure.colorbar(drawn, ax=axes, label="chunk", ticks=ticks, fraction=0.03, pad=0.01)
 
 
+def _label(plan: Plan, transfer: int) -> str:
+    """Give the chunks that a transfer carries, a plus before them if the receiver adds them."""
+    columns = plan.transfers
+    first, count = int(columns.chunk[transfer]), int(columns.chunk_count[transfer])
+    text = str(first) if count == 1 else f"{first}–{first + count - 1}"
+    return f"+{text}" if columns.op[transfer] == 1 else text
+
+
 def _draw_labels(
-    axes: Any, arrows: Expanded, vectors: tuple[NDArray[np.float64], ...], few: bool
+    axes: Any, texts: list[str], vectors: tuple[NDArray[np.float64], ...], few: bool
 ) -> None:
-    """Write the chunks on each arrow, a plus before those that the receiver adds."""
     box = {"boxstyle": "round,pad=0.12", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
-    for i, (x, y, dx, dy) in enumerate(zip(*vectors, strict=True)):
-        first, count = int(arrows.chunk[i]), int(arrows.chunk_count[i])
-        text = str(first) if count == 1 else f"{first}–{first + count - 1}"
+    for text, x, y, dx, dy in zip(texts, *vectors, strict=True):
         place = 0.29 if dy > 0 else 0.41  # so that two that cross do not hide each other's
         axes.text(
             x + place * dx,
             y + place * dy,
-            f"+{text}" if arrows.reduces[i] else text,
+            text,
             fontsize=7 if few else 4.5,
             ha="center",
             va="center",
