@@ -22,6 +22,7 @@ pub mod plan;
 pub mod bound;
 pub mod verify;
 pub mod multirail;
+pub mod synthesis;
 pub mod algorithms;
 pub mod simulate;
 pub mod report;

@@ -16,6 +16,7 @@ mod bound;
 mod verify;
 mod algorithms;
 mod multirail;
+mod synthesis;
 mod simulate;
 mod report;
 
@@ -47,6 +48,8 @@ mod _core {
     use crate::report::{DimensionReport, Report, activity, dimension_report, heat, report};
     #[pymodule_export]
     use crate::simulate::{PyRun, simulate};
+    #[pymodule_export]
+    use crate::synthesis::{PyProblem, PyTimetables, unwindings};
     #[pymodule_export]
     use crate::topology::{Inspection, PyTopology};
     #[pymodule_export]

@@ -36,11 +36,13 @@ pub enum Algorithm {
     Chain,
     /// One partner a step.
     Pairwise,
+    /// Chunks matched to links over time.
+    Greedy,
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 12] = [
+    pub const ALL: [Algorithm; 13] = [
         Algorithm::Ring,
         Algorithm::BidirectionalRing,
         Algorithm::Direct,
@@ -53,6 +55,7 @@ impl Algorithm {
         Algorithm::Binomial,
         Algorithm::Chain,
         Algorithm::Pairwise,
+        Algorithm::Greedy,
     ];
 
     /// The name in files and on the command line, as `double-binary-tree`.
@@ -70,6 +73,7 @@ impl Algorithm {
             Algorithm::Binomial => "binomial",
             Algorithm::Chain => "chain",
             Algorithm::Pairwise => "pairwise",
+            Algorithm::Greedy => "greedy",
         }
     }
 
@@ -106,6 +110,9 @@ impl Algorithm {
             Algorithm::Binomial => "the holders double in number each step: log2(n) steps",
             Algorithm::Chain => "from NPU to NPU along a path, pipelined: for large data",
             Algorithm::Pairwise => "one partner at a time, n-1 steps: never two senders to one NPU",
+            Algorithm::Greedy => {
+                "chunks matched to links over time, for any topology: no two on a link at once"
+            }
         }
     }
 
@@ -119,7 +126,7 @@ impl Algorithm {
             | Algorithm::ThemisFifo
             | Algorithm::Themis
             | Algorithm::MultirailOptimal => &[AllReduce, ReduceScatter, AllGather],
-            Algorithm::Direct => &CollectiveKind::NAMED,
+            Algorithm::Direct | Algorithm::Greedy => &CollectiveKind::NAMED,
             Algorithm::DoubleBinaryTree => &[AllReduce],
             Algorithm::Binomial => &[Broadcast, Reduce, Gather, Scatter],
             Algorithm::Chain => &[Broadcast, Reduce],

@@ -24,6 +24,7 @@ use crate::collective::{Collective, CollectiveKind};
 use crate::multirail::{self, Model, PARTS, Policy, Problem, Rail, Schedule};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError};
 use crate::progress::{Progress, Silent};
+use crate::synthesis;
 use crate::topology::Topology;
 use crate::units::Memory;
 use reach::Need;
@@ -40,6 +41,8 @@ pub struct PlanOptions {
     pub memory_limit: u64,
     /// How many steps a search may simulate; [`multirail::EFFORT`] by default.
     pub effort: u64,
+    /// Of random choices; 0 by default.
+    pub seed: u64,
 }
 
 impl PlanOptions {
@@ -50,6 +53,7 @@ impl PlanOptions {
             chunks: None,
             memory_limit: 16 << 30,
             effort: multirail::EFFORT,
+            seed: 0,
         }
     }
 }
@@ -71,6 +75,15 @@ pub fn plan(
         return plan_of(&schedule, topology, collective, options.memory_limit);
     }
     let (chunks, transfers) = check(topology, collective, options)?;
+    if algorithm == Algorithm::Greedy {
+        let options = synthesis::Options {
+            seed: options.seed,
+            memory_limit: options.memory_limit,
+            ..synthesis::Options::default()
+        };
+        let made = synthesis::synthesize(topology, collective, chunks, &options, &mut Silent)?;
+        return Ok(made.plan);
+    }
     let job = Job {
         topology,
         collective,
@@ -91,6 +104,7 @@ pub fn plan(
         Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
             unreachable!("multi-rail schedules are lowered by plan_of")
         }
+        Algorithm::Greedy => unreachable!("synthesized above"),
     }?;
     debug_assert_eq!(plan.len() as u128, transfers);
     Ok(plan)
@@ -251,7 +265,8 @@ pub fn check_applicable(
 }
 
 /// How many transfers a plan has, exactly, for an algorithm that [applies](check_applicable);
-/// multirail-optimal may make up to twice as many. Saturates.
+/// multirail-optimal may make up to twice as many, and greedy as many more as chunks are passed on by
+/// NPUs that do not want them. Saturates.
 pub fn transfer_count(
     topology: &Topology,
     collective: &Collective,
@@ -276,6 +291,13 @@ pub fn transfer_count(
         Algorithm::Direct if kind.is_rooted() => k.saturating_mul(n - 1),
         Algorithm::Direct if kind == CollectiveKind::AllToAll => k.saturating_mul(n * (n - 1)),
         Algorithm::Direct => flat(k, Shape::Direct),
+        Algorithm::Greedy => match kind {
+            CollectiveKind::AllReduce => k.saturating_mul(2 * n * (n - 1)),
+            CollectiveKind::AllGather
+            | CollectiveKind::ReduceScatter
+            | CollectiveKind::AllToAll => k.saturating_mul(n * (n - 1)),
+            _ => k.saturating_mul(n - 1),
+        },
     }
 }
 
@@ -287,6 +309,7 @@ pub fn default_chunks(algorithm: Algorithm, collective: &Collective) -> usize {
         Algorithm::Hierarchical => 4,
         _ if algorithm.is_multirail() => 64,
         Algorithm::Chain | Algorithm::DoubleBinaryTree => 16,
+        Algorithm::Greedy if is_single(collective.kind()) => 16,
         _ => 1,
     };
     let room = smallest_piece(collective) / pieces_per_chunk(algorithm, collective) as u64;
@@ -304,10 +327,13 @@ pub fn chunk_ladder(
 ) -> Vec<usize> {
     let most_transfers = match algorithm.is_multirail() {
         true => 8_000_000,
+        false if algorithm == Algorithm::Greedy => 500_000,
         false => 2_000_000,
     };
     let rungs: &[usize] = match algorithm {
         _ if algorithm.is_multirail() => &[4, 16, 64],
+        Algorithm::Greedy if is_single(collective.kind()) => &[1, 4, 16, 64],
+        Algorithm::Greedy => &[1, 4, 16],
         Algorithm::Chain | Algorithm::DoubleBinaryTree => &[1, 4, 16, 64, 256],
         _ => &[1, 4, 16, 64],
     };
@@ -351,10 +377,11 @@ fn need(collective: &Collective, algorithm: Algorithm) -> Need {
     };
     let root = collective.npus()[root.index()];
     match (algorithm, collective.kind()) {
-        (Algorithm::Direct, CollectiveKind::Broadcast | CollectiveKind::Scatter) => {
-            Need::From(root)
-        }
-        (Algorithm::Direct, _) => Need::To(root),
+        (
+            Algorithm::Direct | Algorithm::Greedy,
+            CollectiveKind::Broadcast | CollectiveKind::Scatter,
+        ) => Need::From(root),
+        (Algorithm::Direct | Algorithm::Greedy, _) => Need::To(root),
         _ => Need::Mutual,
     }
 }
@@ -406,6 +433,11 @@ fn smallest_piece(collective: &Collective) -> u64 {
         true => collective.size(),
         false => collective.size() / collective.npus().len() as u64,
     }
+}
+
+/// Whether all of the data goes from one NPU to all, or the other way.
+fn is_single(kind: CollectiveKind) -> bool {
+    matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Reduce)
 }
 
 /// Whether all of the data is one demand.

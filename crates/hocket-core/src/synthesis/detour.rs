@@ -1,0 +1,93 @@
+//! Faster ways round slow edges: what need not go over one, since it is nearly there.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::network::{Network, Timing};
+
+/// What to do with a chunk that would come sooner another way than over the edge that is free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Detour {
+    /// Send it all the same.
+    Ignore,
+    /// Send it if there is nothing else.
+    Avoid,
+    /// Never send it.
+    Refuse,
+}
+
+impl Detour {
+    pub(super) const ALL: [Detour; 3] = [Detour::Refuse, Detour::Avoid, Detour::Ignore];
+}
+
+/// For each edge, NPUs from which its end is reached faster than over the edge, and how fast.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Near {
+    near: Vec<Vec<(u32, u64)>>,
+}
+
+impl Near {
+    /// Searches backwards from the end of each edge that is slower than the fastest.
+    ///
+    /// # Complexity
+    /// O(slow edges x what is nearer).
+    pub(super) fn new(network: &Network, timings: &[Timing], sizes: usize) -> Self {
+        let delay = |edge: u32| timings[edge as usize * sizes].delay;
+        let edges = network.edges().len() as u32;
+        let fastest = (0..edges).map(delay).min().unwrap_or(0);
+        if (0..edges).all(|edge| delay(edge) == fastest) {
+            return Self::default();
+        }
+        // NPUs with several slow edges in, of one cost, share one search.
+        let mut near: Vec<Vec<(u32, u64)>> = vec![Vec::new(); edges as usize];
+        for npu in 0..network.npus() {
+            let slow = network.in_edges(npu).iter().copied();
+            let slow = slow.filter(|&edge| delay(edge) > fastest);
+            let Some(limit) = slow.clone().map(delay).max() else {
+                continue;
+            };
+            let found = within(network, npu as u32, limit, &delay);
+            for edge in slow {
+                let limit = delay(edge);
+                let closer = found.iter().copied().filter(|&(_, far)| far < limit);
+                near[edge as usize] = closer.collect();
+            }
+        }
+        Self { near }
+    }
+
+    /// Whether there is none at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.near.iter().all(Vec::is_empty)
+    }
+
+    /// NPUs that are nearer to the end of an edge than the edge is long, with the time from each.
+    #[inline]
+    pub(super) fn of(&self, edge: u32) -> &[(u32, u64)] {
+        self.near.get(edge as usize).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// NPUs from which `npu` is reached within less than `limit`, itself left out.
+fn within(network: &Network, npu: u32, limit: u64, delay: &dyn Fn(u32) -> u64) -> Vec<(u32, u64)> {
+    let mut far = std::collections::HashMap::from([(npu, 0)]);
+    let mut queue = BinaryHeap::from([Reverse((0, npu))]);
+    let mut found = Vec::new();
+    while let Some(Reverse((length, at))) = queue.pop() {
+        if far[&at] < length {
+            continue;
+        }
+        if at != npu {
+            found.push((at, length));
+        }
+        for &edge in network.in_edges(at as usize) {
+            let src = network.edges()[edge as usize].src.0;
+            let longer = length + delay(edge);
+            if longer < limit && far.get(&src).is_none_or(|&known| longer < known) {
+                far.insert(src, longer);
+                queue.push(Reverse((longer, src)));
+            }
+        }
+    }
+    found
+}

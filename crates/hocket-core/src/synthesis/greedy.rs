@@ -1,0 +1,180 @@
+//! The best of several greedy matchings.
+
+use super::detour::{Detour, Near};
+use super::event::{Choice, Matching, matched};
+use super::least::least;
+use super::network::{Network, Timing};
+use super::relay::{Unreachable, relayed};
+use super::slots::{slot_length, slot_table};
+use super::spread::{Spread, Wanted};
+use super::symmetric::Symmetry;
+use super::timetable::Timetable;
+use crate::progress::{Interrupted, Progress};
+
+/// Trials run side by side, and compared before the next few begin; fixed, so that the result does
+/// not depend on the number of threads.
+const BATCH: usize = 4;
+/// Sends that all trials together may look at.
+const EFFORT: u64 = 3_000_000;
+/// Sends up to which the first few trials run side by side.
+const FEW: u64 = 20_000;
+/// Sends from which on one matching slot by slot is enough.
+const MANY: u64 = 400_000;
+/// Crowdings tried where ways are chosen beforehand.
+const CROWDINGS: [f64; 4] = [1.0, 0.2, 4.0, 0.05];
+
+/// Why there is no timetable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    Unreachable(Unreachable),
+    Interrupted,
+}
+
+impl From<Interrupted> for Failure {
+    fn from(_: Interrupted) -> Self {
+        Failure::Interrupted
+    }
+}
+
+/// How the trials differ, and how many there are.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Trials {
+    pub(super) seed: u64,
+    /// At most so many.
+    pub(super) most: u64,
+}
+
+/// The best timetable of several trials: different seeds, choices and ways. Stops at the least time that
+/// is possible.
+pub(super) fn greedy(
+    network: &Network,
+    spread: &Spread,
+    timings: &[Timing],
+    reserved: &[Vec<(u64, u64)>],
+    axes: &[usize],
+    trials: Trials,
+    progress: &mut dyn Progress,
+) -> Result<Timetable, Failure> {
+    if spread.chunks() == 0 {
+        return Ok(Timetable {
+            sends: Vec::new(),
+            end: 0,
+        });
+    }
+    let floor = least(network, spread, timings);
+    let sends = spread.missing().count().max(1);
+    let near = Near::new(network, timings, spread.sizes.len());
+    if reserved.is_empty() {
+        if let Some(symmetry) = Symmetry::find(network, spread, timings, axes, &near) {
+            return Ok(symmetry.timetable(trials.seed, floor));
+        }
+        if sends >= MANY
+            && let Some(length) = slot_length(spread, timings)
+        {
+            let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+            let table = slot_table(network, spread, trials.seed, threads, progress)?;
+            return match table {
+                Some(table) => Ok(table.timetable(network, length)),
+                None => Err(Failure::Unreachable(unreached(network, spread))),
+            };
+        }
+    }
+    let count = (EFFORT / sends).clamp(1, trials.most.max(1));
+    let is_routed = matches!(spread.wanted, Wanted::Listed(_));
+    let crowdings = if is_routed {
+        &CROWDINGS[..]
+    } else {
+        &CROWDINGS[..1]
+    };
+    let mut routed = Vec::new();
+    for &crowding in crowdings.iter().take(count as usize) {
+        let way = relayed(network, spread, timings, crowding);
+        routed.push(way.map_err(Failure::Unreachable)?);
+    }
+    let mut best: Option<Timetable> = None;
+    let trial = |index: u64, limit: u64| {
+        let way = &routed[index as usize % routed.len()];
+        let choice = match (is_routed, index / routed.len() as u64 % 2) {
+            (true, 0) => Choice::Farthest,
+            (false, 0) if sends > 1 << 22 => Choice::Any,
+            (_, 0) => Choice::Rarest,
+            (true, _) => Choice::Farthest,
+            (false, _) => Choice::Any,
+        };
+        matched(&Matching {
+            network,
+            spread: &way.spread,
+            timings,
+            reserved,
+            ahead: &way.ahead,
+            choice,
+            near: &near,
+            detour: match near.is_empty() {
+                true => Detour::Ignore,
+                false => Detour::ALL[(index / 2) as usize % Detour::ALL.len()],
+            },
+            seed: trials.seed.wrapping_mul(0x9e37_79b9).wrapping_add(index),
+            limit,
+        })
+    };
+    let mut done = 0;
+    while done < count {
+        // Where one takes long, the first may be good enough.
+        let batch = if done == 0 && sends > FEW { 1 } else { BATCH };
+        let batch = (count - done).min(batch as u64);
+        let limit = best
+            .as_ref()
+            .map_or(u64::MAX, |best| best.end.saturating_sub(1));
+        let found: Vec<Option<Timetable>> = std::thread::scope(|scope| {
+            let trial = &trial;
+            let workers: Vec<_> = (done..done + batch)
+                .map(|index| scope.spawn(move || trial(index, limit)))
+                .collect();
+            let joined = workers.into_iter().map(|worker| worker.join());
+            joined
+                .map(|result| result.expect("no trial panics"))
+                .collect()
+        });
+        for timetable in found.into_iter().flatten() {
+            if best.as_ref().is_none_or(|best| timetable.end < best.end) {
+                best = Some(timetable);
+            }
+        }
+        if best.is_none() {
+            return Err(Failure::Unreachable(unreached(network, spread)));
+        }
+        done += batch;
+        if best.as_ref().is_some_and(|best| best.end <= floor) {
+            break;
+        }
+        if !progress.report("synthesizing", done, count) {
+            break;
+        }
+    }
+    Ok(best.expect("a first batch finds one or fails"))
+}
+
+/// Somebody who cannot get what he wants: matching stopped before all had everything.
+fn unreached(network: &Network, spread: &Spread) -> Unreachable {
+    for (chunk, &(holder, _)) in (0..).zip(&spread.holders) {
+        let mut seen = vec![false; network.npus()];
+        let mut stack = vec![holder];
+        seen[holder as usize] = true;
+        while let Some(npu) = stack.pop() {
+            for &edge in network.out_edges(npu as usize) {
+                let dst = network.edges()[edge as usize].dst.0;
+                if !std::mem::replace(&mut seen[dst as usize], true) {
+                    stack.push(dst);
+                }
+            }
+        }
+        if let Some(npu) = (0..)
+            .zip(&seen)
+            .find(|(_, seen)| !**seen)
+            .map(|(npu, _)| npu)
+        {
+            return Unreachable { chunk, npu };
+        }
+    }
+    Unreachable { chunk: 0, npu: 0 }
+}

@@ -1,0 +1,169 @@
+//! The network that chunks are matched to: NPUs joined by edges, switches unwound.
+
+use super::unwind::{self, Unwinding};
+use crate::id::{LinkId, NpuId};
+use crate::plan::Lists;
+use crate::topology::{LatencyModel, Switching, Topology};
+
+/// A way from one NPU to another that one chunk takes at a time: a link, or links through switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// Where it starts.
+    pub src: NpuId,
+    /// Where it ends.
+    pub dst: NpuId,
+}
+
+/// What a chunk of one size costs on an edge, in picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Timing {
+    /// From its start until it is there.
+    pub delay: u64,
+    /// From its start until the next may start; never more than `delay`.
+    pub occupied: u64,
+}
+
+/// NPUs and edges, with the links of the topology that each edge takes.
+#[derive(Clone, Debug)]
+pub struct Network {
+    npus: usize,
+    edges: Vec<Edge>,
+    paths: Lists<LinkId>,
+    /// How many edges share each link, and each device's own limit.
+    link_share: Vec<u64>,
+    device_share: Vec<u64>,
+    out: Lists<u32>,
+    into: Lists<u32>,
+}
+
+impl Network {
+    /// Every link between NPUs is an edge; every fabric of switches is unwound.
+    ///
+    /// `unwinding` holds one entry for all fabrics, or one for each dimension of a product.
+    ///
+    /// # Complexity
+    /// O(links), and one search of its fabric for each unwound edge.
+    pub fn new(topology: &Topology, unwinding: &[Unwinding]) -> Self {
+        let mut edges = Vec::new();
+        let mut paths = Lists::default();
+        let mut link_share = vec![0; topology.links().len()];
+        let mut device_share = vec![0; topology.device_count()];
+        for (i, link) in topology.links().iter().enumerate() {
+            if topology.is_npu(link.src) && topology.is_npu(link.dst) {
+                edges.push(Edge {
+                    src: NpuId(link.src.0),
+                    dst: NpuId(link.dst.0),
+                });
+                paths.push(&[LinkId::from(i)]);
+                link_share[i] = 1;
+            }
+        }
+        unwind::unwind(topology, unwinding, &mut link_share, |edge, path| {
+            edges.push(edge);
+            paths.push(path);
+            for &link in &path[1..] {
+                device_share[topology.link(link).src.index()] += 1;
+            }
+        });
+        let npus = topology.npu_count();
+        Self {
+            out: adjacency(npus, edges.iter().map(|edge| edge.src)),
+            into: adjacency(npus, edges.iter().map(|edge| edge.dst)),
+            npus,
+            edges,
+            paths,
+            link_share,
+            device_share,
+        }
+    }
+
+    /// The same network, every edge turned round.
+    pub(super) fn mirrored(&self) -> Self {
+        let mut mirrored = self.clone();
+        for edge in &mut mirrored.edges {
+            std::mem::swap(&mut edge.src, &mut edge.dst);
+        }
+        std::mem::swap(&mut mirrored.out, &mut mirrored.into);
+        mirrored
+    }
+
+    /// How many NPUs.
+    pub fn npus(&self) -> usize {
+        self.npus
+    }
+
+    /// Every edge.
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// The links that an edge takes, in order.
+    pub fn path(&self, edge: u32) -> &[LinkId] {
+        self.paths.get(edge as usize)
+    }
+
+    /// Edges that start at an NPU.
+    pub fn out_edges(&self, npu: usize) -> &[u32] {
+        self.out.get(npu)
+    }
+
+    /// Edges that end at an NPU.
+    pub fn in_edges(&self, npu: usize) -> &[u32] {
+        self.into.get(npu)
+    }
+
+    /// What a chunk of `bytes` costs on each edge.
+    ///
+    /// A link that k edges share gives each 1/k of its bandwidth. Stored and forwarded, a chunk is
+    /// sent whole on every link of its path; cut through, the slowest of them alone counts.
+    ///
+    /// # Source
+    /// TACOS, section IV-D: degree-d unwinding leaves each edge 1/d of the bandwidth.
+    pub fn timings(&self, topology: &Topology, bytes: u64, latency: LatencyModel) -> Vec<Timing> {
+        let timing = |path: &[LinkId]| {
+            let (mut sum, mut alpha, mut widest, mut occupied) = (0u64, 0u64, 0u64, 0u64);
+            for &id in path {
+                let link = topology.link(id);
+                let share = self.link_share[id.index()];
+                let mut sent = link.bandwidth.transmission(bytes).as_ps() * share;
+                let through = &topology.device(link.src);
+                if let Some(limit) = through.limit.filter(|_| !topology.is_npu(link.src)) {
+                    let share = self.device_share[link.src.index()];
+                    sent = sent.max(limit.transmission(bytes).as_ps() * share);
+                }
+                alpha += link.latency.as_ps();
+                sum += sent;
+                widest = widest.max(sent);
+                occupied = occupied.max(match latency {
+                    LatencyModel::Overlapped => sent,
+                    LatencyModel::Occupying => sent + link.latency.as_ps() * share,
+                });
+            }
+            let delay = match topology.switching() {
+                Switching::StoreAndForward => alpha + sum,
+                Switching::CutThrough => alpha + widest,
+            };
+            Timing {
+                delay: delay.max(occupied).max(1),
+                occupied: occupied.max(1),
+            }
+        };
+        self.paths.iter().map(timing).collect()
+    }
+}
+
+/// For each NPU, the edges of which it is the end given.
+fn adjacency(npus: usize, ends: impl Iterator<Item = NpuId> + Clone) -> Lists<u32> {
+    let mut offsets = vec![0u32; npus + 1];
+    ends.clone().for_each(|npu| offsets[npu.index() + 1] += 1);
+    for i in 0..npus {
+        offsets[i + 1] += offsets[i];
+    }
+    let mut next = offsets.clone();
+    let mut items = vec![0; offsets[npus] as usize];
+    for (edge, npu) in ends.enumerate() {
+        items[next[npu.index()] as usize] = edge as u32;
+        next[npu.index()] += 1;
+    }
+    Lists::from_columns("edges", offsets, items).expect("offsets are running sums")
+}

@@ -1,0 +1,225 @@
+//! Sums and copies in one timetable: one after the other, or at the same time where links allow.
+
+use super::greedy::{Failure, Trials};
+use super::lower::Timetables;
+use super::problem::Problem;
+use super::spread::{Spread, Wanted};
+use super::timetable::{Send, Timetable, timing};
+use crate::plan::Lists;
+use crate::progress::Progress;
+
+/// Groups of an all-reduce's chunks that follow each other, at most.
+const GROUPS: usize = 8;
+
+/// The best timetables found.
+///
+/// Where sums and copies are of different chunks, copies go into the gaps that the sums leave, or sums at
+/// the end. Of an all-reduce, whose chunks are summed and then copied, the pieces go in groups: while one
+/// group is copied, the next is summed in the gaps.
+pub(super) fn solve(
+    problem: &Problem,
+    trials: Trials,
+    progress: &mut dyn Progress,
+) -> Result<Timetables, Failure> {
+    let (sums, copies) = problem.parts();
+    let nothing = Timetable {
+        sends: Vec::new(),
+        end: 0,
+    };
+    if copies.is_empty() {
+        let sums = problem.sums(&sums.spread, trials, progress)?;
+        return Ok(Timetables {
+            sums,
+            copies: nothing,
+        });
+    }
+    if sums.is_empty() {
+        let copies = problem.copies(&copies.spread, &[], trials, progress)?;
+        return Ok(Timetables {
+            sums: nothing,
+            copies,
+        });
+    }
+    if sums.ids == copies.ids {
+        return all_reduce(problem, trials, progress);
+    }
+    let summed_ids: std::collections::HashSet<u32> = sums.ids.iter().copied().collect();
+    let shared = copies.ids.iter().any(|id| summed_ids.contains(id));
+    let summed = problem.sums(&sums.spread, trials, progress)?;
+    let copied = problem.copies(&copies.spread, &[], trials, progress)?;
+    let mut best = after(&summed, &copied);
+    if !shared {
+        let late = summed.later(copied.end.saturating_sub(summed.end));
+        for summed in [summed, late] {
+            let copied = beside(problem, &copies.spread, &summed, trials, progress)?;
+            let found = Timetables {
+                sums: summed,
+                copies: copied,
+            };
+            if found.end() < best.end() {
+                best = found;
+            }
+        }
+    }
+    Ok(best)
+}
+
+fn after(sums: &Timetable, copies: &Timetable) -> Timetables {
+    Timetables {
+        sums: sums.clone(),
+        copies: copies.later(sums.end),
+    }
+}
+
+/// Copies in the gaps that sums leave.
+fn beside(
+    problem: &Problem,
+    copies: &Spread,
+    sums: &Timetable,
+    trials: Trials,
+    progress: &mut dyn Progress,
+) -> Result<Timetable, Failure> {
+    let mut reserved = vec![Vec::new(); problem.network.edges().len()];
+    let spread = &problem.work.sums.spread;
+    for send in &sums.sends {
+        let occupied = timing(&problem.sum_times, spread, send).occupied;
+        reserved[send.edge as usize].push((send.start, send.start + occupied));
+    }
+    problem.copies(copies, &reserved, trials, progress)
+}
+
+/// Groups of pieces, each summed while the one before is copied.
+fn all_reduce(
+    problem: &Problem,
+    trials: Trials,
+    progress: &mut dyn Progress,
+) -> Result<Timetables, Failure> {
+    let (sums, copies) = problem.parts();
+    let owners = &sums.spread.holders;
+    let pieces = owners.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len);
+    let least = pieces.clone().min().unwrap_or(1);
+    let even = pieces.clone().all(|pieces| pieces == least);
+    let groups = match even {
+        true => (1..=GROUPS.min(least))
+            .rev()
+            .find(|&groups| least % groups == 0),
+        false => None,
+    };
+    let groups = groups.unwrap_or(1);
+    let size = least / groups;
+    let first = |chunk: usize| chunk % least < size;
+    let (some_sums, members) = subset(&sums.spread, first);
+    let (some_copies, _) = subset(&copies.spread, first);
+    let summed = problem.sums(&some_sums, trials, progress)?;
+    let copied = problem.copies(&some_copies, &[], trials, progress)?;
+    let window = match groups {
+        1 => None,
+        _ => Some(beside(problem, &some_copies, &summed, trials, progress)?),
+    };
+    // Per group: sums and copies at once, if that is quicker than one after the other.
+    let window =
+        window.filter(|copied_beside| copied_beside.end.max(summed.end) < summed.end + copied.end);
+    let mut times = Timetables {
+        sums: Timetable {
+            sends: Vec::new(),
+            end: 0,
+        },
+        copies: Timetable {
+            sends: Vec::new(),
+            end: 0,
+        },
+    };
+    let chunk_of = |group: usize| {
+        let members = &members;
+        move |chunk: u32| members[chunk as usize] + (group * size) as u32
+    };
+    let mut now = 0;
+    for group in 0..groups {
+        match &window {
+            Some(window) => {
+                times.sums.add(&summed, now, chunk_of(group));
+                if group == 0 {
+                    now += summed.end;
+                } else {
+                    times.copies.add(window, now, chunk_of(group - 1));
+                    now += summed.end.max(window.end);
+                }
+            }
+            None => {
+                times.sums.add(&summed, now, chunk_of(group));
+                now += summed.end;
+                times.copies.add(&copied, now, chunk_of(group));
+                now += copied.end;
+            }
+        }
+    }
+    if window.is_some() {
+        times.copies.add(&copied, now, chunk_of(groups - 1));
+    }
+    Ok(times)
+}
+
+/// Those chunks of a spread that `keep` names, and which they are.
+fn subset(spread: &Spread, keep: impl Fn(usize) -> bool) -> (Spread, Vec<u32>) {
+    let kept: Vec<u32> = (0..spread.chunks())
+        .filter(|&c| keep(c))
+        .map(|c| c as u32)
+        .collect();
+    let mut place = vec![u32::MAX; spread.chunks()];
+    (0..)
+        .zip(&kept)
+        .for_each(|(at, &chunk)| place[chunk as usize] = at);
+    let others = spread.others.iter();
+    let wanted = match &spread.wanted {
+        Wanted::All => Wanted::All,
+        Wanted::Listed(lists) => {
+            let mut some = Lists::default();
+            for &chunk in &kept {
+                some.push(lists.get(chunk as usize));
+            }
+            Wanted::Listed(some)
+        }
+    };
+    let subset = Spread {
+        npus: spread.npus,
+        sizes: spread.sizes.clone(),
+        class: kept
+            .iter()
+            .map(|&chunk| spread.class[chunk as usize])
+            .collect(),
+        holders: kept
+            .iter()
+            .map(|&chunk| spread.holders[chunk as usize])
+            .collect(),
+        others: others
+            .filter(|(chunk, _)| place[*chunk as usize] != u32::MAX)
+            .map(|&(chunk, npu)| (place[chunk as usize], npu))
+            .collect(),
+        wanted,
+    };
+    (subset, kept)
+}
+
+impl Timetable {
+    /// The same sends, `by` picoseconds later.
+    pub(super) fn later(&self, by: u64) -> Self {
+        let mut later = Self {
+            sends: Vec::new(),
+            end: 0,
+        };
+        later.add(self, by, |chunk| chunk);
+        later
+    }
+
+    /// Adds the sends of another, `by` picoseconds later, of other chunks.
+    fn add(&mut self, other: &Self, by: u64, chunk: impl Fn(u32) -> u32) {
+        self.sends.extend(other.sends.iter().map(|send| Send {
+            chunk: chunk(send.chunk),
+            edge: send.edge,
+            start: send.start + by,
+        }));
+        if !other.sends.is_empty() {
+            self.end = self.end.max(other.end + by);
+        }
+    }
+}

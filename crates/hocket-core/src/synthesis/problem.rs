@@ -1,0 +1,257 @@
+//! One synthesis problem: a collective on a network as unwound, and the ways to solve it.
+
+use super::greedy::{Failure, Trials, greedy};
+use super::least::least;
+use super::lower::{Timetables, lower};
+use super::network::{Network, Timing};
+use super::overlap;
+use super::relay::Unreachable;
+use super::spread::Spread;
+use super::timetable::{Send, Timetable};
+use super::unwind::Unwinding;
+use super::work::{Part, Work};
+use super::{GREEDY, blind};
+use crate::collective::Collective;
+use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
+use crate::progress::Progress;
+use crate::topology::{LatencyModel, Topology};
+
+/// A collective on a network whose switches are unwound.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    pub(super) network: Network,
+    pub(super) mirror: Network,
+    pub(super) work: Work,
+    /// What a chunk of each size costs on each edge, of edge x sizes.
+    pub(super) sum_times: Vec<Timing>,
+    pub(super) copy_times: Vec<Timing>,
+    /// Sizes of the dimensions, for networks that look the same from every NPU.
+    pub(super) axes: Vec<usize>,
+    collective: Collective,
+}
+
+impl Problem {
+    /// `unwinding` holds one entry for all fabrics, or one for each dimension of a product; `pieces`
+    /// is how many chunks each demand is cut into.
+    ///
+    /// # Errors
+    /// [`PlanError::TooLarge`] before anything is allocated; [`PlanError::TooManyChunks`];
+    /// [`PlanError::Collective`] where the topology lacks a participant.
+    pub fn new(
+        topology: &Topology,
+        collective: &Collective,
+        pieces: usize,
+        unwinding: &[Unwinding],
+        latency: LatencyModel,
+        memory_limit: u64,
+    ) -> Result<Self, PlanError> {
+        collective.check_on(topology)?;
+        let work = Work::new(topology.npu_count(), collective, pieces)?;
+        PlanBuilder::check_size(work.transfers(), memory_limit)?;
+        let network = Network::new(topology, unwinding);
+        let axes = topology
+            .dimensions()
+            .iter()
+            .map(|dimension| dimension.size as usize);
+        Ok(Self {
+            mirror: network.mirrored(),
+            sum_times: timings(topology, &network, &work.sums.spread, latency),
+            copy_times: timings(topology, &network, &work.copies.spread, latency),
+            axes: axes.collect(),
+            network,
+            work,
+            collective: collective.clone(),
+        })
+    }
+
+    /// The same problem in slots of `factor` picoseconds: every cost rounded up to whole slots, so that
+    /// what is sent always fits, and an edge is held until its chunk is there.
+    ///
+    /// # Source
+    /// TACOS, section IV-C.
+    pub fn discretised(&self, factor: u64) -> Self {
+        let rounded = |timing: &Timing| {
+            let delay = timing.delay.div_ceil(factor.max(1)) * factor.max(1);
+            Timing {
+                delay,
+                occupied: delay,
+            }
+        };
+        Self {
+            sum_times: self.sum_times.iter().map(rounded).collect(),
+            copy_times: self.copy_times.iter().map(rounded).collect(),
+            ..self.clone()
+        }
+    }
+
+    /// The network that chunks are matched to.
+    pub fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// What is to be summed and copied.
+    pub fn work(&self) -> &Work {
+        &self.work
+    }
+
+    /// What a chunk of each size of what is summed costs on each edge, of edge x sizes.
+    pub fn sum_times(&self) -> &[Timing] {
+        &self.sum_times
+    }
+
+    /// As [`sum_times`](Self::sum_times), of what is copied.
+    pub fn copy_times(&self) -> &[Timing] {
+        &self.copy_times
+    }
+
+    /// The least that any timetable takes, in picoseconds; see [`Bound`](crate::bound::Bound) for what
+    /// holds of all plans.
+    pub fn least(&self) -> u64 {
+        let sums = least(&self.mirror, &self.work.sums.spread, &self.sum_times);
+        sums.max(least(
+            &self.network,
+            &self.work.copies.spread,
+            &self.copy_times,
+        ))
+    }
+
+    /// Matches greedily; see [`super::synthesize`].
+    ///
+    /// # Errors
+    /// [`PlanError::NotApplicable`] where somebody cannot be reached, or on an interruption.
+    pub fn greedy(
+        &self,
+        seed: u64,
+        trials: u64,
+        progress: &mut dyn Progress,
+    ) -> Result<Timetables, PlanError> {
+        let trials = Trials { seed, most: trials };
+        overlap::solve(self, trials, progress).map_err(|failure| self.refused(GREEDY, failure))
+    }
+
+    pub(super) fn sums(
+        &self,
+        spread: &Spread,
+        trials: Trials,
+        progress: &mut dyn Progress,
+    ) -> Result<Timetable, Failure> {
+        let (network, times) = (&self.mirror, &self.sum_times[..]);
+        let found = greedy(network, spread, times, &[], &self.axes, trials, progress)?;
+        Ok(found.mirrored(times, spread))
+    }
+
+    pub(super) fn copies(
+        &self,
+        spread: &Spread,
+        reserved: &[Vec<(u64, u64)>],
+        trials: Trials,
+        progress: &mut dyn Progress,
+    ) -> Result<Timetable, Failure> {
+        let (network, times) = (&self.network, &self.copy_times[..]);
+        greedy(
+            network, spread, times, reserved, &self.axes, trials, progress,
+        )
+    }
+
+    /// The plan of a timetable, under the name of the algorithm that found it.
+    pub fn plan(&self, algorithm: &str, times: &Timetables) -> Plan {
+        lower(
+            algorithm,
+            &self.collective,
+            &self.network,
+            &self.work,
+            times,
+        )
+    }
+
+    /// Every chunk on a shortest way, whatever else is on it: the congestion-blind baseline.
+    ///
+    /// # Errors
+    /// [`PlanError::NotApplicable`] where somebody cannot be reached.
+    pub fn blind(&self, seed: u64) -> Result<Plan, PlanError> {
+        let times = blind::timetables(self, seed);
+        let times = times.map_err(|failure| self.refused(blind::BLIND, failure))?;
+        Ok(self
+            .plan(blind::BLIND, &times)
+            .with_link_order(LinkOrder::Ready))
+    }
+
+    /// Timetables from outside: sends of sums (edges as they are) and of copies, in any order.
+    ///
+    /// # Errors
+    /// [`PlanError::Malformed`] for a chunk or an edge that is not there; else as [`check`](Self::check).
+    pub fn timetables(&self, sums: Vec<Send>, copies: Vec<Send>) -> Result<Timetables, PlanError> {
+        let edges = self.network.edges().len() as u32;
+        let parts = [(&sums, &self.work.sums), (&copies, &self.work.copies)];
+        for (sends, part) in parts {
+            let chunks = part.ids.len() as u32;
+            if let Some(send) = sends.iter().find(|s| s.chunk >= chunks || s.edge >= edges) {
+                let why = format!("there is no {send:?}: {chunks} chunks, {edges} edges");
+                return Err(PlanError::Malformed { why });
+            }
+        }
+        let times = Timetables {
+            sums: Timetable::new(sums, &self.sum_times, &self.work.sums.spread),
+            copies: Timetable::new(copies, &self.copy_times, &self.work.copies.spread),
+        };
+        self.check(&times)?;
+        Ok(times)
+    }
+
+    /// Checks timetables from outside against the network and the work.
+    ///
+    /// # Errors
+    /// [`PlanError::Malformed`] with what is wrong: what is sent before it is held, what comes twice or
+    /// never, two chunks on an edge at a time.
+    pub fn check(&self, times: &Timetables) -> Result<(), PlanError> {
+        let sums = &self.work.sums.spread;
+        let mirrored = times.sums.mirrored(&self.sum_times, sums);
+        mirrored
+            .check(&self.mirror, sums, &self.sum_times)
+            .and_then(|()| {
+                let copies = &self.work.copies.spread;
+                times.copies.check(&self.network, copies, &self.copy_times)
+            })
+            .map_err(|why| PlanError::Malformed { why })
+    }
+
+    fn refused(&self, algorithm: &'static str, failure: Failure) -> PlanError {
+        let why = match failure {
+            Failure::Interrupted => "stopped on request before it was done".to_owned(),
+            Failure::Unreachable(Unreachable { chunk, npu }) => {
+                let part = match self.work.copies.is_empty() {
+                    true => &self.work.sums,
+                    false => &self.work.copies,
+                };
+                let id = part.ids[chunk as usize];
+                let holder = part.spread.holders[chunk as usize].0;
+                format!(
+                    "NPU {npu} needs chunk {id}, and there is no way between it and NPU {holder}; \
+                     add a link, or leave one of them out"
+                )
+            }
+        };
+        PlanError::NotApplicable { algorithm, why }
+    }
+
+    pub(super) fn parts(&self) -> (&Part, &Part) {
+        (&self.work.sums, &self.work.copies)
+    }
+}
+
+/// What a chunk of each size costs on each edge, of edge x sizes.
+fn timings(
+    topology: &Topology,
+    network: &Network,
+    spread: &Spread,
+    latency: LatencyModel,
+) -> Vec<Timing> {
+    let of_size: Vec<Vec<Timing>> = spread
+        .sizes
+        .iter()
+        .map(|&bytes| network.timings(topology, bytes, latency))
+        .collect();
+    (0..network.edges().len())
+        .flat_map(|edge| of_size.iter().map(move |timings| timings[edge]))
+        .collect()
+}

@@ -1,0 +1,170 @@
+//! A collective, taken apart into what is to be summed and what is to be copied.
+
+use super::spread::{Spread, Wanted};
+use crate::collective::{Collective, block_start};
+use crate::id::NpuId;
+use crate::plan::{Chunks, Lists, PlanError};
+
+/// The chunks of a plan, and the spreads that make it: sums first, mirrored, then copies.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// All chunks of the plan.
+    pub chunks: Chunks,
+    /// What is summed, as it spreads in mirrored time.
+    pub sums: Part,
+    /// What is copied.
+    pub copies: Part,
+}
+
+/// Some of a plan's chunks, as a spread.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// The spread; its chunk i is chunk `ids[i]` of the plan.
+    pub spread: Spread,
+    /// The plan's chunk of each chunk.
+    pub ids: Vec<u32>,
+}
+
+impl Work {
+    /// Cuts every demand into `pieces`; a demand whose sum several want, into as many for each of
+    /// them, each summed at one of them.
+    ///
+    /// # Errors
+    /// [`PlanError::TooManyChunks`] where there are fewer bytes than pieces.
+    pub fn new(npus: usize, collective: &Collective, pieces: usize) -> Result<Self, PlanError> {
+        let participants = collective.npus();
+        let demands = collective.demands();
+        let mut chunks = Chunks::with_capacity(demands.len() * pieces);
+        let everybody = participants.len() == npus;
+        let mut sums = Builder::new(npus, everybody);
+        let mut copies = Builder::new(npus, everybody);
+        for (d, demand) in demands.iter().enumerate() {
+            let holders = demand.holders.members(participants);
+            let wanted = demand.wanted.members(participants);
+            let owners = if demand.reduced { wanted.len() } else { 1 };
+            let count = owners * pieces;
+            let first = chunks.len() as u32;
+            chunks.split_one(d as u32, demand.bytes, count)?;
+            for q in 0..count {
+                let bytes =
+                    block_start(demand.bytes, q + 1, count) - block_start(demand.bytes, q, count);
+                let id = first + q as u32;
+                if demand.reduced {
+                    let owner = wanted[q / pieces % wanted.len()];
+                    sums.push(id, bytes, &[owner], holders);
+                    if wanted.len() > 1 {
+                        copies.push(id, bytes, &[owner], wanted);
+                    }
+                } else {
+                    copies.push(id, bytes, holders, wanted);
+                }
+            }
+        }
+        Ok(Self {
+            chunks,
+            sums: sums.finish(),
+            copies: copies.finish(),
+        })
+    }
+
+    /// Transfers of its plan, if nobody passes on what he does not want.
+    pub fn transfers(&self) -> u128 {
+        self.sums.transfers() + self.copies.transfers()
+    }
+}
+
+impl Part {
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    fn transfers(&self) -> u128 {
+        let chunks = self.ids.len() as u128;
+        match &self.spread.wanted {
+            Wanted::All => chunks * (self.spread.npus as u128 - 1),
+            Wanted::Listed(wanted) => wanted.items().len() as u128,
+        }
+    }
+}
+
+struct Builder {
+    part: Part,
+    wanted: Lists<u32>,
+    /// Whether all participants are all NPUs.
+    everybody: bool,
+    all: bool,
+}
+
+impl Builder {
+    fn new(npus: usize, everybody: bool) -> Self {
+        let spread = Spread {
+            npus,
+            sizes: Vec::new(),
+            class: Vec::new(),
+            holders: Vec::new(),
+            others: Vec::new(),
+            wanted: Wanted::All,
+        };
+        Self {
+            part: Part {
+                spread,
+                ids: Vec::new(),
+            },
+            wanted: Lists::default(),
+            everybody,
+            all: true,
+        }
+    }
+
+    fn push(&mut self, id: u32, bytes: u64, holders: &[NpuId], wanted: &[NpuId]) {
+        let spread = &mut self.part.spread;
+        let lacking = wanted.iter().filter(|npu| !holders.contains(npu));
+        if lacking.clone().next().is_none() {
+            return;
+        }
+        let chunk = spread.class.len() as u32;
+        // Pieces of one demand differ by a byte at most, and count as the larger.
+        let class = spread
+            .sizes
+            .iter()
+            .position(|size| size.abs_diff(bytes) <= 1);
+        let class = class.unwrap_or_else(|| {
+            spread.sizes.push(bytes);
+            spread.sizes.len() - 1
+        });
+        spread.sizes[class] = spread.sizes[class].max(bytes);
+        spread.class.push(class as u32);
+        spread.holders.push((holders[0].0, 0));
+        spread
+            .others
+            .extend(holders[1..].iter().map(|npu| (chunk, npu.0)));
+        self.part.ids.push(id);
+        let is_all = self.everybody && wanted.len() == spread.npus;
+        if self.all && !is_all {
+            // From here on, wants are listed.
+            let everyone: Vec<u32> = (0..spread.npus as u32).collect();
+            for &(holder, _) in &spread.holders[..chunk as usize] {
+                let others: Vec<u32> = everyone
+                    .iter()
+                    .copied()
+                    .filter(|&npu| npu != holder)
+                    .collect();
+                self.wanted.push(&others);
+            }
+            self.all = false;
+        }
+        if !self.all {
+            let mut lacking: Vec<u32> = lacking.map(|npu| npu.0).collect();
+            lacking.sort_unstable();
+            self.wanted.push(&lacking);
+        }
+    }
+
+    fn finish(mut self) -> Part {
+        if !self.all {
+            self.part.spread.wanted = Wanted::Listed(self.wanted);
+        }
+        self.part
+    }
+}

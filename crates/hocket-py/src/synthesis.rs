@@ -1,0 +1,264 @@
+//! `Problem`, `Timetables`: synthesis on the network as unwound.
+
+use std::sync::Arc;
+
+use hocket_core::plan::Lists;
+use hocket_core::synthesis::{self as core, Part, Send, Timetable, Unwinding, Wanted};
+use hocket_core::topology::Topology;
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::arrays::to_vec;
+use crate::choice::{LATENCIES, choose};
+use crate::collective::PyCollective;
+use crate::error::CoreError;
+use crate::plan::PyPlan;
+use crate::progress;
+use crate::topology::PyTopology;
+
+/// A collective on a network whose switches are unwound.
+#[pyclass(name = "Problem", module = "hocket._core", frozen)]
+pub(crate) struct PyProblem {
+    core: core::Problem,
+    topology: Arc<Topology>,
+}
+
+/// Who sends what when.
+#[pyclass(name = "Timetables", module = "hocket._core", frozen)]
+pub(crate) struct PyTimetables {
+    core: core::Timetables,
+}
+
+/// Chunk of the plan, edge, start of each send.
+type SendArrays<'py> = (
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<u64>>,
+);
+/// Chunk of the plan, position of its size, holders, who wants it (`None`: every NPU).
+type ChunkTuple = (u32, u32, Vec<u32>, Option<Vec<u32>>);
+
+#[pyfunction]
+pub(crate) fn unwindings(topology: &PyTopology) -> Vec<Vec<String>> {
+    let names = |each: Vec<Unwinding>| each.iter().map(ToString::to_string).collect();
+    core::candidates(topology.core())
+        .into_iter()
+        .map(names)
+        .collect()
+}
+
+#[pymethods]
+impl PyProblem {
+    #[new]
+    #[pyo3(signature = (topology, collective, pieces, unwinding, latency, memory_limit))]
+    fn new(
+        py: Python<'_>,
+        topology: &PyTopology,
+        collective: &PyCollective,
+        pieces: usize,
+        unwinding: Vec<String>,
+        latency: &str,
+        memory_limit: u64,
+    ) -> Result<Self, CoreError> {
+        let latency = choose("latency", latency, LATENCIES)?;
+        let unwinding: Vec<Unwinding> = unwinding
+            .iter()
+            .map(|name| to_unwinding(name))
+            .collect::<Result<_, _>>()?;
+        let network = topology.core();
+        let collective = collective.core();
+        let core = py.detach(|| {
+            core::Problem::new(
+                network,
+                collective,
+                pieces,
+                &unwinding,
+                latency,
+                memory_limit,
+            )
+        })?;
+        Ok(Self {
+            core,
+            topology: Arc::clone(network),
+        })
+    }
+
+    fn discretised(&self, factor_ps: u64) -> Self {
+        Self {
+            core: self.core.discretised(factor_ps),
+            topology: Arc::clone(&self.topology),
+        }
+    }
+
+    #[getter]
+    fn edges(&self) -> Vec<(u32, u32)> {
+        let edges = self.core.network().edges().iter();
+        edges.map(|edge| (edge.src.0, edge.dst.0)).collect()
+    }
+
+    #[getter]
+    fn sum_chunks(&self) -> Vec<ChunkTuple> {
+        chunks_of(&self.core.work().sums)
+    }
+
+    #[getter]
+    fn copy_chunks(&self) -> Vec<ChunkTuple> {
+        chunks_of(&self.core.work().copies)
+    }
+
+    #[getter]
+    fn sum_delays(&self) -> Vec<u64> {
+        self.core
+            .sum_times()
+            .iter()
+            .map(|timing| timing.delay)
+            .collect()
+    }
+
+    #[getter]
+    fn copy_delays(&self) -> Vec<u64> {
+        self.core
+            .copy_times()
+            .iter()
+            .map(|timing| timing.delay)
+            .collect()
+    }
+
+    #[getter]
+    fn least_ps(&self) -> u64 {
+        self.core.least()
+    }
+
+    #[pyo3(signature = (seed, trials, *, time_limit=None, progress=None))]
+    fn greedy(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+        trials: u64,
+        time_limit: Option<f64>,
+        progress: Option<Py<PyAny>>,
+    ) -> Result<PyTimetables, CoreError> {
+        let core = progress::watched_until(py, progress, time_limit, |watch| {
+            self.core.greedy(seed, trials, watch)
+        })?;
+        Ok(PyTimetables { core })
+    }
+
+    fn blind(&self, py: Python<'_>, seed: u64) -> Result<PyPlan, CoreError> {
+        let plan = py.detach(|| self.core.blind(seed))?;
+        Ok(PyPlan::new(plan, Arc::clone(&self.topology)))
+    }
+
+    /// Sends of chunks that the plan numbers so; starts in picoseconds.
+    #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
+    #[pyo3(signature = (*, sum_chunk, sum_edge, sum_start, copy_chunk, copy_edge, copy_start))]
+    fn timetables<'py>(
+        &self,
+        sum_chunk: PyReadonlyArray1<'py, u32>,
+        sum_edge: PyReadonlyArray1<'py, u32>,
+        sum_start: PyReadonlyArray1<'py, u64>,
+        copy_chunk: PyReadonlyArray1<'py, u32>,
+        copy_edge: PyReadonlyArray1<'py, u32>,
+        copy_start: PyReadonlyArray1<'py, u64>,
+    ) -> Result<PyTimetables, CoreError> {
+        let work = self.core.work();
+        let sends = |part: &Part, chunk: Vec<u32>, edge: Vec<u32>, start: Vec<u64>| {
+            let place: std::collections::HashMap<u32, u32> =
+                part.ids.iter().copied().zip(0..).collect();
+            let rows = chunk.iter().zip(edge).zip(start);
+            rows.map(|((chunk, edge), start)| {
+                let chunk = *place.get(chunk).ok_or_else(|| {
+                    CoreError::Spec(format!("chunk {chunk} is none of the problem's"))
+                })?;
+                Ok(Send { chunk, edge, start })
+            })
+            .collect::<Result<Vec<Send>, CoreError>>()
+        };
+        let sums = sends(
+            &work.sums,
+            to_vec(&sum_chunk),
+            to_vec(&sum_edge),
+            to_vec(&sum_start),
+        )?;
+        let copies = sends(
+            &work.copies,
+            to_vec(&copy_chunk),
+            to_vec(&copy_edge),
+            to_vec(&copy_start),
+        )?;
+        let core = self.core.timetables(sums, copies)?;
+        Ok(PyTimetables { core })
+    }
+
+    fn plan(
+        &self,
+        py: Python<'_>,
+        algorithm: &str,
+        timetables: &PyTimetables,
+    ) -> Result<PyPlan, CoreError> {
+        let plan = py.detach(|| {
+            self.core.check(&timetables.core)?;
+            Ok::<_, CoreError>(self.core.plan(algorithm, &timetables.core))
+        })?;
+        Ok(PyPlan::new(plan, Arc::clone(&self.topology)))
+    }
+
+    /// The sends of sums, then of copies.
+    fn sends<'py>(
+        &self,
+        py: Python<'py>,
+        timetables: &PyTimetables,
+    ) -> (SendArrays<'py>, SendArrays<'py>) {
+        let arrays = |part: &Part, timetable: &Timetable| {
+            let sends = &timetable.sends;
+            let chunk: Vec<u32> = sends
+                .iter()
+                .map(|send| part.ids[send.chunk as usize])
+                .collect();
+            let edge: Vec<u32> = sends.iter().map(|send| send.edge).collect();
+            let start: Vec<u64> = sends.iter().map(|send| send.start).collect();
+            (
+                PyArray1::from_vec(py, chunk),
+                PyArray1::from_vec(py, edge),
+                PyArray1::from_vec(py, start),
+            )
+        };
+        let work = self.core.work();
+        (
+            arrays(&work.sums, &timetables.core.sums),
+            arrays(&work.copies, &timetables.core.copies),
+        )
+    }
+}
+
+#[pymethods]
+impl PyTimetables {
+    #[getter]
+    fn end_ps(&self) -> u64 {
+        self.core.end()
+    }
+
+    fn __len__(&self) -> usize {
+        self.core.sums.sends.len() + self.core.copies.sends.len()
+    }
+}
+
+fn chunks_of(part: &Part) -> Vec<ChunkTuple> {
+    let spread = &part.spread;
+    let mut holders: Vec<Vec<u32>> = spread.holders.iter().map(|&(npu, _)| vec![npu]).collect();
+    for &(chunk, npu) in &spread.others {
+        holders[chunk as usize].push(npu);
+    }
+    let wanted = |chunk: usize| match &spread.wanted {
+        Wanted::All => None,
+        Wanted::Listed(lists) => Some(Lists::get(lists, chunk).to_vec()),
+    };
+    let rows = holders.into_iter().enumerate();
+    rows.map(|(chunk, holders)| (part.ids[chunk], spread.class[chunk], holders, wanted(chunk)))
+        .collect()
+}
+
+fn to_unwinding(name: &str) -> Result<Unwinding, CoreError> {
+    name.parse()
+        .map_err(|why: core::BadUnwinding| CoreError::Spec(why.to_string()))
+}

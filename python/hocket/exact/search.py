@@ -1,0 +1,116 @@
+"""Runs the solver: one model, some time, a stop that works."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from hocket.exact.model import Model, cp_model
+from hocket.exact.plan import Send
+
+FOUND, NONE, UNKNOWN = "found", "none", "unknown"
+
+_POLL = 0.05
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the solver says of a model: ``FOUND`` with sends, ``NONE`` (proved), or ``UNKNOWN``."""
+
+    verdict: str
+    sends: tuple[Send, ...] = ()
+
+
+class Clock:
+    """Time that is left of a limit."""
+
+    def __init__(self, limit: float | None) -> None:
+        self._end = None if limit is None else time.monotonic() + limit
+
+    def left(self) -> float | None:
+        """Seconds left, or None where there is no limit."""
+        return None if self._end is None else max(0.0, self._end - time.monotonic())
+
+    def over(self) -> bool:
+        """Whether nothing is left."""
+        return self.left() == 0.0
+
+
+def ask(model: Model, seconds: float | None, workers: int, seed: int) -> Answer:
+    """Solve a model.
+
+    Parameters
+    ----------
+    model : Model
+        What to solve; one with goals is maximized, another one needs a solution only.
+    seconds : float or None
+        When to stop.
+    workers : int
+        Threads of the solver. They work in turns that do not depend on the clock, so that the same
+        seed gives the same answer.
+    seed : int
+        Seed of the solver.
+
+    Returns
+    -------
+    Answer
+        Sends are in the time of their chunk's way, without those that help nobody.
+    """
+    module = cp_model()
+    solver = module.CpSolver()
+    solver.parameters.num_workers = workers
+    solver.parameters.random_seed = seed
+    solver.parameters.interleave_search = workers > 1
+    solver.parameters.catch_sigint_signal = False
+    if seconds is not None:
+        solver.parameters.max_time_in_seconds = seconds
+    if model.partial:
+        model.model.maximize(sum(model.goals))
+    status = _run(solver, model)
+    if status in (module.OPTIMAL, module.FEASIBLE):
+        sends = [key for key, variable in model.sent.items() if solver.boolean_value(variable)]
+        return Answer(FOUND, tuple(_useful(model, sends)))
+    return Answer(NONE if status == module.INFEASIBLE else UNKNOWN)
+
+
+def _run(solver: Any, model: Model) -> Any:
+    """Solve in a thread, so that an interrupt is heard here and stops it."""
+    result: list[Any] = []
+    failure: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            result.append(solver.solve(model.model))
+        except BaseException as error:
+            failure.append(error)
+
+    thread = threading.Thread(target=work, name="hocket-exact", daemon=True)
+    thread.start()
+    try:
+        while thread.is_alive():
+            thread.join(_POLL)
+    except BaseException:
+        while thread.is_alive():  # asked again: a search that has not begun does not hear it
+            solver.stop_search()
+            thread.join(_POLL)
+        raise
+    if failure:
+        raise failure[0]
+    return result[0]
+
+
+def _useful(model: Model, sends: list[Send]) -> list[Send]:
+    """Leave out sends to an NPU that does not want the chunk and does not pass it on."""
+    problem = model.problem
+    while True:
+        leaving = {(c, int(problem.ends(problem.way(c))[0][e])) for c, e, _ in sends}
+        kept = []
+        for send in sends:
+            to = int(problem.ends(problem.way(send[0]))[1][send[1]])
+            if (send[0], to) in leaving or to in problem.wanted[send[0]]:
+                kept.append(send)
+        if len(kept) == len(sends):
+            return kept
+        sends = kept
