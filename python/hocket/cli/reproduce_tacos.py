@@ -22,14 +22,15 @@ from hocket.units import format_time_ps, parse_time, shown
 NOTES = {
     "table 1": ("The paper heads the last column Greedy; it is that of Direct.",),
     "table 3": (
-        "Its NPU 13 keeps one link, over which all 13 chunks of the others must come: 26 slots at "
-        "least,",
-        "13 to sum and 13 to copy. The published ratios of Ring and Direct are as if it were 13.",
+        "Its NPU 13 keeps one link, over which 13 chunks leave and 13 come: 26 slots one after the "
+        "other, fewer",
+        "where sums and copies overlap. The published ratios are as if the best took 13.",
     ),
 }
 _LEGEND = (
     "Times over that of the column with 1.00 (time of synthesis). rank-ring: a ring in rank order, as "
-    "the paper's; ring: hocket's own."
+    "the paper's; ring: hocket's own. Where the paper divides by another column, its ratios are "
+    "divided likewise."
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from inspect import signature
 from typing import Any, cast
 
 import numpy as np
@@ -56,13 +57,19 @@ def _synthesize(
     """Call the synthesizers; the one place that knows their face."""
     import hocket as hk
 
-    if options["algorithm"] not in {each.name for each in hk.algorithms()}:
+    if not can_synthesize(options["algorithm"]):
         raise InfeasibleError(f"there is no algorithm {options['algorithm']!r} in this version")
     options = {"latency": LATENCY_MODEL, **options}
     if len(collectives) > 1:
         return cast(Plan, vars(hk)["plan_together"](collectives, network, **options))
     (one,) = collectives
     return cast(Plan, cast(Any, plan)(one.kind, network, size=one.size, root=one.root, **options))
+
+
+def can_synthesize(algorithm: str) -> bool:
+    """Whether this version has a synthesizer."""
+    known = {each.name for each in _core.algorithms()}
+    return algorithm in known and "seed" in signature(plan).parameters
 
 
 def _baseline(collective: _core.Collective, network: _core.Topology, method: str) -> Plan:
