@@ -20,8 +20,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 SLOT = 10_500_000  # 1 MB at 100 GB/s and 0.5 us [ps]
 Reproduce = Callable[..., tuple[int, str, str]]
 
-needs_greedy = pytest.mark.skipif(not can_synthesize("greedy"), reason="no synthesizer yet")
-needs_exact = pytest.mark.skipif(not can_synthesize("exact"), reason="no exact synthesizer yet")
+needs_synthesis = pytest.mark.skipif(not can_synthesize(), reason="no synthesizer yet")
 
 
 @pytest.fixture
@@ -232,13 +231,13 @@ def test_bad_input_is_one_line(
     assert [path.name for path in tmp_path.iterdir()] == ["taken"]
 
 
-@needs_greedy
+@needs_synthesis
 def test_greedy_reaches_the_published_mesh() -> None:
     mesh = target_of("figure 6", "mesh")
     assert 100 <= slots(mesh, "greedy") <= 104  # 3.94 x fewer than Ring is 100
 
 
-@needs_exact
+@needs_synthesis
 def test_the_failed_mesh_is_solved_about_its_bottleneck() -> None:
     """NPU 13 has a single link left: 13 chunks go out to be summed, 13 come in to be copied."""
     target = target_of("table 3", "all-reduce")
@@ -255,7 +254,7 @@ def test_everything_at_once(reproduce: Reproduce, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@needs_greedy
+@needs_synthesis
 def test_synthesized_plans_beat_the_baselines() -> None:
     result = reproduce_tacos(("table 1", "figure 21"))
     for rows in result.rows.values():

@@ -32,6 +32,10 @@ _LEGEND = (
     "the paper's; ring: hocket's own. Where the paper divides by another column, its ratios are "
     "divided likewise."
 )
+_BELOW = (
+    "Below 1.00: it copies what is summed while other sums go on; exact, as the paper, does one after "
+    "the other."
+)
 
 
 def tacos(
@@ -169,6 +173,8 @@ def _remarks(rows: list[Row]) -> list[str]:
                 lines[f"– {cell.method}: {cell.why}"] = None
             if cell.status == "feasible" and cell.method == "exact":
                 lines["* the best when time ran out, not proved to be the least"] = None
+            if row.cell("exact") and (row.ratio(cell.method) or 1) < 0.995:
+                lines[_BELOW] = None
     return list(lines)
 
 

@@ -24,7 +24,7 @@ from statistics import mean
 from typing import Any
 
 from hocket._core import Topology
-from hocket.errors import InfeasibleError
+from hocket.errors import InfeasibleError, SpecError
 from hocket.reproduce.tacos_methods import LATENCY_MODEL, make_plan
 from hocket.reproduce.tacos_published import ROWS, Figure
 from hocket.reproduce.tacos_targets import EXPERIMENTS, Target, collectives
@@ -184,7 +184,7 @@ def _run(target: Target, network: Topology, method: str, limit: str) -> Cell:
             unwind=target.unwind,
             time_limit=limit,
         )
-    except InfeasibleError as error:
+    except (InfeasibleError, SpecError) as error:  # the latter where a solver is missing
         return Cell(method, None, time.perf_counter() - began, why=str(error))
     seconds = time.perf_counter() - began
     took: Any = getattr(plan, "synthesis", None)
@@ -194,6 +194,6 @@ def _run(target: Target, network: Topology, method: str, limit: str) -> Cell:
         run.time_ps,
         seconds,
         slots=getattr(took, "slots", None),
-        least=getattr(took, "least", None),
+        least=getattr(took, "least_slots", None),
         status=getattr(took, "status", None),
     )

@@ -13,7 +13,7 @@ from hocket.collectives import collective_on
 from hocket.errors import InfeasibleError
 from hocket.memory import memory_limit
 from hocket.outcome import Latency
-from hocket.planning import Plan, plan, plan_collective
+from hocket.planning import Plan, plan_collective
 
 LATENCY_MODEL: Latency = "occupying"
 """A link is taken for its latency as well: alpha + beta n, section II-C."""
@@ -57,19 +57,17 @@ def _synthesize(
     """Call the synthesizers; the one place that knows their face."""
     import hocket as hk
 
-    if not can_synthesize(options["algorithm"]):
-        raise InfeasibleError(f"there is no algorithm {options['algorithm']!r} in this version")
+    if not can_synthesize():
+        raise InfeasibleError("there are no synthesizers in this version")
     options = {"latency": LATENCY_MODEL, **options}
     if len(collectives) > 1:
         return cast(Plan, vars(hk)["plan_together"](collectives, network, **options))
-    (one,) = collectives
-    return cast(Plan, cast(Any, plan)(one.kind, network, size=one.size, root=one.root, **options))
+    return cast(Plan, cast(Any, plan_collective)(collectives[0], network, **options))
 
 
-def can_synthesize(algorithm: str) -> bool:
-    """Whether this version has a synthesizer."""
-    known = {each.name for each in _core.algorithms()}
-    return algorithm in known and "seed" in signature(plan).parameters
+def can_synthesize() -> bool:
+    """Whether this version has synthesizers."""
+    return "seed" in signature(plan_collective).parameters
 
 
 def _baseline(collective: _core.Collective, network: _core.Topology, method: str) -> Plan:
