@@ -7,7 +7,7 @@
 """
 
 from hocket import topology
-from hocket._core import Bound, Collective, Topology, __version__, algorithms, bound
+from hocket._core import Bound, Collective, Topology, __version__, bound
 from hocket.advice import Advice, advise_dimensions
 from hocket.collectives import collective_on
 from hocket.comparing import Comparison, compare
@@ -18,13 +18,16 @@ from hocket.errors import (
     SpecError,
     VerificationError,
 )
+from hocket.naming import Algorithm, algorithms
 from hocket.outcome import DimensionUse, Outcome
-from hocket.planning import Plan, plan, plan_collective
+from hocket.planning import Plan, plan, plan_collective, plan_together
 from hocket.running import Run, simulate
 from hocket.scheduling import DimensionRun, Lane, Schedule, schedule
+from hocket.synthesis import Synthesis, SynthesisOptions
 
 __all__ = [
     "Advice",
+    "Algorithm",
     "Bound",
     "Collective",
     "Comparison",
@@ -39,6 +42,8 @@ __all__ = [
     "Schedule",
     "SimulationError",
     "SpecError",
+    "Synthesis",
+    "SynthesisOptions",
     "Topology",
     "VerificationError",
     "__version__",
@@ -49,6 +54,7 @@ __all__ = [
     "compare",
     "plan",
     "plan_collective",
+    "plan_together",
     "schedule",
     "simulate",
     "topology",

@@ -87,6 +87,32 @@ def collective_on(
     return _core.Collective(kind, numbers, size, rank, in_place)
 
 
+def joined(collectives: Sequence[_core.Collective]) -> _core.Collective:
+    """Make one custom collective that has the demands of several.
+
+    Raises
+    ------
+    SpecError
+        If there is none.
+    """
+    if not collectives:
+        raise SpecError("collectives: there is none; give one or more")
+    npus = sorted({npu for collective in collectives for npu in collective.npus})
+    demands = []
+    for collective in collectives:
+        own = list(collective.npus)
+        for size, reduced, holders, wanted in collective.demands():
+            demands.append(
+                (
+                    size,
+                    reduced,
+                    own if holders is None else holders,
+                    own if wanted is None else wanted,
+                )
+            )
+    return _core.Collective.custom(npus, demands)
+
+
 def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
     """Give the number of an NPU that ``field`` names by number or name.
 

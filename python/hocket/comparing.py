@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from hocket import _core
+from hocket import _core, naming
 from hocket.collectives import check_chunks, collective_on
 from hocket.errors import InfeasibleError, SpecError
 from hocket.outcome import Latency, LinkOrder, Switching
 from hocket.planning import Plan, plan_collective
 from hocket.running import Run, simulate
 from hocket.scheduling import PREFIX
+from hocket.synthesis import SYNTHESIZERS
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,8 @@ def compare(
     kind, topology, size, npus, root
         See :func:`hocket.collective_on`.
     algorithms
-        Names to compare, ``schedule:NAME`` for a saved schedule among them; all algorithms by default.
+        Names to compare, ``schedule:NAME`` for a saved schedule among them; by default all that plan in no
+        more than a few seconds, which leaves out exact, blind and auto.
     chunks
         Number of pipelined slices; several are tried and the fastest kept if left out.
     order, switching, latency
@@ -117,8 +119,12 @@ def compare(
     """
     collective = collective_on(kind, topology, size, npus=npus, root=root)
     check_chunks(chunks)
-    known = [algorithm.name for algorithm in _core.algorithms()]
-    names = known if algorithms is None else list(algorithms)
+    known = [algorithm.name for algorithm in naming.algorithms()]
+    names = (
+        [algorithm.name for algorithm in _core.algorithms()]
+        if algorithms is None
+        else list(algorithms)
+    )
     if isinstance(algorithms, str) or not names:
         raise SpecError(f"algorithms: {algorithms!r} is not a list of names; give one or more")
     for name in names:
@@ -131,7 +137,11 @@ def compare(
         try:
             ladder: list[int | None] = [None if name.startswith(PREFIX) else chunks]
             if chunks is None and not name.startswith(PREFIX):
-                ladder = list(_core.chunk_ladder(topology, collective, name))
+                ladder = list(
+                    _core.chunk_ladder(
+                        topology, collective, "greedy" if name in SYNTHESIZERS else name
+                    )
+                )
             for count in ladder:
                 made = plan_collective(
                     collective,
@@ -140,6 +150,7 @@ def compare(
                     chunks=count,
                     memory_limit=memory_limit,
                     time_limit=time_limit,
+                    latency=latency,
                     progress=progress,
                 )
                 made.verify(progress=progress)

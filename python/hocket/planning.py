@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hocket import _core
-from hocket.collectives import Progress, check_chunks, collective_on
+from hocket.collectives import Progress, check_chunks, collective_on, joined
 from hocket.errors import SpecError
 from hocket.memory import memory_limit as default_memory_limit
+from hocket.outcome import Latency
 from hocket.scheduling import MULTIRAIL, PREFIX, Schedule, schedule_collective
+from hocket.synthesis import SYNTHESIZERS, Synthesis, SynthesisOptions, synthesize
 from hocket.units import parse_time
 
 if TYPE_CHECKING:
@@ -68,14 +70,25 @@ class Plan:
     """The transfers that implement one collective on one topology.
 
     Made by :func:`hocket.plan` or :meth:`Plan.load`. Immutable.
+
+    Attributes
+    ----------
+    synthesis
+        How it was synthesized; ``None`` for other algorithms and for plans from files.
     """
 
     NO_WAIT = _core.Plan.NO_WAIT
     DEFAULT_ROUTE = _core.Plan.DEFAULT_ROUTE
 
-    def __init__(self, core: _core.Plan, schedule: Schedule | None = None) -> None:
+    def __init__(
+        self,
+        core: _core.Plan,
+        schedule: Schedule | None = None,
+        synthesis: Synthesis | None = None,
+    ) -> None:
         self.core = core
         self.own_schedule = schedule
+        self.synthesis = synthesis
 
     @property
     def algorithm(self) -> str:
@@ -190,6 +203,10 @@ def plan(
     root: int | str | None = None,
     in_place: bool = True,
     time_limit: str | None = None,
+    seed: int = 0,
+    unwind: str | None = None,
+    latency: Latency = "overlapped",
+    cluster: int | None = None,
     memory_limit: int | None = None,
     progress: Progress | None = None,
 ) -> Plan:
@@ -205,7 +222,9 @@ def plan(
     chunks
         Into how many pipelined slices the data is cut; the algorithm's own default if left out.
     time_limit
-        See :func:`hocket.schedule`.
+        Of a search, as ``"10s"``: the best until then is the result. See :func:`hocket.schedule`.
+    seed, unwind, latency, cluster
+        For ``greedy``, ``exact``, ``blind`` and ``auto``: see :class:`hocket.SynthesisOptions`.
     memory_limit
         Bytes that the work may take; most of the machine's memory by default.
     progress
@@ -230,6 +249,62 @@ def plan(
         algorithm=algorithm,
         chunks=chunks,
         time_limit=time_limit,
+        seed=seed,
+        unwind=unwind,
+        latency=latency,
+        cluster=cluster,
+        memory_limit=memory_limit,
+        progress=progress,
+    )
+
+
+def plan_together(
+    collectives: Sequence[_core.Collective],
+    topology: _core.Topology,
+    *,
+    algorithm: str = "greedy",
+    chunks: int | None = None,
+    time_limit: str | None = None,
+    seed: int = 0,
+    unwind: str | None = None,
+    latency: Latency = "overlapped",
+    cluster: int | None = None,
+    memory_limit: int | None = None,
+    progress: Progress | None = None,
+) -> Plan:
+    """Plan several collectives, of the same or of different NPUs, at once on one network.
+
+    Parameters
+    ----------
+    collectives
+        Each made by :func:`hocket.collective_on`.
+    topology
+        Where.
+    algorithm
+        ``greedy``, ``exact`` or ``blind``.
+    chunks, time_limit, seed, unwind, latency, cluster, memory_limit, progress
+        See :func:`plan`.
+
+    Returns
+    -------
+    Plan
+        Of one custom collective that has the demands of all of them; not yet verified.
+
+    Raises
+    ------
+    SpecError, InfeasibleError
+        As :func:`plan`.
+    """
+    return plan_collective(
+        joined(collectives),
+        topology,
+        algorithm=algorithm,
+        chunks=chunks,
+        time_limit=time_limit,
+        seed=seed,
+        unwind=unwind,
+        latency=latency,
+        cluster=cluster,
         memory_limit=memory_limit,
         progress=progress,
     )
@@ -242,6 +317,10 @@ def plan_collective(
     algorithm: str | Schedule,
     chunks: int | None = None,
     time_limit: str | None = None,
+    seed: int = 0,
+    unwind: str | None = None,
+    latency: Latency = "overlapped",
+    cluster: int | None = None,
     memory_limit: int | None = None,
     progress: Progress | None = None,
 ) -> Plan:
@@ -250,6 +329,29 @@ def plan_collective(
     limit = default_memory_limit() if memory_limit is None else memory_limit
     if type(limit) is not int or not 0 <= limit < _MOST_BYTES:
         raise SpecError(f"memory_limit: {limit!r} is not a number of bytes below 2^63")
+    if isinstance(algorithm, str) and algorithm in SYNTHESIZERS:
+        options = SynthesisOptions(
+            seed=seed,
+            unwind=unwind,
+            latency=latency,
+            cluster=cluster,
+            time_limit=None if time_limit is None else _seconds(time_limit),
+        )
+        if algorithm == "auto":
+            from hocket.synthesis.auto import best_plan
+
+            return best_plan(collective, topology, chunks, options, limit, progress)
+        pieces = chunks or _core.default_chunks(collective, "greedy")
+        core, synthesis = synthesize(
+            collective,
+            topology,
+            algorithm=algorithm,
+            pieces=pieces,
+            options=options,
+            memory_limit=limit,
+            progress=progress,
+        )
+        return Plan(core, synthesis=synthesis)
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
         if time_limit is not None:
             parse_time(time_limit, field="time_limit")
@@ -263,6 +365,11 @@ def plan_collective(
         progress=progress,
     )
     return Plan(_core.plan_of(schedule.core, limit), schedule)
+
+
+def _seconds(text: str) -> float:
+    """Read a time limit."""
+    return parse_time(text, field="time_limit") * 1e-12
 
 
 def is_scheduled(algorithm: str) -> bool:

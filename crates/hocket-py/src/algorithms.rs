@@ -48,6 +48,14 @@ pub(crate) fn plan(
 }
 
 #[pyfunction]
+pub(crate) fn default_chunks(
+    collective: &PyCollective,
+    algorithm: &str,
+) -> Result<usize, CoreError> {
+    Ok(core::default_chunks(algorithm.parse()?, collective.core()))
+}
+
+#[pyfunction]
 pub(crate) fn chunk_ladder(
     topology: &PyTopology,
     collective: &PyCollective,

@@ -30,7 +30,7 @@ mod _core {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use crate::algorithms::{PyAlgorithm, algorithms, chunk_ladder, plan};
+    use crate::algorithms::{PyAlgorithm, algorithms, chunk_ladder, default_chunks, plan};
     #[pymodule_export]
     use crate::bound::{Bound, bound};
     #[pymodule_export]

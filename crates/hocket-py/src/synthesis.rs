@@ -125,6 +125,11 @@ impl PyProblem {
     }
 
     #[getter]
+    fn npus(&self) -> usize {
+        self.core.network().npus()
+    }
+
+    #[getter]
     fn least_ps(&self) -> u64 {
         self.core.least()
     }
@@ -140,6 +145,18 @@ impl PyProblem {
     ) -> Result<PyTimetables, CoreError> {
         let core = progress::watched_until(py, progress, time_limit, |watch| {
             self.core.greedy(seed, trials, watch)
+        })?;
+        Ok(PyTimetables { core })
+    }
+
+    fn greedy_apart(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+        trials: u64,
+    ) -> Result<PyTimetables, CoreError> {
+        let core = progress::watched(py, None, |watch| {
+            self.core.greedy_apart(seed, trials, watch)
         })?;
         Ok(PyTimetables { core })
     }

@@ -97,6 +97,15 @@ TimeLimit = Annotated[
         help='Longest time for a search, such as "200 ms"; the best so far is the result.',
     ),
 ]
+SeedNumber = Annotated[int, typer.Option("--seed", help="Of a synthesizer's random choices.")]
+Unwind = Annotated[
+    str | None,
+    typer.Option(
+        "--unwind",
+        help="For synthesizers, switches as links: 1, 2, ... (degree), ring, max; one for each "
+        "dimension, separated by commas; default the best of several.",
+    ),
+]
 Npus = Annotated[
     str | None,
     typer.Option(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from rich.table import Table
@@ -11,8 +12,11 @@ from rich.table import Table
 from hocket import _core
 from hocket.cli import options
 from hocket.files.atomic import check_target
+from hocket.naming import algorithms as known_algorithms
+from hocket.outcome import Latency
 from hocket.planning import Plan
 from hocket.planning import plan as make_plan
+from hocket.synthesis import Synthesis
 from hocket.units import format_time_ps
 
 
@@ -34,6 +38,13 @@ def plan(
     npus: options.Npus = None,
     root: options.Root = None,
     time_limit: options.TimeLimit = None,
+    seed: options.SeedNumber = 0,
+    unwind: options.Unwind = None,
+    latency_model: options.LatencyModel = "overlapped",
+    cluster: Annotated[
+        int | None,
+        typer.Option("--cluster", help="For exact: short stretches of so many slots in sequence."),
+    ] = None,
     in_place: Annotated[bool, typer.Option(help="Whether the result overwrites the input.")] = True,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the plan to this Parquet file.")
@@ -43,6 +54,7 @@ def plan(
     """Plan a collective by one algorithm, prove the plan, and write it to a file."""
     if output is not None:
         check_target(Path(output))
+    options.check_model(None, None, latency_model)
     network = options.read_topology(topology, bandwidth, latency, failed)
     with options.watching() as watch:
         made = make_plan(
@@ -55,6 +67,10 @@ def plan(
             root=options.read_root(root, network),
             in_place=in_place,
             time_limit=time_limit,
+            seed=seed,
+            unwind=unwind,
+            latency=cast(Latency, latency_model),
+            cluster=cluster,
             progress=watch,
         ).verify(progress=watch)
     bound = _core.bound(made.topology, made.collective)
@@ -68,6 +84,8 @@ def plan(
     console.print(
         f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound.time_ps)}"
     )
+    if made.synthesis is not None:
+        console.print(synthesis_line(made.synthesis), highlight=False)
     if output is not None:
         console.print(f"written to {Path(output)}", highlight=False)
     else:
@@ -87,7 +105,21 @@ def plan_facts(plan: Plan) -> dict[str, object]:
         "in_place": collective.in_place,
         "chunks": plan.chunks,
         "transfers": len(plan),
+        **({} if plan.synthesis is None else {"synthesis": asdict(plan.synthesis)}),
     }
+
+
+def synthesis_line(made: Synthesis) -> str:
+    """Say how good a synthesized plan is on its time-expanded network."""
+    text = f"timetable: {format_time_ps(round(made.end * 1e12))}"
+    if made.slots is not None and made.slot is not None:
+        text += f" = {made.slots} slots of {format_time_ps(round(made.slot * 1e12))}"
+    if made.method == "blind":
+        return f"{text} for the links unwound, each chunk as if alone"
+    if made.status == "optimal":
+        return f"{text}, optimal: no timetable of these chunks is shorter"
+    least = format_time_ps(round(made.least * 1e12))
+    return f"{text}, at most {made.gap:.1%} above the least, {least}"
 
 
 def describe(plan: Plan) -> str:
@@ -98,10 +130,13 @@ def describe(plan: Plan) -> str:
 
 def algorithms(json: options.Json = False) -> None:
     """List the algorithms, what they do and for which collectives."""
-    known = _core.algorithms()
+    known = known_algorithms()
     if json:
         options.print_json(
-            [{"name": each.name, "summary": each.summary, "kinds": each.kinds} for each in known]
+            [
+                {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)}
+                for each in known
+            ]
         )
         return
     table = Table()

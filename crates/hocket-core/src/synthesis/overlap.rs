@@ -64,6 +64,18 @@ pub(super) fn solve(
     Ok(best)
 }
 
+/// Sums, and when they have ended copies.
+pub(super) fn apart(
+    problem: &Problem,
+    trials: Trials,
+    progress: &mut dyn Progress,
+) -> Result<Timetables, Failure> {
+    let (sums, copies) = problem.parts();
+    let summed = problem.sums(&sums.spread, trials, progress)?;
+    let copied = problem.copies(&copies.spread, &[], trials, progress)?;
+    Ok(after(&summed, &copied))
+}
+
 fn after(sums: &Timetable, copies: &Timetable) -> Timetables {
     Timetables {
         sums: sums.clone(),

@@ -129,6 +129,20 @@ impl Problem {
         overlap::solve(self, trials, progress).map_err(|failure| self.refused(GREEDY, failure))
     }
 
+    /// As [`greedy`](Self::greedy), but no copy before the last sum has ended.
+    ///
+    /// # Errors
+    /// As [`greedy`](Self::greedy).
+    pub fn greedy_apart(
+        &self,
+        seed: u64,
+        trials: u64,
+        progress: &mut dyn Progress,
+    ) -> Result<Timetables, PlanError> {
+        let trials = Trials { seed, most: trials };
+        overlap::apart(self, trials, progress).map_err(|failure| self.refused(GREEDY, failure))
+    }
+
     pub(super) fn sums(
         &self,
         spread: &Spread,

@@ -1,0 +1,26 @@
+"""The algorithms by name: those of the core, and the synthesizers that Python adds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hocket import _core
+from hocket.synthesis.choices import SYNTHESIZERS
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm: what it is called, what it does, which collectives it implements."""
+
+    name: str
+    summary: str
+    kinds: tuple[str, ...]
+
+
+def algorithms() -> list[Algorithm]:
+    """Every algorithm that :func:`hocket.plan` takes."""
+    known = [Algorithm(each.name, each.summary, tuple(each.kinds)) for each in _core.algorithms()]
+    names = {each.name for each in known}
+    kinds = next(each.kinds for each in known if each.name == "greedy")
+    added = (name for name in SYNTHESIZERS if name not in names)
+    return known + [Algorithm(name, SYNTHESIZERS[name], kinds) for name in added]

@@ -1,0 +1,6 @@
+"""Plans for any collective on any topology, on a time-expanded network."""
+
+from hocket.synthesis.choices import SYNTHESIZERS, SynthesisOptions
+from hocket.synthesis.make import Synthesis, synthesize
+
+__all__ = ["SYNTHESIZERS", "Synthesis", "SynthesisOptions", "synthesize"]

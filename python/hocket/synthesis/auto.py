@@ -1,0 +1,129 @@
+"""The best plan that any method finds within a time limit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from hocket import _core
+from hocket.collectives import Progress
+from hocket.errors import Error, InfeasibleError
+from hocket.outcome import Latency
+from hocket.synthesis.choices import SynthesisOptions
+from hocket.units import format_time_ps
+
+if TYPE_CHECKING:
+    from hocket.planning import Plan
+
+TIME_LIMIT = 10.0
+"""Seconds where none are given."""
+
+_TRANSFERS = 3_000_000
+_EXACT_WORK = 60_000
+_RESERVE = 0.5
+
+
+def best_plan(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    chunks: int | None,
+    options: SynthesisOptions,
+    memory_limit: int,
+    progress: Progress | None,
+) -> Plan:
+    """Try every method, cheapest first, and keep the plan that is simulated to be the fastest.
+
+    Each plan is proved and simulated at link fidelity. Methods that cannot run here are passed over; what
+    is begun before the limit is finished, where it cannot be stopped. Stops at the lower bound.
+
+    Raises
+    ------
+    InfeasibleError
+        If no method applies, with the reason of the first.
+    """
+    from hocket.running import simulate
+
+    limit = options.time_limit or TIME_LIMIT
+    ends = time.monotonic() + limit
+    bound = _core.bound(topology, collective).time_ps
+    best: tuple[int, Plan] | None = None
+    failure: Error | None = None
+    for make in _attempts(collective, topology, chunks, options, memory_limit, progress):
+        left = ends - time.monotonic()
+        if best is not None and (left <= 0 or best[0] <= bound):
+            break
+        try:
+            made = make(max(left, 0.05)).verify()
+        except Error as error:
+            failure = failure or error
+            continue
+        found = simulate(made, latency=cast(Latency, options.latency))
+        if best is None or found.time_ps < best[0]:
+            best = (found.time_ps, made)
+        if progress is not None:
+            text = (
+                f"best {made_by(best[1])} {format_time_ps(best[0])}, bound {format_time_ps(bound)}"
+            )
+            progress(text, round(1000 * (limit - max(left, 0))), round(1000 * limit))
+    if best is None:
+        raise failure or InfeasibleError("auto cannot run here: no method applies")
+    return best[1]
+
+
+def made_by(plan: Plan) -> str:
+    """Name the algorithm that made a plan."""
+    return plan.algorithm
+
+
+def _attempts(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    chunks: int | None,
+    options: SynthesisOptions,
+    memory_limit: int,
+    progress: Progress | None,
+) -> Iterator[Callable[[float], Plan]]:
+    """Give functions that make a plan, given the seconds left; cheap methods first."""
+    from hocket.planning import plan_collective
+
+    def attempt(name: str, count: int | None, **more: object) -> Callable[[float], Plan]:
+        def make(left: float) -> Plan:
+            return plan_collective(
+                collective,
+                topology,
+                algorithm=name,
+                chunks=count,
+                seed=options.seed,
+                time_limit=f"{max(1, round(left * 1000))} ms",
+                memory_limit=memory_limit,
+                progress=progress,
+                **more,  # type: ignore[arg-type]
+            )
+
+        return make
+
+    given = replace(options, time_limit=None)
+    told = {"unwind": given.unwind, "latency": given.latency}
+    names = [each.name for each in _core.algorithms() if collective.kind in each.kinds]
+    names.sort(key=lambda name: name != "greedy")
+    custom = not names
+    for name in ["greedy"] if custom else names:
+        try:
+            ladder = (
+                [chunks] if chunks is not None or custom else _ladder(topology, collective, name)
+            )
+        except Error:
+            continue
+        for count in ladder:
+            yield attempt(name, count, **(told if name == "greedy" else {}))
+    if not custom or chunks is not None or len(collective.npus) ** 2 <= _EXACT_WORK:
+        pieces = len(collective.npus) * topology.npu_count
+        if pieces * len(topology.link_src) <= _EXACT_WORK * 16:
+            yield attempt("exact", chunks, **told)
+
+
+def _ladder(topology: _core.Topology, collective: _core.Collective, name: str) -> list[int | None]:
+    """Numbers of chunks to try."""
+    return list(_core.chunk_ladder(topology, collective, name))

@@ -1,0 +1,87 @@
+"""The synthesizers by name, and what they can be told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hocket import _core
+from hocket.errors import SpecError
+
+SYNTHESIZERS = {
+    "greedy": "chunks matched to links over time, for any topology: no two on a link at once",
+    "exact": "the shortest plan in slots, proved by a solver, or the best in time with its gap",
+    "blind": "every chunk by the shortest way as if alone on the network: a baseline",
+    "auto": "the best plan that any method finds within the time limit",
+}
+"""What each synthesizer does, in a line."""
+
+_LATENCIES = ("overlapped", "occupying")
+_TRIALS = 64
+
+
+@dataclass(frozen=True)
+class SynthesisOptions:
+    """How a plan is synthesized.
+
+    Attributes
+    ----------
+    seed
+        Of all random choices.
+    unwind
+        How switches are unwound into links: a degree (``"1"``, ``"2"``, ...), ``"ring"`` (both ways),
+        ``"max"`` (all to all); one for each dimension of a product, separated by commas; ``None`` tries
+        several and keeps the best.
+    latency
+        ``"overlapped"``, or ``"occupying"`` where a link is held during its latency, as TACOS counts.
+    trials
+        At most so many random trials.
+    factor
+        For ``exact``: how long a slot is [ps]; ``None`` chooses one.
+    cluster
+        For ``exact``: plan short stretches of so many slots one after the other; ``None`` plans all at
+        once.
+    time_limit
+        Seconds; ``None`` for no limit (``auto``: ten).
+    """
+
+    seed: int = 0
+    unwind: str | None = None
+    latency: str = "overlapped"
+    trials: int = _TRIALS
+    factor: int | None = None
+    cluster: int | None = None
+    time_limit: float | None = None
+
+    def __post_init__(self) -> None:
+        if type(self.seed) is not int or not 0 <= self.seed < 1 << 64:
+            raise SpecError(f"seed: {self.seed!r} is not a whole number from 0 to 2^64 - 1")
+        if type(self.trials) is not int or not 1 <= self.trials < 1 << 32:
+            raise SpecError(f"trials: {self.trials!r} is not a whole number of at least 1")
+        for name in ("cluster", "factor"):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or not 1 <= value < 1 << 63):
+                raise SpecError(f"{name}: {value!r} is not a whole number of at least 1")
+        if self.latency not in _LATENCIES:
+            raise SpecError(f"latency: {self.latency!r} is not one of {', '.join(_LATENCIES)}")
+        if self.time_limit is not None and not self.time_limit > 0:
+            raise SpecError("time_limit: 0 leaves no time; give more, as 10s")
+
+    def unwindings(self, topology: _core.Topology) -> list[list[str]]:
+        """Give the unwindings to try: each one entry for all switches, or one for each dimension.
+
+        Raises
+        ------
+        SpecError
+            Where their number fits neither.
+        """
+        if self.unwind is None or self.unwind == "auto":
+            return _core.unwindings(topology)
+        given = [part.strip() for part in self.unwind.split(",")]
+        wanted = len(topology.dimensions)
+        if len(given) not in (1, wanted):
+            dimensions = f"its {wanted} dimensions" if wanted else "no dimensions"
+            raise SpecError(
+                f"unwind: {self.unwind!r} has {len(given)} entries; {topology.name} has {dimensions}, "
+                "so give one entry, or one for each dimension"
+            )
+        return [given]
