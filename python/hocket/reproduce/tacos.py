@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
-from typing import Any
 
 from hocket._core import Topology
 from hocket.errors import InfeasibleError, SpecError
@@ -187,13 +186,13 @@ def _run(target: Target, network: Topology, method: str, limit: str) -> Cell:
     except (InfeasibleError, SpecError) as error:  # the latter where a solver is missing
         return Cell(method, None, time.perf_counter() - began, why=str(error))
     seconds = time.perf_counter() - began
-    took: Any = getattr(plan, "synthesis", None)
+    took = plan.synthesis
     run = simulate(plan, latency=LATENCY_MODEL)
     return Cell(
         method,
         run.time_ps,
         seconds,
-        slots=getattr(took, "slots", None),
-        least=getattr(took, "least_slots", None),
-        status=getattr(took, "status", None),
+        slots=None if took is None else took.slots,
+        least=None if took is None else took.least_slots,
+        status=None if took is None else took.status,
     )

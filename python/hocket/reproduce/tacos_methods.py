@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import signature
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from hocket import _core, topology
-from hocket.collectives import collective_on
+from hocket.collectives import collective_on, joined
 from hocket.errors import InfeasibleError
 from hocket.memory import memory_limit
 from hocket.outcome import Latency
@@ -41,33 +40,17 @@ def make_plan(
     if method in ("ring", "rank-ring", "direct"):
         plans = [_baseline(each, network, method) for each in collectives]
         return plans[0] if len(plans) == 1 else _at_once(plans, network)
-    options: dict[str, Any] = {"algorithm": method, "chunks": chunks, "seed": 0}
-    if unwind is not None:
-        options["unwind"] = unwind
-    if method in ("exact", "early", "cluster"):
-        options.update(algorithm="exact", time_limit=time_limit)
-    if method == "cluster":
-        options["cluster"] = CLUSTER_SLOTS
-    return _synthesize(collectives, network, options)
-
-
-def _synthesize(
-    collectives: Sequence[_core.Collective], network: _core.Topology, options: dict[str, Any]
-) -> Plan:
-    """Call the synthesizers; the one place that knows their face."""
-    import hocket as hk
-
-    if not can_synthesize():
-        raise InfeasibleError("there are no synthesizers in this version")
-    options = {"latency": LATENCY_MODEL, **options}
-    if len(collectives) > 1:
-        return cast(Plan, vars(hk)["plan_together"](collectives, network, **options))
-    return cast(Plan, cast(Any, plan_collective)(collectives[0], network, **options))
-
-
-def can_synthesize() -> bool:
-    """Whether this version has synthesizers."""
-    return "seed" in signature(plan_collective).parameters
+    searched = method in ("exact", "early", "cluster")
+    return plan_collective(
+        collectives[0] if len(collectives) == 1 else joined(collectives),
+        network,
+        algorithm="exact" if searched else method,
+        chunks=chunks,
+        time_limit=time_limit if searched else None,
+        unwind=unwind,
+        latency=LATENCY_MODEL,
+        cluster=CLUSTER_SLOTS if method == "cluster" else None,
+    )
 
 
 def _baseline(collective: _core.Collective, network: _core.Topology, method: str) -> Plan:
@@ -115,11 +98,11 @@ def _columns(core: _core.Plan) -> dict[str, Any]:
 def _at_once(plans: Sequence[Plan], network: _core.Topology) -> Plan:
     """Put plans side by side in one, which does all that each does."""
     columns = _columns(plans[0].core)
-    demands = plans[0].collective.demands()
+    demands = len(plans[0].collective.demands())
     for each in plans[1:]:
-        columns = _beside(columns, _columns(each.core), len(demands))
-        demands = [*demands, *each.collective.demands()]
-    collective = _core.Collective.custom(list(range(network.npu_count)), demands)
+        columns = _beside(columns, _columns(each.core), demands)
+        demands += len(each.collective.demands())
+    collective = joined([each.collective for each in plans])
     algorithm = plans[0].algorithm
     return Plan(_core.Plan.from_columns(network, collective, algorithm, **columns))
 
