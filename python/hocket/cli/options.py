@@ -42,7 +42,7 @@ EXAMPLES = {
     "simulate": (
         "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png"
     ),
-    "view": "For example: hocket view plan.parquet --ten -o ten.png",
+    "view": "For example: hocket view plan.parquet --ten --latency-model occupying -o ten.png",
     "algorithms": "For example: hocket algorithms --json",
 }
 
