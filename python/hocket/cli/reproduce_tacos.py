@@ -54,7 +54,7 @@ def tacos(
     ] = None,
     full: Annotated[
         bool,
-        typer.Option("--full", help="Also what takes long: many NPUs, large sizes, long searches."),
+        typer.Option("--full", help="Also the exact searches that take long."),
     ] = False,
     time_limit: Annotated[
         str | None,

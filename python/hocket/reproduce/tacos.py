@@ -137,14 +137,14 @@ def reproduce_tacos(
     names
         Which, such as ``table 1`` and ``figure 6``.
     full
-        Whether to compute the rows and cells that take long.
+        Whether to run the searches that take long.
     time_limit
         Of each exact search; 20 s by default, 10 min in full.
     on_case
         Called before each cell.
     """
     limit = time_limit or (FULL_TIME_LIMIT if full else TIME_LIMIT)
-    work = [(name, target) for name in names for target in _targets(name, full)]
+    work = [(name, target) for name in names for target in EXPERIMENTS[name].targets]
     total = sum(len(_methods(target, full)) for _, target in work)
     rows: dict[str, list[Row]] = {name: [] for name in names}
     done = 0
@@ -159,11 +159,6 @@ def reproduce_tacos(
         published = ROWS.get(name, {}).get(target.name, {})
         rows[name].append(Row(target, tuple(cells), published))
     return TacosResult(rows)
-
-
-def _targets(name: str, full: bool) -> tuple[Target, ...]:
-    experiment = EXPERIMENTS[name]
-    return (*experiment.targets, *experiment.long) if full else experiment.targets
 
 
 def _methods(target: Target, full: bool) -> tuple[str, ...]:
