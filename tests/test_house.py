@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -118,3 +119,12 @@ def test_every_check_is_explained_by_make_help() -> None:
     assert checks
     for target in [*checks[1].split(), "demo", "test", "build", "examples", "bench"]:
         assert re.search(rf"^{target}:.*## \w", makefile, re.MULTILINE), target
+
+
+def test_the_command_line_starts_without_what_is_slow_to_import() -> None:
+    slow = ("matplotlib", "numpy", "pyarrow", "pydantic", "yaml")
+    code = f"import sys, hocket.cli; print(*(name for name in {slow} if name in sys.modules))"
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.split() == []

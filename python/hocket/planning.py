@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
 from hocket import _core
 from hocket.collectives import Progress, check_chunks, collective_on, joined
 from hocket.errors import SpecError
@@ -21,6 +18,9 @@ from hocket.units import parse_time
 
 if TYPE_CHECKING:
     from os import PathLike
+
+    import numpy as np
+    from numpy.typing import NDArray
 
 _MOST_BYTES = 1 << 63
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Literal, cast, overload
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Literal, cast, overload
 
 from hocket import _core
 from hocket.collectives import Progress
@@ -17,6 +14,10 @@ from hocket.memory import memory_limit
 from hocket.outcome import MOST_CELLS, Latency, LinkOrder, Outcome, Switching
 from hocket.planning import Plan
 from hocket.scheduling import MULTIRAIL, DimensionRun, Schedule, check_rails, to_bins
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 FIDELITIES = ("link", "dimension")
 
@@ -291,6 +292,8 @@ def _on_dimensions(
 
 def _carries_out(plan: Plan, schedule: Schedule) -> bool:
     """Whether a plan, perhaps from a file, is the one that its schedule makes."""
+    import numpy as np
+
     made, core = _core.plan_of(schedule.core, memory_limit()), plan.core
     return len(made) == len(core) and all(
         np.array_equal(ours, its)

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
-from typing import NamedTuple, cast
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from hocket import _core
 from hocket.collectives import Progress, check_chunks, collective_on
@@ -16,6 +13,10 @@ from hocket.errors import SpecError
 from hocket.memory import memory_limit
 from hocket.outcome import MOST_CELLS, Latency, Outcome, Switching
 from hocket.units import format_time_ps, parse_time
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MULTIRAIL = ("hierarchical", "themis-fifo", "themis", "multirail-optimal")
 """Algorithms that schedule dimensions."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from rich.table import Table
 
 from hocket.advice import Advice, advise_dimensions
 from hocket.cli import options
@@ -38,9 +37,8 @@ def dims(
         options.print_json(as_json(advice))
         return
     console = options.output()
-    table = Table(
+    table = options.new_table(
         title=f"dimensions of {advice.topology.name}: all-reduce, latencies left out",
-        title_justify="left",
     )
     columns = ("dimension", "NPUs", "bandwidth", "busy, fixed order", "busy, best orders")
     for name in (*columns, "split that suits the best orders", "split that suits the fixed order"):

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from rich.table import Table
-
 from hocket import _core
 from hocket.cli import options
 from hocket.comparing import Comparison, Entry
@@ -75,7 +73,7 @@ def compare(
 def _print(comparison: Comparison) -> None:
     collective = comparison.collective
     console = options.output()
-    table = Table(title=options.title(collective, comparison.topology), title_justify="left")
+    table = options.new_table(title=options.title(collective, comparison.topology))
     table.add_column("algorithm")
     for name in (
         "chunks",

@@ -6,11 +6,9 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from hocket import _core
 from hocket.errors import Error, SpecError, VerificationError
@@ -18,6 +16,11 @@ from hocket.files.build import build_topology
 from hocket.files.spec import TopologySpec
 from hocket.files.text import from_text
 from hocket.units import format_size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+    from rich.table import Table
 
 EXAMPLES = {
     "hocket": "For example: hocket compare all-reduce --topology dgx1_v100 --size 256MB",
@@ -236,18 +239,33 @@ def print_json(value: Any) -> None:
 
 def output() -> Console:
     """Give the console for tables; as wide as it must be where the output is no terminal."""
+    from rich.console import Console
+
     return Console() if sys.stdout.isatty() else Console(width=140, color_system=None)
 
 
-class Watch:
-    """Shows on standard error how far long work is, once it has taken a second."""
+def new_table(title: str | None = None, *, show_header: bool = True) -> Table:
+    """Give a table without columns or rows."""
+    from rich.table import Table
 
-    def __init__(self, bar: Progress) -> None:
+    return Table(title=title, title_justify="left", show_header=show_header)
+
+
+class Watch:
+    """Shows on standard error how far long work is, once it has taken a second.
+
+    Without a bar it shows nothing.
+    """
+
+    def __init__(self, bar: Progress | None) -> None:
         self._bar = bar
-        self._task = bar.add_task("working", total=None, visible=False)
+        if bar is not None:
+            self._task = bar.add_task("working", total=None, visible=False)
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         """Note that ``done`` of ``total`` transfers are through ``stage``."""
+        if self._bar is None:
+            return
         elapsed = self._bar.tasks[0].elapsed or 0.0
         self._bar.update(
             self._task, description=stage, completed=done, total=total, visible=elapsed > 1.0
@@ -255,23 +273,30 @@ class Watch:
 
     def note(self, text: str) -> None:
         """Say what is being worked on."""
+        if self._bar is None:
+            return
         elapsed = self._bar.tasks[0].elapsed or 0.0
         self._bar.update(self._task, description=text, visible=elapsed > 1.0)
 
 
 @contextmanager
 def watching() -> Iterator[Watch]:
-    """Give a :class:`Watch` whose bar goes away in the end."""
+    """Give a :class:`Watch` whose bar goes away in the end; without one where errors are no terminal."""
+    from rich.console import Console
+
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Watch(None)
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
     )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         yield Watch(bar)
 
 

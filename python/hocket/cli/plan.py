@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated, cast
 
 import typer
-from rich.table import Table
 
 from hocket import _core
 from hocket.cli import options
@@ -16,7 +15,6 @@ from hocket.naming import algorithms as known_algorithms
 from hocket.outcome import Latency
 from hocket.planning import Plan
 from hocket.planning import plan as make_plan
-from hocket.synthesis import Synthesis
 from hocket.units import format_time_ps
 
 
@@ -85,7 +83,7 @@ def plan(
         f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound.time_ps)}"
     )
     if made.synthesis is not None:
-        console.print(synthesis_line(made.synthesis), highlight=False)
+        console.print(synthesis_line(made, bound.time_ps), highlight=False)
     if output is not None:
         console.print(f"written to {Path(output)}", highlight=False)
     else:
@@ -109,17 +107,22 @@ def plan_facts(plan: Plan) -> dict[str, object]:
     }
 
 
-def synthesis_line(made: Synthesis) -> str:
+def synthesis_line(plan: Plan, bound_ps: int) -> str:
     """Say how good a synthesized plan is on its time-expanded network."""
-    text = f"timetable: {format_time_ps(round(made.end * 1e12))}"
+    made = plan.synthesis
+    assert made is not None, "asked of synthesized plans only"
+    end = round(made.end * 1e12)
+    text = f"timetable: {format_time_ps(end)}"
     if made.slots is not None and made.slot is not None:
         text += f" = {made.slots} slots of {format_time_ps(round(made.slot * 1e12))}"
     if made.method == "blind":
-        return f"{text} for the links unwound, each chunk as if alone"
+        return "ways chosen as if each chunk were alone on the network; links serve as chunks come"
     if made.status == "optimal":
+        if made.method == "exact" and plan.collective.kind == "all-reduce":
+            return f"{text}, optimal for a reduce-scatter and then an all-gather of these chunks"
         return f"{text}, optimal: no timetable of these chunks is shorter"
-    least = format_time_ps(round(made.least * 1e12))
-    return f"{text}, at most {made.gap:.1%} above the least, {least}"
+    least = max(round(made.least * 1e12), bound_ps)
+    return f"{text}, {end / least - 1:.1%} above the least it could be, {format_time_ps(least)}"
 
 
 def describe(plan: Plan) -> str:
@@ -139,7 +142,7 @@ def algorithms(json: options.Json = False) -> None:
             ]
         )
         return
-    table = Table()
+    table = options.new_table()
     table.add_column("algorithm", no_wrap=True)
     table.add_column("collectives")
     table.add_column("what it does")

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from hocket.cli import options
 from hocket.errors import SpecError
@@ -16,6 +14,10 @@ from hocket.reproduce import themis as figures_of
 from hocket.reproduce import themis_published as published
 from hocket.reproduce.themis import ThemisFigures, reproduce_themis
 from hocket.units import format_time_ps, shown
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 SWEEP_NOTES = (
     "The gap at 512 chunks: packet headers do not explain it (they cost 64 and 512 chunks alike),",
@@ -110,7 +112,7 @@ def _draw(result: ThemisFigures, wanted: list[int], folder: Path) -> list[Path]:
 
 
 def _table(title: str, left: list[str], right: list[str]) -> Table:
-    table = Table(title=title, title_justify="left")
+    table = options.new_table(title=title)
     for name in left:
         table.add_column(name)
     for name in right:

@@ -12,7 +12,6 @@ from hocket.advice import MOST_DIMENSIONS, advise_dimensions
 from hocket.cli import options
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
-from hocket.files.schedule_file import check_name, is_kept, schedule_folder, schedule_names
 from hocket.scheduling import MULTIRAIL, Schedule
 from hocket.scheduling import schedule as make_schedule
 
@@ -67,8 +66,12 @@ def schedule(
         from hocket.plot.style import check_picture
 
         check_picture(Path(plot))
+    before = False
     if save is not None:
+        from hocket.files.schedule_file import check_name, is_kept
+
         check_name(save)
+        before = is_kept(save)
     network = options.read_topology(topology, bandwidth, latency, None)
     if switching is not None:
         network = network.with_switching(switching)
@@ -82,7 +85,6 @@ def schedule(
             time_limit=time_limit,
             progress=watch,
         )
-    before = save is not None and is_kept(save)
     if save is not None:
         made.save(save)
     run = made.simulate(latency="occupying" if latency_model == "occupying" else "overlapped")
@@ -140,6 +142,8 @@ def _orders(schedule: Schedule, most: int = 6) -> list[str]:
 
 
 def _list(json: bool) -> None:
+    from hocket.files.schedule_file import schedule_folder, schedule_names
+
     names = schedule_names()
     if json:
         options.print_json(names)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
-from rich.table import Table
 
 from hocket import _core
 from hocket.cli import options
@@ -21,6 +20,9 @@ from hocket.running import FIDELITIES, Run
 from hocket.running import simulate as run_plan
 from hocket.scheduling import DimensionRun
 from hocket.units import format_bandwidth, format_size, format_time_ps
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def simulate(
@@ -91,7 +93,7 @@ def simulate(
 
 
 def _print(run: Run) -> None:
-    table = Table(title=describe(run.plan), title_justify="left", show_header=False)
+    table = options.new_table(title=describe(run.plan), show_header=False)
     busiest = run.busiest_link
     _times(table, run)
     table.add_row("utilization of all links", f"{run.utilization:.1%}")
@@ -113,7 +115,7 @@ def show_dimension_run(run: DimensionRun, title: str, plot: str | None, json: bo
     if json:
         options.print_json(dimension_run_json(run))
         return
-    table = Table(title=title, title_justify="left", show_header=False)
+    table = options.new_table(title=title, show_header=False)
     _times(table, run)
     _uses(table, run)
     table.add_row("steps", f"{run.switching}, latency {run.latency}")

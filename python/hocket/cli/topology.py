@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.table import Table
 
 from hocket import _core, machines
 from hocket.cli import options
 from hocket.files.build import build_topology
 from hocket.files.spec import TopologySpec
 from hocket.units import format_bandwidth, format_time_ps
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 topology = typer.Typer(
     help="List, inspect and draw networks.",
@@ -37,7 +39,7 @@ def list_machines(json: options.Json = False) -> None:
             [{"name": name, "description": machines.describe(name)} for name in machines.names()]
         )
         return
-    table = Table()
+    table = options.new_table()
     table.add_column("machine", no_wrap=True)
     table.add_column("what it is")
     for name in machines.names():
@@ -64,7 +66,7 @@ def show(
         options.print_json(_as_json(spec, network))
         return
     console = options.output()
-    table = Table(title=spec.name, title_justify="left", show_header=False)
+    table = options.new_table(title=spec.name, show_header=False)
     for name, value in _facts(network):
         table.add_row(name, value)
     console.print(table)
@@ -127,7 +129,7 @@ def _each_link(network: _core.Topology) -> Iterator[tuple[str, str, int, int]]:
 
 
 def _links(network: _core.Topology) -> Table:
-    table = Table()
+    table = options.new_table()
     for name in ("from", "to", "bandwidth", "latency"):
         table.add_column(name)
     for src, dst, rate, delay in _each_link(network):

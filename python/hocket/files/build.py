@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from hocket import _core
 from hocket.errors import SpecError
 from hocket.files.spec import TopologySpec
@@ -63,6 +61,8 @@ def _build(spec: TopologySpec) -> _core.Topology:
 
 
 def _from_links(spec: TopologySpec) -> _core.Topology:
+    import numpy as np
+
     names = [*spec.npus, *(name for name, _ in spec.switches)]
     number = {name: i for i, name in enumerate(names)}
     return _core.Topology.from_arrays(

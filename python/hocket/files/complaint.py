@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
 from hocket.units import shown
@@ -14,6 +15,13 @@ def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
     words = {each.lower(): each for each in known}
     close = get_close_matches(word[:200].lower(), list(words), 1)
     return f"did you mean {words[close[0]]!r}?" if close else otherwise
+
+
+def shown_path(path: Path) -> str:
+    """Give a path for a message: in one line."""
+    text = str(path)
+    text = text if text.isprintable() else repr(text)
+    return text if len(text) <= 300 else text[:300] + "..."
 
 
 def complaint(kind: str, given: object, context: Mapping[str, Any], words: tuple[str, ...]) -> str:

@@ -66,7 +66,7 @@ class Strict(BaseModel):
     """No unknown keys, no conversions between types."""
 
     model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True
+        extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True, defer_build=True
     )
 
 

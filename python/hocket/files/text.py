@@ -9,10 +9,8 @@ from pathlib import Path
 
 from hocket import machines
 from hocket.errors import SpecError
-from hocket.files.astra import is_astra, spec_from_astra
-from hocket.files.hocket_yaml import spec_from_values
+from hocket.files.complaint import shown_path
 from hocket.files.spec import BuilderSpec, DimensionSpec, TopologySpec, skipped
-from hocket.files.yaml_tree import read_yaml, shown_path
 from hocket.units import parse_bandwidth, parse_time, shown
 
 KINDS = {
@@ -57,6 +55,10 @@ def from_file(path: Path) -> TopologySpec:
     SpecError
         Naming file, line, key and remedy.
     """
+    from hocket.files.astra import is_astra, spec_from_astra
+    from hocket.files.hocket_yaml import spec_from_values
+    from hocket.files.yaml_tree import read_yaml
+
     values, lines = read_yaml(path)
     read = spec_from_astra if is_astra(values) else spec_from_values
     return replace(read(values, lines, shown_path(path), path.stem), origin=shown_path(path))

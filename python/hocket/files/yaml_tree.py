@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from hocket.errors import SpecError
+from hocket.files.complaint import shown_path
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _LARGEST = 256 << 20
@@ -47,13 +48,6 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], dict[Place, int]]:
     except UnicodeDecodeError:
         raise SpecError(f"{name}: is not text in UTF-8; save it as UTF-8") from None
     return parse_yaml(text, name)
-
-
-def shown_path(path: Path) -> str:
-    """Give a path for a message: in one line."""
-    text = str(path)
-    text = text if text.isprintable() else repr(text)
-    return text if len(text) <= 300 else text[:300] + "..."
 
 
 def parse_yaml(text: str, name: str) -> tuple[dict[str, Any], dict[Place, int]]:

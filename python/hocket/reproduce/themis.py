@@ -34,12 +34,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING
 
 from hocket import _core, topology
 from hocket.scheduling import MULTIRAIL, DimensionRun, schedule
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 NETWORKS = (
     "themis-2d",
