@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json as json_text
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from hocket.cli import options
 from hocket.cli.reproduce import make_folder
@@ -18,6 +16,9 @@ from hocket.reproduce import tacos_published as published
 from hocket.reproduce.tacos import Cell, Row, TacosResult, reproduce_tacos
 from hocket.reproduce.tacos_targets import EXPERIMENTS, SYNTHESIZED
 from hocket.units import format_time_ps, parse_time, shown
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 NOTES = {
     "table 1": ("The paper heads the last column Greedy; it is that of Direct.",),
@@ -115,6 +116,8 @@ def _draw(result: TacosResult, folder: Path) -> list[Path]:
 
 
 def _print(console: Console, result: TacosResult, name: str) -> None:
+    from rich.table import Table
+
     table = Table(title=f"{name}: {EXPERIMENTS[name].title}", title_justify="left")
     table.add_column("", no_wrap=True)
     table.add_column("from", no_wrap=True)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from hocket import _core, topology
 from hocket.collectives import collective_on, joined
 from hocket.errors import InfeasibleError
@@ -88,7 +86,7 @@ _NAMES = (
     "path_offsets",
     "path_items",
 )
-_GROUP = np.uint32(1 << 31)
+_GROUP = 1 << 31
 
 
 def _columns(core: _core.Plan) -> dict[str, Any]:
@@ -109,6 +107,8 @@ def _at_once(plans: Sequence[Plan], network: _core.Topology) -> Plan:
 
 def _beside(one: dict[str, Any], other: dict[str, Any], demands: int) -> dict[str, Any]:
     """Append columns whose chunks, transfers, groups and paths are counted from 0 to others."""
+    import numpy as np
+
     chunks, transfers = len(one["chunk_demand"]), len(one["chunk"])
     groups, paths = len(one["group_offsets"]) - 1, len(one["path_offsets"]) - 1
 
