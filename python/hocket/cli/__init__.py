@@ -15,10 +15,12 @@ from hocket.cli.compare import compare
 from hocket.cli.options import EXAMPLES, machine_readable_error
 from hocket.cli.plan import algorithms, plan
 from hocket.cli.reproduce import reproduce
+from hocket.cli.reproduce_tacos import tacos
 from hocket.cli.schedule import schedule
 from hocket.cli.simulate import simulate
 from hocket.cli.topology import topology
 from hocket.cli.verify import verify
+from hocket.cli.view import view
 from hocket.errors import Error, VerificationError
 
 _INTERRUPTED = 130
@@ -38,7 +40,9 @@ app.command(epilog=EXAMPLES["plan"])(plan)
 app.command(epilog=EXAMPLES["schedule"])(schedule)
 app.command(epilog=EXAMPLES["verify"])(verify)
 app.command(epilog=EXAMPLES["simulate"])(simulate)
+app.command(epilog=EXAMPLES["view"])(view)
 app.command(epilog=EXAMPLES["algorithms"])(algorithms)
+reproduce.command("tacos", epilog=EXAMPLES["reproduce tacos"])(tacos)
 app.add_typer(advise, name="advise")
 app.add_typer(reproduce, name="reproduce")
 app.add_typer(topology, name="topology")

@@ -40,10 +40,12 @@ EXAMPLES = {
     ),
     "advise": "For example: hocket advise dims --topology themis-3d-fc-ring-sw",
     "reproduce": "For example: hocket reproduce themis --output themis",
+    "reproduce tacos": "For example: hocket reproduce tacos --table 3 --figure 6 --output tacos",
     "verify": "For example: hocket verify plan.parquet",
     "simulate": (
         "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png"
     ),
+    "view": "For example: hocket view plan.parquet --ten --latency-model occupying -o ten.png",
     "algorithms": "For example: hocket algorithms --json",
 }
 

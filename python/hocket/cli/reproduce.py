@@ -33,11 +33,6 @@ reproduce = typer.Typer(
 )
 
 
-@reproduce.callback()
-def _group() -> None:
-    """Keep ``themis`` a command of its own."""
-
-
 @reproduce.command("themis", epilog=options.EXAMPLES["reproduce"])
 def themis(
     *,
@@ -57,7 +52,7 @@ def themis(
     """Compute figures 8 to 11 of Themis (ISCA 2022): all-reduce on its six networks."""
     wanted = _figures(figure)
     folder = Path(output)
-    _make(folder)
+    make_folder(folder)
     with options.watching() as watch:
         result = reproduce_themis(wanted, optimal=not no_optimal, on_case=watch)
         watch.note("drawing")
@@ -81,8 +76,14 @@ def _figures(words: list[str] | None) -> list[int]:
     return sorted({known[word] for word in words or known})
 
 
-def _make(folder: Path) -> None:
-    """Make the folder, before the work."""
+def make_folder(folder: Path) -> None:
+    """Make the folder for what a command writes, before the work.
+
+    Raises
+    ------
+    SpecError
+        If it is a file, or cannot be made or written.
+    """
     if folder.exists() and not folder.is_dir():
         raise SpecError(f"--output: {str(folder)!r} is a file; name a folder")
     try:

@@ -1,0 +1,135 @@
+"""How a row of TACOS's tables is carried out: synthesized, or by a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hocket import _core, topology
+from hocket.collectives import collective_on, joined
+from hocket.errors import InfeasibleError
+from hocket.memory import memory_limit
+from hocket.outcome import Latency
+from hocket.planning import Plan, plan_collective
+
+LATENCY_MODEL: Latency = "occupying"
+"""A link is taken for its latency as well: alpha + beta n, section II-C."""
+
+CLUSTER_SLOTS = 4
+"""Slots that each search of time clustering sees."""
+
+
+def make_plan(
+    collectives: Sequence[_core.Collective],
+    network: _core.Topology,
+    method: str,
+    *,
+    chunks: int,
+    unwind: str | None,
+    time_limit: str,
+) -> Plan:
+    """Plan one collective, or several at once, by one method.
+
+    Raises
+    ------
+    InfeasibleError
+        If the method cannot do this.
+    """
+    if method in ("ring", "rank-ring", "direct"):
+        plans = [_baseline(each, network, method) for each in collectives]
+        return plans[0] if len(plans) == 1 else _at_once(plans, network)
+    searched = method in ("exact", "early", "cluster")
+    return plan_collective(
+        collectives[0] if len(collectives) == 1 else joined(collectives),
+        network,
+        algorithm="exact" if searched else method,
+        chunks=chunks,
+        time_limit=time_limit if searched else None,
+        unwind=unwind,
+        latency=LATENCY_MODEL,
+        cluster=CLUSTER_SLOTS if method == "cluster" else None,
+    )
+
+
+def _baseline(collective: _core.Collective, network: _core.Topology, method: str) -> Plan:
+    if method == "rank-ring":
+        return rank_ring(collective, network)
+    return plan_collective(collective, network, algorithm=method)
+
+
+def rank_ring(collective: _core.Collective, network: _core.Topology) -> Plan:
+    """Plan a ring through the NPUs in rank order, whatever the links.
+
+    hocket's own ``ring`` takes the best cycle that it finds instead.
+    """
+    npus = network.npu_count
+    if list(collective.npus) != list(range(npus)):
+        raise InfeasibleError("a ring in rank order is of all NPUs here; leave npus out")
+    alone = topology.ring(npus, bandwidth="1 GB/s", latency="0 ns", both_ways=False)
+    same = collective_on(collective.kind, alone, collective.size)
+    core = _core.plan(alone, same, "ring", None, memory_limit())
+    return Plan(_core.Plan.from_columns(network, collective, "rank-ring", **_columns(core)))
+
+
+_NAMES = (
+    "chunk_offsets",
+    "chunk_demand",
+    "chunk",
+    "chunk_count",
+    "src",
+    "dst",
+    "op",
+    "wait",
+    "path",
+    "group_offsets",
+    "group_items",
+    "path_offsets",
+    "path_items",
+)
+_GROUP = 1 << 31
+
+
+def _columns(core: _core.Plan) -> dict[str, Any]:
+    return {name: getattr(core, name) for name in _NAMES}
+
+
+def _at_once(plans: Sequence[Plan], network: _core.Topology) -> Plan:
+    """Put plans side by side in one, which does all that each does."""
+    columns = _columns(plans[0].core)
+    demands = len(plans[0].collective.demands())
+    for each in plans[1:]:
+        columns = _beside(columns, _columns(each.core), demands)
+        demands += len(each.collective.demands())
+    collective = joined([each.collective for each in plans])
+    algorithm = plans[0].algorithm
+    return Plan(_core.Plan.from_columns(network, collective, algorithm, **columns))
+
+
+def _beside(one: dict[str, Any], other: dict[str, Any], demands: int) -> dict[str, Any]:
+    """Append columns whose chunks, transfers, groups and paths are counted from 0 to others."""
+    import numpy as np
+
+    chunks, transfers = len(one["chunk_demand"]), len(one["chunk"])
+    groups, paths = len(one["group_offsets"]) - 1, len(one["path_offsets"]) - 1
+
+    def waits(values: Any) -> Any:
+        shift = np.where(values & _GROUP, groups, transfers).astype(np.uint32)
+        return np.where(values == Plan.NO_WAIT, values, values + shift).astype(np.uint32)
+
+    def offsets(name: str) -> Any:
+        return np.concatenate([one[name], other[name][1:] + one[name][-1]]).astype(one[name].dtype)
+
+    shifted = {
+        **other,
+        "chunk_demand": other["chunk_demand"] + demands,
+        "chunk": other["chunk"] + chunks,
+        "wait": waits(other["wait"]),
+        "group_items": waits(other["group_items"]),
+        "path": np.where(other["path"] == Plan.DEFAULT_ROUTE, other["path"], other["path"] + paths),
+    }
+    joined = {
+        name: np.concatenate([one[name], shifted[name]]).astype(one[name].dtype) for name in _NAMES
+    }
+    for name in ("chunk_offsets", "group_offsets", "path_offsets"):
+        joined[name] = offsets(name)
+    return joined

@@ -1,0 +1,114 @@
+"""What TACOS prints: tables I to V, and the numbers that the text gives for figures 6, 19 and 21.
+
+The last column of table I is headed "Greedy" in the paper; it is that of Direct, as its text says.
+
+References
+----------
+Won et al.: TACOS: Topology-Aware Collective Algorithm Synthesizer for Distributed Training,
+arXiv 2304.05301, sections III and VIII.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SOURCE = "Won et al.: TACOS, arXiv 2304.05301, tables I to V, figures 6, 19 and 21"
+
+PAPER_NAMES = {
+    "exact": "TACOS-ILP",
+    "early": "Early Term.",
+    "cluster": "Clustering",
+    "greedy": "TACOS-Greedy",
+    "blind": "TACCL-like",
+    "rank-ring": "Ring",
+    "ring": "not in it",
+    "direct": "Direct",
+}
+"""What the paper calls each method."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A cell of a table: time over that of the best, and seconds of synthesis."""
+
+    ratio: float
+    seconds: float | None = None
+
+
+_Row = dict[str, Figure]
+
+
+def _baselines(blind: float | None, ring: float | None, direct: float) -> _Row:
+    given = {"blind": blind, "rank-ring": ring, "direct": direct}
+    return {name: Figure(ratio) for name, ratio in given.items() if ratio is not None}
+
+
+def _two_searches(early: Figure, cluster: Figure, ring: float, direct: float, blind: float) -> _Row:
+    return {"early": early, "cluster": cluster, **_baselines(blind, ring, direct)}
+
+
+ROWS: dict[str, dict[str, _Row]] = {
+    "table 1": {
+        "8 NPUs": {
+            "exact": Figure(1.00, 0.070),
+            "greedy": Figure(1.00, 0.00029),
+            **_baselines(1.00, 1.44, 3.74),
+        },
+        "16 NPUs": {
+            "exact": Figure(1.00, 0.79),
+            "greedy": Figure(1.00, 0.00063),
+            **_baselines(2.89, 3.78, 7.44),
+        },
+        "32 NPUs": {
+            "exact": Figure(1.00, 20.01),
+            "greedy": Figure(1.45, 0.0089),
+            **_baselines(4.10, 11.28, 7.48),
+        },
+        "64 NPUs": {
+            "exact": Figure(1.00, 70.16),
+            "greedy": Figure(1.58, 0.09792),
+            **_baselines(4.27, 26.47, 7.54),
+        },
+        "128 NPUs": {"greedy": Figure(1.00, 1.08), **_baselines(2.60, 36.00, 4.79)},
+        "256 NPUs": {"greedy": Figure(1.00, 16.50), **_baselines(None, 72.24, 4.66)},
+        "512 NPUs": {"greedy": Figure(1.00, 365.4), **_baselines(None, 146.21, 4.64)},
+    },
+    "table 2": {
+        "8 x 8": _two_searches(Figure(1.00, 600), Figure(1.06, 13.88), 8.00, 13.81, 1.56),
+        "10 x 10": _two_searches(Figure(1.00, 900), Figure(1.17, 58.18), 8.74, 19.61, 1.57),
+        "12 x 12": _two_searches(Figure(1.00, 1200), Figure(1.23, 168.26), 9.67, 27.33, 1.57),
+    },
+    "table 3": {
+        "all-reduce": {
+            "exact": Figure(1.00, 4.92),
+            "greedy": Figure(1.00, 0.00353),
+            **_baselines(1.00, 5.38, 5.08),
+        },
+    },
+    "table 4": {
+        "broadcast": {"exact": Figure(1.00, 0.10), **_baselines(1.00, None, 3.90)},
+        "reduce": {"exact": Figure(1.00, 0.10), **_baselines(1.00, None, 3.90)},
+        "gather": {"exact": Figure(1.00, 56.13), **_baselines(1.11, None, 1.67)},
+        "scatter": {"exact": Figure(1.00, 56.13), **_baselines(1.11, None, 1.67)},
+    },
+    "table 5": {
+        "three at once": {
+            "exact": Figure(1.00, 6.73),
+            "greedy": Figure(1.25, 0.00367),
+            **_baselines(1.50, None, 3.63),
+        },
+    },
+    "figure 6": {
+        "ring": {"rank-ring": Figure(1.00), "direct": Figure(12.88)},
+        "fully connected": {"rank-ring": Figure(99), "direct": Figure(1.00)},
+        "mesh": {"greedy": Figure(1.00), "rank-ring": Figure(3.94), "direct": Figure(5.52)},
+    },
+    "figure 21": {"1600 MB": {"greedy": Figure(1.00, 57.87)}},
+}
+"""By table or figure, network or collective, and method."""
+
+MEAN_SPEEDUPS = {
+    "figure 19": {("exact", "baselines"): 3.73, ("greedy", "baselines"): 3.17},
+    "figure 21": {("greedy", "rank-ring"): 4.51, ("greedy", "direct"): 11.00},
+}
+"""Of one method over another, mean over the figure; the baselines are Ring and Direct."""
