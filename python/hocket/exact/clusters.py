@@ -102,7 +102,7 @@ def _reward_nearness(model: Model) -> None:
     known = distances(model.problem)
     far = int(known.late[known.late < FAR].max(initial=0)) + 1
     weighed = []
-    for (chunk, edge, _), variable in model.sent.items():
+    for (chunk, edge), variable in model.sent.items():
         dst = int(model.problem.edge_dst[edge])
         if dst in model.problem.missing(chunk):
             weighed.append(far * model.problem.npus * variable)

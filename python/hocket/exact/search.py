@@ -48,8 +48,8 @@ def ask(model: Model, seconds: float | None, workers: int, seed: int) -> Answer:
     seconds : float or None
         When to stop.
     workers : int
-        Threads of the solver. They work in turns that do not depend on the clock, so that the same
-        seed gives the same answer.
+        Threads of the solver. With one, the same seed gives the same sends; with more, the same
+        verdict.
     seed : int
         Seed of the solver.
 
@@ -62,7 +62,6 @@ def ask(model: Model, seconds: float | None, workers: int, seed: int) -> Answer:
     solver = module.CpSolver()
     solver.parameters.num_workers = workers
     solver.parameters.random_seed = seed
-    solver.parameters.interleave_search = workers > 1
     solver.parameters.catch_sigint_signal = False
     if seconds is not None:
         solver.parameters.max_time_in_seconds = seconds
@@ -70,7 +69,11 @@ def ask(model: Model, seconds: float | None, workers: int, seed: int) -> Answer:
         model.model.maximize(sum(model.goals))
     status = _run(solver, model)
     if status in (module.OPTIMAL, module.FEASIBLE):
-        sends = [key for key, variable in model.sent.items() if solver.boolean_value(variable)]
+        sends = [
+            (chunk, edge, int(solver.value(model.start[chunk, edge])))
+            for (chunk, edge), sent in model.sent.items()
+            if solver.boolean_value(sent)
+        ]
         return Answer(FOUND, tuple(_useful(model, sends)))
     return Answer(NONE if status == module.INFEASIBLE else UNKNOWN)
 
