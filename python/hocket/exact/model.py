@@ -26,7 +26,7 @@ from hocket.exact.problem import BACKWARD, SlotProblem
 if TYPE_CHECKING:
     from types import ModuleType
 
-BYTES_PER_SEND = 12_000
+BYTES_PER_SEND = 30_000
 """Memory of a chunk on an edge: its variables and constraints, and what the solver makes of them."""
 
 MISSING = "the exact synthesizer needs OR-Tools: pip install 'hocket[exact]'"

@@ -38,7 +38,9 @@ class Clock:
         return self.left() == 0.0
 
 
-def ask(model: Model, seconds: float | None, workers: int, seed: int) -> Answer:
+def ask(
+    model: Model, seconds: float | None, workers: int, seed: int, work: float | None = None
+) -> Answer:
     """Solve a model.
 
     Parameters
@@ -52,6 +54,8 @@ def ask(model: Model, seconds: float | None, workers: int, seed: int) -> Answer:
         verdict.
     seed : int
         Seed of the solver.
+    work : float, optional
+        When to stop, in the solver's own measure of work, which is the same on every machine.
 
     Returns
     -------
@@ -65,6 +69,8 @@ def ask(model: Model, seconds: float | None, workers: int, seed: int) -> Answer:
     solver.parameters.catch_sigint_signal = False
     if seconds is not None:
         solver.parameters.max_time_in_seconds = seconds
+    if work is not None:
+        solver.parameters.max_deterministic_time = work
     if model.partial:
         model.model.maximize(sum(model.goals))
     status = _run(solver, model)
