@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hocket.exact.model import Model, cp_model
-from hocket.exact.plan import Send
+from hocket.exact.plan import Send, useful
 
 FOUND, NONE, UNKNOWN = "found", "none", "unknown"
 
@@ -80,7 +80,7 @@ def ask(
             for (chunk, edge), sent in model.sent.items()
             if solver.boolean_value(sent)
         ]
-        return Answer(FOUND, tuple(_useful(model, sends)))
+        return Answer(FOUND, tuple(useful(model.problem, sends)))
     return Answer(NONE if status == module.INFEASIBLE else UNKNOWN)
 
 
@@ -108,18 +108,3 @@ def _run(solver: Any, model: Model) -> Any:
     if failure:
         raise failure[0]
     return result[0]
-
-
-def _useful(model: Model, sends: list[Send]) -> list[Send]:
-    """Leave out sends to an NPU that does not want the chunk and does not pass it on."""
-    problem = model.problem
-    while True:
-        leaving = {(c, int(problem.ends(problem.way(c))[0][e])) for c, e, _ in sends}
-        kept = []
-        for send in sends:
-            to = int(problem.ends(problem.way(send[0]))[1][send[1]])
-            if (send[0], to) in leaving or to in problem.wanted[send[0]]:
-                kept.append(send)
-        if len(kept) == len(sends):
-            return kept
-        sends = kept
