@@ -309,9 +309,6 @@ def test_npus_that_do_not_take_part_pass_chunks_on(method: str) -> None:
     assert others
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a first sum that comes to an NPU without a part of its own must be a copy"
-)
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("kind", ["reduce", "reduce-scatter", "all-reduce"])
 def test_npus_that_do_not_take_part_pass_sums_on(kind: str, method: str) -> None:
