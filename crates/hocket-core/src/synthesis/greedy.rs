@@ -65,8 +65,9 @@ pub(super) fn greedy(
     let sends = spread.missing().count().max(1);
     let near = Near::new(network, timings, spread.sizes.len());
     if reserved.is_empty() {
-        if let Some(symmetry) = Symmetry::find(network, spread, timings, axes, &near) {
-            return Ok(symmetry.timetable(trials.seed, floor));
+        let symmetry = Symmetry::find(network, spread, timings, axes, &near);
+        if let Some(found) = symmetry.and_then(|found| found.timetable(trials.seed, floor)) {
+            return Ok(found);
         }
         if sends >= MANY
             && let Some(clockwork) = Clockwork::of(spread, timings)
@@ -102,7 +103,7 @@ pub(super) fn greedy(
             (true, _) => Choice::Farthest,
             (false, _) => Choice::Any,
         };
-        matched(&Matching {
+        let matching = |detour: Detour| Matching {
             network,
             spread: &way.spread,
             timings,
@@ -110,13 +111,20 @@ pub(super) fn greedy(
             ahead: &way.ahead,
             choice,
             near: &near,
-            detour: match near.is_empty() {
-                true => Detour::Ignore,
-                false => Detour::ALL[(index / 2) as usize % Detour::ALL.len()],
-            },
+            detour,
             seed: trials.seed.wrapping_mul(0x9e37_79b9).wrapping_add(index),
             limit,
-        })
+        };
+        let detour = match near.is_empty() {
+            true => Detour::Ignore,
+            false => Detour::ALL[(index / 2) as usize % Detour::ALL.len()],
+        };
+        // The faster way may be none for this chunk: those on it do not want it.
+        let stuck = detour == Detour::Refuse && limit == u64::MAX;
+        match matched(&matching(detour)) {
+            None if stuck => matched(&matching(Detour::Avoid)),
+            found => found,
+        }
     };
     let mut done = 0;
     while done < count {
@@ -157,10 +165,19 @@ pub(super) fn greedy(
 
 /// Somebody who cannot get what he wants: matching stopped before all had everything.
 fn unreached(network: &Network, spread: &Spread) -> Unreachable {
+    find_unreached(network, spread).unwrap_or(Unreachable { chunk: 0, npu: 0 })
+}
+
+/// Somebody who wants a chunk that cannot come to him, if there is anybody.
+pub(super) fn find_unreached(network: &Network, spread: &Spread) -> Option<Unreachable> {
+    let mut others = spread.others.iter().copied().peekable();
     for (chunk, &(holder, _)) in (0..).zip(&spread.holders) {
-        let mut seen = vec![false; network.npus()];
         let mut stack = vec![holder];
-        seen[holder as usize] = true;
+        while let Some((_, npu)) = others.next_if(|&(of, _)| of == chunk) {
+            stack.push(npu);
+        }
+        let mut seen = vec![false; network.npus()];
+        stack.iter().for_each(|&npu| seen[npu as usize] = true);
         while let Some(npu) = stack.pop() {
             for &edge in network.out_edges(npu as usize) {
                 let dst = network.edges()[edge as usize].dst.0;
@@ -169,13 +186,16 @@ fn unreached(network: &Network, spread: &Spread) -> Unreachable {
                 }
             }
         }
-        if let Some(npu) = (0..)
-            .zip(&seen)
-            .find(|(_, seen)| !**seen)
-            .map(|(npu, _)| npu)
-        {
-            return Unreachable { chunk, npu };
+        let npu = match &spread.wanted {
+            Wanted::All => (0..network.npus() as u32).find(|&npu| !seen[npu as usize]),
+            Wanted::Listed(lists) => {
+                let mut npus = lists.get(chunk as usize).iter().copied();
+                npus.find(|&npu| !seen[npu as usize])
+            }
+        };
+        if let Some(npu) = npu {
+            return Some(Unreachable { chunk, npu });
         }
     }
-    Unreachable { chunk: 0, npu: 0 }
+    None
 }

@@ -1,6 +1,6 @@
 //! One synthesis problem: a collective on a network as unwound, and the ways to solve it.
 
-use super::greedy::{Failure, Trials, greedy};
+use super::greedy::{Failure, Trials, find_unreached, greedy};
 use super::least::least;
 use super::lower::{Timetables, lower};
 use super::network::{Network, Timing};
@@ -232,11 +232,14 @@ impl Problem {
     fn refused(&self, algorithm: &'static str, failure: Failure) -> PlanError {
         let why = match failure {
             Failure::Interrupted => "stopped on request before it was done".to_owned(),
-            Failure::Unreachable(Unreachable { chunk, npu }) => {
-                let part = match self.work.copies.is_empty() {
-                    true => &self.work.sums,
-                    false => &self.work.copies,
-                };
+            // Which part of the work failed, or which chunks of it, does not matter: the first is named.
+            Failure::Unreachable(failed) => {
+                let (sums, copies) = self.parts();
+                let of_sums = find_unreached(&self.mirror, &sums.spread).map(|found| (sums, found));
+                let (part, Unreachable { chunk, npu }) = of_sums.unwrap_or_else(|| {
+                    let found = find_unreached(&self.network, &copies.spread);
+                    (copies, found.unwrap_or(failed))
+                });
                 let id = part.ids[chunk as usize];
                 let holder = part.spread.holders[chunk as usize].0;
                 format!(
