@@ -65,14 +65,22 @@ pub(super) fn greedy(
     let sends = spread.missing().count().max(1);
     let near = Near::new(network, timings, spread.sizes.len());
     if reserved.is_empty() {
-        if let Some(symmetry) = Symmetry::find(network, spread, timings, axes, &near) {
-            return Ok(symmetry.timetable(trials.seed, floor));
+        let symmetry = Symmetry::find(network, spread, timings, axes, &near);
+        if let Some(found) = symmetry.and_then(|found| found.timetable(trials.seed, floor)) {
+            return Ok(found);
         }
         if sends >= MANY
             && let Some(clockwork) = Clockwork::of(spread, timings)
         {
             let lag = clockwork.lag;
-            let table = slot_table(network, spread, trials.seed, lag, threads(), progress)?;
+            let table = slot_table(
+                network,
+                spread,
+                trials.seed,
+                lag,
+                threads(network.npus()),
+                progress,
+            )?;
             return match table {
                 Some(table) => Ok(table.timetable(network, clockwork)),
                 None => Err(Failure::Unreachable(unreached(network, spread))),
@@ -101,7 +109,7 @@ pub(super) fn greedy(
             (true, _) => Choice::Farthest,
             (false, _) => Choice::Any,
         };
-        matched(&Matching {
+        let matching = |detour: Detour| Matching {
             network,
             spread: &way.spread,
             timings,
@@ -109,13 +117,20 @@ pub(super) fn greedy(
             ahead: &way.ahead,
             choice,
             near: &near,
-            detour: match near.is_empty() {
-                true => Detour::Ignore,
-                false => Detour::ALL[(index / 2) as usize % Detour::ALL.len()],
-            },
+            detour,
             seed: trials.seed.wrapping_mul(0x9e37_79b9).wrapping_add(index),
             limit,
-        })
+        };
+        let detour = match near.is_empty() {
+            true => Detour::Ignore,
+            false => Detour::ALL[(index / 2) as usize % Detour::ALL.len()],
+        };
+        // The faster way may be none for this chunk: those on it do not want it.
+        let stuck = detour == Detour::Refuse && limit == u64::MAX;
+        match matched(&matching(detour)) {
+            None if stuck => matched(&matching(Detour::Avoid)),
+            found => found,
+        }
     };
     let mut done = 0;
     while done < count {
@@ -154,17 +169,31 @@ pub(super) fn greedy(
     Ok(best.expect("a first batch finds one or fails"))
 }
 
-/// How many threads to use; results do not depend on it.
-pub(super) fn threads() -> usize {
-    std::thread::available_parallelism().map_or(1, |threads| threads.get())
+/// How many threads to share NPUs out among; results do not depend on it.
+pub(super) fn threads(npus: usize) -> usize {
+    /// Below, starting threads for every slot takes longer than their work.
+    const LEAST: usize = 2_048;
+    match npus < LEAST {
+        true => 1,
+        false => std::thread::available_parallelism().map_or(1, |threads| threads.get()),
+    }
 }
 
 /// Somebody who cannot get what he wants: matching stopped before all had everything.
 pub(super) fn unreached(network: &Network, spread: &Spread) -> Unreachable {
+    find_unreached(network, spread).unwrap_or(Unreachable { chunk: 0, npu: 0 })
+}
+
+/// Somebody who wants a chunk that cannot come to him, if there is anybody.
+pub(super) fn find_unreached(network: &Network, spread: &Spread) -> Option<Unreachable> {
+    let mut others = spread.others.iter().copied().peekable();
     for (chunk, &(holder, _)) in (0..).zip(&spread.holders) {
-        let mut seen = vec![false; network.npus()];
         let mut stack = vec![holder];
-        seen[holder as usize] = true;
+        while let Some((_, npu)) = others.next_if(|&(of, _)| of == chunk) {
+            stack.push(npu);
+        }
+        let mut seen = vec![false; network.npus()];
+        stack.iter().for_each(|&npu| seen[npu as usize] = true);
         while let Some(npu) = stack.pop() {
             for &edge in network.out_edges(npu as usize) {
                 let dst = network.edges()[edge as usize].dst.0;
@@ -173,13 +202,16 @@ pub(super) fn unreached(network: &Network, spread: &Spread) -> Unreachable {
                 }
             }
         }
-        if let Some(npu) = (0..)
-            .zip(&seen)
-            .find(|(_, seen)| !**seen)
-            .map(|(npu, _)| npu)
-        {
-            return Unreachable { chunk, npu };
+        let npu = match &spread.wanted {
+            Wanted::All => (0..network.npus() as u32).find(|&npu| !seen[npu as usize]),
+            Wanted::Listed(lists) => {
+                let mut npus = lists.get(chunk as usize).iter().copied();
+                npus.find(|&npu| !seen[npu as usize])
+            }
+        };
+        if let Some(npu) = npu {
+            return Some(Unreachable { chunk, npu });
         }
     }
-    Unreachable { chunk: 0, npu: 0 }
+    None
 }

@@ -3,9 +3,9 @@
 use super::network::Network;
 use super::timetable::{Send, Timetable};
 use super::work::{Part, Work};
-use crate::collective::Collective;
-use crate::id::{ChunkId, TransferId};
-use crate::plan::{LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
+use crate::collective::{Collective, Demand};
+use crate::id::{ChunkId, NpuId, TransferId};
+use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
 
 /// What is sent when: sums and copies, in real time both.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,9 @@ const NONE: u32 = u32::MAX;
 /// Makes the plan: a transfer for each send, in the order of their starts, over the links of its edge.
 ///
 /// A copy waits until its chunk has come, a sum until all that flows into it has. Links serve in the
-/// plan's order, so that nothing is later than the timetable says.
+/// plan's order, so that nothing is later than the timetable says, with one exception: where an NPU
+/// that has nothing to add passes a sum on, what comes first is copied there, and the rest waits for
+/// it. Such an NPU sends nothing where nothing has come.
 pub(super) fn lower(
     algorithm: &str,
     collective: &Collective,
@@ -43,6 +45,7 @@ pub(super) fn lower(
         plan.path(network.path(edge));
     }
     let mut arrived = Arrived::new(network.npus(), work.chunks.len());
+    let holders = Holders::new(network.npus(), collective, &work.chunks);
     let (mut sums, mut copies) = (&times.sums.sends[..], &times.copies.sends[..]);
     loop {
         let next = match (sums, copies) {
@@ -56,7 +59,7 @@ pub(super) fn lower(
             false => copies = &copies[1..],
         }
         let part = if next.0 { &work.sums } else { &work.copies };
-        push(&mut plan, network, part, next, &mut arrived);
+        push(&mut plan, network, part, next, &holders, &mut arrived);
     }
 }
 
@@ -65,22 +68,58 @@ fn push(
     network: &Network,
     part: &Part,
     (is_sum, send): (bool, &Send),
+    holders: &Holders<'_>,
     arrived: &mut Arrived,
 ) {
     let ends = network.edges()[send.edge as usize];
     let (src, dst) = (ends.src, ends.dst);
     let chunk = part.ids[send.chunk as usize];
-    let wait = arrived.wait(plan, src.0, chunk);
+    if is_sum && !holders.contains(chunk, src) && !arrived.any(src.0, chunk) {
+        return;
+    }
+    let mut wait = arrived.wait(plan, src.0, chunk);
+    let mut op = if is_sum { Op::Reduce } else { Op::Copy };
+    if is_sum && !holders.contains(chunk, dst) {
+        match arrived.first(dst.0, chunk) {
+            None => op = Op::Copy,
+            Some(copied) => wait = plan.all_of(&[wait, Wait::on(copied)]),
+        }
+    }
     let id = plan.push(Transfer {
         chunk: ChunkId(chunk),
         count: 1,
         src,
         dst,
-        op: if is_sum { Op::Reduce } else { Op::Copy },
+        op,
         wait,
         path: Some(send.edge),
     });
     arrived.note(dst.0, chunk, id, is_sum);
+}
+
+/// Who has something of each chunk at the start.
+struct Holders<'a> {
+    chunks: &'a Chunks,
+    demands: Vec<Demand>,
+    participates: Vec<bool>,
+}
+
+impl<'a> Holders<'a> {
+    fn new(npus: usize, collective: &Collective, chunks: &'a Chunks) -> Self {
+        let mut participates = vec![false; npus];
+        let participants = collective.npus().iter();
+        participants.for_each(|npu| participates[npu.index()] = true);
+        Self {
+            chunks,
+            demands: collective.demands(),
+            participates,
+        }
+    }
+
+    fn contains(&self, chunk: u32, npu: NpuId) -> bool {
+        let demand = self.chunks.demand()[chunk as usize] as usize;
+        self.participates[npu.index()] && self.demands[demand].holders.contains(npu)
+    }
 }
 
 /// The transfers that have brought each chunk to each NPU, as chains.
@@ -100,6 +139,20 @@ impl Arrived {
             earlier: Vec::new(),
             members: Vec::new(),
         }
+    }
+
+    /// Whether a chunk has come to an NPU.
+    fn any(&self, npu: u32, chunk: u32) -> bool {
+        self.latest[npu as usize * self.chunks + chunk as usize] != NONE
+    }
+
+    /// The first transfer that has brought a chunk to an NPU.
+    fn first(&self, npu: u32, chunk: u32) -> Option<TransferId> {
+        let mut first = self.latest[npu as usize * self.chunks + chunk as usize];
+        while first != NONE && self.earlier[first as usize] != NONE {
+            first = self.earlier[first as usize];
+        }
+        (first != NONE).then_some(TransferId(first))
     }
 
     fn wait(&mut self, plan: &mut PlanBuilder, npu: u32, chunk: u32) -> Wait {

@@ -186,3 +186,6 @@ pub fn candidates(topology: &Topology) -> Vec<Vec<Unwinding>> {
     }
     combinations
 }
+
+#[cfg(test)]
+mod tests;

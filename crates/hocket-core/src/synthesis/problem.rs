@@ -1,6 +1,6 @@
 //! One synthesis problem: a collective on a network as unwound, and the ways to solve it.
 
-use super::greedy::{Failure, Trials, greedy, threads, unreached};
+use super::greedy::{Failure, Trials, find_unreached, greedy, threads, unreached};
 use super::least::least;
 use super::lower::{Timetables, lower};
 use super::network::{Network, Timing};
@@ -9,7 +9,7 @@ use super::relay::Unreachable;
 use super::slot_table::SlotTable;
 use super::slots::{Clockwork, slot_table};
 use super::spread::{Spread, Wanted};
-use super::timetable::{Send, Timetable};
+use super::timetable::{Send, Timetable, timing};
 use super::unwind::Unwinding;
 use super::work::{Part, Work};
 use super::{GREEDY, blind};
@@ -17,6 +17,9 @@ use crate::collective::Collective;
 use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
 use crate::progress::Progress;
 use crate::topology::{LatencyModel, Topology};
+
+/// The latest start that timetables from outside may name, in picoseconds.
+const LATEST: u64 = u64::MAX / 4;
 
 /// A collective on a network whose switches are unwound.
 #[derive(Clone, Debug)]
@@ -170,7 +173,7 @@ impl Problem {
                 limit: self.memory_limit,
             });
         }
-        let threads = threads();
+        let threads = threads(spread.npus);
         let stopped = |_| self.refused(GREEDY, Failure::Interrupted);
         let table = slot_table(network, spread, seed, clockwork.lag, threads, progress);
         let Some(table) = table.map_err(stopped)? else {
@@ -229,9 +232,23 @@ impl Problem {
         trials: Trials,
         progress: &mut dyn Progress,
     ) -> Result<Timetable, Failure> {
-        let (network, times) = (&self.mirror, &self.sum_times[..]);
-        let found = greedy(network, spread, times, &[], &self.axes, trials, progress)?;
-        Ok(found.mirrored(times, spread))
+        let (network, times) = (&self.mirror, self.mirrored_times());
+        let found = greedy(network, spread, &times, &[], &self.axes, trials, progress)?;
+        Ok(found.mirrored(&self.sum_times, spread))
+    }
+
+    /// What sums cost in mirrored time, in which an edge is held before a chunk is there rather than
+    /// from its start: where its links pass on chunks of different sizes, for longer.
+    fn mirrored_times(&self) -> Vec<Timing> {
+        let sizes = self.work.sums.spread.sizes.len().max(1);
+        let mut times = self.sum_times.clone();
+        for edge in times.chunks_mut(sizes) {
+            let after = edge.iter().map(|time| time.delay - time.occupied).min();
+            for time in edge {
+                time.occupied = time.occupied.max(time.delay - after.unwrap_or(0));
+            }
+        }
+        times
     }
 
     pub(super) fn copies(
@@ -284,6 +301,10 @@ impl Problem {
                 let why = format!("there is no {send:?}: {chunks} chunks, {edges} edges");
                 return Err(PlanError::Malformed { why });
             }
+            if let Some(send) = sends.iter().find(|s| s.start > LATEST) {
+                let why = format!("{send:?} starts too late: at {LATEST} ps at most");
+                return Err(PlanError::Malformed { why });
+            }
         }
         let times = Timetables {
             sums: Timetable::new(sums, &self.sum_times, &self.work.sums.spread),
@@ -297,27 +318,79 @@ impl Problem {
     ///
     /// # Errors
     /// [`PlanError::Malformed`] with what is wrong: what is sent before it is held, what comes twice or
-    /// never, two chunks on an edge at a time.
+    /// never, two chunks on an edge at a time, a copy before its sum.
     pub fn check(&self, times: &Timetables) -> Result<(), PlanError> {
         let sums = &self.work.sums.spread;
         let mirrored = times.sums.mirrored(&self.sum_times, sums);
         mirrored
             .check(&self.mirror, sums, &self.sum_times)
             .and_then(|()| {
-                let copies = &self.work.copies.spread;
+                let copies = self.copies_after(&times.sums);
+                let copies = copies.as_ref().unwrap_or(&self.work.copies.spread);
                 times.copies.check(&self.network, copies, &self.copy_times)
             })
+            .and_then(|()| self.check_edges(times))
             .map_err(|why| PlanError::Malformed { why })
+    }
+
+    /// What is copied, held from when it is summed; `None` where nothing is summed.
+    fn copies_after(&self, sums: &Timetable) -> Option<Spread> {
+        let (of_sums, of_copies) = self.parts();
+        if of_sums.is_empty() || of_copies.is_empty() {
+            return None;
+        }
+        let mut ends = vec![0; self.work.chunks.len()];
+        for send in &sums.sends {
+            let end = send.start + timing(&self.sum_times, &of_sums.spread, send).delay;
+            let known = &mut ends[of_sums.ids[send.chunk as usize] as usize];
+            *known = end.max(*known);
+        }
+        let mut spread = of_copies.spread.clone();
+        for (holder, &id) in spread.holders.iter_mut().zip(&of_copies.ids) {
+            holder.1 = holder.1.max(ends[id as usize]);
+        }
+        Some(spread)
+    }
+
+    /// Checks that no two sums, and no sum and copy, share an edge at a time.
+    fn check_edges(&self, times: &Timetables) -> Result<(), String> {
+        if times.sums.sends.is_empty() {
+            return Ok(());
+        }
+        let (sums, copies) = self.parts();
+        let parts = [
+            (&times.sums, &sums.spread, &self.sum_times),
+            (&times.copies, &copies.spread, &self.copy_times),
+        ];
+        let mut held = Vec::new();
+        for (timetable, spread, timings) in parts {
+            held.extend(timetable.sends.iter().map(|send| {
+                let occupied = timing(timings, spread, send).occupied;
+                (send.edge, send.start, send.start + occupied)
+            }));
+        }
+        held.sort_unstable();
+        let clash = |pair: &&[(u32, u64, u64)]| pair[0].0 == pair[1].0 && pair[1].1 < pair[0].2;
+        match held.windows(2).find(clash) {
+            None => Ok(()),
+            Some(pair) => Err(format!(
+                "edge {} is still busy at {} ps",
+                pair[1].0, pair[1].1
+            )),
+        }
     }
 
     fn refused(&self, algorithm: &'static str, failure: Failure) -> PlanError {
         let why = match failure {
             Failure::Interrupted => "stopped on request before it was done".to_owned(),
-            Failure::Unreachable(Unreachable { chunk, npu }) => {
-                let part = match self.work.copies.is_empty() {
-                    true => &self.work.sums,
-                    false => &self.work.copies,
-                };
+            // Which part of the work failed, or which chunks of it, does not matter: the first is named.
+            Failure::Unreachable(failed) => {
+                let (sums, copies) = self.parts();
+                let of_sums = find_unreached(&self.mirror, &sums.spread).map(|found| (sums, found));
+                let (part, Unreachable { chunk, npu }) = of_sums.unwrap_or_else(|| {
+                    let found = find_unreached(&self.network, &copies.spread);
+                    (copies, found.unwrap_or(failed))
+                });
                 let id = part.ids[chunk as usize];
                 let holder = part.spread.holders[chunk as usize].0;
                 format!(

@@ -1,7 +1,7 @@
 //! A timetable in slots, held in little memory, and its check.
 
 use super::network::Network;
-use super::slots::{Clockwork, FEW, side_by_side};
+use super::slots::{Clockwork, side_by_side};
 use super::spread::{Bits, Spread};
 use super::timetable::{Send, Timetable};
 use crate::progress::{Interrupted, Progress};
@@ -126,12 +126,7 @@ impl SlotTable {
     ) -> Result<Result<(), String>, Interrupted> {
         let mut have = spread.held();
         let width = have.width;
-        let threads = if self.rows.len() < FEW {
-            1
-        } else {
-            threads.max(1)
-        };
-        let per_thread = self.rows.len().div_ceil(threads).max(1);
+        let per_thread = self.rows.len().div_ceil(threads.max(1)).max(1);
         let mut players: Vec<Player<'_>> = (0..)
             .zip(self.rows.chunks(per_thread))
             .map(|(part, rows)| Player {

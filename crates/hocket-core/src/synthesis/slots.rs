@@ -61,8 +61,7 @@ pub(super) fn slot_table(
     let width = have.width;
     let total = missing.count();
     let mut left = total;
-    let threads = if npus < FEW { 1 } else { threads.max(1) };
-    let per_thread = npus.div_ceil(threads).max(1);
+    let per_thread = npus.div_ceil(threads.max(1)).max(1);
     let parts = missing.words.chunks_mut(per_thread * width).enumerate();
     let mut shops: Vec<Shop<'_>> = parts
         .map(|(part, missing)| Shop::new(network, missing, width, part * per_thread, seed))
@@ -88,9 +87,6 @@ pub(super) fn slot_table(
     let rows = shops.into_iter().flat_map(|shop| shop.rows).collect();
     Ok((left == 0).then(|| SlotTable::new(rows, lag)))
 }
-
-/// NPUs up to which starting threads takes longer than their work.
-pub(super) const FEW: usize = 2_048;
 
 /// Does something with each part on a thread of its own; gives the sum of the results.
 pub(super) fn side_by_side<T: Send>(parts: &mut [T], work: impl Fn(&mut T) -> u64 + Sync) -> u64 {

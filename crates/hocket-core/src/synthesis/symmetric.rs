@@ -84,6 +84,9 @@ impl Symmetry {
             }
             found.edges.extend(steps.iter().map(|&(.., edge)| edge));
         }
+        if found.steps.is_empty() {
+            return None;
+        }
         let steps = found.edges[..found.steps.len()].iter();
         found.near = steps
             .map(|&edge| {
@@ -120,7 +123,8 @@ impl Symmetry {
         result
     }
 
-    /// The best timetable of several trials; stops at `floor`.
+    /// The best timetable of several trials; stops at `floor`. `None` where some NPUs cannot be
+    /// reached.
     ///
     /// What NPU 0 receives is chosen event by event, as in [`super::event`]; everybody else receives the
     /// same, shifted. A chunk is named by how far from its receiver it began: what comes over a step
@@ -128,7 +132,7 @@ impl Symmetry {
     ///
     /// # Complexity
     /// O(trials x NPUs x pieces x steps) to find it, O(sends) to write it down.
-    pub(super) fn timetable(&self, seed: u64, floor: u64) -> Timetable {
+    pub(super) fn timetable(&self, seed: u64, floor: u64) -> Option<Timetable> {
         let npus = self.edges.len() / self.steps.len();
         let work = (npus * self.pieces * self.steps.len()) as u64;
         let trials = (EFFORT / work.max(1)).clamp(1, TRIALS);
@@ -146,9 +150,11 @@ impl Symmetry {
                 if done {
                     break;
                 }
+            } else if limit == u64::MAX {
+                return None;
             }
         }
-        let (end, receipts) = best.expect("the first trial has no limit");
+        let (end, receipts) = best?;
         let mut sends = Vec::with_capacity(receipts.len() * npus);
         for receipt in receipts {
             let (from, piece) = (receipt.item / self.pieces, receipt.item % self.pieces);
@@ -160,7 +166,7 @@ impl Symmetry {
                 });
             }
         }
-        Timetable { sends, end }
+        Some(Timetable { sends, end })
     }
 }
 

@@ -1,5 +1,7 @@
 //! A collective, taken apart into what is to be summed and what is to be copied.
 
+use std::collections::HashSet;
+
 use super::spread::{Spread, Wanted};
 use crate::collective::{Collective, block_start};
 use crate::id::NpuId;
@@ -27,7 +29,7 @@ pub struct Part {
 
 impl Work {
     /// Cuts every demand into `pieces`; a demand whose sum several want, into as many for each of
-    /// them, each summed at one of them.
+    /// them, each summed at one of them. What one alone holds is copied, whatever it is called.
     ///
     /// # Errors
     /// [`PlanError::TooManyChunks`] where there are fewer bytes than pieces.
@@ -41,7 +43,8 @@ impl Work {
         for (d, demand) in demands.iter().enumerate() {
             let holders = demand.holders.members(participants);
             let wanted = demand.wanted.members(participants);
-            let owners = if demand.reduced { wanted.len() } else { 1 };
+            let reduced = demand.reduced && holders.len() > 1;
+            let owners = if reduced { wanted.len() } else { 1 };
             let count = owners * pieces;
             let first = chunks.len() as u32;
             chunks.split_one(d as u32, demand.bytes, count)?;
@@ -49,7 +52,7 @@ impl Work {
                 let bytes =
                     block_start(demand.bytes, q + 1, count) - block_start(demand.bytes, q, count);
                 let id = first + q as u32;
-                if demand.reduced {
+                if reduced {
                     let owner = wanted[q / pieces % wanted.len()];
                     sums.push(id, bytes, &[owner], holders);
                     if wanted.len() > 1 {
@@ -144,11 +147,12 @@ impl Builder {
         if self.all && !is_all {
             // From here on, wants are listed.
             let everyone: Vec<u32> = (0..spread.npus as u32).collect();
-            for &(holder, _) in &spread.holders[..chunk as usize] {
+            let held: HashSet<(u32, u32)> = spread.others.iter().copied().collect();
+            for (c, &(holder, _)) in (0..chunk).zip(&spread.holders) {
                 let others: Vec<u32> = everyone
                     .iter()
                     .copied()
-                    .filter(|&npu| npu != holder)
+                    .filter(|&npu| npu != holder && !held.contains(&(c, npu)))
                     .collect();
                 self.wanted.push(&others);
             }

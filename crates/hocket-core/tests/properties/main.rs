@@ -7,3 +7,4 @@ mod mutations;
 mod networks;
 mod oracle;
 mod plans;
+mod synthesis;
