@@ -23,13 +23,14 @@ from hocket.outcome import DimensionUse, Outcome
 from hocket.planning import Plan, plan, plan_collective, plan_together
 from hocket.running import Run, simulate
 from hocket.scheduling import DimensionRun, Lane, Schedule, schedule
-from hocket.synthesis import Synthesis, SynthesisOptions
+from hocket.synthesis import CompactTimetable, Synthesis, SynthesisOptions, timetable
 
 __all__ = [
     "Advice",
     "Algorithm",
     "Bound",
     "Collective",
+    "CompactTimetable",
     "Comparison",
     "DimensionRun",
     "DimensionUse",
@@ -57,5 +58,6 @@ __all__ = [
     "plan_together",
     "schedule",
     "simulate",
+    "timetable",
     "topology",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hocket import _core
+from hocket.errors import SpecError
 from hocket.synthesis.choices import SYNTHESIZERS
 
 
@@ -24,3 +25,16 @@ def algorithms() -> list[Algorithm]:
     kinds = next(each.kinds for each in known if each.name == "greedy")
     added = (name for name in SYNTHESIZERS if name not in names)
     return known + [Algorithm(name, SYNTHESIZERS[name], kinds) for name in added]
+
+
+def check_name(name: str) -> None:
+    """Refuse what is the name of no algorithm.
+
+    Raises
+    ------
+    SpecError
+        With the names that there are.
+    """
+    known = [each.name for each in algorithms()]
+    if name not in known:
+        raise SpecError(f"there is no algorithm {name!r}; algorithms are {', '.join(known)}")

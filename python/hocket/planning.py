@@ -11,6 +11,7 @@ from hocket import _core
 from hocket.collectives import Progress, check_chunks, collective_on, joined
 from hocket.errors import SpecError
 from hocket.memory import memory_limit as default_memory_limit
+from hocket.naming import check_name
 from hocket.outcome import Latency
 from hocket.scheduling import MULTIRAIL, PREFIX, Schedule, schedule_collective
 from hocket.synthesis import SYNTHESIZERS, Synthesis, SynthesisOptions, synthesize
@@ -207,6 +208,8 @@ def plan(
     unwind: str | None = None,
     latency: Latency = "overlapped",
     cluster: int | None = None,
+    slot: str | None = None,
+    trials: int | None = None,
     memory_limit: int | None = None,
     progress: Progress | None = None,
 ) -> Plan:
@@ -223,8 +226,9 @@ def plan(
         Into how many pipelined slices the data is cut; the algorithm's own default if left out.
     time_limit
         Of a search, as ``"10s"``: the best until then is the result. See :func:`hocket.schedule`.
-    seed, unwind, latency, cluster
-        For ``greedy``, ``exact``, ``blind`` and ``auto``: see :class:`hocket.SynthesisOptions`.
+    seed, unwind, latency, cluster, slot, trials
+        For ``greedy``, ``exact``, ``blind`` and ``auto``: see :class:`hocket.SynthesisOptions`; `slot` is
+        its `factor`, with a unit, as ``"2.3 us"``.
     memory_limit
         Bytes that the work may take; most of the machine's memory by default.
     progress
@@ -253,6 +257,8 @@ def plan(
         unwind=unwind,
         latency=latency,
         cluster=cluster,
+        slot=slot,
+        trials=trials,
         memory_limit=memory_limit,
         progress=progress,
     )
@@ -269,6 +275,8 @@ def plan_together(
     unwind: str | None = None,
     latency: Latency = "overlapped",
     cluster: int | None = None,
+    slot: str | None = None,
+    trials: int | None = None,
     memory_limit: int | None = None,
     progress: Progress | None = None,
 ) -> Plan:
@@ -282,7 +290,7 @@ def plan_together(
         Where.
     algorithm
         ``greedy``, ``exact`` or ``blind``.
-    chunks, time_limit, seed, unwind, latency, cluster, memory_limit, progress
+    chunks, time_limit, seed, unwind, latency, cluster, slot, trials, memory_limit, progress
         See :func:`plan`.
 
     Returns
@@ -305,6 +313,8 @@ def plan_together(
         unwind=unwind,
         latency=latency,
         cluster=cluster,
+        slot=slot,
+        trials=trials,
         memory_limit=memory_limit,
         progress=progress,
     )
@@ -321,6 +331,8 @@ def plan_collective(
     unwind: str | None = None,
     latency: Latency = "overlapped",
     cluster: int | None = None,
+    slot: str | None = None,
+    trials: int | None = None,
     memory_limit: int | None = None,
     progress: Progress | None = None,
 ) -> Plan:
@@ -335,6 +347,8 @@ def plan_collective(
             unwind=unwind,
             latency=latency,
             cluster=cluster,
+            factor=None if slot is None else parse_time(slot, field="slot"),
+            **({} if trials is None else {"trials": trials}),
             time_limit=None if time_limit is None else _seconds(time_limit),
         )
         if algorithm == "auto":
@@ -353,6 +367,7 @@ def plan_collective(
         )
         return Plan(core, synthesis=synthesis)
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
+        check_name(algorithm)
         if time_limit is not None:
             parse_time(time_limit, field="time_limit")
         return Plan(_core.plan(topology, collective, algorithm, chunks, limit))

@@ -10,11 +10,14 @@ import typer
 
 from hocket import _core
 from hocket.cli import options
+from hocket.collectives import collective_on
+from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.naming import algorithms as known_algorithms
 from hocket.outcome import Latency
 from hocket.planning import Plan
 from hocket.planning import plan as make_plan
+from hocket.synthesis import CompactTimetable, timetable
 from hocket.units import format_time_ps
 
 
@@ -43,6 +46,21 @@ def plan(
         int | None,
         typer.Option("--cluster", help="For exact: short stretches of so many slots in sequence."),
     ] = None,
+    slot: Annotated[
+        str | None,
+        typer.Option("--slot", help='For exact: how long a slot is, as "2.3 us"; default chosen.'),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option("--trials", help="For synthesizers: at most so many random trials."),
+    ] = None,
+    timetable_only: Annotated[
+        bool,
+        typer.Option(
+            "--timetable-only",
+            help="For greedy with tens of thousands of NPUs: match and check slot by slot, no plan.",
+        ),
+    ] = False,
     in_place: Annotated[bool, typer.Option(help="Whether the result overwrites the input.")] = True,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the plan to this Parquet file.")
@@ -54,6 +72,24 @@ def plan(
         check_target(Path(output))
     options.check_model(None, None, latency_model)
     network = options.read_topology(topology, bandwidth, latency, failed)
+    if timetable_only:
+        if output is not None or algorithm != "greedy":
+            raise SpecError(
+                "--timetable-only makes no plan: use it with --algorithm greedy, without -o"
+            )
+        on = collective_on(
+            kind,
+            network,
+            size,
+            npus=options.read_npus(npus, network),
+            root=options.read_root(root, network),
+        )
+        with options.watching() as watch:
+            table = timetable(
+                on, network, chunks=chunks, seed=seed, latency=latency_model, progress=watch
+            )
+        show_timetable(table, options.title(on, network), json)
+        return
     with options.watching() as watch:
         made = make_plan(
             kind,
@@ -69,6 +105,8 @@ def plan(
             unwind=unwind,
             latency=cast(Latency, latency_model),
             cluster=cluster,
+            slot=slot,
+            trials=trials,
             progress=watch,
         ).verify(progress=watch)
     bound = _core.bound(made.topology, made.collective)
@@ -88,6 +126,24 @@ def plan(
         console.print(f"written to {Path(output)}", highlight=False)
     else:
         console.print("not kept: give -o plan.parquet to write it to a file", highlight=False)
+
+
+def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
+    """Print what a timetable without a plan comes to."""
+    if json:
+        options.print_json({"algorithm": "greedy", "title": title, **asdict(table)})
+        return
+    end, least = round(table.end * 1e12), round(table.least * 1e12)
+    console = options.output()
+    console.print(
+        f"greedy {title}: {table.sends:,} sends in {table.slots:,} slots, checked slot by slot",
+        highlight=False,
+    )
+    best = "the least that it can be" if end <= least else f"{end / least - 1:.2%} above the least"
+    console.print(
+        f"timetable: {format_time_ps(end)}, {best}; made in {table.seconds:.1f} s, no plan kept",
+        highlight=False,
+    )
 
 
 def plan_facts(plan: Plan) -> dict[str, object]:
@@ -119,8 +175,11 @@ def synthesis_line(plan: Plan, bound_ps: int) -> str:
         return "ways chosen as if each chunk were alone on the network; links serve as chunks come"
     if made.status == "optimal":
         if made.method == "exact" and plan.collective.kind == "all-reduce":
-            return f"{text}, optimal for a reduce-scatter and then an all-gather of these chunks"
-        return f"{text}, optimal: no timetable of these chunks is shorter"
+            return f"{text}, optimal for a reduce-scatter and then an all-gather in these slots"
+        slots = " in these slots" if made.method == "exact" else ""
+        switches = plan.topology.npu_count < len(plan.topology.device_names)
+        unwound = f" with switches unwound as {made.unwind}" if switches else ""
+        return f"{text}, optimal: no timetable of these chunks{slots}{unwound} is shorter"
     least = max(round(made.least * 1e12), bound_ps)
     return f"{text}, {end / least - 1:.1%} above the least it could be, {format_time_ps(least)}"
 

@@ -1,6 +1,14 @@
 """Plans for any collective on any topology, on a time-expanded network."""
 
 from hocket.synthesis.choices import SYNTHESIZERS, SynthesisOptions
+from hocket.synthesis.compact import CompactTimetable, timetable
 from hocket.synthesis.make import Synthesis, synthesize
 
-__all__ = ["SYNTHESIZERS", "Synthesis", "SynthesisOptions", "synthesize"]
+__all__ = [
+    "SYNTHESIZERS",
+    "CompactTimetable",
+    "Synthesis",
+    "SynthesisOptions",
+    "synthesize",
+    "timetable",
+]

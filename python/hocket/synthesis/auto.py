@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 from hocket import _core
 from hocket.collectives import Progress
-from hocket.errors import Error, InfeasibleError
+from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.outcome import Latency
 from hocket.synthesis.choices import SynthesisOptions
 from hocket.units import format_time_ps
@@ -45,6 +45,7 @@ def best_plan(
     """
     from hocket.running import simulate
 
+    options.unwindings(topology)  # refuses what makes no sense here
     limit = options.time_limit or TIME_LIMIT
     ends = time.monotonic() + limit
     bound = _core.bound(topology, collective).time_ps
@@ -56,7 +57,7 @@ def best_plan(
             break
         try:
             made = make(max(left, 0.05)).verify()
-        except Error as error:
+        except (InfeasibleError, SpecError) as error:
             failure = failure or error
             continue
         found = simulate(made, latency=cast(Latency, options.latency))
@@ -64,17 +65,12 @@ def best_plan(
             best = (found.time_ps, made)
         if progress is not None:
             text = (
-                f"best {made_by(best[1])} {format_time_ps(best[0])}, bound {format_time_ps(bound)}"
+                f"best {best[1].algorithm} {format_time_ps(best[0])}, bound {format_time_ps(bound)}"
             )
             progress(text, round(1000 * (limit - max(left, 0))), round(1000 * limit))
     if best is None:
         raise failure or InfeasibleError("auto cannot run here: no method applies")
     return best[1]
-
-
-def made_by(plan: Plan) -> str:
-    """Name the algorithm that made a plan."""
-    return plan.algorithm
 
 
 def _attempts(

@@ -36,7 +36,7 @@ class SynthesisOptions:
     trials
         At most so many random trials.
     factor
-        For ``exact``: how long a slot is [ps]; ``None`` chooses one.
+        For ``exact``: how long a slot is [ps], TACOS's discretisation factor; ``None`` chooses one.
     cluster
         For ``exact``: plan short stretches of so many slots one after the other; ``None`` plans all at
         once.
@@ -61,10 +61,23 @@ class SynthesisOptions:
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 1 <= value < 1 << 63):
                 raise SpecError(f"{name}: {value!r} is not a whole number of at least 1")
+        if self.unwind is not None:
+            self._check_unwind(self.unwind)
         if self.latency not in _LATENCIES:
             raise SpecError(f"latency: {self.latency!r} is not one of {', '.join(_LATENCIES)}")
         if self.time_limit is not None and not self.time_limit > 0:
             raise SpecError("time_limit: 0 leaves no time; give more, as 10s")
+
+    @staticmethod
+    def _check_unwind(given: object) -> None:
+        parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else []
+        known = ("ring", "max", "auto") if len(parts) == 1 else ("ring", "max")
+        for part in parts or [""]:
+            if part not in known and not (part.isdecimal() and 0 < int(part) < 1 << 32):
+                raise SpecError(
+                    f"unwind: {given!r} is none; give a degree (1, 2, ...), ring (both ways) or max "
+                    "(all to all), or one for each dimension, separated by commas"
+                )
 
     def unwindings(self, topology: _core.Topology) -> list[list[str]]:
         """Give the unwindings to try: each one entry for all switches, or one for each dimension.
@@ -79,9 +92,9 @@ class SynthesisOptions:
         given = [part.strip() for part in self.unwind.split(",")]
         wanted = len(topology.dimensions)
         if len(given) not in (1, wanted):
-            dimensions = f"its {wanted} dimensions" if wanted else "no dimensions"
+            plural = "" if wanted == 1 else "s"
             raise SpecError(
-                f"unwind: {self.unwind!r} has {len(given)} entries; {topology.name} has {dimensions}, "
-                "so give one entry, or one for each dimension"
+                f"unwind: {self.unwind!r} has {len(given)} entries, and {topology.name} {wanted} "
+                f"dimension{plural}; give one entry, or one for each dimension"
             )
         return [given]

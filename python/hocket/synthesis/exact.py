@@ -12,6 +12,8 @@ from hocket.synthesis.choices import SynthesisOptions
 from hocket.synthesis.slots import Sends, Slots, slot_length, slots_of
 
 _NO_TIME = 0.001
+_WORKERS = 1
+"""Threads of the solver: with more, the same seed may give another plan of the same length."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ def solve_exactly(
                 cluster=options.cluster,
                 warm=warm,
                 time_limit=left,
+                workers=_WORKERS,
                 seed=options.seed,
                 memory_limit=memory_limit,
                 progress=progress,
@@ -62,6 +65,7 @@ def solve_exactly(
             slots.problem,
             warm=warm,
             time_limit=left,
+            workers=_WORKERS,
             seed=options.seed,
             memory_limit=memory_limit,
             progress=progress,

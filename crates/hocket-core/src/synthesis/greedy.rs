@@ -16,6 +16,8 @@ use crate::progress::{Interrupted, Progress};
 const BATCH: usize = 4;
 /// Sends that all trials together may look at.
 const EFFORT: u64 = 3_000_000;
+/// Chunks up to which all candidates are looked at for the rarest.
+const MANY_CHUNKS: usize = 8_192;
 /// Sends up to which the first few trials run side by side.
 const FEW: u64 = 20_000;
 /// Sends from which on one matching slot by slot is enough.
@@ -104,7 +106,7 @@ pub(super) fn greedy(
         let way = &routed[index as usize % routed.len()];
         let choice = match (is_routed, index / routed.len() as u64 % 2) {
             (true, 0) => Choice::Farthest,
-            (false, 0) if sends > 1 << 22 => Choice::Any,
+            (false, 0) if sends > 1 << 22 || spread.chunks() > MANY_CHUNKS => Choice::Any,
             (_, 0) => Choice::Rarest,
             (true, _) => Choice::Farthest,
             (false, _) => Choice::Any,

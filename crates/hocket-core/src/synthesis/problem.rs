@@ -13,7 +13,7 @@ use super::timetable::{Send, Timetable, timing};
 use super::unwind::Unwinding;
 use super::work::{Part, Work};
 use super::{GREEDY, blind};
-use crate::collective::Collective;
+use crate::collective::{Collective, Demand};
 use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
 use crate::progress::Progress;
 use crate::topology::{LatencyModel, Topology};
@@ -61,6 +61,7 @@ impl Problem {
         memory_limit: u64,
     ) -> Result<Self, PlanError> {
         collective.check_on(topology)?;
+        check_chunks(collective, pieces, memory_limit)?;
         let work = Work::new(topology.npu_count(), collective, pieces)?;
         let network = Network::new(topology, unwinding);
         let axes = topology
@@ -405,6 +406,28 @@ impl Problem {
     pub(super) fn parts(&self) -> (&Part, &Part) {
         (&self.work.sums, &self.work.copies)
     }
+}
+
+/// Refuses more chunks than can be listed, before they are.
+fn check_chunks(collective: &Collective, pieces: usize, limit: u64) -> Result<(), PlanError> {
+    /// What a chunk takes in the lists of a problem, at least.
+    const BYTES: u128 = 64;
+    let npus = collective.npus();
+    let owners = |demand: &Demand| match demand.reduced {
+        true => demand.wanted.members(npus).len() as u128,
+        false => 1,
+    };
+    let chunks: u128 = collective.demands().iter().map(owners).sum();
+    let chunks = chunks.saturating_mul(pieces as u128);
+    let bytes = chunks.saturating_mul(BYTES);
+    if bytes > u128::from(limit) {
+        return Err(PlanError::TooLarge {
+            transfers: chunks,
+            bytes,
+            limit,
+        });
+    }
+    Ok(())
 }
 
 fn not_alike(why: &str) -> PlanError {
