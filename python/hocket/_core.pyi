@@ -639,6 +639,15 @@ class Problem:
     ) -> Timetables:
         """Match greedily; the best of the trials so far when the time limit [s] ends."""
 
+    def compact(
+        self, seed: int, *, progress: Callable[[str, int, int], object] | None = None
+    ) -> tuple[int, int, int]:
+        """Match slot by slot, check, and give slots, sends and end [ps]: no plan, little memory."""
+
+    @property
+    def transfers(self) -> int:
+        """Transfers of a plan in which nobody passes on what he does not want."""
+
     def greedy_apart(self, seed: int, trials: int) -> Timetables:
         """Match greedily, no copy before the last sum has ended."""
 

@@ -78,6 +78,17 @@ def test_both_ways(seed: int) -> None:
     check(problem, solve_clustered(problem, workers=1, cluster=2))
 
 
+@pytest.mark.parametrize("seed", range(1000, 1060))
+def test_lists_have_no_loose_ends(seed: int) -> None:
+    pytest.importorskip("ortools")
+    problem = random_problem(seed, mixed=seed % 3 == 0)
+    plan = solve(problem, workers=1)
+    check(problem, plan)
+    if plan.slots:
+        model = Model(problem, distances(problem), least_slots(problem) - 1)
+        assert ask(model, None, 1, 0).verdict == NONE
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_bound_is_below_lists(seed: int) -> None:
     """The bound holds for every plan, so for any plan of a larger network too."""

@@ -149,6 +149,23 @@ impl PyProblem {
         Ok(PyTimetables { core })
     }
 
+    /// Slots, sends and end [ps] of a compact table, checked.
+    #[pyo3(signature = (seed, *, progress=None))]
+    fn compact(
+        &self,
+        py: Python<'_>,
+        seed: u64,
+        progress: Option<Py<PyAny>>,
+    ) -> Result<(u64, u64, u64), CoreError> {
+        let made = progress::watched(py, progress, |watch| self.core.compact(seed, watch))?;
+        Ok((made.table.slots(), made.table.sends(), made.end))
+    }
+
+    #[getter]
+    fn transfers(&self) -> u64 {
+        u64::try_from(self.core.work().transfers()).unwrap_or(u64::MAX)
+    }
+
     fn greedy_apart(
         &self,
         py: Python<'_>,

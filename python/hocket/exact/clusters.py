@@ -22,6 +22,12 @@ from hocket.exact.solve import Effort, Progress, better, effort_of, settled, sta
 CLUSTER = 4
 """Slots of a cluster unless told."""
 
+_SECONDS = 5.0
+"""Seconds for each cluster, for where the solver's own measure of work does not end it."""
+
+_WORK = 1.0
+"""Work of the solver for each cluster: most of what can arrive, without a proof that it is most."""
+
 
 def solve_clustered(
     problem: SlotProblem,
@@ -83,7 +89,8 @@ def _clusters(problem: SlotProblem, cluster: int, effort: Effort, best: SlotPlan
         effort.tell("cluster", best.least, best.slots)
         model = Model(left, _open(distances(left)), width, partial=True)
         _reward_nearness(model)
-        answer = ask(model, effort.clock.left(), effort.workers, effort.seed)
+        seconds = min(effort.clock.left() or _SECONDS, _SECONDS)
+        answer = ask(model, seconds, effort.workers, effort.seed, _WORK)
         if answer.verdict != FOUND or not answer.sends:
             break
         sends += [(chunk, edge, begin + start) for chunk, edge, start in answer.sends]
@@ -102,7 +109,7 @@ def _reward_nearness(model: Model) -> None:
     known = distances(model.problem)
     far = int(known.late[known.late < FAR].max(initial=0)) + 1
     weighed = []
-    for (chunk, edge, _), variable in model.sent.items():
+    for (chunk, edge), variable in model.sent.items():
         dst = int(model.problem.edge_dst[edge])
         if dst in model.problem.missing(chunk):
             weighed.append(far * model.problem.npus * variable)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hocket.exact.distance import FAR, Distances
-from hocket.exact.plan import Send, plan_of, slots_of, turned
+from hocket.exact.plan import Send, plan_of, slots_of, turned, useful
 from hocket.exact.problem import BACKWARD, FORWARD, SlotProblem
 
 _NEVER = FAR
@@ -166,8 +166,9 @@ class _Listing:
         while self.lacks.any():
             self._fill(now)
             now += 1
-        last = self.there[self.there < _NEVER]
-        return self.sends, int(last.max(initial=0))
+        sends = useful(self.problem, self.sends)
+        ends = (start + slots_of(self.problem, chunk, edge) for chunk, edge, start in sends)
+        return sends, max(ends, default=0)
 
     def _fill(self, now: int) -> None:
         """Give every free edge a chunk at one slot; the quick edges first."""

@@ -156,3 +156,18 @@ def turned(problem: SlotProblem, sends: Iterable[Send], slots: int) -> list[Send
         )
         for chunk, edge, start in sends
     ]
+
+
+def useful(problem: SlotProblem, sends: Iterable[Send]) -> list[Send]:
+    """Leave out sends to an NPU that does not want the chunk and does not pass it on."""
+    left = list(sends)
+    while True:
+        leaving = {(c, int(problem.ends(problem.way(c))[0][e])) for c, e, _ in left}
+        kept = []
+        for send in left:
+            to = int(problem.ends(problem.way(send[0]))[1][send[1]])
+            if (send[0], to) in leaving or to in problem.wanted[send[0]]:
+                kept.append(send)
+        if len(kept) == len(left):
+            return kept
+        left = kept

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hocket.exact.model import Model, cp_model
-from hocket.exact.plan import Send
+from hocket.exact.plan import Send, useful
 
 FOUND, NONE, UNKNOWN = "found", "none", "unknown"
 
@@ -38,7 +38,9 @@ class Clock:
         return self.left() == 0.0
 
 
-def ask(model: Model, seconds: float | None, workers: int, seed: int) -> Answer:
+def ask(
+    model: Model, seconds: float | None, workers: int, seed: int, work: float | None = None
+) -> Answer:
     """Solve a model.
 
     Parameters
@@ -48,10 +50,12 @@ def ask(model: Model, seconds: float | None, workers: int, seed: int) -> Answer:
     seconds : float or None
         When to stop.
     workers : int
-        Threads of the solver. They work in turns that do not depend on the clock, so that the same
-        seed gives the same answer.
+        Threads of the solver. With one, the same seed gives the same sends; with more, the same
+        verdict.
     seed : int
         Seed of the solver.
+    work : float, optional
+        When to stop, in the solver's own measure of work, which is the same on every machine.
 
     Returns
     -------
@@ -62,16 +66,21 @@ def ask(model: Model, seconds: float | None, workers: int, seed: int) -> Answer:
     solver = module.CpSolver()
     solver.parameters.num_workers = workers
     solver.parameters.random_seed = seed
-    solver.parameters.interleave_search = workers > 1
     solver.parameters.catch_sigint_signal = False
     if seconds is not None:
         solver.parameters.max_time_in_seconds = seconds
+    if work is not None:
+        solver.parameters.max_deterministic_time = work
     if model.partial:
         model.model.maximize(sum(model.goals))
     status = _run(solver, model)
     if status in (module.OPTIMAL, module.FEASIBLE):
-        sends = [key for key, variable in model.sent.items() if solver.boolean_value(variable)]
-        return Answer(FOUND, tuple(_useful(model, sends)))
+        sends = [
+            (chunk, edge, int(solver.value(model.start[chunk, edge])))
+            for (chunk, edge), sent in model.sent.items()
+            if solver.boolean_value(sent)
+        ]
+        return Answer(FOUND, tuple(useful(model.problem, sends)))
     return Answer(NONE if status == module.INFEASIBLE else UNKNOWN)
 
 
@@ -99,18 +108,3 @@ def _run(solver: Any, model: Model) -> Any:
     if failure:
         raise failure[0]
     return result[0]
-
-
-def _useful(model: Model, sends: list[Send]) -> list[Send]:
-    """Leave out sends to an NPU that does not want the chunk and does not pass it on."""
-    problem = model.problem
-    while True:
-        leaving = {(c, int(problem.ends(problem.way(c))[0][e])) for c, e, _ in sends}
-        kept = []
-        for send in sends:
-            to = int(problem.ends(problem.way(send[0]))[1][send[1]])
-            if (send[0], to) in leaving or to in problem.wanted[send[0]]:
-                kept.append(send)
-        if len(kept) == len(sends):
-            return kept
-        sends = kept

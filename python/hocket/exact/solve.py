@@ -67,7 +67,7 @@ def solve(
     time_limit : float, optional
         Seconds.
     workers : int
-        Threads of the solver.
+        Threads of the solver. With one, the same seed gives the same plan; with more, the same slots.
     seed : int
         Seed of everything random.
     memory_limit : int, optional

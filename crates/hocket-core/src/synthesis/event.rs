@@ -105,16 +105,8 @@ impl<'a> State<'a> {
             turn[edge as usize] = rank as u32;
         }
         let missing = spread.missing();
-        let mut have = Bits::new(spread.npus, spread.chunks());
+        let have = spread.held();
         let mut events = BinaryHeap::new();
-        for (chunk, &(npu, from)) in spread.holders.iter().enumerate() {
-            if from == 0 {
-                have.set(npu as usize, chunk);
-            }
-        }
-        for &(chunk, npu) in &spread.others {
-            have.set(npu as usize, chunk as usize);
-        }
         let is_even = order.first().map(|&(delay, ..)| delay) == order.last().map(|&(d, ..)| d);
         let mut due = Vec::new();
         if !is_even && spread.npus * spread.chunks() <= 1 << 26 {

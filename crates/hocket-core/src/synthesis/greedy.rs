@@ -72,9 +72,8 @@ pub(super) fn greedy(
         if sends >= MANY
             && let Some(clockwork) = Clockwork::of(spread, timings)
         {
-            let threads = std::thread::available_parallelism().map_or(1, |n| n.get());
             let lag = clockwork.lag;
-            let table = slot_table(network, spread, trials.seed, lag, threads, progress)?;
+            let table = slot_table(network, spread, trials.seed, lag, threads(), progress)?;
             return match table {
                 Some(table) => Ok(table.timetable(network, clockwork)),
                 None => Err(Failure::Unreachable(unreached(network, spread))),
@@ -163,8 +162,13 @@ pub(super) fn greedy(
     Ok(best.expect("a first batch finds one or fails"))
 }
 
+/// How many threads to use; results do not depend on it.
+pub(super) fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |threads| threads.get())
+}
+
 /// Somebody who cannot get what he wants: matching stopped before all had everything.
-fn unreached(network: &Network, spread: &Spread) -> Unreachable {
+pub(super) fn unreached(network: &Network, spread: &Spread) -> Unreachable {
     find_unreached(network, spread).unwrap_or(Unreachable { chunk: 0, npu: 0 })
 }
 

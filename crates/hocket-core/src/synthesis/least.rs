@@ -68,9 +68,9 @@ pub(super) fn least(network: &Network, spread: &Spread, timings: &[Timing]) -> u
         if counts[npu] == 0 {
             continue;
         }
-        let mut arrivals: Vec<u64> = vec![0; counts[npu]];
+        let mut arrivals = vec![(0, counts[npu] as u64)];
         if !many_holders && let Some(wants) = wants.get(npu) {
-            arrivals = wants
+            let mut times: Vec<u64> = wants
                 .iter()
                 .map(|&chunk| {
                     let (holder, from) = spread.holders[chunk as usize];
@@ -79,7 +79,9 @@ pub(super) fn least(network: &Network, spread: &Spread, timings: &[Timing]) -> u
                     from.saturating_add(far[npu])
                 })
                 .collect();
-            arrivals.sort_unstable();
+            times.sort_unstable();
+            let runs = times.chunk_by(|a, b| a == b);
+            arrivals = runs.map(|run| (run[0], run.len() as u64)).collect();
         }
         let edges: Vec<(u64, u64)> = network.in_edges(npu).iter().map(|&e| cheapest(e)).collect();
         most = most.max(earliest_end(&edges, &arrivals));
@@ -87,14 +89,12 @@ pub(super) fn least(network: &Network, spread: &Spread, timings: &[Timing]) -> u
     most
 }
 
-/// When the last of chunks that can come at `arrivals`, ascending, has come over edges that take
-/// (delay, occupied) each: for every time, what comes later must find room after it.
-fn earliest_end(edges: &[(u64, u64)], arrivals: &[u64]) -> u64 {
+/// When the last of chunks that can come at `arrivals` (times, ascending, and how many), has come over edges
+/// that take (delay, occupied) each: for every time, what comes later must find room after it.
+fn earliest_end(edges: &[(u64, u64)], arrivals: &[(u64, u64)]) -> u64 {
     let mut most = 0;
-    let mut first = 0;
-    while first < arrivals.len() {
-        let from = arrivals[first];
-        let count = (arrivals.len() - first) as u64;
+    let mut count: u64 = arrivals.iter().map(|&(_, count)| count).sum();
+    for &(from, here) in arrivals {
         let room = |end: u64| -> u64 {
             let arrivals = |&(delay, occupied): &(u64, u64)| {
                 let start = delay.max(from);
@@ -125,8 +125,7 @@ fn earliest_end(edges: &[(u64, u64)], arrivals: &[u64]) -> u64 {
             }
             most = high;
         }
-        let next = arrivals[first..].partition_point(|&arrival| arrival == from);
-        first += next;
+        count -= here;
     }
     most
 }

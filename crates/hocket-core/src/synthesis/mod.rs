@@ -10,6 +10,11 @@
 //! | `network`, `unwind` | NPUs, the edges between them, what a chunk costs on each |
 //! | `work`, `spread` | what is to be summed and copied; who holds and who wants each chunk |
 //! | `greedy`, `event` | greedy matching, event by event, best of several trials |
+//! | `slots`, `slot_table` | the same slot by slot, for many NPUs, and its compact table |
+//! | `symmetric` | one NPU's part, done by all, where the network looks the same from each |
+//! | `detour` | faster ways round slow edges |
+//! | `overlap` | sums and copies in one timetable |
+//! | `blind` | the congestion-blind baseline |
 //! | `relay` | ways for chunks that not everybody wants |
 //! | `least` | the least time that any timetable takes |
 //! | `timetable`, `lower` | the sends, checked; the plan made of them |
@@ -27,6 +32,7 @@ mod network;
 mod overlap;
 mod problem;
 mod relay;
+mod slot_table;
 mod slots;
 mod spread;
 mod symmetric;
@@ -37,9 +43,9 @@ mod work;
 pub use blind::BLIND;
 pub use lower::Timetables;
 pub use network::{Edge, Network, Timing};
-pub use problem::Problem;
+pub use problem::{Compact, Problem};
 pub use relay::Unreachable;
-pub use slots::SlotTable;
+pub use slot_table::SlotTable;
 pub use spread::{Spread, Wanted};
 pub use timetable::{Send, Timetable};
 pub use unwind::{BadUnwinding, Unwinding};

@@ -1,13 +1,21 @@
 //! Sums and copies in one timetable: one after the other, or at the same time where links allow.
 
 use super::greedy::{Failure, Trials};
+use super::least::least;
 use super::lower::Timetables;
 use super::problem::Problem;
 use super::spread::{Spread, Wanted};
 use super::timetable::{Send, Timetable, timing};
 use crate::plan::Lists;
 use crate::progress::Progress;
+use crate::units::Seed;
 
+/// Sends up to which chunks are also staggered.
+const MANY: u64 = 200_000;
+/// Over what share of the time that all sums take their ends are spread.
+const STAGGERS: [f64; 2] = [1.0, 0.7];
+/// Trials of each.
+const STAGGER_TRIALS: u64 = 4;
 /// Groups of an all-reduce's chunks that follow each other, at most.
 const GROUPS: usize = 8;
 
@@ -15,7 +23,8 @@ const GROUPS: usize = 8;
 ///
 /// Where sums and copies are of different chunks, copies go into the gaps that the sums leave, or sums at
 /// the end. Of an all-reduce, whose chunks are summed and then copied, the pieces go in groups: while one
-/// group is copied, the next is summed in the gaps.
+/// group is copied, the next is summed in the gaps. Where there are not too many, chunks are also staggered:
+/// each is copied as soon as it is summed, while others are still summed.
 pub(super) fn solve(
     problem: &Problem,
     trials: Trials,
@@ -41,7 +50,16 @@ pub(super) fn solve(
         });
     }
     if sums.ids == copies.ids {
-        return all_reduce(problem, trials, progress);
+        let mut best = in_groups(problem, trials, progress)?;
+        if best.sums.sends.len() as u64 <= MANY {
+            for share in STAGGERS {
+                let found = staggered(problem, share, trials, progress)?;
+                if found.end() < best.end() {
+                    best = found;
+                }
+            }
+        }
+        return Ok(best);
     }
     let summed_ids: std::collections::HashSet<u32> = sums.ids.iter().copied().collect();
     let shared = copies.ids.iter().any(|id| summed_ids.contains(id));
@@ -111,8 +129,65 @@ fn beside_some(
     problem.copies(copies, &reserved, trials, progress)
 }
 
+/// Sums that end one after the other, over `share` of the time that they take alone, as early as can be;
+/// each chunk is copied, in the gaps, from when it is summed.
+fn staggered(
+    problem: &Problem,
+    share: f64,
+    trials: Trials,
+    progress: &mut dyn Progress,
+) -> Result<Timetables, Failure> {
+    let few = Trials {
+        most: trials.most.min(STAGGER_TRIALS),
+        ..trials
+    };
+    let spread = &problem.work.sums.spread;
+    let chunks = spread.chunks();
+    let alone = least(&problem.mirror, spread, &problem.sum_times) as f64;
+    let mut order: Vec<usize> = (0..chunks).collect();
+    let mut random = Seed(trials.seed);
+    for i in (1..chunks).rev() {
+        order.swap(i, random.below(i + 1));
+    }
+    // In mirrored time, what begins late ends early.
+    let mut late = spread.clone();
+    for (&rank, (_, from)) in order.iter().zip(&mut late.holders) {
+        *from = (share * alone * rank as f64 / chunks as f64) as u64;
+    }
+    let sums = earliest(problem, problem.sums(&late, few, progress)?);
+    let mut copies = problem.work.copies.spread.clone();
+    for send in &sums.sends {
+        let dst = problem.network.edges()[send.edge as usize].dst.0;
+        let (owner, from) = &mut copies.holders[send.chunk as usize];
+        if dst == *owner {
+            let end = send.start + timing(&problem.sum_times, spread, send).delay;
+            *from = end.max(*from);
+        }
+    }
+    let copies = beside(problem, &copies, &sums, few, progress)?;
+    Ok(Timetables { sums, copies })
+}
+
+/// The same sums in the same order on every edge, each as early as its edge and its parts allow.
+fn earliest(problem: &Problem, mut sums: Timetable) -> Timetable {
+    let spread = &problem.work.sums.spread;
+    let mut free = vec![0; problem.network.edges().len()];
+    let mut summed = vec![0; spread.npus * spread.chunks()];
+    for send in &mut sums.sends {
+        let ends = problem.network.edges()[send.edge as usize];
+        let timing = timing(&problem.sum_times, spread, send);
+        let place = |npu: u32| npu as usize * spread.chunks() + send.chunk as usize;
+        let free = &mut free[send.edge as usize];
+        send.start = summed[place(ends.src.0)].max(*free);
+        *free = send.start + timing.occupied;
+        let there = &mut summed[place(ends.dst.0)];
+        *there = (send.start + timing.delay).max(*there);
+    }
+    Timetable::new(sums.sends, &problem.sum_times, spread)
+}
+
 /// Groups of pieces, each summed while the one before is copied.
-fn all_reduce(
+fn in_groups(
     problem: &Problem,
     trials: Trials,
     progress: &mut dyn Progress,

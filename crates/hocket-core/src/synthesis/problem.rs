@@ -1,12 +1,14 @@
 //! One synthesis problem: a collective on a network as unwound, and the ways to solve it.
 
-use super::greedy::{Failure, Trials, find_unreached, greedy};
+use super::greedy::{Failure, Trials, find_unreached, greedy, threads, unreached};
 use super::least::least;
 use super::lower::{Timetables, lower};
 use super::network::{Network, Timing};
 use super::overlap;
 use super::relay::Unreachable;
-use super::spread::Spread;
+use super::slot_table::SlotTable;
+use super::slots::{Clockwork, slot_table};
+use super::spread::{Spread, Wanted};
 use super::timetable::{Send, Timetable, timing};
 use super::unwind::Unwinding;
 use super::work::{Part, Work};
@@ -31,6 +33,16 @@ pub struct Problem {
     /// Sizes of the dimensions, for networks that look the same from every NPU.
     pub(super) axes: Vec<usize>,
     collective: Collective,
+    memory_limit: u64,
+}
+
+/// A timetable in slots, checked, and when it ends.
+#[derive(Clone, Debug)]
+pub struct Compact {
+    /// What every edge carries in every slot.
+    pub table: SlotTable,
+    /// When the last chunk has come, in picoseconds.
+    pub end: u64,
 }
 
 impl Problem {
@@ -50,7 +62,6 @@ impl Problem {
     ) -> Result<Self, PlanError> {
         collective.check_on(topology)?;
         let work = Work::new(topology.npu_count(), collective, pieces)?;
-        PlanBuilder::check_size(work.transfers(), memory_limit)?;
         let network = Network::new(topology, unwinding);
         let axes = topology
             .dimensions()
@@ -64,6 +75,7 @@ impl Problem {
             network,
             work,
             collective: collective.clone(),
+            memory_limit,
         })
     }
 
@@ -128,8 +140,75 @@ impl Problem {
         trials: u64,
         progress: &mut dyn Progress,
     ) -> Result<Timetables, PlanError> {
+        self.check_memory()?;
         let trials = Trials { seed, most: trials };
         overlap::solve(self, trials, progress).map_err(|failure| self.refused(GREEDY, failure))
+    }
+
+    /// Matches slot by slot into a compact table, of copies or of sums (mirrored), and checks it; for
+    /// networks too large for a plan.
+    ///
+    /// # Errors
+    /// [`PlanError::NotApplicable`] where links differ in cost, not everybody wants everything, it is an
+    /// all-reduce, somebody cannot be reached, or on an interruption; [`PlanError::TooLarge`].
+    pub fn compact(&self, seed: u64, progress: &mut dyn Progress) -> Result<Compact, PlanError> {
+        let (sums, copies) = self.parts();
+        let (network, spread, times) = match (sums.is_empty(), copies.is_empty()) {
+            (true, _) => (&self.network, &copies.spread, &self.copy_times),
+            (false, true) => (&self.mirror, &sums.spread, &self.sum_times),
+            (false, false) => return Err(not_alike("it sums and copies")),
+        };
+        let Some(clockwork) = Clockwork::of(spread, times) else {
+            return Err(not_alike(
+                "links differ in cost, or not everybody wants everything",
+            ));
+        };
+        let sends = self.work.transfers();
+        let bits = spread.npus as u128 * spread.chunks() as u128;
+        let bytes = sends * 4 + bits / 8 * 4 + spread.chunks() as u128 * spread.npus as u128 / 2;
+        if bytes > u128::from(self.memory_limit) {
+            return Err(PlanError::TooLarge {
+                transfers: sends,
+                bytes,
+                limit: self.memory_limit,
+            });
+        }
+        let threads = threads();
+        let stopped = |_| self.refused(GREEDY, Failure::Interrupted);
+        let table = slot_table(network, spread, seed, clockwork.lag, threads, progress);
+        let Some(table) = table.map_err(stopped)? else {
+            let failure = Failure::Unreachable(unreached(network, spread));
+            return Err(self.refused(GREEDY, failure));
+        };
+        let checked = table
+            .check(network, spread, threads, progress)
+            .map_err(stopped)?;
+        checked.map_err(|why| PlanError::Malformed { why })?;
+        Ok(Compact {
+            end: (table.slots().max(1) - 1) * clockwork.length + clockwork.delay,
+            table,
+        })
+    }
+
+    /// Refuses what would not fit in memory, before anything large is allocated.
+    fn check_memory(&self) -> Result<(), PlanError> {
+        let transfers = self.work.transfers();
+        PlanBuilder::check_size(transfers, self.memory_limit)?;
+        let part = |part: &Part| {
+            // Bits of who has and who lacks what, when it comes, what is still before it.
+            let places = part.spread.npus as u128 * part.spread.chunks() as u128;
+            let listed = matches!(part.spread.wanted, Wanted::Listed(_));
+            places / 4 + if listed { 16 * places } else { 4 * places }
+        };
+        let bytes = part(&self.work.sums) + part(&self.work.copies);
+        if bytes > u128::from(self.memory_limit) {
+            return Err(PlanError::TooLarge {
+                transfers,
+                bytes,
+                limit: self.memory_limit,
+            });
+        }
+        Ok(())
     }
 
     /// As [`greedy`](Self::greedy), but no copy before the last sum has ended.
@@ -142,6 +221,7 @@ impl Problem {
         trials: u64,
         progress: &mut dyn Progress,
     ) -> Result<Timetables, PlanError> {
+        self.check_memory()?;
         let trials = Trials { seed, most: trials };
         overlap::apart(self, trials, progress).map_err(|failure| self.refused(GREEDY, failure))
     }
@@ -200,6 +280,7 @@ impl Problem {
     /// # Errors
     /// [`PlanError::NotApplicable`] where somebody cannot be reached.
     pub fn blind(&self, seed: u64) -> Result<Plan, PlanError> {
+        self.check_memory()?;
         let times = blind::timetables(self, seed);
         let times = times.map_err(|failure| self.refused(blind::BLIND, failure))?;
         Ok(self
@@ -323,6 +404,13 @@ impl Problem {
 
     pub(super) fn parts(&self) -> (&Part, &Part) {
         (&self.work.sums, &self.work.copies)
+    }
+}
+
+fn not_alike(why: &str) -> PlanError {
+    PlanError::NotApplicable {
+        algorithm: GREEDY,
+        why: format!("{why}, so that there is no table of slots; use fewer NPUs or chunks"),
     }
 }
 

@@ -1,31 +1,10 @@
 //! Greedy matching, slot by slot: all edges alike, everybody wants everything, many NPUs.
 
-use std::sync::Barrier;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-
 use super::network::{Network, Timing};
-use super::spread::{Bits, Spread, Wanted};
-use super::timetable::{Send, Timetable};
+use super::slot_table::{Row, SlotTable};
+use super::spread::{Spread, Wanted};
 use crate::progress::{Interrupted, Progress};
 use crate::units::Seed;
-
-/// What every edge carries in every slot.
-///
-/// Four bytes a send and what idles in between, where a plan takes a hundred: what fits in memory for tens
-/// of thousands of NPUs.
-#[derive(Clone, Debug)]
-pub struct SlotTable {
-    /// How many slots.
-    pub slots: u64,
-    /// How many sends.
-    pub sends: u64,
-    /// For each NPU, slot after slot, what comes over each of its edges in; shorter where the NPU has
-    /// everything earlier.
-    rows: Vec<Vec<u32>>,
-}
-
-/// No chunk.
-const NONE: u32 = u32::MAX;
 
 /// Slots of one length, for networks whose edges all cost the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,16 +34,16 @@ impl Clockwork {
     }
 }
 
-/// Matches chunks to edges in each slot. Every NPU goes through its edges in, in an order that turns
-/// from slot to slot, and takes over each the next chunk from a pointer on that the sender has and it
-/// lacks. What one NPU takes does not depend on what others take in the same slot, so that NPUs
-/// are shared out among `threads`, with the same result for any number of them.
+/// Matches chunks to edges in each slot. Every NPU takes over each edge in one of the chunks that the sender
+/// has and it lacks: one from the first words of the bitset with any, from a random word of this slot on.
+/// What one NPU takes does not depend on what others take in the same slot, so that NPUs are shared out
+/// among `threads`, with the same result for any number of them.
 ///
 /// `None` where some NPU can never get everything.
 ///
 /// # Complexity
-/// O(sends) words looked at while neighbours differ much, O(slots x edges x chunks / 64) at worst;
-/// chunks x NPUs / 4 bytes, and four for each send.
+/// O(sends x what has to be looked at until a word has one), at worst chunks / 64 words; chunks x NPUs / 4
+/// bytes, and four for each send.
 ///
 /// # Source
 /// TACOS, section VI-A.
@@ -78,217 +57,168 @@ pub(super) fn slot_table(
 ) -> Result<Option<SlotTable>, Interrupted> {
     let npus = network.npus();
     let mut missing = spread.missing();
-    let width = missing.width;
+    let mut have = spread.held();
+    let width = have.width;
     let total = missing.count();
-    let have = Have::new(spread, width);
-    let per_thread = npus.div_ceil(threads.max(1)).max(1);
-    let parts: Vec<&mut [u64]> = missing
-        .words
-        .chunks_mut(per_thread * width.max(1))
+    let mut left = total;
+    let threads = if npus < FEW { 1 } else { threads.max(1) };
+    let per_thread = npus.div_ceil(threads).max(1);
+    let parts = missing.words.chunks_mut(per_thread * width).enumerate();
+    let mut shops: Vec<Shop<'_>> = parts
+        .map(|(part, missing)| Shop::new(network, missing, width, part * per_thread, seed))
         .collect();
-    let barrier = Barrier::new(parts.len() + 1);
-    let left = AtomicU64::new(total);
-    let stop = AtomicBool::new(false);
-    let mut is_complete = true;
-    let mut outcome = Ok(());
-    let rows: Vec<Vec<Vec<u32>>> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..)
-            .zip(parts)
-            .map(|(part, missing)| {
-                let mut shop = Shop::new(network, &have, missing, width, part * per_thread, seed);
-                let (barrier, left, stop) = (&barrier, &left, &stop);
-                scope.spawn(move || {
-                    while !stop.load(Ordering::Relaxed) {
-                        let taken = shop.choose();
-                        left.fetch_sub(taken, Ordering::Relaxed);
-                        barrier.wait();
-                        shop.apply(lag as usize);
-                        barrier.wait();
-                        barrier.wait();
-                    }
-                    shop.rows
-                })
-            })
-            .collect();
-        let (mut before, mut idle) = (total, 0);
-        if total == 0 {
-            stop.store(true, Ordering::Relaxed);
+    let mut clock = Seed(seed);
+    let (mut slot, mut idle) = (0, 0);
+    while left > 0 && idle <= lag {
+        let start = clock.below(width);
+        let taken = side_by_side(&mut shops, |shop| shop.choose(&have.words, start));
+        left -= taken;
+        idle = if taken == 0 { idle + 1 } else { 0 };
+        slot += 1;
+        if slot >= lag {
+            let shown = slot - lag;
+            let rows = have.words.chunks_mut(per_thread * width);
+            let mut pairs: Vec<_> = shops.iter_mut().zip(rows).collect();
+            side_by_side(&mut pairs, |(shop, have)| shop.show(have, shown as usize));
         }
-        while !stop.load(Ordering::Relaxed) {
-            barrier.wait();
-            barrier.wait();
-            let now = left.load(Ordering::Relaxed);
-            is_complete = now == 0;
-            idle = if now == before { idle + 1 } else { 0 };
-            if now == 0 || idle > lag {
-                stop.store(true, Ordering::Relaxed);
-            } else if !progress.report("synthesizing", total - now, total) {
-                outcome = Err(Interrupted);
-                stop.store(true, Ordering::Relaxed);
-            }
-            before = now;
-            barrier.wait();
-        }
-        let joined = workers.into_iter().map(|worker| worker.join());
-        joined.map(|rows| rows.expect("no worker panics")).collect()
-    });
-    outcome?;
-    let rows: Vec<Vec<u32>> = rows.into_iter().flatten().collect();
-    let slots = (0..npus).map(|npu| rows[npu].len() / network.in_edges(npu).len().max(1));
-    Ok(is_complete.then_some(SlotTable {
-        slots: slots.max().unwrap_or(0) as u64,
-        sends: total,
-        rows,
-    }))
-}
-
-/// Who has what, read by all and written by the owner of each row between slots.
-struct Have {
-    words: Vec<AtomicU64>,
-}
-
-impl Have {
-    fn new(spread: &Spread, width: usize) -> Self {
-        let mut bits = Bits::new(spread.npus, spread.chunks());
-        debug_assert_eq!(bits.width, width);
-        for (chunk, &(npu, _)) in spread.holders.iter().enumerate() {
-            bits.set(npu as usize, chunk);
-        }
-        Self {
-            words: bits.words.into_iter().map(AtomicU64::new).collect(),
+        if !progress.report("synthesizing", total - left, total) {
+            return Err(Interrupted);
         }
     }
+    let rows = shops.into_iter().flat_map(|shop| shop.rows).collect();
+    Ok((left == 0).then(|| SlotTable::new(rows, lag)))
+}
+
+/// NPUs up to which starting threads takes longer than their work.
+pub(super) const FEW: usize = 2_048;
+
+/// Does something with each part on a thread of its own; gives the sum of the results.
+pub(super) fn side_by_side<T: Send>(parts: &mut [T], work: impl Fn(&mut T) -> u64 + Sync) -> u64 {
+    let Some((first, others)) = parts.split_first_mut() else {
+        return 0;
+    };
+    std::thread::scope(|scope| {
+        let work = &work;
+        let started: Vec<_> = others
+            .iter_mut()
+            .map(|part| scope.spawn(move || work(part)))
+            .collect();
+        let own = work(first);
+        let joined = started.into_iter().map(|part| part.join());
+        own + joined
+            .map(|done| done.expect("no part panics"))
+            .sum::<u64>()
+    })
 }
 
 /// The NPUs of one thread.
 struct Shop<'a> {
     network: &'a Network,
-    have: &'a Have,
     missing: &'a mut [u64],
     width: usize,
     first: usize,
     left: Vec<u64>,
-    rows: Vec<Vec<u32>>,
-    slot: usize,
+    rows: Vec<Row>,
+    /// How many of each row's chunks may be sent on.
+    shown: Vec<usize>,
     random: Vec<Seed>,
 }
 
 impl<'a> Shop<'a> {
     fn new(
         network: &'a Network,
-        have: &'a Have,
         missing: &'a mut [u64],
         width: usize,
         first: usize,
         seed: u64,
     ) -> Self {
-        let npus = missing.len() / width.max(1);
-        let mut randoms = Vec::with_capacity(npus);
-        let mut rows = Vec::with_capacity(npus);
-        let mut left = Vec::with_capacity(npus);
-        for i in 0..npus {
-            randoms.push(Seed(Seed(seed ^ ((first + i) as u64) << 20).next_u64()));
+        let npus = missing.len() / width;
+        let lacking = |i: usize| -> u64 {
             let row = &missing[i * width..(i + 1) * width];
-            let lacking: u64 = row.iter().map(|word| u64::from(word.count_ones())).sum();
-            let edges = network.in_edges(first + i).len();
-            rows.push(Vec::with_capacity(lacking as usize + edges));
-            left.push(lacking);
-        }
+            row.iter().map(|word| u64::from(word.count_ones())).sum()
+        };
+        let left: Vec<u64> = (0..npus).map(lacking).collect();
+        let row = |i: usize| Row::new(left[i] as usize, network.in_edges(first + i).len());
+        let random = |i: usize| Seed(Seed(seed ^ (((first + i) as u64) << 20)).next_u64());
         Self {
+            rows: (0..npus).map(row).collect(),
+            random: (0..npus).map(random).collect(),
+            shown: vec![0; npus],
+            left,
             network,
-            have,
             missing,
             width,
             first,
-            left,
-            rows,
-            slot: 0,
-            random: randoms,
         }
     }
 
-    /// Takes what each NPU can in this slot; gives how many chunks.
-    fn choose(&mut self) -> u64 {
+    /// Takes what each NPU can in a slot; gives how many chunks.
+    fn choose(&mut self, have: &[u64], start: usize) -> u64 {
         let mut taken = 0;
         for i in 0..self.left.len() {
-            let edges = self.network.in_edges(self.first + i);
             if self.left[i] == 0 {
                 continue;
             }
-            let start = self.rows[i].len();
-            self.rows[i].resize(start + edges.len(), NONE);
-            for k in 0..edges.len() {
-                let at = (k + self.slot) % edges.len();
-                let src = self.network.edges()[edges[at] as usize].src.index();
-                let random = self.random[i].next_u64();
-                let have = &self.have.words[src * self.width..(src + 1) * self.width];
-                let missing = &mut self.missing[i * self.width..(i + 1) * self.width];
-                if let Some(chunk) = take(have, missing, random) {
-                    self.rows[i][start + at] = chunk;
+            let edges = self.network.in_edges(self.first + i);
+            let missing = &mut self.missing[i * self.width..(i + 1) * self.width];
+            let row = &mut self.rows[i];
+            row.begin_slot();
+            for (at, &edge) in edges.iter().enumerate() {
+                let src = self.network.edges()[edge as usize].src.index();
+                let have = &have[src * self.width..(src + 1) * self.width];
+                let turn = (self.random[i].next_u64() & 63) as u32;
+                if let Some(chunk) = take(have, missing, start, turn) {
+                    row.take(at, chunk);
                     self.left[i] -= 1;
                     taken += 1;
                 }
             }
         }
-        self.slot += 1;
         taken
     }
 
-    /// What was taken `lag` slots ago is there for others from the next slot on.
-    fn apply(&mut self, lag: usize) {
-        let Some(slot) = self.slot.checked_sub(lag) else {
-            return;
-        };
+    /// What was taken in a slot may be sent on.
+    fn show(&mut self, have: &mut [u64], slot: usize) -> u64 {
         for (i, row) in self.rows.iter().enumerate() {
-            let edges = self.network.in_edges(self.first + i).len();
-            let Some(row) = row.get(slot * edges..(slot + 1) * edges) else {
-                continue;
-            };
-            for &chunk in row {
-                if chunk != NONE {
-                    let word = (self.first + i) * self.width + chunk as usize / 64;
-                    self.have.words[word].fetch_or(1 << (chunk % 64), Ordering::Relaxed);
-                }
+            let count = row.count(slot);
+            for &chunk in &row.chunks[self.shown[i]..self.shown[i] + count] {
+                have[i * self.width + chunk as usize / 64] |= 1 << (chunk % 64);
             }
+            self.shown[i] += count;
         }
+        0
     }
 }
 
-/// The next chunk, from a random place on, that is had and missing; it is missing no more.
+/// Words looked at together.
+const BLOCK: usize = 8;
+
+/// A chunk of the first word from `start` on that is had and missing; it is missing no more.
 #[inline]
-fn take(have: &[AtomicU64], missing: &mut [u64], random: u64) -> Option<u32> {
-    let width = missing.len();
-    let start = (((random >> 32) * width as u64) >> 32) as usize;
-    let found = (start..width)
-        .chain(0..start)
-        .find(|&w| missing[w] != 0 && have[w].load(Ordering::Relaxed) & missing[w] != 0)?;
-    let word = have[found].load(Ordering::Relaxed) & missing[found];
-    let turn = (random & 63) as u32;
+fn take(have: &[u64], missing: &mut [u64], start: usize, turn: u32) -> Option<u32> {
+    let found = first_common(&have[start..], &missing[start..])
+        .map(|w| start + w)
+        .or_else(|| first_common(&have[..start], &missing[..start]))?;
+    let word = have[found] & missing[found];
     let bit = (word.rotate_right(turn).trailing_zeros() + turn) & 63;
     missing[found] &= !(1 << bit);
     Some((found * 64) as u32 + bit)
 }
 
-impl SlotTable {
-    /// The same as sends.
-    pub(super) fn timetable(&self, network: &Network, clockwork: Clockwork) -> Timetable {
-        let mut sends = Vec::with_capacity(self.sends as usize);
-        let mut end = 0;
-        for slot in 0..self.slots as usize {
-            for (npu, row) in self.rows.iter().enumerate() {
-                let edges = network.in_edges(npu);
-                let Some(row) = row.get(slot * edges.len()..(slot + 1) * edges.len()) else {
-                    continue;
-                };
-                for (&edge, &chunk) in edges.iter().zip(row) {
-                    if chunk != NONE {
-                        let start = slot as u64 * clockwork.length;
-                        sends.push(Send { chunk, edge, start });
-                        end = start + clockwork.delay;
-                    }
-                }
-            }
+/// The first place where both have a bit.
+#[inline]
+fn first_common(a: &[u64], b: &[u64]) -> Option<usize> {
+    let blocks = a.chunks_exact(BLOCK).zip(b.chunks_exact(BLOCK));
+    let mut from = a.len() / BLOCK * BLOCK;
+    for (i, (a, b)) in blocks.enumerate() {
+        let any = a.iter().zip(b).fold(0, |any, (a, b)| any | (a & b));
+        if any != 0 {
+            from = i * BLOCK;
+            break;
         }
-        Timetable { sends, end }
     }
+    let rest = a[from..].iter().zip(&b[from..]);
+    rest.map(|(a, b)| a & b)
+        .position(|both| both != 0)
+        .map(|w| from + w)
 }

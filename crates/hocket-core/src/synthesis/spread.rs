@@ -37,6 +37,20 @@ impl Spread {
         self.class.len()
     }
 
+    /// Bits of a chunk, a row for each NPU: those that it holds at the start.
+    pub(super) fn held(&self) -> Bits {
+        let mut bits = Bits::new(self.npus, self.chunks());
+        for (chunk, &(npu, from)) in self.holders.iter().enumerate() {
+            if from == 0 {
+                bits.set(npu as usize, chunk);
+            }
+        }
+        for &(chunk, npu) in &self.others {
+            bits.set(npu as usize, chunk as usize);
+        }
+        bits
+    }
+
     /// Bits of a chunk, a row for each NPU: those that it wants and does not hold.
     pub(super) fn missing(&self) -> Bits {
         let mut bits = Bits::new(self.npus, self.chunks());

@@ -1,0 +1,176 @@
+"""``hocket plan`` with greedy, exact, blind and auto: options, output, JSON, refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import hocket as hk
+
+MESH = ("-t", "mesh:3x3", "--bandwidth", "100 GB/s", "--latency", "500 ns")
+SWITCH = ("-t", "switch:8", "--bandwidth", "50 GB/s", "--latency", "700 ns")
+GATHER = ("plan", "all-gather", *MESH, "-s", "9MB", "-a")
+SWITCHED = ("plan", "all-gather", *SWITCH, "-s", "8MB", "-a", "greedy")
+FIELDS = {
+    "method",
+    "status",
+    "end",
+    "least",
+    "slots",
+    "least_slots",
+    "slot",
+    "unwind",
+    "seed",
+    "seconds",
+}
+
+
+def test_greedy_says_how_good_it_is(hocket: Any) -> None:
+    result = hocket(*GATHER, "greedy")
+    assert (result.code, result.err) == (0, "")
+    first, second, third = result.out.splitlines()
+    assert first == (
+        "greedy all-gather of 9 MB among 9 NPUs of mesh 3x3: 72 transfers of 9 chunks, proved; "
+        "no plan takes less than 40.5 us"
+    )
+    assert second.startswith("timetable: 42 us, optimal")
+    assert "not kept" in third
+
+
+def test_exact_counts_slots(hocket: Any) -> None:
+    result = hocket(*GATHER, "exact")
+    assert "timetable: 42 us = 4 slots of 10.5 us, optimal" in result.out
+
+
+def test_exact_says_of_what_it_is_the_optimum(hocket: Any) -> None:
+    result = hocket("plan", "all-reduce", *MESH, "-s", "9MB", "-a", "exact")
+    assert "8 slots of 10.5 us" in result.out
+    assert "a reduce-scatter and then an all-gather" in result.out
+
+
+def test_what_is_left_is_given_as_a_share(hocket: Any) -> None:
+    result = hocket("plan", "all-gather", "-t", "dgx1_v100", "-s", "64MB", "-a", "greedy")
+    assert "above the least it could be" in result.out
+
+
+def test_blind_promises_nothing(hocket: Any) -> None:
+    result = hocket(*GATHER, "blind")
+    assert result.code == 0
+    assert "as if each chunk were alone" in result.out
+    assert "optimal" not in result.out
+
+
+@pytest.mark.parametrize("method", ["greedy", "exact", "blind"])
+def test_json_has_the_synthesis(hocket: Any, method: str) -> None:
+    value = hocket(*GATHER, method, "--seed", "5", "--json").json()
+    made = value["synthesis"]
+    assert set(made) == FIELDS
+    assert (made["method"], made["seed"], made["unwind"]) == (method, 5, "1")
+    assert made["end"] == pytest.approx(42e-6)
+    assert (value["algorithm"], value["verified"], value["file"]) == (method, True, None)
+    slots = (made["slots"], made["least_slots"], made["slot"])
+    expected = (4, 4, pytest.approx(10.5e-6)) if method == "exact" else (None, None, None)
+    assert slots == expected
+
+
+def test_other_algorithms_have_no_synthesis(hocket: Any) -> None:
+    assert "synthesis" not in hocket(*GATHER, "ring", "--json").json()
+
+
+def test_the_seed_is_heard(hocket: Any, folder: Any) -> None:
+    for name, seed in (("a", "3"), ("b", "3"), ("c", "4")):
+        argv = ("plan", "all-gather", "-t", "dgx1_v100", "-s", "64MB", "-a", "greedy")
+        assert hocket(*argv, "--seed", seed, "-o", f"{name}.parquet").code == 0
+    plans = [hk.Plan.load(folder / f"{name}.parquet").transfers for name in "abc"]
+    ways = [list(zip(p.chunk.tolist(), p.src.tolist(), p.dst.tolist(), strict=True)) for p in plans]
+    assert ways[0] == ways[1]
+    assert ways[0] != ways[2]
+
+
+def test_unwinding(hocket: Any) -> None:
+    ends = {}
+    for unwind in ("1", "2", "3", "ring", "max"):
+        made = hocket(*SWITCHED, "--unwind", unwind, "--json").json()["synthesis"]
+        assert made["unwind"] == unwind
+        ends[unwind] = made["end"]
+    assert ends["3"] == pytest.approx(184.2e-6)
+    best = hocket(*SWITCHED, "--json").json()["synthesis"]
+    assert best["end"] <= min(ends.values())
+
+
+def test_latency_model(hocket: Any) -> None:
+    given = (*SWITCHED, "--unwind", "1", "--chunks", "2", "--json", "--latency-model")
+    ends = [
+        hocket(*given, model).json()["synthesis"]["end"] for model in ("overlapped", "occupying")
+    ]
+    assert ends == [pytest.approx(141.4e-6), pytest.approx(150.5e-6)]
+
+
+def test_cluster(hocket: Any) -> None:
+    result = hocket(*GATHER, "exact", "--cluster", "2", "--json")
+    assert (result.code, result.json()["synthesis"]["least_slots"]) == (0, 4)
+
+
+def test_time_limit(hocket: Any) -> None:
+    for method in ("greedy", "exact", "auto"):
+        assert hocket(*GATHER, method, "--time-limit", "500 ms").code == 0
+
+
+@pytest.mark.parametrize("kind", ["all-reduce", "all-gather"])
+def test_auto_is_never_worse_than_greedy(hocket: Any, kind: str) -> None:
+    times = []
+    for method, more in (("greedy", ()), ("auto", ("--time-limit", "2 s"))):
+        argv = ("plan", kind, "-t", "dgx1_v100", "-s", "64MB", "-a", method, *more)
+        assert hocket(*argv, "-o", f"{method}.parquet").code == 0
+        times.append(hocket("simulate", f"{method}.parquet", "--json").json()["time_ps"])
+    assert times[1] <= times[0]
+
+
+def test_a_failed_link(hocket: Any) -> None:
+    result = hocket(*GATHER, "greedy", "--failed", "npu0,npu1")
+    assert (result.code, result.err) == (0, "")
+    assert "without npu0–npu1" in result.out
+
+
+def test_simulate_and_view_take_what_was_planned(hocket: Any, folder: Any) -> None:
+    assert hocket(*GATHER, "exact", "-o", "plan.parquet").code == 0
+    assert hocket("verify", "plan.parquet").code == 0
+    assert hocket("simulate", "plan.parquet", "--json").json()["time_ps"] == 42_000_000
+    argv = ("view", "plan.parquet", "--ten", "--json", "--latency-model", "occupying")
+    value = hocket(*argv).json()
+    assert (value["slots"], value["slot_ps"]) == (4, 10_500_000)
+
+
+def test_compare_ranks_greedy(hocket: Any) -> None:
+    result = hocket("compare", "all-gather", *MESH, "-s", "9MB", "--json")
+    names = [entry["algorithm"] for entry in result.json()["algorithms"]]
+    assert "greedy" in names
+    assert not {"exact", "blind", "auto"} & set(names)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("greedy", "--unwind", "foo"), ['"foo"', "degree", "ring", "max"]),
+        (("greedy", "--unwind", "0"), ['"0"', "degree"]),
+        (("greedy", "--unwind", "1,2,3"), ["'1,2,3'", "3 entries"]),
+        (("greedy", "--seed", "-1"), ["seed", "-1", "0 to 2^64 - 1"]),
+        (("greedy", "--seed", "99999999999999999999"), ["seed", "2^64"]),
+        (("exact", "--cluster", "0"), ["cluster", "at least 1"]),
+        (("exact", "--cluster", "-3"), ["cluster", "-3"]),
+        (("greedy", "--time-limit", "0s"), ["time_limit", "leaves no time"]),
+        (("auto", "--time-limit", "0s"), ["time_limit", "leaves no time"]),
+        (("exact", "--time-limit", "soon"), ["time_limit", "soon"]),
+        (("greedy", "--latency-model", "x"), ["--latency-model", "overlapped or occupying"]),
+        (("greedy", "--chunks", "0"), ["chunks", "1 or more"]),
+        (("greedyy",), ["greedyy", "greedy", "ring"]),
+    ],
+    ids=" ".join,
+)
+def test_refusals(hocket: Any, folder: Any, more: tuple[str, ...], words: list[str]) -> None:
+    result = hocket(*GATHER, *more, "-o", "plan.parquet")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.count("\n") == 1
+    assert [word for word in words if word not in result.err] == []
+    assert list(folder.iterdir()) == []

@@ -1,0 +1,389 @@
+"""Synthesized plans: greedy, exact, blind and auto, what is said of them, and what is refused."""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hocket as hk
+
+METHODS = ("greedy", "exact", "blind")
+KINDS = (
+    "all-reduce",
+    "reduce-scatter",
+    "all-gather",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+    "all-to-all",
+)
+
+
+def mesh(rows: int = 3, columns: int = 3) -> hk.Topology:
+    """Over a link 1 MB takes 10.5 us."""
+    return hk.topology.mesh(rows, columns, bandwidth="100 GB/s", latency="500 ns")
+
+
+def switch(npus: int = 8) -> hk.Topology:
+    return hk.topology.switch(npus, bandwidth="50 GB/s", latency="700 ns")
+
+
+def columns(plan: hk.Plan) -> list[list[int]]:
+    moved = plan.transfers
+    parts = (moved.chunk, moved.chunk_count, moved.src, moved.dst, moved.op, moved.wait, moved.path)
+    return [part.tolist() for part in parts]
+
+
+def made(plan: hk.Plan) -> hk.Synthesis:
+    assert plan.synthesis is not None
+    return plan.synthesis
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_collective_is_planned_and_proved(kind: str, method: str) -> None:
+    topo = hk.topology.mesh(2, 3, bandwidth="100 GB/s", latency="500 ns")
+    plan = hk.plan(kind, topo, size="6 MB", algorithm=method, chunks=2, time_limit="5 s").verify()
+    assert plan.algorithm == method
+    assert plan.link_order == ("ready" if method == "blind" else "plan")
+    run = hk.simulate(plan)
+    assert run.time_ps >= hk.bound(topo, plan.collective).time_ps
+    if method != "blind":
+        assert run.time <= made(plan).end * (1 + 1e-9)
+
+
+def test_greedy_says_what_it_found() -> None:
+    plan = hk.plan("all-gather", mesh(), size="9 MB", algorithm="greedy", seed=3).verify()
+    said = made(plan)
+    assert (said.method, said.status, said.seed, said.gap) == ("greedy", "optimal", 3, 0.0)
+    assert said.end == said.least == pytest.approx(42e-6)  # eight chunks over two links
+    assert (said.slots, said.least_slots, said.slot) == (None, None, None)
+    assert said.seconds > 0
+    assert hk.simulate(plan).time == pytest.approx(42e-6)
+
+
+def test_exact_is_optimal_on_a_mesh() -> None:
+    said = made(hk.plan("all-gather", mesh(), size="9 MB", algorithm="exact").verify())
+    assert (said.method, said.status) == ("exact", "optimal")
+    assert (said.slots, said.least_slots, said.slot) == (4, 4, pytest.approx(10.5e-6))
+    assert said.end == said.least == pytest.approx(42e-6)
+
+
+def test_exact_solves_an_all_reduce_in_two_phases() -> None:
+    plan = hk.plan("all-reduce", mesh(), size="9 MB", algorithm="exact").verify()
+    said = made(plan)
+    assert (said.slots, said.least_slots, said.status) == (8, 8, "optimal")
+    assert len(plan) == 2 * 9 * 8
+
+
+def test_exact_is_shorter_than_greedy_where_links_differ() -> None:
+    dgx = hk.topology.load("dgx1_v100")
+    greedy = hk.plan("all-gather", dgx, size="64 MB", algorithm="greedy")
+    exact = hk.plan("all-gather", dgx, size="64 MB", algorithm="exact", time_limit="20 s").verify()
+    assert made(exact).slots == 3
+    assert hk.simulate(exact).time_ps <= hk.simulate(greedy).time_ps
+
+
+@pytest.mark.parametrize("cluster", [1, 2, 4])
+def test_clusters_make_right_plans(cluster: int) -> None:
+    plan = hk.plan("all-gather", mesh(), size="9 MB", algorithm="exact", cluster=cluster).verify()
+    said = made(plan)
+    assert said.slots is not None
+    assert said.least_slots is not None
+    assert said.slots >= said.least_slots == 4
+
+
+def test_blind_meets_others_where_greedy_does_not() -> None:
+    topo = hk.topology.mesh(4, 4, bandwidth="100 GB/s", latency="500 ns")
+    times = {}
+    for method in ("greedy", "blind"):
+        plan = hk.plan("all-to-all", topo, size="16 MB", algorithm=method).verify()
+        times[method] = hk.simulate(plan).time_ps
+        assert made(plan).method == method
+    assert times["greedy"] <= times["blind"]
+    assert made(plan).status == "feasible"
+
+
+def test_auto_keeps_the_best() -> None:
+    plan = hk.plan("all-reduce", mesh(), size="9 MB", algorithm="auto", time_limit="2 s").verify()
+    time_ps = hk.simulate(plan).time_ps
+    for method in ("greedy", "ring", "bidirectional-ring"):
+        other = hk.plan("all-reduce", mesh(), size="9 MB", algorithm=method)
+        assert time_ps <= hk.simulate(other).time_ps
+
+
+def test_auto_stops_at_the_bound() -> None:
+    topo = hk.topology.ring(4, bandwidth="1 GB/s", latency="1 us")
+    plan = hk.plan("all-gather", topo, size="4 MB", algorithm="auto", time_limit="60 s").verify()
+    run = hk.simulate(plan)
+    assert run.gap < 0.01
+
+
+@pytest.mark.parametrize("method", ["greedy", "blind"])
+def test_the_same_seed_makes_the_same_plan(method: str) -> None:
+    topo = hk.topology.load("dgx1_v100")
+    same = [
+        hk.plan("all-gather", topo, size="64 MB", algorithm=method, seed=7, chunks=1)
+        for _ in range(2)
+    ]
+    assert columns(same[0]) == columns(same[1])
+
+
+def test_exact_is_as_short_every_time() -> None:
+    topo = hk.topology.load("dgx1_v100")
+    plans = [hk.plan("all-gather", topo, size="64 MB", algorithm="exact") for _ in range(3)]
+    assert {(made(plan).slots, made(plan).status) for plan in plans} == {(3, "optimal")}
+
+
+def test_the_seed_matters() -> None:
+    topo = hk.topology.load("dgx1_v100")
+    plans = {
+        str(columns(hk.plan("all-gather", topo, size="64 MB", algorithm="greedy", seed=seed)))
+        for seed in range(4)
+    }
+    assert len(plans) > 1
+
+
+# Switches
+
+
+@pytest.mark.parametrize(("unwind", "end"), [("1", 149.8e-6), ("3", 184.2e-6), ("max", 141.4e-6)])
+def test_unwinding_decides(unwind: str, end: float) -> None:
+    plan = hk.plan("all-gather", switch(), size="8 MB", algorithm="greedy", unwind=unwind).verify()
+    assert made(plan).unwind == unwind
+    assert made(plan).end == pytest.approx(end)
+
+
+def test_the_best_unwinding_is_found() -> None:
+    plan = hk.plan("all-gather", switch(), size="8 MB", algorithm="greedy")
+    ways = [
+        hk.plan("all-gather", switch(), size="8 MB", algorithm="greedy", unwind=unwind)
+        for unwind in ("1", "ring", "max")
+    ]
+    assert made(plan).end == min(made(way).end for way in ways)
+
+
+def test_one_unwinding_for_each_dimension() -> None:
+    topo = hk.topology.product(
+        "Ring_SW", [4, 4], bandwidth=["100 GB/s", "50 GB/s"], latency=["500 ns", "700 ns"]
+    )
+    plan = hk.plan("all-gather", topo, size="16 MB", algorithm="greedy", unwind="1, ring").verify()
+    assert made(plan).unwind == "1,ring"
+
+
+@pytest.mark.parametrize(
+    ("unwind", "words"),
+    [
+        ("foo", ['"foo"', "degree", "ring", "max"]),
+        ("", ['""', "degree"]),
+        ("0", ['"0"', "degree"]),
+        ("-1", ['"-1"', "degree"]),
+        ("1,2", ["'1,2'", "2 entries", "one entry"]),
+    ],
+)
+def test_an_unwinding_that_is_none(unwind: str, words: list[str]) -> None:
+    with pytest.raises(hk.SpecError) as caught:
+        hk.plan("all-gather", switch(), size="8 MB", algorithm="greedy", unwind=unwind)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert [word for word in words if word not in message] == []
+
+
+# Latency
+
+
+def test_occupying_holds_a_link_during_its_latency() -> None:
+    ends = {
+        latency: made(
+            hk.plan(
+                "all-gather",
+                switch(),
+                size="8 MB",
+                algorithm="greedy",
+                unwind="1",
+                chunks=2,
+                latency=latency,  # type: ignore[arg-type]
+            )
+        ).end
+        for latency in ("overlapped", "occupying")
+    }
+    assert ends["overlapped"] == pytest.approx(14 * 10e-6 + 1.4e-6)
+    assert ends["occupying"] == pytest.approx(14 * 10.7e-6 + 0.7e-6)
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("method", [*METHODS, "auto"])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"seed": -1}, ["seed", "-1", "0 to 2^64 - 1"]),
+        ({"seed": 1 << 64}, ["seed"]),
+        ({"seed": 1.5}, ["seed", "1.5"]),
+        ({"cluster": 0}, ["cluster", "0", "at least 1"]),
+        ({"time_limit": "0 s"}, ["time_limit", "0 leaves no time"]),
+        ({"time_limit": "soon"}, ["time_limit", "'soon'"]),
+        ({"time_limit": "-1 s"}, ["time_limit", "negative"]),
+        ({"latency": "none"}, ["latency", "overlapped", "occupying"]),
+        ({"chunks": 0}, ["chunks", "1 or more"]),
+        ({"chunks": 10_000_000}, ["10000000", "fewer"]),
+    ],
+    ids=str,
+)
+def test_bad_options(method: str, given: dict[str, Any], words: list[str]) -> None:
+    with pytest.raises(hk.Error) as caught:
+        hk.plan("all-gather", mesh(), size="9 MB", algorithm=method, **given)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert [word for word in words if word not in message] == []
+
+
+def test_bad_numbers_of_trials_and_factors() -> None:
+    for name in ("trials", "factor"):
+        with pytest.raises(hk.SpecError, match=name):
+            hk.SynthesisOptions(**{name: 0})
+
+
+@pytest.mark.parametrize("method", [*METHODS, "auto"])
+def test_who_cannot_be_reached_is_named(method: str) -> None:
+    line = hk.topology.line(4, bandwidth="1 GB/s", latency="1 us")
+    broken = line.without(links=[("npu1", "npu2")])
+    with pytest.raises(hk.InfeasibleError) as caught:
+        hk.plan("all-gather", broken, size="4 MB", algorithm=method)
+    assert "NPU 2 needs chunk 0" in str(caught.value)
+    assert "NPU 0" in str(caught.value)
+    # Those who can be reached are planned for.
+    hk.plan("all-gather", broken, size="4 MB", algorithm=method, npus=[0, 1], chunks=1).verify()
+
+
+def without_ortools(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def refuse(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name.split(".")[0] == "ortools":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+
+
+def test_a_missing_solver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_ortools(monkeypatch)
+    # Here greedy meets the bound, so that there is nothing to solve.
+    hk.plan("all-gather", mesh(), size="9 MB", algorithm="exact").verify()
+    with pytest.raises(hk.SpecError, match=r"pip install 'hocket\[exact\]'") as caught:
+        hk.plan("all-gather", hk.topology.load("dgx1_v100"), size="64 MB", algorithm="exact")
+    assert "\n" not in str(caught.value)
+    # auto does with what there is.
+    topo = hk.topology.load("dgx1_v100")
+    hk.plan("all-gather", topo, size="64 MB", algorithm="auto", chunks=1).verify()
+
+
+# Failures, participants, several at once
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["all-gather", "all-reduce"])
+def test_failures_are_planned_round(kind: str, method: str) -> None:
+    whole = mesh()
+    for broken in (
+        whole.without(links=[("npu0", "npu1"), ("npu4", "npu5")]),
+        whole.without(nodes=["npu4"]),
+    ):
+        plan = hk.plan(kind, broken, size="9 MB", algorithm=method, time_limit="5 s").verify()
+        run = hk.simulate(plan)
+        assert run.time_ps >= hk.bound(broken, plan.collective).time_ps
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_npus_that_do_not_take_part_pass_chunks_on(method: str) -> None:
+    corners = [0, 2, 6, 8]
+    plan = hk.plan("all-gather", mesh(), size="4 MB", algorithm=method, npus=corners).verify()
+    others = set(plan.transfers.src.tolist()) - set(corners)
+    assert others <= {1, 3, 4, 5, 7}
+    assert others
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", ["reduce", "reduce-scatter", "all-reduce"])
+def test_npus_that_do_not_take_part_pass_sums_on(kind: str, method: str) -> None:
+    line = hk.topology.line(3, bandwidth="1 GB/s", latency="1 us")
+    hk.plan(kind, line, size="2 MB", algorithm=method, npus=[0, 2], chunks=1).verify()
+
+
+def gathers(topo: hk.Topology) -> list[hk.Collective]:
+    return [
+        hk.collective_on("all-gather", topo, "16 MB", npus=npus)
+        for npus in ([0, 5, 10, 15], [3, 6, 9, 12])
+    ]
+
+
+@pytest.mark.parametrize("method", [*METHODS, "auto"])
+def test_several_at_once(method: str) -> None:
+    topo = mesh(4, 4)
+    both = hk.plan_together(gathers(topo), topo, algorithm=method, time_limit="5 s").verify()
+    assert both.collective.kind == "custom"
+    assert both.collective.size == 32_000_000
+    assert both.chunks == 8
+    alone = hk.plan_together(gathers(topo)[:1], topo, algorithm=method, time_limit="5 s")
+    assert hk.simulate(both).time_ps >= hk.simulate(alone.verify()).time_ps
+
+
+def test_sums_and_copies_of_different_tenants_overlap() -> None:
+    topo = mesh()
+    scattered = hk.collective_on("reduce-scatter", topo, "9 MB")
+    gathered = hk.collective_on("all-gather", topo, "9 MB")
+    plan = hk.plan_together([scattered, gathered], topo).verify()
+    after = 2 * hk.simulate(hk.plan_together([gathered], topo)).time_ps
+    assert hk.simulate(plan).time_ps <= after
+    assert sorted(np.unique(plan.transfers.op)) == [0, 1]
+
+
+def test_nothing_to_plan_together() -> None:
+    with pytest.raises(hk.SpecError, match="one or more"):
+        hk.plan_together([], mesh())
+
+
+# Beside the other algorithms
+
+
+def test_compare_tries_several_numbers_of_chunks() -> None:
+    tried: dict[str, list[int]] = {}
+
+    def note(algorithm: str, chunks: int, run: hk.Run) -> None:
+        tried.setdefault(algorithm, []).append(chunks)
+
+    found = hk.compare("all-reduce", hk.topology.load("dgx1_v100"), size="256 MB", on_result=note)
+    assert found.best.algorithm == "greedy"
+    assert tried["greedy"] == [1, 4, 16]
+    assert not {"exact", "blind", "auto"} & set(tried)
+    assert found.best.run.gap < 0.1
+
+
+def test_compare_takes_the_others_by_name() -> None:
+    found = hk.compare(
+        "all-gather", mesh(), size="9 MB", algorithms=["exact", "blind", "ring"], time_limit="5 s"
+    )
+    assert {entry.algorithm for entry in found} == {"exact", "blind", "ring"}
+    assert found.best.algorithm != "ring"
+
+
+def test_algorithms_lists_them() -> None:
+    kinds = {each.name: each.kinds for each in hk.algorithms()}
+    for method in (*METHODS, "auto"):
+        assert set(kinds[method]) == set(KINDS)
+
+
+def test_a_plan_from_a_file_does_not_know(tmp_path: Any) -> None:
+    plan = hk.plan("all-gather", mesh(), size="9 MB", algorithm="greedy")
+    plan.save(tmp_path / "plan.parquet")
+    read = hk.Plan.load(tmp_path / "plan.parquet").verify()
+    assert read.synthesis is None
+    assert (read.algorithm, read.link_order) == ("greedy", "plan")
+    assert hk.simulate(read).time_ps == hk.simulate(plan).time_ps
+    assert hk.plan("all-gather", mesh(), size="9 MB", algorithm="ring").synthesis is None
