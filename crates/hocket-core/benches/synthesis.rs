@@ -5,7 +5,7 @@ mod common;
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hocket_core::collective::{Collective, CollectiveKind};
 use hocket_core::progress::Silent;
-use hocket_core::synthesis::{Options, Problem, Timetables, Unwinding};
+use hocket_core::synthesis::{Problem, Timetables, Unwinding};
 use hocket_core::topology::build;
 use hocket_core::topology::{Dimension, DimensionKind, LatencyModel, Topology};
 use hocket_core::units::Time;
