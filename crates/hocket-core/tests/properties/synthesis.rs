@@ -248,10 +248,8 @@ impl Case {
         };
         assert!(self.is_possible(), "{what}: there is no way");
         let time = self.simulated(&what, plan);
-        if self.collective.kind() != CollectiveKind::Custom {
-            let bound = bound(&self.topology, &self.collective, &BoundOptions::default());
-            assert!(time >= bound.time, "{what}: {time} < {}", bound.time);
-        }
+        let bound = bound(&self.topology, &self.collective, &BoundOptions::default());
+        assert!(time >= bound.time, "{what}: {time} < {}", bound.time);
         if let Some(end) = end {
             let network = self.problem.network();
             let is_direct = (0..network.edges().len()).all(|e| network.path(e as u32).len() == 1);
