@@ -109,8 +109,19 @@ fn beside(
     trials: Trials,
     progress: &mut dyn Progress,
 ) -> Result<Timetable, Failure> {
-    let mut reserved = vec![Vec::new(); problem.network.edges().len()];
     let spread = &problem.work.sums.spread;
+    beside_some(problem, copies, (sums, spread), trials, progress)
+}
+
+/// As [`beside`], where the sums are of some chunks, by a spread of their own.
+fn beside_some(
+    problem: &Problem,
+    copies: &Spread,
+    (sums, spread): (&Timetable, &Spread),
+    trials: Trials,
+    progress: &mut dyn Progress,
+) -> Result<Timetable, Failure> {
+    let mut reserved = vec![Vec::new(); problem.network.edges().len()];
     for send in &sums.sends {
         let occupied = timing(&problem.sum_times, spread, send).occupied;
         reserved[send.edge as usize].push((send.start, send.start + occupied));
@@ -201,7 +212,10 @@ fn in_groups(
     let copied = problem.copies(&some_copies, &[], trials, progress)?;
     let window = match groups {
         1 => None,
-        _ => Some(beside(problem, &some_copies, &summed, trials, progress)?),
+        _ => {
+            let sums = (&summed, &some_sums);
+            Some(beside_some(problem, &some_copies, sums, trials, progress)?)
+        }
     };
     // Per group: sums and copies at once, if that is quicker than one after the other.
     let window =

@@ -323,8 +323,14 @@ impl Problem {
     pub fn check(&self, times: &Timetables) -> Result<(), PlanError> {
         let sums = &self.work.sums.spread;
         let mirrored = times.sums.mirrored(&self.sum_times, sums);
+        // How long edges are held is looked at in real time.
+        let free = |timing: &Timing| Timing {
+            occupied: 0,
+            ..*timing
+        };
+        let unheld: Vec<Timing> = self.sum_times.iter().map(free).collect();
         mirrored
-            .check(&self.mirror, sums, &self.sum_times)
+            .check(&self.mirror, sums, &unheld)
             .and_then(|()| {
                 let copies = self.copies_after(&times.sums);
                 let copies = copies.as_ref().unwrap_or(&self.work.copies.spread);

@@ -248,10 +248,8 @@ impl Case {
         };
         assert!(self.is_possible(), "{what}: there is no way");
         let time = self.simulated(&what, plan);
-        if self.collective.kind() != CollectiveKind::Custom {
-            let bound = bound(&self.topology, &self.collective, &BoundOptions::default());
-            assert!(time >= bound.time, "{what}: {time} < {}", bound.time);
-        }
+        let bound = bound(&self.topology, &self.collective, &BoundOptions::default());
+        assert!(time >= bound.time, "{what}: {time} < {}", bound.time);
         if let Some(end) = end {
             let network = self.problem.network();
             let is_direct = (0..network.edges().len()).all(|e| network.path(e as u32).len() == 1);
@@ -301,9 +299,9 @@ impl Case {
         let plan = plan.map_err(Clone::clone);
         if let Ok(times) = &found {
             let kind = self.collective.kind();
+            assert_free_of_clashes(&self.problem, times);
             let checked = self.problem.check(times);
             assert!(checked.is_ok(), "{what} {kind}: {checked:?}");
-            assert_free_of_clashes(&self.problem, times);
             let least = self.problem.least();
             assert!(
                 times.end() >= least,
@@ -324,11 +322,17 @@ fn assert_free_of_clashes(problem: &Problem, times: &Timetables) {
         (&times.copies, &work.copies.spread, problem.copy_times()),
     ];
     let mut held = Vec::new();
-    for (timetable, spread, timings) in parts {
+    for (is_sum, (timetable, spread, timings)) in [true, false].into_iter().zip(parts) {
         for send in &timetable.sends {
             let class = spread.class[send.chunk as usize] as usize;
             let timing = timings[send.edge as usize * spread.sizes.len() + class];
-            held.push((send.edge, send.start, send.start + timing.occupied));
+            held.push((
+                send.edge,
+                send.start,
+                send.start + timing.occupied,
+                timing,
+                is_sum,
+            ));
             assert!(send.start + timing.delay <= timetable.end, "{send:?}");
         }
     }
