@@ -46,7 +46,8 @@ pub struct Compact {
 }
 
 impl Problem {
-    /// `unwinding` holds one entry for all fabrics, or one for each dimension of a product; `pieces`
+    /// `unwinding` holds one entry for all fabrics, or one for each dimension of a product (none is
+    /// [`Unwinding::Max`]); `pieces`
     /// is how many chunks each demand is cut into.
     ///
     /// # Errors
@@ -63,6 +64,11 @@ impl Problem {
         collective.check_on(topology)?;
         check_chunks(collective, pieces, memory_limit)?;
         let work = Work::new(topology.npu_count(), collective, pieces)?;
+        let unwinding = if unwinding.is_empty() {
+            &[Unwinding::Max]
+        } else {
+            unwinding
+        };
         let network = Network::new(topology, unwinding);
         let axes = topology
             .dimensions()
@@ -86,8 +92,9 @@ impl Problem {
     /// # Source
     /// TACOS, section IV-C.
     pub fn discretised(&self, factor: u64) -> Self {
+        let factor = factor.max(1);
         let rounded = |timing: &Timing| {
-            let delay = timing.delay.div_ceil(factor.max(1)) * factor.max(1);
+            let delay = timing.delay.div_ceil(factor).saturating_mul(factor);
             Timing {
                 delay,
                 occupied: delay,

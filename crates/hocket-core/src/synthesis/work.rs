@@ -1,9 +1,10 @@
 //! A collective, taken apart into what is to be summed and what is to be copied.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use super::spread::{Spread, Wanted};
-use crate::collective::{Collective, block_start};
+use crate::collective::{Collective, Demand, NpuSet};
 use crate::id::NpuId;
 use crate::plan::{Chunks, Lists, PlanError};
 
@@ -38,22 +39,36 @@ impl Work {
         let demands = collective.demands();
         let mut chunks = Chunks::with_capacity(demands.len() * pieces);
         let everybody = participants.len() == npus;
+        let sizes = Sizes::new(demands.iter().map(|demand| {
+            let wanted = demand.wanted.members(participants);
+            let reduced = demand.reduced && demand.holders.members(participants).len() > 1;
+            let count = if reduced {
+                sites(demand, wanted).len() * pieces
+            } else {
+                pieces
+            };
+            demand.bytes.div_ceil(count as u64)
+        }));
         let mut sums = Builder::new(npus, everybody);
         let mut copies = Builder::new(npus, everybody);
         for (d, demand) in demands.iter().enumerate() {
             let holders = demand.holders.members(participants);
             let wanted = demand.wanted.members(participants);
             let reduced = demand.reduced && holders.len() > 1;
-            let owners = if reduced { wanted.len() } else { 1 };
-            let count = owners * pieces;
+            // Best at those who both add and want: nobody else has to pass the sum on.
+            let sites = sites(demand, wanted);
+            let count = if reduced {
+                sites.len() * pieces
+            } else {
+                pieces
+            };
             let first = chunks.len() as u32;
             chunks.split_one(d as u32, demand.bytes, count)?;
+            let bytes = sizes.of(demand.bytes.div_ceil(count as u64));
             for q in 0..count {
-                let bytes =
-                    block_start(demand.bytes, q + 1, count) - block_start(demand.bytes, q, count);
                 let id = first + q as u32;
                 if reduced {
-                    let owner = wanted[q / pieces % wanted.len()];
+                    let owner = sites[q / pieces];
                     sums.push(id, bytes, &[owner], holders);
                     if wanted.len() > 1 {
                         copies.push(id, bytes, &[owner], wanted);
@@ -73,6 +88,45 @@ impl Work {
     /// Transfers of its plan, if nobody passes on what he does not want.
     pub fn transfers(&self) -> u128 {
         self.sums.transfers() + self.copies.transfers()
+    }
+}
+
+/// Where the sums of a demand are made: at those who both add and want, so that nobody else has to pass a sum
+/// on; at one who wants where there is none such.
+fn sites<'a>(demand: &Demand, wanted: &'a [NpuId]) -> Cow<'a, [NpuId]> {
+    if matches!(demand.holders, NpuSet::All) {
+        return Cow::Borrowed(wanted);
+    }
+    let adds = |npu: &NpuId| demand.holders.contains(*npu);
+    let both: Vec<NpuId> = wanted.iter().copied().filter(adds).collect();
+    match both.is_empty() {
+        true => Cow::Borrowed(&wanted[..1]),
+        false => Cow::Owned(both),
+    }
+}
+
+/// Sizes of chunks; those that differ by a byte count as the larger.
+struct Sizes {
+    /// Descending; each more than a byte below the one before.
+    known: Vec<u64>,
+}
+
+impl Sizes {
+    fn new(sizes: impl Iterator<Item = u64>) -> Self {
+        let mut all: Vec<u64> = sizes.collect();
+        all.sort_unstable_by(|a, b| b.cmp(a));
+        let mut known: Vec<u64> = Vec::new();
+        for size in all {
+            if known.last().is_none_or(|&last| size + 1 < last) {
+                known.push(size);
+            }
+        }
+        Self { known }
+    }
+
+    /// What a size counts as: the least known that is no smaller.
+    fn of(&self, size: u64) -> u64 {
+        self.known[self.known.partition_point(|&known| known >= size) - 1]
     }
 }
 
@@ -127,16 +181,11 @@ impl Builder {
             return;
         }
         let chunk = spread.class.len() as u32;
-        // Pieces of one demand differ by a byte at most, and count as the larger.
-        let class = spread
-            .sizes
-            .iter()
-            .position(|size| size.abs_diff(bytes) <= 1);
+        let class = spread.sizes.iter().position(|&size| size == bytes);
         let class = class.unwrap_or_else(|| {
             spread.sizes.push(bytes);
             spread.sizes.len() - 1
         });
-        spread.sizes[class] = spread.sizes[class].max(bytes);
         spread.class.push(class as u32);
         spread.holders.push((holders[0].0, 0));
         spread
