@@ -184,7 +184,6 @@ impl PyProblem {
     }
 
     /// Sends of chunks that the plan numbers so; starts in picoseconds.
-    #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
     #[pyo3(signature = (*, sum_chunk, sum_edge, sum_start, copy_chunk, copy_edge, copy_start))]
     fn timetables<'py>(
         &self,

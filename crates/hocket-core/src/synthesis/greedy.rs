@@ -6,9 +6,10 @@ use super::least::least;
 use super::network::{Network, Timing};
 use super::relay::{Unreachable, relayed};
 use super::slots::{Clockwork, slot_table};
-use super::spread::{Spread, Wanted};
+use super::spread::{Bits, Spread, Wanted};
 use super::symmetric::Symmetry;
-use super::timetable::Timetable;
+use super::timetable::{Send, Timetable};
+use crate::plan::Lists;
 use crate::progress::{Interrupted, Progress};
 
 /// Trials run side by side, and compared before the next few begin; fixed, so that the result does
@@ -168,7 +169,37 @@ pub(super) fn greedy(
             break;
         }
     }
-    Ok(best.expect("a first batch finds one or fails"))
+    let mut best = best.expect("a first batch finds one or fails");
+    if let Wanted::Listed(wanted) = &spread.wanted {
+        best = pruned(best, network, spread, timings, wanted);
+    }
+    Ok(best)
+}
+
+/// Drops what came to somebody who neither wants it nor passes it on.
+fn pruned(
+    timetable: Timetable,
+    network: &Network,
+    spread: &Spread,
+    timings: &[Timing],
+    wanted: &Lists<u32>,
+) -> Timetable {
+    let mut needed = Bits::new(spread.npus, spread.chunks());
+    for (chunk, npus) in wanted.iter().enumerate() {
+        npus.iter().for_each(|&npu| needed.set(npu as usize, chunk));
+    }
+    let keeps = |send: &Send| {
+        let ends = network.edges()[send.edge as usize];
+        let keeps = needed.get(ends.dst.index(), send.chunk as usize);
+        if keeps {
+            needed.set(ends.src.index(), send.chunk as usize);
+        }
+        keeps
+    };
+    let mut kept: Vec<Send> = timetable.sends.iter().rev().copied().collect();
+    kept.retain(keeps);
+    kept.reverse();
+    Timetable::new(kept, timings, spread)
 }
 
 /// How many threads to share NPUs out among; results do not depend on it.

@@ -152,6 +152,8 @@ fn mutate(
                 return None;
             }
             columns.dst[victim] = choices[draw.below(choices.len())];
+            // A path of its own would end elsewhere, which the oracle does not look at.
+            columns.path[victim] = Plan::DEFAULT_ROUTE;
         }
         Mutation::SwapOp => columns.op[victim] ^= 1,
         Mutation::Cycle => {
