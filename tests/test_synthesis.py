@@ -178,10 +178,10 @@ def test_one_unwinding_for_each_dimension() -> None:
 @pytest.mark.parametrize(
     ("unwind", "words"),
     [
-        ("foo", ['"foo"', "degree", "ring", "max"]),
-        ("", ['""', "degree"]),
-        ("0", ['"0"', "degree"]),
-        ("-1", ['"-1"', "degree"]),
+        ("foo", ["'foo'", "degree", "ring", "max"]),
+        ("", ["''", "degree"]),
+        ("0", ["'0'", "degree"]),
+        ("-1", ["'-1'", "degree"]),
         ("1,2", ["'1,2'", "2 entries", "one entry"]),
     ],
 )

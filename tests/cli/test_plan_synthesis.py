@@ -152,8 +152,8 @@ def test_compare_ranks_greedy(hocket: Any) -> None:
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("greedy", "--unwind", "foo"), ['"foo"', "degree", "ring", "max"]),
-        (("greedy", "--unwind", "0"), ['"0"', "degree"]),
+        (("greedy", "--unwind", "foo"), ["'foo'", "degree", "ring", "max"]),
+        (("greedy", "--unwind", "0"), ["'0'", "degree"]),
         (("greedy", "--unwind", "1,2,3"), ["'1,2,3'", "3 entries"]),
         (("greedy", "--seed", "-1"), ["seed", "-1", "0 to 2^64 - 1"]),
         (("greedy", "--seed", "99999999999999999999"), ["seed", "2^64"]),

@@ -141,7 +141,7 @@ def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
     )
     best = "the least that it can be" if end <= least else f"{end / least - 1:.2%} above the least"
     console.print(
-        f"timetable: {format_time_ps(end)}, {best}; made in {table.seconds:.1f} s, no plan kept",
+        f"timetable: {format_time_ps(end)}, {best}; no plan is made of it",
         highlight=False,
     )
 
