@@ -288,7 +288,7 @@ def test_refusals() -> None:
     refused("^root: ", kind="broadcast", algorithm="chain", npus=[0, 1], root=2)
     refused("memory", memory_limit=10)
     refused("^memory_limit: ", memory_limit=-1)
-    refused('no algorithm 'tenis'', algorithm="tenis")
+    refused("no algorithm 'tenis'", algorithm="tenis")
     with pytest.raises(hk.InfeasibleError, match="pairwise cannot run here"):
         hk.plan("all-reduce", topology, size=1000, algorithm="pairwise")
     plan = hk.plan("all-reduce", topology, size=1000, algorithm="ring")

@@ -1,0 +1,164 @@
+"""Whole-command figures of synthesis: each command in a process of its own, interpreter included.
+
+``python bench/synthesis.py --repeat 3`` prints the table that bench/RESULTS.md keeps; ``--large`` adds 40,000
+NPUs, which takes minutes and some 8 GiB. Beside it stand TACOS's own code's CPU seconds and times on the same
+networks (version 1.3.0, commit 1811f1f), all under its link model: a link is held during its latency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+
+LINKS = ["--bandwidth", "100 GB/s", "--latency", "500 ns"]
+MIXED = [
+    "--bandwidth",
+    "100 GB/s",
+    "--bandwidth",
+    "50 GB/s",
+    "--latency",
+    "500 ns",
+]
+NODES = ["--bandwidth", "200 GB/s", "--bandwidth", "100 GB/s", "--bandwidth", "50 GB/s"]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command, the NPUs of its network, and TACOS's CPU seconds and microseconds there."""
+
+    topology: str
+    npus: int
+    links: tuple[str, ...] = tuple(LINKS)
+    kind: str = "all-gather"
+    size: str = "64MB"
+    more: tuple[str, ...] = ()
+    tacos_s: float | None = None
+    tacos_us: float | None = None
+
+
+CASES = [
+    Case("mesh:5x5", 25, tacos_s=0.00093, tacos_us=313.2),
+    Case("mesh:8x8", 64, tacos_s=0.0124, tacos_us=336.0),
+    Case("mesh:10x10", 100, tacos_s=0.0347, tacos_us=345.0),
+    Case("mesh:16x16", 256, tacos_s=1.13, tacos_us=384.0),
+    Case("mesh:24x24", 576, tacos_s=14.6, tacos_us=464.0),
+    Case("mesh:32x32", 1024, tacos_s=88.0, tacos_us=576.0),
+    Case("mesh:64x64", 4096),
+    Case("mesh:64x64", 4096, more=("--timetable-only",)),
+    Case("torus:10x10", 100, tacos_s=0.033, tacos_us=179.4),
+    Case("torus:16x16", 256, tacos_s=0.825, tacos_us=195.0),
+    Case("torus:32x32", 1024, tacos_s=70.6, tacos_us=290.25),
+    Case("torus:4x4x4", 64, tacos_s=0.0070, tacos_us=115.5),
+    Case("torus:8x8x8", 512, tacos_s=6.45, tacos_us=150.5),
+    Case("mesh:8x8x8", 512, tacos_s=8.85, tacos_us=299.3),
+    Case("Line_Line:10x10", 100, links=tuple(MIXED), tacos_s=0.197, tacos_us=452.2),
+    Case("Line_Line:16x16", 256, links=tuple(MIXED), tacos_s=5.48, tacos_us=495.0),
+    Case("Line_Line:24x24", 576, links=tuple(MIXED), tacos_s=279.0, tacos_us=582.6),
+    Case("mesh:10x10", 100, size="256MB", more=("--chunks", "4"), tacos_s=0.72),
+    Case("mesh:10x10", 100, size="1024MB", more=("--chunks", "16"), tacos_s=11.8),
+    Case("mesh:10x10", 100, kind="all-reduce", size="1600MB", more=("--chunks", "64")),
+    Case(
+        "Ring_FC_SW:2x4x64",
+        512,
+        links=(*NODES, "--latency", "0 ns"),
+        kind="all-reduce",
+        size="512MB",
+        more=("--unwind", "1"),
+    ),
+    Case("mesh:8x8", 64, kind="all-to-all"),
+]
+LARGE = [
+    Case("mesh:100x100", 10_000, size="640MB", more=("--timetable-only",)),
+    Case("mesh:200x200", 40_000, size="2560MB", more=("--timetable-only",)),
+]
+
+
+def command(case: Case) -> list[str]:
+    """Give the command of a case."""
+    program = "import sys; from hocket.cli import main; main(sys.argv[1:])"
+    options = ["--topology", case.topology, *case.links, "--size", case.size, *case.more]
+    model = ["--algorithm", "greedy", "--latency-model", "occupying", "--json"]
+    return [sys.executable, "-c", program, "plan", case.kind, *options, *model]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run: wall seconds, seconds of the synthesis alone, when the timetable ends, peak memory."""
+
+    wall: float
+    synthesis: float
+    end_us: float
+    peak_mib: float
+
+
+def measure(case: Case) -> Measured:
+    """Run a case once."""
+    start = time.perf_counter()
+    process = subprocess.Popen(command(case), stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    printed = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - start
+    if status != 0:
+        raise SystemExit(f"failed: {' '.join(command(case))}")
+    facts = json.loads(printed)
+    made = facts.get("synthesis", facts)
+    return Measured(wall, made["seconds"], made["end"] * 1e6, usage.ru_maxrss / 1024)
+
+
+def spread(values: list[float]) -> str:
+    """Give minimum / median / maximum."""
+    return " / ".join(
+        f"{value:.3f}" for value in (min(values), statistics.median(values), max(values))
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--large", action="store_true", help="also 10,000 and 40,000 NPUs, once")
+    parser.add_argument("--only-large", action="store_true")
+    options = parser.parse_args()
+    print(
+        "| network, chunks | collective | command s | synthesis s | ends us | TACOS CPU s | TACOS us |"
+        " faster by | MiB |"
+    )
+    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
+    curve: list[tuple[int, float]] = []
+    cases = [] if options.only_large else [(case, options.repeat) for case in CASES]
+    large = LARGE if options.large or options.only_large else []
+    for case, repeat in cases + [(case, 1) for case in large]:
+        runs = [measure(case) for _ in range(repeat)]
+        synthesis = statistics.median(run.synthesis for run in runs)
+        faster = "" if case.tacos_s is None else f"{case.tacos_s / synthesis:,.0f}"
+        cells = [
+            " ".join((case.topology, *case.more)),
+            case.kind,
+            spread([run.wall for run in runs]),
+            spread([run.synthesis for run in runs]),
+            f"{runs[0].end_us:,.1f}",
+            "" if case.tacos_s is None else f"{case.tacos_s:g}",
+            "" if case.tacos_us is None else f"{case.tacos_us:g}",
+            faster,
+            f"{max(run.peak_mib for run in runs):.0f}",
+        ]
+        print("| " + " | ".join(cells) + " |", flush=True)
+        if case.topology.startswith("mesh:") and case.kind == "all-gather":
+            if case.more in ((), ("--timetable-only",)) and case.topology.count("x") == 1:
+                curve.append((case.npus, synthesis))
+    for (few, short), (many, long) in itertools.pairwise(curve):
+        if many > few:
+            exponent = math.log(long / short) / math.log(many / few)
+            print(f"from {few} to {many} NPUs: seconds grow as NPUs^{exponent:.2f}")
+
+
+if __name__ == "__main__":
+    main()
