@@ -1,8 +1,9 @@
 """Whole-command figures of synthesis: each command in a process of its own, interpreter included.
 
-``python bench/synthesis.py --repeat 3`` prints the table that bench/RESULTS.md keeps; ``--large`` adds 40,000
-NPUs, which takes minutes and some 8 GiB. Beside it stand TACOS's own code's CPU seconds and times on the same
-networks (version 1.3.0, commit 1811f1f), all under its link model: a link is held during its latency.
+``python bench/synthesis.py --repeat 3`` prints the table that bench/RESULTS.md keeps; ``--large`` adds
+40,000 NPUs, which takes minutes and some 8 GiB. Beside it stand the CPU seconds and times of TACOS's own
+code on the same networks (version 1.3.0, commit 1811f1f), all under its link model: a link is held during
+its latency.
 """
 
 from __future__ import annotations
@@ -151,9 +152,10 @@ def main() -> None:
             f"{max(run.peak_mib for run in runs):.0f}",
         ]
         print("| " + " | ".join(cells) + " |", flush=True)
-        if case.topology.startswith("mesh:") and case.kind == "all-gather":
-            if case.more in ((), ("--timetable-only",)) and case.topology.count("x") == 1:
-                curve.append((case.npus, synthesis))
+        is_square = case.topology.startswith("mesh:") and case.topology.count("x") == 1
+        is_plain = case.more in ((), ("--timetable-only",))
+        if is_square and is_plain and case.kind == "all-gather":
+            curve.append((case.npus, synthesis))
     for (few, short), (many, long) in itertools.pairwise(curve):
         if many > few:
             exponent = math.log(long / short) / math.log(many / few)

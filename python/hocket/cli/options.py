@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
+
+T = TypeVar("T")
 
 EXAMPLES = {
     "hocket": "For example: hocket compare all-reduce --topology dgx1_v100 --size 256MB",
@@ -249,6 +252,31 @@ def new_table(title: str | None = None, *, show_header: bool = True) -> Table:
     from rich.table import Table
 
     return Table(title=title, title_justify="left", show_header=show_header)
+
+
+class Meanwhile(Generic[T]):
+    """Does something on a thread of its own, which nobody waits for unless the result is asked for."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._done: list[T] = []
+        self._failed: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._done.append(self._work())
+        except BaseException as error:  # raised again for whoever asks
+            self._failed.append(error)
+
+    def result(self) -> T:
+        """Wait for the result; raise what was raised."""
+        while self._thread.is_alive():
+            self._thread.join(0.1)  # a wait without end would not hear Ctrl-C
+        if self._failed:
+            raise self._failed[0]
+        return self._done[0]
 
 
 class Watch:

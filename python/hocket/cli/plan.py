@@ -15,8 +15,7 @@ from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.naming import algorithms as known_algorithms
 from hocket.outcome import Latency
-from hocket.planning import Plan
-from hocket.planning import plan as make_plan
+from hocket.planning import Plan, plan_collective
 from hocket.synthesis import CompactTimetable, timetable
 from hocket.units import format_time_ps
 
@@ -72,34 +71,32 @@ def plan(
         check_target(Path(output))
     options.check_model(None, None, latency_model)
     network = options.read_topology(topology, bandwidth, latency, failed)
+    collective = collective_on(
+        kind,
+        network,
+        size,
+        npus=options.read_npus(npus, network),
+        root=options.read_root(root, network),
+        in_place=in_place,
+    )
     if timetable_only:
         if output is not None or algorithm != "greedy":
             raise SpecError(
                 "--timetable-only makes no plan: use it with --algorithm greedy, without -o"
             )
-        on = collective_on(
-            kind,
-            network,
-            size,
-            npus=options.read_npus(npus, network),
-            root=options.read_root(root, network),
-        )
         with options.watching() as watch:
             table = timetable(
-                on, network, chunks=chunks, seed=seed, latency=latency_model, progress=watch
+                collective, network, chunks=chunks, seed=seed, latency=latency_model, progress=watch
             )
-        show_timetable(table, options.title(on, network), json)
+        show_timetable(table, options.title(collective, network), json)
         return
+    bound = options.Meanwhile(lambda: _core.bound(network, collective))
     with options.watching() as watch:
-        made = make_plan(
-            kind,
+        made = plan_collective(
+            collective,
             network,
-            size=size,
             algorithm=algorithm,
             chunks=chunks,
-            npus=options.read_npus(npus, network),
-            root=options.read_root(root, network),
-            in_place=in_place,
             time_limit=time_limit,
             seed=seed,
             unwind=unwind,
@@ -109,19 +106,17 @@ def plan(
             trials=trials,
             progress=watch,
         ).verify(progress=watch)
-    bound = _core.bound(made.topology, made.collective)
     if output is not None:
         made.save(output)
+    bound_ps = bound.result().time_ps
     facts = plan_facts(made)
     if json:
-        options.print_json({**facts, "verified": True, "bound_ps": bound.time_ps, "file": output})
+        options.print_json({**facts, "verified": True, "bound_ps": bound_ps, "file": output})
         return
     console = options.output()
-    console.print(
-        f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound.time_ps)}"
-    )
+    console.print(f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound_ps)}")
     if made.synthesis is not None:
-        console.print(synthesis_line(made, bound.time_ps), highlight=False)
+        console.print(synthesis_line(made, bound_ps), highlight=False)
     if output is not None:
         console.print(f"written to {Path(output)}", highlight=False)
     else:
