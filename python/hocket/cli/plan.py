@@ -80,9 +80,11 @@ def plan(
         in_place=in_place,
     )
     if timetable_only:
-        if output is not None or algorithm != "greedy":
+        given = (output, time_limit, unwind, cluster, slot, trials)
+        if algorithm != "greedy" or any(each is not None for each in given):
             raise SpecError(
-                "--timetable-only makes no plan: use it with --algorithm greedy, without -o"
+                "--timetable-only goes with --algorithm greedy, --chunks, --seed and --latency-model; "
+                "it makes no plan, in one trial: leave the other options out"
             )
         with options.watching() as watch:
             table = timetable(
@@ -116,6 +118,8 @@ def plan(
     console = options.output()
     console.print(f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound_ps)}")
     if made.synthesis is not None:
+        if made.synthesis.time is not None:
+            console.print(simulated_line(made.synthesis.time, bound_ps), highlight=False)
         console.print(synthesis_line(made, bound_ps), highlight=False)
     if output is not None:
         console.print(f"written to {Path(output)}", highlight=False)
@@ -156,6 +160,13 @@ def plan_facts(plan: Plan) -> dict[str, object]:
         "transfers": len(plan),
         **({} if plan.synthesis is None else {"synthesis": asdict(plan.synthesis)}),
     }
+
+
+def simulated_line(seconds: float, bound_ps: int) -> str:
+    """Say when a plan ends, and how far that is from the bound."""
+    time_ps = round(seconds * 1e12)
+    gap = f", {time_ps / bound_ps - 1:.1%} above the bound" if bound_ps else ""
+    return f"simulated: {format_time_ps(time_ps)}{gap}"
 
 
 def synthesis_line(plan: Plan, bound_ps: int) -> str:

@@ -22,6 +22,9 @@ __all__ = ["SlotPlan", "check", "least_slots", "solve"]
 
 Progress = Callable[[str, int, int], object]
 
+_LISTED = 50_000
+"""Chunks x edges up to which lists are tried beside a plan that was given."""
+
 _RECOVERY = 0.2
 """Share of a time limit that is kept for a partial plan, to be completed, when there is no whole one."""
 
@@ -119,6 +122,8 @@ def start_from(
 ) -> SlotPlan:
     """Take the plan that was given, or one that lists find where that is shorter."""
     if warm is not None and warm.slots <= least:
+        return settled(warm, least, "bound")
+    if warm is not None and problem.chunks * problem.edges > _LISTED:
         return settled(warm, least, "bound")
     sends = best_listing(problem, known, least, seed)
     listed = plan_of(problem, sends or [], least, "bound")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from hocket import _core
 from hocket.collectives import Progress
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 TIME_LIMIT = 10.0
 """Seconds where none are given."""
 
-_TRANSFERS = 3_000_000
-_EXACT_WORK = 60_000
-_RESERVE = 0.5
+_TRANSFERS = 100_000
+_EXACT_WORK = 1_000_000
+_SEEDS = 1_000
 
 
 def best_plan(
@@ -84,42 +84,66 @@ def _attempts(
     """Give functions that make a plan, given the seconds left; cheap methods first."""
     from hocket.planning import plan_collective
 
-    def attempt(name: str, count: int | None, **more: object) -> Callable[[float], Plan]:
+    def attempt(
+        name: str, count: int | None, again: int = 0, **more: Any
+    ) -> Callable[[float], Plan]:
         def make(left: float) -> Plan:
             return plan_collective(
                 collective,
                 topology,
                 algorithm=name,
                 chunks=count,
-                seed=options.seed,
+                seed=(options.seed + again) % (1 << 64),
                 time_limit=f"{max(1, round(left * 1000))} ms",
                 memory_limit=memory_limit,
                 progress=progress,
-                **more,  # type: ignore[arg-type]
+                **more,
             )
 
         return make
 
     given = replace(options, time_limit=None)
-    told = {"unwind": given.unwind, "latency": given.latency}
+    told: dict[str, Any] = {
+        "unwind": given.unwind,
+        "latency": given.latency,
+        "trials": given.trials,
+        "cluster": given.cluster,
+        "slot": None if given.factor is None else f"{given.factor} ps",
+    }
     names = [each.name for each in _core.algorithms() if collective.kind in each.kinds]
-    names.sort(key=lambda name: name != "greedy")
-    custom = not names
-    for name in ["greedy"] if custom else names:
+    named = [name for name in names if name != "greedy"]
+    ladder = [chunks] if chunks is not None else _greedy_ladder(topology, collective)
+    for count in ladder[:3]:
+        yield attempt("greedy", count, **told)
+    for name in named:
         try:
-            ladder = (
-                [chunks] if chunks is not None or custom else _ladder(topology, collective, name)
-            )
+            counts = [chunks] if chunks is not None else _ladder(topology, collective, name)
         except Error:
             continue
-        for count in ladder:
-            yield attempt(name, count, **(told if name == "greedy" else {}))
-    if not custom or chunks is not None or len(collective.npus) ** 2 <= _EXACT_WORK:
-        pieces = len(collective.npus) * topology.npu_count
-        if pieces * len(topology.link_src) <= _EXACT_WORK * 16:
-            yield attempt("exact", chunks, **told)
+        for count in counts:
+            yield attempt(name, count)
+    if len(collective.npus) * topology.npu_count * len(topology.link_src) <= _EXACT_WORK:
+        yield attempt("exact", chunks, **told)
+    for count in ladder[3:]:
+        yield attempt("greedy", count, **told)
+    # What time is left goes to other random choices.
+    for again in range(1, _SEEDS):
+        for count in reversed(ladder):
+            yield attempt("greedy", count, again=again, **told)
 
 
 def _ladder(topology: _core.Topology, collective: _core.Collective, name: str) -> list[int | None]:
     """Numbers of chunks to try."""
     return list(_core.chunk_ladder(topology, collective, name))
+
+
+def _greedy_ladder(topology: _core.Topology, collective: _core.Collective) -> list[int | None]:
+    """Numbers of chunks to try: those of every comparison first, then finer ones that are no larger."""
+    try:
+        first = _core.chunk_ladder(topology, collective, "greedy")
+    except Error:
+        return [None]
+    pieces = max(1, len(collective.npus)) ** 2
+    finer = (2, 8, 12, 24, 32, 48, 64, 128)
+    room = [count for count in finer if count * pieces <= _TRANSFERS and count not in first]
+    return [*first, *room]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from hocket import _core
@@ -73,7 +74,7 @@ class SynthesisOptions:
         parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else []
         known = ("ring", "max", "auto") if len(parts) == 1 else ("ring", "max")
         for part in parts or [""]:
-            if part not in known and not (part.isdecimal() and 0 < int(part) < 1 << 32):
+            if part not in known and not re.fullmatch("0*[1-9][0-9]{0,8}", part, re.ASCII):
                 raise SpecError(
                     f"unwind: {given!r} is none; give a degree (1, 2, ...), ring (both ways) or max "
                     "(all to all), or one for each dimension, separated by commas"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hocket import _core
 from hocket.collectives import Progress, check_chunks
+from hocket.errors import InfeasibleError
 from hocket.memory import memory_limit as default_memory_limit
 from hocket.synthesis.choices import SynthesisOptions
 
@@ -60,6 +61,10 @@ def timetable(
     check_chunks(chunks)
     options = SynthesisOptions(seed=seed, latency=latency)
     limit = default_memory_limit() if memory_limit is None else memory_limit
+    if len(topology.device_names) > topology.npu_count:
+        raise InfeasibleError(
+            f"no timetable without a plan for {topology.name}: it has switches; make a plan"
+        )
     started = time.perf_counter()
     pieces = chunks or _core.default_chunks(collective, "greedy")
     unwinding = options.unwindings(topology)[0]

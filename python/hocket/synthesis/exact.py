@@ -36,7 +36,8 @@ def solve_exactly(
     """Solve a problem in slots.
 
     Sums and copies of different chunks are one problem. The copies of an all-reduce follow its sums
-    (TACOS, section VII-A): two problems, each solved to its optimum.
+    (TACOS, section VII-A): two problems, each solved to its optimum. Of collectives that mix both, the
+    two phases are solved one after the other, and the greedy timetable is taken where it is shorter.
     """
     length = options.factor or slot_length(problem)
     rounded = problem.discretised(length)
@@ -47,6 +48,7 @@ def solve_exactly(
     summed, copied = rounded.sends(greedy)
     summed_chunks = {chunk[0] for chunk in rounded.sum_chunks}
     shared = any(chunk[0] in summed_chunks for chunk in rounded.copy_chunks)
+    all_reduce = summed_chunks == {chunk[0] for chunk in rounded.copy_chunks}
 
     def run(slots: Slots, warm: SlotPlan) -> SlotPlan:
         left = None if options.time_limit is None else max(_NO_TIME, ends - time.monotonic())
@@ -86,11 +88,13 @@ def solve_exactly(
     tables = _timetables(
         rounded, sums.sends(first, True), copies.sends(second, False, after=first.slots)
     )
+    slots = first.slots + second.slots
+    if all_reduce:
+        return Solved(rounded, tables, slots, first.least + second.least, length)
+    # Some copies need not wait for the sums: one after the other is then no proof of the whole.
     if greedy.end_ps < tables.end_ps:
-        tables = greedy
-    slots = -(-tables.end_ps // length)
-    least = min(first.least + second.least, slots)
-    return Solved(rounded, tables, slots, least, length)
+        tables, slots = greedy, -(-greedy.end_ps // length)
+    return Solved(rounded, tables, slots, min(max(first.least, second.least), slots), length)
 
 
 def _earlier(plan: SlotPlan, by: int) -> SlotPlan:

@@ -7,6 +7,7 @@ use super::detour::{Detour, Near};
 use super::network::{Network, Timing};
 use super::spread::{Bits, Spread};
 use super::timetable::{Send, Timetable};
+use crate::progress::{Interrupted, Progress};
 use crate::units::Seed;
 
 /// Which of the chunks that could go over an edge does.
@@ -56,8 +57,11 @@ const NOTHING: u32 = u32::MAX;
 ///
 /// # Source
 /// TACOS, section VI.
-pub(super) fn matched(matching: &Matching<'_>) -> Option<Timetable> {
-    State::new(matching).run()
+pub(super) fn matched(
+    matching: &Matching<'_>,
+    progress: &mut dyn Progress,
+) -> Result<Option<Timetable>, Interrupted> {
+    State::new(matching).run(progress)
 }
 
 struct State<'a> {
@@ -141,7 +145,7 @@ impl<'a> State<'a> {
         }
     }
 
-    fn run(mut self) -> Option<Timetable> {
+    fn run(mut self, progress: &mut dyn Progress) -> Result<Option<Timetable>, Interrupted> {
         let spread = self.with.spread;
         let mut releases: Vec<(u64, u32)> = (0..)
             .zip(&spread.holders)
@@ -149,12 +153,19 @@ impl<'a> State<'a> {
             .map(|(chunk, &(_, from))| (from, chunk))
             .collect();
         releases.sort_unstable_by(|a, b| b.cmp(a));
+        let total = self.left;
         while self.left > 0 {
             let next = self.events.peek().map(|Reverse((time, _))| *time);
             let release = releases.last().map(|&(time, _)| time);
-            self.now = next.into_iter().chain(release).min()?;
+            let Some(now) = next.into_iter().chain(release).min() else {
+                return Ok(None);
+            };
+            self.now = now;
             if self.now > self.with.limit {
-                return None;
+                return Ok(None);
+            }
+            if !progress.report("matching", total - self.left, total) {
+                return Err(Interrupted);
             }
             while releases.last().is_some_and(|&(time, _)| time == self.now) {
                 let (_, chunk) = releases.pop().expect("looked at just now");
@@ -171,7 +182,7 @@ impl<'a> State<'a> {
             }
             self.choose();
         }
-        Some(Timetable::new(self.sends, self.with.timings, spread))
+        Ok(Some(Timetable::new(self.sends, self.with.timings, spread)))
     }
 
     fn hold(&mut self, npu: u32, chunk: u32) {
@@ -206,7 +217,9 @@ impl<'a> State<'a> {
         awake.sort_unstable_by_key(|&edge| self.turn[edge as usize]);
         for &edge in &awake {
             self.is_awake[edge as usize] = false;
-            if self.is_reserved(edge) {
+            // What would come too late leaves the chunk to faster edges.
+            let too_late = self.now.saturating_add(self.timing(edge, 0).delay) > self.with.limit;
+            if too_late || self.is_reserved(edge) {
                 continue;
             }
             let mut chunk = self.pick(edge, None, self.with.detour != Detour::Ignore);

@@ -10,13 +10,15 @@ use super::spread::{Bits, Spread, Wanted};
 use super::symmetric::Symmetry;
 use super::timetable::{Send, Timetable};
 use crate::plan::Lists;
-use crate::progress::{Interrupted, Progress};
+use crate::progress::{Interrupted, Progress, Silent};
 
 /// Trials run side by side, and compared before the next few begin; fixed, so that the result does
 /// not depend on the number of threads.
 const BATCH: usize = 4;
 /// Sends that all trials together may look at.
 const EFFORT: u64 = 3_000_000;
+/// Sends from which on each trial runs by itself, and can be stopped.
+const MANY_SENDS: u64 = 200_000;
 /// Chunks up to which all candidates are looked at for the rarest.
 const MANY_CHUNKS: usize = 8_192;
 /// Sends up to which the first few trials run side by side.
@@ -69,7 +71,9 @@ pub(super) fn greedy(
     let near = Near::new(network, timings, spread.sizes.len());
     if reserved.is_empty() {
         let symmetry = Symmetry::find(network, spread, timings, axes, &near);
-        if let Some(found) = symmetry.and_then(|found| found.timetable(trials.seed, floor)) {
+        if let Some(found) = symmetry
+            .and_then(|found| found.timetable(trials.seed, floor, 4 * trials.most, progress))
+        {
             return Ok(found);
         }
         if sends >= MANY
@@ -99,11 +103,13 @@ pub(super) fn greedy(
     };
     let mut routed = Vec::new();
     for &crowding in crowdings.iter().take(count as usize) {
-        let way = relayed(network, spread, timings, crowding);
-        routed.push(way.map_err(Failure::Unreachable)?);
+        if !routed.is_empty() && !progress.report("finding ways", routed.len() as u64, 4) {
+            break;
+        }
+        routed.push(relayed(network, spread, timings, crowding, progress)?);
     }
     let mut best: Option<Timetable> = None;
-    let trial = |index: u64, limit: u64| {
+    let trial = |index: u64, limit: u64, progress: &mut dyn Progress| {
         let way = &routed[index as usize % routed.len()];
         let choice = match (is_routed, index / routed.len() as u64 % 2) {
             (true, 0) => Choice::Farthest,
@@ -130,29 +136,40 @@ pub(super) fn greedy(
         };
         // The faster way may be none for this chunk: those on it do not want it.
         let stuck = detour == Detour::Refuse && limit == u64::MAX;
-        match matched(&matching(detour)) {
-            None if stuck => matched(&matching(Detour::Avoid)),
-            found => found,
+        match matched(&matching(detour), progress)? {
+            None if stuck => matched(&matching(Detour::Avoid), progress),
+            found => Ok(found),
         }
     };
     let mut done = 0;
     while done < count {
         // Where one takes long, the first may be good enough.
-        let batch = if done == 0 && sends > FEW { 1 } else { BATCH };
+        let batch = match sends > FEW {
+            true if done == 0 || sends > MANY_SENDS => 1,
+            _ => BATCH,
+        };
         let batch = (count - done).min(batch as u64);
         let limit = best
             .as_ref()
             .map_or(u64::MAX, |best| best.end.saturating_sub(1));
-        let found: Vec<Option<Timetable>> = std::thread::scope(|scope| {
-            let trial = &trial;
-            let workers: Vec<_> = (done..done + batch)
-                .map(|index| scope.spawn(move || trial(index, limit)))
-                .collect();
-            let joined = workers.into_iter().map(|worker| worker.join());
-            joined
-                .map(|result| result.expect("no trial panics"))
-                .collect()
-        });
+        let found: Vec<Option<Timetable>> = match batch {
+            // One alone may take long, and can be stopped.
+            1 => match (trial(done, limit, progress), &best) {
+                (Ok(found), _) => vec![found],
+                (Err(Interrupted), Some(_)) => break,
+                (Err(Interrupted), None) => return Err(Failure::Interrupted),
+            },
+            _ => std::thread::scope(|scope| {
+                let trial = &trial;
+                let workers: Vec<_> = (done..done + batch)
+                    .map(|index| scope.spawn(move || trial(index, limit, &mut Silent)))
+                    .collect();
+                let joined = workers.into_iter().map(|worker| worker.join());
+                joined
+                    .map(|result| result.expect("no trial panics").unwrap_or(None))
+                    .collect()
+            }),
+        };
         for timetable in found.into_iter().flatten() {
             if best.as_ref().is_none_or(|best| timetable.end < best.end) {
                 best = Some(timetable);

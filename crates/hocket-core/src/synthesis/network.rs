@@ -125,23 +125,29 @@ impl Network {
             for &id in path {
                 let link = topology.link(id);
                 let share = self.link_share[id.index()];
-                let mut sent = link.bandwidth.transmission(bytes).as_ps() * share;
+                let mut sent = link
+                    .bandwidth
+                    .transmission(bytes)
+                    .as_ps()
+                    .saturating_mul(share);
                 let through = &topology.device(link.src);
                 if let Some(limit) = through.limit.filter(|_| !topology.is_npu(link.src)) {
                     let share = self.device_share[link.src.index()];
-                    sent = sent.max(limit.transmission(bytes).as_ps() * share);
+                    sent = sent.max(limit.transmission(bytes).as_ps().saturating_mul(share));
                 }
-                alpha += link.latency.as_ps();
-                sum += sent;
+                alpha = alpha.saturating_add(link.latency.as_ps());
+                sum = sum.saturating_add(sent);
                 widest = widest.max(sent);
                 occupied = occupied.max(match latency {
                     LatencyModel::Overlapped => sent,
-                    LatencyModel::Occupying => sent + link.latency.as_ps() * share,
+                    LatencyModel::Occupying => {
+                        sent.saturating_add(link.latency.as_ps().saturating_mul(share))
+                    }
                 });
             }
             let delay = match topology.switching() {
-                Switching::StoreAndForward => alpha + sum,
-                Switching::CutThrough => alpha + widest,
+                Switching::StoreAndForward => alpha.saturating_add(sum),
+                Switching::CutThrough => alpha.saturating_add(widest),
             };
             Timing {
                 delay: delay.max(occupied).max(1),

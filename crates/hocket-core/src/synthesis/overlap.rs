@@ -203,7 +203,9 @@ fn in_groups(
             .find(|&groups| least % groups == 0),
         false => None,
     };
-    let groups = groups.unwrap_or(1);
+    // Runs of one owner are pieces of one demand only where there is one demand.
+    let is_one = problem.is_all_reduce();
+    let groups = groups.filter(|_| is_one).unwrap_or(1);
     let size = least / groups;
     let first = |chunk: usize| chunk % least < size;
     let (some_sums, members) = subset(&sums.spread, first);

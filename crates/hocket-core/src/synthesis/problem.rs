@@ -13,7 +13,7 @@ use super::timetable::{Send, Timetable, timing};
 use super::unwind::Unwinding;
 use super::work::{Part, Work};
 use super::{GREEDY, blind};
-use crate::collective::{Collective, Demand};
+use crate::collective::{Collective, CollectiveKind, Demand};
 use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
 use crate::progress::Progress;
 use crate::topology::{LatencyModel, Topology};
@@ -74,7 +74,7 @@ impl Problem {
             .dimensions()
             .iter()
             .map(|dimension| dimension.size as usize);
-        Ok(Self {
+        let problem = Self {
             mirror: network.mirrored(),
             sum_times: timings(topology, &network, &work.sums.spread, latency),
             copy_times: timings(topology, &network, &work.copies.spread, latency),
@@ -83,7 +83,24 @@ impl Problem {
             work,
             collective: collective.clone(),
             memory_limit,
-        })
+        };
+        problem.check_times()?;
+        Ok(problem)
+    }
+
+    /// Refuses what takes so long that times could pass what can be told.
+    fn check_times(&self) -> Result<(), PlanError> {
+        let delays = self.sum_times.iter().chain(&self.copy_times);
+        let longest = delays.map(|timing| timing.delay).max().unwrap_or(0);
+        let chunks = (self.work.sums.ids.len() + self.work.copies.ids.len()) as u128;
+        let npus = self.network.npus() as u128;
+        if u128::from(longest) * (chunks + npus) * 4 > u128::from(u64::MAX / 2) {
+            return Err(PlanError::NotApplicable {
+                algorithm: GREEDY,
+                why: "it could take longer than 26 days; check sizes and bandwidths".to_owned(),
+            });
+        }
+        Ok(())
     }
 
     /// The same problem in slots of `factor` picoseconds: every cost rounded up to whole slots, so that
@@ -232,6 +249,10 @@ impl Problem {
         self.check_memory()?;
         let trials = Trials { seed, most: trials };
         overlap::apart(self, trials, progress).map_err(|failure| self.refused(GREEDY, failure))
+    }
+
+    pub(super) fn is_all_reduce(&self) -> bool {
+        self.collective.kind() == CollectiveKind::AllReduce
     }
 
     pub(super) fn sums(

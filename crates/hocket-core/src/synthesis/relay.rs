@@ -3,9 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::greedy::Failure;
 use super::network::{Network, Timing};
 use super::spread::{Spread, Wanted};
 use crate::plan::Lists;
+use crate::progress::Progress;
 
 /// A spread in which those who pass a chunk on want it as well.
 pub(super) struct Relayed {
@@ -39,7 +41,8 @@ pub(super) fn relayed(
     spread: &Spread,
     timings: &[Timing],
     crowding: f64,
-) -> Result<Relayed, Unreachable> {
+    progress: &mut dyn Progress,
+) -> Result<Relayed, Failure> {
     let wanted = match &spread.wanted {
         Wanted::All => {
             return Ok(Relayed {
@@ -53,8 +56,13 @@ pub(super) fn relayed(
     let chunks = spread.chunks();
     let mut ahead = vec![0u64; spread.npus * chunks];
     let mut joined: Vec<Vec<u32>> = vec![Vec::new(); chunks];
-    for chunk in router.order.clone() {
-        let tree = router.tree(chunk, wanted.get(chunk as usize))?;
+    for (done, chunk) in router.order.clone().into_iter().enumerate() {
+        if !progress.report("finding ways", done as u64, chunks as u64) {
+            return Err(Failure::Interrupted);
+        }
+        let tree = router
+            .tree(chunk, wanted.get(chunk as usize))
+            .map_err(Failure::Unreachable)?;
         for &(npu, edge) in tree.iter().rev() {
             joined[chunk as usize].push(npu);
             let timing = router.timing(edge, chunk);

@@ -7,6 +7,7 @@ use super::detour::{Detour, Near};
 use super::network::{Network, Timing};
 use super::spread::{Spread, Wanted};
 use super::timetable::{Send, Timetable};
+use crate::progress::Progress;
 use crate::units::Seed;
 
 /// A network whose NPUs can be shifted, so that all edges fall on edges of the same cost: products of
@@ -27,6 +28,8 @@ pub(super) struct Symmetry {
 
 /// Trials of one search.
 const TRIALS: u64 = 256;
+/// Offers that are compared for the one with the fewest other ways.
+const LOOKED_AT: usize = 256;
 /// Receptions that all trials together may make.
 const EFFORT: u64 = 2_000_000;
 
@@ -131,11 +134,17 @@ impl Symmetry {
     /// must have come to the sender, and so to all, from one step less far.
     ///
     /// # Complexity
-    /// O(trials x NPUs x pieces x steps) to find it, O(sends) to write it down.
-    pub(super) fn timetable(&self, seed: u64, floor: u64) -> Option<Timetable> {
+    /// O(trials x NPUs x pieces x steps x offers looked at) to find it, O(sends) to write it down.
+    pub(super) fn timetable(
+        &self,
+        seed: u64,
+        floor: u64,
+        most: u64,
+        progress: &mut dyn Progress,
+    ) -> Option<Timetable> {
         let npus = self.edges.len() / self.steps.len();
         let work = (npus * self.pieces * self.steps.len()) as u64;
-        let trials = (EFFORT / work.max(1)).clamp(1, TRIALS);
+        let trials = (EFFORT / work.max(1)).clamp(1, TRIALS.min(most.max(1)));
         let mut best: Option<(u64, Vec<Receipt>)> = None;
         for trial in 0..trials {
             let limit = best.as_ref().map_or(u64::MAX, |(end, _)| *end);
@@ -152,6 +161,9 @@ impl Symmetry {
                 }
             } else if limit == u64::MAX {
                 return None;
+            }
+            if !progress.report("synthesizing", trial + 1, trials) {
+                break;
             }
         }
         let (end, receipts) = best?;
@@ -232,17 +244,21 @@ impl<'a> Search<'a> {
             if left == 0 {
                 continue;
             }
-            let mut steps: Vec<usize> = (0..free.len()).filter(|&step| free[step] <= now).collect();
-            // Those with least to offer choose first.
-            steps.sort_by_key(|&step| {
-                let random = self.random.next_u64();
-                (
-                    self.with.steps[step].1.delay,
-                    self.offers[step].len(),
-                    random,
-                )
-            });
-            for step in steps {
+            // Those with least to offer choose first; each draws once, so that the order is an order.
+            let mut steps: Vec<(u64, usize, u64, usize)> = (0..free.len())
+                .filter(|&step| free[step] <= now)
+                .map(|step| {
+                    let offers = self.offers[step].len();
+                    (
+                        self.with.steps[step].1.delay,
+                        offers,
+                        self.random.next_u64(),
+                        step,
+                    )
+                })
+                .collect();
+            steps.sort_unstable();
+            for (.., step) in steps {
                 let Some(item) = self.pick(step, now) else {
                     continue;
                 };
@@ -276,23 +292,40 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The offer with the fewest other ways; those that would come sooner another way as
-    /// [`Detour`] says.
+    /// Of some offers from a random place on, the one with the fewest other ways; those that would come
+    /// sooner another way as [`Detour`] says.
     fn pick(&mut self, step: usize, now: u64) -> Option<usize> {
         let mut offers = std::mem::take(&mut self.offers[step]);
-        offers.retain(|&item| self.due[item] == u64::MAX);
-        let start = self.random.below(offers.len().max(1));
-        let rotated = (start..offers.len()).chain(0..start);
-        let place = rotated
-            .filter_map(|place| {
-                let item = offers[place];
-                let sooner = self.detour != Detour::Ignore && self.comes_sooner(item, step, now);
-                let refused = sooner && self.detour == Detour::Refuse;
-                (!refused).then_some((sooner, self.ways[item], place))
-            })
-            .min_by_key(|&(sooner, ways, _)| (sooner, ways))
-            .map(|(.., place)| place);
-        let item = place.map(|place| offers.swap_remove(place));
+        let mut best: Option<(bool, u32, usize)> = None;
+        let (mut place, mut seen) = (self.random.below(offers.len().max(1)), 0);
+        let mut left = offers.len();
+        while left > 0 && (seen < LOOKED_AT || best.is_none()) {
+            left -= 1;
+            if place >= offers.len() {
+                place = 0;
+            }
+            let item = offers[place];
+            if self.due[item] != u64::MAX {
+                // The last takes its place: one that was looked at already is only looked at again.
+                offers.swap_remove(place);
+                if let Some((.., best_place)) = &mut best
+                    && *best_place == offers.len()
+                {
+                    *best_place = place;
+                }
+                continue;
+            }
+            let sooner = self.detour != Detour::Ignore && self.comes_sooner(item, step, now);
+            if !(sooner && self.detour == Detour::Refuse) {
+                let found = (sooner, self.ways[item], place);
+                if best.is_none_or(|(sooner, ways, _)| (found.0, found.1) < (sooner, ways)) {
+                    best = Some(found);
+                }
+                seen += 1;
+            }
+            place += 1;
+        }
+        let item = best.map(|(.., place)| offers.swap_remove(place));
         self.offers[step] = offers;
         item
     }
