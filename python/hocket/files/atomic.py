@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,17 +20,29 @@ def check_target(path: Path) -> None:
     SpecError
         If it is a folder, or its folder is missing or cannot be written.
     """
-    folder = path.parent
     try:
-        is_folder = path.is_dir()
+        is_folder, special = path.is_dir(), _is_special(path)
     except OSError as error:
         raise SpecError(f"{path}: {error.strerror}; choose another") from None
     if is_folder:
         raise SpecError(f"{str(path)!r} is a folder; name a file")
+    if special:
+        return
+    folder = _real(path).parent
     if not folder.is_dir():
         raise SpecError(f"{path}: there is no folder {str(folder)!r}; make it first")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise SpecError(f"{path}: its folder cannot be written; choose another")
+
+
+def _is_special(path: Path) -> bool:
+    """Tell whether it is there, but neither a file nor a folder: a device, a pipe."""
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def _real(path: Path) -> Path:
+    """Give the file itself where ``path`` is a link to one, so that the link stays a link."""
+    return path.resolve() if path.is_symlink() else path
 
 
 @contextmanager
@@ -37,7 +50,8 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary file beside ``path`` that takes its place when the block ends well.
 
     Whatever ends the block early, an interrupt included, leaves no file behind and an earlier one
-    as it was.
+    as it was. What is no file (``/dev/null``, ``/dev/stdout``, a pipe) is never replaced: it is
+    written to when the block ends well.
 
     Raises
     ------
@@ -45,18 +59,24 @@ def replacing(path: Path) -> Iterator[Path]:
         If the folder is missing or cannot be written.
     """
     check_target(path)
+    special, target = _is_special(path), _real(path)
+    beside = None if special else target.parent
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=beside)
     except OSError as error:
         raise SpecError(f"{path}: cannot be written: {error.strerror}") from None
     os.close(handle)
     temporary = Path(name)
     try:
         yield temporary
+        if special:
+            with temporary.open("rb") as written, path.open("wb") as device:
+                shutil.copyfileobj(written, device)
+            return
         mask = os.umask(0)
         os.umask(mask)
         temporary.chmod(0o666 & ~mask)
-        temporary.replace(path)
+        temporary.replace(target)
     except OSError as error:
         raise SpecError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
