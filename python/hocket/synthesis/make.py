@@ -40,7 +40,7 @@ class Synthesis:
     seed
         Of the random choices.
     seconds
-        How long it took.
+        How long it took to make, without its simulation.
     """
 
     method: str
@@ -182,6 +182,7 @@ def synthesize(
     else:
         plan = best.plan()
         end = best.simulated(options.latency) if best.tables is None else best.tables.end_ps
+    seconds = time.perf_counter() - started
     simulated = None
     keeps_time = len(topology.device_names) == topology.npu_count == len(collective.npus)
     if len(plan) <= _SIMULATED:
@@ -199,5 +200,5 @@ def synthesize(
         unwind=",".join(best.unwinding),
         time=None if simulated is None else simulated * 1e-12,
         seed=options.seed,
-        seconds=time.perf_counter() - started,
+        seconds=seconds,
     )

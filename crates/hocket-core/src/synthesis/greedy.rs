@@ -23,6 +23,8 @@ const MANY_SENDS: u64 = 200_000;
 const MANY_CHUNKS: usize = 8_192;
 /// Sends up to which the first few trials run side by side.
 const FEW: u64 = 20_000;
+/// Sends from which on a matching slot by slot is tried first.
+const SOME: u64 = 1_000;
 /// Sends from which on one matching slot by slot is enough.
 const MANY: u64 = 400_000;
 /// Crowdings tried where ways are chosen beforehand.
@@ -69,6 +71,7 @@ pub(super) fn greedy(
     let floor = least(network, spread, timings);
     let sends = spread.missing().count().max(1);
     let near = Near::new(network, timings, spread.sizes.len());
+    let mut best: Option<Timetable> = None;
     if reserved.is_empty() {
         let symmetry = Symmetry::find(network, spread, timings, axes, &near);
         if let Some(found) = symmetry
@@ -76,22 +79,12 @@ pub(super) fn greedy(
         {
             return Ok(found);
         }
-        if sends >= MANY
-            && let Some(clockwork) = Clockwork::of(spread, timings)
-        {
-            let lag = clockwork.lag;
-            let table = slot_table(
-                network,
-                spread,
-                trials.seed,
-                lag,
-                threads(network.npus()),
-                progress,
-            )?;
-            return match table {
-                Some(table) => Ok(table.timetable(network, clockwork)),
-                None => Err(Failure::Unreachable(unreached(network, spread))),
-            };
+        best = slotted(network, spread, timings, trials.seed, progress)?;
+        if sends >= MANY && best.is_none() && Clockwork::of(spread, timings).is_some() {
+            return Err(Failure::Unreachable(unreached(network, spread)));
+        }
+        if let Some(found) = best.take_if(|best| sends >= MANY || best.end <= floor) {
+            return Ok(found);
         }
     }
     let count = (EFFORT / sends).clamp(1, trials.most.max(1));
@@ -108,7 +101,6 @@ pub(super) fn greedy(
         }
         routed.push(relayed(network, spread, timings, crowding, progress)?);
     }
-    let mut best: Option<Timetable> = None;
     let trial = |index: u64, limit: u64, progress: &mut dyn Progress| {
         let way = &routed[index as usize % routed.len()];
         let choice = match (is_routed, index / routed.len() as u64 % 2) {
@@ -191,6 +183,24 @@ pub(super) fn greedy(
         best = pruned(best, network, spread, timings, wanted);
     }
     Ok(best)
+}
+
+/// One matching slot by slot, where edges are all alike and there are enough sends for it to be quicker
+/// than going from event to event. `None` otherwise, or where somebody can never get everything.
+fn slotted(
+    network: &Network,
+    spread: &Spread,
+    timings: &[Timing],
+    seed: u64,
+    progress: &mut dyn Progress,
+) -> Result<Option<Timetable>, Interrupted> {
+    let sends = spread.missing().count();
+    let Some(clockwork) = Clockwork::of(spread, timings).filter(|_| sends >= SOME) else {
+        return Ok(None);
+    };
+    let threads = threads(network.npus());
+    let table = slot_table(network, spread, seed, clockwork.lag, threads, progress)?;
+    Ok(table.map(|table| table.timetable(network, clockwork)))
 }
 
 /// Drops what came to somebody who neither wants it nor passes it on.

@@ -124,9 +124,10 @@ impl<'a> Holders<'a> {
 
 /// The transfers that have brought each chunk to each NPU, as chains.
 struct Arrived {
-    chunks: usize,
+    npus: usize,
     latest: Vec<u32>,
-    /// For each transfer, the one before it to the same place.
+    /// For each transfer, the one before it to the same place, if that was a sum; as far as there
+    /// have been sums: none where there is nothing to chain.
     earlier: Vec<u32>,
     members: Vec<Wait>,
 }
@@ -134,48 +135,62 @@ struct Arrived {
 impl Arrived {
     fn new(npus: usize, chunks: usize) -> Self {
         Self {
-            chunks,
+            npus,
             latest: vec![NONE; npus * chunks],
             earlier: Vec::new(),
             members: Vec::new(),
         }
     }
 
+    /// The last transfer that has brought a chunk to an NPU, or [`NONE`].
+    #[inline]
+    fn latest(&mut self, npu: u32, chunk: u32) -> &mut u32 {
+        &mut self.latest[chunk as usize * self.npus + npu as usize]
+    }
+
     /// Whether a chunk has come to an NPU.
-    fn any(&self, npu: u32, chunk: u32) -> bool {
-        self.latest[npu as usize * self.chunks + chunk as usize] != NONE
+    fn any(&mut self, npu: u32, chunk: u32) -> bool {
+        *self.latest(npu, chunk) != NONE
+    }
+
+    /// The sum that came to the same place before a transfer, or [`NONE`].
+    #[inline]
+    fn earlier(&self, id: u32) -> u32 {
+        self.earlier.get(id as usize).copied().unwrap_or(NONE)
     }
 
     /// The first transfer that has brought a chunk to an NPU.
-    fn first(&self, npu: u32, chunk: u32) -> Option<TransferId> {
-        let mut first = self.latest[npu as usize * self.chunks + chunk as usize];
-        while first != NONE && self.earlier[first as usize] != NONE {
-            first = self.earlier[first as usize];
+    fn first(&mut self, npu: u32, chunk: u32) -> Option<TransferId> {
+        let mut first = *self.latest(npu, chunk);
+        while first != NONE && self.earlier(first) != NONE {
+            first = self.earlier(first);
         }
         (first != NONE).then_some(TransferId(first))
     }
 
     fn wait(&mut self, plan: &mut PlanBuilder, npu: u32, chunk: u32) -> Wait {
-        let latest = self.latest[npu as usize * self.chunks + chunk as usize];
+        let latest = *self.latest(npu, chunk);
         if latest == NONE {
             return Wait::NOTHING;
         }
-        if self.earlier[latest as usize] == NONE {
+        if self.earlier(latest) == NONE {
             return Wait::on(TransferId(latest));
         }
         self.members.clear();
         let mut next = latest;
         while next != NONE {
             self.members.push(Wait::on(TransferId(next)));
-            next = self.earlier[next as usize];
+            next = self.earlier(next);
         }
         plan.all_of(&self.members)
     }
 
     /// Whoever has a copy has all that came before it.
     fn note(&mut self, npu: u32, chunk: u32, id: TransferId, is_sum: bool) {
-        let latest = &mut self.latest[npu as usize * self.chunks + chunk as usize];
-        let earlier = std::mem::replace(latest, id.0);
-        self.earlier.push(if is_sum { earlier } else { NONE });
+        let earlier = std::mem::replace(self.latest(npu, chunk), id.0);
+        if is_sum && earlier != NONE {
+            self.earlier.resize(id.index(), NONE);
+            self.earlier.push(earlier);
+        }
     }
 }
