@@ -387,3 +387,13 @@ def test_a_plan_from_a_file_does_not_know(tmp_path: Any) -> None:
     assert (read.algorithm, read.link_order) == ("greedy", "plan")
     assert hk.simulate(read).time_ps == hk.simulate(plan).time_ps
     assert hk.plan("all-gather", mesh(), size="9 MB", algorithm="ring").synthesis is None
+
+
+def test_misuse_is_refused_in_one_line() -> None:
+    gather = hk.collective_on("all-gather", mesh(), "9 MB")
+    with pytest.raises(hk.SpecError, match=r"^collectives: 'all-gather' is none"):
+        hk.plan_together(["all-gather"], mesh())  # type: ignore[list-item]
+    with pytest.raises(hk.SpecError, match=r"^memory_limit: -1"):
+        hk.timetable(gather, mesh(), memory_limit=-1)
+    with pytest.raises(hk.SpecError, match=r"^time_limit: 'soon'"):
+        hk.SynthesisOptions(time_limit="soon")  # type: ignore[arg-type]

@@ -97,6 +97,9 @@ def joined(collectives: Sequence[_core.Collective]) -> _core.Collective:
     """
     if not collectives:
         raise SpecError("collectives: there is none; give one or more")
+    for each in collectives:
+        if not isinstance(each, _core.Collective):
+            raise SpecError(f"collectives: {each!r} is none; make one with hocket.collective_on")
     npus = sorted({npu for collective in collectives for npu in collective.npus})
     demands = []
     for collective in collectives:

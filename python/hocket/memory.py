@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+from hocket.errors import SpecError
+
+_MOST_BYTES = 1 << 63
 _SHARE = 0.8
 _FALLBACK = 16 << 30
 
@@ -15,3 +18,18 @@ def memory_limit() -> int:
     except (AttributeError, OSError, ValueError):
         return _FALLBACK
     return int(total * _SHARE) if total > 0 else _FALLBACK
+
+
+def checked_limit(given: int | None) -> int:
+    """Give a limit that a caller has set, or :func:`memory_limit`.
+
+    Raises
+    ------
+    SpecError
+        If it is not a number of bytes.
+    """
+    if given is None:
+        return memory_limit()
+    if type(given) is not int or not 0 <= given < _MOST_BYTES:
+        raise SpecError(f"memory_limit: {given!r} is not a number of bytes below 2^63")
+    return given

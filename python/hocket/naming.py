@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hocket import _core
@@ -38,3 +39,34 @@ def check_name(name: str) -> None:
     known = [each.name for each in algorithms()]
     if name not in known:
         raise SpecError(f"there is no algorithm {name!r}; algorithms are {', '.join(known)}")
+
+
+_OPTIONS = {
+    "seed": tuple(SYNTHESIZERS),
+    "unwind": tuple(SYNTHESIZERS),
+    "trials": tuple(SYNTHESIZERS),
+    "slot": ("exact", "auto"),
+    "cluster": ("exact", "auto"),
+}
+
+
+def check_options(algorithm: object, given: Mapping[str, object]) -> None:
+    """Refuse an option that an algorithm does not heed, rather than leave it out silently.
+
+    Parameters
+    ----------
+    given
+        Option to value, ``None`` where it is not given.
+
+    Raises
+    ------
+    SpecError
+        With the algorithms that heed it.
+    """
+    for option, value in given.items():
+        if value is not None and algorithm not in _OPTIONS[option]:
+            heed = _OPTIONS[option]
+            name = algorithm if isinstance(algorithm, str) else "a schedule"
+            raise SpecError(
+                f"{option}: {name} does not heed it; it is for {', '.join(heed[:-1])} and {heed[-1]}"
+            )

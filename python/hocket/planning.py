@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from hocket import _core
 from hocket.collectives import Progress, check_chunks, collective_on, joined
 from hocket.errors import SpecError
-from hocket.memory import memory_limit as default_memory_limit
-from hocket.naming import check_name
+from hocket.memory import checked_limit
+from hocket.naming import check_name, check_options
 from hocket.outcome import Latency
 from hocket.scheduling import MULTIRAIL, PREFIX, Schedule, schedule_collective
 from hocket.synthesis import SYNTHESIZERS, Synthesis, SynthesisOptions, synthesize
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
-
-_MOST_BYTES = 1 << 63
 
 
 @dataclass(frozen=True)
@@ -338,16 +336,20 @@ def plan_collective(
 ) -> Plan:
     """Plan a collective that is already made; see :func:`plan`."""
     check_chunks(chunks)
-    limit = default_memory_limit() if memory_limit is None else memory_limit
-    if type(limit) is not int or not 0 <= limit < _MOST_BYTES:
-        raise SpecError(f"memory_limit: {limit!r} is not a number of bytes below 2^63")
+    limit = checked_limit(memory_limit)
+    if not isinstance(algorithm, (str, Schedule)):
+        raise SpecError(f"algorithm: {algorithm!r} is neither a name nor a schedule")
+    if isinstance(algorithm, str) and not is_scheduled(algorithm):
+        check_name(algorithm)
+    given = {"unwind": unwind, "trials": trials, "cluster": cluster, "slot": slot}
+    check_options(algorithm, {**given, "seed": seed or None})
     if isinstance(algorithm, str) and algorithm in SYNTHESIZERS:
         options = SynthesisOptions(
             seed=seed,
             unwind=unwind,
             latency=latency,
             cluster=cluster,
-            factor=None if slot is None else parse_time(slot, field="slot"),
+            factor=None if slot is None else _slot_ps(slot),
             **({} if trials is None else {"trials": trials}),
             time_limit=None if time_limit is None else _seconds(time_limit),
         )
@@ -367,7 +369,6 @@ def plan_collective(
         )
         return Plan(core, synthesis=synthesis)
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
-        check_name(algorithm)
         if time_limit is not None:
             parse_time(time_limit, field="time_limit")
         return Plan(_core.plan(topology, collective, algorithm, chunks, limit))
@@ -380,6 +381,14 @@ def plan_collective(
         progress=progress,
     )
     return Plan(_core.plan_of(schedule.core, limit), schedule)
+
+
+def _slot_ps(text: str) -> int:
+    """Read the length of a slot."""
+    length = parse_time(text, field="slot")
+    if length == 0:
+        raise SpecError(f"slot: {text!r} is shorter than a picosecond; give more, as '2.3 us'")
+    return length
 
 
 def _seconds(text: str) -> float:

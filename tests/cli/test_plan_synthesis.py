@@ -177,3 +177,25 @@ def test_refusals(hocket: Any, folder: Any, more: tuple[str, ...], words: list[s
     assert result.err.count("\n") == 1
     assert [word for word in words if word not in result.err] == []
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (("ring", "--seed", "3"), "seed: ring does not heed it; it is for greedy, exact, blind"),
+        (("themis", "--unwind", "ring"), "unwind: themis does not heed it"),
+        (("ring", "--trials", "3"), "trials: ring does not heed it"),
+        (
+            ("greedy", "--cluster", "3"),
+            "cluster: greedy does not heed it; it is for exact and auto",
+        ),
+        (("blind", "--slot", "1us"), "slot: blind does not heed it"),
+        (("exact", "--slot", "0ns"), "slot: '0ns' is shorter than a picosecond"),
+        (("nope", "--seed", "3"), "there is no algorithm 'nope'"),
+    ],
+)
+def test_what_is_not_heeded_is_refused(hocket: Any, given: tuple[str, ...], said: str) -> None:
+    result = hocket(*GATHER, *given)
+    assert (result.code, result.out) == (2, "")
+    assert said in result.err
+    assert len(result.err.splitlines()) == 1

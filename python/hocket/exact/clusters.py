@@ -87,7 +87,8 @@ def _clusters(problem: SlotProblem, cluster: int, effort: Effort, best: SlotPlan
     begin = 0
     while any(left.missing(chunk) for chunk in range(left.chunks)) and not effort.clock.over():
         effort.tell("cluster", best.least, best.slots)
-        model = Model(left, _open(distances(left)), width, partial=True)
+        limit = effort.memory_limit
+        model = Model(left, _open(distances(left)), width, partial=True, memory_limit=limit)
         _reward_nearness(model)
         seconds = min(effort.clock.left() or _SECONDS, _SECONDS)
         answer = ask(model, seconds, effort.workers, effort.seed, _WORK)

@@ -66,6 +66,8 @@ class SynthesisOptions:
             self._check_unwind(self.unwind)
         if self.latency not in _LATENCIES:
             raise SpecError(f"latency: {self.latency!r} is not one of {', '.join(_LATENCIES)}")
+        if self.time_limit is not None and not isinstance(self.time_limit, (int, float)):
+            raise SpecError(f"time_limit: {self.time_limit!r} is not a number of seconds")
         if self.time_limit is not None and not self.time_limit > 0:
             raise SpecError("time_limit: 0 leaves no time; give more, as 10s")
 

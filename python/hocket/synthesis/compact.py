@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hocket import _core
 from hocket.collectives import Progress, check_chunks
 from hocket.errors import InfeasibleError
-from hocket.memory import memory_limit as default_memory_limit
+from hocket.memory import checked_limit
 from hocket.synthesis.choices import SynthesisOptions
 
 
@@ -60,7 +60,7 @@ def timetable(
     """
     check_chunks(chunks)
     options = SynthesisOptions(seed=seed, latency=latency)
-    limit = default_memory_limit() if memory_limit is None else memory_limit
+    limit = checked_limit(memory_limit)
     if len(topology.device_names) > topology.npu_count:
         raise InfeasibleError(
             f"no timetable without a plan for {topology.name}: it has switches; make a plan"

@@ -30,6 +30,14 @@ const MANY: u64 = 400_000;
 /// Crowdings tried where ways are chosen beforehand.
 const CROWDINGS: [f64; 4] = [1.0, 0.2, 4.0, 0.05];
 
+/// How many trials of so many sends may run at once, each in memory of its own.
+pub(super) fn side_by_side(sends: u128) -> u128 {
+    match sends > u128::from(MANY_SENDS) {
+        true => 1,
+        false => BATCH as u128,
+    }
+}
+
 /// Why there is no timetable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {

@@ -23,6 +23,7 @@
 //! Won and others: TACOS: Topology-aware collective algorithm synthesizer for distributed training.
 
 mod blind;
+mod blocks;
 mod detour;
 mod event;
 mod greedy;

@@ -1,6 +1,6 @@
 //! One synthesis problem: a collective on a network as unwound, and the ways to solve it.
 
-use super::greedy::{Failure, Trials, find_unreached, greedy, threads, unreached};
+use super::greedy::{Failure, Trials, find_unreached, greedy, side_by_side, threads, unreached};
 use super::least::least;
 use super::lower::{Timetables, lower};
 use super::network::{Network, Timing};
@@ -205,12 +205,10 @@ impl Problem {
             let failure = Failure::Unreachable(unreached(network, spread));
             return Err(self.refused(GREEDY, failure));
         };
-        let checked = table
-            .check(network, spread, threads, progress)
-            .map_err(stopped)?;
+        let checked = table.check(network, spread, progress).map_err(stopped)?;
         checked.map_err(|why| PlanError::Malformed { why })?;
         Ok(Compact {
-            end: (table.slots().max(1) - 1) * clockwork.length + clockwork.delay,
+            end: clockwork.end(table.slots()),
             table,
         })
     }
@@ -225,7 +223,7 @@ impl Problem {
             let listed = matches!(part.spread.wanted, Wanted::Listed(_));
             places / 4 + if listed { 16 * places } else { 4 * places }
         };
-        let bytes = part(&self.work.sums) + part(&self.work.copies);
+        let bytes = (part(&self.work.sums) + part(&self.work.copies)) * side_by_side(transfers);
         if bytes > u128::from(self.memory_limit) {
             return Err(PlanError::TooLarge {
                 transfers,

@@ -1,8 +1,9 @@
 //! A timetable in slots, held in little memory, and its check.
 
+use super::blocks::{Blocks, place};
 use super::network::Network;
 use super::slots::{Clockwork, side_by_side};
-use super::spread::{Bits, Spread};
+use super::spread::Spread;
 use super::timetable::{Send, Timetable};
 use crate::progress::{Interrupted, Progress};
 
@@ -12,103 +13,141 @@ use crate::progress::{Interrupted, Progress};
 /// fits in memory for tens of thousands of NPUs.
 #[derive(Clone, Debug)]
 pub struct SlotTable {
-    rows: Vec<Row>,
+    parts: Vec<Part>,
     /// Slots until a chunk may be sent on.
     lag: u64,
 }
 
-/// What one NPU receives.
+/// What a stretch of NPUs receives.
 #[derive(Clone, Debug)]
-pub(super) struct Row {
-    /// Chunks, slot after slot, in the order of the edges in.
-    pub(super) chunks: Vec<u32>,
-    /// For each slot, which of the edges in bring one.
-    masks: Vec<u8>,
-    /// Bytes of a slot's mask.
-    width: usize,
+pub(super) struct Part {
+    /// The first of the NPUs.
+    pub(super) first: usize,
+    /// Bytes of a mask of each NPU's edges in.
+    widths: Vec<u32>,
+    slots: Vec<Slot>,
 }
 
-impl Row {
-    pub(super) fn new(chunks: usize, edges: usize) -> Self {
+/// What comes in a slot: for each NPU which of its edges in bring a chunk, and the chunks in that order.
+#[derive(Clone, Debug)]
+struct Slot {
+    masks: Vec<u8>,
+    chunks: Vec<u32>,
+}
+
+impl Part {
+    pub(super) fn new(network: &Network, first: usize, npus: usize) -> Self {
+        let width = |i: usize| network.in_edges(first + i).len().div_ceil(8) as u32;
         Self {
-            chunks: Vec::with_capacity(chunks),
-            masks: Vec::new(),
-            width: edges.div_ceil(8),
+            first,
+            widths: (0..npus).map(width).collect(),
+            slots: Vec::new(),
         }
     }
 
-    pub(super) fn begin_slot(&mut self) {
-        self.masks.resize(self.masks.len() + self.width, 0);
+    pub(super) fn npus(&self) -> usize {
+        self.widths.len()
     }
 
-    /// Takes a chunk over an edge in, in the slot begun last; edges in ascending order.
-    pub(super) fn take(&mut self, edge: usize, chunk: u32) {
-        let first = self.masks.len() - self.width;
-        self.masks[first + edge / 8] |= 1 << (edge % 8);
+    /// Appends a slot: `receive` takes what comes to one of the NPUs, by its position, over its edges in.
+    /// Gives how many chunks.
+    pub(super) fn fill(
+        &mut self,
+        network: &Network,
+        mut receive: impl FnMut(usize, &[u32], &mut Receipt<'_>),
+    ) -> u64 {
+        let bytes = self.widths.iter().map(|&width| width as usize).sum();
+        let mut masks = vec![0; bytes];
+        // About as many as in the slot before.
+        let last = self.slots.last().map_or(0, |slot| slot.chunks.len());
+        let mut chunks = Vec::with_capacity(last + last / 32);
+        let mut rest = &mut masks[..];
+        for (i, &width) in self.widths.iter().enumerate() {
+            let (mask, others) = rest.split_at_mut(width as usize);
+            let chunks = &mut chunks;
+            let mut receipt = Receipt { mask, chunks };
+            receive(i, network.in_edges(self.first + i), &mut receipt);
+            rest = others;
+        }
+        chunks.shrink_to_fit();
+        let taken = chunks.len() as u64;
+        self.slots.push(Slot { masks, chunks });
+        taken
+    }
+
+    /// Goes through what comes in a slot: position of the NPU, of its edge in, and the chunk.
+    #[inline]
+    pub(super) fn each(&self, slot: usize, mut look: impl FnMut(usize, usize, u32)) {
+        let Some(Slot { masks, chunks }) = self.slots.get(slot) else {
+            return;
+        };
+        let mut chunks = chunks.iter();
+        let mut begin = 0;
+        for (i, &width) in self.widths.iter().enumerate() {
+            for at in 0..width as usize {
+                let mut mask = masks[begin + at];
+                while mask != 0 {
+                    let edge = at * 8 + mask.trailing_zeros() as usize;
+                    mask &= mask - 1;
+                    let chunk = chunks.next().expect("a chunk for each bit");
+                    look(i, edge, *chunk);
+                }
+            }
+            begin += width as usize;
+        }
+    }
+}
+
+/// What comes to one NPU in a slot.
+pub(super) struct Receipt<'a> {
+    mask: &'a mut [u8],
+    chunks: &'a mut Vec<u32>,
+}
+
+impl Receipt<'_> {
+    /// Takes a chunk over an edge in, by its position; positions ascend.
+    #[inline]
+    pub(super) fn take(&mut self, at: usize, chunk: u32) {
+        self.mask[at / 8] |= 1 << (at % 8);
         self.chunks.push(chunk);
-    }
-
-    fn mask(&self, slot: usize) -> &[u8] {
-        let end = (slot + 1) * self.width;
-        self.masks.get(slot * self.width..end).unwrap_or(&[])
-    }
-
-    /// How many chunks come in a slot.
-    pub(super) fn count(&self, slot: usize) -> usize {
-        self.mask(slot)
-            .iter()
-            .map(|byte| byte.count_ones() as usize)
-            .sum()
-    }
-
-    /// Which edges in bring a chunk in a slot.
-    fn edges(&self, slot: usize) -> impl Iterator<Item = usize> + '_ {
-        let bytes = self.mask(slot).iter().enumerate();
-        bytes.flat_map(|(i, &byte)| {
-            (0..8)
-                .filter(move |bit| byte >> bit & 1 == 1)
-                .map(move |b| i * 8 + b)
-        })
-    }
-
-    fn slots(&self) -> usize {
-        self.masks.len() / self.width.max(1)
     }
 }
 
 impl SlotTable {
-    pub(super) fn new(rows: Vec<Row>, lag: u64) -> Self {
-        Self { rows, lag }
+    pub(super) fn new(parts: Vec<Part>, lag: u64) -> Self {
+        Self { parts, lag }
     }
 
     /// Slots in which something is sent.
     pub fn slots(&self) -> u64 {
-        self.rows.iter().map(Row::slots).max().unwrap_or(0) as u64
+        let slots = |part: &Part| part.slots.iter().rposition(|slot| !slot.chunks.is_empty());
+        let last = self.parts.iter().filter_map(slots).max();
+        last.map_or(0, |last| last as u64 + 1)
     }
 
     /// How many sends.
     pub fn sends(&self) -> u64 {
-        self.rows.iter().map(|row| row.chunks.len() as u64).sum()
+        let slots = self.parts.iter().flat_map(|part| &part.slots);
+        slots.map(|slot| slot.chunks.len() as u64).sum()
     }
 
     /// The same as sends.
     pub(super) fn timetable(&self, network: &Network, clockwork: Clockwork) -> Timetable {
         let mut sends = Vec::with_capacity(self.sends() as usize);
-        let mut next = vec![0; self.rows.len()];
-        let mut end = 0;
-        for slot in 0..self.slots() as usize {
-            let start = slot as u64 * clockwork.length;
-            for (npu, row) in self.rows.iter().enumerate() {
-                for at in row.edges(slot) {
-                    let edge = network.in_edges(npu)[at];
-                    let chunk = row.chunks[next[npu]];
-                    next[npu] += 1;
+        let slots = self.slots();
+        for slot in 0..slots {
+            let start = slot * clockwork.length;
+            for part in &self.parts {
+                part.each(slot as usize, |i, at, chunk| {
+                    let edge = network.in_edges(part.first + i)[at];
                     sends.push(Send { chunk, edge, start });
-                    end = start + clockwork.delay;
-                }
+                });
             }
         }
-        Timetable { sends, end }
+        Timetable {
+            sends,
+            end: clockwork.end(slots),
+        }
     }
 
     /// Plays the table slot by slot: everything is held where it is sent from, comes once, and comes to
@@ -116,27 +155,26 @@ impl SlotTable {
     /// wrong.
     ///
     /// # Complexity
-    /// O(sends), shared out among `threads`.
+    /// O(sends), shared out among the threads that the table was made by.
     pub(super) fn check(
         &self,
         network: &Network,
         spread: &Spread,
-        threads: usize,
         progress: &mut dyn Progress,
     ) -> Result<Result<(), String>, Interrupted> {
-        let mut have = spread.held();
-        let width = have.width;
-        let per_thread = self.rows.len().div_ceil(threads.max(1)).max(1);
-        let mut players: Vec<Player<'_>> = (0..)
-            .zip(self.rows.chunks(per_thread))
-            .map(|(part, rows)| Player {
+        let mut have = Blocks::new(spread.npus, spread.chunks());
+        for (chunk, &(npu, _)) in (0..).zip(&spread.holders) {
+            have.set(npu as usize, chunk);
+        }
+        let per_part = self.parts.first().map_or(1, Part::npus);
+        let mut players: Vec<Player<'_>> = self
+            .parts
+            .iter()
+            .map(|part| Player {
                 network,
-                got: Bits::new(rows.len(), spread.chunks()),
-                next: vec![0; rows.len()],
-                shown: vec![0; rows.len()],
-                first: part * per_thread,
+                part,
+                got: Blocks::new(part.npus(), spread.chunks()),
                 wrong: None,
-                rows,
             })
             .collect();
         let total = self.sends();
@@ -144,16 +182,22 @@ impl SlotTable {
         for slot in 0..self.slots() as usize {
             come += side_by_side(&mut players, |player| player.play(&have, slot));
             if let Some(shown) = (slot + 1).checked_sub(self.lag as usize) {
-                let rows = have.words.chunks_mut(per_thread * width);
-                let mut pairs: Vec<_> = players.iter_mut().zip(rows).collect();
-                side_by_side(&mut pairs, |(player, have)| player.show(have, width, shown));
+                let parts = have.parts(per_part);
+                let mut pairs: Vec<_> = self.parts.iter().zip(parts).collect();
+                side_by_side(&mut pairs, |(part, have)| {
+                    part.each(shown, |i, _, chunk| {
+                        let (block, word, bit) = place(chunk);
+                        have[block][i][word] |= bit;
+                    });
+                    0
+                });
             }
             if !progress.report("checking", come, total) {
                 return Err(Interrupted);
             }
         }
         let wrong = players.into_iter().find_map(|player| player.wrong);
-        let wanted = spread.missing().count();
+        let wanted = (spread.npus as u64 - 1) * spread.chunks() as u64;
         Ok(match wrong {
             Some(wrong) => Err(wrong),
             None if come != wanted => Err(format!(
@@ -164,54 +208,35 @@ impl SlotTable {
     }
 }
 
-/// The NPUs that one thread checks.
+/// Checks what the NPUs of a part receive.
 struct Player<'a> {
     network: &'a Network,
-    rows: &'a [Row],
-    got: Bits,
-    next: Vec<usize>,
-    shown: Vec<usize>,
-    first: usize,
+    part: &'a Part,
+    got: Blocks,
     wrong: Option<String>,
 }
 
 impl Player<'_> {
     /// Receives what comes in a slot; gives how many chunks.
-    fn play(&mut self, have: &Bits, slot: usize) -> u64 {
+    fn play(&mut self, have: &Blocks, slot: usize) -> u64 {
         let mut come = 0;
-        for (i, row) in self.rows.iter().enumerate() {
-            let npu = self.first + i;
-            for at in row.edges(slot) {
-                let edge = self.network.in_edges(npu)[at];
-                let src = self.network.edges()[edge as usize].src.index();
-                let chunk = row.chunks[self.next[i]];
-                self.next[i] += 1;
-                come += 1;
-                let why = if !have.get(src, chunk as usize) {
-                    format!("NPU {src} does not hold chunk {chunk} in slot {slot}")
-                } else if self.got.get(i, chunk as usize) {
-                    format!("chunk {chunk} comes to NPU {npu} twice, in slot {slot} again")
-                } else if have.get(npu, chunk as usize) {
-                    format!("chunk {chunk} comes to NPU {npu}, which holds it, in slot {slot}")
-                } else {
-                    self.got.set(i, chunk as usize);
-                    continue;
-                };
-                self.wrong.get_or_insert(why);
-            }
-        }
+        self.part.each(slot, |i, at, chunk| {
+            let npu = self.part.first + i;
+            let edge = self.network.in_edges(npu)[at];
+            let src = self.network.edges()[edge as usize].src.index();
+            come += 1;
+            let why = if !have.get(src, chunk) {
+                format!("NPU {src} does not hold chunk {chunk} in slot {slot}")
+            } else if self.got.get(i, chunk) {
+                format!("chunk {chunk} comes to NPU {npu} twice, in slot {slot} again")
+            } else if have.get(npu, chunk) {
+                format!("chunk {chunk} comes to NPU {npu}, which holds it, in slot {slot}")
+            } else {
+                self.got.set(i, chunk);
+                return;
+            };
+            self.wrong.get_or_insert(why);
+        });
         come
-    }
-
-    /// What came in a slot may be sent on.
-    fn show(&mut self, have: &mut [u64], width: usize, slot: usize) -> u64 {
-        for (i, row) in self.rows.iter().enumerate() {
-            let count = row.count(slot);
-            for &chunk in &row.chunks[self.shown[i]..self.shown[i] + count] {
-                have[i * width + chunk as usize / 64] |= 1 << (chunk % 64);
-            }
-            self.shown[i] += count;
-        }
-        0
     }
 }

@@ -1,7 +1,8 @@
 //! Greedy matching, slot by slot: all edges alike, everybody wants everything, many NPUs.
 
+use super::blocks::{Blocks, common, place};
 use super::network::{Network, Timing};
-use super::slot_table::{Row, SlotTable};
+use super::slot_table::{Part, SlotTable};
 use super::spread::{Spread, Wanted};
 use crate::progress::{Interrupted, Progress};
 use crate::units::Seed;
@@ -32,17 +33,25 @@ impl Clockwork {
             delay: first.delay,
         })
     }
+
+    /// When all is there if so many slots are used, in picoseconds.
+    pub(super) fn end(&self, slots: u64) -> u64 {
+        match slots {
+            0 => 0,
+            _ => (slots - 1) * self.length + self.delay,
+        }
+    }
 }
 
 /// Matches chunks to edges in each slot. Every NPU takes over each edge in one of the chunks that the sender
-/// has and it lacks: one from the first words of the bitset with any, from a random word of this slot on.
-/// What one NPU takes does not depend on what others take in the same slot, so that NPUs are shared out
-/// among `threads`, with the same result for any number of them.
+/// has and it lacks: any, from a random place of this slot on, so that all look at the same stretch of chunks,
+/// which lies together in memory. What one NPU takes does not depend on what others take in the same slot, so
+/// that NPUs are shared out among `threads`, with the same result for any number of them.
 ///
 /// `None` where some NPU can never get everything.
 ///
 /// # Complexity
-/// O(sends x what has to be looked at until a word has one), at worst chunks / 64 words; chunks x NPUs / 4
+/// O(sends x what has to be looked at until a chunk is found), at worst chunks / 512 counts; chunks x NPUs / 4
 /// bytes, and four for each send.
 ///
 /// # Source
@@ -56,36 +65,39 @@ pub(super) fn slot_table(
     progress: &mut dyn Progress,
 ) -> Result<Option<SlotTable>, Interrupted> {
     let npus = network.npus();
-    let mut missing = spread.missing();
-    let mut have = spread.held();
-    let width = have.width;
-    let total = missing.count();
-    let mut left = total;
-    let per_thread = npus.div_ceil(threads.max(1)).max(1);
-    let parts = missing.words.chunks_mut(per_thread * width).enumerate();
-    let mut shops: Vec<Shop<'_>> = parts
-        .map(|(part, missing)| Shop::new(network, missing, width, part * per_thread, seed))
+    let blocks = Blocks::per_npu(spread.chunks());
+    let mut held = Held {
+        have: Blocks::new(npus, spread.chunks()),
+        counts: vec![0; npus * blocks],
+    };
+    for (chunk, &(npu, _)) in (0..).zip(&spread.holders) {
+        held.have.set(npu as usize, chunk);
+        held.counts[npu as usize * blocks + place(chunk).0] += 1;
+    }
+    let per_part = npus.div_ceil(threads.max(1)).max(1);
+    let mut shops: Vec<Shop<'_>> = (0..npus)
+        .step_by(per_part)
+        .map(|first| Shop::new(network, spread, first, per_part.min(npus - first), seed))
         .collect();
+    let total: u64 = shops.iter().flat_map(|shop| &shop.left).sum();
+    let mut left = total;
     let mut clock = Seed(seed);
     let (mut slot, mut idle) = (0, 0);
     while left > 0 && idle <= lag {
-        let start = clock.below(width);
-        let taken = side_by_side(&mut shops, |shop| shop.choose(&have.words, start));
+        let start = clock.below(blocks);
+        let taken = side_by_side(&mut shops, |shop| shop.choose(&held, start));
         left -= taken;
         idle = if taken == 0 { idle + 1 } else { 0 };
         slot += 1;
         if slot >= lag {
-            let shown = slot - lag;
-            let rows = have.words.chunks_mut(per_thread * width);
-            let mut pairs: Vec<_> = shops.iter_mut().zip(rows).collect();
-            side_by_side(&mut pairs, |(shop, have)| shop.show(have, shown as usize));
+            held.show(&mut shops, per_part, (slot - lag) as usize);
         }
         if !progress.report("synthesizing", total - left, total) {
             return Err(Interrupted);
         }
     }
-    let rows = shops.into_iter().flat_map(|shop| shop.rows).collect();
-    Ok((left == 0).then(|| SlotTable::new(rows, lag)))
+    let parts = shops.into_iter().map(|shop| shop.part).collect();
+    Ok((left == 0).then(|| SlotTable::new(parts, lag)))
 }
 
 /// Does something with each part on a thread of its own; gives the sum of the results.
@@ -107,114 +119,109 @@ pub(super) fn side_by_side<T: Send>(parts: &mut [T], work: impl Fn(&mut T) -> u6
     })
 }
 
+/// What every NPU may send on.
+struct Held {
+    have: Blocks,
+    /// How many chunks of each block, of NPU x blocks.
+    counts: Vec<u16>,
+}
+
+impl Held {
+    /// What was taken in a slot may be sent on.
+    fn show(&mut self, shops: &mut [Shop<'_>], per_part: usize, slot: usize) {
+        let npus: usize = shops.iter().map(|shop| shop.left.len()).sum();
+        let blocks = self.counts.len() / npus.max(1);
+        let lines = self.have.parts(per_part);
+        let counts = self.counts.chunks_mut(per_part * blocks);
+        let mut parts: Vec<_> = shops.iter().zip(lines).zip(counts).collect();
+        side_by_side(&mut parts, |((shop, lines), counts)| {
+            shop.part.each(slot, |i, _, chunk| {
+                let (block, word, bit) = place(chunk);
+                lines[block][i][word] |= bit;
+                counts[i * blocks + block] += 1;
+            });
+            0
+        });
+    }
+}
+
 /// The NPUs of one thread.
 struct Shop<'a> {
     network: &'a Network,
-    missing: &'a mut [u64],
-    width: usize,
-    first: usize,
+    part: Part,
+    missing: Blocks,
+    /// How many are missing of each block, of NPU x blocks.
+    counts: Vec<u16>,
+    /// How many are missing.
     left: Vec<u64>,
-    rows: Vec<Row>,
-    /// How many of each row's chunks may be sent on.
-    shown: Vec<usize>,
     random: Vec<Seed>,
 }
 
 impl<'a> Shop<'a> {
-    fn new(
-        network: &'a Network,
-        missing: &'a mut [u64],
-        width: usize,
-        first: usize,
-        seed: u64,
-    ) -> Self {
-        let npus = missing.len() / width;
-        let lacking = |i: usize| -> u64 {
-            let row = &missing[i * width..(i + 1) * width];
-            row.iter().map(|word| u64::from(word.count_ones())).sum()
-        };
-        let left: Vec<u64> = (0..npus).map(lacking).collect();
-        let row = |i: usize| Row::new(left[i] as usize, network.in_edges(first + i).len());
+    fn new(network: &'a Network, spread: &Spread, first: usize, npus: usize, seed: u64) -> Self {
+        let chunks = spread.chunks();
+        let blocks = Blocks::per_npu(chunks);
+        let mut missing = Blocks::full(npus, chunks);
+        let whole = (0..blocks).map(|block| Blocks::chunks_of(block, chunks) as u16);
+        let mut counts: Vec<u16> = whole.collect::<Vec<_>>().repeat(npus);
+        let mut left = vec![chunks as u64; npus];
+        for (chunk, &(npu, _)) in (0..).zip(&spread.holders) {
+            let Some(i) = (npu as usize).checked_sub(first).filter(|&i| i < npus) else {
+                continue;
+            };
+            let (block, word, bit) = place(chunk);
+            missing.line_mut(block, i)[word] &= !bit;
+            counts[i * blocks + block] -= 1;
+            left[i] -= 1;
+        }
         let random = |i: usize| Seed(Seed(seed ^ (((first + i) as u64) << 20)).next_u64());
         Self {
-            rows: (0..npus).map(row).collect(),
+            part: Part::new(network, first, npus),
             random: (0..npus).map(random).collect(),
-            shown: vec![0; npus],
-            left,
             network,
             missing,
-            width,
-            first,
+            counts,
+            left,
         }
     }
 
     /// Takes what each NPU can in a slot; gives how many chunks.
-    fn choose(&mut self, have: &[u64], start: usize) -> u64 {
-        let mut taken = 0;
-        for i in 0..self.left.len() {
-            if self.left[i] == 0 {
-                continue;
+    fn choose(&mut self, held: &Held, start: usize) -> u64 {
+        let Self { network, part, .. } = self;
+        let (missing, counts) = (&mut self.missing, &mut self.counts);
+        let (left, random) = (&mut self.left, &mut self.random);
+        let blocks = counts.len() / left.len();
+        part.fill(network, |i, edges, receipt| {
+            if left[i] == 0 {
+                return;
             }
-            let edges = self.network.in_edges(self.first + i);
-            let missing = &mut self.missing[i * self.width..(i + 1) * self.width];
-            let row = &mut self.rows[i];
-            row.begin_slot();
+            let counts = &mut counts[i * blocks..(i + 1) * blocks];
             for (at, &edge) in edges.iter().enumerate() {
-                let src = self.network.edges()[edge as usize].src.index();
-                let have = &have[src * self.width..(src + 1) * self.width];
-                let turn = (self.random[i].next_u64() & 63) as u32;
-                if let Some(chunk) = take(have, missing, start, turn) {
-                    row.take(at, chunk);
-                    self.left[i] -= 1;
-                    taken += 1;
+                let src = network.edges()[edge as usize].src.index();
+                let random = random[i].next_u64();
+                let mut look = |block: usize| {
+                    if counts[block] == 0 {
+                        return None;
+                    }
+                    let (have, missing) = (held.have.line(block, src), missing.line_mut(block, i));
+                    let chunk = common(block, have, missing, random)?;
+                    let (_, word, bit) = place(chunk);
+                    missing[word] &= !bit;
+                    counts[block] -= 1;
+                    Some(chunk)
+                };
+                let found = look(start).or_else(|| {
+                    let others = (start + 1..blocks).chain(0..start);
+                    let offered = &held.counts[src * blocks..(src + 1) * blocks];
+                    others
+                        .filter(|&block| offered[block] > 0)
+                        .find_map(&mut look)
+                });
+                if let Some(chunk) = found {
+                    left[i] -= 1;
+                    receipt.take(at, chunk);
                 }
             }
-        }
-        taken
+        })
     }
-
-    /// What was taken in a slot may be sent on.
-    fn show(&mut self, have: &mut [u64], slot: usize) -> u64 {
-        for (i, row) in self.rows.iter().enumerate() {
-            let count = row.count(slot);
-            for &chunk in &row.chunks[self.shown[i]..self.shown[i] + count] {
-                have[i * self.width + chunk as usize / 64] |= 1 << (chunk % 64);
-            }
-            self.shown[i] += count;
-        }
-        0
-    }
-}
-
-/// Words looked at together.
-const BLOCK: usize = 8;
-
-/// A chunk of the first word from `start` on that is had and missing; it is missing no more.
-#[inline]
-fn take(have: &[u64], missing: &mut [u64], start: usize, turn: u32) -> Option<u32> {
-    let found = first_common(&have[start..], &missing[start..])
-        .map(|w| start + w)
-        .or_else(|| first_common(&have[..start], &missing[..start]))?;
-    let word = have[found] & missing[found];
-    let bit = (word.rotate_right(turn).trailing_zeros() + turn) & 63;
-    missing[found] &= !(1 << bit);
-    Some((found * 64) as u32 + bit)
-}
-
-/// The first place where both have a bit.
-#[inline]
-fn first_common(a: &[u64], b: &[u64]) -> Option<usize> {
-    let blocks = a.chunks_exact(BLOCK).zip(b.chunks_exact(BLOCK));
-    let mut from = a.len() / BLOCK * BLOCK;
-    for (i, (a, b)) in blocks.enumerate() {
-        let any = a.iter().zip(b).fold(0, |any, (a, b)| any | (a & b));
-        if any != 0 {
-            from = i * BLOCK;
-            break;
-        }
-    }
-    let rest = a[from..].iter().zip(&b[from..]);
-    rest.map(|(a, b)| a & b)
-        .position(|both| both != 0)
-        .map(|w| from + w)
 }
