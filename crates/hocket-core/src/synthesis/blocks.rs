@@ -97,15 +97,18 @@ pub(super) fn place(chunk: u32) -> (usize, usize, u64) {
 /// A chunk that is in both lines of a block, from a random place on.
 #[inline]
 pub(super) fn common(block: usize, a: &Line, b: &Line, random: u64) -> Option<u32> {
-    let first = (random >> 6) as usize % WORDS;
-    let turn = (random & 63) as u32;
+    let mut which = 0;
     for i in 0..WORDS {
-        let word = (first + i) % WORDS;
-        let both = a[word] & b[word];
-        if both != 0 {
-            let bit = (both.rotate_right(turn).trailing_zeros() + turn) & 63;
-            return Some((block * CHUNKS + word * 64) as u32 + bit);
-        }
+        which |= u32::from(a[i] & b[i] != 0) << i;
     }
-    None
+    if which == 0 {
+        return None;
+    }
+    let first = (random >> 6) as u32 % WORDS as u32;
+    let both = which | which << WORDS;
+    let word = (first + (both >> first).trailing_zeros()) as usize % WORDS;
+    let turn = (random & 63) as u32;
+    let bits = (a[word] & b[word]).rotate_right(turn);
+    let bit = (bits.trailing_zeros() + turn) & 63;
+    Some((block * CHUNKS + word * 64) as u32 + bit)
 }

@@ -66,14 +66,7 @@ pub(super) fn slot_table(
 ) -> Result<Option<SlotTable>, Interrupted> {
     let npus = network.npus();
     let blocks = Blocks::per_npu(spread.chunks());
-    let mut held = Held {
-        have: Blocks::new(npus, spread.chunks()),
-        counts: vec![0; npus * blocks],
-    };
-    for (chunk, &(npu, _)) in (0..).zip(&spread.holders) {
-        held.have.set(npu as usize, chunk);
-        held.counts[npu as usize * blocks + place(chunk).0] += 1;
-    }
+    let mut held = Held::new(network, spread);
     let per_part = npus.div_ceil(threads.max(1)).max(1);
     let mut shops: Vec<Shop<'_>> = (0..npus)
         .step_by(per_part)
@@ -119,26 +112,60 @@ pub(super) fn side_by_side<T: Send>(parts: &mut [T], work: impl Fn(&mut T) -> u6
     })
 }
 
+/// No chunk.
+const NOTHING: u32 = u32::MAX;
+
 /// What every NPU may send on.
 struct Held {
     have: Blocks,
-    /// How many chunks of each block, of NPU x blocks.
-    counts: Vec<u16>,
+    /// Where the edges into each NPU begin in `news`.
+    begin: Vec<usize>,
+    /// What each edge has brought last, of what may be sent on for the first time in this slot.
+    news: Vec<u32>,
 }
 
 impl Held {
+    fn new(network: &Network, spread: &Spread) -> Self {
+        let npus = network.npus();
+        let mut have = Blocks::new(npus, spread.chunks());
+        for (chunk, &(npu, _)) in (0..).zip(&spread.holders) {
+            have.set(npu as usize, chunk);
+        }
+        let mut begin = vec![0];
+        for npu in 0..npus {
+            begin.push(begin[npu] + network.in_edges(npu).len());
+        }
+        Self {
+            news: vec![NOTHING; begin[npus]],
+            have,
+            begin,
+        }
+    }
+
+    /// What has come to an NPU, of what may be sent on for the first time in this slot.
+    fn news(&self, npu: usize) -> impl Iterator<Item = u32> + '_ {
+        let news = &self.news[self.begin[npu]..self.begin[npu + 1]];
+        news.iter().copied().filter(|&chunk| chunk != NOTHING)
+    }
+
     /// What was taken in a slot may be sent on.
     fn show(&mut self, shops: &mut [Shop<'_>], per_part: usize, slot: usize) {
-        let npus: usize = shops.iter().map(|shop| shop.left.len()).sum();
-        let blocks = self.counts.len() / npus.max(1);
-        let lines = self.have.parts(per_part);
-        let counts = self.counts.chunks_mut(per_part * blocks);
-        let mut parts: Vec<_> = shops.iter().zip(lines).zip(counts).collect();
-        side_by_side(&mut parts, |((shop, lines), counts)| {
-            shop.part.each(slot, |i, _, chunk| {
+        let Self { have, begin, news } = self;
+        let mut rest = &mut news[..];
+        let mut parts = Vec::new();
+        for (shop, lines) in shops.iter().zip(have.parts(per_part)) {
+            let first = shop.part.first;
+            let begin = &begin[first..=first + shop.left.len()];
+            let (news, others) = rest.split_at_mut(begin[begin.len() - 1] - begin[0]);
+            rest = others;
+            parts.push((shop, lines, begin, news));
+        }
+        side_by_side(&mut parts, |(shop, lines, begin, news)| {
+            news.fill(NOTHING);
+            shop.part.each(slot, |i, at, chunk| {
                 let (block, word, bit) = place(chunk);
                 lines[block][i][word] |= bit;
-                counts[i * blocks + block] += 1;
+                news[begin[i] - begin[0] + at] = chunk;
             });
             0
         });
@@ -154,6 +181,8 @@ struct Shop<'a> {
     counts: Vec<u16>,
     /// How many are missing.
     left: Vec<u64>,
+    /// Whether each edge in has nothing to bring but news.
+    is_dry: Vec<bool>,
     random: Vec<Seed>,
 }
 
@@ -179,6 +208,7 @@ impl<'a> Shop<'a> {
             part: Part::new(network, first, npus),
             random: (0..npus).map(random).collect(),
             network,
+            is_dry: vec![false; (0..npus).map(|i| network.in_edges(first + i).len()).sum()],
             missing,
             counts,
             left,
@@ -188,40 +218,75 @@ impl<'a> Shop<'a> {
     /// Takes what each NPU can in a slot; gives how many chunks.
     fn choose(&mut self, held: &Held, start: usize) -> u64 {
         let Self { network, part, .. } = self;
-        let (missing, counts) = (&mut self.missing, &mut self.counts);
-        let (left, random) = (&mut self.left, &mut self.random);
-        let blocks = counts.len() / left.len();
+        let blocks = self.counts.len() / self.left.len();
+        let mut is_dry = self.is_dry.iter_mut();
         part.fill(network, |i, edges, receipt| {
-            if left[i] == 0 {
+            if self.left[i] == 0 {
+                is_dry.by_ref().take(edges.len()).for_each(drop);
                 return;
             }
-            let counts = &mut counts[i * blocks..(i + 1) * blocks];
+            let mut row = Missing {
+                lines: &mut self.missing,
+                counts: &mut self.counts[i * blocks..(i + 1) * blocks],
+                npu: i,
+            };
             for (at, &edge) in edges.iter().enumerate() {
                 let src = network.edges()[edge as usize].src.index();
-                let random = random[i].next_u64();
-                let mut look = |block: usize| {
-                    if counts[block] == 0 {
-                        return None;
+                let is_dry = is_dry.next().expect("one for each edge");
+                let found = match *is_dry {
+                    true => {
+                        let mut wanted = held.news(src).filter(|&chunk| row.contains(chunk));
+                        let first = wanted.next();
+                        *is_dry = wanted.next().is_none();
+                        first.inspect(|&chunk| row.remove(chunk))
                     }
-                    let (have, missing) = (held.have.line(block, src), missing.line_mut(block, i));
-                    let chunk = common(block, have, missing, random)?;
-                    let (_, word, bit) = place(chunk);
-                    missing[word] &= !bit;
-                    counts[block] -= 1;
-                    Some(chunk)
+                    false => {
+                        let random = self.random[i].next_u64();
+                        let mut around = (start..blocks).chain(0..start);
+                        let found =
+                            around.find_map(|block| row.take(&held.have, src, block, random));
+                        *is_dry = found.is_none();
+                        found
+                    }
                 };
-                let found = look(start).or_else(|| {
-                    let others = (start + 1..blocks).chain(0..start);
-                    let offered = &held.counts[src * blocks..(src + 1) * blocks];
-                    others
-                        .filter(|&block| offered[block] > 0)
-                        .find_map(&mut look)
-                });
                 if let Some(chunk) = found {
-                    left[i] -= 1;
+                    self.left[i] -= 1;
                     receipt.take(at, chunk);
                 }
             }
         })
+    }
+}
+
+/// What one NPU lacks.
+struct Missing<'a> {
+    lines: &'a mut Blocks,
+    counts: &'a mut [u16],
+    npu: usize,
+}
+
+impl Missing<'_> {
+    #[inline]
+    fn contains(&self, chunk: u32) -> bool {
+        self.lines.get(self.npu, chunk)
+    }
+
+    #[inline]
+    fn remove(&mut self, chunk: u32) {
+        let (block, word, bit) = place(chunk);
+        self.lines.line_mut(block, self.npu)[word] &= !bit;
+        self.counts[block] -= 1;
+    }
+
+    /// Takes a chunk of a block that the sender has, if there is one.
+    #[inline]
+    fn take(&mut self, have: &Blocks, src: usize, block: usize, random: u64) -> Option<u32> {
+        if self.counts[block] == 0 {
+            return None;
+        }
+        let (have, missing) = (have.line(block, src), self.lines.line(block, self.npu));
+        let chunk = common(block, have, missing, random)?;
+        self.remove(chunk);
+        Some(chunk)
     }
 }
