@@ -97,12 +97,13 @@ pub(super) fn place(chunk: u32) -> (usize, usize, u64) {
 /// A chunk that is in both lines of a block, from a random place on.
 #[inline]
 pub(super) fn common(block: usize, a: &Line, b: &Line, random: u64) -> Option<u32> {
+    let any = a.iter().zip(b).fold(0, |any, (a, b)| any | (a & b));
+    if any == 0 {
+        return None;
+    }
     let mut which = 0;
     for i in 0..WORDS {
         which |= u32::from(a[i] & b[i] != 0) << i;
-    }
-    if which == 0 {
-        return None;
     }
     let first = (random >> 6) as u32 % WORDS as u32;
     let both = which | which << WORDS;

@@ -242,9 +242,7 @@ impl<'a> Shop<'a> {
                     }
                     false => {
                         let random = self.random[i].next_u64();
-                        let mut around = (start..blocks).chain(0..start);
-                        let found =
-                            around.find_map(|block| row.take(&held.have, src, block, random));
+                        let found = row.take_around(&held.have, src, start, random);
                         *is_dry = found.is_none();
                         found
                     }
@@ -278,15 +276,24 @@ impl Missing<'_> {
         self.counts[block] -= 1;
     }
 
-    /// Takes a chunk of a block that the sender has, if there is one.
+    /// Takes a chunk that the sender has, if there is one: of the first block that has any, from `start` on.
     #[inline]
-    fn take(&mut self, have: &Blocks, src: usize, block: usize, random: u64) -> Option<u32> {
-        if self.counts[block] == 0 {
-            return None;
+    fn take_around(&mut self, have: &Blocks, src: usize, start: usize, random: u64) -> Option<u32> {
+        let mut block = start;
+        for _ in 0..self.counts.len() {
+            if self.counts[block] > 0 {
+                let (have, missing) = (have.line(block, src), self.lines.line(block, self.npu));
+                if let Some(chunk) = common(block, have, missing, random) {
+                    self.remove(chunk);
+                    return Some(chunk);
+                }
+            }
+            block = if block + 1 < self.counts.len() {
+                block + 1
+            } else {
+                0
+            };
         }
-        let (have, missing) = (have.line(block, src), self.lines.line(block, self.npu));
-        let chunk = common(block, have, missing, random)?;
-        self.remove(chunk);
-        Some(chunk)
+        None
     }
 }
