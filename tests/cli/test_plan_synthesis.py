@@ -69,8 +69,11 @@ def test_json_has_the_synthesis(hocket: Any, method: str) -> None:
     made = value["synthesis"]
     assert set(made) == FIELDS
     assert (made["method"], made["seed"], made["unwind"]) == (method, 5, "1")
-    assert made["end"] == pytest.approx(42e-6)
-    assert made["time"] == pytest.approx(63e-6 if method == "blind" else 42e-6)
+    assert made["time"] == made["end"]
+    if method == "blind":
+        assert made["end"] > made["least"] == pytest.approx(42e-6)
+    else:
+        assert made["end"] == pytest.approx(42e-6)
     assert (value["algorithm"], value["verified"], value["file"]) == (method, True, None)
     slots = (made["slots"], made["least_slots"], made["slot"])
     expected = (4, 4, pytest.approx(10.5e-6)) if method == "exact" else (None, None, None)

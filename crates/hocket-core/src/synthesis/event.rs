@@ -89,7 +89,8 @@ struct State<'a> {
     now: u64,
 }
 
-/// Bit of an event's code: the edge falls free, or (without it) the send of that number arrives.
+/// Bit of an event's code: the edge falls free, or (without it) the send of that number arrives, at which
+/// its edge may be free as well.
 const FREE: u32 = 1 << 31;
 
 impl<'a> State<'a> {
@@ -203,6 +204,7 @@ impl<'a> State<'a> {
 
     fn arrive(&mut self, send: u32) {
         let Send { chunk, edge, .. } = self.sends[send as usize];
+        self.wake(edge);
         if chunk == NOTHING {
             return;
         }
@@ -328,8 +330,10 @@ impl<'a> State<'a> {
         self.free[edge as usize] = self.now + timing.occupied;
         self.set_due(dst, chunk, self.now + timing.delay);
         self.events.push(Reverse((self.now + timing.delay, send)));
-        self.events
-            .push(Reverse((self.now + timing.occupied, edge | FREE)));
+        if timing.occupied != timing.delay {
+            let free = self.now + timing.occupied;
+            self.events.push(Reverse((free, edge | FREE)));
+        }
     }
 
     fn set_due(&mut self, npu: usize, chunk: u32, time: u64) {

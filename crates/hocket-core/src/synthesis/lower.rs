@@ -8,7 +8,7 @@ use crate::id::{ChunkId, NpuId, TransferId};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
 
 /// What is sent when: sums and copies, in real time both.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timetables {
     /// Of what is summed; edges as they are, not turned round.
     pub sums: Timetable,

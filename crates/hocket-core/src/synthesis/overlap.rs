@@ -10,8 +10,12 @@ use crate::plan::Lists;
 use crate::progress::Progress;
 use crate::units::Seed;
 
-/// Sends up to which chunks are also staggered.
+/// Sends up to which all chunks are also staggered at once.
 const MANY: u64 = 200_000;
+/// Sends of a group that is staggered, where there are more than that.
+const SOME: u64 = 100_000;
+/// Trials of copies in the gaps of a group's sums: those of no group get to a bound and end there.
+const WINDOW_TRIALS: u64 = 8;
 /// Over what share of the time that all sums take their ends are spread.
 const STAGGERS: [f64; 2] = [1.0, 0.7];
 /// Trials of each.
@@ -23,37 +27,34 @@ const GROUPS: usize = 8;
 ///
 /// Where sums and copies are of different chunks, copies go into the gaps that the sums leave, or sums at
 /// the end. Of an all-reduce, whose chunks are summed and then copied, the pieces go in groups: while one
-/// group is copied, the next is summed in the gaps. Where there are not too many, chunks are also staggered:
-/// each is copied as soon as it is summed, while others are still summed.
+/// group is copied, the next is summed in the gaps. Chunks are also staggered: each is copied as soon as it
+/// is summed, while others are still summed; where there are many, in groups one after the other.
 pub(super) fn solve(
     problem: &Problem,
     trials: Trials,
     progress: &mut dyn Progress,
 ) -> Result<Timetables, Failure> {
     let (sums, copies) = problem.parts();
-    let nothing = Timetable {
-        sends: Vec::new(),
-        end: 0,
-    };
     if copies.is_empty() {
         let sums = problem.sums(&sums.spread, trials, progress)?;
         return Ok(Timetables {
             sums,
-            copies: nothing,
+            copies: Timetable::default(),
         });
     }
     if sums.is_empty() {
         let copies = problem.copies(&copies.spread, &[], trials, progress)?;
         return Ok(Timetables {
-            sums: nothing,
+            sums: Timetable::default(),
             copies,
         });
     }
     if sums.ids == copies.ids {
         let mut best = in_groups(problem, trials, progress)?;
-        if best.sums.sends.len() as u64 <= MANY {
+        if let Some(group) = Group::to_stagger(problem, best.sums.sends.len() as u64) {
             for share in STAGGERS {
-                let found = staggered(problem, share, trials, progress)?;
+                let found = staggered(problem, &group, share, trials, progress)?;
+                let found = group.repeated(&found);
                 if found.end() < best.end() {
                     best = found;
                 }
@@ -69,7 +70,8 @@ pub(super) fn solve(
     if !shared {
         let late = summed.later(copied.end.saturating_sub(summed.end));
         for summed in [summed, late] {
-            let copied = beside(problem, &copies.spread, &summed, trials, progress)?;
+            let gaps = (&summed, &sums.spread);
+            let copied = beside(problem, &copies.spread, gaps, trials, progress)?;
             let found = Timetables {
                 sums: summed,
                 copies: copied,
@@ -101,20 +103,8 @@ fn after(sums: &Timetable, copies: &Timetable) -> Timetables {
     }
 }
 
-/// Copies in the gaps that sums leave.
+/// Copies in the gaps that sums leave, which are of chunks of their own.
 fn beside(
-    problem: &Problem,
-    copies: &Spread,
-    sums: &Timetable,
-    trials: Trials,
-    progress: &mut dyn Progress,
-) -> Result<Timetable, Failure> {
-    let spread = &problem.work.sums.spread;
-    beside_some(problem, copies, (sums, spread), trials, progress)
-}
-
-/// As [`beside`], where the sums are of some chunks, by a spread of their own.
-fn beside_some(
     problem: &Problem,
     copies: &Spread,
     (sums, spread): (&Timetable, &Spread),
@@ -129,10 +119,87 @@ fn beside_some(
     problem.copies(copies, &reserved, trials, progress)
 }
 
-/// Sums that end one after the other, over `share` of the time that they take alone, as early as can be;
-/// each chunk is copied, in the gaps, from when it is summed.
+/// As many of the pieces of each NPU's share as are treated alike, group after group.
+struct Group {
+    sums: Spread,
+    copies: Spread,
+    /// Chunks of the first group.
+    members: Vec<u32>,
+    /// Pieces of a group.
+    size: usize,
+    groups: usize,
+}
+
+impl Group {
+    /// `groups` groups of equal size, or `None` where pieces cannot be shared out so.
+    fn of(problem: &Problem, groups: usize) -> Option<Self> {
+        let (sums, copies) = problem.parts();
+        let pieces = pieces(problem)?;
+        let size = pieces.is_multiple_of(groups).then(|| pieces / groups)?;
+        let first = |chunk: usize| chunk % pieces < size;
+        let (some_sums, members) = subset(&sums.spread, first);
+        Some(Self {
+            sums: some_sums,
+            copies: subset(&copies.spread, first).0,
+            members,
+            size,
+            groups,
+        })
+    }
+
+    /// All chunks, or groups of them where there are many.
+    fn to_stagger(problem: &Problem, sends: u64) -> Option<Self> {
+        if sends <= MANY {
+            let (sums, copies) = problem.parts();
+            return Some(Self {
+                sums: sums.spread.clone(),
+                copies: copies.spread.clone(),
+                members: (0..sums.spread.chunks() as u32).collect(),
+                size: 0,
+                groups: 1,
+            });
+        }
+        let pieces = pieces(problem)?;
+        let of_at_most = |most: u64| {
+            let is_right =
+                |&groups: &usize| pieces.is_multiple_of(groups) && sends / groups as u64 <= most;
+            (2..=pieces).find(is_right)
+        };
+        let groups = of_at_most(SOME).or_else(|| of_at_most(MANY))?;
+        Self::of(problem, groups)
+    }
+
+    /// Which chunk of a group a chunk of the first one is.
+    fn chunk_of(&self, group: usize) -> impl Fn(u32) -> u32 {
+        move |chunk| self.members[chunk as usize] + (group * self.size) as u32
+    }
+
+    /// The same for every group, one after the other.
+    fn repeated(&self, times: &Timetables) -> Timetables {
+        let mut all = Timetables::default();
+        for group in 0..self.groups {
+            let now = group as u64 * times.end();
+            all.sums.add(&times.sums, now, self.chunk_of(group));
+            all.copies.add(&times.copies, now, self.chunk_of(group));
+        }
+        all
+    }
+}
+
+/// Into how many pieces every share of an all-reduce is cut; `None` for anything else.
+fn pieces(problem: &Problem) -> Option<usize> {
+    let owners = &problem.parts().0.spread.holders;
+    let mut pieces = owners.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len);
+    let first = pieces.next()?;
+    // Runs of one owner are pieces of one demand only where there is one demand.
+    (problem.is_all_reduce() && pieces.all(|pieces| pieces == first)).then_some(first)
+}
+
+/// Sums of a group that end one after the other, over `share` of the time that they take alone, as early as
+/// can be; each chunk is copied, in the gaps, from when it is summed.
 fn staggered(
     problem: &Problem,
+    group: &Group,
     share: f64,
     trials: Trials,
     progress: &mut dyn Progress,
@@ -141,7 +208,7 @@ fn staggered(
         most: trials.most.min(STAGGER_TRIALS),
         ..trials
     };
-    let spread = &problem.work.sums.spread;
+    let spread = &group.sums;
     let chunks = spread.chunks();
     let alone = least(&problem.mirror, spread, &problem.sum_times) as f64;
     let mut order: Vec<usize> = (0..chunks).collect();
@@ -154,8 +221,8 @@ fn staggered(
     for (&rank, (_, from)) in order.iter().zip(&mut late.holders) {
         *from = (share * alone * rank as f64 / chunks as f64) as u64;
     }
-    let sums = earliest(problem, problem.sums(&late, few, progress)?);
-    let mut copies = problem.work.copies.spread.clone();
+    let sums = earliest(problem, spread, problem.sums(&late, few, progress)?);
+    let mut copies = group.copies.clone();
     for send in &sums.sends {
         let dst = problem.network.edges()[send.edge as usize].dst.0;
         let (owner, from) = &mut copies.holders[send.chunk as usize];
@@ -164,13 +231,12 @@ fn staggered(
             *from = end.max(*from);
         }
     }
-    let copies = beside(problem, &copies, &sums, few, progress)?;
+    let copies = beside(problem, &copies, (&sums, spread), few, progress)?;
     Ok(Timetables { sums, copies })
 }
 
 /// The same sums in the same order on every edge, each as early as its edge and its parts allow.
-fn earliest(problem: &Problem, mut sums: Timetable) -> Timetable {
-    let spread = &problem.work.sums.spread;
+fn earliest(problem: &Problem, spread: &Spread, mut sums: Timetable) -> Timetable {
     let mut free = vec![0; problem.network.edges().len()];
     let mut summed = vec![0; spread.npus * spread.chunks()];
     for send in &mut sums.sends {
@@ -192,72 +258,53 @@ fn in_groups(
     trials: Trials,
     progress: &mut dyn Progress,
 ) -> Result<Timetables, Failure> {
-    let (sums, copies) = problem.parts();
-    let owners = &sums.spread.holders;
-    let pieces = owners.chunk_by(|a, b| a.0 == b.0).map(<[_]>::len);
-    let least = pieces.clone().min().unwrap_or(1);
-    let even = pieces.clone().all(|pieces| pieces == least);
-    let groups = match even {
-        true => (1..=GROUPS.min(least))
-            .rev()
-            .find(|&groups| least % groups == 0),
-        false => None,
+    let least = pieces(problem).unwrap_or(1);
+    let groups = (1..=GROUPS.min(least))
+        .rev()
+        .find(|&groups| least.is_multiple_of(groups))
+        .unwrap_or(1);
+    let Some(group) = Group::of(problem, groups) else {
+        return apart(problem, trials, progress);
     };
-    // Runs of one owner are pieces of one demand only where there is one demand.
-    let is_one = problem.is_all_reduce();
-    let groups = groups.filter(|_| is_one).unwrap_or(1);
-    let size = least / groups;
-    let first = |chunk: usize| chunk % least < size;
-    let (some_sums, members) = subset(&sums.spread, first);
-    let (some_copies, _) = subset(&copies.spread, first);
-    let summed = problem.sums(&some_sums, trials, progress)?;
-    let copied = problem.copies(&some_copies, &[], trials, progress)?;
+    let summed = problem.sums(&group.sums, trials, progress)?;
+    let copied = problem.copies(&group.copies, &[], trials, progress)?;
     let window = match groups {
         1 => None,
         _ => {
-            let sums = (&summed, &some_sums);
-            Some(beside_some(problem, &some_copies, sums, trials, progress)?)
+            let gaps = (&summed, &group.sums);
+            let few = Trials {
+                most: trials.most.min(WINDOW_TRIALS),
+                ..trials
+            };
+            Some(beside(problem, &group.copies, gaps, few, progress)?)
         }
     };
     // Per group: sums and copies at once, if that is quicker than one after the other.
     let window =
         window.filter(|copied_beside| copied_beside.end.max(summed.end) < summed.end + copied.end);
-    let mut times = Timetables {
-        sums: Timetable {
-            sends: Vec::new(),
-            end: 0,
-        },
-        copies: Timetable {
-            sends: Vec::new(),
-            end: 0,
-        },
-    };
-    let chunk_of = |group: usize| {
-        let members = &members;
-        move |chunk: u32| members[chunk as usize] + (group * size) as u32
-    };
+    let mut times = Timetables::default();
     let mut now = 0;
-    for group in 0..groups {
+    for at in 0..groups {
         match &window {
             Some(window) => {
-                times.sums.add(&summed, now, chunk_of(group));
-                if group == 0 {
+                times.sums.add(&summed, now, group.chunk_of(at));
+                if at == 0 {
                     now += summed.end;
                 } else {
-                    times.copies.add(window, now, chunk_of(group - 1));
+                    times.copies.add(window, now, group.chunk_of(at - 1));
                     now += summed.end.max(window.end);
                 }
             }
             None => {
-                times.sums.add(&summed, now, chunk_of(group));
+                times.sums.add(&summed, now, group.chunk_of(at));
                 now += summed.end;
-                times.copies.add(&copied, now, chunk_of(group));
+                times.copies.add(&copied, now, group.chunk_of(at));
                 now += copied.end;
             }
         }
     }
     if window.is_some() {
-        times.copies.add(&copied, now, chunk_of(groups - 1));
+        times.copies.add(&copied, now, group.chunk_of(groups - 1));
     }
     Ok(times)
 }
@@ -306,10 +353,7 @@ fn subset(spread: &Spread, keep: impl Fn(usize) -> bool) -> (Spread, Vec<u32>) {
 impl Timetable {
     /// The same sends, `by` picoseconds later.
     pub(super) fn later(&self, by: u64) -> Self {
-        let mut later = Self {
-            sends: Vec::new(),
-            end: 0,
-        };
+        let mut later = Self::default();
         later.add(self, by, |chunk| chunk);
         later
     }

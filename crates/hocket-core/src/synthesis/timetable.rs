@@ -15,7 +15,7 @@ pub struct Send {
 }
 
 /// Sends in the order of their starts, and when the last has arrived.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timetable {
     /// The sends.
     pub sends: Vec<Send>,
