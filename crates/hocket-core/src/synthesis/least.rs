@@ -1,7 +1,7 @@
 //! The least time that any timetable takes, by what each NPU must receive.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::network::{Network, Timing};
 use super::spread::{Spread, Wanted};
@@ -61,6 +61,9 @@ pub(super) fn least(network: &Network, spread: &Spread, timings: &[Timing]) -> u
             }
         }
     }
+    let mut delays = (0..network.edges().len() as u32).map(|edge| cheapest(edge).0);
+    let first = delays.next();
+    let even = first.filter(|&first| delays.all(|delay| delay == first));
     let many_holders = !spread.others.is_empty();
     let mut far: Vec<Option<Vec<u64>>> = vec![None; npus];
     let mut most = 0;
@@ -74,8 +77,10 @@ pub(super) fn least(network: &Network, spread: &Spread, timings: &[Timing]) -> u
                 .iter()
                 .map(|&chunk| {
                     let (holder, from) = spread.holders[chunk as usize];
-                    let far = far[holder as usize]
-                        .get_or_insert_with(|| distances(network, holder, &cheapest));
+                    let far = far[holder as usize].get_or_insert_with(|| match even {
+                        Some(delay) => even_distances(network, holder, delay),
+                        None => distances(network, holder, &cheapest),
+                    });
                     from.saturating_add(far[npu])
                 })
                 .collect();
@@ -144,6 +149,24 @@ fn distances(network: &Network, from: u32, cheapest: &dyn Fn(u32) -> (u64, u64))
             if found < far[dst as usize] {
                 far[dst as usize] = found;
                 queue.push(Reverse((found, dst)));
+            }
+        }
+    }
+    far
+}
+
+/// Distances where every edge takes the same time.
+fn even_distances(network: &Network, from: u32, delay: u64) -> Vec<u64> {
+    let mut far = vec![u64::MAX; network.npus()];
+    far[from as usize] = 0;
+    let mut queue = VecDeque::from([from]);
+    while let Some(npu) = queue.pop_front() {
+        let found = far[npu as usize] + delay;
+        for &edge in network.out_edges(npu as usize) {
+            let dst = network.edges()[edge as usize].dst.0;
+            if far[dst as usize] == u64::MAX {
+                far[dst as usize] = found;
+                queue.push_back(dst);
             }
         }
     }
