@@ -1,9 +1,9 @@
 """Whole-command figures of synthesis: each command in a process of its own, interpreter included.
 
 ``python bench/synthesis.py --repeat 3`` prints the table that bench/RESULTS.md keeps; ``--large`` adds
-40,000 NPUs, which takes minutes and some 8 GiB. Beside it stand the CPU seconds and times of TACOS's own
-code on the same networks (version 1.3.0, commit 1811f1f), all under its link model: a link is held during
-its latency.
+40,000 NPUs, which takes minutes and some 8 GiB; ``--plot FILE`` draws the growth with NPUs. Beside it
+stand the CPU seconds and times of TACOS's own code on the same networks (version 1.3.0, commit 1811f1f),
+all under its link model: a link is held during its latency.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 LINKS = ["--bandwidth", "100 GB/s", "--latency", "500 ns"]
 MIXED = [
@@ -122,11 +123,37 @@ def spread(values: list[float]) -> str:
     )
 
 
+def draw(curve: list[tuple[int, float]], path: Path) -> None:
+    """Draw seconds of synthesis of all-gathers on square meshes, and TACOS's, against NPUs."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    squares = [case for case in CASES if is_square_mesh(case) and case.tacos_s is not None]
+    figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
+    axes.loglog(*zip(*curve, strict=True), "o-", label="hocket greedy")
+    theirs = [(case.npus, case.tacos_s) for case in squares]
+    axes.loglog(*zip(*theirs, strict=True), "s--", label="TACOS 1.3.0 (CPU seconds)")
+    axes.set(xlabel="NPUs", ylabel="seconds", title="all-gather on square meshes, one chunk an NPU")
+    axes.grid(which="major", alpha=0.4)
+    axes.legend()
+    figure.savefig(path, dpi=110)
+
+
+def is_square_mesh(case: Case) -> bool:
+    """Tell whether a case is on the curve: a plain all-gather on a square mesh."""
+    is_square = case.topology.startswith("mesh:") and case.topology.count("x") == 1
+    is_plain = case.more in ((), ("--timetable-only",))
+    return is_square and is_plain and case.kind == "all-gather"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--large", action="store_true", help="also 10,000 and 40,000 NPUs, once")
     parser.add_argument("--only-large", action="store_true")
+    parser.add_argument("--plot", type=Path, help="draw the growth with NPUs here")
     options = parser.parse_args()
     print(
         "| network, chunks | collective | command s | synthesis s | ends us | TACOS CPU s | TACOS us |"
@@ -152,14 +179,14 @@ def main() -> None:
             f"{max(run.peak_mib for run in runs):.0f}",
         ]
         print("| " + " | ".join(cells) + " |", flush=True)
-        is_square = case.topology.startswith("mesh:") and case.topology.count("x") == 1
-        is_plain = case.more in ((), ("--timetable-only",))
-        if is_square and is_plain and case.kind == "all-gather":
+        if is_square_mesh(case):
             curve.append((case.npus, synthesis))
     for (few, short), (many, long) in itertools.pairwise(curve):
         if many > few:
             exponent = math.log(long / short) / math.log(many / few)
             print(f"from {few} to {many} NPUs: seconds grow as NPUs^{exponent:.2f}")
+    if options.plot is not None:
+        draw(curve, options.plot)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@
 //! | `network`, `unwind` | NPUs, the edges between them, what a chunk costs on each |
 //! | `work`, `spread` | what is to be summed and copied; who holds and who wants each chunk |
 //! | `greedy`, `event` | greedy matching, event by event, best of several trials |
-//! | `slots`, `slot_table` | the same slot by slot, for many NPUs, and its compact table |
+//! | `slots`, `blocks`, `slot_table` | the same slot by slot, where links are all alike: bits as they are looked at, a compact table |
 //! | `symmetric` | one NPU's part, done by all, where the network looks the same from each |
 //! | `detour` | faster ways round slow edges |
 //! | `overlap` | sums and copies in one timetable |
