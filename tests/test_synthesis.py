@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 
@@ -387,6 +388,64 @@ def test_a_plan_from_a_file_does_not_know(tmp_path: Any) -> None:
     assert (read.algorithm, read.link_order) == ("greedy", "plan")
     assert hk.simulate(read).time_ps == hk.simulate(plan).time_ps
     assert hk.plan("all-gather", mesh(), size="9 MB", algorithm="ring").synthesis is None
+
+
+def test_slots_in_which_nothing_is_sent_cost_nothing() -> None:
+    """A millisecond of latency is a million slots of a byte."""
+    topo = hk.topology.mesh(8, 8, bandwidth="400 GB/s", latency="1 ms")
+    plan = hk.plan("all-gather", topo, size=64, algorithm="greedy").verify()
+    assert made(plan).status == "optimal"
+    assert made(plan).end == pytest.approx(14e-3, rel=1e-3)
+
+
+def test_large_networks_are_bounded_by_distance_too() -> None:
+    topo = hk.topology.mesh(32, 32, bandwidth="100 GB/s", latency="1 us")
+    found = hk.timetable(hk.collective_on("all-gather", topo, 8192), topo)
+    assert found.least >= 62e-6
+    assert found.end <= 1.01 * found.least
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sums_of_some_that_others_want(method: str) -> None:
+    """Nobody is sent a sum that is complete where he passed it on."""
+    topo = hk.topology.line(4, bandwidth="1 GB/s", latency="0 ns")
+    for holders, wanted in (([3, 1], [2, 0]), ([0, 3], [1, 2]), ([1], [0, 3]), ([2, 3], [0])):
+        demand = (1_000_000, True, holders, wanted)
+        collective = hk.Collective.custom([0, 1, 2, 3], [demand])
+        plan = hk.plan_together([collective], topo, algorithm=method, chunks=2).verify()
+        assert hk.simulate(plan).time_ps >= hk.bound(topo, plan.collective).time_ps
+
+
+def test_bytes_of_one_npu_in_several_demands_are_added_up() -> None:
+    """Two NPUs: 150 bytes of sums each way over links of 25 and 100 GB/s."""
+    demands = [(100, True, [0, 1], [0, 1]), (50, True, [0, 1], [0]), (50, True, [0, 1], [1])]
+    graph = nx.DiGraph()
+    graph.add_edge("a", "b", bandwidth="25 GB/s", latency="0 ns")
+    graph.add_edge("b", "a", bandwidth="100 GB/s", latency="0 ns")
+    topo = hk.topology.from_networkx(graph)
+    assert hk.bound(topo, hk.Collective.custom([0, 1], demands)).time_ps == 6_000
+
+
+def test_uneven_chunks_are_called_optimal_only_where_a_byte_is_nothing() -> None:
+    ring = hk.topology.ring(9, bandwidth="7.3 GB/s", latency="1 ps")
+    small = made(hk.plan("all-gather", ring, size=68, algorithm="greedy", chunks=7))
+    assert small.time is not None
+    assert small.least <= small.time
+    assert small.status == "feasible"
+    large = made(hk.plan("all-gather", ring, size=10**9, algorithm="greedy", chunks=7))
+    assert (large.status, large.gap) == ("optimal", pytest.approx(0, abs=1e-5))
+
+
+def test_any_seed_goes_to_the_solver() -> None:
+    topo = hk.topology.load("dgx1_v100")
+    plan = hk.plan("all-gather", topo, size="64 MB", algorithm="exact", seed=(1 << 64) - 1)
+    assert made(plan).slots == 3
+
+
+def test_too_little_time_is_said_so() -> None:
+    topo = hk.topology.mesh(10, 10, bandwidth="400 GB/s", latency="5 us")
+    with pytest.raises(hk.InfeasibleError, match=r"greedy found no plan within 0\.001 s"):
+        hk.plan("all-gather", topo, size="1 GB", algorithm="greedy", chunks=40, time_limit="1 ms")
 
 
 def test_clusters_have_slots() -> None:

@@ -44,7 +44,7 @@ def check_name(name: str) -> None:
 _OPTIONS = {
     "seed": tuple(SYNTHESIZERS),
     "unwind": tuple(SYNTHESIZERS),
-    "trials": tuple(SYNTHESIZERS),
+    "trials": ("greedy", "exact", "auto"),
     "slot": ("exact", "auto"),
     "cluster": ("exact", "auto"),
 }

@@ -178,7 +178,7 @@ CASES = {
     "verify empty.parquet": ["empty.parquet", "not a plan"],
     "verify other.parquet": ["other.parquet", "not a plan", "hocket plan"],
     f"{P} ring -o nowhere/p.parquet": ["nowhere/p.parquet", "no folder 'nowhere'", "make it"],
-    f"{P} ring -o good.parquet/p.parquet": ["no folder 'good.parquet'"],
+    f"{P} ring -o good.parquet/p.parquet": ["'good.parquet' is a file, not a folder"],
     f"{P} ring -o .": ["'.'", "is a folder", "name a file"],
     f'{P} ring -o ""': ["is a folder", "name a file"],
     f"{P} ring -o {'n' * 300}": ["nnn: File name too long"],

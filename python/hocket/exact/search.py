@@ -13,6 +13,8 @@ from hocket.exact.plan import Send, useful
 FOUND, NONE, UNKNOWN = "found", "none", "unknown"
 
 _POLL = 0.05
+_SEEDS = 1 << 31
+"""Seeds that the solver knows."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def ask(
     module = cp_model()
     solver = module.CpSolver()
     solver.parameters.num_workers = workers
-    solver.parameters.random_seed = seed
+    solver.parameters.random_seed = seed % _SEEDS
     solver.parameters.catch_sigint_signal = False
     if seconds is not None:
         solver.parameters.max_time_in_seconds = seconds

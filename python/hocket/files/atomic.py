@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,16 +22,25 @@ def check_target(path: Path) -> None:
         If it is a folder, or its folder is missing or cannot be written.
     """
     try:
-        is_folder, special = path.is_dir(), _is_special(path)
+        str(path).encode()
+        is_folder, special, target = path.is_dir(), _is_special(path), _real(path)
+    except UnicodeEncodeError:
+        raise SpecError(f"{str(path)!r} is no text in UTF-8; choose another name") from None
+    except RuntimeError:
+        raise SpecError(f"{path}: links to itself; choose another") from None
     except OSError as error:
         raise SpecError(f"{path}: {error.strerror}; choose another") from None
     if is_folder:
         raise SpecError(f"{str(path)!r} is a folder; name a file")
+    if _is_standard_output(path):
+        raise SpecError(f"{path}: is where the report is printed; name a file")
     if special:
         return
-    folder = _real(path).parent
-    if not folder.is_dir():
+    folder = target.parent
+    if not folder.exists():
         raise SpecError(f"{path}: there is no folder {str(folder)!r}; make it first")
+    if not folder.is_dir():
+        raise SpecError(f"{path}: {str(folder)!r} is a file, not a folder; choose another")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise SpecError(f"{path}: its folder cannot be written; choose another")
 
@@ -40,9 +50,18 @@ def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
+def _is_standard_output(path: Path) -> bool:
+    """Tell whether what is printed goes there too, and is not thrown away."""
+    try:
+        there, printed, null = path.stat(), os.fstat(1), Path(os.devnull).stat()
+    except OSError:
+        return False
+    return os.path.samestat(there, printed) and not os.path.samestat(there, null)
+
+
 def _real(path: Path) -> Path:
     """Give the file itself where ``path`` is a link to one, so that the link stays a link."""
-    return path.resolve() if path.is_symlink() else path
+    return path.resolve(strict=False) if path.is_symlink() else path
 
 
 @contextmanager
@@ -50,7 +69,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary file beside ``path`` that takes its place when the block ends well.
 
     Whatever ends the block early, an interrupt included, leaves no file behind and an earlier one
-    as it was. What is no file (``/dev/null``, ``/dev/stdout``, a pipe) is never replaced: it is
+    as it was. What is no file (``/dev/null``, a pipe) is never replaced: it is
     written to when the block ends well.
 
     Raises
@@ -62,7 +81,7 @@ def replacing(path: Path) -> Iterator[Path]:
     special, target = _is_special(path), _real(path)
     beside = None if special else target.parent
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=beside)
+        handle, name = tempfile.mkstemp(prefix=".hocket-", suffix=".part", dir=beside)
     except OSError as error:
         raise SpecError(f"{path}: cannot be written: {error.strerror}") from None
     os.close(handle)
@@ -73,14 +92,22 @@ def replacing(path: Path) -> Iterator[Path]:
             with temporary.open("rb") as written, path.open("wb") as device:
                 shutil.copyfileobj(written, device)
             return
-        mask = os.umask(0)
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
+        temporary.chmod(_mode(target))
         temporary.replace(target)
     except OSError as error:
         raise SpecError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _mode(target: Path) -> int:
+    """Give the rights of what is there, or of a new file."""
+    try:
+        return stat.S_IMODE(target.stat().st_mode)
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
 
 
 def write_text(path: Path, text: str) -> None:

@@ -128,6 +128,8 @@ def load_plan(path: Path) -> Plan:
     if path.is_dir():
         raise SpecError(f"{path}: is a folder; name the file that `hocket plan -o` wrote")
     if not path.is_file():
+        if path.exists():
+            raise SpecError(f"{path}: is a pipe or a device; plans are read from files only")
         raise SpecError(f"{path}: there is no such file; make one with `hocket plan ... -o {path}`")
     try:
         with pq.ParquetFile(path) as file:

@@ -3,8 +3,8 @@
 Two columns of table I, headed "Ring" and "Greedy", are taken for those of Direct and of Ring. On the
 network as unwound, where nodes are a one-way ring, Direct comes to 4.0, 12.0, 28.0 times the best from
 16 NPUs on, twice as many for each doubling, and Ring to 7.7, 7.8, 7.9; "Ring" has 3.78, 11.28, 26.47 and
-"Greedy" 7.44, 7.48, 7.54. All are 5 % lower, as if TACOS's own plans, which the rest is divided by, had
-slots rounded up: with 0.5 us and 1.43 MB a link of 50 GB/s takes 29.1 us of 4 slots of 7.65 us.
+"Greedy" 7.44, 7.48, 7.54. All are 3 to 6 % lower, as if TACOS's own plans, which the rest is divided by,
+had slots rounded up: with 0.5 us and 1.43 MB a link of 50 GB/s takes 29.1 us of 4 slots of 7.65 us.
 
 References
 ----------

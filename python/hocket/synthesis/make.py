@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from hocket import _core
 from hocket.collectives import Progress
-from hocket.errors import Error, SpecError
+from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.synthesis.choices import SYNTHESIZERS, SynthesisOptions
 
 
@@ -20,14 +20,16 @@ class Synthesis:
     method
         ``greedy``, ``exact`` or ``blind``.
     status
-        ``optimal`` where nothing on this time-expanded network is shorter and the plan keeps to its
-        timetable, else ``feasible``.
+        ``optimal`` where nothing on this time-expanded network is shorter (by more than 0.001 %: chunks
+        whose sizes differ by a byte count as the larger) and the plan keeps to its timetable, else
+        ``feasible``.
     end
         When the timetable that the plan was made of ends [s]; the plan itself may be faster, and through
         switches slower. Of ``blind``, which has no timetable, when the plan ends.
     least
         A proven lower bound on the end of any timetable of this network as unwound, with these chunks [s];
-        copies of an all-reduce are counted after its sums where `method` is ``exact``.
+        copies of an all-reduce are counted after its sums where `method` is ``exact``. Of ``blind``, which
+        keeps to no unwinding, at most `end`.
     slots, least_slots
         The same in slots, for ``exact``; else ``None``.
     slot
@@ -63,6 +65,10 @@ class Synthesis:
 
 _SIMULATED = 300_000
 """Transfers up to which rival unwindings are simulated."""
+
+
+_ROUNDING = 1e-5
+"""What is longer by no more than that is as short."""
 
 
 @dataclass
@@ -165,6 +171,10 @@ def synthesize(
                 made.append(_Made(problem, tables, None, unwinding))
         except Error as error:
             failure = error
+            if deadline.is_over() and isinstance(error, InfeasibleError):
+                failure = InfeasibleError(
+                    f"{algorithm} found no plan within {options.time_limit:g} s; give more time"
+                )
     if not made:
         assert failure is not None, "there is always an unwinding to try"
         raise failure
@@ -188,7 +198,9 @@ def synthesize(
     if len(plan) <= _SIMULATED:
         simulated = _time_of(plan, options.latency)
         keeps_time = simulated <= end
-    is_optimal = end <= least and keeps_time and algorithm != "blind"
+    if algorithm == "blind":
+        least = min(least, end)
+    is_optimal = end <= least * (1 + _ROUNDING) and keeps_time and algorithm != "blind"
     return plan, Synthesis(
         method=algorithm,
         status="optimal" if is_optimal else "feasible",

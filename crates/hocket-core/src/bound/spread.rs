@@ -81,10 +81,27 @@ pub(super) fn group(needs: &Needs) -> Spreads {
     }
     complete &= groups.len() <= 1 || all_reduce_only(needs);
     groups.truncate(MOST_GROUPS);
+    for group in &mut groups {
+        group.ends = merged(&group.ends);
+    }
     Spreads {
         list: groups,
         complete,
     }
+}
+
+/// One entry for each NPU, with all of its bytes.
+fn merged(ends: &[(NpuId, u64)]) -> Vec<(NpuId, u64)> {
+    let mut place: HashMap<NpuId, usize> = HashMap::with_capacity(ends.len());
+    let mut merged: Vec<(NpuId, u64)> = Vec::with_capacity(ends.len());
+    for &(npu, bytes) in ends {
+        let at = *place.entry(npu).or_insert(merged.len());
+        match merged.get_mut(at) {
+            Some((_, sum)) => *sum = sum.saturating_add(bytes),
+            None => merged.push((npu, bytes)),
+        }
+    }
+    merged
 }
 
 /// Whether the two groups are the two halves of one all-reduce.

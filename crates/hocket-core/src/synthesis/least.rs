@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::network::{Network, Timing};
 use super::spread::{Spread, Wanted};
 
-/// NPUs up to which distances count; beyond, only how much each must receive.
+/// NPUs of which distances count: those with the fewest edges in. Of others only how much each must receive.
 const NPU_LIMIT: usize = 256;
 
 /// A lower bound on the end of any timetable on this network, in picoseconds: each NPU gets the chunks
@@ -16,7 +16,7 @@ const NPU_LIMIT: usize = 256;
 /// any way; it holds for this network, as unwound, and these chunks.
 ///
 /// # Complexity
-/// O(NPUs x (edges log NPUs + chunks log chunks)) up to 256 NPUs, O(edges log chunks) beyond.
+/// O(n (edges log NPUs + chunks log chunks)) with n = NPUs, at most 256; and O(edges log chunks).
 pub(super) fn least(network: &Network, spread: &Spread, timings: &[Timing]) -> u64 {
     let npus = network.npus();
     let sizes = spread.sizes.len();
@@ -27,63 +27,72 @@ pub(super) fn least(network: &Network, spread: &Spread, timings: &[Timing]) -> u
         let occupied = all.iter().map(|timing| timing.occupied).min().unwrap_or(1);
         (delay, occupied)
     };
-    let mut wants: Vec<Vec<u32>> = vec![Vec::new(); if npus <= NPU_LIMIT { npus } else { 0 }];
     let mut counts = vec![0usize; npus];
     match &spread.wanted {
         Wanted::All => {
             counts.fill(spread.chunks());
-            spread
-                .holders
-                .iter()
-                .for_each(|&(npu, _)| counts[npu as usize] -= 1);
-            spread
-                .others
-                .iter()
-                .for_each(|&(_, npu)| counts[npu as usize] -= 1);
-            for (npu, wants) in wants.iter_mut().enumerate() {
-                wants.extend(
-                    (0..)
-                        .zip(&spread.holders)
-                        .filter_map(|(chunk, &(holder, _))| {
-                            (holder as usize != npu).then_some(chunk)
-                        }),
-                );
-            }
+            let holders = spread.holders.iter().map(|&(npu, _)| npu);
+            let others = spread.others.iter().map(|&(_, npu)| npu);
+            holders
+                .chain(others)
+                .for_each(|npu| counts[npu as usize] -= 1);
         }
-        Wanted::Listed(lists) => {
-            for (chunk, list) in (0..).zip(lists.iter()) {
-                for &npu in list {
-                    counts[npu as usize] += 1;
-                    if let Some(wants) = wants.get_mut(npu as usize) {
-                        wants.push(chunk);
-                    }
-                }
-            }
-        }
+        Wanted::Listed(lists) => lists
+            .iter()
+            .flatten()
+            .for_each(|&npu| counts[npu as usize] += 1),
     }
     let mut delays = (0..network.edges().len() as u32).map(|edge| cheapest(edge).0);
     let first = delays.next();
     let even = first.filter(|&first| delays.all(|delay| delay == first));
-    let many_holders = !spread.others.is_empty();
-    let mut far: Vec<Option<Vec<u64>>> = vec![None; npus];
+    let mut narrow: Vec<u32> = (0..npus as u32)
+        .filter(|&npu| counts[npu as usize] > 0)
+        .collect();
+    narrow.sort_by_key(|&npu| network.in_edges(npu as usize).len());
+    narrow.truncate(if spread.others.is_empty() {
+        NPU_LIMIT
+    } else {
+        0
+    });
+    let mut place = vec![usize::MAX; npus];
+    (0..)
+        .zip(&narrow)
+        .for_each(|(at, &npu)| place[npu as usize] = at);
+    let mut wants: Vec<Vec<u32>> = vec![Vec::new(); narrow.len()];
+    if let Wanted::Listed(lists) = &spread.wanted {
+        for (chunk, list) in (0..).zip(lists.iter()) {
+            for &npu in list {
+                if let Some(wants) = wants.get_mut(place[npu as usize]) {
+                    wants.push(chunk);
+                }
+            }
+        }
+    }
     let mut most = 0;
     for npu in 0..npus {
         if counts[npu] == 0 {
             continue;
         }
         let mut arrivals = vec![(0, counts[npu] as u64)];
-        if !many_holders && let Some(wants) = wants.get(npu) {
-            let mut times: Vec<u64> = wants
-                .iter()
-                .map(|&chunk| {
-                    let (holder, from) = spread.holders[chunk as usize];
-                    let far = far[holder as usize].get_or_insert_with(|| match even {
-                        Some(delay) => even_distances(network, holder, delay),
-                        None => distances(network, holder, &cheapest),
-                    });
-                    from.saturating_add(far[npu])
-                })
-                .collect();
+        if let Some(wants) = wants.get(place[npu]) {
+            let far = match even {
+                Some(delay) => even_distances(network, npu as u32, delay),
+                None => distances(network, npu as u32, &cheapest),
+            };
+            let time = |&(holder, from): &(u32, u64)| from.saturating_add(far[holder as usize]);
+            let mut times: Vec<u64> = match &spread.wanted {
+                Wanted::All => {
+                    let others = spread
+                        .holders
+                        .iter()
+                        .filter(|holder| holder.0 as usize != npu);
+                    others.map(time).collect()
+                }
+                Wanted::Listed(_) => {
+                    let holders = wants.iter().map(|&chunk| &spread.holders[chunk as usize]);
+                    holders.map(time).collect()
+                }
+            };
             times.sort_unstable();
             let runs = times.chunk_by(|a, b| a == b);
             arrivals = runs.map(|run| (run[0], run.len() as u64)).collect();
@@ -135,38 +144,39 @@ fn earliest_end(edges: &[(u64, u64)], arrivals: &[(u64, u64)]) -> u64 {
     most
 }
 
-fn distances(network: &Network, from: u32, cheapest: &dyn Fn(u32) -> (u64, u64)) -> Vec<u64> {
+/// Distances to an NPU.
+fn distances(network: &Network, to: u32, cheapest: &dyn Fn(u32) -> (u64, u64)) -> Vec<u64> {
     let mut far = vec![u64::MAX; network.npus()];
-    far[from as usize] = 0;
-    let mut queue = BinaryHeap::from([Reverse((0, from))]);
+    far[to as usize] = 0;
+    let mut queue = BinaryHeap::from([Reverse((0, to))]);
     while let Some(Reverse((length, npu))) = queue.pop() {
         if length > far[npu as usize] {
             continue;
         }
-        for &edge in network.out_edges(npu as usize) {
-            let dst = network.edges()[edge as usize].dst.0;
+        for &edge in network.in_edges(npu as usize) {
+            let src = network.edges()[edge as usize].src.0;
             let found = length + cheapest(edge).0;
-            if found < far[dst as usize] {
-                far[dst as usize] = found;
-                queue.push(Reverse((found, dst)));
+            if found < far[src as usize] {
+                far[src as usize] = found;
+                queue.push(Reverse((found, src)));
             }
         }
     }
     far
 }
 
-/// Distances where every edge takes the same time.
-fn even_distances(network: &Network, from: u32, delay: u64) -> Vec<u64> {
+/// Distances to an NPU where every edge takes the same time.
+fn even_distances(network: &Network, to: u32, delay: u64) -> Vec<u64> {
     let mut far = vec![u64::MAX; network.npus()];
-    far[from as usize] = 0;
-    let mut queue = VecDeque::from([from]);
+    far[to as usize] = 0;
+    let mut queue = VecDeque::from([to]);
     while let Some(npu) = queue.pop_front() {
         let found = far[npu as usize] + delay;
-        for &edge in network.out_edges(npu as usize) {
-            let dst = network.edges()[edge as usize].dst.0;
-            if far[dst as usize] == u64::MAX {
-                far[dst as usize] = found;
-                queue.push_back(dst);
+        for &edge in network.in_edges(npu as usize) {
+            let src = network.edges()[edge as usize].src.0;
+            if far[src as usize] == u64::MAX {
+                far[src as usize] = found;
+                queue.push_back(src);
             }
         }
     }

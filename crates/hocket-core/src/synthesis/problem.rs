@@ -30,6 +30,8 @@ pub struct Problem {
     /// What a chunk of each size costs on each edge, of edge x sizes.
     pub(super) sum_times: Vec<Timing>,
     pub(super) copy_times: Vec<Timing>,
+    /// The same of sums and copies for the smallest chunk that counts as each size.
+    smallest_times: [Vec<Timing>; 2],
     /// Sizes of the dimensions, for networks that look the same from every NPU.
     pub(super) axes: Vec<usize>,
     collective: Collective,
@@ -70,6 +72,13 @@ impl Problem {
             unwinding
         };
         let network = Network::new(topology, unwinding);
+        let smaller = |part: &Part| {
+            let mut spread = part.spread.clone();
+            let less = shortfall(&work, part);
+            spread.sizes.iter_mut().for_each(|size| *size -= less);
+            timings(topology, &network, &spread, latency)
+        };
+        let smallest_times = [smaller(&work.sums), smaller(&work.copies)];
         let axes = topology
             .dimensions()
             .iter()
@@ -79,6 +88,7 @@ impl Problem {
             sum_times: timings(topology, &network, &work.sums.spread, latency),
             copy_times: timings(topology, &network, &work.copies.spread, latency),
             axes: axes.collect(),
+            smallest_times,
             network,
             work,
             collective: collective.clone(),
@@ -120,6 +130,8 @@ impl Problem {
         Self {
             sum_times: self.sum_times.iter().map(rounded).collect(),
             copy_times: self.copy_times.iter().map(rounded).collect(),
+            smallest_times: [&self.smallest_times[0], &self.smallest_times[1]]
+                .map(|times| times.iter().map(rounded).collect()),
             ..self.clone()
         }
     }
@@ -147,12 +159,9 @@ impl Problem {
     /// The least that any timetable takes, in picoseconds; see [`Bound`](crate::bound::Bound) for what
     /// holds of all plans.
     pub fn least(&self) -> u64 {
-        let sums = least(&self.mirror, &self.work.sums.spread, &self.sum_times);
-        sums.max(least(
-            &self.network,
-            &self.work.copies.spread,
-            &self.copy_times,
-        ))
+        let [sums, copies] = &self.smallest_times;
+        let sums = least(&self.mirror, &self.work.sums.spread, sums);
+        sums.max(least(&self.network, &self.work.copies.spread, copies))
     }
 
     /// Matches greedily; see [`super::synthesize`].
@@ -465,8 +474,17 @@ fn check_chunks(collective: &Collective, pieces: usize, limit: u64) -> Result<()
 fn not_alike(why: &str) -> PlanError {
     PlanError::NotApplicable {
         algorithm: GREEDY,
-        why: format!("{why}, so that there is no table of slots; use fewer NPUs or chunks"),
+        why: format!("{why}, so that there is no table of slots; make a plan"),
     }
+}
+
+/// By how many bytes a chunk is smaller than what it is counted as, at most.
+fn shortfall(work: &Work, part: &Part) -> u64 {
+    let chunks = part.ids.iter().zip(&part.spread.class);
+    let less = |(&id, &class): (&u32, &u32)| {
+        part.spread.sizes[class as usize] - work.chunks.bytes_of(id, 1)
+    };
+    chunks.map(less).max().unwrap_or(0)
 }
 
 /// What a chunk of each size costs on each edge, of edge x sizes.

@@ -14,6 +14,8 @@ use crate::progress::{Interrupted, Progress};
 #[derive(Clone, Debug)]
 pub struct SlotTable {
     parts: Vec<Part>,
+    /// Of the slots in which something is sent, ascending; others are left out.
+    numbers: Vec<u64>,
     /// Slots until a chunk may be sent on.
     lag: u64,
 }
@@ -75,6 +77,11 @@ impl Part {
         taken
     }
 
+    /// Drops the slot appended last.
+    pub(super) fn drop_last(&mut self) {
+        self.slots.pop();
+    }
+
     /// Goes through what comes in a slot: position of the NPU, of its edge in, and the chunk.
     #[inline]
     pub(super) fn each(&self, slot: usize, mut look: impl FnMut(usize, usize, u32)) {
@@ -114,15 +121,18 @@ impl Receipt<'_> {
 }
 
 impl SlotTable {
-    pub(super) fn new(parts: Vec<Part>, lag: u64) -> Self {
-        Self { parts, lag }
+    /// `numbers` of the slots that the parts list.
+    pub(super) fn new(parts: Vec<Part>, numbers: Vec<u64>, lag: u64) -> Self {
+        Self {
+            parts,
+            numbers,
+            lag,
+        }
     }
 
-    /// Slots in which something is sent.
+    /// Slots from the first to the last in which something is sent.
     pub fn slots(&self) -> u64 {
-        let slots = |part: &Part| part.slots.iter().rposition(|slot| !slot.chunks.is_empty());
-        let last = self.parts.iter().filter_map(slots).max();
-        last.map_or(0, |last| last as u64 + 1)
+        self.numbers.last().map_or(0, |last| last + 1)
     }
 
     /// How many sends.
@@ -134,11 +144,10 @@ impl SlotTable {
     /// The same as sends.
     pub(super) fn timetable(&self, network: &Network, clockwork: Clockwork) -> Timetable {
         let mut sends = Vec::with_capacity(self.sends() as usize);
-        let slots = self.slots();
-        for slot in 0..slots {
-            let start = slot * clockwork.length;
+        for (slot, number) in self.numbers.iter().enumerate() {
+            let start = number * clockwork.length;
             for part in &self.parts {
-                part.each(slot as usize, |i, at, chunk| {
+                part.each(slot, |i, at, chunk| {
                     let edge = network.in_edges(part.first + i)[at];
                     sends.push(Send { chunk, edge, start });
                 });
@@ -146,7 +155,7 @@ impl SlotTable {
         }
         Timetable {
             sends,
-            end: clockwork.end(slots),
+            end: clockwork.end(self.slots()),
         }
     }
 
@@ -178,10 +187,9 @@ impl SlotTable {
             })
             .collect();
         let total = self.sends();
-        let mut come = 0;
-        for slot in 0..self.slots() as usize {
-            come += side_by_side(&mut players, |player| player.play(&have, slot));
-            if let Some(shown) = (slot + 1).checked_sub(self.lag as usize) {
+        let (mut come, mut shown) = (0, 0);
+        for (slot, &number) in self.numbers.iter().enumerate() {
+            while shown < slot && self.numbers[shown] + self.lag <= number {
                 let parts = have.parts(per_part);
                 let mut pairs: Vec<_> = self.parts.iter().zip(parts).collect();
                 side_by_side(&mut pairs, |(part, have)| {
@@ -191,7 +199,9 @@ impl SlotTable {
                     });
                     0
                 });
+                shown += 1;
             }
+            come += side_by_side(&mut players, |player| player.play(&have, slot));
             if !progress.report("checking", come, total) {
                 return Err(Interrupted);
             }

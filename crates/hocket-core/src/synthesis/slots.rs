@@ -75,22 +75,33 @@ pub(super) fn slot_table(
     let total: u64 = shops.iter().flat_map(|shop| &shop.left).sum();
     let mut left = total;
     let mut clock = Seed(seed);
-    let (mut slot, mut idle) = (0, 0);
-    while left > 0 && idle <= lag {
+    // Numbers of the slots in which something is sent, and how many of them are shown.
+    let mut numbers: Vec<u64> = Vec::new();
+    let (mut slot, mut shown) = (0, 0);
+    while left > 0 {
+        if numbers.get(shown).is_some_and(|&sent| sent + lag <= slot) {
+            held.show(&mut shops, per_part, shown);
+            shown += 1;
+        }
         let start = clock.below(blocks);
         let taken = side_by_side(&mut shops, |shop| shop.choose(&held, start));
         left -= taken;
-        idle = if taken == 0 { idle + 1 } else { 0 };
-        slot += 1;
-        if slot >= lag {
-            held.show(&mut shops, per_part, (slot - lag) as usize);
+        if taken > 0 {
+            numbers.push(slot);
+            slot += 1;
+        } else {
+            shops.iter_mut().for_each(|shop| shop.part.drop_last());
+            match numbers.get(shown) {
+                Some(&sent) => slot = sent + lag,
+                None => break,
+            }
         }
         if !progress.report("synthesizing", total - left, total) {
             return Err(Interrupted);
         }
     }
     let parts = shops.into_iter().map(|shop| shop.part).collect();
-    Ok((left == 0).then(|| SlotTable::new(parts, lag)))
+    Ok((left == 0).then(|| SlotTable::new(parts, numbers, lag)))
 }
 
 /// Does something with each part on a thread of its own; gives the sum of the results.

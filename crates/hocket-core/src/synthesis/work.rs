@@ -40,10 +40,11 @@ impl Work {
         let mut chunks = Chunks::with_capacity(demands.len() * pieces);
         let everybody = participants.len() == npus;
         let sizes = Sizes::new(demands.iter().map(|demand| {
+            let holders = demand.holders.members(participants);
             let wanted = demand.wanted.members(participants);
-            let reduced = demand.reduced && demand.holders.members(participants).len() > 1;
+            let reduced = demand.reduced && holders.len() > 1;
             let count = if reduced {
-                sites(demand, wanted).len() * pieces
+                sites(demand, holders, wanted).len() * pieces
             } else {
                 pieces
             };
@@ -56,7 +57,7 @@ impl Work {
             let wanted = demand.wanted.members(participants);
             let reduced = demand.reduced && holders.len() > 1;
             // Best at those who both add and want: nobody else has to pass the sum on.
-            let sites = sites(demand, wanted);
+            let sites = sites(demand, holders, wanted);
             let count = if reduced {
                 sites.len() * pieces
             } else {
@@ -70,7 +71,7 @@ impl Work {
                 if reduced {
                     let owner = sites[q / pieces];
                     sums.push(id, bytes, &[owner], holders);
-                    if wanted.len() > 1 {
+                    if wanted != [owner] {
                         copies.push(id, bytes, &[owner], wanted);
                     }
                 } else {
@@ -92,15 +93,16 @@ impl Work {
 }
 
 /// Where the sums of a demand are made: at those who both add and want, so that nobody else has to pass a sum
-/// on; at one who wants where there is none such.
-fn sites<'a>(demand: &Demand, wanted: &'a [NpuId]) -> Cow<'a, [NpuId]> {
+/// on; where there is none such, at one who adds: the sum is then complete nowhere before it is there, and
+/// nobody is sent it who has it.
+fn sites<'a>(demand: &Demand, holders: &'a [NpuId], wanted: &'a [NpuId]) -> Cow<'a, [NpuId]> {
     if matches!(demand.holders, NpuSet::All) {
         return Cow::Borrowed(wanted);
     }
     let adds = |npu: &NpuId| demand.holders.contains(*npu);
     let both: Vec<NpuId> = wanted.iter().copied().filter(adds).collect();
     match both.is_empty() {
-        true => Cow::Borrowed(&wanted[..1]),
+        true => Cow::Borrowed(&holders[..1]),
         false => Cow::Owned(both),
     }
 }
