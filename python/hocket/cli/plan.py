@@ -17,6 +17,7 @@ from hocket.naming import algorithms as known_algorithms
 from hocket.outcome import Latency
 from hocket.planning import Plan, plan_collective
 from hocket.synthesis import CompactTimetable, timetable
+from hocket.synthesis.choices import ROUNDING
 from hocket.units import format_time_ps
 
 
@@ -138,7 +139,8 @@ def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
         f"greedy {title}: {table.sends:,} sends in {table.slots:,} slots, checked slot by slot",
         highlight=False,
     )
-    best = "the least that it can be" if end <= least else f"{end / least - 1:.2%} above the least"
+    is_least = end <= least * (1 + ROUNDING)
+    best = "the least that it can be" if is_least else f"{end / least - 1:.2%} above the least"
     console.print(
         f"timetable: {format_time_ps(end)}, {best}; no plan is made of it",
         highlight=False,

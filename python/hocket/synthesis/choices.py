@@ -16,6 +16,9 @@ SYNTHESIZERS = {
 }
 """What each synthesizer does, in a line."""
 
+ROUNDING = 1e-5
+"""What is longer than the least by no more than that is as short: chunks may differ by a byte."""
+
 _LATENCIES = ("overlapped", "occupying")
 _TRIALS = 64
 

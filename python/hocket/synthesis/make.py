@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from hocket import _core
 from hocket.collectives import Progress
 from hocket.errors import Error, InfeasibleError, SpecError
-from hocket.synthesis.choices import SYNTHESIZERS, SynthesisOptions
+from hocket.synthesis.choices import ROUNDING, SYNTHESIZERS, SynthesisOptions
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,6 @@ class Synthesis:
 
 _SIMULATED = 300_000
 """Transfers up to which rival unwindings are simulated."""
-
-
-_ROUNDING = 1e-5
-"""What is longer by no more than that is as short."""
 
 
 @dataclass
@@ -200,7 +196,7 @@ def synthesize(
         keeps_time = simulated <= end
     if algorithm == "blind":
         least = min(least, end)
-    is_optimal = end <= least * (1 + _ROUNDING) and keeps_time and algorithm != "blind"
+    is_optimal = end <= least * (1 + ROUNDING) and keeps_time and algorithm != "blind"
     return plan, Synthesis(
         method=algorithm,
         status="optimal" if is_optimal else "feasible",
