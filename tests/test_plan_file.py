@@ -35,6 +35,7 @@ ARRAYS = [
     "chunk_demand",
 ]
 SEARCHES = {"exact": "300 ms", "auto": "300 ms"}
+MESHES = ("ring-bi-odd", "tto", "tto-overlapped")
 PAIRS = [(each.name, kind) for each in hk.algorithms() for kind in each.kinds]
 
 
@@ -63,14 +64,20 @@ def check_round_trip(plan: hk.Plan, path: Path) -> hk.Plan:
 @pytest.mark.parametrize(("algorithm", "kind"), PAIRS)
 def test_every_algorithm_comes_back(tmp_path: Path, algorithm: str, kind: str) -> None:
     topology = hk.topology.torus(3, 4, **LINK)
+    npus = None
+    if algorithm in MESHES:
+        topology = hk.topology.mesh(3, 3, **LINK)
+        npus = None if algorithm == "ring-bi-odd" else [0, 1, 2, 3, 4, 5, 7, 8]
     limit = SEARCHES.get(algorithm)
-    plan = hk.plan(kind, topology, size="1000003 B", algorithm=algorithm, time_limit=limit)
+    plan = hk.plan(
+        kind, topology, size="1000003 B", algorithm=algorithm, npus=npus, time_limit=limit
+    )
     check_round_trip(plan, tmp_path / "plan.parquet")
 
 
 @pytest.mark.parametrize(("algorithm", "kind"), PAIRS)
 def test_subsets_failures_and_roots_come_back(tmp_path: Path, algorithm: str, kind: str) -> None:
-    if algorithm in MULTIRAIL:
+    if algorithm in (*MULTIRAIL, *MESHES, "ring-2d"):
         pytest.skip("it needs every NPU of its dimensions")
     topology = hk.topology.load("dgx1_v100").without(links=[("gpu0", "gpu1")])
     rooted = {"broadcast", "reduce", "gather", "scatter"}

@@ -557,7 +557,7 @@ def plan(
         For an unknown algorithm, more chunks than bytes, a plan that is too large.
     """
 
-def default_chunks(collective: Collective, algorithm: str) -> int:
+def default_chunks(topology: Topology, collective: Collective, algorithm: str) -> int:
     """Slices that an algorithm cuts the data into where none are given."""
 
 def chunk_ladder(topology: Topology, collective: Collective, algorithm: str) -> list[int]:

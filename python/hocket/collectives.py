@@ -152,3 +152,24 @@ def check_chunks(chunks: int | None) -> None:
         raise SpecError(f"chunks: {chunks!r} is not a number of chunks; give 1 or more")
     if chunks >= _MOST:
         raise SpecError(f"chunks: {chunks} is 2^32 or more; give fewer")
+
+
+def slices_of(size: int, chunk_size: int | str | None, chunks: int | None) -> int | None:
+    """Give the number of slices of at most `chunk_size` that `size` bytes are cut into; or `chunks`.
+
+    Raises
+    ------
+    SpecError
+        If both are given, or it is no size, or more than there is.
+    """
+    if chunk_size is None:
+        return chunks
+    if chunks is not None:
+        raise SpecError("chunk_size: chunks says the same; give one of them")
+    if isinstance(chunk_size, str):
+        chunk_size = parse_size(chunk_size, field="chunk_size")
+    if type(chunk_size) is not int or chunk_size < 1:
+        raise SpecError(f"chunk_size: {chunk_size!r} is not a number of bytes; give 1 or more")
+    if chunk_size > size:
+        raise SpecError(f"chunk_size: {chunk_size} B is more than the data, {size} B")
+    return -(-size // chunk_size)

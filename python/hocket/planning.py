@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket import _core
-from hocket.collectives import Progress, check_chunks, collective_on, joined
+from hocket.collectives import Progress, check_chunks, collective_on, joined, slices_of
 from hocket.errors import SpecError
 from hocket.memory import checked_limit
 from hocket.naming import check_name, check_options
@@ -198,6 +198,7 @@ def plan(
     size: int | str,
     algorithm: str | Schedule,
     chunks: int | None = None,
+    chunk_size: int | str | None = None,
     npus: Sequence[int | str] | None = None,
     root: int | str | None = None,
     in_place: bool = True,
@@ -222,6 +223,8 @@ def plan(
         :class:`hocket.Schedule`.
     chunks
         Into how many pipelined slices the data is cut; the algorithm's own default if left out.
+    chunk_size
+        Instead of `chunks`: bytes of a slice, as ``98304`` or ``"96 KiB"``.
     time_limit
         Of a search, as ``"10s"``: the best until then is the result. See :func:`hocket.schedule`.
     seed, unwind, latency, cluster, slot, trials
@@ -249,7 +252,7 @@ def plan(
         collective,
         topology,
         algorithm=algorithm,
-        chunks=chunks,
+        chunks=slices_of(collective.size, chunk_size, chunks),
         time_limit=time_limit,
         seed=seed,
         unwind=unwind,
@@ -357,7 +360,7 @@ def plan_collective(
             from hocket.synthesis.auto import best_plan
 
             return best_plan(collective, topology, chunks, options, limit, progress)
-        pieces = chunks or _core.default_chunks(collective, "greedy")
+        pieces = chunks or _core.default_chunks(topology, collective, "greedy")
         core, synthesis = synthesize(
             collective,
             topology,

@@ -49,10 +49,15 @@ pub(crate) fn plan(
 
 #[pyfunction]
 pub(crate) fn default_chunks(
+    topology: &PyTopology,
     collective: &PyCollective,
     algorithm: &str,
 ) -> Result<usize, CoreError> {
-    Ok(core::default_chunks(algorithm.parse()?, collective.core()))
+    Ok(core::default_chunks(
+        algorithm.parse()?,
+        topology.core(),
+        collective.core(),
+    ))
 }
 
 #[pyfunction]

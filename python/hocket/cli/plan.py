@@ -10,7 +10,7 @@ import typer
 
 from hocket import _core
 from hocket.cli import options
-from hocket.collectives import collective_on
+from hocket.collectives import collective_on, slices_of
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.naming import algorithms as known_algorithms
@@ -36,6 +36,10 @@ def plan(
     latency: options.LatencyText = None,
     failed: options.Failed = None,
     chunks: options.Chunks = None,
+    chunk_size: Annotated[
+        str | None,
+        typer.Option("--chunk-size", help='Instead of --chunks: bytes of a slice, as "96 KiB".'),
+    ] = None,
     npus: options.Npus = None,
     root: options.Root = None,
     time_limit: options.TimeLimit = None,
@@ -80,6 +84,7 @@ def plan(
         root=options.read_root(root, network),
         in_place=in_place,
     )
+    chunks = slices_of(collective.size, chunk_size, chunks)
     if timetable_only:
         given = (output, time_limit, unwind, cluster, slot, trials)
         if algorithm != "greedy" or any(each is not None for each in given):

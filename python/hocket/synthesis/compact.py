@@ -66,7 +66,7 @@ def timetable(
             f"no timetable without a plan for {topology.name}: it has switches; make a plan"
         )
     started = time.perf_counter()
-    pieces = chunks or _core.default_chunks(collective, "greedy")
+    pieces = chunks or _core.default_chunks(topology, collective, "greedy")
     unwinding = options.unwindings(topology)[0]
     problem = _core.Problem(topology, collective, pieces, unwinding, latency, limit)
     slots, sends, end = problem.compact(seed, progress=progress)

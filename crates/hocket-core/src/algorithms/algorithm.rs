@@ -36,13 +36,23 @@ pub enum Algorithm {
     Chain,
     /// One partner a step.
     Pairwise,
+    /// A ring each way on a mesh of odd sides, a corner apart.
+    RingBiOdd,
+    /// Three trees on a mesh that share no link.
+    Tto,
+    /// The same, a chunk on its way down as soon as it is summed.
+    TtoOverlapped,
+    /// A tree from every NPU, no two on a link in a step.
+    MultiTree,
+    /// Rings in rows and columns.
+    Ring2d,
     /// Chunks matched to links over time.
     Greedy,
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 13] = [
+    pub const ALL: [Algorithm; 18] = [
         Algorithm::Ring,
         Algorithm::BidirectionalRing,
         Algorithm::Direct,
@@ -55,6 +65,11 @@ impl Algorithm {
         Algorithm::Binomial,
         Algorithm::Chain,
         Algorithm::Pairwise,
+        Algorithm::RingBiOdd,
+        Algorithm::Tto,
+        Algorithm::TtoOverlapped,
+        Algorithm::MultiTree,
+        Algorithm::Ring2d,
         Algorithm::Greedy,
     ];
 
@@ -73,6 +88,11 @@ impl Algorithm {
             Algorithm::Binomial => "binomial",
             Algorithm::Chain => "chain",
             Algorithm::Pairwise => "pairwise",
+            Algorithm::RingBiOdd => "ring-bi-odd",
+            Algorithm::Tto => "tto",
+            Algorithm::TtoOverlapped => "tto-overlapped",
+            Algorithm::MultiTree => "multitree",
+            Algorithm::Ring2d => "ring-2d",
             Algorithm::Greedy => "greedy",
         }
     }
@@ -110,6 +130,19 @@ impl Algorithm {
             Algorithm::Binomial => "the holders double in number each step: log2(n) steps",
             Algorithm::Chain => "from NPU to NPU along a path, pipelined: for large data",
             Algorithm::Pairwise => "one partner at a time, n-1 steps: never two senders to one NPU",
+            Algorithm::RingBiOdd => {
+                "a ring each way on a mesh of odd sides, one corner in and out through its neighbours"
+            }
+            Algorithm::Tto => {
+                "chunks up, then down three trees of a mesh that share no link; one corner has no data"
+            }
+            Algorithm::TtoOverlapped => "as tto, each chunk down as soon as it is summed",
+            Algorithm::MultiTree => {
+                "a tree from every NPU over direct links, no two trees on a link in a step"
+            }
+            Algorithm::Ring2d => {
+                "rings in the rows, then the columns of a mesh or torus, and the other way about"
+            }
             Algorithm::Greedy => {
                 "chunks matched to links over time, for any topology: no two on a link at once"
             }
@@ -125,9 +158,14 @@ impl Algorithm {
             | Algorithm::Hierarchical
             | Algorithm::ThemisFifo
             | Algorithm::Themis
-            | Algorithm::MultirailOptimal => &[AllReduce, ReduceScatter, AllGather],
+            | Algorithm::MultirailOptimal
+            | Algorithm::MultiTree => &[AllReduce, ReduceScatter, AllGather],
             Algorithm::Direct | Algorithm::Greedy => &CollectiveKind::NAMED,
-            Algorithm::DoubleBinaryTree => &[AllReduce],
+            Algorithm::DoubleBinaryTree
+            | Algorithm::RingBiOdd
+            | Algorithm::Tto
+            | Algorithm::TtoOverlapped
+            | Algorithm::Ring2d => &[AllReduce],
             Algorithm::Binomial => &[Broadcast, Reduce, Gather, Scatter],
             Algorithm::Chain => &[Broadcast, Reduce],
             Algorithm::Pairwise => &[AllToAll],

@@ -10,11 +10,17 @@ mod dimensional;
 mod direct;
 mod double_binary_tree;
 mod halving_doubling;
+mod follow;
 mod hierarchical;
+mod mesh;
+mod multitree;
 mod pairwise;
 mod rails;
 mod reach;
 mod ring;
+mod ring_2d;
+mod ring_bi_odd;
+mod tto;
 
 pub use algorithm::Algorithm;
 pub use rails::plan_of;
@@ -101,6 +107,11 @@ pub fn plan(
         Algorithm::Binomial => binomial::build(&job),
         Algorithm::Chain => chain::build(&job),
         Algorithm::Pairwise => pairwise::build(&job),
+        Algorithm::RingBiOdd => ring_bi_odd::build(&job),
+        Algorithm::Tto => tto::build(&job, tto::Down::AfterAll),
+        Algorithm::TtoOverlapped => tto::build(&job, tto::Down::AtOnce),
+        Algorithm::MultiTree => multitree::build(&job),
+        Algorithm::Ring2d => ring_2d::build(&job),
         Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
             unreachable!("multi-rail schedules are lowered by plan_of")
         }
@@ -133,7 +144,7 @@ pub fn schedule(
             why,
         });
     }
-    let chunks = chunk_count(collective, options)?;
+    let chunks = chunk_count(topology, collective, options)?;
     let (kind, bytes) = (collective.kind(), collective.size());
     let rails = Rail::of(topology);
     check_steps(&rails, chunks, options)?;
@@ -187,18 +198,22 @@ fn check(
     options: &PlanOptions,
 ) -> Result<(usize, u128), PlanError> {
     check_applicable(topology, collective, options.algorithm)?;
-    let chunks = chunk_count(collective, options)?;
+    let chunks = chunk_count(topology, collective, options)?;
     let transfers = transfer_count(topology, collective, options.algorithm, chunks);
     PlanBuilder::check_size(transfers, options.memory_limit)?;
     Ok((chunks, transfers))
 }
 
 /// The number of chunks asked for, or the default, if the data can be cut so.
-fn chunk_count(collective: &Collective, options: &PlanOptions) -> Result<usize, PlanError> {
+fn chunk_count(
+    topology: &Topology,
+    collective: &Collective,
+    options: &PlanOptions,
+) -> Result<usize, PlanError> {
     let algorithm = options.algorithm;
     let chunks = options
         .chunks
-        .unwrap_or_else(|| default_chunks(algorithm, collective));
+        .unwrap_or_else(|| default_chunks(algorithm, topology, collective));
     if chunks == 0 {
         return Err(PlanError::NotApplicable {
             algorithm: algorithm.name(),
@@ -247,6 +262,10 @@ pub fn check_applicable(
         match algorithm {
             Algorithm::Hierarchical => hierarchical::refusal(topology, collective),
             _ if algorithm.is_multirail() => rails::refusal(topology, collective),
+            Algorithm::RingBiOdd => ring_bi_odd::refusal(topology, collective),
+            Algorithm::Tto | Algorithm::TtoOverlapped => tto::refusal(topology, collective),
+            Algorithm::MultiTree => multitree::refusal(topology, collective),
+            Algorithm::Ring2d => ring_2d::refusal(topology, collective),
             Algorithm::BidirectionalRing if npus.len() == 2 => {
                 Some("on 2 NPUs both directions are the same links; use ring".to_owned())
             }
@@ -291,6 +310,10 @@ pub fn transfer_count(
         Algorithm::Direct if kind.is_rooted() => k.saturating_mul(n - 1),
         Algorithm::Direct if kind == CollectiveKind::AllToAll => k.saturating_mul(n * (n - 1)),
         Algorithm::Direct => flat(k, Shape::Direct),
+        Algorithm::RingBiOdd => ring_bi_odd::transfers(n, k),
+        Algorithm::Tto | Algorithm::TtoOverlapped => tto::transfers(n, k),
+        Algorithm::MultiTree => multitree::transfers(kind, n, k),
+        Algorithm::Ring2d => ring_2d::transfers(topology, k),
         Algorithm::Greedy => match kind {
             CollectiveKind::AllReduce => k.saturating_mul(2 * n * (n - 1)),
             CollectiveKind::AllGather
@@ -302,13 +325,15 @@ pub fn transfer_count(
 }
 
 /// The number of chunks where the user names none: 1, 4 for hierarchical, 64 (as Themis) for multi-rail
-/// schedulers, 16 for what is useless
-/// without a pipeline; fewer where there are not enough bytes.
-pub fn default_chunks(algorithm: Algorithm, collective: &Collective) -> usize {
+/// schedulers, 16 for what is useless without a pipeline, what takes least time for tto; fewer where there are
+/// not enough bytes.
+pub fn default_chunks(algorithm: Algorithm, topology: &Topology, collective: &Collective) -> usize {
     let wanted = match algorithm {
         Algorithm::Hierarchical => 4,
         _ if algorithm.is_multirail() => 64,
         Algorithm::Chain | Algorithm::DoubleBinaryTree => 16,
+        Algorithm::Tto => tto::best_chunks(topology, collective, tto::Down::AfterAll),
+        Algorithm::TtoOverlapped => tto::best_chunks(topology, collective, tto::Down::AtOnce),
         Algorithm::Greedy if is_single(collective.kind()) => 16,
         _ => 1,
     };
@@ -335,6 +360,12 @@ pub fn chunk_ladder(
         Algorithm::Greedy if is_single(collective.kind()) => &[1, 4, 16, 64],
         Algorithm::Greedy => &[1, 4, 16],
         Algorithm::Chain | Algorithm::DoubleBinaryTree => &[1, 4, 16, 64, 256],
+        Algorithm::Tto | Algorithm::TtoOverlapped => {
+            // Where latency holds no link, more are better.
+            let best = default_chunks(algorithm, topology, collective);
+            let most = tto::most_chunks(collective);
+            &[best, (4 * best).min(most).max(best), most.max(best)]
+        }
         _ => &[1, 4, 16, 64],
     };
     let fits = |&chunks: &usize| {
@@ -342,6 +373,7 @@ pub fn chunk_ladder(
             && transfer_count(topology, collective, algorithm, chunks) <= most_transfers
     };
     let mut ladder: Vec<usize> = rungs.iter().copied().filter(fits).collect();
+    ladder.dedup();
     if ladder.is_empty() {
         ladder.push(1);
     }
@@ -416,12 +448,20 @@ fn check_chunks(
 /// Pieces that an algorithm makes of a demand, for each chunk asked for.
 fn pieces_per_chunk(algorithm: Algorithm, collective: &Collective) -> usize {
     let ways = match algorithm {
-        Algorithm::BidirectionalRing | Algorithm::DoubleBinaryTree => 2,
+        Algorithm::BidirectionalRing | Algorithm::DoubleBinaryTree | Algorithm::Ring2d => 2,
+        Algorithm::Tto | Algorithm::TtoOverlapped => tto::TREES,
+        Algorithm::RingBiOdd => ring_bi_odd::pieces(collective.npus().len()),
         _ if algorithm.is_multirail() => PARTS,
         _ => 1,
     };
+    let whole = [
+        Algorithm::DoubleBinaryTree,
+        Algorithm::Tto,
+        Algorithm::TtoOverlapped,
+        Algorithm::RingBiOdd,
+    ];
     match (collective.kind(), algorithm) {
-        (CollectiveKind::AllReduce, Algorithm::DoubleBinaryTree) => ways,
+        (CollectiveKind::AllReduce, algorithm) if whole.contains(&algorithm) => ways,
         (CollectiveKind::AllReduce, _) => ways * collective.npus().len(),
         _ => ways,
     }

@@ -1,4 +1,5 @@
 //! Simulated times against closed forms, to the picosecond.
 
 mod forms;
+mod mesh;
 mod run;

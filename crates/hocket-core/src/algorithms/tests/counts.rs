@@ -181,5 +181,8 @@ fn ladders_stop_at_two_million_transfers_and_at_the_bytes() {
     let small = among_all(AllReduce, &topology, 20);
     let ladder = chunk_ladder(&topology, &small, Algorithm::DoubleBinaryTree);
     assert_eq!(ladder, [1, 4]);
-    assert_eq!(default_chunks(Algorithm::DoubleBinaryTree, &small), 10);
+    assert_eq!(
+        default_chunks(Algorithm::DoubleBinaryTree, &topology, &small),
+        10
+    );
 }

@@ -1,5 +1,6 @@
 mod counts;
 mod interpreter;
+mod mesh;
 mod refusals;
 mod runs;
 

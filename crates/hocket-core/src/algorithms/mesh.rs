@@ -1,0 +1,79 @@
+//! A topology seen as a mesh: rows and columns of NPUs, each linked both ways to its neighbours.
+
+use crate::collective::Collective;
+use crate::id::NpuId;
+use crate::topology::{DimensionKind, Topology};
+
+/// A whole two-dimensional mesh. NPU (x, y) is number x + columns y.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mesh {
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+}
+
+impl Mesh {
+    /// Sees a topology as a mesh of at least 2 x 2, or says why it is none.
+    pub(super) fn of(topology: &Topology) -> Result<Self, String> {
+        let name = topology.name();
+        let sides: Vec<_> = topology
+            .dimensions()
+            .iter()
+            .filter(|side| side.size > 1)
+            .collect();
+        let lines = sides.iter().all(|side| side.kind == DimensionKind::Line);
+        let [first, second] = sides[..] else {
+            return Err(not_a_mesh(name));
+        };
+        let mesh = Self {
+            columns: first.size as usize,
+            rows: second.size as usize,
+        };
+        if !lines || mesh.columns * mesh.rows != topology.npu_count() {
+            return Err(not_a_mesh(name));
+        }
+        match mesh.gap(topology) {
+            None => Ok(mesh),
+            Some((a, b)) => Err(format!(
+                "it needs a whole mesh, and in {name:?} there is no link from {} to {}; use greedy, which \
+                 goes round what is missing",
+                topology.device(a.device()).name,
+                topology.device(b.device()).name,
+            )),
+        }
+    }
+
+    pub(super) fn at(&self, x: usize, y: usize) -> NpuId {
+        NpuId::from(x + self.columns * y)
+    }
+
+    /// The corners: (0, 0), then those across in x, in y and in both.
+    pub(super) fn corners(&self) -> [NpuId; 4] {
+        let (x, y) = (self.columns - 1, self.rows - 1);
+        [self.at(0, 0), self.at(x, 0), self.at(0, y), self.at(x, y)]
+    }
+
+    /// Neighbours without a link from one to the other.
+    fn gap(&self, topology: &Topology) -> Option<(NpuId, NpuId)> {
+        let pairs = (0..self.rows).flat_map(|y| (0..self.columns).map(move |x| (x, y)));
+        let pairs = pairs.flat_map(|(x, y)| {
+            let right = (x + 1 < self.columns).then(|| (self.at(x, y), self.at(x + 1, y)));
+            let down = (y + 1 < self.rows).then(|| (self.at(x, y), self.at(x, y + 1)));
+            right.into_iter().chain(down)
+        });
+        pairs.flat_map(|(a, b)| [(a, b), (b, a)]).find(|(a, b)| {
+            let links = topology.links_from_to(a.device(), b.device());
+            links.is_empty()
+        })
+    }
+}
+
+/// Whether a collective is among all NPUs, in any order.
+pub(super) fn is_of_all(collective: &Collective, topology: &Topology) -> bool {
+    collective.npus().len() == topology.npu_count()
+}
+
+fn not_a_mesh(name: &str) -> String {
+    format!(
+        "it needs a whole mesh of two dimensions, as mesh:8x8, and {name:?} is none; use greedy"
+    )
+}

@@ -1,0 +1,280 @@
+//! TTO: three trees on a mesh, rooted at three corners, no two of which share a link; chunks follow each other
+//! through them, up and down.
+//!
+//! A root sends nothing up its own tree, so that a corner's two links do for the other two. The fourth corner is
+//! no root and would need three: it has no data, and passes on what comes through it. A pass takes H + C - 1 steps for C chunks and trees of height H = columns + rows - 2.
+//!
+//! # Source
+//! Laskar et al.: Enhancing collective communication in MCM accelerators for deep learning training,
+//! Algorithm 2 and section V.
+
+use std::collections::VecDeque;
+
+use super::Job;
+use super::follow::{Follow, only};
+use super::mesh::Mesh;
+use crate::collective::Collective;
+use crate::id::NpuId;
+use crate::plan::{Chunks, Plan, PlanError, Wait};
+use crate::topology::Topology;
+
+/// Trees.
+pub(super) const TREES: usize = 3;
+/// Bytes of a packet, below which a part of a chunk is not cut: each would be one of its own.
+const PACKET: u64 = 8_192;
+/// Transfers that the default number of chunks stays within.
+const MOST_TRANSFERS: u64 = 2_000_000;
+
+/// When a chunk's way down may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Down {
+    /// When the last chunk of its tree is summed; published is when all trees' are, which takes as many steps.
+    AfterAll,
+    /// When it is summed itself.
+    AtOnce,
+}
+
+/// A third of every chunk up and down each tree.
+pub(super) fn build(job: &Job<'_>, down: Down) -> Result<Plan, PlanError> {
+    let mesh = Mesh::of(job.topology).expect("refused otherwise");
+    let excluded = excluded(&mesh, job.collective).expect("refused otherwise");
+    let chunks = Chunks::split(&job.collective.demands(), TREES * job.chunks)?;
+    let trees = trees(&mesh, excluded);
+    let height = mesh.columns + mesh.rows - 2;
+    let mut plan = Follow::new(job, chunks);
+    let part = |chunk: usize, tree: usize| (TREES * chunk + tree) as u32;
+    // An edge of depth d is crossed in step height - d + chunk of the way up, d - 1 + chunk of the way down.
+    for step in 0..height + job.chunks - 1 {
+        for (t, tree) in trees.iter().enumerate() {
+            for edge in &tree.edges {
+                if let Some(chunk) = chunk_in(step, height - edge.depth, job.chunks) {
+                    // The corner without data keeps what comes, for want of anything to add it to.
+                    let part = only(part(chunk, t));
+                    match edge.parent == excluded {
+                        true => plan.copy(part, edge.child, edge.parent, Wait::NOTHING),
+                        false => plan.reduce(part, edge.child, edge.parent),
+                    }
+                }
+            }
+        }
+    }
+    let last = job.chunks - 1;
+    let summed: Vec<Wait> = trees
+        .iter()
+        .enumerate()
+        .map(|(t, tree)| match down {
+            Down::AfterAll => plan.came(part(last, t), tree.root),
+            Down::AtOnce => Wait::NOTHING,
+        })
+        .collect();
+    for step in 0..height + job.chunks - 1 {
+        for (t, tree) in trees.iter().enumerate() {
+            for edge in &tree.edges {
+                if let Some(chunk) = chunk_in(step, edge.depth - 1, job.chunks) {
+                    let also = match edge.parent == tree.root {
+                        true => summed[t],
+                        false => Wait::NOTHING,
+                    };
+                    plan.copy(only(part(chunk, t)), edge.parent, edge.child, also);
+                }
+            }
+        }
+    }
+    Ok(plan.finish())
+}
+
+/// The chunk that crosses an edge in a step, if the first one does in step `first`.
+fn chunk_in(step: usize, first: usize, chunks: usize) -> Option<usize> {
+    step.checked_sub(first).filter(|&chunk| chunk < chunks)
+}
+
+/// Transfers, exactly: two of the trees go through the corner without data.
+pub(super) fn transfers(participants: u128, chunks: u128) -> u128 {
+    chunks.saturating_mul(2 * (2 * participants + participants - 1))
+}
+
+/// The number of chunks that takes least time where a step of b bytes holds a link for alpha + b / bandwidth,
+/// of the slowest link: C = sqrt((S - 1) D / (3 alpha bandwidth)) minimises (S + C - 1) (alpha + D / (3 C bandwidth)),
+/// S the steps that one chunk takes before the next way begins; no part of a chunk smaller than a packet.
+pub(super) fn best_chunks(topology: &Topology, collective: &Collective, down: Down) -> usize {
+    let Ok(mesh) = Mesh::of(topology) else {
+        return 1;
+    };
+    let third = collective.size() / TREES as u64;
+    let alpha = topology
+        .links()
+        .iter()
+        .map(|link| link.latency.as_seconds());
+    let alpha = alpha.fold(0.0, f64::max);
+    let rates = topology
+        .links()
+        .iter()
+        .map(|link| link.bandwidth.bytes_per_second());
+    let rate = rates.min().unwrap_or(1) as f64;
+    let height = mesh.columns + mesh.rows - 2;
+    let steps = match down {
+        Down::AfterAll => height,
+        Down::AtOnce => 2 * height,
+    };
+    let best = ((steps - 1) as f64 * third as f64 / rate / alpha)
+        .sqrt()
+        .round();
+    let most = most_chunks(collective);
+    match best.is_finite() {
+        true => (best.max(1.0) as usize).min(most),
+        false => most,
+    }
+}
+
+/// The most chunks that are of use by default: a third of each a packet, and not too many transfers.
+pub(super) fn most_chunks(collective: &Collective) -> usize {
+    let packets = collective.size() / TREES as u64 / PACKET;
+    let room = MOST_TRANSFERS / (6 * collective.npus().len() as u64);
+    packets.min(room).max(1) as usize
+}
+
+/// Why it cannot run, if it cannot.
+pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
+    let mesh = match Mesh::of(topology) {
+        Ok(mesh) => mesh,
+        Err(why) => return Some(why),
+    };
+    if excluded(&mesh, collective).is_some() {
+        return None;
+    }
+    let [_, _, corner, last] = mesh.corners();
+    let range = |from: usize, to: usize| match from == to {
+        true => format!("{from}"),
+        false => format!("{from}-{to}"),
+    };
+    Some(format!(
+        "one corner of the mesh must take no part (it only passes on) and all others must: name the NPUs, as \
+         {},{}",
+        range(0, corner.index() - 1),
+        range(corner.index() + 1, last.index()),
+    ))
+}
+
+/// The corner that takes no part where all others do.
+fn excluded(mesh: &Mesh, collective: &Collective) -> Option<NpuId> {
+    let npus = collective.npus();
+    let mut absent = mesh
+        .corners()
+        .into_iter()
+        .filter(|corner| !npus.contains(corner));
+    let corner = absent.next()?;
+    (npus.len() + 1 == mesh.columns * mesh.rows).then_some(corner)
+}
+
+/// An edge of a tree; its depth is the child's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Edge {
+    parent: NpuId,
+    child: NpuId,
+    depth: usize,
+}
+
+/// A tree, edges by depth.
+#[derive(Clone, Debug)]
+struct Tree {
+    root: NpuId,
+    edges: Vec<Edge>,
+}
+
+/// Trees rooted at the corners beside the excluded one and at the one across.
+///
+/// Seen with the excluded corner at the bottom left: the tree of the top left goes down the first column, then
+/// along the rows; that of the bottom right along the last row, then up the columns; that of the top right
+/// breadth first over links that are left. Links of one are nobody else's, in either direction of travel.
+fn trees(mesh: &Mesh, excluded: NpuId) -> [Tree; TREES] {
+    let (columns, rows) = (mesh.columns, mesh.rows);
+    let [_, right, _, across] = mesh.corners();
+    let flip_x = [right, across].contains(&excluded);
+    let flip_y = excluded.index() < columns;
+    let at = |x: usize, y: usize| {
+        let x = if flip_x { columns - 1 - x } else { x };
+        let y = if flip_y { y } else { rows - 1 - y };
+        mesh.at(x, y)
+    };
+    // Here (0, 0) is the excluded corner, y grows away from it.
+    let (right, top) = (columns - 1, rows - 1);
+    let by_rows = |(x, y): (usize, usize)| match (x, y) {
+        (0, _) => (y < top).then_some((0, y + 1)),
+        _ => Some((x - 1, y)),
+    };
+    let by_columns = |(x, y): (usize, usize)| match (x, y) {
+        (_, 0) => (x < right).then_some((x + 1, 0)),
+        _ => Some((x, y - 1)),
+    };
+    let cells = || (0..rows).flat_map(|y| (0..columns).map(move |x| (x, y)));
+    let parents = |parent: &dyn Fn((usize, usize)) -> Option<(usize, usize)>| {
+        cells().map(|cell| (cell, parent(cell))).collect::<Vec<_>>()
+    };
+    let (first, second) = (parents(&by_rows), parents(&by_columns));
+    // Breadth first from the top right, by what the two leave: along the rows to the left but for the bottom
+    // one, down the columns but for the first.
+    let mut found = vec![((right, top), None)];
+    let mut seen = vec![false; columns * rows];
+    seen[right + columns * top] = true;
+    let mut queue = VecDeque::from([(right, top)]);
+    while let Some((x, y)) = queue.pop_front() {
+        let left = (x > 0 && y > 0).then(|| (x - 1, y));
+        let down = (x > 0 && y > 0).then(|| (x, y - 1));
+        for cell in left.into_iter().chain(down) {
+            if !std::mem::replace(&mut seen[cell.0 + columns * cell.1], true) {
+                found.push((cell, Some((x, y))));
+                queue.push_back(cell);
+            }
+        }
+    }
+    [(0, top), (right, 0), (right, top)]
+        .into_iter()
+        .zip([first, second, found])
+        .map(|(root, parents)| tree(root, &parents, columns, at))
+        .collect::<Vec<_>>()
+        .try_into()
+        .expect("three of them")
+}
+
+type Cell = (usize, usize);
+
+/// A tree of each cell's parent.
+fn tree(
+    root: Cell,
+    parents: &[(Cell, Option<Cell>)],
+    columns: usize,
+    at: impl Fn(usize, usize) -> NpuId,
+) -> Tree {
+    let place = |(x, y): Cell| x + columns * y;
+    let mut parent_of = vec![
+        None;
+        parents
+            .iter()
+            .map(|&(cell, _)| place(cell) + 1)
+            .max()
+            .unwrap_or(0)
+    ];
+    for &(cell, parent) in parents {
+        parent_of[place(cell)] = parent;
+    }
+    let depth = |cell: Cell| {
+        let up = |cell: &Cell| parent_of[place(*cell)];
+        std::iter::successors(Some(cell), up).count() - 1
+    };
+    let mut edges: Vec<Edge> = parents
+        .iter()
+        .filter_map(|&(cell, parent)| {
+            let (x, y) = parent?;
+            Some(Edge {
+                parent: at(x, y),
+                child: at(cell.0, cell.1),
+                depth: depth(cell),
+            })
+        })
+        .collect();
+    edges.sort_by_key(|edge| edge.depth);
+    Tree {
+        root: at(root.0, root.1),
+        edges,
+    }
+}
