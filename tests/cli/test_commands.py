@@ -69,7 +69,7 @@ def test_compare_prints_a_table(hocket: Any) -> None:
     for word in ("time", "algbw", "busbw", "bound", "gap", "max link load", "verified"):
         assert word in lines[2]
     rows = [line for line in lines if line.startswith("│")]
-    assert len(rows) == 6
+    assert len(rows) == 7
     assert all("proved" in row for row in rows)
     assert [row.split()[1] for row in rows[:2]] == ["greedy", "bidirectional-ring"]
     assert "bound 2.987 ms: partition into 8 single NPUs" in result.out

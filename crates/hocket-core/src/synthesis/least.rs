@@ -6,8 +6,11 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::network::{Network, Timing};
 use super::spread::{Spread, Wanted};
 
-/// NPUs of which distances count: those with the fewest edges in. Of others only how much each must receive.
+/// NPUs of which distances count, in networks of that many: all. Of larger ones those with the fewest edges in, at
+/// most as many; of the others only how much each must receive.
 const NPU_LIMIT: usize = 256;
+/// Edges and chunks that may be looked at for them.
+const EFFORT: usize = 1_000_000;
 
 /// A lower bound on the end of any timetable on this network, in picoseconds: each NPU gets the chunks
 /// it lacks one at a time over each edge, none before it can have come the shortest way.
@@ -16,7 +19,7 @@ const NPU_LIMIT: usize = 256;
 /// any way; it holds for this network, as unwound, and these chunks.
 ///
 /// # Complexity
-/// O(n (edges log NPUs + chunks log chunks)) with n = NPUs, at most 256; and O(edges log chunks).
+/// O(n (edges log NPUs + chunks log chunks)) with n = NPUs, at most 256 and fewer in large networks; and O(edges log chunks).
 pub(super) fn least(network: &Network, spread: &Spread, timings: &[Timing]) -> u64 {
     let npus = network.npus();
     let sizes = spread.sizes.len();
@@ -49,10 +52,11 @@ pub(super) fn least(network: &Network, spread: &Spread, timings: &[Timing]) -> u
         .filter(|&npu| counts[npu as usize] > 0)
         .collect();
     narrow.sort_by_key(|&npu| network.in_edges(npu as usize).len());
-    narrow.truncate(if spread.others.is_empty() {
-        NPU_LIMIT
-    } else {
-        0
+    let affordable = EFFORT / (network.edges().len() + spread.chunks()).max(1);
+    narrow.truncate(match spread.others.is_empty() {
+        true if npus <= NPU_LIMIT => NPU_LIMIT,
+        true => affordable.clamp(8, NPU_LIMIT),
+        false => 0,
     });
     let mut place = vec![usize::MAX; npus];
     (0..)
