@@ -31,7 +31,7 @@ const MANY: u64 = 400_000;
 const CROWDINGS: [f64; 4] = [1.0, 0.2, 4.0, 0.05];
 
 /// How many trials of so many sends may run at once, each in memory of its own.
-pub(super) fn side_by_side(sends: u128) -> u128 {
+pub(super) fn trials_at_once(sends: u128) -> u128 {
     match sends > u128::from(MANY_SENDS) {
         true => 1,
         false => BATCH as u128,

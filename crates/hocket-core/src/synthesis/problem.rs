@@ -1,6 +1,6 @@
 //! One synthesis problem: a collective on a network as unwound, and the ways to solve it.
 
-use super::greedy::{Failure, Trials, find_unreached, greedy, side_by_side, threads, unreached};
+use super::greedy::{Failure, Trials, find_unreached, greedy, threads, trials_at_once, unreached};
 use super::least::least;
 use super::lower::{Timetables, lower};
 use super::network::{Network, Timing};
@@ -232,7 +232,7 @@ impl Problem {
             let listed = matches!(part.spread.wanted, Wanted::Listed(_));
             places / 4 + if listed { 16 * places } else { 4 * places }
         };
-        let bytes = (part(&self.work.sums) + part(&self.work.copies)) * side_by_side(transfers);
+        let bytes = (part(&self.work.sums) + part(&self.work.copies)) * trials_at_once(transfers);
         if bytes > u128::from(self.memory_limit) {
             return Err(PlanError::TooLarge {
                 transfers,
