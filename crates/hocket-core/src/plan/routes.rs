@@ -98,23 +98,46 @@ impl Routes {
         LinkId(self.trees[tree as usize][device.index()])
     }
 
+    /// Where a transfer is before its first link, for [`follow`](Self::follow).
+    #[inline]
+    pub fn start(&self, plan: &Plan, transfer: TransferId) -> u32 {
+        match self.route(transfer) {
+            Route::Tree(_) => plan.src()[transfer.index()],
+            _ => 0,
+        }
+    }
+
+    /// The next link of a transfer, and where it is after that; `None` once it has arrived.
+    #[inline]
+    pub fn follow(
+        &self,
+        plan: &Plan,
+        topology: &Topology,
+        transfer: TransferId,
+        at: u32,
+    ) -> Option<(LinkId, u32)> {
+        match self.route(transfer) {
+            Route::Link(link) => (at == 0).then_some((link, 1)),
+            Route::Path(path) => {
+                let links = self.paths.get(path as usize);
+                links.get(at as usize).map(|&link| (link, at + 1))
+            }
+            Route::Tree(tree) => (at != plan.dst()[transfer.index()]).then(|| {
+                let link = self.next(tree, DeviceId(at));
+                (link, topology.link(link).dst.0)
+            }),
+        }
+    }
+
     /// The links a transfer takes, in order.
     pub fn links(&self, plan: &Plan, topology: &Topology, transfer: TransferId) -> Vec<LinkId> {
-        match self.route(transfer) {
-            Route::Link(link) => vec![link],
-            Route::Path(path) => self.paths.get(path as usize).to_vec(),
-            Route::Tree(tree) => {
-                let dst = DeviceId(plan.dst()[transfer.index()]);
-                let mut device = DeviceId(plan.src()[transfer.index()]);
-                let mut links = Vec::new();
-                while device != dst {
-                    let link = self.next(tree, device);
-                    links.push(link);
-                    device = topology.link(link).dst;
-                }
-                links
-            }
+        let mut at = self.start(plan, transfer);
+        let mut links = Vec::new();
+        while let Some((link, next)) = self.follow(plan, topology, transfer, at) {
+            links.push(link);
+            at = next;
         }
+        links
     }
 }
 
@@ -242,8 +265,9 @@ impl<'a> Router<'a> {
         let topology = self.topology;
         let one = topology.links_from_to(src, dst).iter().map(|&first| Near {
             time: self.length(first, bytes),
-            second: None,
+            is_two: false,
             first,
+            second: None,
         });
         let best = one.min();
         if best.is_some() && self.uniform {
@@ -255,8 +279,9 @@ impl<'a> Router<'a> {
         });
         let two = two.map(|(first, second)| Near {
             time: self.length(first, bytes) + self.length(second, bytes),
-            second: Some(second),
+            is_two: true,
             first,
+            second: Some(second),
         });
         best.into_iter().chain(two).min()
     }
@@ -278,8 +303,9 @@ impl<'a> Router<'a> {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Near {
     time: Time,
-    second: Option<LinkId>,
+    is_two: bool,
     first: LinkId,
+    second: Option<LinkId>,
 }
 
 /// Whether all links are alike and no switch has a limit, so that fewer links are always faster.

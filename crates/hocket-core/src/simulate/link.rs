@@ -1,11 +1,11 @@
 //! Link fidelity: whole messages, one at a time on each link.
 
 use super::queue::EventQueue;
+use super::ready::Ready;
 use super::run::{LinkUse, Run, Service};
 use super::{LatencyModel, LinkOrder, SimulateError, SimulateOptions, Switching};
 use crate::id::{DeviceId, TransferId};
-use crate::plan::{Plan, Route, WaitGraph, WaitOn};
-use crate::plan::{Routes, Wait};
+use crate::plan::{Plan, Route, Routes};
 use crate::progress::{Interrupted, Progress};
 use crate::topology::Topology;
 use crate::units::{Beta, Time};
@@ -202,12 +202,11 @@ pub(super) fn simulate(
 ) -> Result<Run, SimulateError> {
     const BETWEEN_REPORTS: usize = 1 << 18;
     let plan: &Plan = verified.plan();
-    let waits = WaitGraph::new(plan);
-    let mut left = waits.member_counts().to_vec();
+    let mut open = Ready::new(plan);
     let mut simulation = Simulation::new(verified, options);
-    let mut ready = initially_ready(&waits, plan, &mut left, &simulation.way);
+    let mut ready = Vec::new();
+    open.at_first(plan, |transfer| ready.push(simulation.way.start(transfer)));
     let mut batch = Vec::new();
-    let mut freed = Vec::new();
     let (mut ended, mut now) = (0, Time::ZERO);
     let (mut hops, mut reported) = (0, 0);
     loop {
@@ -228,7 +227,7 @@ pub(super) fn simulate(
         let Some(time) = simulation.queue.pop(&mut batch) else {
             break;
         };
-        now = time;
+        now = Time::from_ps(time);
         for &message in &batch {
             if !simulation.has_arrived(message) {
                 ready.push(message);
@@ -236,20 +235,9 @@ pub(super) fn simulate(
             }
             simulation.end[message.transfer as usize] = now;
             ended += 1;
-            freed.push(message.transfer);
-            while let Some(node) = freed.pop() {
-                for &target in waits.freed_by(node as usize) {
-                    match (target as usize).checked_sub(plan.len()) {
-                        None => ready.push(simulation.way.start(target)),
-                        Some(group) => {
-                            left[group] -= 1;
-                            if left[group] == 0 {
-                                freed.push(target);
-                            }
-                        }
-                    }
-                }
-            }
+            open.end(message.transfer, |transfer| {
+                ready.push(simulation.way.start(transfer));
+            });
         }
     }
     if now == Time::MAX {
@@ -263,36 +251,6 @@ pub(super) fn simulate(
         });
     }
     Ok(simulation.finish(now))
-}
-
-/// Transfers that wait for nothing, or for groups without members.
-fn initially_ready(
-    waits: &WaitGraph,
-    plan: &Plan,
-    left: &mut [u32],
-    way: &Way<'_>,
-) -> Vec<Message> {
-    let mut ready = Vec::new();
-    let mut over: Vec<usize> = (0..left.len()).filter(|&group| left[group] == 0).collect();
-    while let Some(group) = over.pop() {
-        for &target in waits.freed_by(plan.len() + group) {
-            match (target as usize).checked_sub(plan.len()) {
-                None => ready.push(way.start(target)),
-                Some(group) => {
-                    left[group] -= 1;
-                    if left[group] == 0 {
-                        over.push(group);
-                    }
-                }
-            }
-        }
-    }
-    for (transfer, &bits) in plan.wait().iter().enumerate() {
-        if Wait::from_bits(bits).target() == WaitOn::Nothing {
-            ready.push(way.start(transfer as u32));
-        }
-    }
-    ready
 }
 
 impl<'a> Simulation<'a> {
@@ -406,7 +364,7 @@ impl<'a> Simulation<'a> {
                 end: free,
             });
         }
-        self.queue.push(head, message);
+        self.queue.push(head.as_ps(), message);
     }
 
     fn finish(mut self, time: Time) -> Run {

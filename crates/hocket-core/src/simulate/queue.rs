@@ -1,6 +1,4 @@
-//! A queue of timed events that is emptied in time order.
-
-use crate::units::Time;
+//! A queue of timed events that is emptied in time order, whatever time is counted in.
 
 /// A radix heap: events are pushed at or after the time of the last batch taken, and taken in
 /// batches of equal time.
@@ -13,8 +11,8 @@ use crate::units::Time;
 pub(super) struct EventQueue<T> {
     /// Bucket 0 holds the present; bucket b > 0 the events whose time differs from it in bit b - 1
     /// first, from above.
-    buckets: Vec<Vec<(Time, T)>>,
-    now: Time,
+    buckets: Vec<Vec<(u64, T)>>,
+    now: u64,
     len: usize,
 }
 
@@ -22,14 +20,14 @@ impl<T: Copy> EventQueue<T> {
     pub(super) fn new() -> Self {
         Self {
             buckets: (0..=u64::BITS).map(|_| Vec::new()).collect(),
-            now: Time::ZERO,
+            now: 0,
             len: 0,
         }
     }
 
     /// Adds an event, not before the last batch.
     #[inline]
-    pub(super) fn push(&mut self, time: Time, event: T) {
+    pub(super) fn push(&mut self, time: u64, event: T) {
         debug_assert!(time >= self.now, "events do not happen in the past");
         self.len += 1;
         let bucket = self.bucket(time);
@@ -37,12 +35,12 @@ impl<T: Copy> EventQueue<T> {
     }
 
     #[inline]
-    fn bucket(&self, time: Time) -> usize {
-        (u64::BITS - (time.as_ps() ^ self.now.as_ps()).leading_zeros()) as usize
+    fn bucket(&self, time: u64) -> usize {
+        (u64::BITS - (time ^ self.now).leading_zeros()) as usize
     }
 
     /// Moves the events of the earliest time into `batch` (emptied first) and gives that time.
-    pub(super) fn pop(&mut self, batch: &mut Vec<T>) -> Option<Time> {
+    pub(super) fn pop(&mut self, batch: &mut Vec<T>) -> Option<u64> {
         batch.clear();
         let first = self.buckets.iter().position(|bucket| !bucket.is_empty())?;
         if first > 0 {
@@ -78,13 +76,13 @@ mod tests {
         for event in 0..5000u32 {
             for _ in 0..seed.below(3) {
                 let time = now + (seed.next_u64() >> (40 + seed.below(24)));
-                queue.push(Time::from_ps(time), event);
+                queue.push(time, event);
                 expected.push((time, event));
             }
             if seed.below(2) == 0
                 && let Some(time) = queue.pop(&mut batch)
             {
-                now = time.as_ps();
+                now = time;
                 assert_eq!(Some(now), expected.iter().map(|&(time, _)| time).min());
                 let mut due: Vec<u32> = Vec::new();
                 expected.retain(|&(time, event)| {

@@ -1,0 +1,280 @@
+use std::sync::Arc;
+
+use super::PacketOptions;
+use crate::algorithms::{PlanOptions, plan};
+use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
+use crate::id::NpuId;
+use crate::plan::{Chunks, LinkOrder, Op, PlanBuilder, Wait};
+use crate::progress::Silent;
+use crate::simulate::{Run, SimulateError, simulate_packets};
+use crate::topology::{Topology, build};
+use crate::units::{Bandwidth, Time};
+use crate::verify::{Verified, verify};
+
+fn rate() -> Bandwidth {
+    Bandwidth::from_bytes_per_second(25_000_000_000).unwrap()
+}
+
+fn mesh(columns: u32, rows: u32) -> Arc<Topology> {
+    Arc::new(build::mesh(&[columns, rows], rate(), Time::from_ns(21)).unwrap())
+}
+
+/// Messages of (source, destination, bytes), each after the one before where `chained`.
+fn messages(topology: &Arc<Topology>, messages: &[(u32, u32, u64)], chained: bool) -> Verified {
+    let demands = messages
+        .iter()
+        .enumerate()
+        .map(|(i, &(src, dst, bytes))| Demand {
+            bytes,
+            reduced: false,
+            holders: if chained && i > 0 {
+                NpuSet::One(NpuId(messages[0].0))
+            } else {
+                NpuSet::One(NpuId(src))
+            },
+            wanted: NpuSet::One(NpuId(dst)),
+        });
+    let demands: Vec<Demand> = if chained {
+        demands
+            .take(1)
+            .map(|demand| Demand {
+                wanted: NpuSet::of(messages.iter().map(|&(_, dst, _)| NpuId(dst))),
+                ..demand
+            })
+            .collect()
+    } else {
+        demands.collect()
+    };
+    let npus = topology.npus().collect();
+    let collective = Collective::custom(npus, demands).unwrap();
+    let chunks = Chunks::split(&collective.demands(), 1).unwrap();
+    let mut builder = PlanBuilder::new("by hand", &collective, chunks);
+    let mut wait = Wait::NOTHING;
+    for (i, &(src, dst, _)) in messages.iter().enumerate() {
+        let chunk = if chained { 0 } else { i as u32 };
+        let sent = builder.send((chunk, 1), NpuId(src), NpuId(dst), Op::Copy, wait);
+        if chained {
+            wait = Wait::on(sent);
+        }
+    }
+    verify(Arc::new(builder.finish()), topology.clone(), &mut Silent).unwrap()
+}
+
+fn run(verified: &Verified, options: PacketOptions) -> Run {
+    simulate_packets(verified, &options, &mut Silent).unwrap()
+}
+
+/// Ends in cycles of 1 ns.
+fn ends(run: &Run) -> Vec<u64> {
+    run.end.iter().map(|end| end.as_ps() / 1000).collect()
+}
+
+#[test]
+fn single_messages_take_what_booksim_says() {
+    // On 9 x 9: NPU 8 is at the first row's end, 20 two on in x and two in y.
+    for (bytes, dst, cycles) in [
+        (512, 1, 30),
+        (512, 8, 198),
+        (5000, 1, 218),
+        (8192, 1, 344),
+        (8192, 2, 368),
+        (8192, 4, 416),
+        (8192, 8, 512),
+        (8192, 20, 416),
+        (1 << 20, 1, 43_016),
+    ] {
+        let one = messages(&mesh(9, 9), &[(0, dst, bytes)], false);
+        assert_eq!(
+            ends(&run(&one, PacketOptions::default())),
+            [cycles],
+            "{bytes} B to {dst}"
+        );
+    }
+}
+
+#[test]
+fn a_chain_takes_what_booksim_says() {
+    let chain: Vec<_> = (0..4).map(|i| (i, i + 1, 8192)).collect();
+    let chain = messages(&mesh(9, 9), &chain, true);
+    assert_eq!(
+        ends(&run(&chain, PacketOptions::default())),
+        [344, 689, 1034, 1379]
+    );
+}
+
+#[test]
+fn two_messages_share_a_link_as_booksim_says() {
+    let two = [(0, 2, 1 << 20), (1, 2, 1 << 20)];
+    let two = messages(&mesh(9, 9), &two, false);
+    assert_eq!(ends(&run(&two, PacketOptions::default())), [73_718, 86_024]);
+}
+
+/// All-reduces of `mib` MiB on a square mesh, in cycles.
+fn all_reduce(name: &str, side: u32, mib: u64, order: LinkOrder) -> u64 {
+    let topology = mesh(side, side);
+    let is_tto = name.starts_with("tto");
+    let npus = (0..side * side).filter(|&npu| !is_tto || npu != side * (side - 1));
+    let npus = npus.map(NpuId).collect();
+    let size = mib << 20;
+    let collective = Collective::new(CollectiveKind::AllReduce, npus, size, None).unwrap();
+    let chunks = if is_tto { size.div_ceil(98_304) } else { 1 };
+    let options = PlanOptions {
+        chunks: Some(chunks as usize),
+        ..PlanOptions::new(name.parse().unwrap())
+    };
+    let plan = plan(&topology, &collective, &options).unwrap();
+    let verified = verify(Arc::new(plan), topology, &mut Silent).unwrap();
+    let options = PacketOptions {
+        order: Some(order),
+        ..PacketOptions::default()
+    };
+    run(&verified, options).time.as_ps() / 1000
+}
+
+#[test]
+fn rings_and_trees_take_what_booksim_says() {
+    use LinkOrder::{Plan, Ready};
+    // Cycles that BookSim2 took for the same schedules, at table II.
+    let within = |name, order, percent: f64, cases: &[(u32, u64, u64)]| {
+        for &(side, mib, booksim) in cases {
+            let ours = all_reduce(name, side, mib, order);
+            let off = ours as f64 / booksim as f64 - 1.0;
+            assert!(
+                off.abs() * 100.0 <= percent,
+                "{name} {side} x {side}, {mib} MiB: {ours} against {booksim}"
+            );
+        }
+    };
+    let ring = [
+        (4, 1, 80_909),
+        (5, 1, 83_135),
+        (8, 1, 85_805),
+        (4, 16, 1_290_509),
+        (5, 16, 1_321_967),
+    ];
+    within("ring", Ready, 0.0, &ring);
+    let even = [(4, 1, 40_592), (8, 1, 43_472), (4, 16, 645_392)];
+    within("bidirectional-ring", Ready, 0.1, &even);
+    let odd = [(5, 1, 43_583), (5, 16, 688_703)];
+    within("ring-bi-odd", Ready, 0.1, &odd);
+    let lock_step = [
+        (4, 1, 43_196),
+        (5, 1, 41_618),
+        (8, 1, 43_812),
+        (4, 16, 688_316),
+        (5, 16, 661_034),
+    ];
+    within("multitree", Plan, 2.0, &lock_step);
+    let tto = [
+        (4, 1, 42_237),
+        (5, 1, 47_650),
+        (8, 1, 63_893),
+        (4, 16, 472_317),
+        (5, 16, 477_731),
+    ];
+    within("tto", Ready, 2.0, &tto);
+    let overlapped = [
+        (4, 1, 35_461),
+        (5, 1, 38_173),
+        (8, 1, 50_895),
+        (4, 16, 471_414),
+        (5, 16, 474_145),
+    ];
+    within("tto-overlapped", Ready, 2.0, &overlapped);
+}
+
+#[test]
+fn sums_take_their_time_one_after_the_other() {
+    let topology = mesh(2, 2);
+    let npus = topology.npus().collect();
+    let collective = Collective::new(CollectiveKind::Reduce, npus, 8192, None).unwrap();
+    let chunks = Chunks::split(&collective.demands(), 1).unwrap();
+    let mut builder = PlanBuilder::new("by hand", &collective, chunks);
+    for src in 1..4 {
+        builder.send((0, 1), NpuId(src), NpuId(0), Op::Reduce, Wait::NOTHING);
+    }
+    let verified = verify(Arc::new(builder.finish()), topology, &mut Silent).unwrap();
+    let options = PacketOptions {
+        // 8,192 B in 1,000 cycles.
+        reduction_rate: Bandwidth::from_bytes_per_second(8_192_000_000),
+        ..PacketOptions::default()
+    };
+    let ends = ends(&run(&verified, options));
+    // Two come at once; the third, over two links, shares one of them.
+    assert_eq!(ends[..2], [1344, 2344]);
+    assert_eq!(ends[2], 3344);
+}
+
+#[test]
+fn a_circle_of_full_buffers_is_reported() {
+    // Each of four round a one-way ring sends three links far: every buffer fills with packets that
+    // want the next one.
+    let ring = Arc::new(build::ring(4, rate(), Time::from_ns(21), build::RingWays::One).unwrap());
+    let all: Vec<_> = (0..4).map(|src| (src, (src + 3) % 4, 1 << 20)).collect();
+    let verified = messages(&ring, &all, false);
+    let options = PacketOptions {
+        virtual_channels: 1,
+        buffer_flits: 16,
+        ..PacketOptions::default()
+    };
+    let error = simulate_packets(&verified, &options, &mut Silent).unwrap_err();
+    let SimulateError::Buffers { waiting, cycle } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(*waiting, 4);
+    assert_eq!(cycle.matches(" waits for ").count(), 4, "{cycle}");
+    assert!(cycle.contains("npu0→npu1 waits for npu1→npu2"), "{cycle}");
+}
+
+#[test]
+fn contradictions_are_refused() {
+    let one = messages(&mesh(2, 2), &[(0, 1, 8192)], false);
+    let why = |options: PacketOptions| {
+        let error = simulate_packets(&one, &options, &mut Silent).unwrap_err();
+        error.to_string()
+    };
+    let base = PacketOptions::default();
+    let small = why(PacketOptions {
+        buffer_flits: 15,
+        ..base
+    });
+    assert!(
+        small.contains("a buffer of 15 flits does not hold a packet of 16 flits (8192 B)"),
+        "{small}"
+    );
+    let flit = why(PacketOptions {
+        flit_bytes: 8193,
+        ..base
+    });
+    assert!(
+        flit.contains("a packet of 8192 B does not hold a flit of 8193 B"),
+        "{flit}"
+    );
+    assert!(
+        why(PacketOptions {
+            flit_bytes: 0,
+            ..base
+        })
+        .contains("0 B")
+    );
+    let none = why(PacketOptions {
+        virtual_channels: 0,
+        ..base
+    });
+    assert!(none.contains("1 to 64 virtual channels, not 0"), "{none}");
+    let still = why(PacketOptions {
+        cycle: Some(Time::ZERO),
+        ..base
+    });
+    assert!(still.contains("clock"), "{still}");
+}
+
+#[test]
+fn the_clock_is_finer_for_faster_links() {
+    let fast = Bandwidth::from_bytes_per_second(100_000_000_000).unwrap();
+    let topology = Arc::new(build::mesh(&[2, 2], fast, Time::ZERO).unwrap());
+    let one = messages(&topology, &[(0, 1, 8192)], false);
+    // 5.12 ns a flit: 5.2 ns in cycles of 0.2 ns; 7 cycles for the routers.
+    let time = run(&one, PacketOptions::default()).time.as_ps();
+    assert_eq!(time, 16 * 5200 + 8 * 200);
+}

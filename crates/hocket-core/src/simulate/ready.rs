@@ -1,0 +1,65 @@
+//! Which transfers may start, as others end.
+
+use crate::plan::{Plan, Wait, WaitGraph, WaitOn};
+
+/// The waits of a plan that are still open.
+pub(super) struct Ready {
+    waits: WaitGraph,
+    transfers: usize,
+    /// Members of each group that have not ended.
+    left: Vec<u32>,
+    ended: Vec<u32>,
+}
+
+impl Ready {
+    pub(super) fn new(plan: &Plan) -> Self {
+        let waits = WaitGraph::new(plan);
+        Self {
+            left: waits.member_counts().to_vec(),
+            transfers: plan.len(),
+            waits,
+            ended: Vec::new(),
+        }
+    }
+
+    /// Gives each transfer that waits for nothing, or for groups without members.
+    pub(super) fn at_first(&mut self, plan: &Plan, mut start: impl FnMut(u32)) {
+        let left = self.left.iter().enumerate();
+        let empty = left.filter(|&(_, &left)| left == 0);
+        let empty: Vec<u32> = empty
+            .map(|(group, _)| (self.transfers + group) as u32)
+            .collect();
+        for node in empty {
+            self.follow(node, &mut start);
+        }
+        for (transfer, &bits) in plan.wait().iter().enumerate() {
+            if Wait::from_bits(bits).target() == WaitOn::Nothing {
+                start(transfer as u32);
+            }
+        }
+    }
+
+    /// A transfer has ended: gives each that may start now.
+    #[inline]
+    pub(super) fn end(&mut self, transfer: u32, mut start: impl FnMut(u32)) {
+        self.follow(transfer, &mut start);
+    }
+
+    #[inline]
+    fn follow(&mut self, node: u32, start: &mut impl FnMut(u32)) {
+        self.ended.push(node);
+        while let Some(node) = self.ended.pop() {
+            for &target in self.waits.freed_by(node as usize) {
+                match (target as usize).checked_sub(self.transfers) {
+                    None => start(target),
+                    Some(group) => {
+                        self.left[group] -= 1;
+                        if self.left[group] == 0 {
+                            self.ended.push(target);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
