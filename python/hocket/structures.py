@@ -72,11 +72,13 @@ def structures(
     Raises
     ------
     SpecError
-        If the run kept no services, there is no such phase or chunk, or there are too many
-        transfers.
+        If the run kept no services, there is no such phase or chunk, or there are no transfers
+        or too many.
     """
     plan = run.plan
-    if len(plan) and not len(run.core.service_link):
+    if not len(plan):
+        raise SpecError("the plan has no transfers, so that there is nothing to see")
+    if not len(run.core.service_link):
         raise SpecError("the run kept no services; simulate with keep_services=True")
     phase = default_phase(plan) if phase is None else phase
     if phase not in PHASES:

@@ -86,4 +86,5 @@ def draw_link_heat(run: Run, path: Path) -> None:
             f"{topology.name}: {format_time_ps(run.time_ps)}\n"
             f"{np.count_nonzero(shares)} of {topology.link_count} links used",
             fontsize=9,
+            wrap=True,
         )

@@ -65,7 +65,7 @@ class Scene:
 def scene(topology: _core.Topology) -> Scene:
     """Lay a network out, and its links as arrows."""
     points = layout(topology)
-    spacing = _spacing(points)
+    spacing = _spacing(points, topology.npu_count)
     lanes: dict[tuple[int, int], int] = defaultdict(int)
     ways = {}
     ends = zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True)
@@ -76,14 +76,15 @@ def scene(topology: _core.Topology) -> Scene:
     return Scene(topology, points, spacing, ways)
 
 
-def _spacing(points: Points) -> float:
+def _spacing(points: Points, npus: int) -> float:
     """Give the distance of the nearest two devices, were they not closer than others by far."""
     if len(points) < 2:
         return 1.0
     gaps = np.linalg.norm(points[:, None] - points[None, :], axis=2)
     np.fill_diagonal(gaps, np.inf)
     nearest = gaps.min(axis=1)
-    return float(max(nearest.min(), 0.5 * np.median(nearest), 1e-6))
+    between_npus = gaps[:npus, :npus].min() if npus > 1 else 0.0
+    return float(max(nearest.min(), 0.5 * np.median(nearest), 0.35 * between_npus, 1e-6))
 
 
 def _way(
@@ -103,7 +104,7 @@ def _way(
     if blocked.any():
         start, end = start + gap * along, end - gap * along
         side = (0.06 + 0.05 * lane) * spacing
-        bend = 0.9 * spacing * (1.0 + 0.2 * lane) / length
+        bend = min(0.9 * spacing / length, 0.35) * (1.0 + 0.2 * lane)
     else:
         side, bend = (0.065 + 0.07 * lane) * spacing, 0.0
         reach = np.sqrt(max(gap**2 - side**2, 0.0))

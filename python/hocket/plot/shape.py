@@ -62,7 +62,7 @@ def draw_structures(
         where: Any = "outside right center" if together else "outside lower center"
         columns = 1 if together else 4
         figure.legend(handles=legend, loc=where, frameon=False, fontsize=8, ncols=columns)
-        figure.suptitle(_title(run, found, phase, chunk, len(panels)), fontsize=9)
+        figure.suptitle(_title(run, found, phase, chunk, len(panels)), fontsize=9, wrap=True)
 
 
 def _shared(found: Sequence[Structure]) -> bool:
