@@ -149,8 +149,6 @@ def test_any_small_plan_can_be_drawn(
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        ([], ["so far", "--ten"]),
-        (["-o", "ten.png"], ["so far", "--ten"]),
         (["--ten"], ["--output", "-o ten.png", "--json"]),
         (["--ten", "-o", "ten.gif"], ["ten.gif", ".png, .svg, .pdf"]),
         (["--ten", "-o", "none/ten.png"], ["none"]),

@@ -48,7 +48,10 @@ EXAMPLES = {
     "simulate": (
         "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png"
     ),
-    "view": "For example: hocket view plan.parquet --ten --latency-model occupying -o ten.png",
+    "view": (
+        "For example: hocket view plan.parquet -o trees.png  ·  hocket view plan.parquet --heat "
+        "-o heat.png  ·  hocket view plan.parquet --ten --latency-model occupying -o ten.png"
+    ),
     "algorithms": "For example: hocket algorithms --json",
 }
 

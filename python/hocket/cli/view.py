@@ -27,6 +27,19 @@ def view(
         bool,
         typer.Option("--ten", help="On the time-expanded network: each transfer an arrow in time."),
     ] = False,
+    heat: Annotated[
+        bool,
+        typer.Option("--heat", help="Each link by its share of busy time, and links over time."),
+    ] = False,
+    phase: Annotated[
+        str | None,
+        typer.Option(
+            "--phase", help="Rings and trees of what is summed (reduce, default) or copied (copy)."
+        ),
+    ] = None,
+    chunk: Annotated[
+        int | None, typer.Option("--chunk", help="Only what this chunk takes; they count from 0.")
+    ] = None,
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", help="Draw to this .png, .svg or .pdf file."),
@@ -34,40 +47,148 @@ def view(
     latency_model: options.LatencyModel = "overlapped",
     json: options.Json = False,
 ) -> None:
-    """Draw a plan's transfers in simulated time."""
+    """Draw a plan on its network: its rings and trees, how busy links are, or its transfers in time."""
     options.check_model(None, None, latency_model)
-    if not ten:
-        raise SpecError("view: what it can draw so far is the time-expanded network; add --ten")
+    if ten and heat:
+        raise SpecError("--ten: --heat is another picture; draw one at a time")
+    if phase is not None:
+        options.choice("--phase", phase, ("reduce", "copy"))
+    for name, given in (("--phase", phase), ("--chunk", chunk)):
+        if given is not None and (ten or heat):
+            other = "--ten" if ten else "--heat"
+            raise SpecError(f"{name} is of rings and trees; leave it out, or leave out {other}")
     if output is None and not json:
-        raise SpecError("--output: nowhere to draw; give -o ten.png, or --json for the arrows")
-    from hocket.plot.style import check_picture
+        name, what = ("ten", "arrows") if ten else ("heat", "links") if heat else ("plan", "links")
+        raise SpecError(f"--output: nowhere to draw; give -o {name}.png, or --json for the {what}")
+    if output is not None:
+        from hocket.plot.style import check_picture
+
+        check_picture(Path(output))
+        if Path(output).resolve() == Path(plan).resolve():
+            raise SpecError(f"--output: {output} is the plan; name another file")
+    made = Plan.load(plan)
+    latency = cast(Latency, latency_model)
+    if ten:
+        _ten(made, latency, output, json)
+    elif heat:
+        _heat(made, latency, output, json)
+    else:
+        _structures(made, phase, chunk, output, json)
+
+
+def _run(made: Plan, latency: Latency, keep_services: bool = True) -> Run:
+    with options.watching() as watch:
+        return simulate(made, latency=latency, keep_services=keep_services, progress=watch)
+
+
+def _say(text: str, output: str | None) -> None:
+    console = options.output()
+    console.print(text, highlight=False)
+    console.print(f"drawn to {output}", highlight=False, soft_wrap=True)
+
+
+def _structures(
+    made: Plan, phase: str | None, chunk: int | None, output: str | None, json: bool
+) -> None:
+    from hocket.plot.links import check_devices
+    from hocket.plot.shape import draw_structures, summary
+    from hocket.structures import Phase, default_phase
+
+    check_devices(made.topology)
+    chosen = cast(Phase, phase) if phase is not None else default_phase(made)
+    run = _run(made, "overlapped")
+    found = run.structures(chosen, chunk=chunk)
+    if output is not None:
+        draw_structures(run, found, chosen, Path(output), chunk=chunk)
+    names = made.topology.device_names
+    links = {link for each in found for link in each.links}
+    if json:
+        rows = [
+            {
+                "kind": each.kind,
+                "roots": [names[root] for root in each.roots],
+                "chunks": list(each.chunks),
+                "transfers": [[names[src], names[dst]] for src, dst in each.transfers],
+                "links": [_link(made, link) for link in each.links],
+            }
+            for each in found
+        ]
+        options.print_json(
+            {
+                **plan_facts(made),
+                "phase": chosen,
+                "chunk": chunk,
+                "structures": rows,
+                "links": made.topology.link_count,
+                "links_in_use": len(links),
+                "file": output,
+            }
+        )
+        return
+    of = "" if chunk is None else f" for chunk {chunk}"
+    _say(
+        f"{describe(made)}; {chosen}{of}: {summary(found)} on {len(links)} of "
+        f"{made.topology.link_count} links",
+        output,
+    )
+
+
+def _heat(made: Plan, latency: Latency, output: str | None, json: bool) -> None:
+    from hocket.plot.link_heat import BINS, busy_shares, draw_link_heat, in_use
+    from hocket.plot.links import check_devices
+
+    check_devices(made.topology)
+    run = _run(made, latency)
+    if output is not None:
+        draw_link_heat(run, Path(output))
+    if json:
+        shares = enumerate(busy_shares(run).tolist())
+        options.print_json(
+            {
+                **plan_facts(made),
+                "latency_model": latency,
+                "time_ps": run.time_ps,
+                "used_links": run.used_links,
+                "used_link_share": run.used_link_share,
+                "links": [{**_link(made, link), "busy": share} for link, share in shares],
+                "bin_ps": run.time_ps / BINS,
+                "in_use": in_use(run).tolist(),
+                "file": output,
+            }
+        )
+        return
+    _say(
+        f"{describe(made)} in {format_time_ps(run.time_ps)}; {run.used_links:.1%} of links used, "
+        f"{run.used_link_share:.1%} in use at a time",
+        output,
+    )
+
+
+def _link(made: Plan, link: int) -> dict[str, Any]:
+    """Name a link; two between the same devices differ in the number."""
+    topology = made.topology
+    names = topology.device_names
+    src, dst = int(topology.link_src[link]), int(topology.link_dst[link])
+    return {"link": link, "src": names[src], "dst": names[dst]}
+
+
+def _ten(made: Plan, latency: Latency, output: str | None, json: bool) -> None:
     from hocket.plot.ten import check_readable, draw_ten, expand
 
-    if output is not None:
-        check_picture(Path(output))
-    made = Plan.load(plan)
     check_readable(made)
-    with options.watching() as watch:
-        run = simulate(
-            made,
-            latency=cast(Latency, latency_model),
-            keep_services=output is not None,
-            progress=watch,
-        )
-        arrows = expand(run) if output is None else draw_ten(run, Path(output))
+    run = _run(made, latency, keep_services=output is not None)
+    arrows = expand(run) if output is None else draw_ten(run, Path(output))
     if json:
-        options.print_json(_as_json(run, arrows, latency_model, output))
+        options.print_json(_ten_json(run, arrows, latency, output))
         return
     slots = ""
     if arrows.slot_ps is not None:
         plural = "s"[: arrows.slots != 1]
         slots = f", {arrows.slots} slot{plural} of {format_time_ps(arrows.slot_ps)}"
-    console = options.output()
-    console.print(f"{describe(made)} in {format_time_ps(run.time_ps)}{slots}", highlight=False)
-    console.print(f"drawn to {output}", highlight=False, soft_wrap=True)
+    _say(f"{describe(made)} in {format_time_ps(run.time_ps)}{slots}", output)
 
 
-def _as_json(run: Run, arrows: Expanded, latency_model: str, output: str | None) -> dict[str, Any]:
+def _ten_json(run: Run, arrows: Expanded, latency_model: str, output: str | None) -> dict[str, Any]:
     """Give the arrows in order of start, times in picoseconds."""
     columns = {
         "transfer": arrows.transfer,

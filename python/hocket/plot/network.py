@@ -35,7 +35,7 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
             f"{topology.name}: {topology.device_count} devices cannot be told apart in a picture; "
             f"draw at most {_MOST_DEVICES}"
         )
-    points = _layout(topology)
+    points = layout(topology)
     bandwidth: dict[tuple[int, int], float] = defaultdict(float)
     ways: dict[tuple[int, int], set[bool]] = defaultdict(set)
     for src, dst, rate in zip(
@@ -97,8 +97,8 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
         )
 
 
-def _layout(topology: _core.Topology) -> Points:
-    """Give a place for each device, shape ``(device_count, 2)``."""
+def layout(topology: _core.Topology) -> Points:
+    """Give a place for each device, shape ``(device_count, 2)``; a grid reads as text does."""
     points = _grid(topology)
     if points is None:
         points = _circle(topology.npu_count)
@@ -120,6 +120,7 @@ def _grid(topology: _core.Topology) -> Points | None:
         points[:, 1 - axis] += (rest % size) * 0.18 * steps[1 - axis] * (i >= 2)
         steps[axis] *= size + 0.5
         rest = rest // size
+    points[:, 1] *= -1.0  # the first row on top
     return points
 
 
