@@ -71,6 +71,7 @@ impl From<SimulateError> for CoreError {
     fn from(error: SimulateError) -> Self {
         match error {
             SimulateError::Interrupted(_) => CoreError::Interrupted,
+            SimulateError::Packets { .. } => CoreError::Spec(error.to_string()),
             _ => CoreError::Simulation(error.to_string()),
         }
     }

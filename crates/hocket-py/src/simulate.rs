@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hocket_core::simulate::{self as core, LinkOrder, SimulateOptions, Switching};
+use hocket_core::simulate::{self as core, LinkOrder, PacketOptions, SimulateOptions, Switching};
+use hocket_core::units::{Bandwidth, Time};
 use hocket_core::verify::Verified;
 use numpy::PyArray1;
 use pyo3::prelude::*;
@@ -20,6 +21,8 @@ pub(crate) struct PyRun {
     verified: Arc<Verified>,
     order: LinkOrder,
     switching: Switching,
+    /// A cycle of the routers' clock, of packets.
+    cycle: Option<Time>,
 }
 
 impl PyRun {
@@ -67,6 +70,52 @@ pub(crate) fn simulate(
         verified,
         order: options.order.unwrap_or(own_order),
         switching: options.switching.unwrap_or(own_switching),
+        cycle: None,
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (
+    plan, *, packet_bytes, flit_bytes, virtual_channels, buffer_flits, cycle_ps=None,
+    reduction_rate=None, order=None, keep_services=false, progress=None
+))]
+#[allow(clippy::too_many_arguments)] // keywords in Python
+pub(crate) fn simulate_packets(
+    py: Python<'_>,
+    plan: &PyPlan,
+    packet_bytes: u64,
+    flit_bytes: u64,
+    virtual_channels: u32,
+    buffer_flits: u32,
+    cycle_ps: Option<u64>,
+    reduction_rate: Option<u64>,
+    order: Option<&str>,
+    keep_services: bool,
+    progress: Option<Py<PyAny>>,
+) -> Result<PyRun, CoreError> {
+    let order = order.map(|name| choose("order", name, ORDERS)).transpose()?;
+    let options = PacketOptions {
+        packet_bytes,
+        flit_bytes,
+        virtual_channels,
+        buffer_flits,
+        cycle: cycle_ps.map(Time::from_ps),
+        reduction_rate: reduction_rate.and_then(Bandwidth::from_bytes_per_second),
+        order,
+        keep_services,
+    };
+    let verified = plan.verified(py, progress.as_ref().map(|callable| callable.clone_ref(py)))?;
+    let cycle = options.cycle_on(verified.topology())?;
+    let core = progress::watched(py, progress, |watch| {
+        core::simulate_packets(&verified, &options, watch)
+    })?;
+    let own_order = verified.plan().link_order();
+    Ok(PyRun {
+        core,
+        verified,
+        order: order.unwrap_or(own_order),
+        switching: Switching::CutThrough,
+        cycle: Some(cycle),
     })
 }
 
@@ -75,6 +124,11 @@ impl PyRun {
     #[getter]
     fn time_ps(&self) -> u64 {
         self.core.time.as_ps()
+    }
+
+    #[getter]
+    fn cycle_ps(&self) -> Option<u64> {
+        self.cycle.map(Time::as_ps)
     }
 
     #[getter]

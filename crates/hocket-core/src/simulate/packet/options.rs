@@ -41,6 +41,16 @@ impl Default for PacketOptions {
     }
 }
 
+impl PacketOptions {
+    /// A cycle of the clock on a topology: the one given, or the one chosen for its links.
+    ///
+    /// # Errors
+    /// [`SimulateError::Packets`] for options that contradict each other.
+    pub fn cycle_on(&self, topology: &Topology) -> Result<Time, SimulateError> {
+        Ok(Time::from_ps(Timing::new(self, topology)?.cycle))
+    }
+}
+
 /// Most virtual channels of a link.
 const MOST_CHANNELS: u32 = 64;
 /// Cycles tried where none is given [ps], and the highest share that rounding up may cost.
