@@ -6,7 +6,7 @@
 >>> run = hk.simulate(plan.verify())
 """
 
-from hocket import topology
+from hocket import topology, workload
 from hocket._core import Bound, Collective, Topology, __version__, bound
 from hocket.advice import Advice, advise_dimensions
 from hocket.collectives import collective_on
@@ -24,6 +24,7 @@ from hocket.planning import Plan, plan, plan_collective, plan_together
 from hocket.running import Run, simulate
 from hocket.scheduling import DimensionRun, Lane, Schedule, schedule
 from hocket.synthesis import CompactTimetable, Synthesis, SynthesisOptions, timetable
+from hocket.workload import Layer, Workload
 
 __all__ = [
     "Advice",
@@ -37,6 +38,7 @@ __all__ = [
     "Error",
     "InfeasibleError",
     "Lane",
+    "Layer",
     "Outcome",
     "Plan",
     "Run",
@@ -47,6 +49,7 @@ __all__ = [
     "SynthesisOptions",
     "Topology",
     "VerificationError",
+    "Workload",
     "__version__",
     "advise_dimensions",
     "algorithms",
@@ -60,4 +63,5 @@ __all__ = [
     "simulate",
     "timetable",
     "topology",
+    "workload",
 ]
