@@ -11,6 +11,7 @@ from hocket._core import Bound, Collective, Topology, __version__, bound
 from hocket.advice import Advice, advise_dimensions
 from hocket.collectives import collective_on
 from hocket.comparing import Comparison, compare
+from hocket.compute import Array, Chiplet
 from hocket.errors import (
     Error,
     InfeasibleError,
@@ -29,7 +30,9 @@ from hocket.workload import Layer, Workload
 __all__ = [
     "Advice",
     "Algorithm",
+    "Array",
     "Bound",
+    "Chiplet",
     "Collective",
     "CompactTimetable",
     "Comparison",
