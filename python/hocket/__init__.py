@@ -6,7 +6,7 @@
 >>> run = hk.simulate(plan.verify())
 """
 
-from hocket import topology, workload
+from hocket import topology, training, workload
 from hocket._core import Bound, Collective, Topology, __version__, bound
 from hocket.advice import Advice, advise_dimensions
 from hocket.collectives import collective_on
@@ -25,6 +25,7 @@ from hocket.planning import Plan, plan, plan_collective, plan_together
 from hocket.running import Run, simulate
 from hocket.scheduling import DimensionRun, Lane, Schedule, schedule
 from hocket.synthesis import CompactTimetable, Synthesis, SynthesisOptions, timetable
+from hocket.training import Epoch, Iteration
 from hocket.workload import Layer, Workload
 
 __all__ = [
@@ -38,8 +39,10 @@ __all__ = [
     "Comparison",
     "DimensionRun",
     "DimensionUse",
+    "Epoch",
     "Error",
     "InfeasibleError",
+    "Iteration",
     "Lane",
     "Layer",
     "Outcome",
@@ -66,5 +69,6 @@ __all__ = [
     "simulate",
     "timetable",
     "topology",
+    "training",
     "workload",
 ]
