@@ -162,6 +162,7 @@ def test_layer() -> None:
     [
         ({"name": ""}, ["name", "''"]),
         ({"name": 3}, ["name", "3 is no name"]),
+        ({"name": "a\nb"}, ["name", "'a\\nb' is no name"]),
         ({"channels": 0}, ["layer l", "channels", "too small", "from 1"]),
         ({"channels": 1 << 24}, ["layer l", "channels", "too large"]),
         ({"filters": -1}, ["filters", "-1 is too small"]),
@@ -186,6 +187,12 @@ def test_precision_that_makes_no_sense(bits: object) -> None:
 
 
 def test_workload_needs_layers() -> None:
+    assert hk.Workload("w", [hk.Layer("l")]).layers == (hk.Layer("l"),)  # type: ignore[arg-type]
+    for wrong in (3, ["l"], None):
+        with pytest.raises(hk.SpecError, match="layers: are no layers; give a list of Layer"):
+            hk.Workload("w", wrong)  # type: ignore[arg-type]
+    with pytest.raises(hk.SpecError, match="'' is no name"):
+        hk.Workload("", (hk.Layer("l"),))
     with pytest.raises(hk.SpecError, match="there is no layer; give at least one"):
         hk.Workload("w", ())
 
@@ -307,6 +314,10 @@ def test_bad_names_and_paths(tmp_path: Path) -> None:
         hk.workload.load("nowhere.yml")
     with pytest.raises(hk.SpecError, match="cannot be read: Is a directory; give a workload file"):
         hk.workload.load(f"{tmp_path}/")
+    with pytest.raises(hk.SpecError, match="is no path; leave the NUL out"):
+        hk.workload.load("a\0.yml")
+    with pytest.raises(hk.SpecError, match="cannot be read: File name too long"):
+        hk.workload.load("a" * 5000 + ".yml")
     (tmp_path / "bytes.yml").write_bytes(b"\xff\xfe\xfd")
     with pytest.raises(hk.SpecError, match="is not text in UTF-8"):
         hk.workload.load(tmp_path / "bytes.yml")

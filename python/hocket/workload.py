@@ -69,9 +69,7 @@ class Layer:
     reads_data: bool = False
 
     def __post_init__(self) -> None:
-        name: object = self.name
-        if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME:
-            raise SpecError(f"name: {shown(name)} is no name; give 1 to {_LONGEST_NAME} letters")
+        _check_name(self.name)
         for field in _SIZES:
             whole(f"layer {self.name}: {field}", getattr(self, field), 1, LARGEST - 1)
         if self.own_parameters is not None:
@@ -159,6 +157,11 @@ class Workload:
     source: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        _check_name(self.name)
+        given: object = self.layers
+        if not isinstance(given, list | tuple) or not all(isinstance(x, Layer) for x in given):
+            raise SpecError(f"workload {self.name}: layers: are no layers; give a list of Layer")
+        object.__setattr__(self, "layers", tuple(given))
         if not self.layers:
             raise SpecError(f"workload {self.name}: there is no layer; give at least one")
         if max(self.parameters, self.row_parameters) > MOST_PARAMETERS:
@@ -192,6 +195,8 @@ def load(name_or_path: str | PathLike[str]) -> Workload:
     from hocket.files.workload_file import from_file
 
     text = str(name_or_path)
+    if "\0" in text:
+        raise SpecError(f"name_or_path: {shown(text)} is no path; leave the NUL out")
     path = Path(text)
     if path.suffix in (".yml", ".yaml") or "/" in text:
         return from_file(path)
@@ -201,6 +206,11 @@ def load(name_or_path: str | PathLike[str]) -> Workload:
 def names() -> list[str]:
     """Names of the shipped workloads."""
     return workloads.names()
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
+        raise SpecError(f"name: {shown(name)} is no name; give up to {_LONGEST_NAME} letters")
 
 
 def whole(field: str, value: object, least: int, most: int) -> int:

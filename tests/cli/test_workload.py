@@ -86,6 +86,15 @@ def test_a_file(hocket: Any, folder: Path) -> None:
     assert "mine" in hocket("workload", "show", "mine.yml").out
 
 
+def test_names_are_shown_as_they_are(hocket: Any, folder: Path) -> None:
+    text = 'name: "[/red]"\nlayers:\n  - {name: "[bold]x[/b]", channels: 3, filters: 4}\n'
+    (folder / "mine.yml").write_text(text)
+    result = hocket("workload", "show", "mine.yml")
+    assert result.code == 0
+    assert "[/red]" in result.out
+    assert "[bold]x[/b]" in result.out
+
+
 BAD = {
     "workload show": ["WORKLOAD"],
     "workload frob": ["'frob'", "--help"],

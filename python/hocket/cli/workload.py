@@ -125,7 +125,9 @@ def _pair(option: str, text: str) -> tuple[int, int]:
 
 
 def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
-    table = options.new_table(title=model.name)
+    from rich.markup import escape
+
+    table = options.new_table(title=escape(model.name))
     table.add_column("layer", no_wrap=True)
     names = ("input", "filter", "channels", "filters", "stride", "times")
     for name in (*names, "parameters", "gradient bytes", "forward", "backward"):
@@ -134,7 +136,7 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
         layer = each.layer
         size = layer.gradient_bytes(chiplet.precision_bits)
         table.add_row(
-            layer.name,
+            escape(layer.name),
             f"{layer.input_height}x{layer.input_width}",
             f"{layer.filter_height}x{layer.filter_width}",
             *(f"{count:,}" for count in (layer.channels, layer.filters, layer.stride, layer.times)),
