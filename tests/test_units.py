@@ -14,6 +14,7 @@ from hocket.units import (
     format_size,
     format_time_ps,
     parse_bandwidth,
+    parse_frequency,
     parse_size,
     parse_time,
     shown,
@@ -23,6 +24,7 @@ PARSERS: dict[str, Callable[..., int]] = {
     "size": parse_size,
     "bandwidth": parse_bandwidth,
     "time": parse_time,
+    "frequency": parse_frequency,
 }
 
 
@@ -97,6 +99,14 @@ def test_bandwidths_are_exact(text: str, rate: int) -> None:
 )
 def test_times_are_exact_or_rounded_up(text: str, time: int) -> None:
     assert parse_time(text, field="latency") == time
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("1 Hz", 1), ("1GHz", 10**9), ("940 MHz", 940 * 10**6), ("1.5 kHz", 1500), ("1.6 Hz", 2)],
+)
+def test_frequencies_are_exact_or_rounded(text: str, rate: int) -> None:
+    assert parse_frequency(text, field="clock") == rate
 
 
 @pytest.mark.parametrize("what", PARSERS)

@@ -6,11 +6,12 @@
 >>> run = hk.simulate(plan.verify())
 """
 
-from hocket import topology
+from hocket import topology, training, workload
 from hocket._core import Bound, Collective, Topology, __version__, bound
 from hocket.advice import Advice, advise_dimensions
 from hocket.collectives import collective_on
 from hocket.comparing import Comparison, compare
+from hocket.compute import Array, Chiplet
 from hocket.errors import (
     Error,
     InfeasibleError,
@@ -20,24 +21,33 @@ from hocket.errors import (
 )
 from hocket.naming import Algorithm, algorithms
 from hocket.outcome import DimensionUse, Outcome
+from hocket.packets import Packets
 from hocket.planning import Plan, plan, plan_collective, plan_together
 from hocket.running import Run, simulate
 from hocket.scheduling import DimensionRun, Lane, Schedule, schedule
 from hocket.synthesis import CompactTimetable, Synthesis, SynthesisOptions, timetable
+from hocket.training import Epoch, Iteration
+from hocket.workload import Layer, Workload
 
 __all__ = [
     "Advice",
     "Algorithm",
+    "Array",
     "Bound",
+    "Chiplet",
     "Collective",
     "CompactTimetable",
     "Comparison",
     "DimensionRun",
     "DimensionUse",
+    "Epoch",
     "Error",
     "InfeasibleError",
+    "Iteration",
     "Lane",
+    "Layer",
     "Outcome",
+    "Packets",
     "Plan",
     "Run",
     "Schedule",
@@ -47,6 +57,7 @@ __all__ = [
     "SynthesisOptions",
     "Topology",
     "VerificationError",
+    "Workload",
     "__version__",
     "advise_dimensions",
     "algorithms",
@@ -60,4 +71,6 @@ __all__ = [
     "simulate",
     "timetable",
     "topology",
+    "training",
+    "workload",
 ]

@@ -54,6 +54,7 @@ __all__ = [
     "report",
     "schedule",
     "simulate",
+    "simulate_packets",
     "unwindings",
     "verify",
 ]
@@ -680,6 +681,10 @@ class Run:
     """What a simulation returns. Service columns are empty unless they were asked for."""
 
     @property
+    def cycle_ps(self) -> int | None:
+        """A cycle of the routers' clock [ps]; none at link fidelity."""
+
+    @property
     def order(self) -> str:
         """In what order links served: ready or plan."""
 
@@ -736,24 +741,22 @@ def simulate(
     keep_services: bool = False,
     progress: _Progress | None = None,
 ) -> Run:
-    """Simulate a plan at link fidelity, after proving it right where that was not done.
+    """Simulate a plan at link fidelity, after proving it; names as in :func:`hocket.simulate`."""
 
-    Parameters
-    ----------
-    plan
-        What to run.
-    order
-        In what order a link serves what waits for it: ready or plan; by default the plan's own.
-    switching
-        How a message crosses a device: store-and-forward or cut-through; by default the topology's
-        own.
-    latency
-        Whether a link's latency occupies it: overlapped or occupying.
-    keep_services
-        Whether to keep every stay on a link, 24 bytes each.
-    progress
-        Called with (stage, done, total).
-    """
+def simulate_packets(
+    plan: Plan,
+    *,
+    packet_bytes: int,
+    flit_bytes: int,
+    virtual_channels: int,
+    buffer_flits: int,
+    cycle_ps: int | None = None,
+    reduction_rate: int | None = None,
+    order: str | None = None,
+    keep_services: bool = False,
+    progress: _Progress | None = None,
+) -> Run:
+    """Simulate a plan at packet fidelity, as :class:`hocket.Packets` says; rates in bytes/s."""
 
 @final
 class Report:

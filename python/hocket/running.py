@@ -12,8 +12,10 @@ from hocket.collectives import Progress
 from hocket.errors import SpecError
 from hocket.memory import memory_limit
 from hocket.outcome import MOST_CELLS, Latency, LinkOrder, Outcome, Switching
+from hocket.packets import PRESETS, Packets
 from hocket.planning import Plan
 from hocket.scheduling import MULTIRAIL, DimensionRun, Schedule, check_rails, to_bins
+from hocket.units import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from hocket.structures import Structure
 
-FIDELITIES = ("link", "dimension")
+FIDELITIES = ("link", "packet", "dimension")
 
 
 class Run(Outcome):
@@ -34,6 +36,16 @@ class Run(Outcome):
     def __init__(self, core: _core.Run, plan: Plan) -> None:
         self.core = core
         self.plan = plan
+
+    @property
+    def fidelity(self) -> Literal["link", "packet"]:
+        """How finely it was simulated."""
+        return "link" if self.core.cycle_ps is None else "packet"
+
+    @property
+    def cycle_ps(self) -> int | None:
+        """A cycle of the routers' clock [ps]; ``None`` at link fidelity."""
+        return self.core.cycle_ps
 
     @property
     def order(self) -> LinkOrder:
@@ -205,10 +217,11 @@ class Run(Outcome):
 def simulate(
     plan: Plan,
     *,
-    fidelity: Literal["link"] = "link",
+    fidelity: Literal["link", "packet"] = "link",
     order: LinkOrder | None = None,
     switching: Switching | None = None,
     latency: Latency = "overlapped",
+    packets: Packets | str | None = None,
     keep_services: bool = False,
     progress: Progress | None = None,
 ) -> Run: ...
@@ -232,6 +245,7 @@ def simulate(
     order: LinkOrder | None = None,
     switching: Switching | None = None,
     latency: Latency = "overlapped",
+    packets: Packets | str | None = None,
     keep_services: bool = False,
     progress: Progress | None = None,
 ) -> Run | DimensionRun: ...
@@ -244,6 +258,7 @@ def simulate(
     order: LinkOrder | None = None,
     switching: Switching | None = None,
     latency: Latency = "overlapped",
+    packets: Packets | str | None = None,
     keep_services: bool = False,
     progress: Progress | None = None,
 ) -> Run | DimensionRun:
@@ -254,8 +269,9 @@ def simulate(
     plan
         The plan.
     fidelity
-        ``"link"``: each link serves whole messages, one at a time. ``"dimension"``: the schedule of
-        a multi-rail plan on its dimensions, as :meth:`hocket.Schedule.simulate`; fast.
+        ``"link"``: each link serves whole messages, one at a time. ``"packet"``: packets and flits
+        over routers with virtual channels, buffers and credits. ``"dimension"``: the schedule of a
+        multi-rail plan on its dimensions, as :meth:`hocket.Schedule.simulate`; fast.
     order
         ``"ready"``: a link serves in the order in which messages come; ``"plan"``: in plan order,
         waiting for late ones; by default the plan's own order.
@@ -265,6 +281,9 @@ def simulate(
     latency
         ``"overlapped"``: a link is occupied for bytes / bandwidth; ``"occupying"``: for latency +
         bytes / bandwidth, as TACOS counts.
+    packets
+        Of packet fidelity, a :class:`hocket.Packets` or a preset's name; by default
+        ``Packets()``.
     keep_services
         Whether to keep every stay on a link, which :meth:`Run.heat` needs.
     progress
@@ -275,11 +294,15 @@ def simulate(
     VerificationError
         If the plan is wrong.
     SimulationError
-        If links that serve in plan order wait for each other.
+        If links that serve in plan order wait for each other, or packets for each other's buffers.
+    SpecError
+        If the options contradict each other or the fidelity does not heed them.
 
     References
     ----------
-    The congestion-aware analytical model of ASTRA-sim (Won et al., ISPASS 2023).
+    link: the congestion-aware analytical model of ASTRA-sim (Won et al., ISPASS 2023). packet:
+    Dally and Towles, Principles and Practices of Interconnection Networks; BookSim2 (Jiang et al.,
+    ISPASS 2013), whose stages and turns it has.
     """
     if not isinstance(plan, Plan):
         raise SpecError(f"plan: {plan!r} is no Plan; make one by hk.plan(...) or hk.Plan.load(...)")
@@ -287,13 +310,48 @@ def simulate(
         raise SpecError(
             f"fidelity: there is no {fidelity!r}; fidelities are {', '.join(FIDELITIES)}"
         )
+    if packets is not None and fidelity != "packet":
+        raise SpecError(f"packets: {fidelity} fidelity has none; leave it out, or use packet")
     if fidelity == "dimension":
         return _on_dimensions(plan, order, switching, latency, keep_services)
+    if fidelity == "packet":
+        return _in_packets(plan, packets, order, switching, latency, keep_services, progress)
     core = _core.simulate(
         plan.core,
         order=order,
         switching=switching,
         latency=latency,
+        keep_services=keep_services,
+        progress=progress,
+    )
+    return Run(core, plan)
+
+
+def _in_packets(
+    plan: Plan,
+    packets: Packets | str | None,
+    order: LinkOrder | None,
+    switching: Switching | None,
+    latency: Latency,
+    keep_services: bool,
+    progress: Progress | None,
+) -> Run:
+    if switching not in (None, "cut-through") or latency != "overlapped":
+        raise SpecError(
+            "fidelity: packets cut through, and latency does not occupy a link; leave switching and "
+            "latency out, or use link"
+        )
+    if isinstance(packets, str):
+        if packets not in PRESETS:
+            raise SpecError(f"packets: there is no preset {packets!r}; presets are {', '.join(PRESETS)}")
+        packets = PRESETS[packets]
+    elif packets is not None and not isinstance(packets, Packets):
+        raise SpecError(f"packets: {shown(packets)} is no Packets; make one by hk.Packets(...)")
+    knobs = (packets or Packets()).to_core()
+    core = _core.simulate_packets(
+        plan.core,
+        **knobs,  # type: ignore[arg-type]
+        order=order,
         keep_services=keep_services,
         progress=progress,
     )

@@ -40,6 +40,10 @@ _RATES = {
     **{f"{name}{per}": Fraction(f) for name, f in _SIZES.items() for per in ("/s", "ps")},
     **{f"{name}{per}": Fraction(f, 8) for name, f in _BITS.items() for per in ("/s", "ps")},
 }
+_FREQUENCIES = {
+    f"{prefix}Hz": Fraction(factor)
+    for prefix, factor in (("", 1), ("k", 10**3), ("M", 10**6), ("G", 10**9))
+}
 _TIMES = {
     "ps": Fraction(1),
     "ns": Fraction(10**3),
@@ -91,6 +95,18 @@ def parse_time(text: object, *, field: str) -> int:
     return -(-value.numerator // value.denominator)
 
 
+def parse_frequency(text: object, *, field: str) -> int:
+    """Read a frequency, such as ``"1 GHz"`` or ``"940 MHz"`` [Hz], to the nearest hertz.
+
+    Raises
+    ------
+    SpecError
+        Naming ``field``, if it is no frequency or less than one hertz.
+    """
+    value = _parse(text, field, _FREQUENCIES, "frequency", '"1 GHz" or "940 MHz"')
+    return round(_positive(value, field, text, "a hertz"))
+
+
 def _parse(text: object, field: str, units: dict[str, Fraction], what: str, right: str) -> Fraction:
     if text is None:
         raise SpecError(f"{field}: there is no value; write a {what} as {right}")
@@ -117,7 +133,9 @@ def _parse(text: object, field: str, units: dict[str, Fraction], what: str, righ
 
 
 def _hint(unit: str, what: str) -> str:
-    if what == "time" or unit.lower() not in {name.lower() for name in (*_SIZES, *_RATES, *_BITS)}:
+    if what in ("time", "frequency") or unit.lower() not in {
+        name.lower() for name in (*_SIZES, *_RATES, *_BITS)
+    }:
         return ""
     return " (b is bit, B is byte)"
 

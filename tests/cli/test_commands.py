@@ -45,6 +45,9 @@ def test_version(hocket: Any) -> None:
         "topology list",
         "topology show",
         "topology draw",
+        "workload",
+        "workload list",
+        "workload show",
     ],
 )
 def test_help_shows_an_example(hocket: Any, command: str) -> None:

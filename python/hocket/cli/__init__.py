@@ -21,6 +21,7 @@ from hocket.cli.simulate import simulate
 from hocket.cli.topology import topology
 from hocket.cli.verify import verify
 from hocket.cli.view import view
+from hocket.cli.workload import workload
 from hocket.errors import Error, VerificationError
 
 _INTERRUPTED = 130
@@ -46,6 +47,7 @@ reproduce.command("tacos", epilog=EXAMPLES["reproduce tacos"])(tacos)
 app.add_typer(advise, name="advise")
 app.add_typer(reproduce, name="reproduce")
 app.add_typer(topology, name="topology")
+app.add_typer(workload, name="workload")
 
 
 def _print_version(wanted: bool) -> None:

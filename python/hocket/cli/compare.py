@@ -160,8 +160,10 @@ def run_json(run: Run) -> dict[str, Any]:
         if busiest is None
         else {"src": busiest[0], "dst": busiest[1], "busy_share": busiest[2]},
         "max_link_bytes": run.max_link_bytes,
+        "fidelity": run.fidelity,
         "order": run.order,
         "switching": run.switching,
+        "cycle_ps": run.cycle_ps,
         "transfers": len(run.plan),
         "verified": run.plan.is_verified,
     }

@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
@@ -16,6 +17,7 @@ from hocket.errors import Error, SpecError, VerificationError
 from hocket.files.build import build_topology
 from hocket.files.spec import TopologySpec
 from hocket.files.text import from_text
+from hocket.packets import PRESETS, Packets
 from hocket.units import format_size
 
 if TYPE_CHECKING:
@@ -140,6 +142,30 @@ SwitchingText = Annotated[
 LatencyModel = Annotated[
     str, typer.Option("--latency-model", help="overlapped, or occupying as TACOS counts.")
 ]
+Preset = Annotated[
+    str | None,
+    typer.Option("--preset", help="Of packet fidelity: mcm, a mesh of chiplets, at 1 GHz."),
+]
+PacketSize = Annotated[
+    str | None, typer.Option("--packet-size", help='Bytes of a packet; default "8192 B".')
+]
+FlitSize = Annotated[
+    str | None, typer.Option("--flit-size", help='Bytes of a flit; default "512 B".')
+]
+VirtualChannels = Annotated[
+    int | None, typer.Option("--virtual-channels", help="Of a link; default 4.")
+]
+BufferFlits = Annotated[
+    int | None, typer.Option("--buffer-flits", help="Of a virtual channel; default 318.")
+]
+Clock = Annotated[
+    str | None,
+    typer.Option("--clock", help='Of the routers; default "1 GHz", higher for fast links.'),
+]
+ReductionRate = Annotated[
+    str | None,
+    typer.Option("--reduction-rate", help='How fast an NPU sums, "100 GB/s"; default at once.'),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Plot = Annotated[
     str | None, typer.Option("--plot", help="Also draw a picture: a .png, .svg or .pdf file.")
@@ -236,6 +262,54 @@ def check_model(order: str | None, switching: str | None, latency_model: str) ->
     if switching is not None:
         choice("--switching", switching, ("store-and-forward", "cut-through"))
     choice("--latency-model", latency_model, ("overlapped", "occupying"))
+
+
+def read_packets(
+    preset: str | None,
+    packet_size: str | None,
+    flit_size: str | None,
+    virtual_channels: int | None,
+    buffer_flits: int | None,
+    clock: str | None,
+    reduction_rate: str | None,
+) -> Packets | None:
+    """Read the knobs of packet fidelity; ``None`` where none is given."""
+    if preset is not None:
+        choice("--preset", preset, tuple(PRESETS))
+    given = {
+        "packet": packet_size,
+        "flit": flit_size,
+        "virtual_channels": virtual_channels,
+        "buffer_flits": buffer_flits,
+        "clock": clock,
+        "reduction_rate": reduction_rate,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    if preset is None and not given:
+        return None
+    names = {"packet": "packet-size", "flit": "flit-size"}
+    try:
+        return replace(PRESETS[preset] if preset is not None else Packets(), **given)  # type: ignore[arg-type]
+    except SpecError as error:
+        field, colon, rest = str(error).partition(":")
+        option = names.get(field, field.replace("_", "-"))
+        raise SpecError(f"--{option}{colon}{rest}") from None
+
+
+def check_packets(
+    packets: Packets | None, fidelity: str, switching: str | None, latency_model: str
+) -> None:
+    """Refuse options that a fidelity does not heed."""
+    if packets is not None and fidelity != "packet":
+        raise SpecError(
+            f"--fidelity: {fidelity} has no packets; leave their options out, or use packet"
+        )
+    if fidelity != "packet":
+        return
+    if switching not in (None, "cut-through"):
+        raise SpecError(f"--switching: packets cut through; leave {switching} out, or use link")
+    if latency_model != "overlapped":
+        raise SpecError("--latency-model: packets overlap it; leave it out, or use link")
 
 
 def print_json(value: Any) -> None:

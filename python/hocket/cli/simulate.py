@@ -32,12 +32,20 @@ def simulate(
         str,
         typer.Option(
             "--fidelity",
-            help="link: each link serves whole messages; dimension: a multi-rail plan's schedule.",
+            help="link: each link serves whole messages; packet: flits over routers with buffers; "
+            "dimension: a multi-rail plan's schedule.",
         ),
     ] = "link",
     order: options.Order = None,
     switching: options.SwitchingText = None,
     latency_model: options.LatencyModel = "overlapped",
+    preset: options.Preset = None,
+    packet_size: options.PacketSize = None,
+    flit_size: options.FlitSize = None,
+    virtual_channels: options.VirtualChannels = None,
+    buffer_flits: options.BufferFlits = None,
+    clock: options.Clock = None,
+    reduction_rate: options.ReductionRate = None,
     plot: options.Plot = None,
     output: Annotated[
         str | None,
@@ -47,6 +55,11 @@ def simulate(
 ) -> None:
     """Prove a plan and run it in simulated time."""
     options.check_model(order, switching, latency_model)
+    options.choice("--fidelity", fidelity, FIDELITIES)
+    packets = options.read_packets(
+        preset, packet_size, flit_size, virtual_channels, buffer_flits, clock, reduction_rate
+    )
+    options.check_packets(packets, fidelity, switching, latency_model)
     if plot is not None:
         from hocket.plot.style import check_picture
 
@@ -69,11 +82,10 @@ def simulate(
         show_dimension_run(outcome, describe(made), plot, json)
         return
     with options.watching() as watch:
-        if fidelity != "link":
-            options.choice("--fidelity", fidelity, FIDELITIES)
         run = run_plan(
             made,
-            fidelity="link",
+            fidelity="packet" if fidelity == "packet" else "link",
+            packets=packets,
             order=cast(LinkOrder | None, order),
             switching=cast(Switching | None, switching),
             latency=cast(Latency, latency_model),
@@ -101,9 +113,15 @@ def _print(run: Run) -> None:
     if busiest is not None:
         table.add_row("busiest link", f"{busiest[0]}→{busiest[1]}, {busiest[2]:.1%} of the time")
     table.add_row("most bytes over a link", format_size(run.max_link_bytes))
-    table.add_row("links", f"{run.switching}, serve in {run.order} order")
+    table.add_row("links", f"{run.switching}, serve in {run.order} order{_packets(run)}")
     table.add_row("verified", "proved")
     options.output().print(table)
+
+
+def _packets(run: Run) -> str:
+    if run.cycle_ps is None:
+        return ""
+    return f", in packets, a cycle of {format_time_ps(run.cycle_ps)}"
 
 
 def show_dimension_run(run: DimensionRun, title: str, plot: str | None, json: bool) -> None:

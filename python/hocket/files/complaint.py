@@ -7,7 +7,41 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from hocket.errors import SpecError
 from hocket.units import shown
+
+
+class Located:
+    """Says where in a file something is wrong.
+
+    Parameters
+    ----------
+    lines
+        Line of each value by its place, as :func:`hocket.files.yaml_tree.read_yaml` gives them.
+    name
+        The file, for messages.
+    """
+
+    def __init__(self, lines: Mapping[tuple[str | int, ...], int], name: str) -> None:
+        self._lines = lines
+        self._name = name
+
+    def wrong(
+        self,
+        place: tuple[str | int, ...],
+        message: str,
+        *,
+        line_of: tuple[str | int, ...] = (),
+    ) -> SpecError:
+        """Make an error about a place; the line may be that of something within it."""
+        at = line_of or place
+        while at and at not in self._lines:
+            at = at[:-1]
+        line = f", line {self._lines[at]}" if at else ""
+        path = ""
+        for part in place:
+            path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
+        return SpecError(f"{self._name}{line}: {path + ': ' if path else ''}{message}")
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:

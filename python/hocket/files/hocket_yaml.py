@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from hocket.errors import SpecError
-from hocket.files.complaint import complaint, did_you_mean
+from hocket.files.complaint import Located, complaint, did_you_mean
 from hocket.files.defaults import Default
 from hocket.files.model import (
     BUILDERS,
@@ -99,11 +99,7 @@ def _common(file: Common, spec: TopologySpec) -> TopologySpec:
     )
 
 
-class _Reader:
-    def __init__(self, lines: dict[Place, int], name: str) -> None:
-        self._lines = lines
-        self._name = name
-
+class _Reader(Located):
     def form(self, values: dict[str, Any]) -> type[Common]:
         """Which form a file has."""
         forms = [key for key in _FORMS if key in values]
@@ -124,17 +120,6 @@ class _Reader:
                 f"there is no builder {shown(family)}; {did_you_mean(str(family), BUILDERS, hint)}",
             )
         return BUILDERS[family]
-
-    def wrong(self, place: Place, message: str, *, line_of: Place = ()) -> SpecError:
-        """Make an error about a place; the line may be that of something within it."""
-        at = line_of or place
-        while at and at not in self._lines:
-            at = at[:-1]
-        line = f", line {self._lines[at]}" if at else ""
-        path = ""
-        for part in place:
-            path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
-        return SpecError(f"{self._name}{line}: {path + ': ' if path else ''}{message}")
 
     def error(self, error: ValidationError, model: type[Common]) -> SpecError:
         """Make one line of the first thing that pydantic found; of a misspelt key, its name."""

@@ -1,4 +1,7 @@
-"""Writes the JSON Schema of topology files: ``python -m hocket.files.schema [FILE]``."""
+"""Writes the JSON Schema of topology or workload files.
+
+``python -m hocket.files.schema [topology|workload] [FILE]``
+"""
 
 from __future__ import annotations
 
@@ -8,28 +11,33 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hocket.errors import SpecError
+from hocket.files import model, workload_file
 from hocket.files.atomic import write_text
-from hocket.files.model import json_schema
+
+_SCHEMAS = {"topology": model.json_schema, "workload": workload_file.json_schema}
 
 
-def schema_text() -> str:
-    """Give the schema as it is written."""
-    return json.dumps(json_schema(), indent=2, ensure_ascii=False) + "\n"
+def schema_text(kind: str = "topology") -> str:
+    """Give the schema of a kind of file as it is written."""
+    return json.dumps(_SCHEMAS[kind](), indent=2, ensure_ascii=False) + "\n"
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the schema to the path given, or to standard output."""
+    """Write a schema, by default that of topologies, to the path given or to standard output."""
+    kind = "topology"
+    if argv and argv[0] in _SCHEMAS:
+        kind, *argv = argv
     if len(argv) > 1:
-        print("usage: python -m hocket.files.schema [FILE]", file=sys.stderr)
+        print("usage: python -m hocket.files.schema [topology|workload] [FILE]", file=sys.stderr)
         return 2
     if argv:
         try:
-            write_text(Path(argv[0]), schema_text())
+            write_text(Path(argv[0]), schema_text(kind))
         except SpecError as error:
             print(error, file=sys.stderr)
             return 2
     else:
-        sys.stdout.write(schema_text())
+        sys.stdout.write(schema_text(kind))
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,29 @@ _SHOWN = 60
 Place = tuple[str | int, ...]
 
 
-def read_yaml(path: Path) -> tuple[dict[str, Any], dict[Place, int]]:
+@dataclass(frozen=True)
+class FileKind:
+    """What messages say of a kind of file.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    begin
+        The keys that one has.
+    shorter
+        What makes one shorter that is too large.
+    """
+
+    name: str
+    begin: str
+    shorter: str
+
+
+TOPOLOGY = FileKind("topology", "npus: and links:, dims:, or builder:", "use a builder or dims")
+
+
+def read_yaml(path: Path, kind: FileKind = TOPOLOGY) -> tuple[dict[str, Any], dict[Place, int]]:
     """Read a file that holds one mapping.
 
     Returns
@@ -40,19 +63,21 @@ def read_yaml(path: Path) -> tuple[dict[str, Any], dict[Place, int]]:
     name = shown_path(path)
     try:
         if path.stat().st_size > _LARGEST:
-            raise SpecError(f"{name}: is larger than {_LARGEST >> 20} MiB; use a builder or dims")
+            raise SpecError(f"{name}: is larger than {_LARGEST >> 20} MiB; {kind.shorter}")
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise SpecError(f"{name}: cannot be read: {reason}; give a topology file") from None
+        raise SpecError(f"{name}: cannot be read: {reason}; give a {kind.name} file") from None
     except UnicodeDecodeError:
         raise SpecError(f"{name}: is not text in UTF-8; save it as UTF-8") from None
-    return parse_yaml(text, name)
+    return parse_yaml(text, name, kind)
 
 
-def parse_yaml(text: str, name: str) -> tuple[dict[str, Any], dict[Place, int]]:
+def parse_yaml(
+    text: str, name: str, kind: FileKind = TOPOLOGY
+) -> tuple[dict[str, Any], dict[Place, int]]:
     """Read a text as :func:`read_yaml` reads a file; ``name`` stands for it in messages."""
-    tree = _Tree(text.removeprefix("\ufeff"), name)
+    tree = _Tree(text.removeprefix("\ufeff"), name, kind)
     try:
         value = tree.root()
     except yaml.MarkedYAMLError as error:
@@ -62,20 +87,23 @@ def parse_yaml(text: str, name: str) -> tuple[dict[str, Any], dict[Place, int]]:
         raise SpecError(f"{name}{line}: is not YAML: {problem}; mend that line") from None
     except yaml.YAMLError as error:
         problem = " ".join(str(error).split())
-        raise SpecError(f"{name}: is not YAML: {problem}; a topology file is plain text") from None
+        raise SpecError(
+            f"{name}: is not YAML: {problem}; a {kind.name} file is plain text"
+        ) from None
     finally:
         tree.close()
     if not isinstance(value, dict):
         what = "is empty" if value is None else "is not a mapping of keys to values"
-        raise SpecError(f"{name}: {what}; begin with npus: and links:, dims:, or builder:")
+        raise SpecError(f"{name}: {what}; begin with {kind.begin}")
     return value, tree.lines
 
 
 class _Tree:
     """Values built from the events of the parser: composing nodes would recurse without a limit."""
 
-    def __init__(self, text: str, name: str) -> None:
+    def __init__(self, text: str, name: str, kind: FileKind) -> None:
         self._name = name
+        self._kind = kind
         self.lines: dict[Place, int] = {}
         control = _CONTROL.search(text)
         if control is not None:
@@ -116,7 +144,7 @@ class _Tree:
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
         if len(place) == _DEEPEST:
-            raise self._wrong(event, "is nested too deeply; a topology file has five levels")
+            raise self._wrong(event, f"is nested too deeply; a {self._kind.name} file is flatter")
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(place)
         values: list[Any] = []

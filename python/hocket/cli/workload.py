@@ -1,0 +1,194 @@
+"""``hocket workload``: list, show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from hocket import workloads
+from hocket.cli import options
+from hocket.errors import SpecError
+from hocket.units import format_time_ps, shown
+from hocket.workload import Layer, Workload, load
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hocket.compute import Chiplet, WorkloadCycles
+
+workload = typer.Typer(
+    help="List models that are trained, and show their layers.",
+    no_args_is_help=True,
+    epilog="For example: hocket workload show resnet152",
+)
+
+Text = Annotated[
+    str, typer.Argument(metavar="WORKLOAD", help="A shipped workload, or a .yml file.")
+]
+
+
+@workload.command("list", epilog="For example: hocket workload list --json")
+def list_workloads(json: options.Json = False) -> None:
+    """List the shipped workloads."""
+    loaded = [load(name) for name in workloads.names()]
+    if json:
+        options.print_json(
+            [
+                {
+                    "name": each.name,
+                    "description": workloads.describe(each.name),
+                    "layers": len(each.layers),
+                    "parameters": each.parameters,
+                }
+                for each in loaded
+            ]
+        )
+        return
+    table = options.new_table()
+    table.add_column("workload", no_wrap=True)
+    table.add_column("layers", justify="right")
+    table.add_column("parameters", justify="right")
+    table.add_column("what it is")
+    for each in loaded:
+        sizes = (f"{len(each.layers):,}", f"{each.parameters:,}")
+        table.add_row(each.name, *sizes, workloads.describe(each.name))
+    options.output().print(table)
+
+
+@workload.command(epilog="For example: hocket workload show resnet152 --array 32x32 --samples 16")
+def show(
+    workload: Text,
+    *,
+    array: Annotated[str, typer.Option(help="Rows and columns of a PE's array.")] = "256x256",
+    pes: Annotated[str, typer.Option(help="Rows and columns of PEs on the chiplet.")] = "4x4",
+    samples: Annotated[int, typer.Option(help="Of the chiplet, in an iteration.")] = 16,
+    clock: Annotated[str, typer.Option(help='Such as "1 GHz".')] = "1 GHz",
+    precision: Annotated[int, typer.Option(help="Bits of a number.")] = 32,
+    folds: Annotated[
+        str, typer.Option(help="How parts of a result follow each other: drained or overlapped.")
+    ] = "drained",
+    distribution: Annotated[
+        str, typer.Option(help="What PEs share: samples, or folds of all samples together.")
+    ] = "samples",
+    input_gradient: Annotated[
+        str, typer.Option(help="Of an input, as a convolution, or by columns.")
+    ] = "convolution",
+    data_gradient: Annotated[
+        bool, typer.Option("--data-gradient", help="Compute the gradient of the data as well.")
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Show a workload's layers, their gradients, and the cycles to train them on a chiplet."""
+    from hocket.compute import DISTRIBUTIONS, FOLDS, INPUT_GRADIENTS, Chiplet
+
+    options.choice("--folds", folds, FOLDS)
+    options.choice("--distribution", distribution, DISTRIBUTIONS)
+    options.choice("--input-gradient", input_gradient, INPUT_GRADIENTS)
+    chiplet = Chiplet(
+        _pair("--pes", pes),
+        _pair("--array", array),
+        clock,
+        precision,
+        cast(Literal["drained", "overlapped"], folds),
+        cast(Literal["samples", "folds"], distribution),
+        cast(Literal["convolution", "columns"], input_gradient),
+        data_gradient,
+    )
+    model = load(workload)
+    cycles = chiplet.workload(model, samples)
+    if json:
+        options.print_json(_as_json(model, chiplet, cycles, samples))
+        return
+    console = options.output()
+    console.print(_table(model, chiplet, cycles))
+    console.print(
+        f"{cycles.total:,} cycles for {samples} samples, {cycles.forward:,} forward and "
+        f"{cycles.backward:,} backward: {format_time_ps(chiplet.time_ps(cycles.total))} at {clock}",
+        highlight=False,
+    )
+    for note in model.notes:
+        console.print(f"note: {note}", highlight=False, markup=False)
+    for line in model.source:
+        console.print(f"source: {line}", highlight=False, markup=False)
+
+
+def _pair(option: str, text: str) -> tuple[int, int]:
+    """Read two numbers, such as ``4x4``."""
+    parts = text.lower().split("x")
+    fits = len(parts) == 2 and all(
+        part.isascii() and part.isdecimal() and len(part) < 10 and int(part) > 0 for part in parts
+    )
+    if not fits:
+        raise SpecError(f"{option}: {shown(text)} is no size; write rows and columns as 4x4")
+    return int(parts[0]), int(parts[1])
+
+
+def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
+    from rich.markup import escape
+
+    table = options.new_table(title=escape(model.name))
+    table.add_column("layer", no_wrap=True)
+    names = ("input", "filter", "channels", "filters", "stride", "times")
+    for name in (*names, "parameters", "gradient bytes", "forward", "backward"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for each in cycles.layers:
+        layer = each.layer
+        size = layer.gradient_bytes(chiplet.precision_bits)
+        table.add_row(
+            escape(layer.name),
+            f"{layer.input_height}x{layer.input_width}",
+            f"{layer.filter_height}x{layer.filter_width}",
+            *(f"{count:,}" for count in (layer.channels, layer.filters, layer.stride, layer.times)),
+            f"{layer.parameters:,}",
+            f"{size:,}",
+            f"{each.forward:,}",
+            f"{each.backward:,}",
+        )
+    table.add_section()
+    size = model.gradient_bytes(chiplet.precision_bits)
+    totals = (f"{model.parameters:,}", f"{size:,}")
+    table.add_row("all", *[""] * 6, *totals, f"{cycles.forward:,}", f"{cycles.backward:,}")
+    return table
+
+
+def _as_json(
+    model: Workload, chiplet: Chiplet, cycles: WorkloadCycles, samples: int
+) -> dict[str, Any]:
+    return {
+        "name": model.name,
+        "samples": samples,
+        "parameters": model.parameters,
+        "row_parameters": model.row_parameters,
+        "gradient_bytes": model.gradient_bytes(chiplet.precision_bits),
+        "forward_cycles": cycles.forward,
+        "backward_cycles": cycles.backward,
+        "cycles": cycles.total,
+        "time_ps": chiplet.time_ps(cycles.total),
+        "layers": [
+            {
+                **_dimensions(each.layer),
+                "gradient_bytes": each.layer.gradient_bytes(chiplet.precision_bits),
+                "forward_cycles": each.forward,
+                "input_gradient_cycles": each.input_gradient,
+                "weight_gradient_cycles": each.weight_gradient,
+            }
+            for each in cycles.layers
+        ],
+        "notes": list(model.notes),
+        "source": list(model.source),
+    }
+
+
+def _dimensions(layer: Layer) -> dict[str, Any]:
+    return {
+        "name": layer.name,
+        "input": [layer.input_height, layer.input_width],
+        "filter": [layer.filter_height, layer.filter_width],
+        "channels": layer.channels,
+        "filters": layer.filters,
+        "stride": layer.stride,
+        "times": layer.times,
+        "parameters": layer.parameters,
+        "row_parameters": layer.row_parameters,
+    }
