@@ -343,7 +343,9 @@ def _in_packets(
         )
     if isinstance(packets, str):
         if packets not in PRESETS:
-            raise SpecError(f"packets: there is no preset {packets!r}; presets are {', '.join(PRESETS)}")
+            raise SpecError(
+                f"packets: there is no preset {packets!r}; presets are {', '.join(PRESETS)}"
+            )
         packets = PRESETS[packets]
     elif packets is not None and not isinstance(packets, Packets):
         raise SpecError(f"packets: {shown(packets)} is no Packets; make one by hk.Packets(...)")
