@@ -4,13 +4,15 @@
 //! which block to whom, `dimensional` runs patterns along the dimensions of a grid of NPUs.
 
 mod algorithm;
+mod bigraph;
 mod binomial;
 mod chain;
 mod dimensional;
 mod direct;
 mod double_binary_tree;
-mod halving_doubling;
 mod follow;
+mod halving_doubling;
+mod hdrm;
 mod hierarchical;
 mod mesh;
 mod multitree;
@@ -20,7 +22,9 @@ mod reach;
 mod ring;
 mod ring_2d;
 mod ring_bi_odd;
+mod trees;
 mod tto;
+mod two_tree_overlap;
 
 pub use algorithm::Algorithm;
 pub use rails::plan_of;
@@ -34,6 +38,7 @@ use crate::synthesis;
 use crate::topology::Topology;
 use crate::units::Memory;
 use reach::Need;
+use trees::Down;
 
 /// What [`plan`] is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +113,12 @@ pub fn plan(
         Algorithm::Chain => chain::build(&job),
         Algorithm::Pairwise => pairwise::build(&job),
         Algorithm::RingBiOdd => ring_bi_odd::build(&job),
-        Algorithm::Tto => tto::build(&job, tto::Down::AfterAll),
-        Algorithm::TtoOverlapped => tto::build(&job, tto::Down::AtOnce),
+        Algorithm::Tto => tto::build(&job, Down::AfterAll),
+        Algorithm::TtoOverlapped => tto::build(&job, Down::AtOnce),
+        Algorithm::TwoTreeOverlap => two_tree_overlap::build(&job),
         Algorithm::MultiTree => multitree::build(&job),
         Algorithm::Ring2d => ring_2d::build(&job),
+        Algorithm::Hdrm => hdrm::build(&job),
         Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
             unreachable!("multi-rail schedules are lowered by plan_of")
         }
@@ -264,8 +271,10 @@ pub fn check_applicable(
             _ if algorithm.is_multirail() => rails::refusal(topology, collective),
             Algorithm::RingBiOdd => ring_bi_odd::refusal(topology, collective),
             Algorithm::Tto | Algorithm::TtoOverlapped => tto::refusal(topology, collective),
+            Algorithm::TwoTreeOverlap => two_tree_overlap::refusal(topology, collective),
             Algorithm::MultiTree => multitree::refusal(topology, collective),
             Algorithm::Ring2d => ring_2d::refusal(topology, collective),
+            Algorithm::Hdrm => hdrm::refusal(topology, collective),
             Algorithm::BidirectionalRing if npus.len() == 2 => {
                 Some("on 2 NPUs both directions are the same links; use ring".to_owned())
             }
@@ -299,7 +308,7 @@ pub fn transfer_count(
     match algorithm {
         Algorithm::Ring => flat(k, Shape::Ring),
         Algorithm::BidirectionalRing => flat(2 * k, Shape::Ring),
-        Algorithm::HalvingDoubling => flat(k, Shape::HalvingDoubling),
+        Algorithm::HalvingDoubling | Algorithm::Hdrm => flat(k, Shape::HalvingDoubling),
         Algorithm::Hierarchical => hierarchical::transfers(topology, collective, k),
         Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
             hierarchical::transfers(topology, collective, k.saturating_mul(PARTS as u128))
@@ -312,6 +321,7 @@ pub fn transfer_count(
         Algorithm::Direct => flat(k, Shape::Direct),
         Algorithm::RingBiOdd => ring_bi_odd::transfers(n, k),
         Algorithm::Tto | Algorithm::TtoOverlapped => tto::transfers(n, k),
+        Algorithm::TwoTreeOverlap => two_tree_overlap::transfers(n, k),
         Algorithm::MultiTree => multitree::transfers(kind, n, k),
         Algorithm::Ring2d => ring_2d::transfers(topology, k),
         Algorithm::Greedy => match kind {
@@ -325,15 +335,16 @@ pub fn transfer_count(
 }
 
 /// The number of chunks where the user names none: 1, 4 for hierarchical, 64 (as Themis) for multi-rail
-/// schedulers, 16 for what is useless without a pipeline, what takes least time for tto; fewer where there are
+/// schedulers, 16 for what is useless without a pipeline, what takes least time for tto and its like; fewer where there are
 /// not enough bytes.
 pub fn default_chunks(algorithm: Algorithm, topology: &Topology, collective: &Collective) -> usize {
     let wanted = match algorithm {
         Algorithm::Hierarchical => 4,
         _ if algorithm.is_multirail() => 64,
         Algorithm::Chain | Algorithm::DoubleBinaryTree => 16,
-        Algorithm::Tto => tto::best_chunks(topology, collective, tto::Down::AfterAll),
-        Algorithm::TtoOverlapped => tto::best_chunks(topology, collective, tto::Down::AtOnce),
+        Algorithm::Tto => tto::best_chunks(topology, collective, Down::AfterAll),
+        Algorithm::TtoOverlapped => tto::best_chunks(topology, collective, Down::AtOnce),
+        Algorithm::TwoTreeOverlap => two_tree_overlap::best_chunks(topology, collective),
         Algorithm::Greedy if is_single(collective.kind()) => 16,
         _ => 1,
     };
@@ -360,10 +371,11 @@ pub fn chunk_ladder(
         Algorithm::Greedy if is_single(collective.kind()) => &[1, 4, 16, 64],
         Algorithm::Greedy => &[1, 4, 16],
         Algorithm::Chain | Algorithm::DoubleBinaryTree => &[1, 4, 16, 64, 256],
-        Algorithm::Tto | Algorithm::TtoOverlapped => {
+        Algorithm::Tto | Algorithm::TtoOverlapped | Algorithm::TwoTreeOverlap => {
             // Where latency holds no link, more are better.
             let best = default_chunks(algorithm, topology, collective);
-            let most = tto::most_chunks(collective);
+            let ways = pieces_per_chunk(algorithm, collective);
+            let most = trees::most_chunks(collective, ways);
             &[best, (4 * best).min(most).max(best), most.max(best)]
         }
         _ => &[1, 4, 16, 64],
@@ -450,6 +462,7 @@ fn pieces_per_chunk(algorithm: Algorithm, collective: &Collective) -> usize {
     let ways = match algorithm {
         Algorithm::BidirectionalRing | Algorithm::DoubleBinaryTree | Algorithm::Ring2d => 2,
         Algorithm::Tto | Algorithm::TtoOverlapped => tto::TREES,
+        Algorithm::TwoTreeOverlap => two_tree_overlap::TREES,
         Algorithm::RingBiOdd => ring_bi_odd::pieces(collective.npus().len()),
         _ if algorithm.is_multirail() => PARTS,
         _ => 1,
@@ -458,6 +471,7 @@ fn pieces_per_chunk(algorithm: Algorithm, collective: &Collective) -> usize {
         Algorithm::DoubleBinaryTree,
         Algorithm::Tto,
         Algorithm::TtoOverlapped,
+        Algorithm::TwoTreeOverlap,
         Algorithm::RingBiOdd,
     ];
     match (collective.kind(), algorithm) {
