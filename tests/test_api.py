@@ -87,6 +87,7 @@ NETWORKS = {
     "mesh": hk.topology.mesh(3, 4, **LINK),
     "torus": hk.topology.torus(2, 3, 2, **LINK),
     "clos": hk.topology.clos(spines=2, tors=3, hosts_per_tor=2, **LINK),
+    "bigraph": hk.topology.bigraph(2, 2, **LINK),
     "dragonfly": hk.topology.dragonfly(3, 2, **LINK),
     "dgx1 less a link": hk.topology.load("dgx1_v100").without(links=[("gpu0", "gpu1")]),
     "dgx1 less a gpu": hk.topology.load("dgx1_v100").without(["gpu5"]),
@@ -240,8 +241,8 @@ def test_a_run_in_a_file(tmp_path: Path) -> None:
 
 def test_why_an_algorithm_is_left_out() -> None:
     ranked = hk.compare("all-reduce", NETWORKS["dgx1 less a link"], size="1 MB")
-    meshes = {"ring-bi-odd", "tto", "tto-overlapped", "ring-2d"}
-    assert set(ranked.refused) == {*MULTIRAIL, *meshes, "binomial", "chain", "pairwise"}
+    meshes = {"ring-bi-odd", "tto", "tto-overlapped", "two-tree-overlap", "ring-2d"}
+    assert set(ranked.refused) == {*MULTIRAIL, *meshes, "hdrm", "binomial", "chain", "pairwise"}
     assert "states no dimensions" in ranked.refused["hierarchical"]
     assert "it does broadcast, reduce" in ranked.refused["chain"]
     names = ["chain", "hierarchical"]

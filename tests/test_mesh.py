@@ -59,6 +59,18 @@ def test_any_corner_may_have_no_data(columns: int, rows: int) -> None:
                 assert time <= expected
 
 
+@pytest.mark.parametrize("npus", [2, 4, 9])
+def test_two_trees_on_a_line(npus: int) -> None:
+    """2 (H + C - 1) steps of half a chunk, 250 kB, with H = NPUs - 1."""
+    line = hk.topology.mesh(npus, bandwidth="25 GB/s", latency="21 ns")
+    given: dict[str, Any] = {"size": "2 MB", "algorithm": "two-tree-overlap"}
+    plan = hk.plan("all-reduce", line, chunks=4, **given).verify()
+    time = hk.simulate(plan, latency="occupying").time
+    assert time == pytest.approx(2 * (npus - 1 + 4 - 1) * (21e-9 + 250_000 / 25e9))
+    chosen = hk.plan("all-reduce", line, **given).verify()
+    assert hk.simulate(chosen, latency="occupying").time <= time
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [
@@ -79,7 +91,10 @@ def test_chunk_sizes_that_are_none(given: dict[str, Any], said: str) -> None:
     ("topology", "more", "algorithm", "said"),
     [
         ("torus:3x3", (), "ring-bi-odd", "use greedy"),
-        ("mesh:1x5", (), "tto", "use greedy"),
+        ("mesh:1x5", (), "tto", "use two-tree-overlap"),
+        ("line:5", (), "tto-overlapped", "use two-tree-overlap"),
+        ("mesh:3x3", (), "two-tree-overlap", "as line:8"),
+        ("line:4", ("--npus", "0-2"), "two-tree-overlap", "all NPUs of the line"),
         ("mesh:4x4", (), "ring-bi-odd", "use bidirectional-ring"),
         ("mesh:4x4", (), "tto", "0-11,13-15"),
         ("mesh:3x3", ("--failed", "npu4"), "ring-bi-odd", "use greedy"),

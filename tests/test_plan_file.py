@@ -35,7 +35,14 @@ ARRAYS = [
     "chunk_demand",
 ]
 SEARCHES = {"exact": "300 ms", "auto": "300 ms"}
-MESHES = ("ring-bi-odd", "tto", "tto-overlapped")
+# Those that need all of a network of one kind, or all but a corner.
+NETWORKS = {
+    "ring-bi-odd": hk.topology.mesh(3, 3, **LINK),
+    "tto": hk.topology.mesh(3, 3, **LINK),
+    "tto-overlapped": hk.topology.mesh(3, 3, **LINK),
+    "two-tree-overlap": hk.topology.line(5, **LINK),
+    "hdrm": hk.topology.bigraph(2, 2, **LINK),
+}
 PAIRS = [(each.name, kind) for each in hk.algorithms() for kind in each.kinds]
 
 
@@ -63,11 +70,8 @@ def check_round_trip(plan: hk.Plan, path: Path) -> hk.Plan:
 
 @pytest.mark.parametrize(("algorithm", "kind"), PAIRS)
 def test_every_algorithm_comes_back(tmp_path: Path, algorithm: str, kind: str) -> None:
-    topology = hk.topology.torus(3, 4, **LINK)
-    npus = None
-    if algorithm in MESHES:
-        topology = hk.topology.mesh(3, 3, **LINK)
-        npus = None if algorithm == "ring-bi-odd" else [0, 1, 2, 3, 4, 5, 7, 8]
+    topology = NETWORKS.get(algorithm) or hk.topology.torus(3, 4, **LINK)
+    npus = [0, 1, 2, 3, 4, 5, 7, 8] if algorithm in ("tto", "tto-overlapped") else None
     limit = SEARCHES.get(algorithm)
     plan = hk.plan(
         kind, topology, size="1000003 B", algorithm=algorithm, npus=npus, time_limit=limit
@@ -77,8 +81,8 @@ def test_every_algorithm_comes_back(tmp_path: Path, algorithm: str, kind: str) -
 
 @pytest.mark.parametrize(("algorithm", "kind"), PAIRS)
 def test_subsets_failures_and_roots_come_back(tmp_path: Path, algorithm: str, kind: str) -> None:
-    if algorithm in (*MULTIRAIL, *MESHES, "ring-2d"):
-        pytest.skip("it needs every NPU of its dimensions")
+    if algorithm in (*MULTIRAIL, *NETWORKS, "ring-2d"):
+        pytest.skip("it needs every NPU of its network")
     topology = hk.topology.load("dgx1_v100").without(links=[("gpu0", "gpu1")])
     rooted = {"broadcast", "reduce", "gather", "scatter"}
     plan = hk.plan(

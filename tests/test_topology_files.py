@@ -84,6 +84,7 @@ def links(topology: hk.Topology) -> list[tuple[str, str, int, int]]:
         ("builder: hypercube\nlog2_npus: 3\n", 8, 0, 24),
         ("builder: dragonfly\ngroups: 4\ngroup_size: 5\n", 20, 0, 92),
         ("builder: clos\nspines: 2\ntors: 4\nhosts_per_tor: 3\n", 12, 6, 40),
+        ("builder: bigraph\nswitches_per_side: 2\nnpus_per_switch: 3\n", 12, 4, 32),
         ("builder: fat_tree\nk: 4\n", 16, 20, 96),
     ],
 )

@@ -33,6 +33,7 @@ __all__ = [
     "algorithms",
     "balance",
     "bound",
+    "build_bigraph",
     "build_clos",
     "build_dragonfly",
     "build_fat_tree",
@@ -273,6 +274,11 @@ def build_clos(
     latency_ps: int,
 ) -> Topology:
     """NPUs below ToR switches, every ToR joined to every spine."""
+
+def build_bigraph(
+    switches_per_side: int, npus_per_switch: int, bandwidth: int, latency_ps: int
+) -> Topology:
+    """Two sides of switches, every one joined to every one across, NPUs at all of them."""
 
 def build_fat_tree(k: int, bandwidth: int, latency_ps: int) -> Topology:
     """A three-level fat tree of k-port switches, k^3 / 4 NPUs."""

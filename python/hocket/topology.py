@@ -23,6 +23,7 @@ from hocket.units import parse_bandwidth, parse_time, shown
 
 __all__ = [
     "Topology",
+    "bigraph",
     "clos",
     "dragonfly",
     "fat_tree",
@@ -183,6 +184,25 @@ def clos(
         _count("hosts_per_tor", hosts_per_tor),
     )
     return _core.build_clos(*counts, host, rate, delay)
+
+
+def bigraph(
+    switches_per_side: int, npus_per_switch: int, *, bandwidth: str, latency: str
+) -> Topology:
+    """Give two sides of switches, every one joined to every one across, and NPUs at all of them.
+
+    There are ``2 * switches_per_side * npus_per_switch`` NPUs, those at the upper switches first.
+
+    References
+    ----------
+    Dong et al.: EFLOPS, algorithm and system co-design for a high performance distributed training
+    platform, 2020.
+    """
+    counts = (
+        _count("switches_per_side", switches_per_side),
+        _count("npus_per_switch", npus_per_switch),
+    )
+    return _core.build_bigraph(*counts, *_link(bandwidth, latency))
 
 
 def fat_tree(k: int, *, bandwidth: str, latency: str) -> Topology:

@@ -163,6 +163,7 @@ CASES = {
     f"plan all-reduce -t Ring_FC:100000x10000 {FAR}": ["1000000000 NPUs", "B of memory"],
     f"plan all-reduce -t clos:1000x1000000x1000 {FAR}": ["B of memory"],
     f"plan all-reduce -t fat_tree:4000000 {FAR}": ["B of memory"],
+    f"plan all-reduce -t bigraph:1000000x1000 {FAR}": ["B of memory"],
     f"plan all-reduce -t dragonfly:1000000x1000 {FAR}": ["B of memory"],
     # options of the simulation
     "simulate good.parquet --order fifo": ["--order", "'fifo'", "ready or plan"],

@@ -143,7 +143,9 @@ def test_compare_names_one_reason_once(hocket: Any) -> None:
     assert "left out" not in result.out
     result = hocket("compare", "all-reduce", "-t", "dgx1_v100", "-s", "1MB")
     reasons = result.out.split("left out: ")[1:]
-    assert len(reasons) == 3
+    assert len(reasons) == 5
     assert reasons[1].startswith("ring-bi-odd, tto, tto-overlapped: it needs a whole mesh")
-    assert reasons[2].startswith("ring-2d: it needs a mesh or torus")
+    assert reasons[2].startswith("two-tree-overlap: it needs a whole line")
+    assert reasons[3].startswith("ring-2d: it needs a mesh or torus")
+    assert reasons[4].startswith("hdrm: it needs a BiGraph")
     assert "hierarchical, themis-fifo, themis, multirail-optimal: topology" in result.out

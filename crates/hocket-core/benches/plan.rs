@@ -21,6 +21,13 @@ fn planning(c: &mut Criterion) {
             64,
             1_310_720,
         ),
+        (
+            "hdrm bigraph 32x16, 64 chunks",
+            common::bigraph(),
+            Algorithm::Hdrm,
+            64,
+            1_310_720,
+        ),
     ];
     let mut group = c.benchmark_group("plan");
     group.sample_size(10);

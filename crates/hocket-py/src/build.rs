@@ -158,6 +158,22 @@ pub(crate) fn build_clos(
 }
 
 #[pyfunction]
+pub(crate) fn build_bigraph(
+    switches_per_side: u32,
+    npus_per_switch: u32,
+    bandwidth: u64,
+    latency_ps: u64,
+) -> Result<PyTopology, CoreError> {
+    let rate = positive(bandwidth, || "BiGraph".to_owned())?;
+    Ok(PyTopology::new(build::bigraph(
+        switches_per_side,
+        npus_per_switch,
+        rate,
+        Time::from_ps(latency_ps),
+    )?))
+}
+
+#[pyfunction]
 pub(crate) fn build_fat_tree(
     k: u32,
     bandwidth: u64,

@@ -18,6 +18,7 @@ _BUILDERS: dict[str, Callable[..., _core.Topology]] = {
     "hypercube": _core.build_hypercube,
     "dragonfly": _core.build_dragonfly,
     "clos": _core.build_clos,
+    "bigraph": _core.build_bigraph,
     "fat_tree": _core.build_fat_tree,
 }
 

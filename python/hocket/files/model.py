@@ -333,6 +333,18 @@ class ClosFile(Linked):
         return (*counts, host, self.bandwidth, self.latency)
 
 
+class BiGraphFile(Linked):
+    """Two sides of switches, every one joined to every one across, NPUs at all of them."""
+
+    builder: Literal["bigraph"]
+    switches_per_side: Count
+    npus_per_switch: Count
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        return (self.switches_per_side, self.npus_per_switch, self.bandwidth, self.latency)
+
+
 class FatTreeFile(Linked):
     """A three-level fat tree of k-port switches."""
 
@@ -354,6 +366,7 @@ BUILDERS: dict[str, type[Linked]] = {
     "hypercube": HypercubeFile,
     "dragonfly": DragonflyFile,
     "clos": ClosFile,
+    "bigraph": BiGraphFile,
     "fat_tree": FatTreeFile,
 }
 

@@ -38,12 +38,13 @@ _FAMILIES = {
     "hypercube": (1, 1, "hypercube:4, that is 2^4 NPUs"),
     "dragonfly": (2, 2, "dragonfly:GROUPSxGROUP_SIZE"),
     "clos": (2, 3, "clos:SPINESxTORS or clos:SPINESxTORSxHOSTS_PER_TOR"),
+    "bigraph": (2, 2, "bigraph:SWITCHES_PER_SIDExNPUS_PER_SWITCH"),
     "fat_tree": (1, 1, "fat_tree:4"),
 }
 FORMS = (
     "a shipped machine (`hocket topology list`), a .yml file, ring:16, line:4, switch:8, fc:8, "
     "mesh:9x9, torus:4x4x4, hypercube:4 (2^4 NPUs), dragonfly:4x5, clos:SPINESxTORS[xHOSTS_PER_TOR], "
-    "fat_tree:4 or a product such as Ring_FC_SW:2x8x4"
+    "bigraph:4x4, fat_tree:4 or a product such as Ring_FC_SW:2x8x4"
 )
 
 
@@ -201,6 +202,8 @@ def _builder(family: str, sizes: list[int], rate: int, delay: int) -> BuilderSpe
     if family == "clos":
         spines, tors, hosts = (*sizes, 1)[:3]
         return BuilderSpec(family, (spines, tors, hosts, rate, *link))
+    if family == "bigraph":
+        return BuilderSpec(family, (*sizes, *link))
     return BuilderSpec(family, (first, *link))
 
 

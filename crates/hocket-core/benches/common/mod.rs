@@ -37,6 +37,12 @@ pub fn three_switches() -> Arc<Topology> {
     Arc::new(build::product(&dimensions).expect("a product"))
 }
 
+/// Two sides of 32 switches of 16 NPUs: 50 GB/s, 500 ns.
+pub fn bigraph() -> Arc<Topology> {
+    let bigraph = build::bigraph(32, 16, gigabytes(50), Time::from_ns(500));
+    Arc::new(bigraph.expect("a BiGraph"))
+}
+
 /// An all-reduce among all NPUs.
 pub fn all_reduce(topology: &Topology, size: u64) -> Collective {
     Collective::among_all(CollectiveKind::AllReduce, topology, size).expect("an all-reduce")

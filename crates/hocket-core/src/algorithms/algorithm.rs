@@ -42,17 +42,21 @@ pub enum Algorithm {
     Tto,
     /// The same, a chunk on its way down as soon as it is summed.
     TtoOverlapped,
+    /// Two trees on a line, from its ends.
+    TwoTreeOverlap,
     /// A tree from every NPU, no two on a link in a step.
     MultiTree,
     /// Rings in rows and columns.
     Ring2d,
+    /// Halving-doubling on a BiGraph, without contention.
+    Hdrm,
     /// Chunks matched to links over time.
     Greedy,
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 18] = [
+    pub const ALL: [Algorithm; 20] = [
         Algorithm::Ring,
         Algorithm::BidirectionalRing,
         Algorithm::Direct,
@@ -68,8 +72,10 @@ impl Algorithm {
         Algorithm::RingBiOdd,
         Algorithm::Tto,
         Algorithm::TtoOverlapped,
+        Algorithm::TwoTreeOverlap,
         Algorithm::MultiTree,
         Algorithm::Ring2d,
+        Algorithm::Hdrm,
         Algorithm::Greedy,
     ];
 
@@ -91,8 +97,10 @@ impl Algorithm {
             Algorithm::RingBiOdd => "ring-bi-odd",
             Algorithm::Tto => "tto",
             Algorithm::TtoOverlapped => "tto-overlapped",
+            Algorithm::TwoTreeOverlap => "two-tree-overlap",
             Algorithm::MultiTree => "multitree",
             Algorithm::Ring2d => "ring-2d",
+            Algorithm::Hdrm => "hdrm",
             Algorithm::Greedy => "greedy",
         }
     }
@@ -137,11 +145,17 @@ impl Algorithm {
                 "chunks up, then down three trees of a mesh that share no link; one corner has no data"
             }
             Algorithm::TtoOverlapped => "as tto, each chunk down as soon as it is summed",
+            Algorithm::TwoTreeOverlap => {
+                "halves of chunks up, then down two chains from the ends of a line, one after the other"
+            }
             Algorithm::MultiTree => {
                 "a tree from every NPU over direct links, no two trees on a link in a step"
             }
             Algorithm::Ring2d => {
                 "rings in the rows, then the columns of a mesh or torus, and the other way about"
+            }
+            Algorithm::Hdrm => {
+                "halving-doubling on a BiGraph, ranks placed so that no two messages of a step share a link"
             }
             Algorithm::Greedy => {
                 "chunks matched to links over time, for any topology: no two on a link at once"
@@ -159,12 +173,14 @@ impl Algorithm {
             | Algorithm::ThemisFifo
             | Algorithm::Themis
             | Algorithm::MultirailOptimal
-            | Algorithm::MultiTree => &[AllReduce, ReduceScatter, AllGather],
+            | Algorithm::MultiTree
+            | Algorithm::Hdrm => &[AllReduce, ReduceScatter, AllGather],
             Algorithm::Direct | Algorithm::Greedy => &CollectiveKind::NAMED,
             Algorithm::DoubleBinaryTree
             | Algorithm::RingBiOdd
             | Algorithm::Tto
             | Algorithm::TtoOverlapped
+            | Algorithm::TwoTreeOverlap
             | Algorithm::Ring2d => &[AllReduce],
             Algorithm::Binomial => &[Broadcast, Reduce, Gather, Scatter],
             Algorithm::Chain => &[Broadcast, Reduce],

@@ -35,7 +35,7 @@ pub(super) fn transfers(
     lanes.saturating_mul(pass * passes(kind).len() as u128)
 }
 
-/// Builds the plan for `npus`, of which the first dimension varies fastest.
+/// Builds the plan for `npus`, the participants in any order, of which the first dimension varies fastest.
 pub(super) fn build(
     job: &Job<'_>,
     npus: &[NpuId],
@@ -43,7 +43,7 @@ pub(super) fn build(
     lanes: usize,
 ) -> Result<Plan, PlanError> {
     let grid = Grid::new(sides);
-    let chunks = grid.chunks(job, lanes)?;
+    let chunks = grid.chunks(job, npus, lanes)?;
     let places = lanes * npus.len();
     let paced = if sides.len() > 1 {
         2 * sides.len() * places
@@ -133,14 +133,19 @@ impl<'a> Grid<'a> {
             .collect()
     }
 
-    fn chunks(&self, job: &Job<'_>, lanes: usize) -> Result<Chunks, PlanError> {
+    /// A lane's chunks: each demand is its owner's.
+    fn chunks(&self, job: &Job<'_>, npus: &[NpuId], lanes: usize) -> Result<Chunks, PlanError> {
         let demands = job.collective.demands();
         if job.collective.kind() == CollectiveKind::AllReduce {
             return Chunks::split(&demands, lanes * self.len);
         }
+        let mut rank = vec![0u32; job.topology.npu_count()];
+        for (i, npu) in job.collective.npus().iter().enumerate() {
+            rank[npu.index()] = i as u32;
+        }
         let mut owner = vec![0u32; self.len];
-        for member in 0..self.len {
-            owner[self.first_chunk(member, self.sides.len())] = member as u32;
+        for (member, npu) in npus.iter().enumerate() {
+            owner[self.first_chunk(member, self.sides.len())] = rank[npu.index()];
         }
         Chunks::split_slice_major_in(&demands, lanes, &owner)
     }

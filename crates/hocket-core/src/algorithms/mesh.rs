@@ -1,10 +1,10 @@
-//! A topology seen as a mesh: rows and columns of NPUs, each linked both ways to its neighbours.
+//! A topology seen as a mesh: rows and columns of NPUs, each linked both ways to its neighbours; a line is one row.
 
 use crate::collective::Collective;
 use crate::id::NpuId;
 use crate::topology::{DimensionKind, Topology};
 
-/// A whole two-dimensional mesh. NPU (x, y) is number x + columns y.
+/// A whole mesh of two dimensions, or one row. NPU (x, y) is number x + columns y.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mesh {
     pub(super) columns: usize,
@@ -14,28 +14,36 @@ pub(super) struct Mesh {
 impl Mesh {
     /// Sees a topology as a mesh of at least 2 x 2, or says why it is none.
     pub(super) fn of(topology: &Topology) -> Result<Self, String> {
-        let name = topology.name();
-        let sides: Vec<_> = topology
-            .dimensions()
-            .iter()
-            .filter(|side| side.size > 1)
-            .collect();
-        let lines = sides.iter().all(|side| side.kind == DimensionKind::Line);
-        let [first, second] = sides[..] else {
-            return Err(not_a_mesh(name));
+        let instead = match sides(topology)[..] {
+            [columns, rows] => return Self { columns, rows }.whole(topology),
+            [_] => "two-tree-overlap",
+            _ => "greedy",
         };
-        let mesh = Self {
-            columns: first.size as usize,
-            rows: second.size as usize,
-        };
-        if !lines || mesh.columns * mesh.rows != topology.npu_count() {
-            return Err(not_a_mesh(name));
+        Err(format!(
+            "it needs a whole mesh of two dimensions, as mesh:8x8, and {:?} is none; use {instead}",
+            topology.name()
+        ))
+    }
+
+    /// Sees a topology as a mesh of one row, at least two NPUs, or says why it is none.
+    pub(super) fn line_of(topology: &Topology) -> Result<Self, String> {
+        match sides(topology)[..] {
+            [columns] => Self { columns, rows: 1 }.whole(topology),
+            _ => Err(format!(
+                "it needs a whole line, as line:8, and {:?} is none; use greedy",
+                topology.name()
+            )),
         }
-        match mesh.gap(topology) {
-            None => Ok(mesh),
+    }
+
+    /// Checks that all links are there.
+    fn whole(self, topology: &Topology) -> Result<Self, String> {
+        match self.gap(topology) {
+            None => Ok(self),
             Some((a, b)) => Err(format!(
-                "it needs a whole mesh, and in {name:?} there is no link from {} to {}; use greedy, which \
-                 goes round what is missing",
+                "it needs a whole mesh, and in {:?} there is no link from {} to {}; use greedy, which goes \
+                 round what is missing",
+                topology.name(),
                 topology.device(a.device()).name,
                 topology.device(b.device()).name,
             )),
@@ -72,8 +80,13 @@ pub(super) fn is_of_all(collective: &Collective, topology: &Topology) -> bool {
     collective.npus().len() == topology.npu_count()
 }
 
-fn not_a_mesh(name: &str) -> String {
-    format!(
-        "it needs a whole mesh of two dimensions, as mesh:8x8, and {name:?} is none; use greedy"
-    )
+/// NPUs along each dimension of more than one, of a product of lines; none where it is something else.
+fn sides(topology: &Topology) -> Vec<usize> {
+    let sides = topology.dimensions().iter().filter(|side| side.size > 1);
+    let is_mesh = sides.clone().all(|side| side.kind == DimensionKind::Line);
+    let sizes: Vec<usize> = sides.map(|side| side.size as usize).collect();
+    match is_mesh && sizes.iter().product::<usize>() == topology.npu_count() {
+        true => sizes,
+        false => Vec::new(),
+    }
 }

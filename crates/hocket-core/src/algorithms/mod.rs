@@ -4,13 +4,16 @@
 //! which block to whom, `dimensional` runs patterns along the dimensions of a grid of NPUs.
 
 mod algorithm;
+mod bigraph;
 mod binomial;
 mod chain;
+mod chunking;
 mod dimensional;
 mod direct;
 mod double_binary_tree;
-mod halving_doubling;
 mod follow;
+mod halving_doubling;
+mod hdrm;
 mod hierarchical;
 mod mesh;
 mod multitree;
@@ -20,9 +23,12 @@ mod reach;
 mod ring;
 mod ring_2d;
 mod ring_bi_odd;
+mod trees;
 mod tto;
+mod two_tree_overlap;
 
 pub use algorithm::Algorithm;
+pub use chunking::{chunk_ladder, default_chunks};
 pub use rails::plan_of;
 
 use crate::collective::pattern::Shape;
@@ -33,7 +39,9 @@ use crate::progress::{Progress, Silent};
 use crate::synthesis;
 use crate::topology::Topology;
 use crate::units::Memory;
+use chunking::chunk_count;
 use reach::Need;
+use trees::Down;
 
 /// What [`plan`] is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,10 +116,12 @@ pub fn plan(
         Algorithm::Chain => chain::build(&job),
         Algorithm::Pairwise => pairwise::build(&job),
         Algorithm::RingBiOdd => ring_bi_odd::build(&job),
-        Algorithm::Tto => tto::build(&job, tto::Down::AfterAll),
-        Algorithm::TtoOverlapped => tto::build(&job, tto::Down::AtOnce),
+        Algorithm::Tto => tto::build(&job, Down::AfterAll),
+        Algorithm::TtoOverlapped => tto::build(&job, Down::AtOnce),
+        Algorithm::TwoTreeOverlap => two_tree_overlap::build(&job),
         Algorithm::MultiTree => multitree::build(&job),
         Algorithm::Ring2d => ring_2d::build(&job),
+        Algorithm::Hdrm => hdrm::build(&job),
         Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
             unreachable!("multi-rail schedules are lowered by plan_of")
         }
@@ -204,26 +214,6 @@ fn check(
     Ok((chunks, transfers))
 }
 
-/// The number of chunks asked for, or the default, if the data can be cut so.
-fn chunk_count(
-    topology: &Topology,
-    collective: &Collective,
-    options: &PlanOptions,
-) -> Result<usize, PlanError> {
-    let algorithm = options.algorithm;
-    let chunks = options
-        .chunks
-        .unwrap_or_else(|| default_chunks(algorithm, topology, collective));
-    if chunks == 0 {
-        return Err(PlanError::NotApplicable {
-            algorithm: algorithm.name(),
-            why: "0 chunks asked for; ask for one or more".to_owned(),
-        });
-    }
-    check_chunks(algorithm, collective, chunks)?;
-    Ok(chunks)
-}
-
 /// Checks that a schedule's steps fit in memory, before they are listed.
 fn check_steps(rails: &[Rail], chunks: usize, options: &PlanOptions) -> Result<(), PlanError> {
     const BYTES_PER_STEP: u128 = 64;
@@ -264,8 +254,10 @@ pub fn check_applicable(
             _ if algorithm.is_multirail() => rails::refusal(topology, collective),
             Algorithm::RingBiOdd => ring_bi_odd::refusal(topology, collective),
             Algorithm::Tto | Algorithm::TtoOverlapped => tto::refusal(topology, collective),
+            Algorithm::TwoTreeOverlap => two_tree_overlap::refusal(topology, collective),
             Algorithm::MultiTree => multitree::refusal(topology, collective),
             Algorithm::Ring2d => ring_2d::refusal(topology, collective),
+            Algorithm::Hdrm => hdrm::refusal(topology, collective),
             Algorithm::BidirectionalRing if npus.len() == 2 => {
                 Some("on 2 NPUs both directions are the same links; use ring".to_owned())
             }
@@ -299,7 +291,7 @@ pub fn transfer_count(
     match algorithm {
         Algorithm::Ring => flat(k, Shape::Ring),
         Algorithm::BidirectionalRing => flat(2 * k, Shape::Ring),
-        Algorithm::HalvingDoubling => flat(k, Shape::HalvingDoubling),
+        Algorithm::HalvingDoubling | Algorithm::Hdrm => flat(k, Shape::HalvingDoubling),
         Algorithm::Hierarchical => hierarchical::transfers(topology, collective, k),
         Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
             hierarchical::transfers(topology, collective, k.saturating_mul(PARTS as u128))
@@ -312,6 +304,7 @@ pub fn transfer_count(
         Algorithm::Direct => flat(k, Shape::Direct),
         Algorithm::RingBiOdd => ring_bi_odd::transfers(n, k),
         Algorithm::Tto | Algorithm::TtoOverlapped => tto::transfers(n, k),
+        Algorithm::TwoTreeOverlap => two_tree_overlap::transfers(n, k),
         Algorithm::MultiTree => multitree::transfers(kind, n, k),
         Algorithm::Ring2d => ring_2d::transfers(topology, k),
         Algorithm::Greedy => match kind {
@@ -322,62 +315,6 @@ pub fn transfer_count(
             _ => k.saturating_mul(n - 1),
         },
     }
-}
-
-/// The number of chunks where the user names none: 1, 4 for hierarchical, 64 (as Themis) for multi-rail
-/// schedulers, 16 for what is useless without a pipeline, what takes least time for tto; fewer where there are
-/// not enough bytes.
-pub fn default_chunks(algorithm: Algorithm, topology: &Topology, collective: &Collective) -> usize {
-    let wanted = match algorithm {
-        Algorithm::Hierarchical => 4,
-        _ if algorithm.is_multirail() => 64,
-        Algorithm::Chain | Algorithm::DoubleBinaryTree => 16,
-        Algorithm::Tto => tto::best_chunks(topology, collective, tto::Down::AfterAll),
-        Algorithm::TtoOverlapped => tto::best_chunks(topology, collective, tto::Down::AtOnce),
-        Algorithm::Greedy if is_single(collective.kind()) => 16,
-        _ => 1,
-    };
-    let room = smallest_piece(collective) / pieces_per_chunk(algorithm, collective) as u64;
-    usize::try_from(room).map_or(wanted, |room| wanted.min(room).max(1))
-}
-
-/// Numbers of chunks worth trying where the user names none, ascending; never empty.
-///
-/// Limited by the bytes there are and to plans of some two million transfers, eight million for
-/// multi-rail schedulers.
-pub fn chunk_ladder(
-    topology: &Topology,
-    collective: &Collective,
-    algorithm: Algorithm,
-) -> Vec<usize> {
-    let most_transfers = match algorithm.is_multirail() {
-        true => 8_000_000,
-        false if algorithm == Algorithm::Greedy => 500_000,
-        false => 2_000_000,
-    };
-    let rungs: &[usize] = match algorithm {
-        _ if algorithm.is_multirail() => &[4, 16, 64],
-        Algorithm::Greedy if is_single(collective.kind()) => &[1, 4, 16, 64],
-        Algorithm::Greedy => &[1, 4, 16],
-        Algorithm::Chain | Algorithm::DoubleBinaryTree => &[1, 4, 16, 64, 256],
-        Algorithm::Tto | Algorithm::TtoOverlapped => {
-            // Where latency holds no link, more are better.
-            let best = default_chunks(algorithm, topology, collective);
-            let most = tto::most_chunks(collective);
-            &[best, (4 * best).min(most).max(best), most.max(best)]
-        }
-        _ => &[1, 4, 16, 64],
-    };
-    let fits = |&chunks: &usize| {
-        check_chunks(algorithm, collective, chunks).is_ok()
-            && transfer_count(topology, collective, algorithm, chunks) <= most_transfers
-    };
-    let mut ladder: Vec<usize> = rungs.iter().copied().filter(fits).collect();
-    ladder.dedup();
-    if ladder.is_empty() {
-        ladder.push(1);
-    }
-    ladder
 }
 
 /// One plan to build; all checks are done.
@@ -416,76 +353,6 @@ fn need(collective: &Collective, algorithm: Algorithm) -> Need {
         (Algorithm::Direct | Algorithm::Greedy, _) => Need::To(root),
         _ => Need::Mutual,
     }
-}
-
-/// Checks that there is a byte for every piece, before anything is allocated.
-fn check_chunks(
-    algorithm: Algorithm,
-    collective: &Collective,
-    chunks: usize,
-) -> Result<(), PlanError> {
-    let bytes = smallest_piece(collective);
-    let pieces = chunks.saturating_mul(pieces_per_chunk(algorithm, collective));
-    if pieces as u64 > bytes {
-        let what = match is_whole(collective.kind()) {
-            true => "the data".to_owned(),
-            false => format!("the smallest of {} blocks", collective.npus().len()),
-        };
-        let per_chunk = pieces_per_chunk(algorithm, collective);
-        let what = match per_chunk {
-            1 => what,
-            _ => format!("{what} (for {chunks} slices of {per_chunk} chunks)"),
-        };
-        return Err(PlanError::TooManyChunks {
-            what,
-            bytes,
-            chunks: pieces,
-        });
-    }
-    Ok(())
-}
-
-/// Pieces that an algorithm makes of a demand, for each chunk asked for.
-fn pieces_per_chunk(algorithm: Algorithm, collective: &Collective) -> usize {
-    let ways = match algorithm {
-        Algorithm::BidirectionalRing | Algorithm::DoubleBinaryTree | Algorithm::Ring2d => 2,
-        Algorithm::Tto | Algorithm::TtoOverlapped => tto::TREES,
-        Algorithm::RingBiOdd => ring_bi_odd::pieces(collective.npus().len()),
-        _ if algorithm.is_multirail() => PARTS,
-        _ => 1,
-    };
-    let whole = [
-        Algorithm::DoubleBinaryTree,
-        Algorithm::Tto,
-        Algorithm::TtoOverlapped,
-        Algorithm::RingBiOdd,
-    ];
-    match (collective.kind(), algorithm) {
-        (CollectiveKind::AllReduce, algorithm) if whole.contains(&algorithm) => ways,
-        (CollectiveKind::AllReduce, _) => ways * collective.npus().len(),
-        _ => ways,
-    }
-}
-
-/// Bytes of the smallest demand.
-fn smallest_piece(collective: &Collective) -> u64 {
-    match is_whole(collective.kind()) {
-        true => collective.size(),
-        false => collective.size() / collective.npus().len() as u64,
-    }
-}
-
-/// Whether all of the data goes from one NPU to all, or the other way.
-fn is_single(kind: CollectiveKind) -> bool {
-    matches!(kind, CollectiveKind::Broadcast | CollectiveKind::Reduce)
-}
-
-/// Whether all of the data is one demand.
-fn is_whole(kind: CollectiveKind) -> bool {
-    matches!(
-        kind,
-        CollectiveKind::AllReduce | CollectiveKind::Broadcast | CollectiveKind::Reduce
-    )
 }
 
 #[cfg(test)]

@@ -11,81 +11,31 @@
 use std::collections::VecDeque;
 
 use super::Job;
-use super::follow::{Follow, only};
 use super::mesh::Mesh;
+use super::trees::{self, Down, Edge, Tree, Trees};
 use crate::collective::Collective;
 use crate::id::NpuId;
-use crate::plan::{Chunks, Plan, PlanError, Wait};
+use crate::plan::{Plan, PlanError};
 use crate::topology::Topology;
 
 /// Trees.
 pub(super) const TREES: usize = 3;
-/// Bytes of a packet, below which a part of a chunk is not cut: each would be one of its own.
-const PACKET: u64 = 8_192;
-/// Transfers that the default number of chunks stays within.
-const MOST_TRANSFERS: u64 = 2_000_000;
-
-/// When a chunk's way down may begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Down {
-    /// When the last chunk of its tree is summed; published is when all trees' are, which takes as many steps.
-    AfterAll,
-    /// When it is summed itself.
-    AtOnce,
-}
 
 /// A third of every chunk up and down each tree.
 pub(super) fn build(job: &Job<'_>, down: Down) -> Result<Plan, PlanError> {
     let mesh = Mesh::of(job.topology).expect("refused otherwise");
     let excluded = excluded(&mesh, job.collective).expect("refused otherwise");
-    let chunks = Chunks::split(&job.collective.demands(), TREES * job.chunks)?;
-    let trees = trees(&mesh, excluded);
-    let height = mesh.columns + mesh.rows - 2;
-    let mut plan = Follow::new(job, chunks);
-    let part = |chunk: usize, tree: usize| (TREES * chunk + tree) as u32;
-    // An edge of depth d is crossed in step height - d + chunk of the way up, d - 1 + chunk of the way down.
-    for step in 0..height + job.chunks - 1 {
-        for (t, tree) in trees.iter().enumerate() {
-            for edge in &tree.edges {
-                if let Some(chunk) = chunk_in(step, height - edge.depth, job.chunks) {
-                    // The corner without data keeps what comes, for want of anything to add it to.
-                    let part = only(part(chunk, t));
-                    match edge.parent == excluded {
-                        true => plan.copy(part, edge.child, edge.parent, Wait::NOTHING),
-                        false => plan.reduce(part, edge.child, edge.parent),
-                    }
-                }
-            }
-        }
-    }
-    let last = job.chunks - 1;
-    let summed: Vec<Wait> = trees
-        .iter()
-        .enumerate()
-        .map(|(t, tree)| match down {
-            Down::AfterAll => plan.came(part(last, t), tree.root),
-            Down::AtOnce => Wait::NOTHING,
-        })
-        .collect();
-    for step in 0..height + job.chunks - 1 {
-        for (t, tree) in trees.iter().enumerate() {
-            for edge in &tree.edges {
-                if let Some(chunk) = chunk_in(step, edge.depth - 1, job.chunks) {
-                    let also = match edge.parent == tree.root {
-                        true => summed[t],
-                        false => Wait::NOTHING,
-                    };
-                    plan.copy(only(part(chunk, t)), edge.parent, edge.child, also);
-                }
-            }
-        }
-    }
-    Ok(plan.finish())
+    let trees = Trees {
+        trees: trees(&mesh, excluded),
+        height: height(&mesh),
+        without_data: Some(excluded),
+    };
+    trees::build(job, &trees, down)
 }
 
-/// The chunk that crosses an edge in a step, if the first one does in step `first`.
-fn chunk_in(step: usize, first: usize, chunks: usize) -> Option<usize> {
-    step.checked_sub(first).filter(|&chunk| chunk < chunks)
+/// The height of all trees.
+fn height(mesh: &Mesh) -> usize {
+    mesh.columns + mesh.rows - 2
 }
 
 /// Transfers, exactly: two of the trees go through the corner without data.
@@ -93,44 +43,16 @@ pub(super) fn transfers(participants: u128, chunks: u128) -> u128 {
     chunks.saturating_mul(2 * (2 * participants + participants - 1))
 }
 
-/// The number of chunks that takes least time where a step of b bytes holds a link for alpha + b / bandwidth,
-/// of the slowest link: C = sqrt((S - 1) D / (3 alpha bandwidth)) minimises (S + C - 1) (alpha + D / (3 C bandwidth)),
-/// S the steps that one chunk takes before the next way begins; no part of a chunk smaller than a packet.
+/// The number of chunks that takes least time: the way down of one begins when it is summed, or when all are.
 pub(super) fn best_chunks(topology: &Topology, collective: &Collective, down: Down) -> usize {
     let Ok(mesh) = Mesh::of(topology) else {
         return 1;
     };
-    let third = collective.size() / TREES as u64;
-    let alpha = topology
-        .links()
-        .iter()
-        .map(|link| link.latency.as_seconds());
-    let alpha = alpha.fold(0.0, f64::max);
-    let rates = topology
-        .links()
-        .iter()
-        .map(|link| link.bandwidth.bytes_per_second());
-    let rate = rates.min().unwrap_or(1) as f64;
-    let height = mesh.columns + mesh.rows - 2;
     let steps = match down {
-        Down::AfterAll => height,
-        Down::AtOnce => 2 * height,
+        Down::AfterAll => height(&mesh),
+        Down::AtOnce => 2 * height(&mesh),
     };
-    let best = ((steps - 1) as f64 * third as f64 / rate / alpha)
-        .sqrt()
-        .round();
-    let most = most_chunks(collective);
-    match best.is_finite() {
-        true => (best.max(1.0) as usize).min(most),
-        false => most,
-    }
-}
-
-/// The most chunks that are of use by default: a third of each a packet, and not too many transfers.
-pub(super) fn most_chunks(collective: &Collective) -> usize {
-    let packets = collective.size() / TREES as u64 / PACKET;
-    let room = MOST_TRANSFERS / (6 * collective.npus().len() as u64);
-    packets.min(room).max(1) as usize
+    trees::best_chunks(topology, collective, TREES, steps)
 }
 
 /// Why it cannot run, if it cannot.
@@ -166,27 +88,12 @@ fn excluded(mesh: &Mesh, collective: &Collective) -> Option<NpuId> {
     (npus.len() + 1 == mesh.columns * mesh.rows).then_some(corner)
 }
 
-/// An edge of a tree; its depth is the child's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Edge {
-    parent: NpuId,
-    child: NpuId,
-    depth: usize,
-}
-
-/// A tree, edges by depth.
-#[derive(Clone, Debug)]
-struct Tree {
-    root: NpuId,
-    edges: Vec<Edge>,
-}
-
 /// Trees rooted at the corners beside the excluded one and at the one across.
 ///
 /// Seen with the excluded corner at the bottom left: the tree of the top left goes down the first column, then
 /// along the rows; that of the bottom right along the last row, then up the columns; that of the top right
 /// breadth first over links that are left. Links of one are nobody else's, in either direction of travel.
-fn trees(mesh: &Mesh, excluded: NpuId) -> [Tree; TREES] {
+fn trees(mesh: &Mesh, excluded: NpuId) -> Vec<Tree> {
     let (columns, rows) = (mesh.columns, mesh.rows);
     let [_, right, _, across] = mesh.corners();
     let flip_x = [right, across].contains(&excluded);
@@ -231,9 +138,7 @@ fn trees(mesh: &Mesh, excluded: NpuId) -> [Tree; TREES] {
         .into_iter()
         .zip([first, second, found])
         .map(|(root, parents)| tree(root, &parents, columns, at))
-        .collect::<Vec<_>>()
-        .try_into()
-        .expect("three of them")
+        .collect()
 }
 
 type Cell = (usize, usize);

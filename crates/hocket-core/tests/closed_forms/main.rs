@@ -1,5 +1,6 @@
 //! Simulated times against closed forms, to the picosecond.
 
+mod bigraph;
 mod forms;
 mod mesh;
 mod run;

@@ -100,6 +100,48 @@ fn tto_on_3_by_3_with_5_chunks() {
     assert_eq!(tto_steps(Algorithm::Tto, (3, 3), 5) / 2.0 * 3.0, 24.0);
 }
 
+/// All-reduce of `chunks` chunks of two parts on a line of `n`.
+fn two_tree_steps(n: u32, chunks: usize) -> f64 {
+    let line = build::line(n, LINK.bandwidth(), LINK.latency()).expect("a line");
+    let time = time_of(
+        &Arc::new(line),
+        CollectiveKind::AllReduce,
+        2 * chunks as u64 * PART,
+        Algorithm::TwoTreeOverlap,
+        chunks,
+        &occupying(),
+    );
+    steps(time, PART)
+}
+
+/// 2 (H + C - 1) with H = n - 1 (section V-A).
+#[test]
+fn two_trees_on_a_line() {
+    for n in [2, 3, 4, 5, 8, 32] {
+        for chunks in [1, 2, 5, 30] {
+            let expected = 2 * (n as usize - 1 + chunks - 1);
+            assert_eq!(two_tree_steps(n, chunks), expected as f64, "{n}, {chunks}");
+        }
+    }
+}
+
+/// Figure 5, in steps of a quarter of a chunk without latency: a pass of 5 chunks on a line of 4 takes two trees
+/// 2 (3 + 5 - 1) = 14, since they send halves, and MultiTree 15.
+#[test]
+fn two_trees_and_all_trees_with_5_chunks_on_a_line_of_4() {
+    let link = Link { alpha: 0, ..LINK };
+    let line = build::line(4, link.bandwidth(), link.latency()).expect("a line");
+    let line = Arc::new(line);
+    let quarters = |kind, algorithm| {
+        let time = time_of(&line, kind, 5 * 4 * PART, algorithm, 5, &occupying());
+        time as f64 / link.beta(PART) as f64
+    };
+    let both = quarters(CollectiveKind::AllReduce, Algorithm::TwoTreeOverlap);
+    assert_eq!(both / 2.0, 14.0);
+    let pass = quarters(CollectiveKind::ReduceScatter, Algorithm::MultiTree);
+    assert_eq!(pass, 15.0);
+}
+
 /// A chunk's way down beside others' way up is never later, and with many chunks earlier.
 #[test]
 fn tto_overlapped() {

@@ -64,6 +64,27 @@ fn tto_leaves_out_any_corner_and_no_two_trees_share_a_link() {
     }
 }
 
+/// Two trees on a line: one to the left, the other to the right, the other way about in the second pass.
+#[test]
+fn two_trees_take_all_npus_of_a_line_and_share_no_link() {
+    let lines = (2..=9).map(|n| build::line(n, gigabyte(), latency()).unwrap());
+    for topology in lines.chain([mesh(1, 5), mesh(6, 1)]) {
+        let n = topology.npu_count();
+        for chunks in [1, 2, 5] {
+            let collective = among_all(AllReduce, &topology, 10_007);
+            let (plan, steps) = judged(&topology, &collective, Algorithm::TwoTreeOverlap, chunks);
+            assert_eq!(steps.into_iter().max(), Some(2 * (n - 1)));
+            assert_eq!(plan.len(), chunks * 4 * (n - 1));
+            for i in 0..plan.len() {
+                let (src, dst) = (plan.src()[i], plan.dst()[i]);
+                assert_eq!(src.abs_diff(dst), 1);
+                let (tree, is_first_pass) = (plan.chunk()[i] % 2, i < plan.len() / 2);
+                assert_eq!(dst < src, (tree == 0) == is_first_pass);
+            }
+        }
+    }
+}
+
 #[test]
 fn rivals_on_meshes_and_tori() {
     let torus = |sizes: &[u32]| build::torus(sizes, gigabyte(), latency()).unwrap();
@@ -114,8 +135,11 @@ fn what_is_no_mesh_is_refused_with_what_works_instead() {
     };
     let torus = build::torus(&[3, 3], gigabyte(), latency()).unwrap();
     for algorithm in [Algorithm::RingBiOdd, Algorithm::Tto] {
-        for topology in [&torus, &line(5), &star(4), &mesh(1, 5)] {
+        for topology in [&torus, &line(5), &star(4)] {
             refused(topology, algorithm, "use greedy");
+        }
+        for topology in [&mesh(1, 5), &mesh(5, 1)] {
+            refused(topology, algorithm, "use two-tree-overlap");
         }
     }
     refused(&mesh(4, 3), Algorithm::RingBiOdd, "use bidirectional-ring");
@@ -123,6 +147,12 @@ fn what_is_no_mesh_is_refused_with_what_works_instead() {
     refused(&star(4), Algorithm::MultiTree, "use greedy");
     refused(&line(4), Algorithm::Ring2d, "use ring or greedy");
     refused(&mesh(2, 2), Algorithm::Tto, "as 0-1,3");
+    for topology in [&torus, &line(5), &star(4), &mesh(2, 2)] {
+        refused(topology, Algorithm::TwoTreeOverlap, "use greedy");
+    }
+    let row = mesh(5, 1);
+    let why_not = why(&row, &without(&row, 2, 10_007), Algorithm::TwoTreeOverlap);
+    assert!(why_not.contains("all NPUs of the line"), "{why_not}");
     let whole = mesh(3, 3);
     let (a, b) = (NpuId(4).device(), NpuId(5).device());
     let links = whole.links_from_to(a, b).to_vec();
@@ -136,17 +166,30 @@ fn what_is_no_mesh_is_refused_with_what_works_instead() {
 
 /// The default number of chunks is where a step more and a smaller chunk cost the same.
 #[test]
-fn tto_takes_as_many_chunks_as_pay() {
-    let topology = mesh(8, 8);
-    let chunks = |size| default_chunks(Algorithm::Tto, &topology, &without(&topology, 56, size));
+fn trees_take_as_many_chunks_as_pay() {
+    let grid = mesh(8, 8);
+    as_many_as_pay((3, 14), |size| {
+        default_chunks(Algorithm::Tto, &grid, &without(&grid, 56, size))
+    });
+    for n in [2, 3, 8, 40] {
+        let line = build::line(n, gigabyte(), latency()).unwrap();
+        as_many_as_pay((2, n as usize - 1), |size| {
+            let collective = among_all(AllReduce, &line, size);
+            default_chunks(Algorithm::TwoTreeOverlap, &line, &collective)
+        });
+    }
+}
+
+/// Compares the chunks chosen for some sizes with the best of all.
+fn as_many_as_pay((trees, height): (usize, usize), chunks: impl Fn(u64) -> usize) {
     let alpha = latency().as_seconds();
     for size in [1 << 16, 1 << 20, 1 << 24, 1 << 28] {
         let time = |chunks: usize| {
-            let step = alpha + size as f64 / 3.0 / chunks as f64 / 1e9;
-            (14 + chunks - 1) as f64 * step
+            let step = alpha + size as f64 / trees as f64 / chunks as f64 / 1e9;
+            (height + chunks - 1) as f64 * step
         };
         let found = chunks(size);
-        let most = size as usize / 3 / 8_192;
+        let most = size as usize / trees / 8_192;
         let best = (1..=most.max(1))
             .min_by(|&a, &b| time(a).total_cmp(&time(b)))
             .unwrap();

@@ -1,3 +1,4 @@
+mod bigraph;
 mod counts;
 mod interpreter;
 mod mesh;

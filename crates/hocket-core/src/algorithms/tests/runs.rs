@@ -15,16 +15,18 @@ fn rooted(kind: CollectiveKind, npus: &[NpuId], size: u64) -> Vec<Collective> {
 
 fn flat_algorithms(n: usize) -> impl Iterator<Item = Algorithm> {
     Algorithm::ALL.into_iter().filter(move |&algorithm| {
-        let of_a_mesh = matches!(
+        let of_one_network = matches!(
             algorithm,
             Algorithm::RingBiOdd
                 | Algorithm::Tto
                 | Algorithm::TtoOverlapped
+                | Algorithm::TwoTreeOverlap
                 | Algorithm::MultiTree
                 | Algorithm::Ring2d
+                | Algorithm::Hdrm
         );
         let needs_dimensions = algorithm == Algorithm::Hierarchical || algorithm.is_multirail();
-        !of_a_mesh && !needs_dimensions && (algorithm, n) != (Algorithm::BidirectionalRing, 2)
+        !of_one_network && !needs_dimensions && (algorithm, n) != (Algorithm::BidirectionalRing, 2)
     })
 }
 

@@ -1,7 +1,7 @@
 //! Switched fabrics: two-level Clos and three-level fat tree.
 
 use super::super::{Topology, TopologyBuilder, TopologyError};
-use super::{check_least, check_memory};
+use super::{check_least, check_memory, switches};
 use crate::id::DeviceId;
 use crate::units::{Bandwidth, Time};
 
@@ -123,10 +123,4 @@ pub fn fat_tree(k: u32, bandwidth: Bandwidth, latency: Time) -> Result<Topology,
         }
     }
     builder.finish()
-}
-
-fn switches(builder: &mut TopologyBuilder, stem: &str, count: u32) -> Vec<DeviceId> {
-    (0..count)
-        .map(|i| builder.switch(format!("{stem}{i}"), None))
-        .collect()
 }

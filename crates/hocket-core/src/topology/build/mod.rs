@@ -7,22 +7,26 @@
 //! product   any of ring, line, fully connected and switch, in any order and number
 //! dragonfly fully connected groups, a link between each two groups
 //! clos      NPUs - ToR switches - spines       fat_tree   NPUs - edge - agg - core
+//! bigraph   NPUs - upper switches - lower switches - NPUs
 //! ```
 //!
 //! NPUs are named `npu0`, `npu1`, ... Sizes are checked before anything is allocated.
 
+mod bigraph;
 mod clos;
 mod dragonfly;
 mod product;
 mod simple;
 
+pub use bigraph::bigraph;
 pub use clos::{Clos, clos, fat_tree};
 pub use dragonfly::{Dragonfly, dragonfly};
 pub(crate) use product::product_counts;
 pub use product::{hypercube, mesh, product, torus};
 pub use simple::{RingWays, fully_connected, line, ring, switch};
 
-use super::TopologyError;
+use super::{TopologyBuilder, TopologyError};
+use crate::id::DeviceId;
 
 /// Memory that a built topology may take, in bytes.
 pub const MEMORY_LIMIT: u64 = 16 << 30;
@@ -59,6 +63,13 @@ fn check_least(what: &str, value: u32, least: u32) -> Result<(), TopologyError> 
         what: what.to_owned(),
         why: format!("is {value}; give it at least {least}"),
     })
+}
+
+/// Adds switches named `stem0`, `stem1`, ...
+fn switches(builder: &mut TopologyBuilder, stem: &str, count: u32) -> Vec<DeviceId> {
+    (0..count)
+        .map(|i| builder.switch(format!("{stem}{i}"), None))
+        .collect()
 }
 
 #[cfg(test)]

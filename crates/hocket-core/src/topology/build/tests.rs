@@ -167,6 +167,32 @@ fn closes_and_fat_trees() {
 }
 
 #[test]
+fn bigraphs_join_all_switches_across_and_none_on_a_side() {
+    for (side, npus) in [(1, 1), (1, 4), (4, 1), (2, 2), (4, 4), (3, 5)] {
+        let topology = bigraph(side, npus, bw(5), LATENCY).unwrap();
+        let (s, p) = (side as usize, npus as usize);
+        let all = 2 * s * p;
+        assert_eq!(counts(&topology), (all, 2 * s, 2 * (all + s * s)));
+        let first = topology.device_by_name("upper0").unwrap().index();
+        // Switches in order, the upper ones first, NPUs below them in theirs.
+        let upper = |device: DeviceId| match device.index().checked_sub(first) {
+            Some(switch) => switch < s,
+            None => device.index() < all / 2,
+        };
+        for link in topology.links() {
+            let ends = [link.src, link.dst];
+            match ends.iter().find(|&&end| end.index() < first) {
+                None => assert_ne!(upper(link.src), upper(link.dst)),
+                Some(&npu) => assert!(ends.contains(&DeviceId::from(first + npu.index() / p))),
+            }
+        }
+        let lower = topology.device_by_name("lower0").unwrap();
+        assert_eq!(lower.index(), first + s);
+        assert_eq!(topology.out_links(lower).len(), s + p);
+    }
+}
+
+#[test]
 fn sizes_that_make_no_network_are_refused() {
     let bad = |result: Result<Topology, TopologyError>| {
         let error = result.unwrap_err();
@@ -186,6 +212,8 @@ fn sizes_that_make_no_network_are_refused() {
     bad(mesh(&[], bw(5), LATENCY));
     bad(torus(&[1, 1], bw(5), LATENCY));
     bad(fat_tree(3, bw(5), LATENCY));
+    bad(bigraph(0, 4, bw(5), LATENCY));
+    bad(bigraph(4, 0, bw(5), LATENCY));
     let message = bad(mesh(&[4, 0], bw(5), LATENCY));
     assert_eq!(
         message,
@@ -230,6 +258,9 @@ fn huge_sizes_are_refused_at_once() {
     large(hypercube(40, bw(5), LATENCY));
     large(hypercube(u32::MAX, bw(5), LATENCY));
     large(fat_tree(u32::MAX - 1, bw(5), LATENCY));
+    large(bigraph(u32::MAX, u32::MAX, bw(5), LATENCY));
+    large(bigraph(1, u32::MAX, bw(5), LATENCY));
+    large(bigraph(100_000, 1, bw(5), LATENCY));
     large(clos(&Clos {
         spines: u32::MAX,
         tors: u32::MAX,
