@@ -754,6 +754,7 @@ def simulate_packets(
     *,
     packet_bytes: int,
     flit_bytes: int,
+    header_flits: int,
     virtual_channels: int,
     buffer_flits: int,
     cycle_ps: int | None = None,

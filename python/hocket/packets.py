@@ -8,6 +8,7 @@ from hocket.errors import SpecError
 from hocket.units import parse_bandwidth, parse_frequency, parse_size, shown
 
 _PS_PER_S = 10**12
+_MOST = 10**6
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class Packets:
     """Of a full packet; a message's last may be shorter."""
     flit: str = "512 B"
     """What is sent at a time, and turns go round by."""
+    header_flits: int = 0
+    """What each packet has before its bytes."""
     virtual_channels: int = 4
     """Of a link."""
     buffer_flits: int = 318
@@ -63,6 +66,7 @@ class Packets:
         return {
             "packet_bytes": parse_size(self.packet, field="packet"),
             "flit_bytes": parse_size(self.flit, field="flit"),
+            "header_flits": _count(self.header_flits, "header_flits", least=0),
             "virtual_channels": _count(self.virtual_channels, "virtual_channels"),
             "buffer_flits": _count(self.buffer_flits, "buffer_flits"),
             "cycle_ps": cycle,
@@ -70,9 +74,9 @@ class Packets:
         }
 
 
-def _count(value: object, field: str) -> int:
-    if type(value) is not int or not 1 <= value < 1 << 32:
-        raise SpecError(f"{field}: {shown(value)} is no count; give a whole number from 1")
+def _count(value: object, field: str, least: int = 1) -> int:
+    if type(value) is not int or not least <= value <= _MOST:
+        raise SpecError(f"{field}: {shown(value)} is no count; give a whole number, {least} to {_MOST}")
     return value
 
 

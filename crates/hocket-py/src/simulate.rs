@@ -76,7 +76,7 @@ pub(crate) fn simulate(
 
 #[pyfunction]
 #[pyo3(signature = (
-    plan, *, packet_bytes, flit_bytes, virtual_channels, buffer_flits, cycle_ps=None,
+    plan, *, packet_bytes, flit_bytes, header_flits, virtual_channels, buffer_flits, cycle_ps=None,
     reduction_rate=None, order=None, keep_services=false, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // keywords in Python
@@ -85,6 +85,7 @@ pub(crate) fn simulate_packets(
     plan: &PyPlan,
     packet_bytes: u64,
     flit_bytes: u64,
+    header_flits: u32,
     virtual_channels: u32,
     buffer_flits: u32,
     cycle_ps: Option<u64>,
@@ -93,10 +94,13 @@ pub(crate) fn simulate_packets(
     keep_services: bool,
     progress: Option<Py<PyAny>>,
 ) -> Result<PyRun, CoreError> {
-    let order = order.map(|name| choose("order", name, ORDERS)).transpose()?;
+    let order = order
+        .map(|name| choose("order", name, ORDERS))
+        .transpose()?;
     let options = PacketOptions {
         packet_bytes,
         flit_bytes,
+        header_flits,
         virtual_channels,
         buffer_flits,
         cycle: cycle_ps.map(Time::from_ps),

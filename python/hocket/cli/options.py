@@ -152,6 +152,9 @@ PacketSize = Annotated[
 FlitSize = Annotated[
     str | None, typer.Option("--flit-size", help='Bytes of a flit; default "512 B".')
 ]
+HeaderFlits = Annotated[
+    int | None, typer.Option("--header-flits", help="Before the bytes of each packet; default 0.")
+]
 VirtualChannels = Annotated[
     int | None, typer.Option("--virtual-channels", help="Of a link; default 4.")
 ]
@@ -264,27 +267,11 @@ def check_model(order: str | None, switching: str | None, latency_model: str) ->
     choice("--latency-model", latency_model, ("overlapped", "occupying"))
 
 
-def read_packets(
-    preset: str | None,
-    packet_size: str | None,
-    flit_size: str | None,
-    virtual_channels: int | None,
-    buffer_flits: int | None,
-    clock: str | None,
-    reduction_rate: str | None,
-) -> Packets | None:
-    """Read the knobs of packet fidelity; ``None`` where none is given."""
+def read_packets(preset: str | None, **knobs: str | int | None) -> Packets | None:
+    """Read the knobs of packet fidelity, named as its fields; ``None`` where none is given."""
     if preset is not None:
         choice("--preset", preset, tuple(PRESETS))
-    given = {
-        "packet": packet_size,
-        "flit": flit_size,
-        "virtual_channels": virtual_channels,
-        "buffer_flits": buffer_flits,
-        "clock": clock,
-        "reduction_rate": reduction_rate,
-    }
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {name: value for name, value in knobs.items() if value is not None}
     if preset is None and not given:
         return None
     names = {"packet": "packet-size", "flit": "flit-size"}

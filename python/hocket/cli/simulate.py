@@ -42,6 +42,7 @@ def simulate(
     preset: options.Preset = None,
     packet_size: options.PacketSize = None,
     flit_size: options.FlitSize = None,
+    header_flits: options.HeaderFlits = None,
     virtual_channels: options.VirtualChannels = None,
     buffer_flits: options.BufferFlits = None,
     clock: options.Clock = None,
@@ -57,7 +58,14 @@ def simulate(
     options.check_model(order, switching, latency_model)
     options.choice("--fidelity", fidelity, FIDELITIES)
     packets = options.read_packets(
-        preset, packet_size, flit_size, virtual_channels, buffer_flits, clock, reduction_rate
+        preset,
+        packet=packet_size,
+        flit=flit_size,
+        header_flits=header_flits,
+        virtual_channels=virtual_channels,
+        buffer_flits=buffer_flits,
+        clock=clock,
+        reduction_rate=reduction_rate,
     )
     options.check_packets(packets, fidelity, switching, latency_model)
     if plot is not None:

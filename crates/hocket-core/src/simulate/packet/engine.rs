@@ -1,7 +1,5 @@
 //! Event by event: what becomes ready, which heads get a channel, which flits leave.
 
-use std::collections::VecDeque;
-
 use super::deadlock;
 use super::options::{ALLOCATION, CREDIT, EJECTION, INJECTION, PacketOptions, SWITCH, Timing};
 use super::ports::{NONE, Packet, Ports, Train};
@@ -60,6 +58,8 @@ struct Engine<'a> {
     /// By link: the position of the latest service.
     latest: Vec<u32>,
     flits: u64,
+    /// Kept for its memory: a link's channels and the requesters that they offer themselves to.
+    offers: Vec<(u32, u32)>,
 }
 
 /// See [`crate::simulate::simulate_packets`].
@@ -165,6 +165,7 @@ impl<'a> Engine<'a> {
                 Vec::new()
             },
             flits: 0,
+            offers: Vec::new(),
         })
     }
 
@@ -238,7 +239,7 @@ impl<'a> Engine<'a> {
             transfer,
             at,
             link,
-            flits: self.timing.flits(bytes) as u32,
+            flits: self.timing.flits(bytes),
             bytes: bytes as u32,
             is_last: bytes == left,
         });
@@ -246,8 +247,7 @@ impl<'a> Engine<'a> {
 
     /// A head asks for a channel of its link.
     fn head(&mut self, requester: u32) {
-        let packet = self.ports.front(requester);
-        let link = packet.expect("a head is at the front").link;
+        let link = self.ports.head(requester).link;
         if link == NONE {
             self.take_out(requester);
             return;
@@ -314,59 +314,58 @@ impl<'a> Engine<'a> {
 
     /// One round of iSLIP: each free channel offers itself to one head, each head accepts one.
     fn give_channels(&mut self, link: u32) {
-        let channels = self.ports.channels;
-        let first = (link * channels) as usize;
-        let output = &self.ports.outputs[link as usize];
+        let Self { ports, now, .. } = self;
+        let first = (link * ports.channels) as usize;
+        let output = &mut ports.outputs[link as usize];
+        output.is_short = false;
         if output.waiting.is_empty() {
             return;
         }
-        // At most 64 channels: offers as (requester, channel).
-        let mut offers: VecDeque<(u32, u32)> = VecDeque::new();
-        let mut earliest = u64::MAX;
-        let mut is_any_free = false;
-        for number in 0..channels {
-            let channel = &mut self.ports.channel[first + number as usize];
+        let mut offers = std::mem::take(&mut self.offers);
+        let (mut credit, mut is_any_free) = (u64::MAX, false);
+        for number in 0..ports.channels {
+            let channel = &mut ports.channel[first + number as usize];
             if channel.holder != NONE {
                 continue;
             }
-            channel.settle(self.now);
+            is_any_free = true;
+            channel.settle(*now);
             let (room, turn) = (channel.room, channel.turn);
             if let Some(&(time, _)) = channel.credits.front() {
-                earliest = earliest.min(time);
+                credit = credit.min(time);
             }
-            let waiting = self.ports.outputs[link as usize].waiting.iter();
-            let fits = waiting.filter(|&&requester| {
-                let packet = self.ports.front(requester).expect("a head is at the front");
-                packet.flits <= room
-            });
-            if let Some(&requester) = fits.min_by_key(|&&requester| Ports::behind(turn, requester))
-            {
-                offers.push_back((requester, number));
-                is_any_free = true;
-            }
+            let waiting = ports.outputs[link as usize].waiting.iter();
+            let fits = waiting.filter(|&&requester| ports.head(requester).flits <= room);
+            let next = fits.min_by_key(|&&requester| Ports::behind(turn, requester));
+            offers.extend(next.map(|&requester| (requester, number)));
         }
-        while let Some(&(requester, _)) = offers.front() {
+        let is_granted = !offers.is_empty();
+        while let Some(&(requester, _)) = offers.first() {
             let turn = self.ports.grants[requester as usize].turn;
             let mine = offers.iter().filter(|offer| offer.0 == requester);
-            let (_, number) = *mine
-                .min_by_key(|offer| Ports::behind(turn, offer.1))
-                .expect("the first offer is one");
+            let accepted = mine.min_by_key(|offer| Ports::behind(turn, offer.1));
+            let (_, number) = *accepted.expect("the first offer is one");
             offers.retain(|offer| offer.0 != requester);
             self.grant(link, requester, number);
         }
-        if self.ports.outputs[link as usize].waiting.is_empty() {
+        self.offers = offers;
+        if self.ports.outputs[link as usize].waiting.is_empty() || !is_any_free {
+            // Where all channels are held, the next tail to leave has them given again.
             return;
         }
-        if is_any_free {
+        if is_granted {
             self.allocate_at(link, self.now + 1);
-        } else if earliest != u64::MAX {
-            self.allocate_at(link, earliest);
+            return;
+        }
+        self.ports.outputs[link as usize].is_short = true;
+        if credit != u64::MAX {
+            self.allocate_at(link, credit);
         }
     }
 
     fn grant(&mut self, link: u32, requester: u32, number: u32) {
         let now = self.now;
-        let flits = self.ports.front(requester).expect("it has a head").flits;
+        let flits = self.ports.head(requester).flits;
         let channel = &mut self.ports.channel[(link * self.ports.channels + number) as usize];
         channel.holder = requester;
         channel.turn = requester + 1;
@@ -466,14 +465,14 @@ impl<'a> Engine<'a> {
         if self.ports.as_queue(requester).is_none() {
             return false;
         }
-        let packet = self.ports.front(requester).expect("it has a packet");
+        let packet = self.ports.head(requester);
         let here = link * self.ports.channels + self.ports.grants[requester as usize].channel;
         self.follow(packet.transfer, packet.at).is_none()
             && self.ports.buffers[here as usize].packets.is_empty()
     }
 
     fn send_train(&mut self, link: u32, requester: u32) {
-        let packet = *self.ports.front(requester).expect("it has a packet");
+        let packet = *self.ports.head(requester);
         let sent = self.ports.grants[requester as usize].sent;
         let output = &mut self.ports.outputs[link as usize];
         let start = self.now;
@@ -503,7 +502,7 @@ impl<'a> Engine<'a> {
 
     fn send_flit(&mut self, link: u32, requester: u32) {
         let now = self.now;
-        let packet = *self.ports.front(requester).expect("it has a packet");
+        let packet = *self.ports.head(requester);
         let port = self.ports.port(requester);
         let output = &mut self.ports.outputs[link as usize];
         output.turn = port + 1;
@@ -524,10 +523,7 @@ impl<'a> Engine<'a> {
             self.ports.turns[port as usize] = requester % self.ports.channels + 1;
             self.ports.buffers[requester as usize].arrivals.pop_front();
             self.ports.channel[requester as usize].give_back(now, 1);
-            // The sender at the buffer's other end may wait for this room.
-            if !self.ports.outputs[port as usize].waiting.is_empty() {
-                self.allocate_at(port, now + CREDIT);
-            }
+            self.note_room(port);
         }
         self.count(link, requester, 1, now);
         self.land(link, number, &packet, sent, arrival);
@@ -594,12 +590,16 @@ impl<'a> Engine<'a> {
             .expect("a packet is at the front");
         buffer.arrivals.drain(..packet.flits as usize);
         self.ports.channel[requester as usize].give_back(self.now, packet.flits);
-        let link = self.ports.port(requester);
-        if !self.ports.outputs[link as usize].waiting.is_empty() {
-            self.allocate_at(link, self.now + CREDIT);
-        }
+        self.note_room(self.ports.port(requester));
         self.arrive(&packet, self.now + u64::from(packet.flits == 1));
         self.next_in_buffer(requester, self.now + 1);
+    }
+
+    /// Room is given back to the sender of a link, who may wait for it.
+    fn note_room(&mut self, link: u32) {
+        if self.ports.outputs[link as usize].is_short {
+            self.allocate_at(link, self.now + CREDIT);
+        }
     }
 
     /// What lies behind a packet that has left a buffer comes to its front at `time` or later.
@@ -619,7 +619,7 @@ impl<'a> Engine<'a> {
     /// A packet's tail has left over a link at cycle `last`, now or just before.
     fn leave(&mut self, link: u32, requester: u32, last: u64) {
         let now = self.now;
-        let packet = *self.ports.front(requester).expect("it has a packet");
+        let packet = *self.ports.head(requester);
         let grant = &mut self.ports.grants[requester as usize];
         let here = (link * self.ports.channels + grant.channel) as usize;
         grant.channel = NONE;
@@ -716,7 +716,7 @@ impl<'a> Engine<'a> {
         let usage = &mut self.uses[link as usize];
         usage.busy = usage.busy + Time::from_ps(held * self.timing.cycle);
         if self.options.keep_services {
-            let packet = self.ports.front(requester).expect("it has a packet");
+            let packet = self.ports.head(requester);
             let transfer = packet.transfer;
             self.note(link, transfer, start + SWITCH, held);
         }

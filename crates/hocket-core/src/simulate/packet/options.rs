@@ -11,6 +11,8 @@ pub struct PacketOptions {
     pub packet_bytes: u64,
     /// Bytes of a flit; the last one of a message takes as long as any.
     pub flit_bytes: u64,
+    /// Flits that each packet has before those of its bytes.
+    pub header_flits: u32,
     /// Virtual channels of a link.
     pub virtual_channels: u32,
     /// Flits that the buffer of a virtual channel holds.
@@ -31,6 +33,7 @@ impl Default for PacketOptions {
         Self {
             packet_bytes: 8192,
             flit_bytes: 512,
+            header_flits: 0,
             virtual_channels: 4,
             buffer_flits: 318,
             cycle: None,
@@ -74,6 +77,7 @@ pub(super) struct Timing {
     /// Picoseconds of a cycle.
     pub(super) cycle: u64,
     pub(super) flit_bytes: u64,
+    header_flits: u32,
 }
 
 impl Timing {
@@ -82,6 +86,7 @@ impl Timing {
         let PacketOptions {
             packet_bytes,
             flit_bytes,
+            header_flits,
             virtual_channels,
             buffer_flits,
             ..
@@ -91,11 +96,16 @@ impl Timing {
                 "a packet of {packet_bytes} B does not hold a flit of {flit_bytes} B; give a flit of 1 B to {packet_bytes} B"
             ));
         }
-        let packet_flits = packet_bytes.div_ceil(flit_bytes);
+        let packet_flits = packet_bytes.div_ceil(flit_bytes) + u64::from(header_flits);
         if packet_flits > u64::from(buffer_flits) {
+            let header = if header_flits > 0 {
+                " and a header"
+            } else {
+                ""
+            };
             return refuse(format!(
-                "a buffer of {buffer_flits} flits does not hold a packet of {packet_flits} flits ({packet_bytes} B), which \
-                 cut-through asks of it; give it {packet_flits} flits or more, or shorter packets"
+                "a buffer of {buffer_flits} flits does not hold a packet of {packet_flits} flits ({packet_bytes} B\
+                 {header}), which cut-through asks of it; give it {packet_flits} flits or more, or shorter packets"
             ));
         }
         if !(1..=MOST_CHANNELS).contains(&virtual_channels) {
@@ -126,8 +136,9 @@ impl Timing {
         self.cycles(link.latency).max(self.flit(link.bandwidth))
     }
 
-    pub(super) fn flits(&self, bytes: u64) -> u64 {
-        bytes.div_ceil(self.flit_bytes).max(1)
+    /// Flits of a packet.
+    pub(super) fn flits(&self, bytes: u64) -> u32 {
+        bytes.div_ceil(self.flit_bytes).max(1) as u32 + self.header_flits
     }
 }
 

@@ -68,6 +68,8 @@ pub(super) struct Output {
     pub(super) allocate_at: u64,
     /// The latest cycle in which channels were asked for.
     pub(super) asked: u64,
+    /// Whether a head waits only for room in the buffers at the link's end.
+    pub(super) is_short: bool,
 }
 
 /// One virtual channel of a link, seen from its sender.
@@ -147,6 +149,7 @@ impl Ports {
             serve_at: u64::MAX,
             allocate_at: u64::MAX,
             asked: u64::MAX,
+            is_short: false,
         });
         let channel = Channel {
             holder: NONE,
@@ -197,13 +200,14 @@ impl Ports {
         }
     }
 
-    /// The packet at a requester's front.
+    /// The packet at the front of a requester that has one.
     #[inline]
-    pub(super) fn front(&self, requester: u32) -> Option<&Packet> {
-        match self.as_queue(requester) {
+    pub(super) fn head(&self, requester: u32) -> &Packet {
+        let front = match self.as_queue(requester) {
             Some(link) => self.queues[link as usize].front.as_ref(),
             None => self.buffers[requester as usize].packets.front(),
-        }
+        };
+        front.expect("a requester that asks has a packet")
     }
 
     /// When a requester's next flit is there; `None` if that is not known yet.

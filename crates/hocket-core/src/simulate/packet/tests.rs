@@ -184,6 +184,16 @@ fn rings_and_trees_take_what_booksim_says() {
 }
 
 #[test]
+fn headers_are_flits_more() {
+    let one = messages(&mesh(9, 9), &[(0, 1, 1 << 20)], false);
+    let options = PacketOptions {
+        header_flits: 1,
+        ..PacketOptions::default()
+    };
+    assert_eq!(ends(&run(&one, options)), [29 + 21 * (128 * 17 - 1)]);
+}
+
+#[test]
 fn sums_take_their_time_one_after_the_other() {
     let topology = mesh(2, 2);
     let npus = topology.npus().collect();
