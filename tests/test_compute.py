@@ -175,7 +175,7 @@ def test_the_default_is_the_nearest_that_computes_only_what_is_needed() -> None:
 
 
 def test_the_published_figure_from_the_published_table() -> None:
-    """The table of the paper's artifact: no padding, stride 2 in the 3 x 3 filters, 224 x 224 at first.
+    """The table of the paper's code: no padding, stride 2 in the 3 x 3 filters, 224 x 224 at first.
 
     There the gradient of the data is computed, and folds follow each other.
     """

@@ -348,16 +348,15 @@ def test_any_text_is_read_or_refused_in_a_line(text: str) -> None:
     assert message is None or len(message.splitlines()) == 1
 
 
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 1 << 70) | st.floats() | st.sampled_from(["a", ""]),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from([*LayerEntry.model_fields, "layers", "x"]), inner, max_size=9
-        )
-    ),
-    max_leaves=12,
-)
+def within(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
+    """Such values, lists of them and mappings to them."""
+    keys = st.sampled_from([*LayerEntry.model_fields, "layers", "x"])
+    return inner | st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=9)
+
+
+NUMBERS = st.integers(-3, 1 << 70) | st.integers(1, 9) | st.floats()
+PLAIN: st.SearchStrategy[object] = st.none() | st.booleans() | NUMBERS | st.sampled_from(["a", ""])
+VALUES = within(within(within(PLAIN)))
 
 
 @given(st.dictionaries(st.sampled_from(["layers", "name", "notes", "source"]), VALUES))
