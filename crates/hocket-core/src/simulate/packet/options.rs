@@ -119,7 +119,11 @@ impl Timing {
         let cycle = options
             .cycle
             .map_or_else(|| best_cycle(flit_bytes, topology), Time::as_ps);
-        Ok(Self { cycle, flit_bytes })
+        Ok(Self {
+            cycle,
+            flit_bytes,
+            header_flits,
+        })
     }
 
     pub(super) fn cycles(&self, time: Time) -> u64 {
