@@ -104,7 +104,7 @@ pub fn simulate(
 ///
 /// # Complexity
 /// O(1) events a packet that has its link to itself and ends there, otherwise O(1) a flit and link;
-/// memory 20 bytes a transfer, and what the network's buffers hold: nothing grows with the bytes.
+/// memory 40 bytes a transfer, and what the network's buffers hold: nothing grows with the bytes.
 ///
 /// # Source
 /// See the module; its set-up and figures are Laskar et al.'s (table II).

@@ -3,11 +3,11 @@ use std::sync::Arc;
 use super::PacketOptions;
 use crate::algorithms::{PlanOptions, plan};
 use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
-use crate::id::NpuId;
+use crate::id::{DeviceId, NpuId};
 use crate::plan::{Chunks, LinkOrder, Op, PlanBuilder, Wait};
 use crate::progress::Silent;
 use crate::simulate::{Run, SimulateError, simulate_packets};
-use crate::topology::{Topology, build};
+use crate::topology::{Topology, TopologyBuilder, build};
 use crate::units::{Bandwidth, Time};
 use crate::verify::{Verified, verify};
 
@@ -213,6 +213,44 @@ fn sums_take_their_time_one_after_the_other() {
     // Two come at once; the third, over two links, shares one of them.
     assert_eq!(ends[..2], [1344, 2344]);
     assert_eq!(ends[2], 3344);
+}
+
+#[test]
+fn sums_are_made_in_the_order_of_arrival() {
+    // NPU 1 is 10 us away from NPU 0, NPU 2 is next to it.
+    let mut builder = TopologyBuilder::new("far and near");
+    builder.npus(3);
+    for (npu, latency) in [(1, 10_000), (2, 0)] {
+        let latency = Time::from_ns(latency);
+        builder.both_ways(DeviceId(npu), DeviceId(0), rate(), latency);
+    }
+    let topology = Arc::new(builder.finish().unwrap());
+    let npus = topology.npus().collect();
+    let collective = Collective::new(CollectiveKind::Reduce, npus, 8192, None).unwrap();
+    let chunks = Chunks::split(&collective.demands(), 1).unwrap();
+    let mut builder = PlanBuilder::new("by hand", &collective, chunks);
+    for src in 1..3 {
+        builder.send((0, 1), NpuId(src), NpuId(0), Op::Reduce, Wait::NOTHING);
+    }
+    let verified = verify(Arc::new(builder.finish()), topology, &mut Silent).unwrap();
+    let options = PacketOptions {
+        reduction_rate: Bandwidth::from_bytes_per_second(8_192_000_000),
+        ..PacketOptions::default()
+    };
+    let ends = ends(&run(&verified, options));
+    assert_eq!(ends, [10_000 + 323 + 1000, 344 + 1000]);
+}
+
+#[test]
+fn links_of_a_switch_with_a_limit_take_turns() {
+    // Two messages to two NPUs through a switch that lets one flit through at a time.
+    let topology = build::switch(4, rate(), Time::ZERO, Some(rate())).unwrap();
+    let two = [(0, 2, 1 << 20), (1, 3, 1 << 20)];
+    let ends = ends(&run(
+        &messages(&Arc::new(topology), &two, false),
+        PacketOptions::default(),
+    ));
+    assert!(ends[0].abs_diff(ends[1]) <= 21, "{ends:?}");
 }
 
 #[test]
