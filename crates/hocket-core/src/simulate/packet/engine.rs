@@ -81,7 +81,7 @@ pub(in crate::simulate) fn simulate(
     let (mut ended, mut reported) = (0usize, 0);
     let (mut batch, mut starts, mut arrivals) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(now) = engine.queue.pop(&mut batch) {
-        if now > u64::MAX / 4 / engine.timing.cycle {
+        if now > engine.timing.longest() {
             return Err(SimulateError::TooLong);
         }
         engine.now = now;
@@ -179,7 +179,7 @@ impl<'a> Engine<'a> {
     }
 
     fn time(&self, cycles: u64) -> Time {
-        Time::from_ps(cycles * self.timing.cycle)
+        Time::from_ps(cycles.saturating_mul(self.timing.cycle))
     }
 
     fn follow(&self, transfer: u32, at: u32) -> Option<(u32, u32)> {
@@ -249,7 +249,7 @@ impl<'a> Engine<'a> {
             at,
             link,
             flits: self.timing.flits(bytes),
-            bytes: bytes as u32,
+            bytes,
             is_last: bytes == left,
         });
     }
@@ -492,12 +492,14 @@ impl<'a> Engine<'a> {
         let output = &mut self.ports.outputs[link as usize];
         let start = self.now;
         let flits = packet.flits - sent;
-        let last = start + output.flit * u64::from(flits - 1);
+        let last = start.saturating_add(output.flit.saturating_mul(u64::from(flits - 1)));
         output.train = Some(Train { start, flits });
         output.turn = self.ports.links + link + 1;
-        output.free = last + output.flit;
+        output.free = last.saturating_add(output.flit);
         self.started(packet.transfer, start);
-        self.queue.push(last + 1, Event::TrainEnd(link));
+        // Where that is too late to be told, the run ends there.
+        self.queue
+            .push(last.saturating_add(1), Event::TrainEnd(link));
     }
 
     fn end_train(&mut self, link: u32) {
@@ -641,7 +643,7 @@ impl<'a> Engine<'a> {
         grant.channel = NONE;
         self.ports.channel[here].holder = NONE;
         let usage = &mut self.uses[link as usize];
-        usage.bytes += u64::from(packet.bytes);
+        usage.bytes += packet.bytes;
         usage.messages += u64::from(packet.is_last);
         if self.ports.buffers[here]
             .packets
@@ -657,7 +659,7 @@ impl<'a> Engine<'a> {
         match self.ports.as_queue(requester) {
             Some(queue) => {
                 let messages = &mut self.ports.queues[queue as usize];
-                messages.bytes_left -= u64::from(packet.bytes);
+                messages.bytes_left -= packet.bytes;
                 messages.front = None;
                 if messages.bytes_left > 0 {
                     self.next_packet(queue);
@@ -702,7 +704,7 @@ impl<'a> Engine<'a> {
     /// The last flit of a packet is at its destination at `time`.
     fn arrive(&mut self, packet: &Packet, time: u64) {
         let transfer = packet.transfer as usize;
-        self.left[transfer] -= u64::from(packet.bytes);
+        self.left[transfer] -= packet.bytes;
         // One that leaves a link later may have no buffer to wait in, and come first.
         let arrived = self.arrived[transfer].max(time);
         self.arrived[transfer] = arrived;
@@ -720,7 +722,8 @@ impl<'a> Engine<'a> {
         {
             let summed = &mut self.summed[plan.dst()[transfer as usize] as usize];
             let bytes = plan.bytes(TransferId(transfer));
-            end = end.max(*summed) + self.timing.cycles(rate.transmission(bytes));
+            let sum = self.timing.cycles(rate.transmission(bytes));
+            end = end.max(*summed).saturating_add(sum);
             *summed = end;
         }
         self.queue.push(end, Event::End(transfer));
@@ -735,9 +738,10 @@ impl<'a> Engine<'a> {
     /// Counts flits of a requester that leave over a link one after the other.
     fn count(&mut self, link: u32, requester: u32, flits: u64, start: u64) {
         self.flits += flits;
-        let held = flits * self.ports.outputs[link as usize].flit;
+        let held = flits.saturating_mul(self.ports.outputs[link as usize].flit);
+        let busy = self.time(held);
         let usage = &mut self.uses[link as usize];
-        usage.busy = usage.busy + Time::from_ps(held * self.timing.cycle);
+        usage.busy = usage.busy + busy;
         if self.options.keep_services {
             let packet = self.ports.head(requester);
             let transfer = packet.transfer;
@@ -747,7 +751,7 @@ impl<'a> Engine<'a> {
 
     /// Keeps a stay on a link; one that follows the same transfer's goes on with it.
     fn note(&mut self, link: u32, transfer: u32, start: u64, held: u64) {
-        let (start, end) = (self.time(start), self.time(start + held));
+        let (start, end) = (self.time(start), self.time(start.saturating_add(held)));
         let latest = self.latest[link as usize];
         if let Some(service) = self.services.get_mut(latest as usize)
             && (service.transfer, service.end) == (transfer, start)

@@ -21,7 +21,7 @@ pub(super) struct Packet {
     /// The link that it goes to next; [`NONE`] if it is to be taken out.
     pub(super) link: u32,
     pub(super) flits: u32,
-    pub(super) bytes: u32,
+    pub(super) bytes: u64,
     pub(super) is_last: bool,
 }
 

@@ -318,6 +318,79 @@ fn contradictions_are_refused() {
 }
 
 #[test]
+fn the_largest_numbers_are_told_or_refused() {
+    let base = PacketOptions::default();
+    let slow = Bandwidth::from_bytes_per_second(1).unwrap();
+    let line = |rate, latency| Arc::new(build::line(3, rate, latency).unwrap());
+    let try_on = |topology: &Arc<Topology>, dst, bytes, options| {
+        let one = messages(topology, &[(0, dst, bytes)], false);
+        let run = simulate_packets(&one, &options, &mut Silent);
+        run.map(|run| run.time.as_ps())
+    };
+    // Packets and flits of more than 2^32 bytes.
+    let large = PacketOptions {
+        packet_bytes: 1 << 34,
+        flit_bytes: 1 << 33,
+        ..base
+    };
+    let fast = line(rate(), Time::ZERO);
+    let flit = (1u64 << 33) * 40;
+    for (dst, flits) in [(1, 3), (2, 4)] {
+        let time = try_on(&fast, dst, (1 << 34) + 1, large).unwrap();
+        assert!(
+            time.abs_diff(flits * flit.next_multiple_of(1000)) < 100_000,
+            "{time}"
+        );
+    }
+    let all = PacketOptions {
+        packet_bytes: u64::MAX,
+        flit_bytes: u64::MAX,
+        ..base
+    };
+    assert!(try_on(&fast, 2, 100, all).is_err());
+    // 100 days, and 300.
+    let day = 86_400;
+    let time = try_on(&line(slow, Time::ZERO), 1, 100 * day, base).unwrap();
+    assert_eq!(time / 1_000_000_000_000 / day, 100);
+    for (bytes, options) in [
+        (300 * day, base),
+        (1 << 40, base),
+        (1 << 62, base),
+        (1, all),
+    ] {
+        for dst in 1..3 {
+            let error = try_on(&line(slow, Time::ZERO), dst, bytes, options).unwrap_err();
+            assert_eq!(error, SimulateError::TooLong);
+        }
+    }
+    // A clock of 1 THz, of 1 Hz, and one that never ticks twice.
+    for (ps, is_told) in [
+        (1, true),
+        (1_000_000_000_000, true),
+        (u64::MAX / 3, false),
+        (u64::MAX, false),
+    ] {
+        let options = PacketOptions {
+            cycle: Some(Time::from_ps(ps)),
+            keep_services: true,
+            ..base
+        };
+        for latency in [Time::ZERO, Time::from_ns(1_000_000_000), Time::MAX] {
+            let told = try_on(&line(rate(), latency), 2, 8192, options);
+            let is_told = is_told && latency != Time::MAX;
+            assert_eq!(told.is_ok(), is_told, "{ps} ps, {latency}: {told:?}");
+        }
+        let slowest = PacketOptions {
+            reduction_rate: Some(slow),
+            header_flits: u32::MAX - 16,
+            buffer_flits: u32::MAX,
+            ..options
+        };
+        let _ = try_on(&fast, 1, 8192, slowest);
+    }
+}
+
+#[test]
 fn the_clock_is_finer_for_faster_links() {
     let fast = Bandwidth::from_bytes_per_second(100_000_000_000).unwrap();
     let topology = Arc::new(build::mesh(&[2, 2], fast, Time::ZERO).unwrap());
