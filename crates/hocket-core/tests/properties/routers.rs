@@ -371,7 +371,7 @@ impl<'a> Routers<'a> {
         }
         let channels = self.options.virtual_channels as usize;
         let all = channels * self.channels.len();
-        for input in 0..count {
+        for (input, flits) in asking.into_iter().enumerate() {
             let mine = offers.iter().filter(|offer| offer.0 == input);
             let accept = self.inputs[input].accept;
             let Some(&(_, number)) =
@@ -382,7 +382,7 @@ impl<'a> Routers<'a> {
             let channel = &mut self.channels[link][number];
             channel.holder = Some(input);
             channel.grant = (input + 1) % count;
-            channel.room -= asking[input].expect("it asked");
+            channel.room -= flits.expect("it asked");
             self.inputs[input].accept = (link * channels + number + 1) % all;
             self.inputs[input].held = Some((link, number));
             self.inputs[input].sends_from = now + 1;
