@@ -179,6 +179,15 @@ fn compare(verified: &Verified, options: &PacketOptions) -> bool {
             check_cycle(&cycle, topology);
             false
         }
+        // Plans that are meant for ready order may do so.
+        Err(SimulateError::Deadlock {
+            waiting: ours,
+            first,
+        }) if options.order == Some(LinkOrder::Plan) => {
+            assert_eq!(ours, waiting, "{options:?}");
+            assert!(expected.end[first.index()].is_none());
+            false
+        }
         Err(error) => panic!("{error}, {waiting} wait, {options:?}"),
     }
 }
@@ -251,16 +260,18 @@ proptest! {
         let kind = CollectiveKind::NAMED[seed.below(CollectiveKind::NAMED.len())];
         let npus: Vec<NpuId> = topology.npus().collect();
         let root = kind.is_rooted().then(|| Rank::from(seed.below(npus.len())));
-        let size = npus.len() as u64 * (1 + seed.below(100) as u64);
+        let size = npus.len() as u64 * (1 + seed.below(40) as u64);
         let collective = Collective::new(kind, npus, size, root).unwrap();
         for algorithm in Algorithm::ALL {
             if check_applicable(&topology, &collective, algorithm).is_err() {
                 continue;
             }
             let plan = plan(&topology, &collective, &PlanOptions::new(algorithm)).unwrap();
+            if plan.len() > 300 {
+                continue;
+            }
             let verified = verify(Arc::new(plan), topology.clone(), &mut Silent).unwrap();
-            let options = PacketOptions { order: Some(LinkOrder::Ready), ..options(&mut seed) };
-            compare(&verified, &options);
+            compare(&verified, &options(&mut seed));
         }
     }
     #[test]
@@ -269,7 +280,7 @@ proptest! {
         let sizes = [2 + seed.below(3) as u32, 1 + seed.below(4) as u32];
         let mesh = build::mesh(&sizes, a_rate(&mut seed), a_latency(&mut seed)).unwrap();
         let npus: Vec<NpuId> = mesh.npus().collect();
-        let size = npus.len() as u64 * (1 + seed.below(100) as u64);
+        let size = npus.len() as u64 * (1 + seed.below(60) as u64);
         let collective = Collective::new(CollectiveKind::AllToAll, npus, size, None).unwrap();
         // Along x first, then along y.
         let plan = plan(&mesh, &collective, &PlanOptions::new(Algorithm::Direct)).unwrap();

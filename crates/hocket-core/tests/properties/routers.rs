@@ -206,6 +206,9 @@ impl<'a> Routers<'a> {
     }
 
     fn end_transfers(&mut self, now: u64) {
+        if self.ends.iter().all(|end| end.0 > now) {
+            return;
+        }
         for &(time, t) in &self.ends {
             if time == now {
                 self.outcome.end[t] = Some(now);
@@ -239,6 +242,9 @@ impl<'a> Routers<'a> {
     }
 
     fn start_transfers(&mut self, now: u64) {
+        if self.starts.iter().all(|start| start.0 != now) {
+            return;
+        }
         for &(time, t) in &self.starts {
             self.may_start[t] |= time == now;
         }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use super::PacketOptions;
 use crate::algorithms::{PlanOptions, plan};
 use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
-use crate::id::{DeviceId, NpuId};
+use crate::id::{DeviceId, NpuId, TransferId};
 use crate::plan::{Chunks, LinkOrder, Op, PlanBuilder, Wait};
 use crate::progress::Silent;
 use crate::simulate::{Run, SimulateError, simulate_packets};
@@ -272,6 +272,37 @@ fn a_circle_of_full_buffers_is_reported() {
     assert_eq!(*waiting, 4);
     assert_eq!(cycle.matches(" waits for ").count(), 4, "{cycle}");
     assert!(cycle.contains("npu0→npu1 waits for npu1→npu2"), "{cycle}");
+}
+
+#[test]
+fn plan_order_can_deadlock_and_says_so() {
+    // The plan lists the forwarding before the receipt: fine by waits, not in plan order.
+    let topology = mesh(2, 1);
+    let npus = topology.npus().collect();
+    let collective = Collective::new(CollectiveKind::AllReduce, npus, 100_000, None).unwrap();
+    let chunks = Chunks::split(&collective.demands(), 2).unwrap();
+    let mut builder = PlanBuilder::new("by hand", &collective, chunks);
+    let on = |t| Wait::on(TransferId(t));
+    for (chunk, src, op, wait) in [
+        (0, 1, Op::Copy, on(2)),
+        (1, 1, Op::Reduce, Wait::NOTHING),
+        (0, 0, Op::Reduce, on(3)),
+        (1, 0, Op::Copy, on(1)),
+    ] {
+        builder.send((chunk, 1), NpuId(src), NpuId(1 - src), op, wait);
+    }
+    let verified = verify(Arc::new(builder.finish()), topology, &mut Silent).unwrap();
+    run(&verified, PacketOptions::default());
+    let options = PacketOptions {
+        order: Some(LinkOrder::Plan),
+        ..PacketOptions::default()
+    };
+    let error = simulate_packets(&verified, &options, &mut Silent).unwrap_err();
+    let expected = SimulateError::Deadlock {
+        waiting: 4,
+        first: TransferId(0),
+    };
+    assert_eq!(error, expected);
 }
 
 #[test]
