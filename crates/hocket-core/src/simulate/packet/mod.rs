@@ -20,8 +20,10 @@
 //! McKeown, The iSLIP scheduling algorithm for input-queued switches, 1999. The stages and their
 //! cycles are BookSim2's, as is what it calls a separable iSLIP allocator.
 
+mod allocation;
 mod deadlock;
 mod engine;
+mod forwarding;
 mod options;
 mod ports;
 
