@@ -76,7 +76,9 @@ class Packets:
 
 def _count(value: object, field: str, least: int = 1) -> int:
     if type(value) is not int or not least <= value <= _MOST:
-        raise SpecError(f"{field}: {shown(value)} is no count; give a whole number, {least} to {_MOST}")
+        raise SpecError(
+            f"{field}: {shown(value)} is no count; give a whole number, {least} to {_MOST}"
+        )
     return value
 
 
