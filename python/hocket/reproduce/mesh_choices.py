@@ -216,7 +216,6 @@ def _counted(study: Study, each: _Experiment) -> Choice:
 
 def _with_header(study: Study, method: str, plain: Case, header: Case) -> Choice:
     published = EPOCH_EXAMPLE[method]
-    assert isinstance(published, int)
     cycles = (study.times[plain] / 1e9, study.times[header] / 1e9)
     figure = f"{method} of ResNet-152 on 8 x 8 [Mcycles]"
     return Choice("a header flit for each packet", figure, published / 1e6, *cycles)

@@ -167,8 +167,7 @@ def example(study: Study, on_case: OnCase | None = None) -> Example:
     size, side = _bytes(model), 8
     study.run([Case(side, size, method) for method in ("bidirectional", "tto")], on_case)
     compute = chiplet.time_ps(chiplet.workload(model, SAMPLES).total)
-    samples = EPOCH_EXAMPLE["samples"]
-    assert isinstance(samples, int)
+    samples = int(EPOCH_EXAMPLE["samples"])
     base, tto = (
         training.epoch(
             samples, trains(side, m), compute, study.times[Case(side, size, m)], samples=SAMPLES
