@@ -9,6 +9,7 @@ from hocket.units import parse_bandwidth, parse_frequency, parse_size, shown
 
 _PS_PER_S = 10**12
 _MOST = 10**6
+_MOST_CHANNELS = 64
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Packets:
     header_flits: int = 0
     """What each packet has before its bytes."""
     virtual_channels: int = 4
-    """Of a link."""
+    """Of a link, 64 at most."""
     buffer_flits: int = 318
     """Room of a virtual channel's buffer; at least a packet."""
     clock: str | None = None
@@ -67,17 +68,19 @@ class Packets:
             "packet_bytes": parse_size(self.packet, field="packet"),
             "flit_bytes": parse_size(self.flit, field="flit"),
             "header_flits": _count(self.header_flits, "header_flits", least=0),
-            "virtual_channels": _count(self.virtual_channels, "virtual_channels"),
+            "virtual_channels": _count(
+                self.virtual_channels, "virtual_channels", most=_MOST_CHANNELS
+            ),
             "buffer_flits": _count(self.buffer_flits, "buffer_flits"),
             "cycle_ps": cycle,
             "reduction_rate": rate,
         }
 
 
-def _count(value: object, field: str, least: int = 1) -> int:
-    if type(value) is not int or not least <= value <= _MOST:
+def _count(value: object, field: str, least: int = 1, most: int = _MOST) -> int:
+    if type(value) is not int or not least <= value <= most:
         raise SpecError(
-            f"{field}: {shown(value)} is no count; give a whole number, {least} to {_MOST}"
+            f"{field}: {shown(value)} is no count; give a whole number, {least} to {most}"
         )
     return value
 

@@ -104,7 +104,8 @@ pub fn simulate(
 ///
 /// # Complexity
 /// O(1) events a packet that has its link to itself and ends there, otherwise O(1) a flit and link;
-/// memory 20 bytes a transfer, and what the network's buffers hold: nothing grows with the bytes.
+/// memory 40 bytes a transfer, and what the network's buffers hold: nothing grows with the bytes,
+/// except what [`PacketOptions::keep_services`] keeps, up to 24 bytes a flit and link.
 ///
 /// # Source
 /// See the module; its set-up and figures are Laskar et al.'s (table II).

@@ -5,6 +5,8 @@
 mod garbage;
 mod mutations;
 mod networks;
+mod packets;
 mod oracle;
 mod plans;
+mod routers;
 mod synthesis;

@@ -2,7 +2,7 @@
 
 use super::deadlock;
 use super::options::{ALLOCATION, CREDIT, EJECTION, INJECTION, PacketOptions, SWITCH, Timing};
-use super::ports::{NONE, Packet, Ports, Train};
+use super::ports::{Limit, NONE, Packet, Ports, Train};
 use crate::id::TransferId;
 use crate::plan::{LinkOrder, Op, Plan};
 use crate::progress::{Interrupted, Progress};
@@ -17,7 +17,9 @@ use crate::verify::Verified;
 enum Event {
     /// A transfer may start.
     Start(u32),
-    /// All of a transfer has arrived, and is summed.
+    /// All of a transfer has arrived.
+    Arrive(u32),
+    /// It is summed too.
     End(u32),
     /// A head has come to the front of a requester.
     Head(u32),
@@ -47,8 +49,9 @@ struct Engine<'a> {
     allocate: Vec<u32>,
     serve: Vec<u32>,
     due: Option<Due>,
-    /// Bytes of each transfer that have not arrived.
+    /// Bytes of each transfer that have not arrived, and the latest arrival of its packets so far.
     left: Vec<u64>,
+    arrived: Vec<u64>,
     start: Vec<Time>,
     end: Vec<Time>,
     uses: Vec<LinkUse>,
@@ -76,15 +79,16 @@ pub(in crate::simulate) fn simulate(
         engine.queue.push(0, Event::Start(transfer))
     });
     let (mut ended, mut reported) = (0usize, 0);
-    let (mut batch, mut starts) = (Vec::new(), Vec::new());
+    let (mut batch, mut starts, mut arrivals) = (Vec::new(), Vec::new(), Vec::new());
     while let Some(now) = engine.queue.pop(&mut batch) {
-        if now > u64::MAX / 4 / engine.timing.cycle {
+        if now > engine.timing.longest() {
             return Err(SimulateError::TooLong);
         }
         engine.now = now;
         for &event in &batch {
             match event {
                 Event::Start(transfer) => starts.push(transfer),
+                Event::Arrive(transfer) => arrivals.push(transfer),
                 Event::End(transfer) => {
                     engine.end[transfer as usize] = engine.time(now);
                     ended += 1;
@@ -97,6 +101,10 @@ pub(in crate::simulate) fn simulate(
                 Event::Allocate(link) => engine.wake_allocation(link),
                 Event::Serve(link) => engine.wake_service(link),
             }
+        }
+        arrivals.sort_unstable();
+        for transfer in arrivals.drain(..) {
+            engine.sum(transfer);
         }
         starts.sort_unstable();
         for transfer in starts.drain(..) {
@@ -154,6 +162,7 @@ impl<'a> Engine<'a> {
             serve: Vec::new(),
             due,
             left: vec![u64::MAX; plan.len()],
+            arrived: vec![0; plan.len()],
             start: vec![Time::MAX; plan.len()],
             end: vec![Time::MAX; plan.len()],
             uses: vec![LinkUse::default(); links],
@@ -170,7 +179,7 @@ impl<'a> Engine<'a> {
     }
 
     fn time(&self, cycles: u64) -> Time {
-        Time::from_ps(cycles * self.timing.cycle)
+        Time::from_ps(cycles.saturating_mul(self.timing.cycle))
     }
 
     fn follow(&self, transfer: u32, at: u32) -> Option<(u32, u32)> {
@@ -240,7 +249,7 @@ impl<'a> Engine<'a> {
             at,
             link,
             flits: self.timing.flits(bytes),
-            bytes: bytes as u32,
+            bytes,
             is_last: bytes == left,
         });
     }
@@ -305,6 +314,12 @@ impl<'a> Engine<'a> {
         links.clear();
         self.allocate = links;
         let mut links = std::mem::take(&mut self.serve);
+        // Several links may take flits from one port, or share a device's limit.
+        let outputs = &self.ports.outputs;
+        links.sort_unstable_by_key(|&link| {
+            let turn = self.ports.limits[outputs[link as usize].src as usize].map_or(0, |l| l.turn);
+            (Ports::behind(turn, link), link)
+        });
         for &link in &links {
             self.send(link);
         }
@@ -343,7 +358,7 @@ impl<'a> Engine<'a> {
         while let Some(&(requester, _)) = offers.first() {
             let turn = self.ports.grants[requester as usize].turn;
             let mine = offers.iter().filter(|offer| offer.0 == requester);
-            let accepted = mine.min_by_key(|offer| Ports::behind(turn, offer.1));
+            let accepted = mine.min_by_key(|offer| Ports::behind(turn, first as u32 + offer.1));
             let (_, number) = *accepted.expect("the first offer is one");
             offers.retain(|offer| offer.0 != requester);
             self.grant(link, requester, number);
@@ -374,7 +389,7 @@ impl<'a> Engine<'a> {
         grant.channel = number;
         grant.from = now + ALLOCATION;
         grant.sent = 0;
-        grant.turn = number + 1;
+        grant.turn = link * self.ports.channels + number + 1;
         let output = &mut self.ports.outputs[link as usize];
         output.waiting.retain(|&other| other != requester);
         self.break_train(link);
@@ -411,7 +426,7 @@ impl<'a> Engine<'a> {
             return;
         }
         let limit = self.ports.limits[output.src as usize];
-        if let Some((_, free)) = limit
+        if let Some(Limit { free, .. }) = limit
             && free > now
         {
             self.serve_at(link, free);
@@ -477,12 +492,14 @@ impl<'a> Engine<'a> {
         let output = &mut self.ports.outputs[link as usize];
         let start = self.now;
         let flits = packet.flits - sent;
-        let last = start + output.flit * u64::from(flits - 1);
+        let last = start.saturating_add(output.flit.saturating_mul(u64::from(flits - 1)));
         output.train = Some(Train { start, flits });
         output.turn = self.ports.links + link + 1;
-        output.free = last + output.flit;
+        output.free = last.saturating_add(output.flit);
         self.started(packet.transfer, start);
-        self.queue.push(last + 1, Event::TrainEnd(link));
+        // Where that is too late to be told, the run ends there.
+        self.queue
+            .push(last.saturating_add(1), Event::TrainEnd(link));
     }
 
     fn end_train(&mut self, link: u32) {
@@ -509,8 +526,9 @@ impl<'a> Engine<'a> {
         output.free = now + output.flit;
         let arrival = now + SWITCH + output.flight;
         let source = output.src as usize;
-        if let Some((flit, free)) = &mut self.ports.limits[source] {
-            *free = now + *flit;
+        if let Some(limit) = &mut self.ports.limits[source] {
+            limit.free = now + limit.flit;
+            limit.turn = link + 1;
         }
         let grant = &mut self.ports.grants[requester as usize];
         grant.sent += 1;
@@ -625,7 +643,7 @@ impl<'a> Engine<'a> {
         grant.channel = NONE;
         self.ports.channel[here].holder = NONE;
         let usage = &mut self.uses[link as usize];
-        usage.bytes += u64::from(packet.bytes);
+        usage.bytes += packet.bytes;
         usage.messages += u64::from(packet.is_last);
         if self.ports.buffers[here]
             .packets
@@ -641,7 +659,7 @@ impl<'a> Engine<'a> {
         match self.ports.as_queue(requester) {
             Some(queue) => {
                 let messages = &mut self.ports.queues[queue as usize];
-                messages.bytes_left -= u64::from(packet.bytes);
+                messages.bytes_left -= packet.bytes;
                 messages.front = None;
                 if messages.bytes_left > 0 {
                     self.next_packet(queue);
@@ -683,24 +701,32 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The last flit of a packet is at its destination from `time` on.
+    /// The last flit of a packet is at its destination at `time`.
     fn arrive(&mut self, packet: &Packet, time: u64) {
         let transfer = packet.transfer as usize;
-        self.left[transfer] -= u64::from(packet.bytes);
-        if self.left[transfer] > 0 {
-            return;
+        self.left[transfer] -= packet.bytes;
+        // One that leaves a link later may have no buffer to wait in, and come first.
+        let arrived = self.arrived[transfer].max(time);
+        self.arrived[transfer] = arrived;
+        if self.left[transfer] == 0 {
+            self.queue.push(arrived, Event::Arrive(packet.transfer));
         }
+    }
+
+    /// A transfer has arrived: an NPU sums what it receives in the order in which it comes.
+    fn sum(&mut self, transfer: u32) {
         let plan = self.verified.plan();
-        let mut end = time + EJECTION;
+        let mut end = self.now + EJECTION;
         if let Some(rate) = self.options.reduction_rate
-            && plan.op()[transfer] == Op::Reduce as u8
+            && plan.op()[transfer as usize] == Op::Reduce as u8
         {
-            let summed = &mut self.summed[plan.dst()[transfer] as usize];
-            let bytes = plan.bytes(TransferId(packet.transfer));
-            end = end.max(*summed) + self.timing.cycles(rate.transmission(bytes));
+            let summed = &mut self.summed[plan.dst()[transfer as usize] as usize];
+            let bytes = plan.bytes(TransferId(transfer));
+            let sum = self.timing.cycles(rate.transmission(bytes));
+            end = end.max(*summed).saturating_add(sum);
             *summed = end;
         }
-        self.queue.push(end, Event::End(packet.transfer));
+        self.queue.push(end, Event::End(transfer));
     }
 
     fn started(&mut self, transfer: u32, now: u64) {
@@ -712,9 +738,10 @@ impl<'a> Engine<'a> {
     /// Counts flits of a requester that leave over a link one after the other.
     fn count(&mut self, link: u32, requester: u32, flits: u64, start: u64) {
         self.flits += flits;
-        let held = flits * self.ports.outputs[link as usize].flit;
+        let held = flits.saturating_mul(self.ports.outputs[link as usize].flit);
+        let busy = self.time(held);
         let usage = &mut self.uses[link as usize];
-        usage.busy = usage.busy + Time::from_ps(held * self.timing.cycle);
+        usage.busy = usage.busy + busy;
         if self.options.keep_services {
             let packet = self.ports.head(requester);
             let transfer = packet.transfer;
@@ -724,7 +751,7 @@ impl<'a> Engine<'a> {
 
     /// Keeps a stay on a link; one that follows the same transfer's goes on with it.
     fn note(&mut self, link: u32, transfer: u32, start: u64, held: u64) {
-        let (start, end) = (self.time(start), self.time(start + held));
+        let (start, end) = (self.time(start), self.time(start.saturating_add(held)));
         let latest = self.latest[link as usize];
         if let Some(service) = self.services.get_mut(latest as usize)
             && (service.transfer, service.end) == (transfer, start)

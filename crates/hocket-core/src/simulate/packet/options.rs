@@ -96,7 +96,9 @@ impl Timing {
                 "a packet of {packet_bytes} B does not hold a flit of {flit_bytes} B; give a flit of 1 B to {packet_bytes} B"
             ));
         }
-        let packet_flits = packet_bytes.div_ceil(flit_bytes) + u64::from(header_flits);
+        let packet_flits = packet_bytes
+            .div_ceil(flit_bytes)
+            .saturating_add(u64::from(header_flits));
         if packet_flits > u64::from(buffer_flits) {
             let header = if header_flits > 0 {
                 " and a header"
@@ -130,14 +132,22 @@ impl Timing {
         time.as_ps().div_ceil(self.cycle)
     }
 
-    /// For how long a flit holds a link.
+    /// The last cycle that a run may reach: 213 days, or a quarter of them where a cycle is 1 ps, so that
+    /// what is sent then is told without overflow.
+    pub(super) fn longest(&self) -> u64 {
+        ((u64::MAX - 1) / self.cycle).min(u64::MAX / 4)
+    }
+
+    /// For how long a flit holds a link; what is longer than any run is as long as just that.
     pub(super) fn flit(&self, bandwidth: Bandwidth) -> u64 {
-        self.cycles(bandwidth.transmission(self.flit_bytes)).max(1)
+        let cycles = self.cycles(bandwidth.transmission(self.flit_bytes));
+        cycles.clamp(1, self.longest() + 1)
     }
 
     /// From a flit's start on a link to its arrival: the link's latency, in which it is sent.
     pub(super) fn flight(&self, link: &Link) -> u64 {
-        self.cycles(link.latency).max(self.flit(link.bandwidth))
+        let latency = self.cycles(link.latency).min(self.longest() + 1);
+        latency.max(self.flit(link.bandwidth))
     }
 
     /// Flits of a packet.

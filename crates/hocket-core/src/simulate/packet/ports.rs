@@ -21,7 +21,7 @@ pub(super) struct Packet {
     /// The link that it goes to next; [`NONE`] if it is to be taken out.
     pub(super) link: u32,
     pub(super) flits: u32,
-    pub(super) bytes: u32,
+    pub(super) bytes: u64,
     pub(super) is_last: bool,
 }
 
@@ -113,7 +113,17 @@ pub(super) struct Grant {
     pub(super) from: u64,
     /// Flits of the front packet that have left.
     pub(super) sent: u32,
-    /// Channel whose turn it is to be accepted.
+    /// Channel, of all links', whose turn it is to be accepted.
+    pub(super) turn: u32,
+}
+
+/// A switch's bandwidth limit: a flit at a time, of whatever link.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limit {
+    /// Cycles that a flit holds it, and when it is free.
+    pub(super) flit: u64,
+    pub(super) free: u64,
+    /// Link whose turn it is.
     pub(super) turn: u32,
 }
 
@@ -131,8 +141,8 @@ pub(super) struct Ports {
     pub(super) grants: Vec<Grant>,
     /// By link: whose turn among the channels that end there.
     pub(super) turns: Vec<u32>,
-    /// By device: cycles that a flit holds it, and when it is free; for switches with a limit.
-    pub(super) limits: Vec<Option<(u64, u64)>>,
+    /// By device; for switches with a limit.
+    pub(super) limits: Vec<Option<Limit>>,
 }
 
 impl Ports {
@@ -164,7 +174,13 @@ impl Ports {
             turn: 0,
         };
         let limits = topology.devices().iter();
-        let limits = limits.map(|device| device.limit.map(|limit| (timing.flit(limit), 0)));
+        let limits = limits.map(|device| {
+            device.limit.map(|limit| Limit {
+                flit: timing.flit(limit),
+                free: 0,
+                turn: 0,
+            })
+        });
         let buffers = links * channels as usize;
         Self {
             channels,

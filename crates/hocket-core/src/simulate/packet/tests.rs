@@ -4,11 +4,11 @@ use std::sync::Arc;
 use super::PacketOptions;
 use crate::algorithms::{PlanOptions, plan};
 use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
-use crate::id::{NpuId, TransferId};
+use crate::id::{DeviceId, NpuId, TransferId};
 use crate::plan::{Chunks, LinkOrder, Op, PlanBuilder, Transfer, Wait, WaitOn};
 use crate::progress::Silent;
 use crate::simulate::{Run, SimulateError, simulate_packets};
-use crate::topology::{Topology, build};
+use crate::topology::{Topology, TopologyBuilder, build};
 use crate::units::{Bandwidth, Time};
 use crate::verify::{Verified, verify};
 
@@ -298,6 +298,44 @@ fn sums_take_their_time_one_after_the_other() {
 }
 
 #[test]
+fn sums_are_made_in_the_order_of_arrival() {
+    // NPU 1 is 10 us away from NPU 0, NPU 2 is next to it.
+    let mut builder = TopologyBuilder::new("far and near");
+    builder.npus(3);
+    for (npu, latency) in [(1, 10_000), (2, 0)] {
+        let latency = Time::from_ns(latency);
+        builder.both_ways(DeviceId(npu), DeviceId(0), rate(), latency);
+    }
+    let topology = Arc::new(builder.finish().unwrap());
+    let npus = topology.npus().collect();
+    let collective = Collective::new(CollectiveKind::Reduce, npus, 8192, None).unwrap();
+    let chunks = Chunks::split(&collective.demands(), 1).unwrap();
+    let mut builder = PlanBuilder::new("by hand", &collective, chunks);
+    for src in 1..3 {
+        builder.send((0, 1), NpuId(src), NpuId(0), Op::Reduce, Wait::NOTHING);
+    }
+    let verified = verify(Arc::new(builder.finish()), topology, &mut Silent).unwrap();
+    let options = PacketOptions {
+        reduction_rate: Bandwidth::from_bytes_per_second(8_192_000_000),
+        ..PacketOptions::default()
+    };
+    let ends = ends(&run(&verified, options));
+    assert_eq!(ends, [10_000 + 323 + 1000, 344 + 1000]);
+}
+
+#[test]
+fn links_of_a_switch_with_a_limit_take_turns() {
+    // Two messages to two NPUs through a switch that lets one flit through at a time.
+    let topology = build::switch(4, rate(), Time::ZERO, Some(rate())).unwrap();
+    let two = [(0, 2, 1 << 20), (1, 3, 1 << 20)];
+    let ends = ends(&run(
+        &messages(&Arc::new(topology), &two, false),
+        PacketOptions::default(),
+    ));
+    assert!(ends[0].abs_diff(ends[1]) <= 21, "{ends:?}");
+}
+
+#[test]
 fn a_circle_of_full_buffers_is_reported() {
     // Each of four round a one-way ring sends three links far: every buffer fills with packets that
     // want the next one.
@@ -359,6 +397,79 @@ fn contradictions_are_refused() {
         ..base
     });
     assert!(still.contains("clock"), "{still}");
+}
+
+#[test]
+fn the_largest_numbers_are_told_or_refused() {
+    let base = PacketOptions::default();
+    let slow = Bandwidth::from_bytes_per_second(1).unwrap();
+    let line = |rate, latency| Arc::new(build::line(3, rate, latency).unwrap());
+    let try_on = |topology: &Arc<Topology>, dst, bytes, options| {
+        let one = messages(topology, &[(0, dst, bytes)], false);
+        let run = simulate_packets(&one, &options, &mut Silent);
+        run.map(|run| run.time.as_ps())
+    };
+    // Packets and flits of more than 2^32 bytes.
+    let large = PacketOptions {
+        packet_bytes: 1 << 34,
+        flit_bytes: 1 << 33,
+        ..base
+    };
+    let fast = line(rate(), Time::ZERO);
+    let flit = (1u64 << 33) * 40;
+    for (dst, flits) in [(1, 3), (2, 4)] {
+        let time = try_on(&fast, dst, (1 << 34) + 1, large).unwrap();
+        assert!(
+            time.abs_diff(flits * flit.next_multiple_of(1000)) < 100_000,
+            "{time}"
+        );
+    }
+    let all = PacketOptions {
+        packet_bytes: u64::MAX,
+        flit_bytes: u64::MAX,
+        ..base
+    };
+    assert!(try_on(&fast, 2, 100, all).is_err());
+    // 100 days, and 300.
+    let day = 86_400;
+    let time = try_on(&line(slow, Time::ZERO), 1, 100 * day, base).unwrap();
+    assert_eq!(time / 1_000_000_000_000 / day, 100);
+    for (bytes, options) in [
+        (300 * day, base),
+        (1 << 40, base),
+        (1 << 62, base),
+        (1, all),
+    ] {
+        for dst in 1..3 {
+            let error = try_on(&line(slow, Time::ZERO), dst, bytes, options).unwrap_err();
+            assert_eq!(error, SimulateError::TooLong);
+        }
+    }
+    // A clock of 1 THz, of 1 Hz, and one that never ticks twice.
+    for (ps, is_told) in [
+        (1, true),
+        (1_000_000_000_000, true),
+        (u64::MAX / 3, false),
+        (u64::MAX, false),
+    ] {
+        let options = PacketOptions {
+            cycle: Some(Time::from_ps(ps)),
+            keep_services: true,
+            ..base
+        };
+        for latency in [Time::ZERO, Time::from_ns(1_000_000_000), Time::MAX] {
+            let told = try_on(&line(rate(), latency), 2, 8192, options);
+            let is_told = is_told && latency != Time::MAX;
+            assert_eq!(told.is_ok(), is_told, "{ps} ps, {latency}: {told:?}");
+        }
+        let slowest = PacketOptions {
+            reduction_rate: Some(slow),
+            header_flits: u32::MAX - 16,
+            buffer_flits: u32::MAX,
+            ..options
+        };
+        let _ = try_on(&fast, 1, 8192, slowest);
+    }
 }
 
 #[test]
