@@ -82,7 +82,10 @@ def test_links_of_several_speeds_take_several_slots() -> None:
     arrows = expand(hk.simulate(hk.plan("all-gather", topo, size="9 MB", algorithm="direct")))
     assert arrows.slot_ps == 250_000_000
     lengths = (arrows.end_ps - arrows.start_ps) / arrows.slot_ps
-    assert set(np.round(lengths).astype(int)) >= {1, 4, 5}
+    slots = set(np.round(lengths).astype(int))
+    # Over one link; over a fast and a slow one, which others take first.
+    assert slots >= {1, 4}
+    assert max(slots) == 4 + 4 + 4
 
 
 def test_sizes_that_do_not_divide_keep_to_slots() -> None:

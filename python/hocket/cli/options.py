@@ -46,6 +46,7 @@ EXAMPLES = {
     "advise": "For example: hocket advise dims --topology themis-3d-fc-ring-sw",
     "reproduce": "For example: hocket reproduce themis --output themis",
     "reproduce tacos": "For example: hocket reproduce tacos --table 3 --figure 6 --output tacos",
+    "reproduce mesh": "For example: hocket reproduce mesh --figure 12 --output mesh",
     "verify": "For example: hocket verify plan.parquet",
     "simulate": (
         "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png"

@@ -1,10 +1,11 @@
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::PacketOptions;
 use crate::algorithms::{PlanOptions, plan};
 use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
 use crate::id::{DeviceId, NpuId, TransferId};
-use crate::plan::{Chunks, LinkOrder, Op, PlanBuilder, Wait};
+use crate::plan::{Chunks, LinkOrder, Op, PlanBuilder, Transfer, Wait, WaitOn};
 use crate::progress::Silent;
 use crate::simulate::{Run, SimulateError, simulate_packets};
 use crate::topology::{Topology, TopologyBuilder, build};
@@ -181,6 +182,87 @@ fn rings_and_trees_take_what_booksim_says() {
         (5, 16, 474_145),
     ];
     within("tto-overlapped", Ready, 2.0, &overlapped);
+}
+
+/// MultiTree whose transfers are listed by their step in their own tree, not by the step in which the
+/// link was taken: links that serve in the order of arrival break ties by it.
+fn multitree_by_tree_step(side: u32, mib: u64) -> u64 {
+    let topology = mesh(side, side);
+    let npus = topology.npus().collect();
+    let size = mib << 20;
+    let collective = Collective::new(CollectiveKind::AllReduce, npus, size, None).unwrap();
+    let options = PlanOptions {
+        chunks: Some(1),
+        ..PlanOptions::new("multitree".parse().unwrap())
+    };
+    let given = plan(&topology, &collective, &options).unwrap();
+    let rows: Vec<_> = (0..given.len())
+        .map(|i| given.transfer(TransferId::from(i)))
+        .collect();
+    let copies = || rows.iter().filter(|row| row.op == Op::Copy);
+    let mut depth = HashMap::new();
+    while depth.len() < copies().count() {
+        for row in copies() {
+            let above = depth.get(&(row.chunk, row.src)).copied();
+            let is_root = !copies().any(|other| (other.chunk, other.dst) == (row.chunk, row.src));
+            if let Some(above) = above.or(is_root.then_some(0)) {
+                depth.insert((row.chunk, row.dst), above + 1);
+            }
+        }
+    }
+    let height = depth.values().copied().max().unwrap();
+    let step = |i: usize| match rows[i].op {
+        Op::Reduce => (0, height - depth[&(rows[i].chunk, rows[i].src)]),
+        Op::Copy => (1, depth[&(rows[i].chunk, rows[i].dst)]),
+    };
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(|&i| (step(i), rows[i].chunk));
+    let mut place = vec![0; rows.len()];
+    for (at, &i) in order.iter().enumerate() {
+        place[i] = at;
+    }
+    let moved = |bits: u32| match Wait::from_bits(bits).target() {
+        WaitOn::Transfer(id) => Wait::on(TransferId::from(place[id.index()])),
+        _ => Wait::from_bits(bits),
+    };
+    let mut builder = PlanBuilder::new("by tree step", &collective, given.chunks().clone());
+    let groups: Vec<Wait> = given
+        .groups()
+        .iter()
+        .map(|members| {
+            let members: Vec<Wait> = members.iter().map(|&bits| moved(bits)).collect();
+            builder.all_of(&members)
+        })
+        .collect();
+    for &i in &order {
+        let wait = match rows[i].wait.target() {
+            WaitOn::Group(group) => groups[group as usize],
+            _ => moved(rows[i].wait.to_bits()),
+        };
+        builder.push(Transfer { wait, ..rows[i] });
+    }
+    let verified = verify(Arc::new(builder.finish()), topology, &mut Silent).unwrap();
+    run(&verified, PacketOptions::default()).time.as_ps() / 1000
+}
+
+#[test]
+fn multitree_by_tree_step_takes_what_booksim_says() {
+    for (side, mib, booksim, percent) in [
+        (4, 1, 48_423, 0.2),
+        (5, 1, 44_821, 0.2),
+        (4, 16, 774_182, 0.2),
+        // How many messages come one after the other hangs on ties, of which BookSim's are not known: here 26
+        // on 5 x 5 with 16 MiB as with 1 MiB, there 25 and 26; neighbours tried in another order give 44,470 on 8 x 8.
+        (8, 1, 44_417, 3.2),
+        (5, 16, 688_329, 4.1),
+    ] {
+        let ours = multitree_by_tree_step(side, mib);
+        let off = (ours as f64 / f64::from(booksim) - 1.0) * 100.0;
+        assert!(
+            off.abs() <= percent,
+            "{side} x {side}, {mib} MiB: {ours} against {booksim}"
+        );
+    }
 }
 
 #[test]
