@@ -183,6 +183,19 @@ def test_plan_json(hocket: Any) -> None:
     }
 
 
+def test_a_picture_of_packets(hocket: Any, folder: Path) -> None:
+    hocket(*PLAN, "-o", "plan.parquet")
+    packet = ("simulate", "plan.parquet", "--fidelity", "packet", "--preset", "mcm")
+    for name in ("a.png", "b.png"):
+        result = hocket(*packet, "--plot", name)
+        assert (result.code, result.err) == (0, "")
+        assert "in packets, a cycle of 1 ns" in result.out
+    assert hocket("simulate", "plan.parquet", "--plot", "links.png").code == 0
+    drawn = [(folder / name).read_bytes() for name in ("a.png", "b.png", "links.png")]
+    assert drawn[0].startswith(b"\x89PNG")
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
 def test_verify_and_simulate_a_file(hocket: Any, folder: Path) -> None:
     hocket(*PLAN, "-o", "plan.parquet")
     verified = hocket("verify", "plan.parquet")

@@ -143,6 +143,41 @@ def test_heat_heeds_the_latency_model(hocket: Any, folder: Path) -> None:
     assert shares[1] == pytest.approx(0.5)
 
 
+def test_heat_of_packets(hocket: Any, folder: Path) -> None:
+    """A link is busy for 21 of its 21 cycles a flit, and idle between messages."""
+    plan = save(folder, "ring", hk.topology.mesh(4, 4, **LINK), size="1 MiB", chunks=1)
+    packet = ("view", plan, "--heat", "--fidelity", "packet")
+    result = hocket(*packet, "-o", "a.png")
+    assert (result.code, result.err) == (0, "")
+    assert "in 80.909 us; 33.3% of links used" in " ".join(result.out.split())
+    assert hocket(*packet, "-o", "b.png").code == 0
+    assert (folder / "a.png").read_bytes() == (folder / "b.png").read_bytes()
+    value = hocket(*packet, "--json").json()
+    assert (value["fidelity"], value["cycle_ps"], value["time_ps"]) == ("packet", 1000, 80_909_000)
+    carried = 30 * 128 * 21 / 80_909  # 30 messages of 65,536 B
+    assert [link["busy"] for link in value["links"] if link["busy"]] == pytest.approx(
+        [carried] * 16
+    )
+    assert np.mean(value["in_use"]) == pytest.approx(carried / 3, rel=1e-4)
+    link = hocket("view", plan, "--heat", "--json").json()
+    assert (link["fidelity"], link["cycle_ps"]) == ("link", None)
+
+
+def test_heat_heeds_the_options_of_packets(hocket: Any, folder: Path) -> None:
+    plan = save(folder, "double-binary-tree", hk.topology.mesh(3, 3, **LINK), chunks=1)
+    packet = ("view", plan, "--heat", "--fidelity", "packet", "--json")
+    base = hocket(*packet).json()
+    for more in (
+        ("--header-flits", "1"),
+        ("--packet-size", "1024 B"),
+        ("--clock", "2 GHz"),
+        ("--virtual-channels", "1"),
+        ("--reduction-rate", "10 GB/s"),
+    ):
+        assert hocket(*packet, *more).json()["time_ps"] != base["time_ps"], more
+    assert hocket(*packet, "--preset", "mcm").json() == base
+
+
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
@@ -157,6 +192,15 @@ def test_heat_heeds_the_latency_model(hocket: Any, folder: Path) -> None:
         (["--chunk", "6", "--json"], ["no 6", "0 to 5"]),
         (["--chunk", "-1", "-o", "p.png"], ["no -1", "0 to 5"]),
         (["--heat", "--latency-model", "late", "--json"], ["'late'", "overlapped or occupying"]),
+        (["--heat", "--fidelity", "dimension", "--json"], ["'dimension'", "link or packet"]),
+        (["--fidelity", "packet", "--json"], ["--fidelity", "packet is of --heat", "as well"]),
+        (["--ten", "--fidelity", "packet", "--json"], ["--fidelity", "in place of --ten"]),
+        (["--heat", "--clock", "1 GHz", "--json"], ["--fidelity", "link has no packets"]),
+        (["--heat", "--fidelity", "packet", "--flit-size", "no", "--json"], ["--flit-size", "no"]),
+        (
+            [*["--heat", "--fidelity", "packet", "--json"], "--latency-model", "occupying"],
+            ["--latency-model", "packets overlap it"],
+        ),
     ],
 )
 def test_bad_input_is_one_line(

@@ -12,6 +12,7 @@ from hocket.cli.plan import describe, plan_facts
 from hocket.cli.verify import PlanFile
 from hocket.errors import SpecError
 from hocket.outcome import Latency
+from hocket.packets import Packets
 from hocket.planning import Plan
 from hocket.running import Run, simulate
 from hocket.units import format_time_ps
@@ -44,13 +45,44 @@ def view(
         str | None,
         typer.Option("--output", "-o", help="Draw to this .png, .svg or .pdf file."),
     ] = None,
+    fidelity: Annotated[
+        str,
+        typer.Option(
+            "--fidelity",
+            help="Of --heat. link: each link serves whole messages; packet: flits over routers with "
+            "buffers.",
+        ),
+    ] = "link",
     latency_model: options.LatencyModel = "overlapped",
+    preset: options.Preset = None,
+    packet_size: options.PacketSize = None,
+    flit_size: options.FlitSize = None,
+    header_flits: options.HeaderFlits = None,
+    virtual_channels: options.VirtualChannels = None,
+    buffer_flits: options.BufferFlits = None,
+    clock: options.Clock = None,
+    reduction_rate: options.ReductionRate = None,
     json: options.Json = False,
 ) -> None:
     """Draw a plan on its network: its rings and trees, how busy links are, or its transfers in time."""
     options.check_model(None, None, latency_model)
+    options.choice("--fidelity", fidelity, ("link", "packet"))
+    packets = options.read_packets(
+        preset,
+        packet=packet_size,
+        flit=flit_size,
+        header_flits=header_flits,
+        virtual_channels=virtual_channels,
+        buffer_flits=buffer_flits,
+        clock=clock,
+        reduction_rate=reduction_rate,
+    )
+    options.check_packets(packets, fidelity, None, latency_model)
     if ten and heat:
         raise SpecError("--ten: --heat is another picture; draw one at a time")
+    if fidelity == "packet" and not heat:
+        instead = "in place of --ten" if ten else "as well"
+        raise SpecError(f"--fidelity: packet is of --heat; leave it out, or give --heat {instead}")
     if phase is not None:
         options.choice("--phase", phase, ("reduce", "copy"))
     for name, given in (("--phase", phase), ("--chunk", chunk)):
@@ -71,14 +103,23 @@ def view(
     if ten:
         _ten(made, latency, output, json)
     elif heat:
-        _heat(made, latency, output, json)
+        _heat(made, latency, packets or Packets() if fidelity == "packet" else None, output, json)
     else:
         _structures(made, phase, chunk, output, json)
 
 
-def _run(made: Plan, latency: Latency, keep_services: bool = True) -> Run:
+def _run(
+    made: Plan, latency: Latency, packets: Packets | None = None, *, keep_services: bool = True
+) -> Run:
     with options.watching() as watch:
-        return simulate(made, latency=latency, keep_services=keep_services, progress=watch)
+        return simulate(
+            made,
+            fidelity="link" if packets is None else "packet",
+            latency=latency,
+            packets=packets,
+            keep_services=keep_services,
+            progress=watch,
+        )
 
 
 def _say(text: str, output: str | None) -> None:
@@ -133,12 +174,14 @@ def _structures(
     )
 
 
-def _heat(made: Plan, latency: Latency, output: str | None, json: bool) -> None:
+def _heat(
+    made: Plan, latency: Latency, packets: Packets | None, output: str | None, json: bool
+) -> None:
     from hocket.plot.link_heat import BINS, busy_shares, draw_link_heat, in_use
     from hocket.plot.links import check_devices
 
     check_devices(made.topology)
-    run = _run(made, latency)
+    run = _run(made, latency, packets)
     if output is not None:
         draw_link_heat(run, Path(output))
     if json:
@@ -146,6 +189,8 @@ def _heat(made: Plan, latency: Latency, output: str | None, json: bool) -> None:
         options.print_json(
             {
                 **plan_facts(made),
+                "fidelity": run.fidelity,
+                "cycle_ps": run.cycle_ps,
                 "latency_model": latency,
                 "time_ps": run.time_ps,
                 "used_links": run.used_links,
