@@ -171,3 +171,40 @@ def test_extreme_knobs_end_after_the_bound(packets: hk.Packets) -> None:
     outcome = hk.simulate(plan, fidelity="packet", packets=packets)
     assert outcome.time_ps >= outcome.lower_bound.time_ps
     assert outcome.max_link_bytes == 6000
+
+
+def test_algorithms_are_compared_packet_by_packet(capsys: pytest.CaptureFixture[str]) -> None:
+    topology = hk.topology.mesh(3, 3, bandwidth="25 GB/s", latency="21 ns")
+    names = ["ring", "ring-bi-odd", "multitree"]
+    compared = hk.compare(
+        "all-reduce", topology, size="1 MiB", algorithms=names, chunks=1, fidelity="packet"
+    )
+    assert {entry.run.fidelity for entry in compared} == {"packet"}
+    for entry in compared:
+        alone = hk.simulate(entry.plan, fidelity="packet")
+        assert alone.time_ps == entry.run.time_ps
+    argv = "compare all-reduce -t mesh:3x3 --size 1MiB --bandwidth 25GB/s --latency 21ns -a ring"
+    assert run([*argv.split(), "--fidelity", "packet"]) == 0
+    assert "packet by packet" in capsys.readouterr().out
+    with pytest.raises(hk.SpecError, match="a buffer of 15 flits does not hold a packet"):
+        hk.compare(
+            "all-reduce",
+            topology,
+            size="1 MiB",
+            fidelity="packet",
+            packets=hk.Packets(buffer_flits=15),
+        )
+    with pytest.raises(hk.SpecError, match="fidelity: 'flow' cannot be compared at"):
+        hk.compare("all-reduce", topology, size="1 MiB", fidelity="flow")  # type: ignore[arg-type]
+
+
+def test_what_deadlocks_is_left_out_of_a_comparison() -> None:
+    topology = hk.topology.ring(4, bandwidth="25 GB/s", latency="21 ns", both_ways=False)
+    compared = hk.compare(
+        "all-to-all",
+        topology,
+        size="16 MB",
+        fidelity="packet",
+        packets=hk.Packets(virtual_channels=1, buffer_flits=16),
+    )
+    assert "wait for ever" in compared.refused["direct"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from hocket import _core, naming
 from hocket.collectives import check_chunks, collective_on
-from hocket.errors import InfeasibleError, SpecError
+from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.outcome import Latency, LinkOrder, Switching
+from hocket.packets import Packets
 from hocket.planning import Plan, plan_collective
 from hocket.running import Run, simulate
 from hocket.scheduling import PREFIX
@@ -85,6 +87,8 @@ def compare(
     order: LinkOrder | None = None,
     switching: Switching | None = None,
     latency: Latency = "overlapped",
+    fidelity: Literal["link", "packet"] = "link",
+    packets: Packets | str | None = None,
     time_limit: str | None = None,
     memory_limit: int | None = None,
     on_result: Callable[[str, int, Run], None] | None = None,
@@ -101,8 +105,10 @@ def compare(
         more than a few seconds, which leaves out exact, blind and auto.
     chunks
         Number of pipelined slices; several are tried and the fastest kept if left out.
-    order, switching, latency
+    order, switching, latency, packets
         See :func:`hocket.simulate`.
+    fidelity
+        Of the simulations: ``link`` or ``packet``.
     time_limit
         For each search, see :func:`hocket.schedule`.
     on_result
@@ -119,6 +125,8 @@ def compare(
     """
     collective = collective_on(kind, topology, size, npus=npus, root=root)
     check_chunks(chunks)
+    if fidelity not in ("link", "packet"):
+        raise SpecError(f"fidelity: {fidelity!r} cannot be compared at; use link or packet")
     known = [algorithm.name for algorithm in naming.algorithms()]
     names = (
         [algorithm.name for algorithm in _core.algorithms()]
@@ -135,14 +143,7 @@ def compare(
     for name in names:
         best: Entry | None = None
         try:
-            ladder: list[int | None] = [None if name.startswith(PREFIX) else chunks]
-            if chunks is None and not name.startswith(PREFIX):
-                ladder = list(
-                    _core.chunk_ladder(
-                        topology, collective, "greedy" if name in SYNTHESIZERS else name
-                    )
-                )
-            for count in ladder:
+            for count in _ladder(name, topology, collective, chunks):
                 made = plan_collective(
                     collective,
                     topology,
@@ -154,15 +155,15 @@ def compare(
                     progress=progress,
                 )
                 made.verify(progress=progress)
-                run = simulate(
-                    made, order=order, switching=switching, latency=latency, progress=progress
-                )
+                run = _run(made, fidelity, order, switching, latency, packets, progress)
                 used = count or (len(made.schedule) if made.schedule is not None else 1)
                 if on_result is not None:
                     on_result(name, used, run)
                 if best is None or run.time_ps < best.run.time_ps:
                     best = Entry(name, used, run)
-        except (InfeasibleError, SpecError) as error:
+        except _WrongKnobsError as error:
+            raise SpecError(str(error)) from None
+        except (InfeasibleError, SimulationError, SpecError) as error:
             if name.startswith(PREFIX):
                 raise
             if best is None:
@@ -174,6 +175,45 @@ def compare(
     entries.sort(key=lambda entry: entry.run.time_ps)
     bound = _core.bound(topology, collective)
     return Comparison(collective, topology, bound, tuple(entries), refused)
+
+
+class _WrongKnobsError(Exception):
+    """What is wrong with a simulation's options, whatever the algorithm."""
+
+
+def _run(
+    made: Plan,
+    fidelity: str,
+    order: LinkOrder | None,
+    switching: Switching | None,
+    latency: Latency,
+    packets: Packets | str | None,
+    progress: Callable[[str, int, int], None] | None,
+) -> Run:
+    try:
+        return simulate(
+            made,
+            fidelity="packet" if fidelity == "packet" else "link",
+            order=order,
+            switching=switching,
+            latency=latency,
+            packets=packets,
+            progress=progress,
+        )
+    except SpecError as error:
+        raise _WrongKnobsError(str(error)) from None
+
+
+def _ladder(
+    name: str, topology: _core.Topology, collective: _core.Collective, chunks: int | None
+) -> list[int | None]:
+    """Give the numbers of slices to try."""
+    if name.startswith(PREFIX):
+        return [None]
+    if chunks is not None:
+        return [chunks]
+    asked = "greedy" if name in SYNTHESIZERS else name
+    return list(_core.chunk_ladder(topology, collective, asked))
 
 
 def _reason(kind: str, refused: dict[str, str]) -> str:

@@ -29,6 +29,15 @@ def compare(
     order: options.Order = None,
     switching: options.SwitchingText = None,
     latency_model: options.LatencyModel = "overlapped",
+    fidelity: options.PacketFidelity = "link",
+    preset: options.Preset = None,
+    packet_size: options.PacketSize = None,
+    flit_size: options.FlitSize = None,
+    header_flits: options.HeaderFlits = None,
+    virtual_channels: options.VirtualChannels = None,
+    buffer_flits: options.BufferFlits = None,
+    clock: options.Clock = None,
+    reduction_rate: options.ReductionRate = None,
     time_limit: options.TimeLimit = None,
     plot: options.Plot = None,
     json: options.Json = False,
@@ -36,6 +45,18 @@ def compare(
     """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
     network = options.read_topology(topology, bandwidth, latency, failed)
     options.check_model(order, switching, latency_model)
+    options.choice("--fidelity", fidelity, ("link", "packet"))
+    packets = options.read_packets(
+        preset,
+        packet=packet_size,
+        flit=flit_size,
+        header_flits=header_flits,
+        virtual_channels=virtual_channels,
+        buffer_flits=buffer_flits,
+        clock=clock,
+        reduction_rate=reduction_rate,
+    )
+    options.check_packets(packets, fidelity, switching, latency_model)
     if plot is not None:
         from hocket.plot.style import check_picture
 
@@ -56,6 +77,8 @@ def compare(
             order=cast(LinkOrder | None, order),
             switching=cast(Switching | None, switching),
             latency=cast(Latency, latency_model),
+            fidelity="packet" if fidelity == "packet" else "link",
+            packets=packets,
             time_limit=time_limit,
             on_result=note,
             progress=watch,
@@ -73,7 +96,10 @@ def compare(
 def _print(comparison: Comparison) -> None:
     collective = comparison.collective
     console = options.output()
-    table = options.new_table(title=options.title(collective, comparison.topology))
+    title = options.title(collective, comparison.topology)
+    if comparison.best.run.fidelity == "packet":
+        title += ", packet by packet"
+    table = options.new_table(title=title)
     table.add_column("algorithm")
     for name in (
         "chunks",

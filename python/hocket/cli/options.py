@@ -143,6 +143,12 @@ SwitchingText = Annotated[
 LatencyModel = Annotated[
     str, typer.Option("--latency-model", help="overlapped, or occupying as TACOS counts.")
 ]
+PacketFidelity = Annotated[
+    str,
+    typer.Option(
+        "--fidelity", help="link: whole messages; packet: flits over routers with buffers."
+    ),
+]
 Preset = Annotated[
     str | None,
     typer.Option("--preset", help="Of packet fidelity: mcm, a mesh of chiplets, at 1 GHz."),
