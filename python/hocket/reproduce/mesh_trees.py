@@ -10,8 +10,6 @@ trees take turns by a measure of their root's distance from the corners; and end
 
 from __future__ import annotations
 
-import numpy as np
-
 from hocket import _core
 from hocket.planning import Plan, plan
 
@@ -106,6 +104,8 @@ def _turns(side: int) -> list[int]:
 
 def published_multitree(topology: _core.Topology, size: str) -> Plan:
     """Plan an all-reduce with these trees on a square mesh; links serve in plan order."""
+    import numpy as np
+
     side = topology.dimensions[0][1]
     steps = grow(side)
     like = plan("all-reduce", topology, size=size, algorithm="multitree", chunks=1).core
