@@ -92,5 +92,22 @@ EPOCH_EXAMPLE: dict[str, float] = {
 }
 """Section VIII-B: ResNet-152 on 8 x 8, in cycles."""
 
+RESULTS = {
+    4: {
+        "ring": 5_485_432,
+        "multitree": 3_683_593,
+        "double-binary-tree": 7_333_421,
+        "tto": 1_981_481,
+    },
+    8: {
+        "ring": 5_763_235,
+        "multitree": 3_491_597,
+        "double-binary-tree": 12_226_519,
+        "tto": 2_004_546,
+    },
+}
+"""All-reduces of 64 MiB in cycles of 1 ns, by side: the authors' own results, in HPCA_2024_final/bandwidth
+of github.com/sabuj7177/TTO_HPCA_2024, commit 5c54fbe. With a header flit for each packet, and sums."""
+
 BEST_CHUNK_KIB = (96, 192)
 """Figure 14: chunks with the most bandwidth."""
