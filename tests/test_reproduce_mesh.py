@@ -231,6 +231,16 @@ def test_everything_is_computed_and_drawn(reproduce: Reproduce, tmp_path: Path) 
     assert names == {"mesh.json", *(f"fig{number}.png" for number in range(8, 15))}
 
 
+def test_variants_go_together() -> None:
+    variants = ("", "header", "sums", "header+sums")
+    cases = [Case(4, MIB, "ring", variant=variant) for variant in variants]
+    study = Study()
+    study.run(cases)
+    plain, header, sums, both = (study.times[case] for case in cases)
+    assert plain < min(header, sums)
+    assert both > max(header, sums)
+
+
 def test_nothing_is_run_twice() -> None:
     ran: list[str] = []
     study = Study()
