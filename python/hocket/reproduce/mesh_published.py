@@ -10,21 +10,6 @@ from __future__ import annotations
 
 SOURCE = "Laskar et al.: Enhancing Collective Communication in MCM Accelerators, HPCA 2024"
 
-PAPER_NAMES = {
-    "ring": "Ring",
-    "ring-2d": "Ring-2D",
-    "ring-2d-relayed": "Ring-2D",
-    "double-binary-tree": "DBTree",
-    "multitree": "MultiTree",
-    "multitree-published": "MultiTree",
-    "bidirectional": "RingBiEven, RingBiOdd",
-    "ring-bi-odd": "RingBiOdd",
-    "tto": "TTO",
-    "tto-chosen": "not in it",
-    "tto-overlapped": "not in it",
-}
-"""What the paper calls each method."""
-
 USED_LINKS = {
     8: {"ring": 0.29, "bidirectional": 0.57, "ring-2d": 0.55, "multitree": 0.53},
     9: {"ring": 0.28, "ring-2d": 0.53, "multitree": 0.51},
