@@ -67,6 +67,11 @@ class Case:
     variant: str = ""
     """Some of :data:`VARIANTS`, joined by +: what is done otherwise."""
 
+    @property
+    def variants(self) -> tuple[str, ...]:
+        """What is done otherwise, one by one."""
+        return tuple(self.variant.split("+")) if self.variant else ()
+
 
 def network(side: int) -> _core.Topology:
     """Make a mesh of chiplets."""
@@ -91,7 +96,7 @@ def plan_of(case: Case) -> Plan:
         chunk_size = None if chunk is None else f"{chunk} B"
         made = plan("all-reduce", on, size=size, algorithm=name, npus=npus, chunk_size=chunk_size)
     elif case.method == "double-binary-tree":  # in hocket's default number of chunks
-        chunks = 1 if case.variant == "unpipelined" else None
+        chunks = 1 if "unpipelined" in case.variants else None
         made = plan("all-reduce", on, size=size, algorithm=case.method, chunks=chunks)
     else:
         bidirectional = "ring-bi-odd" if case.side % 2 else "bidirectional-ring"
@@ -102,7 +107,7 @@ def plan_of(case: Case) -> Plan:
 
 def _filled(case: Case) -> int:
     """Bytes of a case; with whole packets, so many that every message of a ring or tree fills its own."""
-    if "whole-packets" not in case.variant:
+    if "whole-packets" not in case.variants:
         return case.size
     parts = case.side * case.side * (2 if case.method == "bidirectional" else 1)
     whole = parts * int(PRESETS[PRESET].to_core()["packet_bytes"] or 1)
@@ -112,14 +117,14 @@ def _filled(case: Case) -> int:
 def run_of(case: Case, *, keep_services: bool = False) -> Run:
     """Plan, prove and run a case."""
     made = plan_of(case)
-    if case.variant == "relayed":
+    if "relayed" in case.variants:
         return simulate(made, switching="store-and-forward")
     packets = PRESETS[PRESET]
-    if case.variant == "header":
+    if "header" in case.variants:
         packets = replace(packets, header_flits=1)
-    elif "sums" in case.variant:
+    if "sums" in case.variants:
         packets = replace(packets, reduction_rate="100 GB/s")
-    order: LinkOrder | None = "ready" if case.variant == "ready" else None
+    order: LinkOrder | None = "ready" if "ready" in case.variants else None
     return simulate(
         made, fidelity="packet", packets=packets, order=order, keep_services=keep_services
     )

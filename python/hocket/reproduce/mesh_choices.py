@@ -145,6 +145,16 @@ _EXPERIMENTS = (
         sizes=_LARGE,
     ),
     _Experiment(
+        "these two: order of trees, order of arrival",
+        "tto over multitree, 16 and 64 MiB",
+        TTO_SPEEDUP["multitree"],
+        "tto",
+        "multitree",
+        {},
+        {"method": "multitree-published", "variant": "ready"},
+        sizes=_LARGE,
+    ),
+    _Experiment(
         "trees in the order of the published code",
         "ring-bi-odd over multitree",
         RING_BI_ODD_SPEEDUP["multitree"],
