@@ -154,14 +154,14 @@ def test_the_epoch_of_resnet_152_gains_as_published() -> None:
 def test_choices_explain_the_published_figures() -> None:
     found = {(each.figure, each.what): each for each in choices(Study())}
     met = [
-        ("tto over multitree, 16 and 64 MiB", "trees in the order of the published code"),
+        ("tto over multitree", "trees in the order of the published code"),
         ("ring-bi-odd over multitree", "trees in the order of the published code"),
         (
-            "tto over ring-2d, 16 and 64 MiB",
+            "tto over ring-2d",
             "2 n - 3 steps in a row of n, not n - 1 (by closed form)",
         ),
         (
-            "ring-bi-odd over ring-2d, 16 and 64 MiB",
+            "ring-bi-odd over ring-2d",
             "2 n - 3 steps in a row of n, not n - 1 (by closed form)",
         ),
         ("bidirectional of ResNet-152 on 8 x 8 [Mcycles]", "a header flit for each packet"),

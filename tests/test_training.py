@@ -112,6 +112,30 @@ def test_layer_by_layer_from_the_last() -> None:
     assert found.exposed_ps == 100
 
 
+def test_layers_share_an_all_reduce_in_groups() -> None:
+    model, chiplet = hk.workload.load("resnet152"), hk.Chiplet()
+    alone = iteration(model, chiplet, lambda size: size, overlap=True)
+    fives = iteration(model, chiplet, lambda size: size, overlap=True, groups=5)
+    assert len(fives.all_reduces) == 32  # 31 of five, from the first layer on, and one
+    last, first = alone.all_reduces, fives.all_reduces
+    assert first[0].size == last[0].size
+    for i in range(31):
+        group = last[1 + 5 * i : 6 + 5 * i]
+        assert first[1 + i].size == sum(each.size for each in group)
+        assert first[1 + i].ready == group[-1].ready
+    given = iteration(model, chiplet, lambda size: size, overlap=True, groups=[*[5] * 31, 1])
+    assert given == fives
+    whole = iteration(model, chiplet, lambda size: size, overlap=True, groups=156)
+    apart = iteration(model, chiplet, lambda size: size)
+    assert whole.time_ps == apart.time_ps
+
+
+@pytest.mark.parametrize("groups", [0, -1, True, "2", [1, 1], [3, 0], [4], [1.5, 1.5]])
+def test_groups_that_make_no_sense(groups: Any) -> None:
+    with pytest.raises(hk.SpecError, match="groups"):
+        iteration(WORKLOAD, CHIPLET, lambda size: 1, overlap=True, groups=groups)
+
+
 def test_all_reduces_wait_for_each_other() -> None:
     found = iteration(WORKLOAD, CHIPLET, lambda size: 10**9, samples=1, overlap=True)
     first, last = found.all_reduces

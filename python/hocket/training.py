@@ -7,7 +7,7 @@ plan, network and fidelity will do.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from hocket.compute import Chiplet
@@ -106,7 +106,7 @@ class LayerAllReduce:
     Attributes
     ----------
     name
-        The layer, or ``all``.
+        The layer, the first of its group, or ``all``.
     size
         Bytes.
     ready, start, end
@@ -164,6 +164,7 @@ def iteration(
     *,
     samples: int = 16,
     overlap: bool = False,
+    groups: int | Sequence[int] = 1,
     rows: bool = False,
 ) -> Iteration:
     """Give an iteration: forward, backward from the last layer to the first, and all-reduces.
@@ -178,6 +179,10 @@ def iteration(
         Whether each layer has an all-reduce of its own, which starts when the backward step of that layer
         is done and the all-reduce before it as well. Otherwise one all-reduce of all gradients follows the
         backward pass.
+    groups
+        With ``overlap``, how many consecutive layers share an all-reduce, which starts when the
+        gradients of all of them are there: one number for all groups, the last of which may be smaller,
+        or one for each, from the first layer on.
     rows
         Whether weights count as in SCALE-Sim's tables (:attr:`Layer.row_parameters`), as in the paper, and
         not each once.
@@ -203,20 +208,36 @@ def iteration(
     done: list[LayerAllReduce] = []
     if overlap:
         passed, free = cycles.forward, 0
-        for each in reversed(cycles.layers):
-            passed += each.backward
-            size = size_of(each.layer)
+        ends = len(cycles.layers)
+        for count in reversed(_groups(groups, ends)):
+            group = cycles.layers[ends - count : ends]
+            ends -= count
+            passed += sum(each.backward for each in group)
+            size = sum(size_of(each.layer) for each in group)
             if size == 0:
                 continue
             ready = chiplet.time_ps(passed)
             start = max(ready, free)
             free = start + lasts(size)
-            done.append(LayerAllReduce(each.layer.name, size, ready, start, free))
+            done.append(LayerAllReduce(group[0].layer.name, size, ready, start, free))
     else:
         size = sum(size_of(layer) for layer in workload.layers)
         if size:
             done.append(LayerAllReduce("all", size, compute, compute, compute + lasts(size)))
     return Iteration(forward, compute - forward, tuple(done))
+
+
+def _groups(groups: int | Sequence[int], layers: int) -> list[int]:
+    """Give how many layers each group has, from the first on."""
+    if isinstance(groups, int):
+        each = whole("groups", groups, 1, 1 << 32)
+        return [min(each, layers - first) for first in range(0, layers, each)]
+    if isinstance(groups, str):
+        raise SpecError(f"groups: {shown(groups)} is no number of layers, nor a list of such")
+    found = [whole("groups", count, 1, 1 << 32) for count in groups]
+    if sum(found) != layers:
+        raise SpecError(f"groups: they have {sum(found)} layers in all; the workload has {layers}")
+    return found
 
 
 def _time(value: object, size: int) -> int:

@@ -124,8 +124,8 @@ def draw_overlapped(result: MeshResult, path: Path) -> None:
         axes.set_ylabel("time / ring's")
         _legend(figure)
         figure.suptitle(
-            "An all-reduce for each layer, 8 x 8 (Laskar et al., figure 11): compute below, what of "
-            "all-reduce is not hidden above"
+            "An all-reduce for each group of layers, 8 x 8 (Laskar et al., figure 11): compute below, what "
+            "of all-reduce is not hidden above"
         )
 
 

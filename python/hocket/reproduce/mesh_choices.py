@@ -18,8 +18,7 @@ from hocket.reproduce.mesh_published import (
     TTO_SPEEDUP,
 )
 
-SIZES = (MIB, 4 * MIB, 16 * MIB, 64 * MIB)
-_LARGE = (16 * MIB, 64 * MIB)
+SIZES = (MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB)
 _RESNET_152 = 240_161_536
 """Bytes of its gradients."""
 
@@ -105,54 +104,49 @@ _EXPERIMENTS = (
     ),
     _Experiment(
         "NPUs store and forward what closes a row",
-        "tto over ring-2d, 16 and 64 MiB",
+        "tto over ring-2d",
         TTO_SPEEDUP["ring-2d"],
         "tto",
         "ring-2d",
         {},
         _otherwise("relayed"),
-        sizes=_LARGE,
     ),
     _Experiment(
         "NPUs store and forward what closes a row",
-        "ring-bi-odd over ring-2d, 16 and 64 MiB",
+        "ring-bi-odd over ring-2d",
         RING_BI_ODD_SPEEDUP["ring-2d"],
         "bidirectional",
         "ring-2d",
         {},
         _otherwise("relayed"),
         sides=(5, 9),
-        sizes=_LARGE,
     ),
     _Experiment(
         "trees in the order of the published code",
-        "tto over multitree, 16 and 64 MiB",
+        "tto over multitree",
         TTO_SPEEDUP["multitree"],
         "tto",
         "multitree",
         {},
         {"method": "multitree-published"},
-        sizes=_LARGE,
     ),
     _Experiment(
         "links serve in the order of arrival",
-        "tto over multitree, 16 and 64 MiB",
+        "tto over multitree",
         TTO_SPEEDUP["multitree"],
         "tto",
         "multitree",
         {},
         _otherwise("ready"),
-        sizes=_LARGE,
     ),
     _Experiment(
         "these two: order of trees, order of arrival",
-        "tto over multitree, 16 and 64 MiB",
+        "tto over multitree",
         TTO_SPEEDUP["multitree"],
         "tto",
         "multitree",
         {},
         {"method": "multitree-published", "variant": "ready"},
-        sizes=_LARGE,
     ),
     _Experiment(
         "trees in the order of the published code",

@@ -48,6 +48,14 @@ LINK_UTILIZATION = {"tto": 0.83, "bidirectional": 0.57, "ring": 0.30, "multitree
 EPOCH_SPEEDUP = {"multitree": (1.04, 1.5), "bidirectional": (1.1, 1.69)}
 """Least and most over models, of TTO's all-reduces and epochs: section VII-C, figure 10."""
 
+TIME_SAVED = {
+    ("bidirectional", "ring"): 0.50,
+    ("bidirectional", "multitree"): 0.08,
+    ("tto", "multitree"): 0.33,
+    ("tto", "bidirectional"): 0.29,
+}
+"""Share of training time that a method saves of another, the first of two of RingBiOdd: the abstract."""
+
 OVERLAP_SPEEDUP = {
     "ring": (0.99, 2.5),
     "ring-2d": (0.99, 2.35),
