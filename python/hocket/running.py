@@ -33,9 +33,10 @@ class Run(Outcome):
     bytes per second.
     """
 
-    def __init__(self, core: _core.Run, plan: Plan) -> None:
+    def __init__(self, core: _core.Run, plan: Plan, packets: Packets | None = None) -> None:
         self.core = core
         self.plan = plan
+        self.packets = packets
 
     @property
     def fidelity(self) -> Literal["link", "packet"]:
@@ -357,7 +358,7 @@ def _in_packets(
         keep_services=keep_services,
         progress=progress,
     )
-    return Run(core, plan)
+    return Run(core, plan, packets or Packets())
 
 
 def _on_dimensions(

@@ -290,6 +290,11 @@ def read_packets(preset: str | None, **knobs: str | int | None) -> Packets | Non
         raise SpecError(f"--{option}{colon}{rest}") from None
 
 
+def packets_json(packets: Packets | None) -> dict[str, int | None] | None:
+    """Give the knobs of packet fidelity as JSON values; nothing at other fidelities."""
+    return None if packets is None else packets.to_core()
+
+
 def check_packets(
     packets: Packets | None, fidelity: str, switching: str | None, latency_model: str
 ) -> None:

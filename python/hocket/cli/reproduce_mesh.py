@@ -245,7 +245,7 @@ def _print_saved(console: Console, found: list[Epochs]) -> None:
         name = "ring-bi-odd" if of == "bidirectional" else of
         ours = mesh_training.time_saved(found, of, method, sides)
         rows.append([name, method, _percent(ours), _percent(theirs)])
-    title = "figure 10: mean over models of the training time saved"
+    title = "figure 10: the most training time saved, over models and meshes"
     _print_table(console, title, ["by", "of"], ["hocket", "published"], rows)
 
 

@@ -121,15 +121,24 @@ def _print(run: Run) -> None:
     if busiest is not None:
         table.add_row("busiest link", f"{busiest[0]}→{busiest[1]}, {busiest[2]:.1%} of the time")
     table.add_row("most bytes over a link", format_size(run.max_link_bytes))
-    table.add_row("links", f"{run.switching}, serve in {run.order} order{_packets(run)}")
+    table.add_row("links", f"{run.switching}, serve in {run.order} order")
+    if run.cycle_ps is not None:
+        table.add_row("packets", _packets(run))
+        table.add_row("cycle", format_time_ps(run.cycle_ps))
     table.add_row("verified", "proved")
     options.output().print(table)
 
 
 def _packets(run: Run) -> str:
-    if run.cycle_ps is None:
-        return ""
-    return f", in packets, a cycle of {format_time_ps(run.cycle_ps)}"
+    """Say what packets and buffers are, and what an NPU takes to sum."""
+    packets = run.packets
+    assert packets is not None
+    header = f" after {packets.header_flits} of a header" if packets.header_flits else ""
+    sums = f"; sums at {packets.reduction_rate}" if packets.reduction_rate else ""
+    return (
+        f"{packets.packet} in flits of {packets.flit}{header}, {packets.virtual_channels} virtual "
+        f"channels of {packets.buffer_flits}{sums}"
+    )
 
 
 def show_dimension_run(run: DimensionRun, title: str, plot: str | None, json: bool) -> None:

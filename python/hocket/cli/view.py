@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
@@ -11,7 +12,7 @@ from hocket.cli import options
 from hocket.cli.plan import describe, plan_facts
 from hocket.cli.verify import PlanFile
 from hocket.errors import SpecError
-from hocket.outcome import Latency
+from hocket.outcome import Latency, LinkOrder, Switching
 from hocket.packets import Packets
 from hocket.planning import Plan
 from hocket.running import Run, simulate
@@ -53,6 +54,8 @@ def view(
             "buffers.",
         ),
     ] = "link",
+    order: options.Order = None,
+    switching: options.SwitchingText = None,
     latency_model: options.LatencyModel = "overlapped",
     preset: options.Preset = None,
     packet_size: options.PacketSize = None,
@@ -65,7 +68,7 @@ def view(
     json: options.Json = False,
 ) -> None:
     """Draw a plan on its network: its rings and trees, how busy links are, or its transfers in time."""
-    options.check_model(None, None, latency_model)
+    options.check_model(order, switching, latency_model)
     options.choice("--fidelity", fidelity, ("link", "packet"))
     packets = options.read_packets(
         preset,
@@ -77,12 +80,16 @@ def view(
         clock=clock,
         reduction_rate=reduction_rate,
     )
-    options.check_packets(packets, fidelity, None, latency_model)
+    options.check_packets(packets, fidelity, switching, latency_model)
     if ten and heat:
         raise SpecError("--ten: --heat is another picture; draw one at a time")
     if fidelity == "packet" and not heat:
         instead = "in place of --ten" if ten else "as well"
         raise SpecError(f"--fidelity: packet is of --heat; leave it out, or give --heat {instead}")
+    if not (ten or heat):
+        for name, choice in (("--order", order), ("--switching", switching)):
+            if choice is not None:
+                raise SpecError(f"{name} is of --heat and --ten; leave it out, or give one of them")
     if phase is not None:
         options.choice("--phase", phase, ("reduce", "copy"))
     for name, given in (("--phase", phase), ("--chunk", chunk)):
@@ -99,24 +106,39 @@ def view(
         if Path(output).resolve() == Path(plan).resolve():
             raise SpecError(f"--output: {output} is the plan; name another file")
     made = Plan.load(plan)
-    latency = cast(Latency, latency_model)
+    knobs = _Knobs(
+        cast(Latency, latency_model),
+        cast(LinkOrder | None, order),
+        cast(Switching | None, switching),
+        packets or Packets() if fidelity == "packet" else None,
+    )
     if ten:
-        _ten(made, latency, output, json)
+        _ten(made, knobs, output, json)
     elif heat:
-        _heat(made, latency, packets or Packets() if fidelity == "packet" else None, output, json)
+        _heat(made, knobs, output, json)
     else:
         _structures(made, phase, chunk, output, json)
 
 
-def _run(
-    made: Plan, latency: Latency, packets: Packets | None = None, *, keep_services: bool = True
-) -> Run:
+@dataclass(frozen=True)
+class _Knobs:
+    """How the plan is run."""
+
+    latency: Latency = "overlapped"
+    order: LinkOrder | None = None
+    switching: Switching | None = None
+    packets: Packets | None = None
+
+
+def _run(made: Plan, knobs: _Knobs, *, keep_services: bool = True) -> Run:
     with options.watching() as watch:
         return simulate(
             made,
-            fidelity="link" if packets is None else "packet",
-            latency=latency,
-            packets=packets,
+            fidelity="link" if knobs.packets is None else "packet",
+            order=knobs.order,
+            switching=knobs.switching,
+            latency=knobs.latency,
+            packets=knobs.packets,
             keep_services=keep_services,
             progress=watch,
         )
@@ -137,7 +159,7 @@ def _structures(
 
     check_devices(made.topology)
     chosen = cast(Phase, phase) if phase is not None else default_phase(made)
-    run = _run(made, "overlapped")
+    run = _run(made, _Knobs())
     found = run.structures(chosen, chunk=chunk)
     if output is not None:
         draw_structures(run, found, chosen, Path(output), chunk=chunk)
@@ -174,14 +196,12 @@ def _structures(
     )
 
 
-def _heat(
-    made: Plan, latency: Latency, packets: Packets | None, output: str | None, json: bool
-) -> None:
+def _heat(made: Plan, knobs: _Knobs, output: str | None, json: bool) -> None:
     from hocket.plot.link_heat import BINS, busy_shares, draw_link_heat, in_use
     from hocket.plot.links import check_devices
 
     check_devices(made.topology)
-    run = _run(made, latency, packets)
+    run = _run(made, knobs)
     if output is not None:
         draw_link_heat(run, Path(output))
     if json:
@@ -191,7 +211,10 @@ def _heat(
                 **plan_facts(made),
                 "fidelity": run.fidelity,
                 "cycle_ps": run.cycle_ps,
-                "latency_model": latency,
+                "order": run.order,
+                "switching": run.switching,
+                "packets": options.packets_json(run.packets),
+                "latency_model": knobs.latency,
                 "time_ps": run.time_ps,
                 "used_links": run.used_links,
                 "used_link_share": run.used_link_share,
@@ -217,14 +240,14 @@ def _link(made: Plan, link: int) -> dict[str, Any]:
     return {"link": link, "src": names[src], "dst": names[dst]}
 
 
-def _ten(made: Plan, latency: Latency, output: str | None, json: bool) -> None:
+def _ten(made: Plan, knobs: _Knobs, output: str | None, json: bool) -> None:
     from hocket.plot.ten import check_readable, draw_ten, expand
 
     check_readable(made)
-    run = _run(made, latency, keep_services=output is not None)
+    run = _run(made, knobs, keep_services=output is not None)
     arrows = expand(run) if output is None else draw_ten(run, Path(output))
     if json:
-        options.print_json(_ten_json(run, arrows, latency, output))
+        options.print_json(_ten_json(run, arrows, knobs.latency, output))
         return
     slots = ""
     if arrows.slot_ps is not None:

@@ -128,7 +128,7 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
     from rich.markup import escape
 
     table = options.new_table(title=escape(model.name))
-    table.add_column("layer", no_wrap=True)
+    table.add_column("layer", overflow="fold")
     names = ("input", "filter", "channels", "filters", "stride", "times")
     for name in (*names, "parameters", "gradient bytes", "forward", "backward"):
         table.add_column(name, justify="right", no_wrap=True)
