@@ -190,7 +190,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "order": run.order,
         "switching": run.switching,
         "cycle_ps": run.cycle_ps,
-        "packets": options.packets_json(run.packets),
+        "packets": options.packets_json(run),
         "transfers": len(run.plan),
         "verified": run.plan.is_verified,
     }

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
+    from hocket.running import Run
+
 T = TypeVar("T")
 
 EXAMPLES = {
@@ -290,9 +292,9 @@ def read_packets(preset: str | None, **knobs: str | int | None) -> Packets | Non
         raise SpecError(f"--{option}{colon}{rest}") from None
 
 
-def packets_json(packets: Packets | None) -> dict[str, int | None] | None:
+def packets_json(run: Run) -> dict[str, int | None] | None:
     """Give the knobs of packet fidelity as JSON values; nothing at other fidelities."""
-    return None if packets is None else packets.to_core()
+    return None if run.packets is None else {**run.packets.to_core(), "cycle_ps": run.cycle_ps}
 
 
 def check_packets(

@@ -213,7 +213,7 @@ def _heat(made: Plan, knobs: _Knobs, output: str | None, json: bool) -> None:
                 "cycle_ps": run.cycle_ps,
                 "order": run.order,
                 "switching": run.switching,
-                "packets": options.packets_json(run.packets),
+                "packets": options.packets_json(run),
                 "latency_model": knobs.latency,
                 "time_ps": run.time_ps,
                 "used_links": run.used_links,
