@@ -241,3 +241,22 @@ def test_array_that_makes_no_sense() -> None:
         hk.Array(0, 4)
     with pytest.raises(hk.SpecError, match="folds: there is no 'x'; use drained or overlapped"):
         hk.Array().cycles(Gemm(1, 1, 1), folds="x")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cycles", [-1, 1.5, "3", None, True])
+def test_cycles_that_make_no_sense(cycles: Any) -> None:
+    with pytest.raises(hk.SpecError, match=r"cycles: .* is no count; give a whole number"):
+        hk.Chiplet().time_ps(cycles)
+
+
+@pytest.mark.parametrize("value", [None, "resnet152", 5])
+def test_what_is_no_workload_and_no_layer(value: Any) -> None:
+    with pytest.raises(hk.SpecError, match=r"workload: .* is no Workload; give one"):
+        hk.Chiplet().workload(value)
+    with pytest.raises(hk.SpecError, match=r"layer: .* is no Layer; give one"):
+        hk.Chiplet().layer(value)
+
+
+def test_chiplets_of_equal_lists_are_equal() -> None:
+    pes: Any = [4, 4]
+    assert hash(hk.Chiplet(processing_elements=pes)) == hash(hk.Chiplet())

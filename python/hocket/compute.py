@@ -182,7 +182,8 @@ class Chiplet:
     data_gradient: bool = False
 
     def __post_init__(self) -> None:
-        pair("processing_elements", self.processing_elements)
+        pes = pair("processing_elements", self.processing_elements)
+        object.__setattr__(self, "processing_elements", pes)
         if not isinstance(self.array, Array):
             object.__setattr__(self, "array", Array(*pair("array", self.array)))
         whole("precision_bits", self.precision_bits, 1, 1024)
@@ -198,6 +199,8 @@ class Chiplet:
 
     def time_ps(self, cycles: int) -> int:
         """Give the time of so many cycles [ps], rounded up."""
+        if type(cycles) is not int or cycles < 0:
+            raise SpecError(f"cycles: {shown(cycles)} is no count; give a whole number, 0 or more")
         return _ratio(cycles * 10**12, self.clock_hz)
 
     def layer(self, layer: Layer, samples: int = 16, *, first: bool = False) -> LayerCycles:
@@ -212,6 +215,8 @@ class Chiplet:
         first
             Whether its input is data.
         """
+        if not isinstance(layer, Layer):
+            raise SpecError(f"layer: {shown(layer)} is no Layer; give one, as of workload.layers")
         whole("samples", samples, 1, _MOST_SAMPLES)
         forward, of_input, of_weights = self._gemms(layer, samples)
         needed = self.data_gradient or not (first or layer.reads_data)
@@ -224,6 +229,10 @@ class Chiplet:
 
     def workload(self, workload: Workload, samples: int = 16) -> WorkloadCycles:
         """Count the cycles of every layer for so many samples of the whole chiplet."""
+        if not isinstance(workload, Workload):
+            raise SpecError(
+                f"workload: {shown(workload)} is no Workload; give one, as by hk.workload.load(...)"
+            )
         counted: dict[tuple[object, ...], LayerCycles] = {}
         layers = []
         for i, layer in enumerate(workload.layers):

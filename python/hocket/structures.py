@@ -13,6 +13,7 @@ import numpy as np
 
 from hocket.errors import SpecError
 from hocket.planning import Plan
+from hocket.units import shown
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,8 +84,8 @@ def structures(
     phase = default_phase(plan) if phase is None else phase
     if phase not in PHASES:
         raise SpecError(f"phase: there is no {phase!r}; use {' or '.join(PHASES)}")
-    if chunk is not None and not 0 <= chunk < plan.chunks:
-        raise SpecError(f"chunk: there is no {chunk}; chunks are 0 to {plan.chunks - 1}")
+    if chunk is not None and (type(chunk) is not int or not 0 <= chunk < plan.chunks):
+        raise SpecError(f"chunk: there is no {shown(chunk)}; chunks are 0 to {plan.chunks - 1}")
     columns = plan.transfers
     sums = _gathering(plan)
     rows = np.flatnonzero(sums if phase == "reduce" else ~sums)

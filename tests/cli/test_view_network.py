@@ -191,6 +191,7 @@ def test_heat_heeds_the_options_of_packets(hocket: Any, folder: Path) -> None:
         (["--ten", "--chunk", "1", "--json"], ["--chunk", "leave out --ten"]),
         (["--chunk", "6", "--json"], ["no 6", "0 to 5"]),
         (["--chunk", "-1", "-o", "p.png"], ["no -1", "0 to 5"]),
+        (["--latency-model", "occupying", "--json"], ["--latency-model", "leave it out"]),
         (["--heat", "--latency-model", "late", "--json"], ["'late'", "overlapped or occupying"]),
         (["--heat", "--fidelity", "dimension", "--json"], ["'dimension'", "link or packet"]),
         (["--fidelity", "packet", "--json"], ["--fidelity", "packet is of --heat", "as well"]),

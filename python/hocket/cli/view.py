@@ -96,6 +96,8 @@ def view(
         if given is not None and (ten or heat):
             other = "--ten" if ten else "--heat"
             raise SpecError(f"{name} is of rings and trees; leave it out, or leave out {other}")
+    if latency_model != "overlapped" and not (ten or heat):
+        raise SpecError("--latency-model: rings and trees are the same at any; leave it out")
     if output is None and not json:
         name, what = ("ten", "arrows") if ten else ("heat", "links") if heat else ("plan", "links")
         raise SpecError(f"--output: nowhere to draw; give -o {name}.png, or --json for the {what}")

@@ -23,6 +23,9 @@ workload = typer.Typer(
     epilog="For example: hocket workload show resnet152",
 )
 
+_MOST_ROWS = 2000
+"""Of the table of layers; a hundred thousand would take minutes."""
+
 Text = Annotated[
     str, typer.Argument(metavar="WORKLOAD", help="A shipped workload, or a .yml file.")
 ]
@@ -132,7 +135,7 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
     names = ("input", "filter", "channels", "filters", "stride", "times")
     for name in (*names, "parameters", "gradient bytes", "forward", "backward"):
         table.add_column(name, justify="right", no_wrap=True)
-    for each in cycles.layers:
+    for each in cycles.layers[:_MOST_ROWS]:
         layer = each.layer
         size = layer.gradient_bytes(chiplet.precision_bits)
         table.add_row(
@@ -145,6 +148,8 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
             f"{each.forward:,}",
             f"{each.backward:,}",
         )
+    if len(cycles.layers) > _MOST_ROWS:
+        table.add_row(f"{len(cycles.layers) - _MOST_ROWS:,} more: --json lists all", *[""] * 10)
     table.add_section()
     size = model.gradient_bytes(chiplet.precision_bits)
     totals = (f"{model.parameters:,}", f"{size:,}")
