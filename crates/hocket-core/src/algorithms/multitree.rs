@@ -145,7 +145,7 @@ fn grow(neighbours: &[Vec<usize>]) -> Vec<Vec<Edge>> {
                 found.is_some()
             });
         }
-        trees.iter_mut().for_each(Growing::end_step);
+        trees.iter_mut().for_each(|tree| tree.end_step(neighbours));
         steps.push(added);
     }
     steps
@@ -156,6 +156,8 @@ struct Growing {
     has: Vec<bool>,
     /// Those that may still have neighbours outside, in the order in which they came.
     parents: Vec<usize>,
+    /// Of the parents, the first that may still add in this step: what is taken stays so until its end.
+    turn: usize,
     /// Those that came in this step, and are no parents in it.
     fresh: Vec<usize>,
     left: usize,
@@ -168,6 +170,7 @@ impl Growing {
         Self {
             has,
             parents: vec![root],
+            turn: 0,
             fresh: Vec::new(),
             left: ranks - 1,
         }
@@ -181,13 +184,15 @@ impl Growing {
         used: &mut [bool],
     ) -> Option<(usize, usize)> {
         let Self { has, parents, .. } = self;
-        parents.retain(|&parent| neighbours[parent].iter().any(|&child| !has[child]));
-        let (parent, child, link) = parents.iter().find_map(|&parent| {
+        let mut left = parents.iter().enumerate().skip(self.turn);
+        let found = left.find_map(|(turn, &parent)| {
             let outside = neighbours[parent].iter().enumerate();
             let mut free = outside.filter(|&(i, &child)| !has[child] && !used[begin[parent] + i]);
             free.next()
-                .map(|(i, &child)| (parent, child, begin[parent] + i))
-        })?;
+                .map(|(i, &child)| (turn, parent, child, begin[parent] + i))
+        });
+        self.turn = found.map_or(parents.len(), |(turn, ..)| turn);
+        let (_, parent, child, link) = found?;
         used[link] = true;
         has[child] = true;
         self.fresh.push(child);
@@ -195,8 +200,11 @@ impl Growing {
         Some((parent, child))
     }
 
-    fn end_step(&mut self) {
-        self.parents.append(&mut self.fresh);
+    fn end_step(&mut self, neighbours: &[Vec<usize>]) {
+        let Self { has, parents, .. } = self;
+        parents.append(&mut self.fresh);
+        parents.retain(|&parent| neighbours[parent].iter().any(|&child| !has[child]));
+        self.turn = 0;
     }
 }
 
@@ -205,6 +213,53 @@ mod tests {
     use super::*;
     use crate::topology::build;
     use crate::units::{Bandwidth, Time};
+
+    /// The trees as the header says it: every turn looks from the first parent on.
+    fn by_the_letter(neighbours: &[Vec<usize>]) -> Vec<Vec<Edge>> {
+        let ranks = neighbours.len();
+        let mut trees: Vec<Vec<usize>> = (0..ranks).map(|root| vec![root]).collect();
+        let mut steps: Vec<Vec<Edge>> = Vec::new();
+        while trees.iter().any(|tree| tree.len() < ranks) {
+            let (mut used, mut added) = (Vec::new(), Vec::new());
+            let old: Vec<usize> = trees.iter().map(Vec::len).collect();
+            let mut turns: Vec<usize> = (0..ranks).map(|i| (i + steps.len()) % ranks).collect();
+            while !turns.is_empty() {
+                turns.retain(|&tree| {
+                    let links = trees[tree][..old[tree]]
+                        .iter()
+                        .flat_map(|&parent| neighbours[parent].iter().map(move |&to| (parent, to)));
+                    let mut free =
+                        links.filter(|link| !trees[tree].contains(&link.1) && !used.contains(link));
+                    let Some((parent, child)) = free.next() else {
+                        return false;
+                    };
+                    used.push((parent, child));
+                    added.push(Edge {
+                        tree,
+                        parent,
+                        child,
+                    });
+                    trees[tree].push(child);
+                    true
+                });
+            }
+            steps.push(added);
+        }
+        steps
+    }
+
+    #[test]
+    fn trees_are_those_of_the_header() {
+        let rate = Bandwidth::from_bytes_per_second(1_000_000_000).expect("positive");
+        for sizes in [&[7][..], &[4, 4], &[5, 3], &[2, 3, 3], &[6, 6]] {
+            for network in [build::mesh, build::torus] {
+                let network = network(sizes, rate, Time::ZERO).expect("a network");
+                let npus: Vec<NpuId> = network.npus().collect();
+                let neighbours = neighbours(&network, &npus);
+                assert_eq!(grow(&neighbours), by_the_letter(&neighbours));
+            }
+        }
+    }
 
     fn steps(sizes: &[u32]) -> usize {
         let rate = Bandwidth::from_bytes_per_second(1_000_000_000).expect("positive");

@@ -20,7 +20,8 @@ pub fn heat(run: &Run, bins: usize) -> Vec<f32> {
         let last = (end.ceil() as usize).min(bins);
         for bin in (start as usize)..last {
             let share = end.min(bin as f64 + 1.0) - start.max(bin as f64);
-            shares[row + bin] += share as f32;
+            // Rounding of many short services must not add up to more than the bin.
+            shares[row + bin] = (shares[row + bin] + share as f32).min(1.0);
         }
     }
     shares
@@ -51,5 +52,25 @@ mod tests {
         let close = |a: f32, b: f32| (a - b).abs() < 1e-6;
         assert!(close(shares[0], 1.0) && close(shares[1], 0.6));
         assert!(close(shares[4..].iter().sum::<f32>() * 25.0, 10.0));
+    }
+
+    #[test]
+    fn many_short_services_are_at_most_the_whole_bin() {
+        let service = |i: u64| Service {
+            transfer: 0,
+            link: 0,
+            start: Time::from_ps(i),
+            end: Time::from_ps(i + 1),
+        };
+        let run = Run {
+            time: Time::from_ps(300_000),
+            start: vec![],
+            end: vec![],
+            links: vec![LinkUse::default()],
+            services: (0..300_000).map(service).collect(),
+        };
+        for bins in [1, 3, 7, 10] {
+            assert!(heat(&run, bins).iter().all(|&share| share <= 1.0));
+        }
     }
 }
