@@ -208,3 +208,23 @@ def test_what_deadlocks_is_left_out_of_a_comparison() -> None:
         packets=hk.Packets(virtual_channels=1, buffer_flits=16),
     )
     assert "wait for ever" in compared.refused["direct"]
+
+
+@pytest.mark.parametrize(
+    ("bandwidth", "latency", "size"),
+    [
+        ("25 GB/s", "21 ns", "512 B"),
+        ("1 MB/s", "500 us", "512 B"),
+        ("12.5 GB/s", "500 ns", "1 MB"),
+        ("25 GB/s", "0 ns", "8192 B"),
+    ],
+)
+def test_no_packet_run_is_below_the_bound(bandwidth: str, latency: str, size: str) -> None:
+    """A link's latency covers its first flit: the bound does not count it twice."""
+    topology = hk.topology.line(2, bandwidth=bandwidth, latency=latency)
+    plan = hk.plan("broadcast", topology, size=size, algorithm="chain", chunks=1)
+    run = hk.simulate(plan, fidelity="packet")
+    assert run.gap >= 0
+    assert run.lower_bound.time_ps <= hk.simulate(plan).lower_bound.time_ps
+    compared = hk.compare("broadcast", topology, size=size, algorithms=["chain"], fidelity="packet")
+    assert compared.bound.time_ps == run.lower_bound.time_ps

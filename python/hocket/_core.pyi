@@ -505,8 +505,8 @@ class Bound:
     def exact_partition(self) -> bool:
         """Whether the partition is the best of all partitions."""
 
-def bound(topology: Topology, collective: Collective) -> Bound:
-    """Bound the time of any plan from below, or SpecError where the two do not fit."""
+def bound(topology: Topology, collective: Collective, flit_bytes: int | None = None) -> Bound:
+    """Bound any plan's time; with flits, of which a link's latency covers the first."""
 
 def verify(plan: Plan, progress: _Progress | None = None) -> None:
     """Prove a plan right, once; later calls return at once.

@@ -173,7 +173,7 @@ def compare(
     if not entries:
         raise InfeasibleError(_reason(kind, refused))
     entries.sort(key=lambda entry: entry.run.time_ps)
-    bound = _core.bound(topology, collective)
+    bound = entries[0].run.lower_bound
     return Comparison(collective, topology, bound, tuple(entries), refused)
 
 

@@ -1,6 +1,7 @@
 //! `bound`.
 
 use hocket_core::bound::{self as core, BoundOptions};
+use hocket_core::topology::Topology;
 use pyo3::prelude::*;
 
 use crate::collective::PyCollective;
@@ -28,13 +29,17 @@ impl Bound {
 ///
 /// `time_ps` [ps], `witness` (what proves it, in words), `components` (every argument's own bound).
 #[pyfunction]
+#[pyo3(signature = (topology, collective, flit_bytes=None))]
 pub(crate) fn bound(
     py: Python<'_>,
     topology: &PyTopology,
     collective: &PyCollective,
+    flit_bytes: Option<u64>,
 ) -> Result<Bound, CoreError> {
     let (topology, collective) = (topology.core(), collective.core());
     collective.check_on(topology)?;
+    let less = flit_bytes.map(|bytes| Topology::clone(topology).with_latencies_less(bytes));
+    let topology = less.as_ref().unwrap_or(topology);
     let bound = py.detach(|| core::bound(topology, collective, &BoundOptions::default()));
     let components = bound.components.iter();
     Ok(Bound {
