@@ -371,6 +371,20 @@ def test_ctrl_c_stops_the_call() -> None:
     assert not plan.is_verified
 
 
+def test_ctrl_c_stops_planning_that_reports_nothing() -> None:
+    topology = _core.build_mesh([32, 32], 10**9, 0)
+    collective = _core.Collective("all-reduce", list(range(1024)), 1 << 30)
+
+    def plan(chunks: int) -> _core.Plan:
+        return _core.plan(topology, collective, "multitree", chunks, 1 << 40)
+
+    timer = threading.Timer(0.02, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        plan(1)
+    timer.join()
+
+
 def test_other_threads_run_during_a_long_call() -> None:
     plan = long_plan()
     ran = threading.Event()

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use crate::collective::PyCollective;
 use crate::error::CoreError;
 use crate::plan::PyPlan;
+use crate::progress;
 use crate::topology::PyTopology;
 
 /// An algorithm: what it is called, what it does, which collectives it implements.
@@ -42,9 +43,10 @@ pub(crate) fn plan(
         memory_limit,
         ..PlanOptions::new(algorithm.parse()?)
     };
-    let (network, collective) = (topology.core(), collective.core());
-    let plan = py.detach(|| core::plan(network, collective, &options))?;
-    Ok(PyPlan::new(plan, network.clone()))
+    let (network, collective) = (topology.core().clone(), collective.core().clone());
+    let on = network.clone();
+    let plan = progress::attended(py, move || core::plan(&on, &collective, &options))??;
+    Ok(PyPlan::new(plan, network))
 }
 
 #[pyfunction]

@@ -1,5 +1,6 @@
 //! Long calls: the interpreter released, progress told to a callable, Ctrl-C heeded.
 
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use hocket_core::progress::Progress;
@@ -72,6 +73,30 @@ where
     match watch.raised {
         Some(error) => Err(error.into()),
         None => result.map_err(Into::into),
+    }
+}
+
+/// Runs `work`, which reports nothing, with the interpreter released, and looks for signals meanwhile.
+///
+/// An exception of a signal comes out at once; the work then goes on, unheeded, until it or the process ends.
+pub(crate) fn attended<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    let (give, mut take) = channel();
+    // Nobody may be left to take it.
+    let worker = std::thread::spawn(move || drop(give.send(work())));
+    loop {
+        let taker = &mut take;
+        let taken = py.detach(move || taker.recv_timeout(Duration::from_millis(50)));
+        match taken {
+            Ok(done) => return Ok(done),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                let panic = worker.join().expect_err("it ended without a result");
+                std::panic::resume_unwind(panic)
+            }
+        }
     }
 }
 
