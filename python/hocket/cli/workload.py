@@ -149,7 +149,7 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
             f"{each.backward:,}",
         )
     if len(cycles.layers) > _MOST_ROWS:
-        table.add_row(f"{len(cycles.layers) - _MOST_ROWS:,} more: --json lists all", *[""] * 10)
+        table.caption = f"{len(cycles.layers) - _MOST_ROWS:,} more: --json lists all"
     table.add_section()
     size = model.gradient_bytes(chiplet.precision_bits)
     totals = (f"{model.parameters:,}", f"{size:,}")
