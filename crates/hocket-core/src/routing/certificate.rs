@@ -46,6 +46,7 @@ impl Certificate {
             true => ("sends", "to", "uplink"),
             false => ("receives", "from", "downlink"),
         };
+        let link = if witness.peer.is_some() { "path" } else { link };
         let peer = witness
             .peer
             .map_or(String::new(), |peer| format!(" {preposition} tor{peer}"));

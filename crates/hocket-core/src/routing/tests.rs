@@ -136,6 +136,27 @@ fn a_lost_link_is_a_witness() {
 }
 
 #[test]
+fn a_pair_with_few_common_spines_is_a_witness() {
+    let whole = clos(3, 2);
+    let between =
+        |src: &str, dst: &str| whole.links_from_to(device(&whole, src), device(&whole, dst))[0];
+    let gone = [between("tor0", "spine2"), between("spine0", "tor1")];
+    let fabric = Fabric::new(&whole.without(&[], &gone).unwrap()).unwrap();
+    let made = assign(
+        &fabric,
+        &given(&[(0, 1), (0, 1)]),
+        Scheme::EdgeColoring,
+        Seed(0),
+    )
+    .unwrap();
+    assert_eq!((made.spines(), made.max_link_load()), (&[1, 1][..], 2));
+    assert_eq!(
+        made.certificate().describe(),
+        "tor0 sends 2 flows of 2 in all to tor1 over 1 path: one carries 2 or more"
+    );
+}
+
+#[test]
 fn other_networks_are_refused_in_one_line() {
     let bandwidth = Bandwidth::from_bytes_per_second(10).expect("positive");
     let tree = build::fat_tree(4, bandwidth, Time::from_ns(1)).unwrap();
