@@ -6,7 +6,7 @@
 >>> run = hk.simulate(plan.verify())
 """
 
-from hocket import topology, training, workload
+from hocket import routing, topology, training, workload
 from hocket._core import Bound, Collective, Topology, __version__, bound
 from hocket.advice import Advice, advise_dimensions
 from hocket.collectives import collective_on
@@ -67,6 +67,7 @@ __all__ = [
     "plan",
     "plan_collective",
     "plan_together",
+    "routing",
     "schedule",
     "simulate",
     "timetable",

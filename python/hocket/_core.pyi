@@ -14,11 +14,13 @@ import numpy.typing as npt
 __version__: Final[str]
 __all__ = [
     "Algorithm",
+    "Assignment",
     "Balance",
     "Bound",
     "Collective",
     "DimensionReport",
     "DimensionRun",
+    "Fabric",
     "Inspection",
     "Plan",
     "Problem",
@@ -31,6 +33,8 @@ __all__ = [
     "__version__",
     "activity",
     "algorithms",
+    "assign",
+    "assignment_of",
     "balance",
     "bound",
     "build_bigraph",
@@ -66,6 +70,7 @@ _U64: TypeAlias = npt.NDArray[np.uint64]
 _Progress: TypeAlias = Callable[[str, int, int], object]
 _Dimension: TypeAlias = tuple[str, int, int, int, bool]
 _GivenDimension: TypeAlias = _Dimension | tuple[str, int, int, int]
+_Flow: TypeAlias = tuple[int, int, int]
 _Demand: TypeAlias = tuple[int, bool, list[int] | None, list[int] | None]
 
 @final
@@ -99,17 +104,11 @@ class Topology:
         """
 
     @property
-    def name(self) -> str:
-        """What it is called in reports."""
-
+    def name(self) -> str: ...
     @property
-    def npu_count(self) -> int:
-        """How many NPUs there are."""
-
+    def npu_count(self) -> int: ...
     @property
-    def device_count(self) -> int:
-        """How many NPUs and switches there are."""
-
+    def device_count(self) -> int: ...
     @property
     def link_count(self) -> int:
         """How many directed links there are."""
@@ -177,59 +176,40 @@ class Topology:
 
 @final
 class Inspection:
-    """What ``Topology.inspect`` finds."""
+    """What ``Topology.inspect`` finds; bandwidths in bytes/s.
+
+    Degrees are the fewest and most links of an NPU, ``unreachable`` an NPU and another that it does
+    not reach, diameters (None if not connected) the most links and the most latency [ps] on a
+    quickest way between NPUs. The bisection is the least one-way bandwidth between two halves of
+    the NPUs; where it is not exact, the least that was found.
+    """
 
     @property
-    def npus(self) -> int:
-        """NPUs."""
-
+    def npus(self) -> int: ...
     @property
-    def switches(self) -> int:
-        """Switches."""
-
+    def switches(self) -> int: ...
     @property
-    def links(self) -> int:
-        """Directed links."""
-
+    def links(self) -> int: ...
     @property
-    def out_degree(self) -> tuple[int, int]:
-        """Fewest and most links that leave an NPU."""
-
+    def out_degree(self) -> tuple[int, int]: ...
     @property
-    def in_degree(self) -> tuple[int, int]:
-        """Fewest and most links that enter an NPU."""
-
+    def in_degree(self) -> tuple[int, int]: ...
     @property
-    def connected(self) -> bool:
-        """Whether every NPU reaches every other."""
-
+    def connected(self) -> bool: ...
     @property
-    def unreachable(self) -> tuple[str, str] | None:
-        """An NPU and another that it does not reach, if there are."""
-
+    def unreachable(self) -> tuple[str, str] | None: ...
     @property
-    def diameter_hops(self) -> int | None:
-        """Most links on a shortest way between two NPUs; None if not connected."""
-
+    def diameter_hops(self) -> int | None: ...
     @property
-    def diameter_latency_ps(self) -> int | None:
-        """Most latency on a quickest way between two NPUs [ps], or None."""
-
+    def diameter_latency_ps(self) -> int | None: ...
     @property
-    def total_bandwidth(self) -> int:
-        """Of all links [bytes/s]."""
-
+    def total_bandwidth(self) -> int: ...
     @property
-    def link_bandwidth(self) -> tuple[int, int] | None:
-        """Least and most of one link [bytes/s]."""
-
+    def link_bandwidth(self) -> tuple[int, int] | None: ...
     @property
-    def bisection_bandwidth(self) -> int | None:
-        """Least one-way bandwidth between two halves of the NPUs [bytes/s]."""
-
+    def bisection_bandwidth(self) -> int | None: ...
     @property
-    def bisection_is_exact(self) -> bool:
-        """Whether no other halves have less; otherwise the best that was found."""
+    def bisection_is_exact(self) -> bool: ...
 
 def build_line(n: int, bandwidth: int, latency_ps: int) -> Topology:
     """NPUs in a row, links both ways."""
@@ -284,6 +264,42 @@ def build_fat_tree(k: int, bandwidth: int, latency_ps: int) -> Topology:
     """A three-level fat tree of k-port switches, k^3 / 4 NPUs."""
 
 @final
+class Fabric:
+    """A two-level Clos as routing sees it; ToRs and spines keep the numbers in their names."""
+
+    def __new__(cls, topology: Topology) -> Fabric: ...
+    def spines_between(self, src: int, dst: int) -> list[int]:
+        """Spines by which a ToR reaches another."""
+
+@final
+class Assignment:
+    """A spine for each flow; loads and paths are rows of (ToR, spine) and (up, down)."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def spines(self) -> _U32: ...
+    @property
+    def paths(self) -> _U32: ...
+    @property
+    def up_loads(self) -> _U64: ...
+    @property
+    def down_loads(self) -> _U64: ...
+    @property
+    def max_link_load(self) -> int: ...
+    @property
+    def bound(self) -> tuple[int, int | None, str]:
+        """What no assignment beats, the ToR that forces it, and how."""
+
+def assign(
+    fabric: Fabric, flows: list[_Flow], scheme: str, seed: int, hash: str, upstream: int
+) -> Assignment:
+    """Give flows (source, destination, weight) spines."""
+
+def assignment_of(fabric: Fabric, flows: list[_Flow], spines: list[int]) -> Assignment:
+    """Give the assignment that these spines make."""
+
+@final
 class Collective:
     """What has to be done: kind, participants in rank order, size, root."""
 
@@ -308,9 +324,7 @@ class Collective:
         """The pattern, such as all-reduce, or custom."""
 
     @property
-    def npus(self) -> list[int]:
-        """Participants, in rank order."""
-
+    def npus(self) -> list[int]: ...
     @property
     def size(self) -> int:
         """Bytes, as nccl-tests counts them."""
@@ -368,17 +382,11 @@ class Plan:
         """Make a plan of columns (copied), or SpecError where they do not fit together."""
 
     @property
-    def algorithm(self) -> str:
-        """Which algorithm made it."""
-
+    def algorithm(self) -> str: ...
     @property
-    def collective(self) -> Collective:
-        """What it implements."""
-
+    def collective(self) -> Collective: ...
     @property
-    def topology(self) -> Topology:
-        """What it runs on."""
-
+    def topology(self) -> Topology: ...
     @property
     def link_order(self) -> str:
         """In what order links are meant to serve: ``ready`` or ``plan``."""
@@ -609,21 +617,15 @@ class Problem:
         """Give the problem with every cost rounded up to whole slots."""
 
     @property
-    def npus(self) -> int:
-        """How many NPUs."""
-
+    def npus(self) -> int: ...
     @property
     def edges(self) -> list[tuple[int, int]]:
         """Ends of each edge."""
 
     @property
-    def sum_chunks(self) -> list[_Chunk]:
-        """What is summed."""
-
+    def sum_chunks(self) -> list[_Chunk]: ...
     @property
-    def copy_chunks(self) -> list[_Chunk]:
-        """What is copied."""
-
+    def copy_chunks(self) -> list[_Chunk]: ...
     @property
     def sum_delays(self) -> list[int]:
         """From the start of a send of each size over each edge until it is there [ps]."""
@@ -774,13 +776,9 @@ class Report:
         """Collective time [ps]."""
 
     @property
-    def algbw(self) -> float:
-        """Size / time [bytes/s]."""
-
+    def algbw(self) -> float: ...
     @property
-    def busbw(self) -> float:
-        """Bus bandwidth as nccl-tests define it [bytes/s]."""
-
+    def busbw(self) -> float: ...
     @property
     def utilization(self) -> float:
         """Bytes moved / (bandwidth of all links x time), 0 to 1."""
@@ -865,17 +863,11 @@ class Schedule:
         """
 
     @property
-    def algorithm(self) -> str:
-        """What made it."""
-
+    def algorithm(self) -> str: ...
     @property
-    def topology(self) -> Topology:
-        """What it was made for."""
-
+    def topology(self) -> Topology: ...
     @property
-    def collective(self) -> Collective:
-        """What it implements."""
-
+    def collective(self) -> Collective: ...
     @property
     def policy(self) -> str:
         """``first-come`` or ``smallest-first``."""

@@ -17,6 +17,7 @@ pub mod units;
 pub mod id;
 pub mod progress;
 pub mod topology;
+pub mod routing;
 pub mod collective;
 pub mod plan;
 pub mod bound;

@@ -4,6 +4,7 @@ use hocket_core::collective::CollectiveError;
 use hocket_core::plan::PlanError;
 use hocket_core::progress::Interrupted;
 use hocket_core::report::ReportError;
+use hocket_core::routing::RoutingError;
 use hocket_core::simulate::SimulateError;
 use hocket_core::topology::TopologyError;
 use hocket_core::verify::{VerifyError, VerifyReport};
@@ -52,6 +53,15 @@ impl From<PlanError> for CoreError {
     fn from(error: PlanError) -> Self {
         match error {
             PlanError::NotApplicable { .. } => CoreError::Infeasible(error.to_string()),
+            _ => CoreError::Spec(error.to_string()),
+        }
+    }
+}
+
+impl From<RoutingError> for CoreError {
+    fn from(error: RoutingError) -> Self {
+        match error {
+            RoutingError::Cut { .. } => CoreError::Infeasible(error.to_string()),
             _ => CoreError::Spec(error.to_string()),
         }
     }

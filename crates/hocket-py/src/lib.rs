@@ -10,6 +10,7 @@ mod error;
 mod progress;
 mod topology;
 mod build;
+mod routing;
 mod collective;
 mod plan;
 mod bound;
@@ -47,6 +48,8 @@ mod _core {
     use crate::plan::PyPlan;
     #[pymodule_export]
     use crate::report::{DimensionReport, Report, activity, dimension_report, heat, report};
+    #[pymodule_export]
+    use crate::routing::{Assignment, PyFabric, assign, assignment_of};
     #[pymodule_export]
     use crate::simulate::{PyRun, simulate, simulate_packets};
     #[pymodule_export]

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 BYTES_PER_SEND = 30_000
 """Memory of a chunk on an edge: its variables and constraints, and what the solver makes of them."""
 
-MISSING = "the exact synthesizer needs OR-Tools: pip install 'hocket[exact]'"
+MISSING = "needs OR-Tools: pip install 'hocket[exact]'"
 
 
-def cp_model() -> ModuleType:
+def cp_model(who: str = "the exact synthesizer") -> ModuleType:
     """OR-Tools, when it is needed.
 
     Raises
@@ -43,7 +43,7 @@ def cp_model() -> ModuleType:
     try:
         from ortools.sat.python import cp_model as module
     except ImportError:
-        raise SpecError(MISSING) from None
+        raise SpecError(f"{who} {MISSING}") from None
     return module  # type: ignore[no-any-return,unused-ignore]
 
 

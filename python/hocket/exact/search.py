@@ -75,7 +75,7 @@ def ask(
         solver.parameters.max_deterministic_time = work
     if model.partial:
         model.model.maximize(sum(model.goals))
-    status = _run(solver, model)
+    status = run_solver(solver, model.model)
     if status in (module.OPTIMAL, module.FEASIBLE):
         sends = [
             (chunk, edge, int(solver.value(model.start[chunk, edge])))
@@ -86,14 +86,14 @@ def ask(
     return Answer(NONE if status == module.INFEASIBLE else UNKNOWN)
 
 
-def _run(solver: Any, model: Model) -> Any:
-    """Solve in a thread, so that an interrupt is heard here and stops it."""
+def run_solver(solver: Any, model: Any) -> Any:
+    """Solve in a thread, so that an interrupt is heard here and stops it; gives the status."""
     result: list[Any] = []
     failure: list[BaseException] = []
 
     def work() -> None:
         try:
-            result.append(solver.solve(model.model))
+            result.append(solver.solve(model))
         except BaseException as error:
             failure.append(error)
 

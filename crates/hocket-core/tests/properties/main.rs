@@ -9,4 +9,5 @@ mod packets;
 mod oracle;
 mod plans;
 mod routers;
+mod routing;
 mod synthesis;

@@ -1,0 +1,134 @@
+//! Equal-cost multi-path: the spine is a hash of the packet's header.
+
+use super::{Fabric, Flow};
+use crate::units::Seed;
+
+/// What a switch hashes headers with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hash {
+    /// CRC-32 of IEEE 802.3 over addresses, ports and protocol.
+    #[default]
+    Crc32,
+    /// The Toeplitz hash of receive-side scaling over addresses and ports, with its published key.
+    Toeplitz,
+}
+
+/// How ECMP spreads flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ecmp {
+    /// The hash, the same in every switch.
+    pub hash: Hash,
+    /// Ways over which the same hash has already spread the flows before they come to their ToR,
+    /// such as the ToRs that a host with several uplinks is joined to; 1: none. More than 1
+    /// polarises: a ToR sees only flows whose hash has one remainder, and leaves spines unused.
+    pub upstream: u32,
+}
+
+impl Default for Ecmp {
+    fn default() -> Self {
+        Self {
+            hash: Hash::Crc32,
+            upstream: 1,
+        }
+    }
+}
+
+/// The hash modulo the number of spines that lead to the flow's end.
+///
+/// Flows are RoCEv2: UDP to port 4791 from a port drawn from 49152 to 65535, between hosts 10.t.t.1
+/// of ToR t. With `upstream` above 1 the port is drawn until the earlier stage would have chosen
+/// this ToR.
+pub(super) fn ecmp(fabric: &Fabric, flows: &[Flow], options: Ecmp, mut seed: Seed) -> Vec<u32> {
+    let upstream = options.upstream.max(1);
+    let draws = 64 * u64::from(upstream);
+    let mut live: Vec<u32> = fabric.working_spines().to_vec();
+    let choose = |flow: &Flow| {
+        let mut hash = 0;
+        for _ in 0..draws {
+            let port = 49152 + seed.below(16384) as u16;
+            hash = options.hash.of(&header(flow, port));
+            if hash % upstream == flow.src % upstream {
+                break;
+            }
+        }
+        if !fabric.is_complete() {
+            live.clear();
+            live.extend(fabric.spines_between(flow.src, flow.dst));
+        }
+        live[hash as usize % live.len()]
+    };
+    flows.iter().map(choose).collect()
+}
+
+/// Addresses, ports and protocol in network order.
+fn header(flow: &Flow, port: u16) -> [u8; 13] {
+    let mut bytes = [0; 13];
+    for (i, tor) in [flow.src, flow.dst].into_iter().enumerate() {
+        let [_, _, high, low] = tor.to_be_bytes();
+        bytes[4 * i..4 * i + 4].copy_from_slice(&[10, high, low, 1]);
+    }
+    bytes[8..10].copy_from_slice(&port.to_be_bytes());
+    bytes[10..12].copy_from_slice(&4791u16.to_be_bytes());
+    bytes[12] = 17;
+    bytes
+}
+
+impl Hash {
+    fn of(self, header: &[u8; 13]) -> u32 {
+        match self {
+            Hash::Crc32 => crc32(header),
+            Hash::Toeplitz => toeplitz(&header[..12]),
+        }
+    }
+}
+
+/// # Source
+/// IEEE 802.3, section 3.2.9: polynomial 0x04c11db7, reflected.
+fn crc32(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut i = 0;
+        while i < 256 {
+            let mut rest = i as u32;
+            let mut bit = 0;
+            while bit < 8 {
+                let poly = if rest & 1 == 1 { 0xedb8_8320 } else { 0 };
+                rest = (rest >> 1) ^ poly;
+                bit += 1;
+            }
+            table[i] = rest;
+            i += 1;
+        }
+        table
+    };
+    let step = |rest: u32, &byte: &u8| (rest >> 8) ^ TABLE[((rest as u8) ^ byte) as usize];
+    !bytes.iter().fold(!0, step)
+}
+
+/// # Source
+/// Krawczyk: LFSR-based hashing and authentication, CRYPTO 1994; key and check values of Microsoft,
+/// Verifying the RSS hash calculation.
+fn toeplitz(bytes: &[u8]) -> u32 {
+    const KEY: [u8; 16] = [
+        0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f,
+        0xb0,
+    ];
+    let key = u128::from_be_bytes(KEY);
+    let window = |bit: usize| (key << bit >> 96) as u32;
+    let bits = (0..8 * bytes.len()).filter(|bit| bytes[bit / 8] >> (7 - bit % 8) & 1 == 1);
+    bits.fold(0, |hash, bit| hash ^ window(bit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_have_their_published_check_values() {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        let addresses = [66, 9, 149, 187, 161, 142, 100, 80];
+        assert_eq!(toeplitz(&addresses), 0x323e_8fc2);
+        let ports = [2794u16.to_be_bytes(), 1766u16.to_be_bytes()].concat();
+        assert_eq!(toeplitz(&[&addresses[..], &ports].concat()), 0x51cc_c178);
+    }
+}

@@ -1,0 +1,215 @@
+"""``assign`` and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from operator import index
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hocket import _core
+from hocket.errors import SpecError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+SCHEMES = ("greedy", "ecmp", "least-loaded", "annealing", "edge-coloring", "ilp")
+"""Names that ``assign`` takes as ``scheme``."""
+
+_Flow = tuple[int, int, int]
+
+
+class Loads(NamedTuple):
+    """What each link carries, in the unit of the weights, rows of ToRs; 0 where there is no link."""
+
+    up: npt.NDArray[np.uint64]
+    """From each ToR to each spine, (ToRs, spines)."""
+    down: npt.NDArray[np.uint64]
+    """To each ToR from each spine, (ToRs, spines)."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A load that no assignment can keep every link below, and why."""
+
+    load: int
+    """The bound, in the unit of the weights."""
+    tor: int | None
+    """The ToR whose flows force it; None without flows, or where a solver proved it."""
+    witness: str
+    """The proof in words."""
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """A path for each flow; made by :func:`assign`."""
+
+    topology: _core.Topology
+    flows: tuple[tuple[int, int, int], ...]
+    """Source ToR, destination ToR and weight of each flow."""
+    scheme: str
+    certificate: Certificate
+    jobs: tuple[int, ...] | None
+    """Job of each flow, where jobs were given."""
+    core: _core.Assignment
+
+    @property
+    def spines(self) -> npt.NDArray[np.uint32]:
+        """Number of the spine that each flow crosses, (flows,)."""
+        return self.core.spines
+
+    @property
+    def paths(self) -> npt.NDArray[np.uint32]:
+        """Links of the topology that each flow takes, up and down, (flows, 2)."""
+        return self.core.paths.reshape(-1, 2)
+
+    @property
+    def loads(self) -> Loads:
+        """What each link between a ToR and a spine carries."""
+        up, down = self.core.up_loads, self.core.down_loads
+        return Loads(up.reshape(self.core.shape), down.reshape(self.core.shape))
+
+    @property
+    def max_link_load(self) -> int:
+        """The largest load of a link, in the unit of the weights."""
+        return self.core.max_link_load
+
+    @property
+    def gap(self) -> float:
+        """How far the largest load is above the certificate's: 0 for an optimum, 0.5 for half more."""
+        return self.max_link_load / self.certificate.load - 1 if self.certificate.load else 0.0
+
+    @property
+    def job_loads(self) -> dict[int, int]:
+        """Largest load of a link that each job crosses; without jobs all flows are job 0."""
+        up, down = self.loads
+        found: dict[int, int] = {}
+        for i, (src, dst, _) in enumerate(self.flows):
+            spine = self.spines[i]
+            job = 0 if self.jobs is None else self.jobs[i]
+            found[job] = max(found.get(job, 0), int(up[src, spine]), int(down[dst, spine]))
+        return dict(sorted(found.items()))
+
+    def __repr__(self) -> str:
+        """Scheme, size and quality."""
+        return (
+            f"<Assignment by {self.scheme}: {len(self.flows)} flows, largest load "
+            f"{self.max_link_load}, at least {self.certificate.load}>"
+        )
+
+
+def assign(
+    fabric: _core.Topology,
+    flows: Iterable[Sequence[int]],
+    *,
+    scheme: str = "greedy",
+    seed: int = 0,
+    hash: str = "crc32",
+    upstream: int = 1,
+    jobs: Sequence[int] | None = None,
+    time_limit: float | None = None,
+    workers: int = 2,
+) -> Assignment:
+    """Give every flow a path across a two-level Clos.
+
+    Parameters
+    ----------
+    fabric : Topology
+        Made by ``hk.topology.clos``, less switches or links that failed. ToRs keep the numbers in
+        their names.
+    flows : iterable of (int, int) or (int, int, int)
+        Source ToR, destination ToR and, if it is not 1, weight: a whole number in any unit that all
+        flows share, such as bytes.
+    scheme : str
+        ``"greedy"`` (Algorithm 1 of the paper), ``"ecmp"``, ``"least-loaded"`` (of a ToR's own
+        uplinks), ``"annealing"`` (Hedera's), ``"edge-coloring"`` (the optimum for equal weights where
+        only whole switches failed) or ``"ilp"`` (the optimum, with OR-Tools where the bound does not
+        settle it).
+    seed : int
+        Of ports (ecmp), of swaps (annealing) and of the solver.
+    hash : str
+        Of ecmp: ``"crc32"`` or ``"toeplitz"``.
+    upstream : int
+        Of ecmp: ways over which the same hash has spread flows already; more than 1 polarises.
+    jobs : sequence of int, optional
+        Job of each flow. ``"ilp"`` then goes on from the least maximum to max-min fairness between
+        jobs: the largest load that the second worst job meets, the third worst, and so on.
+    time_limit : float, optional
+        Seconds that ``"ilp"`` may take; the best so far is the result.
+    workers : int
+        Threads of ``"ilp"``.
+
+    Raises
+    ------
+    SpecError
+        When the network is no two-level Clos, or flows or options make no sense.
+    InfeasibleError
+        When failures leave flows without a path; they are named.
+
+    References
+    ----------
+    Cohen et al.: Routing for large ML models, sections 3 and 4.
+    """
+    if scheme not in SCHEMES:
+        raise SpecError(f"there is no scheme {scheme!r}; schemes are {', '.join(SCHEMES)}")
+    known = _core.Fabric(fabric)
+    checked = [_flow(i, flow) for i, flow in enumerate(flows)]
+    of_jobs = None if jobs is None else tuple(_whole("job", i, job) for i, job in enumerate(jobs))
+    if of_jobs is not None and len(of_jobs) != len(checked):
+        raise SpecError(f"there are {len(of_jobs)} jobs for {len(checked)} flows; give each one")
+    seed, upstream = _option("seed", seed, 0, 2**64 - 1), _option("upstream", upstream, 1, 2**16)
+
+    def by(name: str) -> _core.Assignment:
+        return _core.assign(known, checked, name, seed, hash, upstream)
+
+    def made(core: _core.Assignment, certificate: Certificate) -> Assignment:
+        return Assignment(fabric, tuple(checked), scheme, certificate, of_jobs, core)
+
+    if scheme != "ilp":
+        core = by(scheme)
+        return made(core, Certificate(*core.bound))
+    from hocket.routing.ilp import optimum
+
+    start = min(by("edge-coloring"), by("greedy"), key=lambda core: core.max_link_load)
+    spines, proved = optimum(known, checked, start, of_jobs, time_limit, workers, seed)
+    core = _core.assignment_of(known, checked, spines)
+    certificate = Certificate(*core.bound)
+    if proved > certificate.load:
+        certificate = Certificate(proved, None, f"the solver found no assignment below {proved}")
+    return made(core, certificate)
+
+
+def _flow(i: int, flow: Any) -> _Flow:
+    try:
+        parts = tuple(flow)
+    except TypeError:
+        parts = ()
+    if len(parts) not in (2, 3):
+        raise SpecError(
+            f"flow {i} is {flow!r}; a flow is (source ToR, destination ToR) or, with a weight, "
+            f"(source ToR, destination ToR, weight)"
+        )
+    src, dst = (_whole("ToR", i, part, 2**32) for part in parts[:2])
+    return src, dst, _whole("weight", i, parts[2], 2**63) if len(parts) == 3 else 1
+
+
+def _whole(what: str, i: int, value: Any, most: int | None = None) -> int:
+    try:
+        number = index(value)
+    except TypeError:
+        raise SpecError(f"flow {i}: {what} {value!r} is no whole number") from None
+    if most is not None and not 0 <= number < most:
+        wrong = "is negative" if number < 0 else "is too large"
+        raise SpecError(f"flow {i}: {what} {number} {wrong}; give it 0 or more")
+    return number
+
+
+def _option(name: str, value: int, least: int, most: int) -> int:
+    try:
+        number = index(value)
+    except TypeError:
+        raise SpecError(f"{name} {value!r} is no whole number") from None
+    if not least <= number <= most:
+        raise SpecError(f"{name} is {number}; give it {least} to {most}")
+    return number

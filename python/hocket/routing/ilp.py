@@ -1,0 +1,177 @@
+"""The optimum of two-layer max-min fairness, by a constraint solver.
+
+Every flow gets its share of the most loaded link that it crosses, and a job is as fast as its slowest
+flow. So the largest load that a job meets is its cost: first the largest cost of all is minimised,
+then, with that fixed, the second largest, the third, and so on: max-min fairness between jobs.
+
+Source: Cohen et al., Routing for large ML models, section 3.3.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from math import gcd
+from typing import Any
+
+from hocket import _core
+from hocket.errors import SpecError
+from hocket.exact.model import cp_model
+from hocket.exact.search import Clock, run_solver
+
+__all__ = ["optimum"]
+
+_Flow = tuple[int, int, int]
+_Link = tuple[str, int, int]
+_SEEDS = 2**31
+_MOST = 2**48
+"""Weights in all, in their common unit, that the solver is trusted with."""
+
+
+def optimum(
+    fabric: _core.Fabric,
+    flows: Sequence[_Flow],
+    start: _core.Assignment,
+    jobs: Sequence[int] | None,
+    time_limit: float | None,
+    workers: int,
+    seed: int,
+) -> tuple[list[int], int]:
+    """Improve on an assignment until it is proved best, or time is up.
+
+    Parameters
+    ----------
+    fabric, flows, start
+        What is assigned, and an assignment to start from.
+    jobs : sequence of int, optional
+        Job of each flow; all are one without it, and only the maximum counts.
+    time_limit : float, optional
+        Seconds.
+    workers, seed : int
+        Of the solver.
+
+    Returns
+    -------
+    list of int, int
+        Spine of each flow, and a proved lower bound on the largest load.
+
+    Raises
+    ------
+    SpecError
+        When an option makes no sense, or OR-Tools is needed and not there.
+    """
+    if time_limit is not None and not time_limit > 0:
+        raise SpecError(f"the time limit must be more than 0 seconds, not {time_limit}")
+    if workers < 1:
+        raise SpecError(f"the solver needs at least 1 worker, not {workers}")
+    clock = Clock(time_limit)
+    names = sorted(set(jobs or [0]))
+    of_flow = [names.index(job) for job in jobs] if jobs is not None else [0] * len(flows)
+    unit = gcd(*(weight for _, _, weight in flows)) or 1
+    flows = [(src, dst, weight // unit) for src, dst, weight in flows]
+    if sum(weight for _, _, weight in flows) > _MOST:
+        raise SpecError(f"the weights of all flows pass 2^48 times {unit}; round them for ilp")
+    least, spines = -(-start.bound[0] // unit), [int(spine) for spine in start.spines]
+    costs: list[int] = []
+    if start.max_link_load == least * unit or not flows:
+        costs.append(least)
+    while len(costs) < len(names) and flows:
+        left = clock.left()
+        if left is not None and left <= 0:
+            break
+        module = cp_model("the ilp scheme")
+        model = _Model(fabric, flows, of_flow, len(names), costs, spines, least)
+        solver = module.CpSolver()
+        solver.parameters.num_workers = workers
+        solver.parameters.random_seed = seed % _SEEDS
+        solver.parameters.catch_sigint_signal = False
+        if left is not None:
+            solver.parameters.max_time_in_seconds = left
+        status = run_solver(solver, model.model)
+        if status in (module.OPTIMAL, module.FEASIBLE):
+            spines = model.spines(solver)
+        if not costs:
+            least = max(least, round(solver.best_objective_bound))
+        if status != module.OPTIMAL:
+            break
+        costs.append(round(solver.objective_value))
+    return spines, least * unit
+
+
+class _Model:
+    """Minimise cost k + 1 of the jobs, with the k largest as they are known.
+
+    Flows alike (ends, weight, job) are counted, not told apart.
+    """
+
+    def __init__(
+        self,
+        fabric: _core.Fabric,
+        flows: Sequence[_Flow],
+        jobs: Sequence[int],
+        job_count: int,
+        costs: Sequence[int],
+        spines: Sequence[int],
+        least: int,
+    ) -> None:
+        self.model = cp_model().CpModel()
+        self.alike: dict[tuple[int, int, int, int], list[int]] = defaultdict(list)
+        for i, ((src, dst, weight), job) in enumerate(zip(flows, jobs, strict=True)):
+            self.alike[src, dst, weight, job].append(i)
+        self.sent: dict[tuple[int, int, int, int], dict[int, Any]] = {}
+        on: dict[_Link, list[tuple[int, int, Any]]] = defaultdict(list)
+        for group, members in self.alike.items():
+            src, dst, weight, job = group
+            counts = {}
+            for spine in fabric.spines_between(src, dst):
+                counts[spine] = count = self.model.new_int_var(0, len(members), "")
+                self.model.add_hint(count, sum(spines[i] == spine for i in members))
+                on["up", src, spine].append((job, weight, count))
+                on["down", dst, spine].append((job, weight, count))
+            self.model.add(sum(counts.values()) == len(members))
+            self.sent[group] = counts
+        most = sum(weight for _, _, weight in flows)
+        cost = [self.model.new_int_var(0, most, "") for _ in range(job_count)]
+        self._charge(on, cost)
+        for worse, known in enumerate(costs):
+            self._all_but(worse, cost, known)
+        goal = self.model.new_int_var(0 if costs else least, most, "")
+        self._all_but(len(costs), cost, goal)
+        self.model.minimize(goal)
+
+    def _charge(self, on: dict[_Link, list[tuple[int, int, Any]]], cost: list[Any]) -> None:
+        """Make a job's cost no less than the load of any link that it uses."""
+        for carried in on.values():
+            load = sum(weight * count for _, weight, count in carried)
+            for job in {job for job, _, _ in carried}:
+                if len(cost) == 1:
+                    self.model.add(load <= cost[job])
+                    continue
+                used = self.model.new_bool_var("")
+                own = sum(count for owner, _, count in carried if owner == job)
+                self.model.add(own == 0).only_enforce_if(~used)
+                self.model.add(load <= cost[job]).only_enforce_if(used)
+
+    def _all_but(self, worse: int, cost: list[Any], limit: Any) -> None:
+        """Keep the cost of all jobs but so many within a limit."""
+        if worse == 0:
+            for each in cost:
+                self.model.add(each <= limit)
+            return
+        spared = [self.model.new_bool_var("") for _ in cost]
+        self.model.add(sum(spared) <= worse)
+        for each, spare in zip(cost, spared, strict=True):
+            self.model.add(each <= limit).only_enforce_if(~spare)
+
+    def spines(self, solver: Any) -> list[int]:
+        """Spine of each flow."""
+        found = [0] * sum(map(len, self.alike.values()))
+        for group, members in self.alike.items():
+            spines = [
+                spine
+                for spine, count in self.sent[group].items()
+                for _ in range(int(solver.value(count)))
+            ]
+            for flow, spine in zip(members, spines, strict=True):
+                found[flow] = spine
+        return found

@@ -1,0 +1,165 @@
+"""Path assignment: closed forms, the optimum, bad input."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import numpy as np
+import pytest
+
+import hocket as hk
+
+HEURISTICS = [scheme for scheme in hk.routing.SCHEMES if scheme != "ilp"]
+
+
+def clos(spines: int, tors: int, hosts: int = 4) -> hk.Topology:
+    return hk.topology.clos(
+        spines=spines, tors=tors, hosts_per_tor=hosts, bandwidth="100 Gb/s", latency="1 us"
+    )
+
+
+def pairs(count: int, tors: int, seed: int) -> list[tuple[int, int]]:
+    draw = random.Random(seed)
+    return [tuple(draw.sample(range(tors), 2)) for _ in range(count)]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("scheme", hk.routing.SCHEMES)
+def test_paths_lead_from_source_to_destination_and_make_the_loads(scheme: str) -> None:
+    fab = clos(3, 6).without(nodes=["spine1"], links=[("tor2", "spine0")])
+    flows = [(src, dst, 1 + i % 3) for i, (src, dst) in enumerate(pairs(12, 6, 1))]
+    made = hk.routing.assign(fab, flows, scheme=scheme, time_limit=20)
+    names, load = fab.device_names, dict[int, int]()
+    for (src, dst, weight), spine, path in zip(flows, made.spines, made.paths, strict=True):
+        ends = [(names[fab.link_src[link]], names[fab.link_dst[link]]) for link in path]
+        assert ends == [(f"tor{src}", f"spine{spine}"), (f"spine{spine}", f"tor{dst}")]
+        for link in path:
+            load[link] = load.get(link, 0) + weight
+    assert (
+        made.max_link_load == max(load.values()) == max(made.loads.up.max(), made.loads.down.max())
+    )
+    assert made.loads.up.shape == (6, 3)
+    assert made.loads.up.sum() + made.loads.down.sum() == sum(load.values())
+    assert made.certificate.load <= made.max_link_load
+    assert made.gap == made.max_link_load / made.certificate.load - 1
+    again = hk.routing.assign(fab, flows, scheme=scheme, time_limit=20)
+    if scheme != "ilp":
+        assert np.array_equal(made.spines, again.spines)
+
+
+def test_a_permutation_has_a_link_each() -> None:
+    tors = 16
+    ring = [(tor, (tor + 1) % tors) for tor in range(tors)]
+    for scheme in ("greedy", "edge-coloring", "ilp"):
+        made = hk.routing.assign(clos(4, tors), ring * 4, scheme=scheme)
+        assert (made.max_link_load, made.gap) == (1, 0.0)
+    assert hk.routing.assign(clos(4, tors), ring * 4, scheme="ecmp").max_link_load > 1
+
+
+def test_all_pairs_load_every_link_alike() -> None:
+    everyone = [(a, b) for a in range(9) for b in range(9) if a != b]
+    made = hk.routing.assign(clos(4, 9), everyone, scheme="edge-coloring")
+    assert (made.loads.up == 2).all()
+    assert (made.loads.down == 2).all()
+    assert made.certificate.witness.endswith(
+        "8 flows of 8 in all over 4 uplinks: one carries 2 or more"
+    )
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_scheme_beats_the_solver(seed: int) -> None:
+    fab = clos(3, 5).without(links=[("tor0", "spine0"), ("tor3", "spine2")])
+    flows = pairs(14, 5, seed)
+    best = hk.routing.assign(fab, flows, scheme="ilp")
+    assert best.gap == 0.0
+    for scheme in HEURISTICS:
+        assert hk.routing.assign(fab, flows, scheme=scheme).max_link_load >= best.max_link_load
+    colored = hk.routing.assign(fab, flows, scheme="edge-coloring")
+    assert colored.max_link_load <= best.max_link_load + 1
+    whole = clos(3, 5)
+    colored = hk.routing.assign(whole, flows, scheme="edge-coloring")
+    assert colored.max_link_load == colored.certificate.load
+    assert hk.routing.assign(whole, flows, scheme="ilp").max_link_load == colored.max_link_load
+
+
+def test_the_solver_proves_more_than_degrees() -> None:
+    # Three flows of 2 and two of 3 on two links: 6 each, whole flows.
+    flows = [(0, 1, weight) for weight in (4, 4, 4, 6, 6)]
+    made = hk.routing.assign(clos(2, 2), flows, scheme="ilp")
+    assert (made.max_link_load, made.gap) == (12, 0.0)
+
+
+def test_the_second_layer_is_fair_between_jobs() -> None:
+    # ToR 0 has 3 flows on 2 links: two must share. Both of job 0, so that job 1 is alone.
+    flows, jobs = [(0, 1), (0, 2), (0, 3)], [0, 1, 0]
+    made = hk.routing.assign(clos(2, 4), flows, scheme="ilp", jobs=jobs)
+    assert made.job_loads == {0: 2, 1: 1}
+    assert made.spines[0] == made.spines[2] != made.spines[1]
+
+
+def test_one_hash_twice_polarises() -> None:
+    flows = [(2, 1 if i % 2 else 3) for i in range(500)]
+    for hash in ("crc32", "toeplitz"):
+        once, twice = (
+            hk.routing.assign(clos(8, 4), flows, scheme="ecmp", hash=hash, upstream=upstream)
+            for upstream in (1, 2)
+        )
+        assert len(set(once.spines.tolist())) == 8
+        assert len(set(twice.spines.tolist())) == 4
+
+
+def test_nothing_to_assign() -> None:
+    for scheme in hk.routing.SCHEMES:
+        made = hk.routing.assign(clos(2, 2), [], scheme=scheme)
+        assert (len(made.spines), made.max_link_load, made.gap) == (0, 0, 0.0)
+
+
+def test_a_failed_spine_keeps_the_numbers_of_the_rest() -> None:
+    fab = clos(4, 3).without(nodes=["spine0"])
+    assert hk.routing.assign(fab, [(0, 1)] * 3).spines.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("flows", "options", "message"),
+    [
+        ([(0, 9)], {}, "flow 0: there is no ToR 9; ToRs are 0 to 3"),
+        ([(0, 1), (2, 2)], {}, "flow 1 goes from ToR 2 to itself and needs no spine; leave it out"),
+        ([(0, 1, -1)], {}, "flow 0: weight -1 is negative; give it 0 or more"),
+        ([(-1, 1)], {}, "flow 0: ToR -1 is negative; give it 0 or more"),
+        ([(0, 1, 1.5)], {}, "flow 0: weight 1.5 is no whole number"),
+        ([(0,)], {}, "flow 0 is (0,); a flow is"),
+        ([3], {}, "flow 0 is 3; a flow is"),
+        ([(0, 1, 2**63 - 1)] * 2, {}, "the weights of all flows together pass 2^63"),
+        ([(0, 1)], {"scheme": "best"}, "there is no scheme 'best'; schemes are greedy, ecmp"),
+        ([(0, 1)], {"hash": "md5", "scheme": "ecmp"}, 'hash is "md5"; it is crc32 or toeplitz'),
+        ([(0, 1)], {"upstream": 0}, "upstream is 0; give it 1 to 65536"),
+        ([(0, 1)], {"seed": -1}, "seed is -1"),
+        ([(0, 1)], {"jobs": [1, 2]}, "there are 2 jobs for 1 flows"),
+        ([(0, 1)], {"scheme": "ilp", "time_limit": 0}, "the time limit must be more than 0"),
+        ([(0, 1)], {"scheme": "ilp", "workers": 0}, "the solver needs at least 1 worker"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(flows: list, options: dict, message: str) -> None:
+    with pytest.raises(hk.SpecError) as refused:
+        hk.routing.assign(clos(2, 4), flows, **options)
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+def test_other_networks_are_refused() -> None:
+    mesh = hk.topology.mesh(3, 3, bandwidth="25 GB/s", latency="21 ns")
+    with pytest.raises(hk.SpecError, match=r"is no two-level Clos: .* make one with clos"):
+        hk.routing.assign(mesh, [(0, 1)])
+
+
+def test_a_fabric_that_is_cut_names_the_flows() -> None:
+    fab = clos(2, 4).without(links=[("tor0", "spine0"), ("tor3", "spine1")])
+    with pytest.raises(hk.InfeasibleError, match=r"no spine joins the ends of flow 1 \(0 -> 3\)"):
+        hk.routing.assign(fab, [(0, 1), (0, 3)])
+
+
+def test_without_or_tools_only_what_the_bound_settles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    assert hk.routing.assign(clos(2, 3), [(0, 1), (0, 2)], scheme="ilp").gap == 0.0
+    with pytest.raises(hk.SpecError, match="the ilp scheme needs OR-Tools: pip install"):
+        hk.routing.assign(clos(2, 4), [(0, 1), (0, 2)], scheme="ilp", jobs=[0, 1])
