@@ -5,6 +5,7 @@ mod packet;
 mod queue;
 mod ready;
 mod run;
+mod way;
 
 pub use packet::PacketOptions;
 pub use run::{LinkUse, Run, Service};
