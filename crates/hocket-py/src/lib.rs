@@ -48,7 +48,7 @@ mod _core {
     #[pymodule_export]
     use crate::report::{DimensionReport, Report, activity, dimension_report, heat, report};
     #[pymodule_export]
-    use crate::simulate::{PyRun, simulate, simulate_packets};
+    use crate::simulate::{PyRun, simulate, simulate_flows, simulate_packets};
     #[pymodule_export]
     use crate::synthesis::{PyProblem, PyTimetables, unwindings};
     #[pymodule_export]
