@@ -297,8 +297,8 @@ def test_refusals() -> None:
     with pytest.raises(hk.InfeasibleError, match="pairwise cannot run here"):
         hk.plan("all-reduce", topology, size=1000, algorithm="pairwise")
     plan = hk.plan("all-reduce", topology, size=1000, algorithm="ring")
-    with pytest.raises(hk.SpecError, match="fidelity: there is no 'flow'"):
-        hk.simulate(plan, fidelity="flow")
+    with pytest.raises(hk.SpecError, match="fidelity: there is no 'cell'"):
+        hk.simulate(plan, fidelity="cell")
     for option in ("order", "switching", "latency"):
         with pytest.raises(hk.SpecError, match=f'{option} is "x"'):
             hk.simulate(plan, **{option: "x"})  # type: ignore[arg-type]

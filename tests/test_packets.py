@@ -194,8 +194,8 @@ def test_algorithms_are_compared_packet_by_packet(capsys: pytest.CaptureFixture[
             fidelity="packet",
             packets=hk.Packets(buffer_flits=15),
         )
-    with pytest.raises(hk.SpecError, match="fidelity: 'flow' cannot be compared at"):
-        hk.compare("all-reduce", topology, size="1 MiB", fidelity="flow")  # type: ignore[arg-type]
+    with pytest.raises(hk.SpecError, match="fidelity: 'cell' cannot be compared at"):
+        hk.compare("all-reduce", topology, size="1 MiB", fidelity="cell")  # type: ignore[arg-type]
 
 
 def test_what_deadlocks_is_left_out_of_a_comparison() -> None:

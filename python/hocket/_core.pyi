@@ -59,6 +59,7 @@ __all__ = [
     "report",
     "schedule",
     "simulate",
+    "simulate_flows",
     "simulate_packets",
     "unwindings",
     "verify",
@@ -517,13 +518,7 @@ def bound(topology: Topology, collective: Collective, flit_bytes: int | None = N
     """Bound any plan's time; with flits, of which a link's latency covers the first."""
 
 def verify(plan: Plan, progress: _Progress | None = None) -> None:
-    """Prove a plan right, once; later calls return at once.
-
-    Raises
-    ------
-    hocket.errors.VerificationError
-        With the violations.
-    """
+    """Prove a plan right, once, or VerificationError; later calls return at once."""
 
 @final
 class Algorithm:
@@ -690,11 +685,15 @@ class Run:
 
     @property
     def cycle_ps(self) -> int | None:
-        """A cycle of the routers' clock [ps]; none at link fidelity."""
+        """A cycle of the routers' clock [ps]; of packets only."""
 
     @property
-    def order(self) -> str:
-        """In what order links served: ready or plan."""
+    def fidelity(self) -> str:
+        """How finely it was simulated: link, flow or packet."""
+
+    @property
+    def order(self) -> str | None:
+        """In what order links served: ready or plan; none of flows."""
 
     @property
     def switching(self) -> str:
@@ -750,6 +749,15 @@ def simulate(
     progress: _Progress | None = None,
 ) -> Run:
     """Simulate a plan at link fidelity, after proving it; names as in :func:`hocket.simulate`."""
+
+def simulate_flows(
+    plan: Plan,
+    *,
+    flow_rate: int | None = None,
+    keep_services: bool = False,
+    progress: _Progress | None = None,
+) -> Run:
+    """Simulate a plan at flow fidelity; no flow is faster than the rate [bytes/s]."""
 
 def simulate_packets(
     plan: Plan,
@@ -828,12 +836,8 @@ def activity(
 ) -> npt.NDArray[np.float32]:
     """Share of each of the time bins in which each dimension has activity, (dimensions, bins).
 
-    Dimensions of one NPU are left out. Either so many bins, or bins of that length.
-
-    Raises
-    ------
-    hocket.errors.SpecError
-        If the topology is no whole product of dimensions.
+    Dimensions of one NPU are left out. Either so many bins, or bins of that length. SpecError if the
+    topology is no whole product of dimensions.
     """
 
 _Lane: TypeAlias = tuple[int, list[int], list[int]]
@@ -944,21 +948,15 @@ def schedule(
     time_limit: float | None = None,
     progress: _Progress | None = None,
 ) -> Schedule:
-    """Schedule a collective; ``effort`` in simulated steps, ``time_limit`` in seconds.
+    """Schedule a collective, with errors as of :func:`plan`.
 
-    Raises
-    ------
-    hocket.errors.SpecError, hocket.errors.InfeasibleError
-        As :func:`plan`.
+    ``effort`` is in simulated steps, ``time_limit`` in seconds.
     """
 
 def plan_of(schedule: Schedule, memory_limit: int) -> Plan:
     """Make the plan that carries a schedule out, not yet verified.
 
-    Raises
-    ------
-    hocket.errors.SpecError, hocket.errors.InfeasibleError
-        If it does not fit in memory, or switches sum.
+    SpecError or InfeasibleError if it does not fit in memory, or switches sum.
     """
 
 def rails(topology: Topology) -> list[tuple[int, str, int, int, int, int, bool]]:

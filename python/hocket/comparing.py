@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import get_args
 
 from hocket import _core, naming
 from hocket.collectives import check_chunks, collective_on
@@ -12,7 +12,7 @@ from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.outcome import Latency, LinkOrder, Switching
 from hocket.packets import Packets
 from hocket.planning import Plan, plan_collective
-from hocket.running import Run, simulate
+from hocket.running import Fidelity, Run, simulate
 from hocket.scheduling import PREFIX
 from hocket.synthesis import SYNTHESIZERS
 
@@ -87,8 +87,9 @@ def compare(
     order: LinkOrder | None = None,
     switching: Switching | None = None,
     latency: Latency = "overlapped",
-    fidelity: Literal["link", "packet"] = "link",
+    fidelity: Fidelity = "link",
     packets: Packets | str | None = None,
+    flow_rate: str | None = None,
     time_limit: str | None = None,
     memory_limit: int | None = None,
     on_result: Callable[[str, int, Run], None] | None = None,
@@ -105,10 +106,10 @@ def compare(
         more than a few seconds, which leaves out exact, blind and auto.
     chunks
         Number of pipelined slices; several are tried and the fastest kept if left out.
-    order, switching, latency, packets
+    order, switching, latency, packets, flow_rate
         See :func:`hocket.simulate`.
     fidelity
-        Of the simulations: ``link`` or ``packet``.
+        Of the simulations: ``link``, ``flow`` or ``packet``.
     time_limit
         For each search, see :func:`hocket.schedule`.
     on_result
@@ -125,8 +126,8 @@ def compare(
     """
     collective = collective_on(kind, topology, size, npus=npus, root=root)
     check_chunks(chunks)
-    if fidelity not in ("link", "packet"):
-        raise SpecError(f"fidelity: {fidelity!r} cannot be compared at; use link or packet")
+    if fidelity not in get_args(Fidelity):
+        raise SpecError(f"fidelity: {fidelity!r} cannot be compared at; use link, flow or packet")
     known = [algorithm.name for algorithm in naming.algorithms()]
     names = (
         [algorithm.name for algorithm in _core.algorithms()]
@@ -155,7 +156,7 @@ def compare(
                     progress=progress,
                 )
                 made.verify(progress=progress)
-                run = _run(made, fidelity, order, switching, latency, packets, progress)
+                run = _run(made, fidelity, order, switching, latency, packets, flow_rate, progress)
                 used = count or (len(made.schedule) if made.schedule is not None else 1)
                 if on_result is not None:
                     on_result(name, used, run)
@@ -183,21 +184,23 @@ class _WrongKnobsError(Exception):
 
 def _run(
     made: Plan,
-    fidelity: str,
+    fidelity: Fidelity,
     order: LinkOrder | None,
     switching: Switching | None,
     latency: Latency,
     packets: Packets | str | None,
+    flow_rate: str | None,
     progress: Callable[[str, int, int], None] | None,
 ) -> Run:
     try:
         return simulate(
             made,
-            fidelity="packet" if fidelity == "packet" else "link",
+            fidelity=fidelity,
             order=order,
             switching=switching,
             latency=latency,
             packets=packets,
+            flow_rate=flow_rate,
             progress=progress,
         )
     except SpecError as error:

@@ -15,7 +15,7 @@ from hocket.outcome import MOST_CELLS, Latency, LinkOrder, Outcome, Switching
 from hocket.packets import PRESETS, Packets
 from hocket.planning import Plan
 from hocket.scheduling import MULTIRAIL, DimensionRun, Schedule, check_rails, to_bins
-from hocket.units import shown
+from hocket.units import parse_bandwidth, shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
     from hocket.structures import Structure
 
-FIDELITIES = ("link", "packet", "dimension")
+Fidelity = Literal["link", "flow", "packet"]
+"""How finely a plan's transfers are simulated."""
+FIDELITIES = ("link", "flow", "packet", "dimension")
 
 
 class Run(Outcome):
@@ -39,13 +41,13 @@ class Run(Outcome):
         self.packets = packets
 
     @property
-    def fidelity(self) -> Literal["link", "packet"]:
+    def fidelity(self) -> Fidelity:
         """How finely it was simulated."""
-        return "link" if self.core.cycle_ps is None else "packet"
+        return cast(Fidelity, self.core.fidelity)
 
     @property
     def cycle_ps(self) -> int | None:
-        """A cycle of the routers' clock [ps]; ``None`` at link fidelity."""
+        """A cycle of the routers' clock [ps]; ``None`` but at packet fidelity."""
         return self.core.cycle_ps
 
     @cached_property
@@ -54,9 +56,9 @@ class Run(Outcome):
         return lower_bound(self.topology, self.collective, self.packets)
 
     @property
-    def order(self) -> LinkOrder:
-        """In what order links served."""
-        return cast(LinkOrder, self.core.order)
+    def order(self) -> LinkOrder | None:
+        """In what order links served; ``None`` at flow fidelity, where they serve all at once."""
+        return cast(LinkOrder | None, self.core.order)
 
     @property
     def switching(self) -> Switching:
@@ -231,11 +233,12 @@ def lower_bound(
 def simulate(
     plan: Plan,
     *,
-    fidelity: Literal["link", "packet"] = "link",
+    fidelity: Fidelity = "link",
     order: LinkOrder | None = None,
     switching: Switching | None = None,
     latency: Latency = "overlapped",
     packets: Packets | str | None = None,
+    flow_rate: str | None = None,
     keep_services: bool = False,
     progress: Progress | None = None,
 ) -> Run: ...
@@ -260,6 +263,7 @@ def simulate(
     switching: Switching | None = None,
     latency: Latency = "overlapped",
     packets: Packets | str | None = None,
+    flow_rate: str | None = None,
     keep_services: bool = False,
     progress: Progress | None = None,
 ) -> Run | DimensionRun: ...
@@ -273,6 +277,7 @@ def simulate(
     switching: Switching | None = None,
     latency: Latency = "overlapped",
     packets: Packets | str | None = None,
+    flow_rate: str | None = None,
     keep_services: bool = False,
     progress: Progress | None = None,
 ) -> Run | DimensionRun:
@@ -283,7 +288,8 @@ def simulate(
     plan
         The plan.
     fidelity
-        ``"link"``: each link serves whole messages, one at a time. ``"packet"``: packets and flits
+        ``"link"``: each link serves whole messages, one at a time. ``"flow"``: transfers are fluids
+        that share links max-min fairly, with no order of service. ``"packet"``: packets and flits
         over routers with virtual channels, buffers and credits. ``"dimension"``: the schedule of a
         multi-rail plan on its dimensions, as :meth:`hocket.Schedule.simulate`; fast.
     order
@@ -298,6 +304,9 @@ def simulate(
     packets
         Of packet fidelity, a :class:`hocket.Packets` or a preset's name; by default
         ``Packets()``.
+    flow_rate
+        Of flow fidelity: no transfer is faster than this, such as ``"10 GB/s"``; by default as fast
+        as its links.
     keep_services
         Whether to keep every stay on a link, which :meth:`Run.heat` needs.
     progress
@@ -314,7 +323,8 @@ def simulate(
 
     References
     ----------
-    link: the congestion-aware analytical model of ASTRA-sim (Won et al., ISPASS 2023). packet:
+    link: the congestion-aware analytical model of ASTRA-sim (Won et al., ISPASS 2023). flow:
+    Bertsekas and Gallager, Data Networks, section 6.5.2 (max-min fairness). packet:
     Dally and Towles, Principles and Practices of Interconnection Networks; BookSim2 (Jiang et al.,
     ISPASS 2013), whose stages and turns it has.
     """
@@ -326,6 +336,10 @@ def simulate(
         )
     if packets is not None and fidelity != "packet":
         raise SpecError(f"packets: {fidelity} fidelity has none; leave it out, or use packet")
+    if flow_rate is not None and fidelity != "flow":
+        raise SpecError(f"flow_rate: {fidelity} fidelity has no flows; leave it out, or use flow")
+    if fidelity == "flow":
+        return _as_flows(plan, flow_rate, order, switching, latency, keep_services, progress)
     if fidelity == "dimension":
         return _on_dimensions(plan, order, switching, latency, keep_services)
     if fidelity == "packet":
@@ -337,6 +351,29 @@ def simulate(
         latency=latency,
         keep_services=keep_services,
         progress=progress,
+    )
+    return Run(core, plan)
+
+
+def _as_flows(
+    plan: Plan,
+    flow_rate: str | None,
+    order: LinkOrder | None,
+    switching: Switching | None,
+    latency: Latency,
+    keep_services: bool,
+    progress: Progress | None,
+) -> Run:
+    if order is not None:
+        raise SpecError("fidelity: flows share links in no order; leave order out, or use link")
+    if switching not in (None, "cut-through") or latency != "overlapped":
+        raise SpecError(
+            "fidelity: flows cut through, and latency does not occupy a link; leave switching and "
+            "latency out, or use link"
+        )
+    rate = None if flow_rate is None else parse_bandwidth(flow_rate, field="flow_rate")
+    core = _core.simulate_flows(
+        plan.core, flow_rate=rate, keep_services=keep_services, progress=progress
     )
     return Run(core, plan)
 

@@ -169,7 +169,7 @@ CASES = {
     "simulate good.parquet --order fifo": ["--order", "'fifo'", "ready or plan"],
     "simulate good.parquet --switching x": ["--switching", "'x'", "cut-through"],
     "simulate good.parquet --latency-model x": ["--latency-model", "'x'", "occupying"],
-    "simulate good.parquet --fidelity flow": ["fidelity", "'flow'", "link"],
+    "simulate good.parquet --fidelity cell": ["fidelity", "'cell'", "link"],
     f"compare all-reduce {R} -s 1MB --order fifo": ["--order", "'fifo'"],
     "simulate slow.parquet": ["213 days"],
     # files

@@ -51,7 +51,7 @@ mod _core {
     #[pymodule_export]
     use crate::routing::{Assignment, PyFabric, assign, assignment_of};
     #[pymodule_export]
-    use crate::simulate::{PyRun, simulate, simulate_packets};
+    use crate::simulate::{PyRun, simulate, simulate_flows, simulate_packets};
     #[pymodule_export]
     use crate::synthesis::{PyProblem, PyTimetables, unwindings};
     #[pymodule_export]

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use hocket_core::simulate::{self as core, LinkOrder, PacketOptions, SimulateOptions, Switching};
+use hocket_core::simulate::{
+    self as core, FlowOptions, LinkOrder, PacketOptions, SimulateOptions, Switching,
+};
 use hocket_core::units::{Bandwidth, Time};
 use hocket_core::verify::Verified;
 use numpy::PyArray1;
@@ -19,7 +21,9 @@ use crate::progress;
 pub(crate) struct PyRun {
     core: core::Run,
     verified: Arc<Verified>,
-    order: LinkOrder,
+    fidelity: &'static str,
+    /// None where links serve all that comes at once.
+    order: Option<LinkOrder>,
     switching: Switching,
     /// A cycle of the routers' clock, of packets.
     cycle: Option<Time>,
@@ -68,7 +72,8 @@ pub(crate) fn simulate(
     Ok(PyRun {
         core,
         verified,
-        order: options.order.unwrap_or(own_order),
+        fidelity: "link",
+        order: Some(options.order.unwrap_or(own_order)),
         switching: options.switching.unwrap_or(own_switching),
         cycle: None,
     })
@@ -117,9 +122,37 @@ pub(crate) fn simulate_packets(
     Ok(PyRun {
         core,
         verified,
-        order: order.unwrap_or(own_order),
+        fidelity: "packet",
+        order: Some(order.unwrap_or(own_order)),
         switching: Switching::CutThrough,
         cycle: Some(cycle),
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (plan, *, flow_rate=None, keep_services=false, progress=None))]
+pub(crate) fn simulate_flows(
+    py: Python<'_>,
+    plan: &PyPlan,
+    flow_rate: Option<u64>,
+    keep_services: bool,
+    progress: Option<Py<PyAny>>,
+) -> Result<PyRun, CoreError> {
+    let options = FlowOptions {
+        flow_rate: flow_rate.and_then(Bandwidth::from_bytes_per_second),
+        keep_services,
+    };
+    let verified = plan.verified(py, progress.as_ref().map(|callable| callable.clone_ref(py)))?;
+    let core = progress::watched(py, progress, |watch| {
+        core::simulate_flows(&verified, &options, watch)
+    })?;
+    Ok(PyRun {
+        core,
+        verified,
+        fidelity: "flow",
+        order: None,
+        switching: Switching::CutThrough,
+        cycle: None,
     })
 }
 
@@ -136,8 +169,13 @@ impl PyRun {
     }
 
     #[getter]
-    fn order(&self) -> &'static str {
-        name_of(&self.order, ORDERS)
+    fn fidelity(&self) -> &'static str {
+        self.fidelity
+    }
+
+    #[getter]
+    fn order(&self) -> Option<&'static str> {
+        self.order.map(|order| name_of(&order, ORDERS))
     }
 
     #[getter]

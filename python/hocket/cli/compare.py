@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from hocket import _core
 from hocket.cli import options
 from hocket.comparing import Comparison, Entry
 from hocket.comparing import compare as run_comparison
 from hocket.outcome import Latency, LinkOrder, Switching, gap
-from hocket.running import Run
+from hocket.running import Fidelity, Run
 from hocket.units import format_bandwidth, format_size, format_time_ps
+
+FIDELITY_NOTES = {"flow": ", as flows that share links", "packet": ", packet by packet"}
+"""What a title says of a fidelity other than link."""
 
 
 def compare(
@@ -29,7 +32,7 @@ def compare(
     order: options.Order = None,
     switching: options.SwitchingText = None,
     latency_model: options.LatencyModel = "overlapped",
-    fidelity: options.PacketFidelity = "link",
+    fidelity: options.LinkFidelity = "link",
     preset: options.Preset = None,
     packet_size: options.PacketSize = None,
     flit_size: options.FlitSize = None,
@@ -38,6 +41,7 @@ def compare(
     buffer_flits: options.BufferFlits = None,
     clock: options.Clock = None,
     reduction_rate: options.ReductionRate = None,
+    flow_rate: options.FlowRate = None,
     time_limit: options.TimeLimit = None,
     plot: options.Plot = None,
     json: options.Json = False,
@@ -45,7 +49,7 @@ def compare(
     """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
     network = options.read_topology(topology, bandwidth, latency, failed)
     options.check_model(order, switching, latency_model)
-    options.choice("--fidelity", fidelity, ("link", "packet"))
+    options.choice("--fidelity", fidelity, get_args(Fidelity))
     packets = options.read_packets(
         preset,
         packet=packet_size,
@@ -56,7 +60,14 @@ def compare(
         clock=clock,
         reduction_rate=reduction_rate,
     )
-    options.check_packets(packets, fidelity, switching, latency_model)
+    options.check_fidelity(
+        fidelity,
+        packets=packets,
+        flow_rate=flow_rate,
+        order=order,
+        switching=switching,
+        latency_model=latency_model,
+    )
     if plot is not None:
         from hocket.plot.style import check_picture
 
@@ -77,8 +88,9 @@ def compare(
             order=cast(LinkOrder | None, order),
             switching=cast(Switching | None, switching),
             latency=cast(Latency, latency_model),
-            fidelity="packet" if fidelity == "packet" else "link",
+            fidelity=cast(Fidelity, fidelity),
             packets=packets,
+            flow_rate=flow_rate,
             time_limit=time_limit,
             on_result=note,
             progress=watch,
@@ -97,8 +109,7 @@ def _print(comparison: Comparison) -> None:
     collective = comparison.collective
     console = options.output()
     title = options.title(collective, comparison.topology)
-    if comparison.best.run.fidelity == "packet":
-        title += ", packet by packet"
+    title += FIDELITY_NOTES.get(comparison.best.run.fidelity, "")
     table = options.new_table(title=title)
     table.add_column("algorithm")
     for name in (

@@ -18,7 +18,7 @@ from hocket.files.build import build_topology
 from hocket.files.spec import TopologySpec
 from hocket.files.text import from_text
 from hocket.packets import PRESETS, Packets
-from hocket.units import format_size
+from hocket.units import format_size, parse_bandwidth
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -145,10 +145,12 @@ SwitchingText = Annotated[
 LatencyModel = Annotated[
     str, typer.Option("--latency-model", help="overlapped, or occupying as TACOS counts.")
 ]
-PacketFidelity = Annotated[
+LinkFidelity = Annotated[
     str,
     typer.Option(
-        "--fidelity", help="link: whole messages; packet: flits over routers with buffers."
+        "--fidelity",
+        help="link: whole messages; flow: fluids that share links fairly; packet: flits over routers "
+        "with buffers.",
     ),
 ]
 Preset = Annotated[
@@ -177,6 +179,10 @@ Clock = Annotated[
 ReductionRate = Annotated[
     str | None,
     typer.Option("--reduction-rate", help='How fast an NPU sums, "100 GB/s"; default at once.'),
+]
+FlowRate = Annotated[
+    str | None,
+    typer.Option("--flow-rate", help='Of flow fidelity: no transfer is faster, "10 GB/s".'),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Plot = Annotated[
@@ -297,20 +303,34 @@ def packets_json(run: Run) -> dict[str, int | None] | None:
     return None if run.packets is None else {**run.packets.to_core(), "cycle_ps": run.cycle_ps}
 
 
-def check_packets(
-    packets: Packets | None, fidelity: str, switching: str | None, latency_model: str
+def check_fidelity(
+    fidelity: str,
+    *,
+    packets: Packets | None,
+    flow_rate: str | None,
+    order: str | None,
+    switching: str | None,
+    latency_model: str,
 ) -> None:
     """Refuse options that a fidelity does not heed."""
     if packets is not None and fidelity != "packet":
         raise SpecError(
             f"--fidelity: {fidelity} has no packets; leave their options out, or use packet"
         )
-    if fidelity != "packet":
+    if flow_rate is not None:
+        if fidelity != "flow":
+            raise SpecError(
+                f"--flow-rate: {fidelity} fidelity has no flows; leave it out, or use flow"
+            )
+        parse_bandwidth(flow_rate, field="--flow-rate")
+    if fidelity not in ("flow", "packet"):
         return
+    if fidelity == "flow" and order is not None:
+        raise SpecError("--order: flows share links in no order; leave it out, or use link")
     if switching not in (None, "cut-through"):
-        raise SpecError(f"--switching: packets cut through; leave {switching} out, or use link")
+        raise SpecError(f"--switching: {fidelity}s cut through; leave {switching} out, or use link")
     if latency_model != "overlapped":
-        raise SpecError("--latency-model: packets overlap it; leave it out, or use link")
+        raise SpecError(f"--latency-model: {fidelity}s overlap it; leave it out, or use link")
 
 
 def print_json(value: Any) -> None:

@@ -16,7 +16,7 @@ from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.outcome import Latency, LinkOrder, Outcome, Switching
 from hocket.planning import Plan
-from hocket.running import FIDELITIES, Run
+from hocket.running import FIDELITIES, Fidelity, Run
 from hocket.running import simulate as run_plan
 from hocket.scheduling import DimensionRun
 from hocket.units import format_bandwidth, format_size, format_time_ps
@@ -32,8 +32,8 @@ def simulate(
         str,
         typer.Option(
             "--fidelity",
-            help="link: each link serves whole messages; packet: flits over routers with buffers; "
-            "dimension: a multi-rail plan's schedule.",
+            help="link: each link serves whole messages; flow: fluids that share links fairly; packet: "
+            "flits over routers with buffers; dimension: a multi-rail plan's schedule.",
         ),
     ] = "link",
     order: options.Order = None,
@@ -47,6 +47,7 @@ def simulate(
     buffer_flits: options.BufferFlits = None,
     clock: options.Clock = None,
     reduction_rate: options.ReductionRate = None,
+    flow_rate: options.FlowRate = None,
     plot: options.Plot = None,
     output: Annotated[
         str | None,
@@ -67,7 +68,14 @@ def simulate(
         clock=clock,
         reduction_rate=reduction_rate,
     )
-    options.check_packets(packets, fidelity, switching, latency_model)
+    options.check_fidelity(
+        fidelity,
+        packets=packets,
+        flow_rate=flow_rate,
+        order=order,
+        switching=switching,
+        latency_model=latency_model,
+    )
     if plot is not None:
         from hocket.plot.style import check_picture
 
@@ -92,8 +100,9 @@ def simulate(
     with options.watching() as watch:
         run = run_plan(
             made,
-            fidelity="packet" if fidelity == "packet" else "link",
+            fidelity=cast(Fidelity, fidelity),
             packets=packets,
+            flow_rate=flow_rate,
             order=cast(LinkOrder | None, order),
             switching=cast(Switching | None, switching),
             latency=cast(Latency, latency_model),
@@ -121,12 +130,19 @@ def _print(run: Run) -> None:
     if busiest is not None:
         table.add_row("busiest link", f"{busiest[0]}→{busiest[1]}, {busiest[2]:.1%} of the time")
     table.add_row("most bytes over a link", format_size(run.max_link_bytes))
-    table.add_row("links", f"{run.switching}, serve in {run.order} order")
+    table.add_row("links", _links(run))
     if run.cycle_ps is not None:
         table.add_row("packets", _packets(run))
         table.add_row("cycle", format_time_ps(run.cycle_ps))
     table.add_row("verified", "proved")
     options.output().print(table)
+
+
+def _links(run: Run) -> str:
+    """Say how links serve."""
+    if run.order is None:
+        return f"{run.switching}, shared max-min fairly"
+    return f"{run.switching}, serve in {run.order} order"
 
 
 def _packets(run: Run) -> str:

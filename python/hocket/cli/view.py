@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import typer
 
@@ -15,7 +15,7 @@ from hocket.errors import SpecError
 from hocket.outcome import Latency, LinkOrder, Switching
 from hocket.packets import Packets
 from hocket.planning import Plan
-from hocket.running import Run, simulate
+from hocket.running import Fidelity, Run, simulate
 from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def view(
         str,
         typer.Option(
             "--fidelity",
-            help="Of --heat. link: each link serves whole messages; packet: flits over routers with "
-            "buffers.",
+            help="Of --heat. link: each link serves whole messages; flow: fluids that share links "
+            "fairly; packet: flits over routers with buffers.",
         ),
     ] = "link",
     order: options.Order = None,
@@ -65,11 +65,12 @@ def view(
     buffer_flits: options.BufferFlits = None,
     clock: options.Clock = None,
     reduction_rate: options.ReductionRate = None,
+    flow_rate: options.FlowRate = None,
     json: options.Json = False,
 ) -> None:
     """Draw a plan on its network: its rings and trees, how busy links are, or its transfers in time."""
     options.check_model(order, switching, latency_model)
-    options.choice("--fidelity", fidelity, ("link", "packet"))
+    options.choice("--fidelity", fidelity, get_args(Fidelity))
     packets = options.read_packets(
         preset,
         packet=packet_size,
@@ -80,12 +81,21 @@ def view(
         clock=clock,
         reduction_rate=reduction_rate,
     )
-    options.check_packets(packets, fidelity, switching, latency_model)
+    options.check_fidelity(
+        fidelity,
+        packets=packets,
+        flow_rate=flow_rate,
+        order=order,
+        switching=switching,
+        latency_model=latency_model,
+    )
     if ten and heat:
         raise SpecError("--ten: --heat is another picture; draw one at a time")
-    if fidelity == "packet" and not heat:
+    if fidelity != "link" and not heat:
         instead = "in place of --ten" if ten else "as well"
-        raise SpecError(f"--fidelity: packet is of --heat; leave it out, or give --heat {instead}")
+        raise SpecError(
+            f"--fidelity: {fidelity} is of --heat; leave it out, or give --heat {instead}"
+        )
     if not (ten or heat):
         for name, choice in (("--order", order), ("--switching", switching)):
             if choice is not None:
@@ -112,7 +122,9 @@ def view(
         cast(Latency, latency_model),
         cast(LinkOrder | None, order),
         cast(Switching | None, switching),
-        packets or Packets() if fidelity == "packet" else None,
+        packets,
+        cast(Fidelity, fidelity),
+        flow_rate,
     )
     if ten:
         _ten(made, knobs, output, json)
@@ -130,17 +142,20 @@ class _Knobs:
     order: LinkOrder | None = None
     switching: Switching | None = None
     packets: Packets | None = None
+    fidelity: Fidelity = "link"
+    flow_rate: str | None = None
 
 
 def _run(made: Plan, knobs: _Knobs, *, keep_services: bool = True) -> Run:
     with options.watching() as watch:
         return simulate(
             made,
-            fidelity="link" if knobs.packets is None else "packet",
+            fidelity=knobs.fidelity,
             order=knobs.order,
             switching=knobs.switching,
             latency=knobs.latency,
             packets=knobs.packets,
+            flow_rate=knobs.flow_rate,
             keep_services=keep_services,
             progress=watch,
         )

@@ -1,9 +1,10 @@
 //! Link use over time.
 
 use crate::simulate::Run;
+use crate::units::Time;
 
 /// Share of each time bin in which each link was occupied: `links` rows of `bins` values, 0 to 1, row
-/// after row. Needs a run that kept its services.
+/// after row. Needs a run that kept its services; a link is occupied once where several overlap on it.
 pub fn heat(run: &Run, bins: usize) -> Vec<f32> {
     let mut shares = vec![0f32; run.links.len() * bins];
     let total = run.time.as_ps() as f64;
@@ -11,9 +12,17 @@ pub fn heat(run: &Run, bins: usize) -> Vec<f32> {
         return shares;
     }
     let width = total / bins as f64;
+    // Services come in order of start.
+    let mut until = vec![Time::ZERO; run.links.len()];
     for service in &run.services {
+        let until = &mut until[service.link as usize];
+        let start = service.start.max(*until);
+        if service.end <= start {
+            continue;
+        }
+        *until = service.end;
         let (start, end) = (
-            service.start.as_ps() as f64 / width,
+            start.as_ps() as f64 / width,
             service.end.as_ps() as f64 / width,
         );
         let row = service.link as usize * bins;
@@ -31,7 +40,6 @@ pub fn heat(run: &Run, bins: usize) -> Vec<f32> {
 mod tests {
     use super::*;
     use crate::simulate::{LinkUse, Service};
-    use crate::units::Time;
 
     #[test]
     fn shares_add_up_to_busy_time() {
@@ -46,7 +54,12 @@ mod tests {
             start: vec![],
             end: vec![],
             links: vec![LinkUse::default(); 2],
-            services: vec![service(0, 0, 35), service(0, 35, 40), service(1, 90, 100)],
+            services: vec![
+                service(0, 0, 35),
+                service(0, 10, 30),
+                service(0, 30, 40),
+                service(1, 90, 100),
+            ],
         };
         let shares = heat(&run, 4);
         let close = |a: f32, b: f32| (a - b).abs() < 1e-6;

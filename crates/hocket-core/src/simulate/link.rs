@@ -3,11 +3,11 @@
 use super::queue::EventQueue;
 use super::ready::Ready;
 use super::run::{LinkUse, Run, Service};
+use super::way::{Message, Way};
 use super::{LatencyModel, LinkOrder, SimulateError, SimulateOptions, Switching};
-use crate::id::{DeviceId, TransferId};
-use crate::plan::{Plan, Route, Routes};
+use crate::id::TransferId;
+use crate::plan::Plan;
 use crate::progress::{Interrupted, Progress};
-use crate::topology::Topology;
 use crate::units::{Beta, Time};
 use crate::verify::Verified;
 
@@ -19,99 +19,6 @@ struct Server {
     busy: Time,
     bytes: u64,
     messages: u64,
-}
-
-/// A message somewhere on its way.
-#[derive(Clone, Copy)]
-struct Message {
-    transfer: u32,
-    /// Where on its route: the position on a path, or the device in a tree (see [`Way`]).
-    at: u32,
-}
-
-/// Which servers each transfer passes. Servers `0..links` are the links, the rest switches' limits.
-struct Way<'a> {
-    plan: &'a Plan,
-    topology: &'a Topology,
-    routes: &'a Routes,
-    /// Server of each device's own limit, or `NONE`; empty where no device has one.
-    limits: Vec<u32>,
-    /// The servers of each shared path, limits included.
-    paths: crate::plan::Lists<u32>,
-}
-
-const NONE: u32 = u32::MAX;
-/// Set in [`Message::at`] of a tree route: the device's own limit is behind it.
-const PASSED: u32 = 1 << 31;
-
-impl<'a> Way<'a> {
-    fn new(verified: &'a Verified) -> Self {
-        let topology = verified.topology();
-        let mut next = topology.links().len() as u32;
-        let mut limits = Vec::new();
-        if topology
-            .devices()
-            .iter()
-            .any(|device| device.limit.is_some())
-        {
-            for device in topology.devices() {
-                limits.push(if device.limit.is_some() { next } else { NONE });
-                next += u32::from(device.limit.is_some());
-            }
-        }
-        let mut paths = crate::plan::Lists::default();
-        for path in verified.routes().paths().iter() {
-            let mut servers = Vec::with_capacity(path.len());
-            for link in path {
-                servers.push(link.0);
-                let limit = limits.get(topology.link(*link).dst.index()).copied();
-                servers.extend(limit.filter(|&limit| limit != NONE));
-            }
-            paths.push(&servers);
-        }
-        Self {
-            plan: verified.plan(),
-            topology,
-            routes: verified.routes(),
-            limits,
-            paths,
-        }
-    }
-
-    fn start(&self, transfer: u32) -> Message {
-        let at = match self.routes.route(TransferId(transfer)) {
-            Route::Tree(_) => self.plan.src()[transfer as usize],
-            _ => 0,
-        };
-        Message { transfer, at }
-    }
-
-    /// The server that a message goes to, and where it is after that; `None` once it has arrived.
-    #[inline]
-    fn next(&self, message: Message) -> Option<(u32, u32)> {
-        let at = message.at;
-        match self.routes.route(TransferId(message.transfer)) {
-            Route::Link(link) => (at == 0).then_some((link.0, 1)),
-            Route::Path(path) => {
-                let servers = self.paths.get(path as usize);
-                servers.get(at as usize).map(|&server| (server, at + 1))
-            }
-            Route::Tree(tree) => {
-                let device = at & !PASSED;
-                if device == self.plan.dst()[message.transfer as usize] {
-                    return None;
-                }
-                if at & PASSED == 0 && !self.limits.is_empty() {
-                    let limit = self.limits[device as usize];
-                    if limit != NONE {
-                        return Some((limit, at | PASSED));
-                    }
-                }
-                let link = self.routes.next(tree, DeviceId(device));
-                Some((link.0, self.topology.link(link).dst.0))
-            }
-        }
-    }
 }
 
 /// For service in plan order: who is due at each server.

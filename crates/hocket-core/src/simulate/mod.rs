@@ -1,11 +1,14 @@
 //! Runs a verified plan in simulated time.
 
+mod flow;
 mod link;
 mod packet;
 mod queue;
 mod ready;
 mod run;
+mod way;
 
+pub use flow::FlowOptions;
 pub use packet::PacketOptions;
 pub use run::{LinkUse, Run, Service};
 
@@ -90,6 +93,30 @@ pub fn simulate(
     progress: &mut dyn Progress,
 ) -> Result<Run, SimulateError> {
     link::simulate(verified, options, progress)
+}
+
+/// Simulates a plan at flow fidelity: every transfer under way is a flow over all links of its route at
+/// once, and flows share links, and the limits of switches, max-min fairly.
+///
+/// A transfer has arrived the sum of its links' latencies after its last byte left; what waits for it
+/// starts at that moment, whatever else is on its links: there is no order of service. A link is busy
+/// while at least one flow is on it. Deterministic.
+///
+/// # Errors
+/// [`SimulateError::TooLong`], [`SimulateError::Interrupted`].
+///
+/// # Complexity
+/// O(passages of the flows that are connected by links to one that started or ended, each log of their
+/// links) a moment at which some do; memory 16 bytes a transfer, 16 a flow and link under way.
+///
+/// # Source
+/// Max-min fairness and progressive filling: Bertsekas and Gallager, Data Networks, section 6.5.2.
+pub fn simulate_flows(
+    verified: &Verified,
+    options: &FlowOptions,
+    progress: &mut dyn Progress,
+) -> Result<Run, SimulateError> {
+    flow::simulate(verified, options, progress)
 }
 
 /// Simulates a plan at packet fidelity: packets and flits over routers with virtual channels.

@@ -2,6 +2,8 @@
 //!
 //! `PROPTEST_CASES` sets how many cases each property gets (64 by default).
 
+mod flows;
+mod fluids;
 mod garbage;
 mod mutations;
 mod networks;
