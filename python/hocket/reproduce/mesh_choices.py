@@ -6,7 +6,6 @@ and with it beside the published one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import mean
 
@@ -21,8 +20,6 @@ from hocket.reproduce.mesh_published import (
 SIZES = (MIB, 4 * MIB, 16 * MIB, 64 * MIB, 256 * MIB)
 _RESNET_152 = 240_161_536
 """Bytes of its gradients."""
-
-Pair = Callable[[int, int], tuple[Case, Case]]
 
 
 @dataclass(frozen=True)
