@@ -2,7 +2,7 @@
 //!
 //! One thin file per module of the core. Arrays cross as NumPy views without a copy, long calls run
 //! with the interpreter released, and every core error becomes a class of `hocket.errors`. What the
-//! classes and functions mean is written in the stub, `python/hocket/_core.pyi`.
+//! classes and functions mean is written in the stub, `python/hocket/_core/*.pyi`.
 
 mod arrays;
 mod choice;
@@ -25,6 +25,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    use pyo3::prelude::{PyAnyMethods, PyModule, PyResult, pymodule};
+
     /// Version of the package.
     #[pymodule_export]
     #[allow(non_upper_case_globals)]
@@ -48,8 +50,13 @@ mod _core {
     use crate::plan::PyPlan;
     #[pymodule_export]
     use crate::report::{DimensionReport, Report, activity, dimension_report, heat, report};
-    #[pymodule_export]
-    use crate::routing::{Assignment, PyFabric, assign, assignment_of};
+    /// `hocket._core.routing`: paths on a Clos.
+    #[pymodule]
+    mod routing {
+        #[pymodule_export]
+        use crate::routing::{Assignment, PyFabric, assign, assignment_of};
+    }
+
     #[pymodule_export]
     use crate::simulate::{PyRun, simulate, simulate_flows, simulate_packets};
     #[pymodule_export]
@@ -58,4 +65,11 @@ mod _core {
     use crate::topology::{Inspection, PyTopology};
     #[pymodule_export]
     use crate::verify::{Violation, verify};
+
+    /// Python finds a submodule of an extension only where it is told of it.
+    #[pymodule_init]
+    fn init(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
+        let modules = module.py().import("sys")?.getattr("modules")?;
+        modules.set_item("hocket._core.routing", module.getattr("routing")?)
+    }
 }

@@ -30,7 +30,7 @@ const HASHES: [(&str, Hash); 2] = [("crc32", Hash::Crc32), ("toeplitz", Hash::To
 type FlowTuple = (u32, u32, u64);
 
 /// A two-level Clos as routing sees it.
-#[pyclass(name = "Fabric", module = "hocket._core", frozen)]
+#[pyclass(name = "Fabric", module = "hocket._core.routing", frozen)]
 pub(crate) struct PyFabric {
     core: core::Fabric,
 }
@@ -49,7 +49,7 @@ impl PyFabric {
 }
 
 /// A spine for each flow.
-#[pyclass(module = "hocket._core", frozen)]
+#[pyclass(module = "hocket._core.routing", frozen)]
 pub(crate) struct Assignment {
     core: core::Assignment,
     paths: Vec<LinkId>,

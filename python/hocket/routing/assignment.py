@@ -8,6 +8,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hocket import _core
+from hocket._core import routing as core_routing
 from hocket.errors import SpecError
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Assignment:
     certificate: Certificate
     jobs: tuple[int, ...] | None
     """Job of each flow, where jobs were given."""
-    core: _core.Assignment
+    core: core_routing.Assignment
 
     @property
     def spines(self) -> npt.NDArray[np.uint32]:
@@ -153,17 +154,17 @@ def assign(
     """
     if scheme not in SCHEMES:
         raise SpecError(f"there is no scheme {scheme!r}; schemes are {', '.join(SCHEMES)}")
-    known = _core.Fabric(fabric)
+    known = core_routing.Fabric(fabric)
     checked = [_flow(i, flow) for i, flow in enumerate(flows)]
     of_jobs = None if jobs is None else tuple(_whole("job", i, job) for i, job in enumerate(jobs))
     if of_jobs is not None and len(of_jobs) != len(checked):
         raise SpecError(f"there are {len(of_jobs)} jobs for {len(checked)} flows; give each one")
     seed, upstream = _option("seed", seed, 0, 2**64 - 1), _option("upstream", upstream, 1, 2**16)
 
-    def by(name: str) -> _core.Assignment:
-        return _core.assign(known, checked, name, seed, hash, upstream)
+    def by(name: str) -> core_routing.Assignment:
+        return core_routing.assign(known, checked, name, seed, hash, upstream)
 
-    def made(core: _core.Assignment, certificate: Certificate) -> Assignment:
+    def made(core: core_routing.Assignment, certificate: Certificate) -> Assignment:
         return Assignment(fabric, tuple(checked), scheme, certificate, of_jobs, core)
 
     if scheme != "ilp":
@@ -173,7 +174,7 @@ def assign(
 
     start = min(by("edge-coloring"), by("greedy"), key=lambda core: core.max_link_load)
     spines, proved = optimum(known, checked, start, of_jobs, time_limit, workers, seed)
-    core = _core.assignment_of(known, checked, spines)
+    core = core_routing.assignment_of(known, checked, spines)
     certificate = Certificate(*core.bound)
     if proved > certificate.load:
         certificate = Certificate(proved, None, f"the solver found no assignment below {proved}")

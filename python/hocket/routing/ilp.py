@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from math import gcd
 from typing import Any
 
-from hocket import _core
+from hocket._core import routing as core_routing
 from hocket.errors import SpecError
 from hocket.exact.model import cp_model
 from hocket.exact.search import Clock, run_solver
@@ -29,9 +29,9 @@ _MOST = 2**48
 
 
 def optimum(
-    fabric: _core.Fabric,
+    fabric: core_routing.Fabric,
     flows: Sequence[_Flow],
-    start: _core.Assignment,
+    start: core_routing.Assignment,
     jobs: Sequence[int] | None,
     time_limit: float | None,
     workers: int,
@@ -106,7 +106,7 @@ class _Model:
 
     def __init__(
         self,
-        fabric: _core.Fabric,
+        fabric: core_routing.Fabric,
         flows: Sequence[_Flow],
         jobs: Sequence[int],
         job_count: int,

@@ -11,16 +11,16 @@ from typing import Final, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from hocket._core import routing as routing
+
 __version__: Final[str]
 __all__ = [
     "Algorithm",
-    "Assignment",
     "Balance",
     "Bound",
     "Collective",
     "DimensionReport",
     "DimensionRun",
-    "Fabric",
     "Inspection",
     "Plan",
     "Problem",
@@ -33,8 +33,6 @@ __all__ = [
     "__version__",
     "activity",
     "algorithms",
-    "assign",
-    "assignment_of",
     "balance",
     "bound",
     "build_bigraph",
@@ -57,6 +55,7 @@ __all__ = [
     "plan_of",
     "rails",
     "report",
+    "routing",
     "schedule",
     "simulate",
     "simulate_flows",
@@ -71,7 +70,6 @@ _U64: TypeAlias = npt.NDArray[np.uint64]
 _Progress: TypeAlias = Callable[[str, int, int], object]
 _Dimension: TypeAlias = tuple[str, int, int, int, bool]
 _GivenDimension: TypeAlias = _Dimension | tuple[str, int, int, int]
-_Flow: TypeAlias = tuple[int, int, int]
 _Demand: TypeAlias = tuple[int, bool, list[int] | None, list[int] | None]
 
 @final
@@ -263,42 +261,6 @@ def build_bigraph(
 
 def build_fat_tree(k: int, bandwidth: int, latency_ps: int) -> Topology:
     """A three-level fat tree of k-port switches, k^3 / 4 NPUs."""
-
-@final
-class Fabric:
-    """A two-level Clos as routing sees it; ToRs and spines keep the numbers in their names."""
-
-    def __new__(cls, topology: Topology) -> Fabric: ...
-    def spines_between(self, src: int, dst: int) -> list[int]:
-        """Spines by which a ToR reaches another."""
-
-@final
-class Assignment:
-    """A spine for each flow; loads and paths are rows of (ToR, spine) and (up, down)."""
-
-    @property
-    def shape(self) -> tuple[int, int]: ...
-    @property
-    def spines(self) -> _U32: ...
-    @property
-    def paths(self) -> _U32: ...
-    @property
-    def up_loads(self) -> _U64: ...
-    @property
-    def down_loads(self) -> _U64: ...
-    @property
-    def max_link_load(self) -> int: ...
-    @property
-    def bound(self) -> tuple[int, int | None, str]:
-        """What no assignment beats, the ToR that forces it, and how."""
-
-def assign(
-    fabric: Fabric, flows: list[_Flow], scheme: str, seed: int, hash: str, upstream: int
-) -> Assignment:
-    """Give flows (source, destination, weight) spines."""
-
-def assignment_of(fabric: Fabric, flows: list[_Flow], spines: list[int]) -> Assignment:
-    """Give the assignment that these spines make."""
 
 @final
 class Collective:
