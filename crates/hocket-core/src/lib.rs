@@ -26,4 +26,5 @@ pub mod multirail;
 pub mod synthesis;
 pub mod algorithms;
 pub mod simulate;
+pub mod cluster;
 pub mod report;

@@ -1,5 +1,6 @@
 //! Core errors as the classes of `hocket.errors`.
 
+use hocket_core::cluster::ClusterError;
 use hocket_core::collective::CollectiveError;
 use hocket_core::plan::PlanError;
 use hocket_core::progress::Interrupted;
@@ -63,6 +64,16 @@ impl From<RoutingError> for CoreError {
         match error {
             RoutingError::Cut { .. } => CoreError::Infeasible(error.to_string()),
             _ => CoreError::Spec(error.to_string()),
+        }
+    }
+}
+
+impl From<ClusterError> for CoreError {
+    fn from(error: ClusterError) -> Self {
+        match error {
+            ClusterError::Routing(error) => error.into(),
+            ClusterError::Interrupted(_) => CoreError::Interrupted,
+            _ => CoreError::Simulation(error.to_string()),
         }
     }
 }

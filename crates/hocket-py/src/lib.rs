@@ -19,6 +19,7 @@ mod algorithms;
 mod multirail;
 mod synthesis;
 mod simulate;
+mod cluster;
 mod report;
 
 use pyo3::prelude::*;
@@ -66,10 +67,20 @@ mod _core {
     #[pymodule_export]
     use crate::verify::{Violation, verify};
 
+    /// `hocket._core.cluster`: training jobs on a fabric.
+    #[pymodule]
+    mod cluster {
+        #[pymodule_export]
+        use crate::cluster::{Outcome, Pattern, simulate};
+    }
+
     /// Python finds a submodule of an extension only where it is told of it.
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
         let modules = module.py().import("sys")?.getattr("modules")?;
-        modules.set_item("hocket._core.routing", module.getattr("routing")?)
+        for name in ["cluster", "routing"] {
+            modules.set_item(format!("hocket._core.{name}"), module.getattr(name)?)?;
+        }
+        Ok(())
     }
 }

@@ -35,6 +35,12 @@ pub(crate) struct PyFabric {
     core: core::Fabric,
 }
 
+impl PyFabric {
+    pub(crate) fn core(&self) -> &core::Fabric {
+        &self.core
+    }
+}
+
 #[pymethods]
 impl PyFabric {
     #[new]
@@ -105,6 +111,14 @@ fn assignment(fabric: &PyFabric, flows: &[Flow], core: core::Assignment) -> Assi
     }
 }
 
+pub(crate) fn scheme_of(scheme: &str, hash: &str, upstream: u32) -> Result<Scheme, CoreError> {
+    let hash = choose("hash", hash, &HASHES)?;
+    Ok(match choose("scheme", scheme, &SCHEMES)? {
+        Scheme::Ecmp(_) => Scheme::Ecmp(Ecmp { hash, upstream }),
+        other => other,
+    })
+}
+
 /// Give flows (source, destination, weight) spines.
 #[pyfunction]
 pub(crate) fn assign(
@@ -116,11 +130,7 @@ pub(crate) fn assign(
     hash: &str,
     upstream: u32,
 ) -> Result<Assignment, CoreError> {
-    let hash = choose("hash", hash, &HASHES)?;
-    let scheme = match choose("scheme", scheme, &SCHEMES)? {
-        Scheme::Ecmp(_) => Scheme::Ecmp(Ecmp { hash, upstream }),
-        other => other,
-    };
+    let scheme = scheme_of(scheme, hash, upstream)?;
     let flows = flows_of(flows);
     let made = py.detach(|| core::assign(&fabric.core, &flows, scheme, Seed(seed)))?;
     Ok(assignment(fabric, &flows, made))

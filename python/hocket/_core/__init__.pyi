@@ -11,6 +11,7 @@ from typing import Final, TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
+from hocket._core import cluster as cluster
 from hocket._core import routing as routing
 
 __version__: Final[str]
@@ -48,6 +49,7 @@ __all__ = [
     "build_switch",
     "build_torus",
     "chunk_ladder",
+    "cluster",
     "default_chunks",
     "dimension_report",
     "heat",

@@ -5,6 +5,7 @@ use super::{Plan, Wait, WaitOn};
 /// The graph of waits: what each transfer and each group sets free when it ends.
 ///
 /// Node t is transfer t; node `transfers + g` is group g.
+#[derive(Debug)]
 pub(crate) struct WaitGraph {
     offsets: Vec<u32>,
     targets: Vec<u32>,

@@ -1,7 +1,7 @@
 //! A two-level Clos as routing sees it: which ToR reaches which spine by which links.
 
 use super::RoutingError;
-use crate::id::{DeviceId, LinkId};
+use crate::id::{DeviceId, LinkId, NpuId};
 use crate::topology::{DeviceKind, Topology};
 
 /// A two-level Clos, failures included.
@@ -16,6 +16,8 @@ pub struct Fabric {
     down: Vec<Option<LinkId>>,
     working: Vec<u32>,
     complete: bool,
+    /// By NPU: its ToR and its links up to it and down from it.
+    ports: Vec<(u32, [LinkId; 2])>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,7 @@ impl Fabric {
             down: vec![None; tors * spines],
             working: Vec::new(),
             complete: false,
+            ports: vec![(0, [LinkId(0); 2]); topology.npu_count()],
         };
         fabric.add_links(topology, &roles)?;
         fabric.find_working(live_tors);
@@ -74,7 +77,15 @@ impl Fabric {
             let name = |id: DeviceId| topology.device(id).name.as_str();
             let ends = || format!("{} -> {}", name(link.src), name(link.dst));
             let place = match (roles[link.src.index()], roles[link.dst.index()]) {
-                (Role::Host, Role::Tor(_)) | (Role::Tor(_), Role::Host) => continue,
+                (Role::Host, Role::Tor(tor)) => {
+                    self.ports[link.src.index()].0 = tor as u32;
+                    self.ports[link.src.index()].1[0] = LinkId::from(i);
+                    continue;
+                }
+                (Role::Tor(_), Role::Host) => {
+                    self.ports[link.dst.index()].1[1] = LinkId::from(i);
+                    continue;
+                }
                 (Role::Tor(tor), Role::Spine(spine)) => &mut self.up[tor * self.spines + spine],
                 (Role::Spine(spine), Role::Tor(tor)) => &mut self.down[tor * self.spines + spine],
                 _ => return Err(format!("link {} is not between two tiers", ends())),
@@ -151,6 +162,21 @@ impl Fabric {
         }
         let up = self.up[self.slot(src, spine)]?;
         Some([up, self.down[self.slot(dst, spine)]?])
+    }
+
+    /// The ToR of an NPU.
+    pub fn tor_of(&self, npu: NpuId) -> u32 {
+        self.ports[npu.index()].0
+    }
+
+    /// The links of an NPU, up to its ToR and down from it.
+    pub fn links_of(&self, npu: NpuId) -> [LinkId; 2] {
+        self.ports[npu.index()].1
+    }
+
+    /// Appends the links from one ToR to another by a choice.
+    pub fn route(&self, src: u32, dst: u32, choice: u32, links: &mut Vec<LinkId>) {
+        links.extend(self.path(src, dst, choice).into_iter().flatten());
     }
 
     /// Where a ToR's link with a spine stands in columns of up- or downlinks.

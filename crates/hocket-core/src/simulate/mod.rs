@@ -1,6 +1,6 @@
 //! Runs a verified plan in simulated time.
 
-mod flow;
+pub(crate) mod flow;
 mod link;
 mod packet;
 mod queue;
@@ -10,6 +10,7 @@ mod way;
 
 pub use flow::FlowOptions;
 pub use packet::PacketOptions;
+pub(crate) use ready::Ready;
 pub use run::{LinkUse, Run, Service};
 
 pub use crate::plan::LinkOrder;

@@ -1,10 +1,12 @@
 //! Which transfers may start, as others end.
 
+use std::sync::Arc;
+
 use crate::plan::{Plan, Wait, WaitGraph, WaitOn};
 
 /// The waits of a plan that are still open.
-pub(super) struct Ready {
-    waits: WaitGraph,
+pub(crate) struct Ready {
+    waits: Arc<WaitGraph>,
     transfers: usize,
     /// Members of each group that have not ended.
     left: Vec<u32>,
@@ -13,17 +15,21 @@ pub(super) struct Ready {
 
 impl Ready {
     pub(super) fn new(plan: &Plan) -> Self {
-        let waits = WaitGraph::new(plan);
+        Self::following(plan, &Arc::new(WaitGraph::new(plan)))
+    }
+
+    /// As many as like follow one plan, each for itself.
+    pub(crate) fn following(plan: &Plan, waits: &Arc<WaitGraph>) -> Self {
         Self {
             left: waits.member_counts().to_vec(),
             transfers: plan.len(),
-            waits,
+            waits: waits.clone(),
             ended: Vec::new(),
         }
     }
 
     /// Gives each transfer that waits for nothing, or for groups without members.
-    pub(super) fn at_first(&mut self, plan: &Plan, mut start: impl FnMut(u32)) {
+    pub(crate) fn at_first(&mut self, plan: &Plan, mut start: impl FnMut(u32)) {
         let left = self.left.iter().enumerate();
         let empty = left.filter(|&(_, &left)| left == 0);
         let empty: Vec<u32> = empty
@@ -41,7 +47,7 @@ impl Ready {
 
     /// A transfer has ended: gives each that may start now.
     #[inline]
-    pub(super) fn end(&mut self, transfer: u32, mut start: impl FnMut(u32)) {
+    pub(crate) fn end(&mut self, transfer: u32, mut start: impl FnMut(u32)) {
         self.follow(transfer, &mut start);
     }
 

@@ -15,9 +15,9 @@ use crate::verify::Verified;
 
 /// Rates are whole numbers of 2^-24 bytes/s, and 10^12 ps are a second: any number of bytes, times
 /// both, fits into 128 bits.
-const UNITS_PER_BYTE: u128 = 1 << RATE_BITS;
+pub(crate) const UNITS_PER_BYTE: u128 = 1 << RATE_BITS;
 const RATE_BITS: u32 = 24;
-const PS_PER_SECOND: u128 = 1_000_000_000_000;
+pub(crate) const PS_PER_SECOND: u128 = 1_000_000_000_000;
 
 /// A transfer under way.
 #[derive(Clone, Copy)]
@@ -30,6 +30,11 @@ struct Flow {
     rate: u128,
     since: u64,
     latency: Time,
+}
+
+/// A bandwidth in rate units.
+pub(crate) fn units(rate: Bandwidth) -> u128 {
+    u128::from(rate.bytes_per_second()) * UNITS_PER_BYTE
 }
 
 struct Engine<'a> {
@@ -99,7 +104,6 @@ pub(in crate::simulate) fn simulate(
 impl<'a> Engine<'a> {
     fn new(verified: &'a Verified, options: &'a FlowOptions) -> Self {
         let (plan, topology) = (verified.plan(), verified.topology());
-        let units = |rate: Bandwidth| u128::from(rate.bytes_per_second()) * UNITS_PER_BYTE;
         let links = topology.links().iter().map(|link| link.bandwidth);
         let limits = topology.devices().iter().filter_map(|device| device.limit);
         let capacity: Vec<u128> = links.chain(limits).map(units).collect();

@@ -24,7 +24,7 @@ struct Flow {
 ///
 /// Only the flows that are connected by servers to one that came or went are given rates anew: those
 /// of other components do not depend on it.
-pub(super) struct Fair {
+pub(crate) struct Fair {
     capacity: Vec<u128>,
     /// No flow gets more.
     most: u128,
@@ -43,7 +43,7 @@ pub(super) struct Fair {
 
 impl Fair {
     /// Servers of these capacities, and the most that a flow gets, in any one unit.
-    pub(super) fn new(capacity: Vec<u128>, most: u128) -> Self {
+    pub(crate) fn new(capacity: Vec<u128>, most: u128) -> Self {
         let servers = capacity.len();
         Self {
             capacity,
@@ -59,7 +59,7 @@ impl Fair {
     }
 
     /// A flow comes to a free slot and passes these servers; its rate is 0 until [`Self::refill`].
-    pub(super) fn add(&mut self, slot: u32, servers: &[u32]) {
+    pub(crate) fn add(&mut self, slot: u32, servers: &[u32]) {
         let i = slot as usize;
         if i >= self.flows.len() {
             self.flows.resize(i + 1, Flow::default());
@@ -75,7 +75,7 @@ impl Fair {
     }
 
     /// A flow goes.
-    pub(super) fn remove(&mut self, slot: u32) {
+    pub(crate) fn remove(&mut self, slot: u32) {
         for pass in (0..self.flows[slot as usize].passes.len()).rev() {
             let (server, at) = self.flows[slot as usize].passes[pass];
             let crossing = &mut self.crossing[server as usize];
@@ -89,17 +89,17 @@ impl Fair {
     }
 
     /// How many passages of flows a server has.
-    pub(super) fn crossings(&self, server: u32) -> usize {
+    pub(crate) fn crossings(&self, server: u32) -> usize {
         self.crossing[server as usize].len()
     }
 
     /// What a flow passes.
-    pub(super) fn servers(&self, slot: u32) -> impl Iterator<Item = u32> {
+    pub(crate) fn servers(&self, slot: u32) -> impl Iterator<Item = u32> {
         let passes = self.flows[slot as usize].passes.iter();
         passes.map(|&(server, _)| server)
     }
 
-    pub(super) fn rate(&self, slot: u32) -> u128 {
+    pub(crate) fn rate(&self, slot: u32) -> u128 {
         self.flows[slot as usize].rate
     }
 
@@ -113,7 +113,7 @@ impl Fair {
     ///
     /// # Source
     /// Progressive filling: Bertsekas and Gallager, Data Networks, section 6.5.2.
-    pub(super) fn refill(&mut self, flows: &mut Vec<u32>) {
+    pub(crate) fn refill(&mut self, flows: &mut Vec<u32>) {
         flows.clear();
         self.find_component(flows);
         self.shares.clear();

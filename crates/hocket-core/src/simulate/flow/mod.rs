@@ -18,7 +18,10 @@ mod ends;
 mod engine;
 mod fair;
 
+pub(crate) use ends::Ends;
 pub(super) use engine::simulate;
+pub(crate) use engine::{PS_PER_SECOND, UNITS_PER_BYTE, units};
+pub(crate) use fair::Fair;
 
 use crate::units::Bandwidth;
 

@@ -1,0 +1,435 @@
+//! Moment by moment: what arrives, which jobs go on, and what the controller says.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+use super::control::{Commodities, Controller, Decided};
+use super::flows::{Flows, Sent};
+use super::network::{Network, Reach};
+use super::pattern::Course;
+use super::{ClusterError, ClusterOptions, Iteration, Job, Outcome, Reroute, Router};
+use crate::progress::{Interrupted, Progress};
+use crate::routing::Fabric;
+use crate::simulate::flow::UNITS_PER_BYTE;
+use crate::topology::Topology;
+use crate::units::Time;
+
+/// What happens by itself, at a time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Alarm {
+    /// A transfer has arrived.
+    Arrived {
+        flow: u32,
+        transfer: u32,
+        bytes: u64,
+        begun: u64,
+    },
+    /// A job has computed.
+    Computed { job: u32 },
+    /// The controller's answer is there.
+    Answered { answer: u32 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Computing,
+    /// Its flows wait for the controller.
+    Asking,
+    Communicating,
+    Ended,
+}
+
+/// Where a job is.
+pub(super) struct Progressing<'a> {
+    pub(super) job: &'a Job,
+    pub(super) state: State,
+    /// Its flows are numbered from here, group by group, channel by channel.
+    pub(super) first_flow: u32,
+    courses: Vec<Course>,
+    open_groups: usize,
+    pub(super) iteration: Iteration,
+    /// As kept last [bytes/s].
+    rate: f64,
+}
+
+/// An answer under way: who waits for it.
+struct Answer {
+    decided: Rc<Decided>,
+    starting: Vec<u32>,
+    decision: usize,
+}
+
+pub(super) struct Engine<'a> {
+    options: &'a ClusterOptions,
+    jobs: Vec<Progressing<'a>>,
+    /// By flow.
+    place: Vec<(u32, u32)>,
+    flows: Flows<'a>,
+    controller: Controller<'a>,
+    alarms: BinaryHeap<Reverse<(u64, Alarm)>>,
+    answers: Vec<Answer>,
+    now: u64,
+    starting: Vec<u32>,
+    has_stopped: bool,
+    freed: Vec<u32>,
+    outcome: Outcome,
+    open_transfers: u64,
+    ended_transfers: u64,
+}
+
+impl<'a> Engine<'a> {
+    pub(super) fn new(
+        topology: &'a Topology,
+        fabric: &'a Fabric,
+        jobs: &'a [Job],
+        options: &'a ClusterOptions,
+    ) -> Self {
+        let mut flows = Flows::new(Network::new(topology, fabric), jobs.len(), options);
+        let mut commodities = Commodities::default();
+        let mut place = Vec::new();
+        let mut progressing = Vec::with_capacity(jobs.len());
+        let mut open_transfers = 0;
+        for (number, job) in jobs.iter().enumerate() {
+            let first_flow = place.len() as u32;
+            commodities.begin_job();
+            for (group, ports) in job.groups.iter().enumerate() {
+                for &(src, dst) in job.pattern.channels() {
+                    let ends = [src, dst].map(|rank| ports[rank as usize]);
+                    let flow = flows.connect(number as u32, ends[0], ends[1]);
+                    if let Reach::Fabric { src, dst } = flows.reach(flow) {
+                        commodities.add(flow, src, dst);
+                    }
+                    place.push((number as u32, group as u32));
+                }
+            }
+            let transfers = job.pattern.transfer_count() * job.groups.len();
+            open_transfers += (transfers * job.compute.len()) as u64;
+            progressing.push(Progressing::new(number as u32, job, first_flow));
+        }
+        Self {
+            options,
+            jobs: progressing,
+            place,
+            flows,
+            controller: Controller::new(fabric, commodities, options),
+            alarms: BinaryHeap::new(),
+            answers: Vec::new(),
+            now: 0,
+            starting: Vec::new(),
+            has_stopped: false,
+            freed: Vec::new(),
+            outcome: Outcome::default(),
+            open_transfers,
+            ended_transfers: 0,
+        }
+    }
+
+    pub(super) fn run(
+        mut self,
+        router: &mut dyn Router,
+        progress: &mut dyn Progress,
+    ) -> Result<Outcome, ClusterError> {
+        const BETWEEN_REPORTS: usize = 1 << 16;
+        if self.options.reroute == Reroute::Never {
+            self.decide_once(router)?;
+        }
+        for number in 0..self.jobs.len() as u32 {
+            self.compute(number, self.jobs[number as usize].job.arrival.as_ps());
+        }
+        let mut work = BETWEEN_REPORTS;
+        while let Some(now) = self.next_moment() {
+            if now == u64::MAX {
+                return Err(ClusterError::TooLong);
+            }
+            self.now = now;
+            work += self.moment(router)?;
+            if work > BETWEEN_REPORTS {
+                work = 0;
+                if !progress.report("run jobs", self.ended_transfers, self.open_transfers) {
+                    return Err(Interrupted.into());
+                }
+            }
+        }
+        Ok(self.finish())
+    }
+
+    fn next_moment(&self) -> Option<u64> {
+        let alarm = self.alarms.peek().map(|&Reverse((time, _))| time);
+        [alarm, self.flows.next_end()].into_iter().flatten().min()
+    }
+
+    /// Everything that happens now, then what follows from it for rates.
+    fn moment(&mut self, router: &mut dyn Router) -> Result<usize, ClusterError> {
+        let mut work = 1;
+        while let Some(sent) = self.flows.pop_sent(self.now) {
+            self.sent(sent);
+            work += 1;
+        }
+        while let Some(&Reverse((time, alarm))) = self.alarms.peek() {
+            if time > self.now {
+                break;
+            }
+            self.alarms.pop();
+            work += 1;
+            match alarm {
+                Alarm::Arrived { .. } => self.arrived(alarm),
+                Alarm::Computed { job } => self.computed(job),
+                Alarm::Answered { answer } => self.answered(answer, router)?,
+            }
+        }
+        if !self.starting.is_empty() || self.has_stopped {
+            self.ask(router)?;
+        }
+        work += self.flows.share(self.now);
+        self.keep_rates();
+        Ok(work)
+    }
+
+    fn alarm(&mut self, time: u64, alarm: Alarm) {
+        self.alarms.push(Reverse((time, alarm)));
+    }
+
+    /// A transfer's last byte has left.
+    fn sent(&mut self, sent: Sent) {
+        let Sent {
+            flow,
+            transfer,
+            bytes,
+            begun,
+            latency,
+        } = sent;
+        let arrived = Alarm::Arrived {
+            flow,
+            transfer,
+            bytes,
+            begun,
+        };
+        self.alarm(self.now.saturating_add(latency.as_ps()), arrived);
+    }
+
+    /// A transfer is there whole: what waited for it goes on.
+    fn arrived(&mut self, alarm: Alarm) {
+        let Alarm::Arrived {
+            flow,
+            transfer,
+            bytes,
+            begun,
+        } = alarm
+        else {
+            return;
+        };
+        self.ended_transfers += 1;
+        let (number, group) = self.place[flow as usize];
+        let progressing = &mut self.jobs[number as usize];
+        if self.flows.reach(flow) != Reach::Host {
+            progressing.iteration.count(bytes, self.now - begun);
+        }
+        let pattern = &progressing.job.pattern;
+        let mut freed = std::mem::take(&mut self.freed);
+        let course = &mut progressing.courses[group as usize];
+        let is_last = course.end(pattern, transfer, &mut freed);
+        self.send(number, group, &freed);
+        freed.clear();
+        self.freed = freed;
+        if is_last {
+            let progressing = &mut self.jobs[number as usize];
+            progressing.open_groups -= 1;
+            if progressing.open_groups == 0 {
+                self.stop(number);
+            }
+        }
+    }
+
+    fn send(&mut self, number: u32, group: u32, transfers: &[u32]) {
+        let Progressing {
+            job, first_flow, ..
+        } = self.jobs[number as usize];
+        let channels = job.pattern.channels().len() as u32;
+        for &transfer in transfers {
+            let flow = first_flow + group * channels + job.pattern.channel_of(transfer);
+            let bytes = job.pattern.bytes(transfer);
+            self.flows.send(flow, transfer, bytes, self.now);
+        }
+    }
+
+    /// A job begins to compute at `time`, or has ended.
+    fn compute(&mut self, number: u32, time: u64) {
+        let progressing = &mut self.jobs[number as usize];
+        let index = progressing.iteration.index as usize;
+        let Some(lasts) = progressing.job.compute.get(index) else {
+            progressing.state = State::Ended;
+            return;
+        };
+        progressing.state = State::Computing;
+        progressing.iteration.compute_start = Time::from_ps(time);
+        let end = time.saturating_add(lasts.as_ps());
+        self.alarm(end, Alarm::Computed { job: number });
+    }
+
+    /// A job wants to communicate.
+    fn computed(&mut self, number: u32) {
+        let progressing = &mut self.jobs[number as usize];
+        progressing.iteration.start = Time::from_ps(self.now);
+        if progressing.has_flows() {
+            progressing.state = State::Asking;
+            self.starting.push(number);
+        } else {
+            self.stop(number);
+        }
+    }
+
+    /// A job has communicated.
+    fn stop(&mut self, number: u32) {
+        let progressing = &mut self.jobs[number as usize];
+        progressing.iteration.end = Time::from_ps(self.now);
+        self.outcome.iterations.push(progressing.iteration);
+        progressing.iteration = Iteration::new(number, progressing.iteration.index + 1);
+        self.has_stopped |= progressing.has_flows();
+        self.compute(number, self.now);
+    }
+
+    /// Jobs have started or stopped to communicate: asks the controller.
+    fn ask(&mut self, router: &mut dyn Router) -> Result<(), ClusterError> {
+        let starting = std::mem::take(&mut self.starting);
+        self.has_stopped = false;
+        let is_due = match self.options.reroute {
+            Reroute::Always => true,
+            Reroute::AtStart => !starting.is_empty(),
+            Reroute::Never => false,
+        };
+        let active = |progressing: &&Progressing| {
+            matches!(progressing.state, State::Asking | State::Communicating)
+        };
+        let active = self.jobs.iter().filter(active);
+        let active: Vec<u32> = active.map(|job| job.iteration.job).collect();
+        if !is_due || active.is_empty() {
+            self.start(&starting);
+            return Ok(());
+        }
+        let controller = &mut self.controller;
+        let (decided, foreseen) = controller.decide(&active, &starting, &self.flows, router)?;
+        let decision = decided.decision(self.now, foreseen);
+        self.outcome.decisions.push(decision);
+        let answer = Answer {
+            decided,
+            starting,
+            decision: self.outcome.decisions.len() - 1,
+        };
+        let number = self.answers.len() as u32;
+        self.answers.push(answer);
+        if foreseen || self.options.answer == Time::ZERO {
+            self.answered(number, router)?;
+        } else {
+            let time = self.now.saturating_add(self.options.answer.as_ps());
+            self.alarm(time, Alarm::Answered { answer: number });
+        }
+        Ok(())
+    }
+
+    /// Flows take the paths that the controller gave them; then it looks ahead.
+    fn answered(&mut self, number: u32, router: &mut dyn Router) -> Result<(), ClusterError> {
+        let answer = &mut self.answers[number as usize];
+        let starting = std::mem::take(&mut answer.starting);
+        let (decided, decision) = (answer.decided.clone(), answer.decision);
+        let mut moved = 0;
+        for (flow, choice) in decided.new_paths() {
+            moved += u32::from(self.flows.route(flow, choice, self.now));
+        }
+        self.outcome.decisions[decision].moved = moved;
+        self.start(&starting);
+        if self.options.look_ahead > 0 {
+            let controller = &mut self.controller;
+            controller.look_ahead(self.now, &self.jobs, &self.flows, router)?;
+        }
+        Ok(())
+    }
+
+    fn decide_once(&mut self, router: &mut dyn Router) -> Result<(), ClusterError> {
+        let all: Vec<u32> = (0..self.jobs.len() as u32).collect();
+        let controller = &mut self.controller;
+        let (decided, foreseen) = controller.decide(&all, &all, &self.flows, router)?;
+        self.outcome.decisions.push(decided.decision(0, foreseen));
+        for (flow, choice) in decided.new_paths() {
+            self.flows.route(flow, choice, 0);
+        }
+        Ok(())
+    }
+
+    /// Jobs begin to communicate.
+    fn start(&mut self, jobs: &[u32]) {
+        for &number in jobs {
+            let progressing = &mut self.jobs[number as usize];
+            progressing.state = State::Communicating;
+            progressing.open_groups = progressing.job.groups.len();
+            progressing.courses.clear();
+            let mut begin = Vec::new();
+            for group in 0..progressing.job.groups.len() {
+                begin.clear();
+                let progressing = &mut self.jobs[number as usize];
+                let course = Course::start(&progressing.job.pattern, &mut begin);
+                progressing.courses.push(course);
+                self.expect(number, group as u32);
+                self.send(number, group as u32, &begin);
+            }
+        }
+    }
+
+    fn expect(&mut self, number: u32, group: u32) {
+        let Progressing {
+            job, first_flow, ..
+        } = self.jobs[number as usize];
+        let channels = job.pattern.channels().len() as u32;
+        for (channel, &bytes) in job.pattern.bytes_by_channel().iter().enumerate() {
+            let flow = first_flow + group * channels + channel as u32;
+            self.flows.expect(flow, bytes);
+        }
+    }
+
+    fn keep_rates(&mut self) {
+        if !self.options.keep_rates {
+            return;
+        }
+        let now = Time::from_ps(self.now);
+        for (job, &units) in self.flows.job_rates.iter().enumerate() {
+            let rate = units as f64 / UNITS_PER_BYTE as f64;
+            let kept = &mut self.jobs[job].rate;
+            if *kept != rate {
+                *kept = rate;
+                self.outcome.rates.push((now, job as u32, rate));
+            }
+        }
+    }
+
+    fn finish(mut self) -> Outcome {
+        self.outcome.time = Time::from_ps(self.now);
+        self.outcome.link_bytes = self.flows.link_bytes;
+        self.outcome.computed_ahead = self.controller.computed_ahead;
+        self.outcome
+    }
+}
+
+impl<'a> Progressing<'a> {
+    fn new(number: u32, job: &'a Job, first_flow: u32) -> Self {
+        Self {
+            job,
+            state: State::Computing,
+            first_flow,
+            courses: Vec::new(),
+            open_groups: 0,
+            iteration: Iteration::new(number, 0),
+            rate: 0.0,
+        }
+    }
+
+    /// When it starts to communicate, if it computes as long as the time before.
+    pub(super) fn start_expected(&self) -> Option<u64> {
+        let last = (self.iteration.index as usize).checked_sub(1)?;
+        let lasts = self.job.compute[last];
+        Some((self.iteration.compute_start + lasts).as_ps())
+    }
+
+    fn has_flows(&self) -> bool {
+        !self.job.groups.is_empty() && self.job.pattern.transfer_count() > 0
+    }
+}

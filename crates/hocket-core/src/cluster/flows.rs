@@ -1,0 +1,341 @@
+//! Flows as fluids: what each has left to send, at what rate, over which links.
+
+use std::collections::VecDeque;
+
+use super::network::{Network, Reach};
+use super::{ClusterOptions, Port};
+use crate::id::LinkId;
+use crate::simulate::flow::{Ends, Fair, PS_PER_SECOND, UNITS_PER_BYTE, units};
+use crate::units::Time;
+
+/// A transfer whose last byte has left.
+#[derive(Clone, Copy)]
+pub(super) struct Sent {
+    pub(super) flow: u32,
+    pub(super) transfer: u32,
+    pub(super) bytes: u64,
+    /// When it began to be sent.
+    pub(super) begun: u64,
+    /// What its last byte takes to arrive.
+    pub(super) latency: Time,
+}
+
+/// What a flow carries at the moment.
+#[derive(Clone, Copy)]
+struct Load {
+    transfer: u32,
+    bytes: u64,
+    /// Bytes that links have been credited with.
+    credited: u64,
+    begun: u64,
+    /// What had not left at `since` [rate units x ps].
+    left: u128,
+}
+
+struct Flow {
+    job: u32,
+    from: Port,
+    to: Port,
+    reach: Reach,
+    choice: Option<u32>,
+    links: Vec<LinkId>,
+    latency: Time,
+    waiting: VecDeque<(u32, u64)>,
+    bytes_left: u64,
+    load: Option<Load>,
+    rate: u128,
+    since: u64,
+    /// Whether `fair` knows it, and by other links than it takes now.
+    is_sharing: bool,
+    is_moved: bool,
+    is_touched: bool,
+}
+
+/// All flows of all jobs, and who gets how much of which link.
+pub(super) struct Flows<'a> {
+    network: Network<'a>,
+    fair: Fair,
+    ends: Ends,
+    host_rate: u128,
+    flows: Vec<Flow>,
+    /// Flows whose load or path has changed since rates were found.
+    touched: Vec<u32>,
+    pub(super) link_bytes: Vec<u64>,
+    /// By job: what its flows send together [rate units].
+    pub(super) job_rates: Vec<u128>,
+    changed: Vec<u32>,
+    servers: Vec<u32>,
+}
+
+impl<'a> Flows<'a> {
+    pub(super) fn new(network: Network<'a>, jobs: usize, options: &ClusterOptions) -> Self {
+        let capacity = network.capacities().map(units).collect::<Vec<_>>();
+        Self {
+            link_bytes: vec![0; capacity.len()],
+            fair: Fair::new(capacity, u128::MAX),
+            network,
+            ends: Ends::default(),
+            host_rate: units(options.host_rate),
+            flows: Vec::new(),
+            touched: Vec::new(),
+            job_rates: vec![0; jobs],
+            changed: Vec::new(),
+            servers: Vec::new(),
+        }
+    }
+
+    /// A connection from one port to another, without a load.
+    pub(super) fn connect(&mut self, job: u32, from: Port, to: Port) -> u32 {
+        let reach = self.network.reach(from, to);
+        let mut flow = Flow {
+            job,
+            from,
+            to,
+            reach,
+            choice: None,
+            links: Vec::new(),
+            latency: Time::ZERO,
+            waiting: VecDeque::new(),
+            bytes_left: 0,
+            load: None,
+            rate: 0,
+            since: 0,
+            is_sharing: false,
+            is_moved: false,
+            is_touched: false,
+        };
+        if !matches!(reach, Reach::Fabric { .. }) {
+            self.network
+                .links(from.nic, to.nic, reach, 0, &mut flow.links);
+            flow.latency = self.network.latency(&flow.links);
+        }
+        self.flows.push(flow);
+        self.flows.len() as u32 - 1
+    }
+
+    pub(super) fn reach(&self, flow: u32) -> Reach {
+        self.flows[flow as usize].reach
+    }
+
+    pub(super) fn links(&self, flow: u32) -> &[LinkId] {
+        &self.flows[flow as usize].links
+    }
+
+    /// The path's number that a router chose last.
+    pub(super) fn choice(&self, flow: u32) -> Option<u32> {
+        self.flows[flow as usize].choice
+    }
+
+    /// Bytes that a flow has been given to send and has not sent, and those that it will be given.
+    pub(super) fn bytes_left(&self, flow: u32) -> u64 {
+        self.flows[flow as usize].bytes_left
+    }
+
+    /// How many of these flows take each link.
+    pub(super) fn flows_by_link<'f>(&self, flows: impl Iterator<Item = &'f u32>) -> Vec<u32> {
+        let mut sharing = vec![0; self.link_bytes.len()];
+        for &flow in flows {
+            for link in self.links(flow) {
+                sharing[link.index()] += 1;
+            }
+        }
+        sharing
+    }
+
+    /// How long a flow takes for the bytes that it has left, at an equal share of the fullest link of
+    /// its path.
+    pub(super) fn seconds_left(&self, flow: u32, sharing: &[u32]) -> f64 {
+        let share = |link: &LinkId| {
+            self.network.bandwidth(*link) as f64 / f64::from(sharing[link.index()].max(1))
+        };
+        let rate = self
+            .links(flow)
+            .iter()
+            .map(share)
+            .fold(f64::INFINITY, f64::min);
+        self.bytes_left(flow) as f64 / rate
+    }
+
+    /// Gives a flow a path from now on; says whether that moves bytes under way.
+    pub(super) fn route(&mut self, id: u32, choice: u32, now: u64) -> bool {
+        let flow = &mut self.flows[id as usize];
+        if flow.choice == Some(choice) {
+            return false;
+        }
+        let is_under_way = flow.load.is_some();
+        if is_under_way {
+            self.settle(id, now);
+            self.credit(id);
+        }
+        let flow = &mut self.flows[id as usize];
+        flow.choice = Some(choice);
+        let (from, to) = (flow.from.nic, flow.to.nic);
+        self.network
+            .links(from, to, flow.reach, choice, &mut flow.links);
+        flow.latency = self.network.latency(&flow.links);
+        flow.is_moved = true;
+        self.touch(id);
+        is_under_way
+    }
+
+    /// A phase begins in which a flow will be given so many bytes.
+    pub(super) fn expect(&mut self, flow: u32, bytes: u64) {
+        self.flows[flow as usize].bytes_left = bytes;
+    }
+
+    /// Sends a transfer, after those that the flow was given before.
+    pub(super) fn send(&mut self, id: u32, transfer: u32, bytes: u64, now: u64) {
+        let flow = &mut self.flows[id as usize];
+        flow.waiting.push_back((transfer, bytes));
+        if flow.load.is_none() {
+            self.begin_next(id, now);
+        }
+    }
+
+    fn begin_next(&mut self, id: u32, now: u64) {
+        let flow = &mut self.flows[id as usize];
+        flow.since = now;
+        flow.load = flow.waiting.pop_front().map(|(transfer, bytes)| Load {
+            transfer,
+            bytes,
+            credited: 0,
+            begun: now,
+            left: u128::from(bytes) * BYTE,
+        });
+        self.touch(id);
+    }
+
+    fn touch(&mut self, id: u32) {
+        let is_touched = &mut self.flows[id as usize].is_touched;
+        if !std::mem::replace(is_touched, true) {
+            self.touched.push(id);
+        }
+    }
+
+    /// When the next transfer has left, unless what happens before changes that.
+    pub(super) fn next_end(&self) -> Option<u64> {
+        self.ends.first()
+    }
+
+    /// A transfer that has left at `now`, if there is one; its flow goes on with the next.
+    pub(super) fn pop_sent(&mut self, now: u64) -> Option<Sent> {
+        let id = self.ends.pop(now)?;
+        let flow = &mut self.flows[id as usize];
+        let load = flow.load.as_mut()?;
+        load.left = 0;
+        flow.since = now;
+        let Load {
+            transfer,
+            bytes,
+            begun,
+            ..
+        } = *load;
+        let latency = flow.latency;
+        self.credit(id);
+        self.begin_next(id, now);
+        Some(Sent {
+            flow: id,
+            transfer,
+            bytes,
+            begun,
+            latency,
+        })
+    }
+
+    /// Finds rates anew where something changed, and when transfers end by them. Gives how many flows
+    /// it looked at.
+    pub(super) fn share(&mut self, now: u64) -> usize {
+        let touched = std::mem::take(&mut self.touched);
+        for &id in &touched {
+            self.announce(id, now);
+        }
+        let mut changed = std::mem::take(&mut self.changed);
+        self.fair.refill(&mut changed);
+        for &id in &changed {
+            let rate = self.fair.rate(id);
+            self.set_rate(id, rate, now);
+        }
+        for &id in &touched {
+            self.flows[id as usize].is_touched = false;
+            self.schedule(id);
+        }
+        let looked_at = touched.len() + changed.len();
+        self.changed = changed;
+        self.touched = touched;
+        self.touched.clear();
+        looked_at
+    }
+
+    /// Tells `fair` what a touched flow needs now.
+    fn announce(&mut self, id: u32, now: u64) {
+        let flow = &mut self.flows[id as usize];
+        let is_sending = flow.load.is_some();
+        if flow.reach == Reach::Host {
+            let rate = if is_sending { self.host_rate } else { 0 };
+            self.set_rate(id, rate, now);
+            return;
+        }
+        if flow.is_sharing && (!is_sending || flow.is_moved) {
+            flow.is_sharing = false;
+            self.fair.remove(id);
+            self.set_rate(id, 0, now);
+        }
+        let flow = &mut self.flows[id as usize];
+        flow.is_moved = false;
+        if is_sending && !flow.is_sharing {
+            flow.is_sharing = true;
+            self.servers.clear();
+            self.servers.extend(flow.links.iter().map(|link| link.0));
+            self.fair.add(id, &self.servers);
+        }
+    }
+
+    fn set_rate(&mut self, id: u32, rate: u128, now: u64) {
+        self.settle(id, now);
+        let flow = &mut self.flows[id as usize];
+        let of_job = &mut self.job_rates[flow.job as usize];
+        *of_job = *of_job + rate - flow.rate;
+        flow.rate = rate;
+        self.schedule(id);
+    }
+
+    /// Takes what has left since the rate was last looked at off what is left.
+    fn settle(&mut self, id: u32, now: u64) {
+        let flow = &mut self.flows[id as usize];
+        if let Some(load) = &mut flow.load {
+            // It ends later than now, so that no more has left than there was.
+            load.left -= flow.rate * u128::from(now - flow.since);
+        }
+        flow.since = now;
+    }
+
+    fn schedule(&mut self, id: u32) {
+        let flow = &self.flows[id as usize];
+        let Some(load) = &flow.load else {
+            return;
+        };
+        let lasts = match (load.left, flow.rate) {
+            (0, _) => 0,
+            (_, 0) => u64::MAX,
+            (left, rate) => u64::try_from(left.div_ceil(rate)).unwrap_or(u64::MAX),
+        };
+        self.ends.set(id, flow.since.saturating_add(lasts));
+    }
+
+    /// Counts what has left, to the byte, for the links of the flow's path.
+    fn credit(&mut self, id: u32) {
+        let flow = &mut self.flows[id as usize];
+        let Some(load) = &mut flow.load else {
+            return;
+        };
+        let gone = load.bytes - load.left.div_ceil(BYTE) as u64;
+        for link in &flow.links {
+            self.link_bytes[link.index()] += gone - load.credited;
+        }
+        flow.bytes_left -= gone - load.credited;
+        load.credited = gone;
+    }
+}
+
+/// A byte, in rate units x ps.
+const BYTE: u128 = PS_PER_SECOND * UNITS_PER_BYTE;

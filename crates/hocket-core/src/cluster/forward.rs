@@ -1,0 +1,59 @@
+//! What will happen next, as far as the controller can know.
+//!
+//! A job that communicates stops when its slowest flow has sent what it has left at the rate that the
+//! controller gave it: an equal share of the fullest link on its path. A job that computes starts to
+//! communicate when it has computed as long as the time before; of its first time nothing is known.
+//!
+//! # Source
+//! Cohen et al., Routing for large ML models, section 3.4.2.
+
+use super::ClusterOptions;
+use super::engine::{Progressing, State};
+use super::flows::Flows;
+
+/// The jobs that will communicate, after each of the next events.
+pub(super) struct Prediction {
+    pub(super) sets: Vec<Vec<u32>>,
+}
+
+/// Foretells the next `options.look_ahead` events, as if nothing else happened.
+pub(super) fn predict(
+    now: u64,
+    jobs: &[Progressing<'_>],
+    flows_of: &[Vec<u32>],
+    flows: &Flows,
+    options: &ClusterOptions,
+) -> Prediction {
+    let is_active = |job: &Progressing| matches!(job.state, State::Asking | State::Communicating);
+    let mut active: Vec<u32> = (0..jobs.len() as u32).collect();
+    active.retain(|&job| is_active(&jobs[job as usize]));
+    let sharing = flows.flows_by_link(active.iter().flat_map(|&job| &flows_of[job as usize]));
+    let mut events = Vec::new();
+    for (number, job) in jobs.iter().enumerate() {
+        let time = match job.state {
+            State::Asking | State::Communicating => {
+                let seconds = flows_of[number]
+                    .iter()
+                    .map(|&flow| flows.seconds_left(flow, &sharing));
+                let seconds = seconds.fold(0.0, f64::max);
+                Some(now as f64 + seconds * 1e12)
+            }
+            State::Computing => job.start_expected().map(|time| time as f64),
+            State::Ended => None,
+        };
+        events.extend(time.map(|time| (time, number as u32)));
+    }
+    events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let mut sets = Vec::new();
+    for (_, job) in events.into_iter().take(options.look_ahead as usize) {
+        match active.iter().position(|&other| other == job) {
+            Some(place) => {
+                active.remove(place);
+            }
+            None => active.push(job),
+        }
+        active.sort_unstable();
+        sets.push(active.clone());
+    }
+    Prediction { sets }
+}

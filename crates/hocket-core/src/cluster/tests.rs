@@ -1,0 +1,251 @@
+use std::sync::Arc;
+
+use super::{
+    ByScheme, ClusterOptions, Decision, FlowOrder, Job, Outcome, Pattern, Port, Reroute, Rounds,
+    simulate,
+};
+use crate::algorithms::{Algorithm, PlanOptions, plan};
+use crate::collective::{Collective, CollectiveKind};
+use crate::id::NpuId;
+use crate::progress::Silent;
+use crate::routing::{Fabric, Scheme};
+use crate::topology::Topology;
+use crate::topology::build::{self, Clos, RingWays};
+use crate::units::{Bandwidth, Seed, Time};
+
+/// A ring all-reduce of `bytes` among so many ranks.
+fn ring(ranks: u32, bytes: u64, rounds: Rounds) -> Arc<Pattern> {
+    let rate = Bandwidth::from_bytes_per_second(1).unwrap();
+    let topology = build::ring(ranks, rate, Time::ZERO, RingWays::One).unwrap();
+    let collective = Collective::among_all(CollectiveKind::AllReduce, &topology, bytes).unwrap();
+    let options = PlanOptions::new(Algorithm::Ring);
+    let plan = plan(&Arc::new(topology), &collective, &options).unwrap();
+    Arc::new(Pattern::new(Arc::new(plan), rounds))
+}
+
+/// 12.5 GB/s everywhere.
+fn clos(spines: u32, tors: u32, nics: u32, latency: Time) -> Topology {
+    let rate = Bandwidth::from_bytes_per_second(12_500_000_000).unwrap();
+    build::clos(&Clos {
+        spines,
+        tors,
+        hosts_per_tor: nics,
+        host_bandwidth: rate,
+        fabric_bandwidth: rate,
+        latency,
+    })
+    .unwrap()
+}
+
+/// A group whose ranks are these NICs, each with a host to itself.
+fn group(nics: &[u32]) -> Vec<Port> {
+    let port = |&nic: &u32| Port {
+        nic: NpuId(nic),
+        host: nic,
+    };
+    nics.iter().map(port).collect()
+}
+
+fn job(arrival: Time, compute: &[u64], pattern: &Arc<Pattern>, groups: Vec<Vec<Port>>) -> Job {
+    Job {
+        arrival,
+        compute: compute.iter().map(|&ns| Time::from_ns(ns)).collect(),
+        pattern: pattern.clone(),
+        groups,
+    }
+}
+
+fn run(topology: &Topology, jobs: &[Job], scheme: Scheme, options: &ClusterOptions) -> Outcome {
+    let fabric = Fabric::new(topology).unwrap();
+    let mut router = ByScheme {
+        scheme,
+        seed: Seed(1),
+        order: FlowOrder::Job,
+    };
+    simulate(topology, &fabric, jobs, &mut router, options, &mut Silent).unwrap()
+}
+
+const MEGABYTE_PS: u64 = 80_000_000;
+
+#[test]
+fn a_job_alone_takes_its_closed_form() {
+    let latency = Time::from_ns(500);
+    let topology = clos(4, 4, 4, latency);
+    for rounds in [Rounds::Data, Rounds::LockStep] {
+        for ranks in [2, 4] {
+            let pattern = ring(ranks, u64::from(ranks) * 1_000_000, rounds);
+            let nics = |lane: u32| (0..ranks).map(|tor| 4 * tor + lane).collect::<Vec<u32>>();
+            let groups = (0..4).map(|lane| group(&nics(lane))).collect();
+            let job = job(Time::from_ns(7), &[1000, 2000], &pattern, groups);
+            let outcome = run(
+                &topology,
+                &[job],
+                Scheme::EdgeColoring,
+                &ClusterOptions::default(),
+            );
+            // Up to the ToR, to the spine, down to the other ToR, down to the NIC.
+            let step = MEGABYTE_PS + 4 * latency.as_ps();
+            let all_reduce = u64::from(2 * (ranks - 1)) * step;
+            let [first, second] = outcome.iterations[..] else {
+                panic!("two iterations");
+            };
+            assert_eq!(first.start, Time::from_ns(1007));
+            assert_eq!(first.end.saturating_sub(first.start).as_ps(), all_reduce);
+            assert_eq!(second.compute_start, first.end);
+            assert_eq!(second.start, first.end + Time::from_ns(2000));
+            assert_eq!(outcome.time, second.start + Time::from_ps(all_reduce));
+            let flows = u64::from(4 * ranks * 2 * (ranks - 1));
+            assert_eq!(first.flows, flows);
+            assert_eq!(first.completion_ps, u128::from(flows * step));
+            assert_eq!(first.slowest.as_ps(), step);
+        }
+    }
+}
+
+#[test]
+fn flows_that_share_a_link_take_twice_as_long_and_their_round_with_them() {
+    // Two of the three flows out of ToR 0 share one of its two uplinks; so do those back.
+    let topology = clos(2, 2, 3, Time::ZERO);
+    let pattern = ring(2, 2_000_000, Rounds::LockStep);
+    let groups = (0..3).map(|lane| group(&[lane, 3 + lane])).collect();
+    let job = job(Time::ZERO, &[0], &pattern, groups);
+    for scheme in [Scheme::Greedy, Scheme::EdgeColoring] {
+        let outcome = run(
+            &topology,
+            std::slice::from_ref(&job),
+            scheme,
+            &ClusterOptions::default(),
+        );
+        assert_eq!(outcome.time.as_ps(), 2 * 2 * MEGABYTE_PS);
+        let Decision {
+            max_link_load,
+            bound,
+            flows,
+            ..
+        } = outcome.decisions[0];
+        assert_eq!((max_link_load, bound, flows), (2, 2, 6));
+    }
+}
+
+#[test]
+fn what_needs_no_spine_or_no_nic_takes_none() {
+    let topology = clos(1, 2, 4, Time::ZERO);
+    let pattern = ring(2, 2_000_000, Rounds::Data);
+    let below_one_tor = job(Time::ZERO, &[0], &pattern, vec![group(&[0, 1])]);
+    let mut in_one_host = group(&[2, 3]);
+    in_one_host[1].host = in_one_host[0].host;
+    let in_one_host = job(Time::ZERO, &[0], &pattern, vec![in_one_host]);
+    let jobs = [below_one_tor, in_one_host];
+    let outcome = run(&topology, &jobs, Scheme::Greedy, &ClusterOptions::default());
+    let ends: Vec<_> = outcome.iterations.iter().map(|i| (i.job, i.end)).collect();
+    // 1 MB at 300 GB/s is 3 1/3 us, twice.
+    assert_eq!(ends[0], (1, Time::from_ps(2 * 3_333_334)));
+    assert_eq!(ends[1], (0, Time::from_ps(2 * MEGABYTE_PS)));
+    assert_eq!(outcome.iterations[0].flows, 0);
+    let fabric_links = &outcome.link_bytes[16..];
+    assert!(fabric_links.iter().all(|&bytes| bytes == 0));
+    assert_eq!(outcome.link_bytes.iter().sum::<u64>(), 4 * 2_000_000);
+}
+
+#[test]
+fn bytes_are_conserved_while_flows_move() {
+    let topology = clos(3, 6, 4, Time::from_ns(300));
+    let mut seed = Seed(5);
+    let mut moves = 0;
+    for round in 0..20 {
+        let mut nics: Vec<u32> = (0..24).collect();
+        for i in (1..nics.len()).rev() {
+            nics.swap(i, seed.below(i + 1));
+        }
+        let mut sent = vec![0; topology.links().len()];
+        let jobs: Vec<Job> = [4u32, 3, 5]
+            .into_iter()
+            .map(|ranks| {
+                let pattern = ring(ranks, 1_000_003 + seed.below(999) as u64, Rounds::Data);
+                let nics: Vec<u32> = nics.drain(..2 * ranks as usize).collect();
+                let groups: Vec<_> = nics.chunks(ranks as usize).map(group).collect();
+                let compute = [seed.below(90_000) as u64, seed.below(90_000) as u64];
+                for ports in &groups {
+                    let bytes = pattern.bytes_by_channel();
+                    for (&(src, dst), bytes) in pattern.channels().iter().zip(bytes) {
+                        let [from, to] = [src, dst].map(|rank| ports[rank as usize].nic);
+                        sent[2 * from.index()] += 2 * bytes;
+                        sent[2 * to.index() + 1] += 2 * bytes;
+                    }
+                }
+                job(Time::ZERO, &compute, &pattern, groups)
+            })
+            .collect();
+        for reroute in [Reroute::Always, Reroute::AtStart, Reroute::Never] {
+            let options = ClusterOptions {
+                reroute,
+                ..ClusterOptions::default()
+            };
+            let outcome = run(&topology, &jobs, Scheme::Annealing, &options);
+            assert_eq!(outcome.link_bytes[..48], sent[..48], "round {round}");
+            // What goes up to a spine comes down from it.
+            let to_spines: u64 = outcome.link_bytes[48..].iter().step_by(2).sum();
+            let from_spines: u64 = outcome.link_bytes[49..].iter().step_by(2).sum();
+            assert_eq!(to_spines, from_spines);
+            let moved: u32 = outcome
+                .decisions
+                .iter()
+                .map(|decision| decision.moved)
+                .sum();
+            assert!(moved == 0 || reroute == Reroute::Always);
+            moves += moved;
+        }
+    }
+    assert!(moves > 100, "{moves}");
+}
+
+#[test]
+fn what_is_foreseen_costs_no_time() {
+    let topology = clos(4, 4, 4, Time::ZERO);
+    let pattern = ring(4, 4_000_000, Rounds::Data);
+    let rows = |lane: u32| group(&[lane, 4 + lane, 8 + lane, 12 + lane]);
+    let jobs: Vec<Job> = [0, 100_000]
+        .into_iter()
+        .enumerate()
+        .map(|(lane, arrival)| {
+            let arrival = Time::from_ns(arrival);
+            job(arrival, &[1_000_000; 5], &pattern, vec![rows(lane as u32)])
+        })
+        .collect();
+    let options = |look_ahead, answer| ClusterOptions {
+        look_ahead,
+        answer: Time::from_ns(answer),
+        ..ClusterOptions::default()
+    };
+    let phase = 6 * MEGABYTE_PS;
+    let free = run(&topology, &jobs, Scheme::Greedy, &options(0, 0));
+    assert!(free.decisions.iter().all(|decision| !decision.foreseen));
+    let late = run(&topology, &jobs, Scheme::Greedy, &options(0, 10_000));
+    let early = run(&topology, &jobs, Scheme::Greedy, &options(3, 10_000));
+    let all_reduce = |outcome: &Outcome| {
+        let times = outcome
+            .iterations
+            .iter()
+            .map(|i| i.end.saturating_sub(i.start).as_ps());
+        times.collect::<Vec<u64>>()
+    };
+    assert!(all_reduce(&free).iter().all(|&time| time == phase));
+    assert!(
+        all_reduce(&late)
+            .iter()
+            .all(|&time| time == phase + 10_000_000)
+    );
+    // Of the first time that a job communicates nobody knows before.
+    let hits: Vec<bool> = early
+        .decisions
+        .iter()
+        .map(|decision| decision.foreseen)
+        .collect();
+    assert!(!hits[0] && hits.iter().skip(2).all(|&hit| hit), "{hits:?}");
+    let waits = all_reduce(&early)
+        .iter()
+        .filter(|&&time| time > phase)
+        .count();
+    assert_eq!(waits, 2);
+    assert!(early.computed_ahead > 0);
+}

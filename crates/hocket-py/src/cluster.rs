@@ -1,0 +1,265 @@
+//! Jobs on a fabric: `Pattern`, `simulate` and `Outcome`.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use hocket_core::cluster::{
+    self as core, ByScheme, ClusterError, ClusterOptions, FlowOrder, Job, Port, Problem, Reroute,
+    Rounds, Router,
+};
+use hocket_core::id::NpuId;
+use hocket_core::routing::{Assignment, Flow, assignment_of};
+use hocket_core::units::{Bandwidth, Seed, Time};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+
+use crate::arrays;
+use crate::choice::choose;
+use crate::error::CoreError;
+use crate::plan::PyPlan;
+use crate::progress;
+use crate::routing::{PyFabric, scheme_of};
+use crate::topology::PyTopology;
+
+const ORDERS: [(&str, FlowOrder); 2] = [("job", FlowOrder::Job), ("tor", FlowOrder::Tor)];
+
+const REROUTES: [(&str, Reroute); 3] = [
+    ("always", Reroute::Always),
+    ("at-start", Reroute::AtStart),
+    ("never", Reroute::Never),
+];
+
+/// Arrival, computation by iteration, pattern, and (NIC, host) of every rank of every group.
+type JobTuple = (u64, Vec<u64>, Py<Pattern>, Vec<Vec<(u32, u32)>>);
+
+/// What every group of a job does in a communication phase.
+#[pyclass(module = "hocket._core.cluster", frozen)]
+pub(crate) struct Pattern {
+    core: Arc<core::Pattern>,
+}
+
+#[pymethods]
+impl Pattern {
+    #[new]
+    fn new(py: Python<'_>, plan: &PyPlan, lock_step: bool) -> Result<Self, CoreError> {
+        let verified = plan.verified(py, None)?;
+        let rounds = match lock_step {
+            true => Rounds::LockStep,
+            false => Rounds::Data,
+        };
+        let core = Arc::new(core::Pattern::new(verified.plan().clone(), rounds));
+        Ok(Self { core })
+    }
+
+    #[getter]
+    fn channels(&self) -> Vec<(u32, u32)> {
+        self.core.channels().to_vec()
+    }
+}
+
+/// What jobs did.
+#[pyclass(module = "hocket._core.cluster", frozen)]
+pub(crate) struct Outcome {
+    core: core::Outcome,
+    seconds: Vec<f64>,
+}
+
+#[pymethods]
+impl Outcome {
+    #[getter]
+    fn time_ps(&self) -> u64 {
+        self.core.time.as_ps()
+    }
+
+    /// Job, index, start of computation, start, end, flows, their times [s] and rates added up, slowest.
+    #[getter]
+    #[allow(clippy::type_complexity)] // a row
+    fn iterations(&self) -> Vec<(u32, u32, u64, u64, u64, u64, f64, f64, u64)> {
+        let row = |row: &core::Iteration| {
+            (
+                row.job,
+                row.index,
+                row.compute_start.as_ps(),
+                row.start.as_ps(),
+                row.end.as_ps(),
+                row.flows,
+                row.completion_ps as f64 * 1e-12,
+                row.throughput,
+                row.slowest.as_ps(),
+            )
+        };
+        self.core.iterations.iter().map(row).collect()
+    }
+
+    /// Time, flows, moved, largest load, bound, whether foreseen.
+    #[getter]
+    fn decisions(&self) -> Vec<(u64, u32, u32, u64, u64, bool)> {
+        let row = |row: &core::Decision| {
+            (
+                row.time.as_ps(),
+                row.flows,
+                row.moved,
+                row.max_link_load,
+                row.bound,
+                row.foreseen,
+            )
+        };
+        self.core.decisions.iter().map(row).collect()
+    }
+
+    /// What each call of the router took [s], those ahead of time too.
+    #[getter]
+    fn routing_seconds(&self) -> Vec<f64> {
+        self.seconds.clone()
+    }
+
+    #[getter]
+    fn computed_ahead(&self) -> u64 {
+        self.core.computed_ahead
+    }
+
+    #[getter]
+    fn link_bytes<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::column(slf, |this| this.core.link_bytes.as_slice())
+    }
+
+    #[getter]
+    fn rates(&self) -> Vec<(u64, u32, f64)> {
+        let row = |&(time, job, rate): &(Time, u32, f64)| (time.as_ps(), job, rate);
+        self.core.rates.iter().map(row).collect()
+    }
+}
+
+/// A Python function from flows, jobs and fixed choices to choices.
+struct ByCallable {
+    callable: Py<PyAny>,
+    raised: Option<PyErr>,
+}
+
+impl ByCallable {
+    fn ask(&self, problem: &Problem<'_>) -> PyResult<Vec<u32>> {
+        Python::attach(|py| {
+            let row = |flow: &Flow| (flow.src, flow.dst, flow.weight);
+            let flows: Vec<(u32, u32, u64)> = problem.flows.iter().map(row).collect();
+            let given = (flows, problem.jobs.to_vec(), problem.fixed.to_vec());
+            self.callable.call1(py, given)?.extract(py)
+        })
+    }
+}
+
+impl Router for ByCallable {
+    fn route(&mut self, problem: &Problem<'_>) -> Result<Assignment, ClusterError> {
+        match self.ask(problem) {
+            Ok(choices) => Ok(assignment_of(problem.fabric, problem.flows, choices)?),
+            Err(error) => {
+                let told = ClusterError::Router(error.to_string());
+                self.raised = Some(error);
+                Err(told)
+            }
+        }
+    }
+}
+
+/// Takes the time of another.
+struct Timed<'a> {
+    router: &'a mut (dyn Router + Send),
+    seconds: Vec<f64>,
+}
+
+impl Router for Timed<'_> {
+    fn route(&mut self, problem: &Problem<'_>) -> Result<Assignment, ClusterError> {
+        let start = Instant::now();
+        let made = self.router.route(problem);
+        self.seconds.push(start.elapsed().as_secs_f64());
+        made
+    }
+}
+
+/// Run jobs on a fabric.
+#[pyfunction]
+#[pyo3(signature = (
+    topology, fabric, jobs, *, scheme, seed=0, hash="crc32", upstream=1, order="job", reroute="always",
+    host_rate, answer_ps=0, look_ahead=0, rate_slack_ppm=None, by_bytes=false, keep_rates=false,
+    progress=None
+))]
+#[allow(clippy::too_many_arguments)] // keywords in Python
+pub(crate) fn simulate(
+    py: Python<'_>,
+    topology: &PyTopology,
+    fabric: &PyFabric,
+    jobs: Vec<JobTuple>,
+    scheme: &Bound<'_, PyAny>,
+    seed: u64,
+    hash: &str,
+    upstream: u32,
+    order: &str,
+    reroute: &str,
+    host_rate: u64,
+    answer_ps: u64,
+    look_ahead: u32,
+    rate_slack_ppm: Option<u32>,
+    by_bytes: bool,
+    keep_rates: bool,
+    progress: Option<Py<PyAny>>,
+) -> Result<Outcome, CoreError> {
+    let jobs: Vec<Job> = jobs.into_iter().map(job_of).collect();
+    let options = ClusterOptions {
+        reroute: choose("reroute", reroute, &REROUTES)?,
+        host_rate: Bandwidth::from_bytes_per_second(host_rate)
+            .ok_or_else(|| CoreError::Spec("host_rate is 0".to_owned()))?,
+        answer: Time::from_ps(answer_ps),
+        look_ahead,
+        rate_slack_ppm,
+        by_bytes,
+        keep_rates,
+    };
+    let mut by_scheme = None;
+    let mut by_callable = None;
+    let router: &mut (dyn Router + Send) = match scheme.extract::<String>() {
+        Ok(name) => by_scheme.insert(ByScheme {
+            scheme: scheme_of(&name, hash, upstream)?,
+            seed: Seed(seed),
+            order: choose("order", order, &ORDERS)?,
+        }),
+        Err(_) => by_callable.insert(ByCallable {
+            callable: scheme.clone().unbind(),
+            raised: None,
+        }),
+    };
+    let mut timed = Timed {
+        router,
+        seconds: Vec::new(),
+    };
+    let made = progress::watched(py, progress, |watch| {
+        core::simulate(
+            topology.core(),
+            fabric.core(),
+            &jobs,
+            &mut timed,
+            &options,
+            watch,
+        )
+    });
+    let seconds = timed.seconds;
+    if let Some(error) = by_callable.and_then(|callable| callable.raised) {
+        return Err(error.into());
+    }
+    Ok(Outcome {
+        core: made?,
+        seconds,
+    })
+}
+
+fn job_of((arrival, compute, pattern, groups): JobTuple) -> Job {
+    let port = |(nic, host)| Port {
+        nic: NpuId(nic),
+        host,
+    };
+    let ports = |group: Vec<(u32, u32)>| group.into_iter().map(port).collect();
+    Job {
+        arrival: Time::from_ps(arrival),
+        compute: compute.into_iter().map(Time::from_ps).collect(),
+        pattern: pattern.get().core.clone(),
+        groups: groups.into_iter().map(ports).collect(),
+    }
+}

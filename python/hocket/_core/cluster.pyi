@@ -1,0 +1,73 @@
+"""Training jobs on a fabric, as the Rust core runs them."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, final
+
+import numpy as np
+import numpy.typing as npt
+
+from hocket._core import Plan, Topology
+from hocket._core.routing import Fabric
+
+__all__ = ["Outcome", "Pattern", "simulate"]
+
+_Flow: TypeAlias = tuple[int, int, int]
+_Job: TypeAlias = tuple[int, list[int], Pattern, list[list[tuple[int, int]]]]
+
+@final
+class Pattern:
+    """What every group of a job does in a communication phase: a plan among ranks 0, 1, ..."""
+
+    def __new__(cls, plan: Plan, lock_step: bool) -> Pattern: ...
+    @property
+    def channels(self) -> list[tuple[int, int]]:
+        """Pairs of ranks, source and destination, that share a connection."""
+
+@final
+class Outcome:
+    """What jobs did."""
+
+    @property
+    def time_ps(self) -> int: ...
+    @property
+    def iterations(self) -> list[tuple[int, int, int, int, int, int, float, float, int]]:
+        """In order of their ends.
+
+        Job, index, when it began to compute, when its flows could start, when the last arrived [ps],
+        flows, their completion times added up [s], their throughputs added up [bytes/s], the longest
+        completion time [ps].
+        """
+    @property
+    def decisions(self) -> list[tuple[int, int, int, int, int, bool]]:
+        """When [ps], flows, flows moved, largest load, its bound, whether computed ahead."""
+    @property
+    def routing_seconds(self) -> list[float]:
+        """What each call of the router took, those ahead of time too."""
+    @property
+    def computed_ahead(self) -> int: ...
+    @property
+    def link_bytes(self) -> npt.NDArray[np.uint64]: ...
+    @property
+    def rates(self) -> list[tuple[int, int, float]]:
+        """Changes of what a job sends in all: when [ps], job, rate [bytes/s]."""
+
+def simulate(
+    topology: Topology,
+    fabric: Fabric,
+    jobs: Sequence[_Job],
+    *,
+    scheme: str | Callable[[list[_Flow], list[int], list[int]], list[int]],
+    seed: int = 0,
+    hash: str = "crc32",
+    upstream: int = 1,
+    order: str = "job",
+    reroute: str = "always",
+    host_rate: int,
+    answer_ps: int = 0,
+    look_ahead: int = 0,
+    rate_slack_ppm: int | None = None,
+    by_bytes: bool = False,
+    keep_rates: bool = False,
+    progress: Callable[[str, int, int], object] | None = None,
+) -> Outcome:
+    """Run jobs: arrival [ps], computation by iteration [ps], pattern, groups of (NIC, host) by rank."""
