@@ -44,6 +44,11 @@ _FREQUENCIES = {
     f"{prefix}Hz": Fraction(factor)
     for prefix, factor in (("", 1), ("k", 10**3), ("M", 10**6), ("G", 10**9))
 }
+_OPERATIONS = {
+    f"{prefix}{name}": Fraction(10**power)
+    for prefix, power in (("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15))
+    for name in ("FLOP/s", "FLOPS")
+}
 _TIMES = {
     "ps": Fraction(1),
     "ns": Fraction(10**3),
@@ -107,6 +112,44 @@ def parse_frequency(text: object, *, field: str) -> int:
     return round(_positive(value, field, text, "a hertz"))
 
 
+def parse_operations(text: object, *, field: str) -> int:
+    """Read operations per second, such as ``"312 TFLOP/s"`` [FLOP/s], to the nearest one.
+
+    Raises
+    ------
+    SpecError
+        Naming ``field``, if it is none or less than one a second.
+    """
+    right = '"312 TFLOP/s" or "1.5 PFLOP/s"'
+    value = _parse(text, field, _OPERATIONS, "speed", right)
+    return round(_positive(value, field, text, "an operation per second"))
+
+
+def parse_count(value: object, *, field: str) -> int:
+    """Read a large count, such as ``13_000_000_000``, ``13e9`` or ``"13e9"``, which has no unit.
+
+    Raises
+    ------
+    SpecError
+        Naming ``field``, if it is no whole number from 1 to 2^63 - 1.
+    """
+    right = "give a whole number of 1 or more, such as 13e9"
+    number: Fraction | None = None
+    if isinstance(value, str) and len(value) <= _LONGEST:
+        match = _NUMBER.fullmatch(value)
+        number = Fraction(match.group(1)) if match and match.group(2) is None else None
+    elif isinstance(value, float):
+        number = Fraction(value) if math.isfinite(value) else None
+    elif isinstance(value, int) and not isinstance(value, bool):
+        number = Fraction(value)
+    if number is None or number.denominator != 1:
+        raise SpecError(f"{field}: {shown(value)} is no whole number; {right}")
+    if not 1 <= number < _LIMIT:
+        size = "small" if number < 1 else "large"
+        raise SpecError(f"{field}: {shown(value)} is too {size}; {right}")
+    return int(number)
+
+
 def _parse(text: object, field: str, units: dict[str, Fraction], what: str, right: str) -> Fraction:
     if text is None:
         raise SpecError(f"{field}: there is no value; write a {what} as {right}")
@@ -133,7 +176,7 @@ def _parse(text: object, field: str, units: dict[str, Fraction], what: str, righ
 
 
 def _hint(unit: str, what: str) -> str:
-    if what in ("time", "frequency") or unit.lower() not in {
+    if what in ("time", "frequency", "speed") or unit.lower() not in {
         name.lower() for name in (*_SIZES, *_RATES, *_BITS)
     }:
         return ""

@@ -16,7 +16,7 @@ from hocket import _core
 from hocket.errors import Error, SpecError, VerificationError
 from hocket.files.build import build_topology
 from hocket.files.spec import TopologySpec
-from hocket.files.text import from_text
+from hocket.files.text import from_text, read_failures
 from hocket.packets import PRESETS, Packets
 from hocket.units import format_size, parse_bandwidth
 
@@ -198,16 +198,8 @@ def read_spec(
 ) -> TopologySpec:
     """Read what ``--topology`` and its companions say."""
     spec = from_text(text, bandwidth=bandwidth, latency=latency)
-    nodes, links = list(spec.failed_nodes), list(spec.failed_links)
-    for item in failed or []:
-        ends = [end.strip() for end in item.split(",")]
-        if not all(ends) or len(ends) > 2:
-            raise SpecError(f"--failed: {item!r} is neither a device nor a link; give A or A,B")
-        if len(ends) == 1:
-            nodes.append(ends[0])
-        else:
-            links.append((ends[0], ends[1]))
-    return spec.with_failures(nodes, links)
+    nodes, links = read_failures(failed or [])
+    return spec.with_failures([*spec.failed_nodes, *nodes], [*spec.failed_links, *links])
 
 
 def read_topology(

@@ -1,6 +1,6 @@
-"""Writes the JSON Schema of topology or workload files.
+"""Writes the JSON Schema of topology, workload or jobs files.
 
-``python -m hocket.files.schema [topology|workload] [FILE]``
+``python -m hocket.files.schema [topology|workload|jobs] [FILE]``
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hocket.errors import SpecError
-from hocket.files import model, workload_file
+from hocket.files import jobs_file, model, workload_file
 from hocket.files.atomic import write_text
 
-_SCHEMAS = {"topology": model.json_schema, "workload": workload_file.json_schema}
+_SCHEMAS = {
+    "topology": model.json_schema,
+    "workload": workload_file.json_schema,
+    "jobs": jobs_file.json_schema,
+}
 
 
 def schema_text(kind: str = "topology") -> str:
@@ -28,7 +32,9 @@ def main(argv: Sequence[str]) -> int:
     if argv and argv[0] in _SCHEMAS:
         kind, *argv = argv
     if len(argv) > 1:
-        print("usage: python -m hocket.files.schema [topology|workload] [FILE]", file=sys.stderr)
+        print(
+            "usage: python -m hocket.files.schema [topology|workload|jobs] [FILE]", file=sys.stderr
+        )
         return 2
     if argv:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -110,6 +110,34 @@ def from_text(
     return replace(spec, origin=f"{option} {text}")
 
 
+def read_failures(
+    items: Iterable[str], *, option: str = "--failed"
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Read what has failed: ``A`` is a device, ``A,B`` a link.
+
+    Returns
+    -------
+    nodes, links
+        Names of devices, and of both ends of links.
+
+    Raises
+    ------
+    SpecError
+        If it is neither.
+    """
+    nodes: list[str] = []
+    links: list[tuple[str, str]] = []
+    for item in items:
+        ends = [end.strip() for end in item.split(",")]
+        if not all(ends) or len(ends) > 2:
+            raise SpecError(f"{option}: {item!r} is neither a device nor a link; give A or A,B")
+        if len(ends) == 1:
+            nodes.append(ends[0])
+        else:
+            links.append((ends[0], ends[1]))
+    return nodes, links
+
+
 def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
@@ -156,6 +184,8 @@ def _built(
     bandwidth: Sequence[str] | None,
     latency: Sequence[str] | None,
 ) -> TopologySpec:
+    if family.replace("-", "_") in _FAMILIES:
+        family = family.replace("-", "_")
     names = family.split("_")
     kinds = [KINDS.get(name.lower()) for name in names]
     is_product = family not in _FAMILIES

@@ -1,11 +1,60 @@
-"""Path assignment on a two-level Clos: which spine each flow between two ToRs crosses.
+"""Routing on a Clos: clusters of hosts, jobs placed on them, and paths for the flows between ToRs.
 
 >>> import hocket as hk
 >>> fab = hk.topology.clos(spines=4, tors=8, hosts_per_tor=4, bandwidth="100 Gb/s", latency="1 us")
 >>> hk.routing.assign(fab, [(0, 5), (3, 5)], scheme="greedy").spines.tolist()
 [0, 1]
+>>> hosts = hk.routing.cluster("clos:32x64")
+>>> placed = hk.routing.place(hosts, [hk.routing.Job("bloom", model="bloom", data=2)])
+>>> placed[0].rings[0]
+(0, 48)
 """
 
-from hocket.routing.assignment import SCHEMES, Assignment, Certificate, Loads, assign
+from __future__ import annotations
 
-__all__ = ["SCHEMES", "Assignment", "Certificate", "Loads", "assign"]
+from os import PathLike
+from pathlib import Path
+
+from hocket.errors import SpecError
+from hocket.routing.assignment import SCHEMES, Assignment, Certificate, Loads, assign
+from hocket.routing.fabric import Cluster, cluster
+from hocket.routing.jobs import COLLECTIVES, POLICIES, ROUNDS, Compute, Job, JobList
+from hocket.routing.models import MODELS, Model
+from hocket.routing.placement import Placed, place
+from hocket.units import shown
+
+__all__ = [
+    "COLLECTIVES",
+    "MODELS",
+    "POLICIES",
+    "ROUNDS",
+    "SCHEMES",
+    "Assignment",
+    "Certificate",
+    "Cluster",
+    "Compute",
+    "Job",
+    "JobList",
+    "Loads",
+    "Model",
+    "Placed",
+    "assign",
+    "cluster",
+    "load_jobs",
+    "place",
+]
+
+
+def load_jobs(path: str | PathLike[str]) -> JobList:
+    """Read a file of jobs (docs/jobs.md).
+
+    Raises
+    ------
+    SpecError
+        Naming file, line, job and key, what was wrong and what would be right.
+    """
+    from hocket.files.jobs_file import from_file
+
+    if "\0" in str(path):
+        raise SpecError(f"path: {shown(str(path))} is no path; leave the NUL out")
+    return from_file(Path(path))
