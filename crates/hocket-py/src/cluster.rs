@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hocket_core::cluster::{
-    self as core, ByScheme, ClusterError, ClusterOptions, FlowOrder, Job, Port, Problem, Reroute,
-    Rounds, Router,
+    self as core, ByScheme, ClusterError, ClusterOptions, FlowOrder, Job, Phase, Port, Problem,
+    Reroute, Rounds, Router,
 };
 use hocket_core::id::NpuId;
 use hocket_core::routing::{Assignment, Flow, assignment_of};
@@ -30,7 +30,7 @@ const REROUTES: [(&str, Reroute); 3] = [
 ];
 
 /// Arrival, computation by iteration, pattern, and (NIC, host) of every rank of every group.
-type JobTuple = (u64, Vec<u64>, Py<Pattern>, Vec<Vec<(u32, u32)>>);
+type JobTuple = (u64, Vec<u64>, Option<Py<Pattern>>, Vec<Vec<(u32, u32)>>);
 
 /// What every group of a job does in a communication phase.
 #[pyclass(module = "hocket._core.cluster", frozen)]
@@ -52,8 +52,11 @@ impl Pattern {
     }
 
     #[getter]
-    fn channels(&self) -> Vec<(u32, u32)> {
-        self.core.channels().to_vec()
+    fn channels(&self) -> Vec<(u32, u32, u64)> {
+        let bytes = self.core.bytes_by_channel().iter();
+        let rows = self.core.channels().iter().zip(bytes);
+        rows.map(|(&(src, dst), &bytes)| (src, dst, bytes))
+            .collect()
     }
 }
 
@@ -61,7 +64,8 @@ impl Pattern {
 #[pyclass(module = "hocket._core.cluster", frozen)]
 pub(crate) struct Outcome {
     core: core::Outcome,
-    seconds: Vec<f64>,
+    /// Of calls that were waited for, and of those ahead of time.
+    seconds: [Vec<f64>; 2],
 }
 
 #[pymethods]
@@ -107,10 +111,11 @@ impl Outcome {
         self.core.decisions.iter().map(row).collect()
     }
 
-    /// What each call of the router took [s], those ahead of time too.
+    /// What each call of the router took [s]: those that were waited for, and those ahead of time.
     #[getter]
-    fn routing_seconds(&self) -> Vec<f64> {
-        self.seconds.clone()
+    fn routing_seconds(&self) -> (Vec<f64>, Vec<f64>) {
+        let [online, ahead] = &self.seconds;
+        (online.clone(), ahead.clone())
     }
 
     #[getter]
@@ -163,14 +168,14 @@ impl Router for ByCallable {
 /// Takes the time of another.
 struct Timed<'a> {
     router: &'a mut (dyn Router + Send),
-    seconds: Vec<f64>,
+    seconds: [Vec<f64>; 2],
 }
 
 impl Router for Timed<'_> {
     fn route(&mut self, problem: &Problem<'_>) -> Result<Assignment, ClusterError> {
         let start = Instant::now();
         let made = self.router.route(problem);
-        self.seconds.push(start.elapsed().as_secs_f64());
+        self.seconds[usize::from(problem.is_ahead)].push(start.elapsed().as_secs_f64());
         made
     }
 }
@@ -228,7 +233,7 @@ pub(crate) fn simulate(
     };
     let mut timed = Timed {
         router,
-        seconds: Vec::new(),
+        seconds: Default::default(),
     };
     let made = progress::watched(py, progress, |watch| {
         core::simulate(
@@ -259,7 +264,9 @@ fn job_of((arrival, compute, pattern, groups): JobTuple) -> Job {
     Job {
         arrival: Time::from_ps(arrival),
         compute: compute.into_iter().map(Time::from_ps).collect(),
-        pattern: pattern.get().core.clone(),
-        groups: groups.into_iter().map(ports).collect(),
+        phase: pattern.map(|pattern| Phase {
+            pattern: pattern.get().core.clone(),
+            groups: groups.into_iter().map(ports).collect(),
+        }),
     }
 }

@@ -12,7 +12,7 @@ from hocket._core.routing import Fabric
 __all__ = ["Outcome", "Pattern", "simulate"]
 
 _Flow: TypeAlias = tuple[int, int, int]
-_Job: TypeAlias = tuple[int, list[int], Pattern, list[list[tuple[int, int]]]]
+_Job: TypeAlias = tuple[int, list[int], Pattern | None, list[list[tuple[int, int]]]]
 
 @final
 class Pattern:
@@ -20,8 +20,8 @@ class Pattern:
 
     def __new__(cls, plan: Plan, lock_step: bool) -> Pattern: ...
     @property
-    def channels(self) -> list[tuple[int, int]]:
-        """Pairs of ranks, source and destination, that share a connection."""
+    def channels(self) -> list[tuple[int, int, int]]:
+        """Pairs of ranks, source and destination, that share a connection, and the bytes over it."""
 
 @final
 class Outcome:
@@ -41,8 +41,8 @@ class Outcome:
     def decisions(self) -> list[tuple[int, int, int, int, int, bool]]:
         """When [ps], flows, flows moved, largest load, its bound, whether computed ahead."""
     @property
-    def routing_seconds(self) -> list[float]:
-        """What each call of the router took, those ahead of time too."""
+    def routing_seconds(self) -> tuple[list[float], list[float]]:
+        """What each call of the router took: those waited for, and those ahead of time."""
     @property
     def computed_ahead(self) -> int: ...
     @property

@@ -21,6 +21,7 @@ from hocket.routing.fabric import Cluster, cluster
 from hocket.routing.jobs import COLLECTIVES, POLICIES, ROUNDS, Compute, Job, JobList
 from hocket.routing.models import MODELS, Model
 from hocket.routing.placement import Placed, place
+from hocket.routing.simulation import ClusterRun, Decision, Iteration, JobRun, simulate
 from hocket.units import shown
 
 __all__ = [
@@ -32,9 +33,13 @@ __all__ = [
     "Assignment",
     "Certificate",
     "Cluster",
+    "ClusterRun",
     "Compute",
+    "Decision",
+    "Iteration",
     "Job",
     "JobList",
+    "JobRun",
     "Loads",
     "Model",
     "Placed",
@@ -42,6 +47,7 @@ __all__ = [
     "cluster",
     "load_jobs",
     "place",
+    "simulate",
 ]
 
 

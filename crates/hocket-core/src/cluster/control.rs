@@ -103,7 +103,7 @@ impl<'a> Controller<'a> {
             Reroute::AtStart => starting,
             _ => active,
         };
-        let decided = self.route(active, starting, flows, router)?;
+        let decided = self.route(active, starting, false, flows, router)?;
         Ok((Rc::new(decided), false))
     }
 
@@ -112,6 +112,7 @@ impl<'a> Controller<'a> {
         &self,
         active: &[u32],
         starting: &[u32],
+        is_ahead: bool,
         flows: &Flows,
         router: &mut dyn Router,
     ) -> Result<Decided, ClusterError> {
@@ -140,6 +141,7 @@ impl<'a> Controller<'a> {
             flows: &wanted,
             jobs: &jobs,
             fixed: &fixed,
+            is_ahead,
         })?;
         Ok(Decided {
             jobs: active.to_vec(),
@@ -169,7 +171,7 @@ impl<'a> Controller<'a> {
                 Some(kept) => kept.clone(),
                 None => {
                     self.computed_ahead += 1;
-                    Rc::new(self.route(&active, &active, flows, router)?)
+                    Rc::new(self.route(&active, &active, true, flows, router)?)
                 }
             };
             table.push(decided);

@@ -7,8 +7,8 @@ use std::rc::Rc;
 use super::control::{Commodities, Controller, Decided};
 use super::flows::{Flows, Sent};
 use super::network::{Network, Reach};
-use super::pattern::Course;
-use super::{ClusterError, ClusterOptions, Iteration, Job, Outcome, Reroute, Router};
+use super::pattern::{Course, Pattern};
+use super::{ClusterError, ClusterOptions, Iteration, Job, Outcome, Port, Reroute, Router};
 use crate::progress::{Interrupted, Progress};
 use crate::routing::Fabric;
 use crate::simulate::flow::UNITS_PER_BYTE;
@@ -93,8 +93,9 @@ impl<'a> Engine<'a> {
         for (number, job) in jobs.iter().enumerate() {
             let first_flow = place.len() as u32;
             commodities.begin_job();
-            for (group, ports) in job.groups.iter().enumerate() {
-                for &(src, dst) in job.pattern.channels() {
+            let (pattern, groups) = job.communication().unzip();
+            for (group, ports) in groups.into_iter().flatten().enumerate() {
+                for &(src, dst) in pattern.into_iter().flat_map(Pattern::channels) {
                     let ends = [src, dst].map(|rank| ports[rank as usize]);
                     let flow = flows.connect(number as u32, ends[0], ends[1]);
                     if let Reach::Fabric { src, dst } = flows.reach(flow) {
@@ -103,7 +104,8 @@ impl<'a> Engine<'a> {
                     place.push((number as u32, group as u32));
                 }
             }
-            let transfers = job.pattern.transfer_count() * job.groups.len();
+            let transfers =
+                pattern.map_or(0, Pattern::transfer_count) * groups.map_or(0, <[Vec<Port>]>::len);
             open_transfers += (transfers * job.compute.len()) as u64;
             progressing.push(Progressing::new(number as u32, job, first_flow));
         }
@@ -225,7 +227,9 @@ impl<'a> Engine<'a> {
         if self.flows.reach(flow) != Reach::Host {
             progressing.iteration.count(bytes, self.now - begun);
         }
-        let pattern = &progressing.job.pattern;
+        let Some((pattern, _)) = progressing.job.communication() else {
+            return;
+        };
         let mut freed = std::mem::take(&mut self.freed);
         let course = &mut progressing.courses[group as usize];
         let is_last = course.end(pattern, transfer, &mut freed);
@@ -245,10 +249,13 @@ impl<'a> Engine<'a> {
         let Progressing {
             job, first_flow, ..
         } = self.jobs[number as usize];
-        let channels = job.pattern.channels().len() as u32;
+        let Some((pattern, _)) = job.communication() else {
+            return;
+        };
+        let channels = pattern.channels().len() as u32;
         for &transfer in transfers {
-            let flow = first_flow + group * channels + job.pattern.channel_of(transfer);
-            let bytes = job.pattern.bytes(transfer);
+            let flow = first_flow + group * channels + pattern.channel_of(transfer);
+            let bytes = pattern.bytes(transfer);
             self.flows.send(flow, transfer, bytes, self.now);
         }
     }
@@ -358,31 +365,26 @@ impl<'a> Engine<'a> {
 
     /// Jobs begin to communicate.
     fn start(&mut self, jobs: &[u32]) {
+        let mut begin = Vec::new();
         for &number in jobs {
             let progressing = &mut self.jobs[number as usize];
             progressing.state = State::Communicating;
-            progressing.open_groups = progressing.job.groups.len();
+            let Some((pattern, groups)) = progressing.job.communication() else {
+                continue;
+            };
+            progressing.open_groups = groups.len();
             progressing.courses.clear();
-            let mut begin = Vec::new();
-            for group in 0..progressing.job.groups.len() {
+            let channels = pattern.channels().len() as u32;
+            for group in 0..groups.len() as u32 {
+                let first = self.jobs[number as usize].first_flow + group * channels;
+                for (flow, &bytes) in (first..).zip(pattern.bytes_by_channel()) {
+                    self.flows.expect(flow, bytes);
+                }
                 begin.clear();
-                let progressing = &mut self.jobs[number as usize];
-                let course = Course::start(&progressing.job.pattern, &mut begin);
-                progressing.courses.push(course);
-                self.expect(number, group as u32);
-                self.send(number, group as u32, &begin);
+                let course = Course::start(pattern, &mut begin);
+                self.jobs[number as usize].courses.push(course);
+                self.send(number, group, &begin);
             }
-        }
-    }
-
-    fn expect(&mut self, number: u32, group: u32) {
-        let Progressing {
-            job, first_flow, ..
-        } = self.jobs[number as usize];
-        let channels = job.pattern.channels().len() as u32;
-        for (channel, &bytes) in job.pattern.bytes_by_channel().iter().enumerate() {
-            let flow = first_flow + group * channels + channel as u32;
-            self.flows.expect(flow, bytes);
         }
     }
 
@@ -430,6 +432,6 @@ impl<'a> Progressing<'a> {
     }
 
     fn has_flows(&self) -> bool {
-        !self.job.groups.is_empty() && self.job.pattern.transfer_count() > 0
+        self.job.communication().is_some()
     }
 }

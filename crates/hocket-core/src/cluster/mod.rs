@@ -50,10 +50,26 @@ pub struct Job {
     pub arrival: Time,
     /// How long it computes before each communication phase, by iteration.
     pub compute: Vec<Time>,
-    /// What each group does in a communication phase.
+    /// What it communicates after that; a job without only computes.
+    pub phase: Option<Phase>,
+}
+
+/// What a job communicates in an iteration.
+#[derive(Clone, Debug)]
+pub struct Phase {
+    /// What each group does.
     pub pattern: Arc<Pattern>,
-    /// The ports of each group's ranks; without groups a job only computes.
+    /// The ports of each group's ranks.
     pub groups: Vec<Vec<Port>>,
+}
+
+impl Job {
+    /// Pattern and groups of a job that communicates.
+    fn communication(&self) -> Option<(&Pattern, &[Vec<Port>])> {
+        let phase = self.phase.as_ref()?;
+        let is_there = phase.pattern.transfer_count() > 0 && !phase.groups.is_empty();
+        is_there.then_some((&*phase.pattern, &phase.groups[..]))
+    }
 }
 
 /// The knobs of [`simulate`].

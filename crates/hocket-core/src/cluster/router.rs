@@ -30,6 +30,8 @@ pub struct Problem<'a> {
     pub jobs: &'a [u32],
     /// Choices of the first of them, which keep their paths ([`Reroute::AtStart`]).
     pub fixed: &'a [u32],
+    /// Whether nobody waits for the answer: it may be needed later.
+    pub is_ahead: bool,
 }
 
 /// Whoever gives flows paths.

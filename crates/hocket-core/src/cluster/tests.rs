@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use super::{
-    ByScheme, ClusterOptions, Decision, FlowOrder, Job, Outcome, Pattern, Port, Reroute, Rounds,
-    simulate,
+    ByScheme, ClusterOptions, Decision, FlowOrder, Job, Outcome, Pattern, Phase, Port, Reroute,
+    Rounds, simulate,
 };
 use crate::algorithms::{Algorithm, PlanOptions, plan};
 use crate::collective::{Collective, CollectiveKind};
@@ -50,8 +50,10 @@ fn job(arrival: Time, compute: &[u64], pattern: &Arc<Pattern>, groups: Vec<Vec<P
     Job {
         arrival,
         compute: compute.iter().map(|&ns| Time::from_ns(ns)).collect(),
-        pattern: pattern.clone(),
-        groups,
+        phase: Some(Phase {
+            pattern: pattern.clone(),
+            groups,
+        }),
     }
 }
 

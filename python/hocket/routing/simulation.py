@@ -1,0 +1,418 @@
+"""Jobs on a cluster in simulated time: what each scheme is worth to them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+from hocket._core import cluster as core_cluster
+from hocket._core import routing as core_routing
+from hocket.collectives import Progress
+from hocket.errors import SpecError
+from hocket.routing.assignment import SCHEMES, assign
+from hocket.routing.draw import Draw
+from hocket.routing.fabric import MOST_SEED, Cluster
+from hocket.routing.jobs import Job
+from hocket.routing.placement import Placed, place
+from hocket.units import parse_bandwidth, parse_time, shown
+from hocket.workload import whole
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["ClusterRun", "Decision", "Iteration", "JobRun", "simulate"]
+
+_SECOND = 10**12
+_REROUTES = {"ecmp": "never", "least-loaded": "at-start"}
+"""When a scheme gives flows paths, where it is not whenever a job starts or stops to communicate."""
+ORDERS = ("job", "tor")
+WEIGHTS = ("flows", "bytes")
+
+
+class Iteration(NamedTuple):
+    """One iteration of a job; times in seconds."""
+
+    compute_start: float
+    """When it began to compute."""
+    start: float
+    """When its flows could start."""
+    end: float
+    """When the last of them had arrived."""
+    flows: int
+    """Transfers over NICs."""
+    flow_completion: float
+    """Their mean time from first byte sent to last byte received; 0 without any."""
+    throughput: float
+    """Their mean rate, each its bytes over its own time [bytes/s]; 0 without any."""
+    slowest: float
+    """The longest time of one."""
+
+    @property
+    def all_reduce(self) -> float:
+        """From the start of communication to its end."""
+        return self.end - self.start
+
+    @property
+    def time(self) -> float:
+        """From the start of computation to the end of communication."""
+        return self.end - self.compute_start
+
+
+class Decision(NamedTuple):
+    """What the controller did at a moment."""
+
+    time: float
+    """When a job started or stopped to communicate [s]."""
+    flows: int
+    """Flows between ToRs that were given a path."""
+    moved: int
+    """How many that were under way took another."""
+    max_link_load: int
+    """Largest load of a link."""
+    bound: int
+    """A load that no assignment can keep every link below."""
+    foreseen: bool
+    """Whether it had been computed ahead."""
+
+
+@dataclass(frozen=True)
+class JobRun:
+    """What one job did."""
+
+    placed: Placed
+    iterations: tuple[Iteration, ...]
+    ideal: float
+    """Seconds in which no all-reduce by the same transfers ends sooner: its busiest NIC's bytes."""
+
+    @property
+    def job(self) -> Job:
+        """The job."""
+        return self.placed.job
+
+    @property
+    def all_reduce(self) -> float:
+        """Mean all-reduce time [s]."""
+        return _mean([each.all_reduce for each in self.iterations])
+
+    @property
+    def flow_completion(self) -> float:
+        """Mean completion time of a flow, over all flows of all iterations [s]."""
+        return self._by_flow([each.flow_completion for each in self.iterations])
+
+    @property
+    def throughput(self) -> float:
+        """Mean throughput of a flow, over all flows of all iterations [bytes/s]."""
+        return self._by_flow([each.throughput for each in self.iterations])
+
+    @property
+    def iteration(self) -> float:
+        """Mean time of an iteration [s]."""
+        return _mean([each.time for each in self.iterations])
+
+    @property
+    def slowdown(self) -> float:
+        """Mean all-reduce time over the ideal; 1 where there is nothing to communicate."""
+        return self.all_reduce / self.ideal if self.ideal else 1.0
+
+    @property
+    def end(self) -> float:
+        """When the last iteration ended [s]."""
+        return self.iterations[-1].end
+
+    def _by_flow(self, values: Sequence[float]) -> float:
+        flows = sum(each.flows for each in self.iterations)
+        each = zip(values, self.iterations, strict=True)
+        return sum(value * of.flows for value, of in each) / flows if flows else 0.0
+
+
+class ClusterRun:
+    """What jobs did on a cluster; made by :func:`simulate`. Times are seconds."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        placed: Sequence[Placed],
+        scheme: str,
+        answer_ps: int,
+        core: core_cluster.Outcome,
+    ) -> None:
+        self.cluster = cluster
+        self.scheme = scheme
+        self.core = core
+        self._placed = tuple(placed)
+        self._answer_ps = answer_ps
+
+    @cached_property
+    def jobs(self) -> tuple[JobRun, ...]:
+        """What each job did, in the order in which they were given."""
+        rows: dict[int, list[Iteration]] = defaultdict(list)
+        for (
+            job,
+            _,
+            compute,
+            start,
+            end,
+            flows,
+            completion,
+            throughput,
+            slowest,
+        ) in self.core.iterations:
+            count = max(flows, 1)
+            times = (compute / _SECOND, start / _SECOND, end / _SECOND)
+            means = (completion / count, throughput / count, slowest / _SECOND)
+            rows[job].append(Iteration(*times, flows, *means))
+        ideals = (_ideal(self.cluster, placed) for placed in self._placed)
+        made = zip(self._placed, ideals, strict=True)
+        return tuple(
+            JobRun(placed, tuple(rows[i]), ideal) for i, (placed, ideal) in enumerate(made)
+        )
+
+    @property
+    def time(self) -> float:
+        """When the last job ended."""
+        return self.core.time_ps / _SECOND
+
+    @cached_property
+    def decisions(self) -> tuple[Decision, ...]:
+        """What the controller did, in order."""
+        return tuple(Decision(time / _SECOND, *rest) for time, *rest in self.core.decisions)
+
+    @property
+    def max_link_load(self) -> int:
+        """Largest load of a link after any decision."""
+        return max((each.max_link_load for each in self.decisions), default=0)
+
+    @property
+    def routing_seconds(self) -> list[float]:
+        """What each assignment that was waited for took on this machine."""
+        return self.core.routing_seconds[0]
+
+    @property
+    def hit_rate(self) -> float | None:
+        """Share of decisions that had been computed ahead; None without decisions."""
+        made = self.decisions
+        return sum(each.foreseen for each in made) / len(made) if made else None
+
+    @property
+    def time_saved(self) -> float:
+        """Seconds of waiting for the controller that looking ahead spared, by the time of an answer."""
+        return sum(each.foreseen for each in self.decisions) * self._answer_ps / _SECOND
+
+    @property
+    def link_bytes(self) -> npt.NDArray[np.uint64]:
+        """Bytes over each link of the topology, (links,)."""
+        return self.core.link_bytes
+
+    def __repr__(self) -> str:
+        """Scheme, size and time."""
+        return f"<ClusterRun by {self.scheme}: {len(self._placed)} jobs, {self.time:.6g} s>"
+
+
+def simulate(
+    cluster: Cluster,
+    jobs: Iterable[Job] | Sequence[Placed],
+    *,
+    scheme: str = "greedy",
+    seed: int | None = None,
+    hash: str = "crc32",
+    upstream: int = 1,
+    order: str = "job",
+    weights: str = "flows",
+    answer: str = "0 s",
+    look_ahead: int = 0,
+    jitter: float = 0.0,
+    host_rate: str = "300 GB/s",
+    time_limit: float | None = None,
+    keep_rates: bool = False,
+    progress: Progress | None = None,
+) -> ClusterRun:
+    """Run jobs on a cluster, their flows on the paths that a scheme gives them.
+
+    Each job computes, then its rings all-reduce by their plan, and so on. A pair of GPUs of a ring that
+    talk to each other is a flow, which sends one transfer at a time; flows share links max-min fairly.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        What :func:`cluster` made.
+    jobs : iterable of Job, or list of Placed
+        Jobs are placed by :func:`place`.
+    scheme : str
+        As of :func:`assign`. A controller (all but the next two) gives all flows paths whenever a job
+        starts or stops to communicate; ``"ecmp"`` does once and for ever, and ``"least-loaded"`` when a
+        job starts to communicate.
+    seed : int, optional
+        Of random placements, of hashes and of schemes that draw; by default that of the jobs' file, or 0.
+    hash, upstream
+        Of ``"ecmp"``, as in :func:`assign`.
+    order : str
+        In which flows are taken: ``"job"`` by job, or ``"tor"`` by ToR, the side with most flows first.
+    weights : str
+        What counts on a link: ``"flows"``, or the ``"bytes"`` that they have left in the phase.
+    answer : str
+        Time that the controller takes where it has not foreseen what happened: flows start, and move,
+        that much later.
+    look_ahead : int
+        Of how many coming events assignments are computed ahead.
+    jitter : float
+        By which share computation is longer or shorter at random, from one iteration to the next.
+    host_rate : str
+        Of each flow between GPUs of one host.
+    time_limit : float, optional
+        Seconds that ``"ilp"`` may take for one assignment.
+    keep_rates : bool
+        Keep the rate of each job over time, for pictures.
+    progress : callable, optional
+        Called with (stage, done, total).
+
+    Raises
+    ------
+    SpecError
+        When jobs cannot be placed, or an option makes no sense.
+    InfeasibleError
+        When failures leave flows without a path; they are named.
+    SimulationError
+        When it takes longer than time can be told.
+
+    References
+    ----------
+    Cohen et al.: Routing for large ML models, sections 3 and 5.1.
+    """
+    if scheme not in SCHEMES:
+        raise SpecError(f"there is no scheme {shown(scheme)}; schemes are {', '.join(SCHEMES)}")
+    listed = list(jobs)
+    placed = _placed(cluster, jobs, listed, seed)
+    given = getattr(jobs, "seed", 0) if seed is None else seed
+    number = whole("seed", given, 0, MOST_SEED)
+    _choice("order", order, ORDERS)
+    _choice("weights", weights, WEIGHTS)
+    if isinstance(jitter, bool) or not isinstance(jitter, int | float) or not 0 <= jitter <= 1:
+        raise SpecError(f"jitter: {shown(jitter)} will not do; give a share from 0 to 1")
+    answer_ps = parse_time(answer, field="answer")
+    core = core_cluster.simulate(
+        cluster.topology,
+        core_routing.Fabric(cluster.topology),
+        [_core_job(cluster, each, _Jitter(number, i, jitter)) for i, each in enumerate(placed)],
+        scheme=_solver(cluster, number, time_limit) if scheme == "ilp" else scheme,
+        seed=number,
+        hash=hash,
+        upstream=whole("upstream", upstream, 1, 2**16),
+        order=order,
+        reroute=_REROUTES.get(scheme, "always"),
+        host_rate=parse_bandwidth(host_rate, field="host_rate"),
+        answer_ps=answer_ps,
+        look_ahead=whole("look_ahead", look_ahead, 0, 10**6),
+        by_bytes=weights == "bytes",
+        keep_rates=keep_rates,
+        progress=progress,
+    )
+    return ClusterRun(cluster, placed, scheme, answer_ps, core)
+
+
+def _placed(
+    cluster: Cluster,
+    jobs: Iterable[Job] | Sequence[Placed],
+    listed: Sequence[Job | Placed],
+    seed: int | None,
+) -> list[Placed]:
+    ready = [each for each in listed if isinstance(each, Placed)]
+    if listed and len(ready) == len(listed):
+        return ready
+    own = getattr(jobs, "seed", None) if seed is None else seed
+    return place(cluster, [each for each in listed if not isinstance(each, Placed)], own)
+
+
+class _Jitter:
+    """Draws how long each iteration of a job computes."""
+
+    def __init__(self, seed: int, job: int, share: float) -> None:
+        self._draw = Draw((seed + 0x9E3779B97F4A7C15 * (job + 1)) & MOST_SEED)
+        self._share = share
+
+    def times(self, compute_ps: int, iterations: int) -> list[int]:
+        """Time of each iteration [ps]."""
+        if not self._share:
+            return [compute_ps] * iterations
+        steps = 1 << 20
+        drawn = (self._draw.below(2 * steps + 1) / steps - 1 for _ in range(iterations))
+        return [round(compute_ps * (1 + self._share * each)) for each in drawn]
+
+
+def _core_job(
+    cluster: Cluster, placed: Placed, jitter: _Jitter
+) -> tuple[int, list[int], core_cluster.Pattern | None, list[list[tuple[int, int]]]]:
+    job = placed.job
+    times = jitter.times(job.compute_ps, job.iterations)
+    pattern = _pattern(job)
+    rings = [] if pattern is None else [_ports(cluster, ring) for ring in placed.rings]
+    return job.arrival_ps, times, pattern, rings
+
+
+def _pattern(job: Job) -> core_cluster.Pattern | None:
+    plan = job.all_reduce()
+    return None if plan is None else core_cluster.Pattern(plan.core, job.rounds == "lock-step")
+
+
+def _ports(cluster: Cluster, ring: Sequence[int]) -> list[tuple[int, int]]:
+    return [(cluster.nic_of(gpu), gpu // cluster.gpus_per_host) for gpu in ring]
+
+
+def _ideal(cluster: Cluster, placed: Placed) -> float:
+    """Seconds that the busiest NIC needs for what it sends, or for what it receives."""
+    pattern = _pattern(placed.job)
+    if pattern is None:
+        return 0.0
+    sent: dict[int, int] = defaultdict(int)
+    received: dict[int, int] = defaultdict(int)
+    channels = pattern.channels
+    for ring in placed.rings:
+        ports = _ports(cluster, ring)
+        for src, dst, size in channels:
+            if ports[src][1] != ports[dst][1]:
+                sent[ports[src][0]] += size
+                received[ports[dst][0]] += size
+    rates = _nic_rates(cluster)
+    return max(
+        (size / rates[nic] for each in (sent, received) for nic, size in each.items()), default=0.0
+    )
+
+
+def _nic_rates(cluster: Cluster) -> list[int]:
+    topology = cluster.topology
+    npus = topology.npu_count
+    rates = [0] * npus
+    for src, rate in zip(topology.link_src.tolist(), topology.link_bandwidth.tolist(), strict=True):
+        if src < npus:
+            rates[src] = rate
+    return rates
+
+
+def _solver(
+    cluster: Cluster, seed: int, time_limit: float | None
+) -> Callable[[list[tuple[int, int, int]], list[int], list[int]], list[int]]:
+    """Give a router by the solver, which solves nothing twice."""
+    known: dict[tuple[tuple[int, int, int], ...], list[int]] = {}
+
+    def route(flows: list[tuple[int, int, int]], jobs: list[int], _: list[int]) -> list[int]:
+        key = tuple(flows)
+        if key not in known:
+            made = assign(
+                cluster.topology, flows, scheme="ilp", seed=seed, jobs=jobs, time_limit=time_limit
+            )
+            known[key] = made.spines.tolist()
+        return known[key]
+
+    return route
+
+
+def _choice(field: str, value: object, known: Sequence[str]) -> None:
+    if value not in known:
+        raise SpecError(f"{field}: there is no {shown(value)}; use {' or '.join(known)}")
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else 0.0
