@@ -27,7 +27,8 @@ ROUNDS = ("data", "lock-step")
 """What a step waits for: its inputs, or all flows of the step before in its ring."""
 MOST = 1 << 24
 """GPUs of a job, at most."""
-_MOST_ITERATIONS = 10**6
+MOST_ITERATIONS = 10**6
+"""Of a job, at most."""
 _PAPER_RATE = 312 * 10**12
 _PAPER_SHARE = 10**9
 _SECOND = 10**12
@@ -398,7 +399,7 @@ _COUNTS = {
     "data": MOST,
     "tensor": MOST,
     "pipeline": MOST,
-    "iterations": _MOST_ITERATIONS,
+    "iterations": MOST_ITERATIONS,
     "bytes_per_parameter": 64,
 }
 
