@@ -119,6 +119,13 @@ def test_every_collective_can_be_planned(collective: str) -> None:
     assert replace(job, data=1, collective="ring", grid=None).all_reduce() is None
 
 
+def test_what_cannot_be_planned_names_its_job() -> None:
+    with pytest.raises(hk.SpecError, match=r"^job 'few': the data .* of 4 B cannot be cut into 8"):
+        Job("few", parameters=1, data=8, compute="1 s").all_reduce()
+    with pytest.raises(hk.SpecError, match=r"^job 'many': .* of memory"):
+        Job("many", **PLAIN, data=10**5).all_reduce()  # type: ignore[arg-type]
+
+
 def test_grids_are_what_the_name_says() -> None:
     def kinds(collective: str) -> list[str]:
         plan = Job("j", **PLAIN, data=8, collective=collective, grid=[2, 4]).all_reduce()  # type: ignore[arg-type]

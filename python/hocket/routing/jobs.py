@@ -257,13 +257,21 @@ class Job:
 
         The plan is for ranks, which are copies: NPU k of it is that GPU of the ring that belongs to
         copy k. Its network is that of equal ranks and says nothing of the fabric.
+
+        Raises
+        ------
+        SpecError
+            With the job's name: when there are too many copies, or too few bytes for them.
         """
         from hocket.planning import plan
 
         if self.data == 1:
             return None
-        network = _WAYS[self.collective].network(self.data, self.grid or ())
-        return plan("all-reduce", network, size=self.gradient_bytes, algorithm=self.algorithm)
+        try:
+            network = _WAYS[self.collective].network(self.data, self.grid or ())
+            return plan("all-reduce", network, size=self.gradient_bytes, algorithm=self.algorithm)
+        except SpecError as error:
+            raise self.wrong(str(error)) from None
 
     def wrong(self, message: str) -> SpecError:
         """Make an error about it, which says where it was read."""
