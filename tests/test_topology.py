@@ -338,6 +338,7 @@ def test_failures_of_an_option_are_told_from_those_of_a_file(tmp_path: Path) -> 
         ("clos:2x4", tp.clos(spines=2, tors=4, hosts_per_tor=1, **LINK)),
         ("bigraph:2x3", tp.bigraph(2, 3, **LINK)),
         ("fat_tree:4", tp.fat_tree(4, **LINK)),
+        ("fat-tree:4", tp.fat_tree(4, **LINK)),
         ("Ring_FC_SW:2x8x4", product("Ring_FC_SW", [2, 8, 4], ["2 GB/s"] * 3, ["3 ns"] * 3)),
         ("Switch:4", product("Switch", [4], ["2 GB/s"], ["3 ns"])),
     ],

@@ -14,7 +14,9 @@ from hocket.units import (
     format_size,
     format_time_ps,
     parse_bandwidth,
+    parse_count,
     parse_frequency,
+    parse_operations,
     parse_size,
     parse_time,
     shown,
@@ -25,6 +27,7 @@ PARSERS: dict[str, Callable[..., int]] = {
     "bandwidth": parse_bandwidth,
     "time": parse_time,
     "frequency": parse_frequency,
+    "speed": parse_operations,
 }
 
 
@@ -107,6 +110,64 @@ def test_times_are_exact_or_rounded_up(text: str, time: int) -> None:
 )
 def test_frequencies_are_exact_or_rounded(text: str, rate: int) -> None:
     assert parse_frequency(text, field="clock") == rate
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("312 TFLOP/s", 312 * 10**12),
+        ("312TFLOPS", 312 * 10**12),
+        ("1.5 PFLOP/s", 1_500 * 10**12),
+        ("1 FLOP/s", 1),
+        ("2.6 FLOP/s", 3),
+    ],
+)
+def test_speeds_are_exact_or_rounded(text: str, rate: int) -> None:
+    assert parse_operations(text, field="peak") == rate
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        ("13e9", 13 * 10**9),
+        ("1.76e11", 176 * 10**9),
+        (" 7 ", 7),
+        (13e9, 13 * 10**9),
+        (70_000_000_000, 70 * 10**9),
+        (2**63 - 1, 2**63 - 1),
+    ],
+)
+def test_counts_are_exact(value: object, count: int) -> None:
+    assert parse_count(value, field="parameters") == count
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (0, "0 is too small"),
+        (-3, "-3 is too small"),
+        (2**63, "is too large"),
+        ("1e300", "'1e300' is too large"),
+        ("1e9999", "'1e9999' is no whole number"),
+        pytest.param(10**6000, "is too large", id="huge"),
+        (1.5, "1.5 is no whole number"),
+        ("1.5", "'1.5' is no whole number"),
+        (float("nan"), "nan is no whole number"),
+        (float("inf"), "inf is no whole number"),
+        (True, "true is no whole number"),
+        (None, "None is no whole number"),
+        ([], "[] is no whole number"),
+        ("13 B", "'13 B' is no whole number"),
+        ("", "'' is no whole number"),
+        ("1" * 65, "is no whole number"),
+    ],
+)
+def test_wrong_counts_say_what_would_be_right(value: object, says: str) -> None:
+    with pytest.raises(SpecError) as error:
+        parse_count(value, field="parameters")
+    assert str(error.value).startswith("parameters: ")
+    assert says in str(error.value)
+    assert str(error.value).endswith("; give a whole number of 1 or more, such as 13e9")
 
 
 @pytest.mark.parametrize("what", PARSERS)

@@ -20,7 +20,16 @@ from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
 from hocket.files.model import FIELD, Name, Strict, Words
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
-from hocket.routing.jobs import COLLECTIVES, MOST, POLICIES, ROUNDS, Compute, Job, JobList
+from hocket.routing.jobs import (
+    COLLECTIVES,
+    MOST,
+    MOST_ITERATIONS,
+    POLICIES,
+    ROUNDS,
+    Compute,
+    Job,
+    JobList,
+)
 from hocket.routing.models import MODELS
 from hocket.units import parse_count, parse_operations, parse_time, shown
 
@@ -120,7 +129,9 @@ class Defaults(Strict):
         default=None, description="Of the whole training; for compute: paper."
     )
     data: Count | None = Field(default=None, description="Copies of the model; 1 by default.")
-    iterations: Count | None = Field(default=None, description="10 by default.")
+    iterations: Annotated[int, Field(ge=1, le=MOST_ITERATIONS)] | None = Field(
+        default=None, description="10 by default."
+    )
     arrival: Time | None = Field(default=None, description="When it starts; 0 s by default.")
     compute: ComputeChoice | None = Field(
         default=None,
@@ -272,7 +283,7 @@ class _Reader(Located):
         if kind == "value_error":
             message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
             return self.wrong(place, message)
-        if kind in ("float_type", "greater_than", "finite_number"):
+        if words[-1:] == ("efficiency",) and given is not None:
             return self.wrong(
                 place, f"{shown(given)} will not do; give a number above 0 and up to 1"
             )

@@ -127,10 +127,13 @@ def read_failures(
     """
     nodes: list[str] = []
     links: list[tuple[str, str]] = []
-    for item in items:
-        ends = [end.strip() for end in item.split(",")]
-        if not all(ends) or len(ends) > 2:
-            raise SpecError(f"{option}: {item!r} is neither a device nor a link; give A or A,B")
+    given: Iterable[object] = items
+    for item in given:
+        ends = [end.strip() for end in item.split(",")] if isinstance(item, str) else []
+        if not 1 <= len(ends) <= 2 or not all(ends):
+            raise SpecError(
+                f"{option}: {shown(item)} is neither a device nor a link; give A or A,B"
+            )
         if len(ends) == 1:
             nodes.append(ends[0])
         else:

@@ -90,7 +90,8 @@ class Cluster:
         SpecError
             If there is no such host, or it failed.
         """
-        index = self._positions.get(host)
+        given: object = host
+        index = self._positions.get(given) if isinstance(given, str) else None
         if index is None:
             known = f"hosts are {self.hosts[0]} to {self.hosts[-1]}, less those that failed"
             raise SpecError(f"there is no host {shown(host)}; {known}")
@@ -201,9 +202,14 @@ class _Shape:
         if self.hosts_per_tor is not None:
             if self.oversubscription is not None:
                 raise SpecError("oversubscription: hosts_per_tor says as much; leave one out")
-            return whole("hosts_per_tor", self.hosts_per_tor, 1, _MOST) * self.nics
+            return whole("hosts_per_tor", self.hosts_per_tor, 1, _MOST // self.nics) * self.nics
         ratio = _ratio(1 if self.oversubscription is None else self.oversubscription)
         ports = spines * ratio
+        if ports > _MOST:
+            raise SpecError(
+                f"oversubscription: {float(ports):g} NIC ports below a ToR are too many; make it or "
+                f"the fabric smaller, to at most {_MOST}"
+            )
         if ports.denominator != 1 or ports % self.nics:
             raise SpecError(
                 f"hosts_per_tor: {float(ports):g} NIC ports below a ToR of {spines} spines are no "

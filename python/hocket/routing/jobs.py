@@ -27,7 +27,8 @@ ROUNDS = ("data", "lock-step")
 """What a step waits for: its inputs, or all flows of the step before in its ring."""
 MOST = 1 << 24
 """GPUs of a job, at most."""
-_MOST_ITERATIONS = 10**6
+MOST_ITERATIONS = 10**6
+"""Of a job, at most."""
 _PAPER_RATE = 312 * 10**12
 _PAPER_SHARE = 10**9
 _SECOND = 10**12
@@ -256,13 +257,21 @@ class Job:
 
         The plan is for ranks, which are copies: NPU k of it is that GPU of the ring that belongs to
         copy k. Its network is that of equal ranks and says nothing of the fabric.
+
+        Raises
+        ------
+        SpecError
+            With the job's name: when there are too many copies, or too few bytes for them.
         """
         from hocket.planning import plan
 
         if self.data == 1:
             return None
-        network = _WAYS[self.collective].network(self.data, self.grid or ())
-        return plan("all-reduce", network, size=self.gradient_bytes, algorithm=self.algorithm)
+        try:
+            network = _WAYS[self.collective].network(self.data, self.grid or ())
+            return plan("all-reduce", network, size=self.gradient_bytes, algorithm=self.algorithm)
+        except SpecError as error:
+            raise self.wrong(str(error)) from None
 
     def wrong(self, message: str) -> SpecError:
         """Make an error about it, which says where it was read."""
@@ -398,7 +407,7 @@ _COUNTS = {
     "data": MOST,
     "tensor": MOST,
     "pipeline": MOST,
-    "iterations": _MOST_ITERATIONS,
+    "iterations": MOST_ITERATIONS,
     "bytes_per_parameter": 64,
 }
 

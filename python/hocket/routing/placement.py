@@ -86,13 +86,14 @@ def place(cluster: Cluster, jobs: Iterable[Job], seed: int | None = None) -> lis
     for job in sorted(listed, key=lambda job: job.arrival_ps):
         if job.name in found:
             continue
-        wanted = _wanted(cluster, job)
-        if sum(wanted) > room.free:
+        count = -(-job.gpus // cluster.gpus_per_host)
+        if count > room.free:
             raise job.wrong(
-                f"wants {_hosts(sum(wanted))} of {cluster.gpus_per_host} GPUs, and {room.free} of "
+                f"wants {_hosts(count)} of {cluster.gpus_per_host} GPUs, and {room.free} of "
                 f"{len(cluster.hosts)} are free; make data smaller, or the fabric larger"
             )
-        found[job.name] = _POLICIES[job.placement or "packed"](room, wanted, draw)
+        policy = _POLICIES[job.placement or "packed"]
+        found[job.name] = policy(room, _wanted(cluster, job), draw)
     return [_placed(cluster, job, found[job.name]) for job in listed]
 
 
@@ -118,7 +119,7 @@ def _wanted(cluster: Cluster, job: Job) -> list[int]:
 
 def _named(cluster: Cluster, job: Job, others: dict[str, list[int]]) -> list[int]:
     """Positions of the hosts that a job lists."""
-    wanted = sum(_wanted(cluster, job))
+    wanted = -(-job.gpus // cluster.gpus_per_host)
     if len(job.hosts or ()) != wanted:
         raise job.wrong(
             f"hosts: {_hosts(len(job.hosts or ()))} listed, and its {job.gpus} GPUs are {wanted} of "
