@@ -15,7 +15,7 @@ from hocket.errors import SpecError
 from hocket.routing.assignment import SCHEMES, assign
 from hocket.routing.draw import Draw
 from hocket.routing.fabric import MOST_SEED, Cluster
-from hocket.routing.jobs import Job
+from hocket.routing.jobs import Job, JobList
 from hocket.routing.placement import Placed, place
 from hocket.units import parse_bandwidth, parse_time, shown
 from hocket.workload import whole
@@ -179,7 +179,11 @@ class ClusterRun:
     @cached_property
     def decisions(self) -> tuple[Decision, ...]:
         """What the controller did, in order."""
-        return tuple(Decision(time / _SECOND, *rest) for time, *rest in self.core.decisions)
+        rows = self.core.decisions
+        return tuple(
+            Decision(time / _SECOND, flows, moved, most, bound, foreseen)
+            for time, flows, moved, most, bound, foreseen in rows
+        )
 
     @property
     def max_link_load(self) -> int:
@@ -214,7 +218,7 @@ class ClusterRun:
 
 def simulate(
     cluster: Cluster,
-    jobs: Iterable[Job] | Sequence[Placed],
+    jobs: Iterable[Job | Placed],
     *,
     scheme: str = "greedy",
     seed: int | None = None,
@@ -239,7 +243,7 @@ def simulate(
     ----------
     cluster : Cluster
         What :func:`cluster` made.
-    jobs : iterable of Job, or list of Placed
+    jobs : iterable of Job, or of Placed
         Jobs are placed by :func:`place`.
     scheme : str
         As of :func:`assign`. A controller (all but the next two) gives all flows paths whenever a job
@@ -284,14 +288,14 @@ def simulate(
     """
     if scheme not in SCHEMES:
         raise SpecError(f"there is no scheme {shown(scheme)}; schemes are {', '.join(SCHEMES)}")
-    listed = list(jobs)
-    placed = _placed(cluster, jobs, listed, seed)
-    given = getattr(jobs, "seed", 0) if seed is None else seed
-    number = whole("seed", given, 0, MOST_SEED)
+    own = jobs.seed if isinstance(jobs, JobList) else 0
+    number = whole("seed", own if seed is None else seed, 0, MOST_SEED)
+    placed = _placed(cluster, list(jobs), number)
     _choice("order", order, ORDERS)
     _choice("weights", weights, WEIGHTS)
-    if isinstance(jitter, bool) or not isinstance(jitter, int | float) or not 0 <= jitter <= 1:
-        raise SpecError(f"jitter: {shown(jitter)} will not do; give a share from 0 to 1")
+    share: object = jitter
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+        raise SpecError(f"jitter: {shown(share)} will not do; give a share from 0 to 1")
     answer_ps = parse_time(answer, field="answer")
     core = core_cluster.simulate(
         cluster.topology,
@@ -313,17 +317,13 @@ def simulate(
     return ClusterRun(cluster, placed, scheme, answer_ps, core)
 
 
-def _placed(
-    cluster: Cluster,
-    jobs: Iterable[Job] | Sequence[Placed],
-    listed: Sequence[Job | Placed],
-    seed: int | None,
-) -> list[Placed]:
+def _placed(cluster: Cluster, listed: Sequence[Job | Placed], seed: int) -> list[Placed]:
     ready = [each for each in listed if isinstance(each, Placed)]
-    if listed and len(ready) == len(listed):
-        return ready
-    own = getattr(jobs, "seed", None) if seed is None else seed
-    return place(cluster, [each for each in listed if not isinstance(each, Placed)], own)
+    if not ready:
+        return place(cluster, [each for each in listed if not isinstance(each, Placed)], seed)
+    if len(ready) < len(listed):
+        raise SpecError("jobs: some are placed and some are not; place all with hk.routing.place")
+    return ready
 
 
 class _Jitter:
