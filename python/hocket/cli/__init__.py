@@ -17,6 +17,7 @@ from hocket.cli.plan import algorithms, plan
 from hocket.cli.reproduce import reproduce
 from hocket.cli.reproduce_mesh import mesh_study
 from hocket.cli.reproduce_tacos import tacos
+from hocket.cli.route import route
 from hocket.cli.schedule import schedule
 from hocket.cli.simulate import simulate
 from hocket.cli.topology import topology
@@ -43,6 +44,7 @@ app.command(epilog=EXAMPLES["schedule"])(schedule)
 app.command(epilog=EXAMPLES["verify"])(verify)
 app.command(epilog=EXAMPLES["simulate"])(simulate)
 app.command(epilog=EXAMPLES["view"])(view)
+app.command(epilog=EXAMPLES["route"])(route)
 app.command(epilog=EXAMPLES["algorithms"])(algorithms)
 reproduce.command("tacos", epilog=EXAMPLES["reproduce tacos"])(tacos)
 reproduce.command("mesh", epilog=EXAMPLES["reproduce mesh"])(mesh_study)

@@ -57,6 +57,7 @@ EXAMPLES = {
         "For example: hocket view plan.parquet -o trees.png  ·  hocket view plan.parquet --heat "
         "-o heat.png  ·  hocket view plan.parquet --ten --latency-model occupying -o ten.png"
     ),
+    "route": "For example: hocket route examples/jobs.yml --fabric clos:32x64 --compare",
     "algorithms": "For example: hocket algorithms --json",
 }
 

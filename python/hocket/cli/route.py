@@ -1,0 +1,313 @@
+"""``hocket route``: jobs on a fabric, their flows on the paths that a scheme gives them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hocket.cli import options
+from hocket.errors import SpecError
+from hocket.units import format_bandwidth, format_time_ps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from hocket.routing import Cluster, ClusterRun, JobList, JobRun
+
+_LIMIT = 10.0
+"""Seconds for each assignment of the solver, where --time-limit says nothing."""
+
+Jobs = Annotated[str, typer.Argument(metavar="JOBS", help="A .yml file of jobs.")]
+Fabric = Annotated[
+    str,
+    typer.Option(
+        "--fabric",
+        "-f",
+        help="clos:SPINESxTORS, clos:SPINESxTORSxPORTS, fat-tree:PORTS, or a topology file.",
+    ),
+]
+
+
+def route(
+    jobs: Jobs,
+    *,
+    fabric: Fabric,
+    scheme: Annotated[
+        str,
+        typer.Option("--scheme", "-s", help="How flows get paths; docs/routing.md lists schemes."),
+    ] = "greedy",
+    compare: Annotated[
+        bool, typer.Option("--compare", help="All schemes, each with the same jobs and GPUs.")
+    ] = False,
+    gpus_per_host: Annotated[int, typer.Option("--gpus-per-host", help="Of each host.")] = 8,
+    nics_per_host: Annotated[int, typer.Option("--nics-per-host", help="Of each host.")] = 8,
+    hosts_per_tor: Annotated[
+        int | None, typer.Option("--hosts-per-tor", help="Of clos:SPINESxTORS.")
+    ] = None,
+    oversubscription: Annotated[
+        float | None,
+        typer.Option("--oversubscription", help="Ports below a ToR for each above it; default 1."),
+    ] = None,
+    bandwidth: Annotated[
+        str | None, typer.Option("--bandwidth", help='Of each link; default "100 Gb/s".')
+    ] = None,
+    host_bandwidth: Annotated[
+        str | None,
+        typer.Option("--host-bandwidth", help="Of links between NICs and ToRs; default the same."),
+    ] = None,
+    latency: Annotated[
+        str | None, typer.Option("--latency", help='Of each link; default "0 ns".')
+    ] = None,
+    failed: options.Failed = None,
+    failed_spines: Annotated[
+        int, typer.Option("--failed-spines", help="How many more, the highest-numbered.")
+    ] = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", help="Of placements, hashes and draws; default the file's."),
+    ] = None,
+    hash: Annotated[str, typer.Option("--hash", help="Of ecmp: crc32 or toeplitz.")] = "crc32",
+    upstream: Annotated[
+        int, typer.Option("--upstream", help="Of ecmp: ways over which flows are spread already.")
+    ] = 1,
+    order: Annotated[
+        str, typer.Option("--order", help="In which flows are taken: job or tor.")
+    ] = "job",
+    weights: Annotated[
+        str, typer.Option("--weights", help="What counts on a link: flows, or their bytes.")
+    ] = "flows",
+    answer: Annotated[
+        str, typer.Option("--answer", help='What the controller takes to answer, "10 ms".')
+    ] = "0 s",
+    look_ahead: Annotated[
+        int, typer.Option("--look-ahead", help="Coming events that it computes ahead.")
+    ] = 0,
+    jitter: Annotated[
+        float, typer.Option("--jitter", help="Share by which computation varies, 0.05.")
+    ] = 0.0,
+    time_limit: options.TimeLimit = None,
+    timeline: Annotated[
+        str | None,
+        typer.Option("--timeline", help="Draw phases and rates over time: a .png, .svg or .pdf."),
+    ] = None,
+    heat: Annotated[
+        str | None, typer.Option("--heat", help="Draw what each link carried: as --timeline.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Place jobs on a fabric, give their flows paths, and run them in simulated time."""
+    from hocket import routing
+
+    _check_pictures(timeline, heat, compare)
+    if not compare and scheme not in routing.SCHEMES:
+        known = ", ".join(routing.SCHEMES)
+        raise SpecError(f"--scheme: there is no {scheme!r}; schemes are {known}")
+    given = routing.load_jobs(jobs)
+    cluster = routing.cluster(
+        fabric,
+        gpus_per_host=gpus_per_host,
+        nics_per_host=nics_per_host,
+        hosts_per_tor=hosts_per_tor,
+        oversubscription=oversubscription,
+        bandwidth=bandwidth,
+        host_bandwidth=host_bandwidth,
+        latency=latency,
+        failed=failed or [],
+        failed_spines=failed_spines,
+    )
+    knobs: dict[str, Any] = {
+        "seed": seed,
+        "hash": hash,
+        "upstream": upstream,
+        "order": order,
+        "weights": weights,
+        "answer": answer,
+        "look_ahead": look_ahead,
+        "jitter": jitter,
+        "keep_rates": timeline is not None,
+        "time_limit": _seconds(time_limit),
+    }
+    if compare:
+        _compare(cluster, given, knobs, json)
+        return
+    with options.watching() as watch:
+        run = routing.simulate(cluster, given, scheme=scheme, progress=watch, **knobs)
+        watch.note("drawing")
+        _draw(run, timeline, heat)
+    if json:
+        options.print_json(_as_json(run))
+    else:
+        _print(run)
+
+
+def _seconds(text: str | None) -> float:
+    from hocket.units import parse_time
+
+    return _LIMIT if text is None else parse_time(text, field="--time-limit") / 10**12
+
+
+def _check_pictures(timeline: str | None, heat: str | None, compare: bool) -> None:
+    for option, name in (("--timeline", timeline), ("--heat", heat)):
+        if name is None:
+            continue
+        if compare:
+            raise SpecError(f"{option}: is of one scheme; leave it out, or --compare")
+        from hocket.plot.style import check_picture
+
+        check_picture(Path(name))
+    if timeline is not None and heat is not None and Path(timeline) == Path(heat):
+        raise SpecError(f"--heat: {heat} is the time-line's file; name another")
+
+
+def _draw(run: ClusterRun, timeline: str | None, heat: str | None) -> None:
+    from hocket.plot import cluster
+
+    if timeline is not None:
+        cluster.draw_timeline(run, Path(timeline))
+    if heat is not None:
+        cluster.draw_links(run, Path(heat))
+
+
+def _print(run: ClusterRun) -> None:
+    console = options.output()
+    table = options.new_table(title=f"{run.scheme} on {_described(run.cluster)}")
+    table.add_column("job", no_wrap=True)
+    for name in ("GPUs", "rings", "iterations", "all-reduce", "ideal", "slowdown"):
+        table.add_column(name, justify="right")
+    for name in ("flow completion", "throughput", "iteration", "communicating"):
+        table.add_column(name, justify="right")
+    for job in run.jobs:
+        table.add_row(
+            job.job.name,
+            f"{job.job.gpus:,}",
+            f"{len(job.placed.rings)} of {job.job.data}",
+            f"{len(job.iterations):,}",
+            _time(job.all_reduce),
+            _time(job.ideal),
+            f"{job.slowdown:.2f}",
+            _time(job.flow_completion),
+            format_bandwidth(round(job.throughput)),
+            _time(job.iteration),
+            f"{job.all_reduce / job.iteration:.0%}" if job.iteration else "–",
+        )
+    console.print(table)
+    for line in _facts(run):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _facts(run: ClusterRun) -> list[str]:
+    worst = max(run.decisions, key=lambda each: each.max_link_load, default=None)
+    lines = [f"all jobs end after {_time(run.time)}"]
+    if worst is not None:
+        lines.append(
+            f"largest load of a link: {worst.max_link_load}, and no paths have less than {worst.bound}"
+        )
+    online = run.routing_seconds
+    if online:
+        each = f"{_time(median(online))} each on this machine (median)"
+        lines.append(f"{len(online)} assignments that were waited for, {each}")
+    if run.hit_rate and run.core.computed_ahead:
+        foreseen = sum(each.foreseen for each in run.decisions)
+        lines.append(
+            f"computed ahead: {run.core.computed_ahead} assignments; {foreseen} of "
+            f"{len(run.decisions)} events were foreseen ({run.hit_rate:.0%}), which spared "
+            f"{_time(run.time_saved)} of waiting"
+        )
+    return lines
+
+
+def _compare(cluster: Cluster, jobs: JobList, knobs: dict[str, Any], json: bool) -> None:
+    from importlib.util import find_spec
+
+    from hocket import routing
+
+    placed = routing.place(cluster, jobs, knobs["seed"])
+    knobs = {**knobs, "seed": jobs.seed if knobs["seed"] is None else knobs["seed"]}
+    has_solver = find_spec("ortools") is not None
+    schemes = [name for name in routing.SCHEMES if name != "ilp" or has_solver]
+    with options.watching() as watch:
+        runs = [
+            routing.simulate(cluster, placed, scheme=name, progress=watch, **knobs)
+            for name in schemes
+        ]
+    if json:
+        options.print_json([_as_json(run) for run in runs])
+        return
+    console = options.output()
+    _print_comparison(console, cluster, runs)
+    if not has_solver:
+        from hocket.exact.model import MISSING
+
+        console.print(f"ilp is left out: it {MISSING}", highlight=False, markup=False)
+
+
+def _print_comparison(console: Console, cluster: Cluster, runs: Sequence[ClusterRun]) -> None:
+    table = options.new_table(title=f"all-reduce times (and slowdowns) on {_described(cluster)}")
+    table.add_column("scheme", no_wrap=True)
+    for job in runs[0].jobs:
+        table.add_column(job.job.name, justify="right")
+    for name in ("all jobs end", "largest load", "bound", "an assignment"):
+        table.add_column(name, justify="right")
+    for run in sorted(runs, key=lambda run: _mean_slowdown(run.jobs)):
+        online = run.routing_seconds
+        table.add_row(
+            run.scheme,
+            *(f"{_time(job.all_reduce)} ({job.slowdown:.2f})" for job in run.jobs),
+            _time(run.time),
+            f"{run.max_link_load:,}",
+            f"{max((each.bound for each in run.decisions), default=0):,}",
+            _time(median(online)) if online else "–",
+        )
+    console.print(table)
+
+
+def _mean_slowdown(jobs: Sequence[JobRun]) -> float:
+    return sum(job.slowdown for job in jobs) / len(jobs)
+
+
+def _described(cluster: Cluster) -> str:
+    return (
+        f"{cluster.topology.name}: {len(cluster.hosts):,} hosts of {cluster.gpus_per_host} GPUs and "
+        f"{cluster.nics_per_host} NICs"
+    )
+
+
+def _time(seconds: float) -> str:
+    return format_time_ps(round(seconds * 1e12))
+
+
+def _as_json(run: ClusterRun) -> dict[str, Any]:
+    return {
+        "scheme": run.scheme,
+        "fabric": run.cluster.topology.name,
+        "hosts": len(run.cluster.hosts),
+        "time_s": run.time,
+        "max_link_load": run.max_link_load,
+        "hit_rate": run.hit_rate,
+        "time_saved_s": run.time_saved,
+        "computed_ahead": run.core.computed_ahead,
+        "routing_s": run.routing_seconds,
+        "jobs": [_job_json(job, run.cluster) for job in run.jobs],
+        "decisions": [each._asdict() for each in run.decisions],
+    }
+
+
+def _job_json(job: JobRun, cluster: Cluster) -> dict[str, Any]:
+    return {
+        "name": job.job.name,
+        "model": job.job.model,
+        "gpus": job.job.gpus,
+        "hosts": list(dict.fromkeys(cluster.host_of(gpu) for gpu in job.placed.gpus)),
+        "all_reduce_s": job.all_reduce,
+        "ideal_s": job.ideal,
+        "slowdown": job.slowdown,
+        "flow_completion_s": job.flow_completion,
+        "throughput_bytes_per_s": job.throughput,
+        "iteration_s": job.iteration,
+        "iterations": [each._asdict() for each in job.iterations],
+    }
