@@ -1,6 +1,6 @@
 //! Runs a verified plan in simulated time.
 
-mod flow;
+pub(crate) mod flow;
 mod link;
 mod packet;
 mod queue;

@@ -7,7 +7,7 @@ const NONE: u32 = u32::MAX;
 /// # Complexity
 /// O(log n) a change; memory 16 bytes a slot.
 #[derive(Default)]
-pub(super) struct Ends {
+pub(crate) struct Ends {
     heap: Vec<u32>,
     /// By slot: where in the heap, or [`NONE`]; its time.
     place: Vec<u32>,
@@ -16,12 +16,12 @@ pub(super) struct Ends {
 
 impl Ends {
     /// The earliest time.
-    pub(super) fn first(&self) -> Option<u64> {
+    pub(crate) fn first(&self) -> Option<u64> {
         self.heap.first().map(|&slot| self.time[slot as usize])
     }
 
     /// Gives a slot a time, another one where it has one.
-    pub(super) fn set(&mut self, slot: u32, time: u64) {
+    pub(crate) fn set(&mut self, slot: u32, time: u64) {
         let i = slot as usize;
         if i >= self.place.len() {
             self.place.resize(i + 1, NONE);
@@ -37,7 +37,7 @@ impl Ends {
     }
 
     /// Takes the slot of lowest number that is due at `time`, the earliest.
-    pub(super) fn pop(&mut self, time: u64) -> Option<u32> {
+    pub(crate) fn pop(&mut self, time: u64) -> Option<u32> {
         if self.first() != Some(time) {
             return None;
         }

@@ -17,6 +17,10 @@
 mod ends;
 mod engine;
 mod fair;
+mod refill;
+
+pub(crate) use ends::Ends;
+pub(crate) use fair::{Fair, Pass};
 
 pub(super) use engine::simulate;
 
