@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hocket_core::cluster::{
-    self as core, ByScheme, ClusterError, ClusterOptions, FlowOrder, Job, Phase, Port, Problem,
-    Reroute, Rounds, Router,
+    self as core, ByScheme, ClusterError, ClusterOptions, FlowOrder, Job, Outage, Phase, Port,
+    Problem, Reroute, Rounds, Router,
 };
-use hocket_core::id::NpuId;
+use hocket_core::id::{LinkId, NpuId};
 use hocket_core::routing::{Assignment, Flow, assignment_of};
 use hocket_core::units::{Bandwidth, Seed, Time};
 use numpy::PyArray1;
@@ -23,14 +23,21 @@ use crate::topology::PyTopology;
 
 const ORDERS: [(&str, FlowOrder); 2] = [("job", FlowOrder::Job), ("tor", FlowOrder::Tor)];
 
-const REROUTES: [(&str, Reroute); 3] = [
+const REROUTES: [(&str, Reroute); 4] = [
     ("always", Reroute::Always),
     ("at-start", Reroute::AtStart),
     ("never", Reroute::Never),
+    ("spray", Reroute::Spray),
 ];
 
-/// Arrival, computation by iteration, pattern, and (NIC, host) of every rank of every group.
-type JobTuple = (u64, Vec<u64>, Option<Py<Pattern>>, Vec<Vec<(u32, u32)>>);
+/// Name, arrival, computation by iteration, pattern, and (NIC, host) of every rank of every group.
+type JobTuple = (
+    String,
+    u64,
+    Vec<u64>,
+    Option<Py<Pattern>>,
+    Vec<Vec<(u32, u32)>>,
+);
 
 /// What every group of a job does in a communication phase.
 #[pyclass(module = "hocket._core.cluster", frozen)]
@@ -95,9 +102,10 @@ impl Outcome {
         self.core.iterations.iter().map(row).collect()
     }
 
-    /// Time, flows, moved, largest load, bound, whether foreseen.
+    /// Time, flows, moved, largest load, bound, whether foreseen, whether after a failure.
     #[getter]
-    fn decisions(&self) -> Vec<(u64, u32, u32, u64, u64, bool)> {
+    #[allow(clippy::type_complexity)] // a row
+    fn decisions(&self) -> Vec<(u64, u32, u32, u64, u64, bool, bool)> {
         let row = |row: &core::Decision| {
             (
                 row.time.as_ps(),
@@ -106,6 +114,7 @@ impl Outcome {
                 row.max_link_load,
                 row.bound,
                 row.foreseen,
+                row.is_repair,
             )
         };
         self.core.decisions.iter().map(row).collect()
@@ -184,7 +193,7 @@ impl Router for Timed<'_> {
 #[pyfunction]
 #[pyo3(signature = (
     topology, fabric, jobs, *, scheme, seed=0, hash="crc32", upstream=1, order="job", reroute="always",
-    host_rate, answer_ps=0, look_ahead=0, rate_slack_ppm=None, by_bytes=false, keep_rates=false,
+    host_rate, answer_ps=0, look_ahead=0, failover=false, outages=Vec::new(), rate_slack_ppm=None, by_bytes=false, keep_rates=false,
     progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // keywords in Python
@@ -202,6 +211,8 @@ pub(crate) fn simulate(
     host_rate: u64,
     answer_ps: u64,
     look_ahead: u32,
+    failover: bool,
+    outages: Vec<(u64, Vec<u32>)>,
     rate_slack_ppm: Option<u32>,
     by_bytes: bool,
     keep_rates: bool,
@@ -214,6 +225,8 @@ pub(crate) fn simulate(
             .ok_or_else(|| CoreError::Spec("host_rate is 0".to_owned()))?,
         answer: Time::from_ps(answer_ps),
         look_ahead,
+        failover,
+        outages: outages.into_iter().map(outage_of).collect(),
         rate_slack_ppm,
         by_bytes,
         keep_rates,
@@ -255,13 +268,21 @@ pub(crate) fn simulate(
     })
 }
 
-fn job_of((arrival, compute, pattern, groups): JobTuple) -> Job {
+fn outage_of((time, links): (u64, Vec<u32>)) -> Outage {
+    Outage {
+        time: Time::from_ps(time),
+        links: links.into_iter().map(LinkId).collect(),
+    }
+}
+
+fn job_of((name, arrival, compute, pattern, groups): JobTuple) -> Job {
     let port = |(nic, host)| Port {
         nic: NpuId(nic),
         host,
     };
     let ports = |group: Vec<(u32, u32)>| group.into_iter().map(port).collect();
     Job {
+        name,
         arrival: Time::from_ps(arrival),
         compute: compute.into_iter().map(Time::from_ps).collect(),
         phase: pattern.map(|pattern| Phase {

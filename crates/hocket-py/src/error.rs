@@ -73,6 +73,9 @@ impl From<ClusterError> for CoreError {
         match error {
             ClusterError::Routing(error) => error.into(),
             ClusterError::Interrupted(_) => CoreError::Interrupted,
+            ClusterError::Cut { .. } | ClusterError::Lost { .. } => {
+                CoreError::Infeasible(error.to_string())
+            }
             _ => CoreError::Simulation(error.to_string()),
         }
     }

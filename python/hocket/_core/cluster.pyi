@@ -12,7 +12,7 @@ from hocket._core.routing import Fabric
 __all__ = ["Outcome", "Pattern", "simulate"]
 
 _Flow: TypeAlias = tuple[int, int, int]
-_Job: TypeAlias = tuple[int, list[int], Pattern | None, list[list[tuple[int, int]]]]
+_Job: TypeAlias = tuple[str, int, list[int], Pattern | None, list[list[tuple[int, int]]]]
 
 @final
 class Pattern:
@@ -38,8 +38,8 @@ class Outcome:
         completion time [ps].
         """
     @property
-    def decisions(self) -> list[tuple[int, int, int, int, int, bool]]:
-        """When [ps], flows, flows moved, largest load, its bound, whether computed ahead."""
+    def decisions(self) -> list[tuple[int, int, int, int, int, bool, bool]]:
+        """When [ps], flows, moved, largest load, its bound, whether foreseen, whether after a failure."""
     @property
     def routing_seconds(self) -> tuple[list[float], list[float]]:
         """What each call of the router took: those waited for, and those ahead of time."""
@@ -65,9 +65,11 @@ def simulate(
     host_rate: int,
     answer_ps: int = 0,
     look_ahead: int = 0,
+    failover: bool = False,
+    outages: Sequence[tuple[int, list[int]]] = [],
     rate_slack_ppm: int | None = None,
     by_bytes: bool = False,
     keep_rates: bool = False,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Outcome:
-    """Run jobs: arrival [ps], computation by iteration [ps], pattern, groups of (NIC, host) by rank."""
+    """Run jobs: name, arrival [ps], computation by iteration [ps], pattern, groups of (NIC, host) by rank."""

@@ -87,6 +87,17 @@ def route(
     look_ahead: Annotated[
         int, typer.Option("--look-ahead", help="Coming events that it computes ahead.")
     ] = 0,
+    failover: Annotated[
+        bool, typer.Option("--failover", help="Compute paths ahead for every single failure.")
+    ] = False,
+    outage: Annotated[
+        list[str] | None,
+        typer.Option("--outage", help='Fails while jobs run, "spine3@12 s"; may be repeated.'),
+    ] = None,
+    rate_control: Annotated[
+        float | None,
+        typer.Option("--rate-control", help="Hold flows to their share, and this much more, 0.05."),
+    ] = None,
     jitter: Annotated[
         float, typer.Option("--jitter", help="Share by which computation varies, 0.05.")
     ] = 0.0,
@@ -128,6 +139,9 @@ def route(
         "weights": weights,
         "answer": answer,
         "look_ahead": look_ahead,
+        "failover": failover,
+        "outages": outage or [],
+        "rate_control": rate_control,
         "jitter": jitter,
         "keep_rates": timeline is not None,
         "time_limit": _seconds(time_limit),
@@ -165,12 +179,14 @@ def _check_pictures(timeline: str | None, heat: str | None, compare: bool) -> No
 
 
 def _draw(run: ClusterRun, timeline: str | None, heat: str | None) -> None:
-    from hocket.plot import cluster
-
     if timeline is not None:
-        cluster.draw_timeline(run, Path(timeline))
+        from hocket.plot.cluster import draw_timeline
+
+        draw_timeline(run, Path(timeline))
     if heat is not None:
-        cluster.draw_links(run, Path(heat))
+        from hocket.plot.cluster import draw_links
+
+        draw_links(run, Path(heat))
 
 
 def _print(run: ClusterRun) -> None:

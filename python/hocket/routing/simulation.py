@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
+from hocket._core import Topology
 from hocket._core import cluster as core_cluster
 from hocket._core import routing as core_routing
 from hocket.collectives import Progress
 from hocket.errors import SpecError
+from hocket.files.text import read_failures
 from hocket.routing.assignment import SCHEMES, assign
 from hocket.routing.draw import Draw
 from hocket.routing.fabric import MOST_SEED, Cluster
@@ -77,6 +79,8 @@ class Decision(NamedTuple):
     """A load that no assignment can keep every link below."""
     foreseen: bool
     """Whether it had been computed ahead."""
+    is_repair: bool
+    """Whether it answers to a failure."""
 
 
 @dataclass(frozen=True)
@@ -181,8 +185,8 @@ class ClusterRun:
         """What the controller did, in order."""
         rows = self.core.decisions
         return tuple(
-            Decision(time / _SECOND, flows, moved, most, bound, foreseen)
-            for time, flows, moved, most, bound, foreseen in rows
+            Decision(time / _SECOND, flows, moved, most, bound, foreseen, is_repair)
+            for time, flows, moved, most, bound, foreseen, is_repair in rows
         )
 
     @property
@@ -228,6 +232,9 @@ def simulate(
     weights: str = "flows",
     answer: str = "0 s",
     look_ahead: int = 0,
+    failover: bool = False,
+    outages: Iterable[str] = (),
+    rate_control: float | None = None,
     jitter: float = 0.0,
     host_rate: str = "300 GB/s",
     time_limit: float | None = None,
@@ -262,6 +269,13 @@ def simulate(
         that much later.
     look_ahead : int
         Of how many coming events assignments are computed ahead.
+    failover : bool
+        Compute paths ahead for the failure of each link and each switch above the ToRs; flows that lose
+        theirs then move at once.
+    outages : iterable of str
+        What fails while jobs run, and when: ``"spine3@12 s"``, or ``"tor0,spine1@12 s"`` for a link.
+    rate_control : float, optional
+        Hosts hold each flow to its fair share of what the controller assigned, and this share of it more.
     jitter : float
         By which share computation is longer or shorter at random, from one iteration to the next.
     host_rate : str
@@ -293,14 +307,14 @@ def simulate(
     placed = _placed(cluster, list(jobs), number)
     _choice("order", order, ORDERS)
     _choice("weights", weights, WEIGHTS)
-    share: object = jitter
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-        raise SpecError(f"jitter: {shown(share)} will not do; give a share from 0 to 1")
     answer_ps = parse_time(answer, field="answer")
     core = core_cluster.simulate(
         cluster.topology,
         core_routing.Fabric(cluster.topology),
-        [_core_job(cluster, each, _Jitter(number, i, jitter)) for i, each in enumerate(placed)],
+        [
+            _core_job(cluster, each, _Jitter(number, i, _share("jitter", jitter)))
+            for i, each in enumerate(placed)
+        ],
         scheme=_solver(cluster, number, time_limit) if scheme == "ilp" else scheme,
         seed=number,
         hash=hash,
@@ -310,6 +324,11 @@ def simulate(
         host_rate=parse_bandwidth(host_rate, field="host_rate"),
         answer_ps=answer_ps,
         look_ahead=whole("look_ahead", look_ahead, 0, 10**6),
+        failover=failover,
+        outages=[_outage(cluster.topology, text) for text in outages],
+        rate_slack_ppm=None
+        if rate_control is None
+        else round(_share("rate_control", rate_control) * 10**6),
         by_bytes=weights == "bytes",
         keep_rates=keep_rates,
         progress=progress,
@@ -344,12 +363,12 @@ class _Jitter:
 
 def _core_job(
     cluster: Cluster, placed: Placed, jitter: _Jitter
-) -> tuple[int, list[int], core_cluster.Pattern | None, list[list[tuple[int, int]]]]:
+) -> tuple[str, int, list[int], core_cluster.Pattern | None, list[list[tuple[int, int]]]]:
     job = placed.job
     times = jitter.times(job.compute_ps, job.iterations)
     pattern = _pattern(job)
     rings = [] if pattern is None else [_ports(cluster, ring) for ring in placed.rings]
-    return job.arrival_ps, times, pattern, rings
+    return job.name, job.arrival_ps, times, pattern, rings
 
 
 def _pattern(job: Job) -> core_cluster.Pattern | None:
@@ -407,6 +426,33 @@ def _solver(
         return known[key]
 
     return route
+
+
+def _share(field: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise SpecError(f"{field}: {shown(value)} will not do; give a share from 0 to 1")
+    return float(value)
+
+
+def _outage(topology: Topology, text: object) -> tuple[int, list[int]]:
+    """Read what fails and when: the time [ps], and links."""
+    right = "write 'spine3@12 s' or 'tor0,spine1@12 s'"
+    what, mark, when = text.rpartition("@") if isinstance(text, str) else ("", "", "")
+    if not mark:
+        raise SpecError(f"outages: {shown(text)} says no time; {right}")
+    time = parse_time(when.strip(), field="outages")
+    nodes, links = read_failures([what.strip()], option="outages")
+    names = {name: i for i, name in enumerate(topology.device_names)}
+    for name in [*nodes, *(end for link in links for end in link)]:
+        if name not in names:
+            raise SpecError(f"outages: there is no device {shown(name)}; {right}")
+    ends = list(zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True))
+    wanted = {frozenset(names[end] for end in link) for link in links}
+    gone = {names[node] for node in nodes}
+    found = [i for i, link in enumerate(ends) if frozenset(link) in wanted or gone & set(link)]
+    if not found:
+        raise SpecError(f"outages: {shown(what)} has no link that could fail; {right}")
+    return time, found
 
 
 def _choice(field: str, value: object, known: Sequence[str]) -> None:

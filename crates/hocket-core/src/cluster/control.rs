@@ -1,13 +1,17 @@
 //! The controller: which flows want paths, what the router gave them, and what will be asked next.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::engine::Progressing;
+use super::failover::{Chosen, Failover, Repairs};
 use super::flows::Flows;
 use super::forward::{Prediction, predict};
 use super::router::{Problem, Router};
-use super::{ClusterError, ClusterOptions, Decision, Reroute};
-use crate::routing::{Assignment, Fabric, Flow};
+use super::{ClusterError, ClusterOptions, Decision, Job, Reroute};
+use crate::id::LinkId;
+use crate::routing::{Assignment, Fabric, Flow, assignment_of};
+use crate::topology::Topology;
 use crate::units::Time;
 
 /// The flows of each job that go from one ToR to another.
@@ -22,6 +26,12 @@ impl Commodities {
     pub(super) fn begin_job(&mut self) {
         self.ids.push(Vec::new());
         self.flows.push(Vec::new());
+    }
+
+    /// Flows of a job between ToRs, and their numbers.
+    pub(super) fn of(&self, job: u32) -> impl Iterator<Item = (u32, Flow)> {
+        let ids = self.ids[job as usize].iter().copied();
+        ids.zip(self.flows[job as usize].iter().copied())
     }
 
     /// A flow of the job begun last.
@@ -59,32 +69,137 @@ impl Decided {
             max_link_load: self.assignment.max_link_load(),
             bound: self.assignment.certificate().load,
             foreseen,
+            is_repair: false,
         }
     }
 }
 
 pub(super) struct Controller<'a> {
-    fabric: &'a Fabric,
-    commodities: Commodities,
+    jobs: &'a [Job],
+    whole: &'a Fabric,
+    /// Less what has failed.
+    fabric: Cow<'a, Fabric>,
+    pub(super) commodities: Commodities,
     options: &'a ClusterOptions,
     /// What has been computed ahead.
     table: Vec<Rc<Decided>>,
+    failover: Option<Failover<'a>>,
+    repairs: Repairs,
+    /// By link.
+    is_dead: Vec<bool>,
     pub(super) computed_ahead: u64,
 }
 
 impl<'a> Controller<'a> {
     pub(super) fn new(
+        topology: &'a Topology,
         fabric: &'a Fabric,
+        jobs: &'a [Job],
         commodities: Commodities,
         options: &'a ClusterOptions,
     ) -> Self {
+        let has_failover = options.failover;
         Self {
-            fabric,
+            jobs,
+            whole: fabric,
+            fabric: Cow::Borrowed(fabric),
             commodities,
             options,
             table: Vec::new(),
+            failover: has_failover.then(|| Failover::new(topology, fabric)),
+            repairs: Repairs::new(),
+            is_dead: vec![false; topology.links().len()],
             computed_ahead: 0,
         }
+    }
+
+    /// Links fail. Gives those that had not, sorted, and what was to be done then, if that is known.
+    pub(super) fn fail(&mut self, links: &[LinkId]) -> (Vec<LinkId>, Option<Vec<(u32, u32)>>) {
+        let mut fresh = links.to_vec();
+        fresh.retain(|link| !self.is_dead[link.index()]);
+        fresh.sort_unstable();
+        fresh.dedup();
+        let repair = self.repairs.remove(&fresh);
+        for link in &fresh {
+            self.is_dead[link.index()] = true;
+        }
+        self.fabric = Cow::Owned(self.whole.without(&self.is_dead));
+        self.table.clear();
+        self.repairs.clear();
+        (fresh, repair)
+    }
+
+    /// Says of the first of these jobs that has flows without a path which these are.
+    pub(super) fn check(&self, jobs: &[u32]) -> Result<(), ClusterError> {
+        const NAMED: usize = 4;
+        let is_cut = |flow: &Flow| {
+            let mut choices = self.fabric.spines_between(flow.src, flow.dst);
+            choices.next().is_none()
+        };
+        for &job in jobs {
+            let flows = self.commodities.of(job).map(|(_, flow)| flow);
+            let cut: Vec<Flow> = flows.filter(is_cut).collect();
+            if cut.is_empty() {
+                continue;
+            }
+            let named = cut.iter().take(NAMED);
+            let named = named.map(|Flow { src, dst, .. }| format!("from ToR {src} to ToR {dst}"));
+            let more = match cut.len().saturating_sub(NAMED) {
+                0 => String::new(),
+                more => format!(", and for {more} more of its flows"),
+            };
+            return Err(ClusterError::Cut {
+                job: self.jobs[job as usize].name.clone(),
+                flows: format!("{}{more}", named.collect::<Vec<String>>().join(", ")),
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn fabric(&self) -> &Fabric {
+        &self.fabric
+    }
+
+    /// Computes what to do where one thing fails, for the jobs that communicate.
+    pub(super) fn prepare(&mut self, active: &[u32], flows: &Flows) {
+        let Some(failover) = &self.failover else {
+            return;
+        };
+        let chosen = active.iter().flat_map(|&job| self.commodities.of(job));
+        let chosen = chosen.filter_map(|(id, Flow { src, dst, .. })| {
+            let choice = flows.choice(id)?;
+            Some(Chosen {
+                id,
+                src,
+                dst,
+                choice,
+            })
+        });
+        let chosen: Vec<Chosen> = chosen.collect();
+        self.repairs = failover.repairs(&chosen, &self.is_dead);
+        self.computed_ahead += self.repairs.len() as u64;
+    }
+
+    /// The decision that a repair is, once flows have taken its paths.
+    pub(super) fn repaired(
+        &self,
+        now: u64,
+        active: &[u32],
+        flows: &Flows,
+    ) -> Result<Decision, ClusterError> {
+        let rows = active.iter().flat_map(|&job| self.commodities.of(job));
+        let rows = rows.filter_map(|(id, flow)| Some((flow, flows.choice(id)?)));
+        let (given, choices): (Vec<Flow>, Vec<u32>) = rows.unzip();
+        let assignment = assignment_of(&self.fabric, &given, choices)?;
+        Ok(Decision {
+            time: Time::from_ps(now),
+            flows: 0,
+            moved: 0,
+            max_link_load: assignment.max_link_load(),
+            bound: assignment.certificate().load,
+            foreseen: true,
+            is_repair: true,
+        })
     }
 
     /// Paths for the flows of the jobs that communicate, and whether they were there already.
@@ -137,7 +252,7 @@ impl<'a> Controller<'a> {
         let choices = ids[..kept_flows].iter().map_while(|&id| flows.choice(id));
         let fixed: Vec<u32> = choices.collect();
         let assignment = router.route(&Problem {
-            fabric: self.fabric,
+            fabric: &self.fabric,
             flows: &wanted,
             jobs: &jobs,
             fixed: &fixed,

@@ -8,7 +8,9 @@ use super::control::{Commodities, Controller, Decided};
 use super::flows::{Flows, Sent};
 use super::network::{Network, Reach};
 use super::pattern::{Course, Pattern};
-use super::{ClusterError, ClusterOptions, Iteration, Job, Outcome, Port, Reroute, Router};
+use super::{
+    ClusterError, ClusterOptions, Decision, Iteration, Job, Outage, Outcome, Port, Reroute, Router,
+};
 use crate::progress::{Interrupted, Progress};
 use crate::routing::Fabric;
 use crate::simulate::flow::UNITS_PER_BYTE;
@@ -27,6 +29,8 @@ enum Alarm {
     },
     /// A job has computed.
     Computed { job: u32 },
+    /// Links fail.
+    Failed { outage: u32 },
     /// The controller's answer is there.
     Answered { answer: u32 },
 }
@@ -72,6 +76,7 @@ pub(super) struct Engine<'a> {
     now: u64,
     starting: Vec<u32>,
     has_stopped: bool,
+    has_failed: bool,
     freed: Vec<u32>,
     outcome: Outcome,
     open_transfers: u64,
@@ -114,12 +119,13 @@ impl<'a> Engine<'a> {
             jobs: progressing,
             place,
             flows,
-            controller: Controller::new(fabric, commodities, options),
+            controller: Controller::new(topology, fabric, jobs, commodities, options),
             alarms: BinaryHeap::new(),
             answers: Vec::new(),
             now: 0,
             starting: Vec::new(),
             has_stopped: false,
+            has_failed: false,
             freed: Vec::new(),
             outcome: Outcome::default(),
             open_transfers,
@@ -133,11 +139,17 @@ impl<'a> Engine<'a> {
         progress: &mut dyn Progress,
     ) -> Result<Outcome, ClusterError> {
         const BETWEEN_REPORTS: usize = 1 << 16;
-        if self.options.reroute == Reroute::Never {
-            self.decide_once(router)?;
+        self.controller.check(&self.unended())?;
+        match self.options.reroute {
+            Reroute::Never => self.decide_once(router)?,
+            Reroute::Spray => self.flows.spray(self.controller.fabric()),
+            Reroute::Always | Reroute::AtStart => {}
         }
         for number in 0..self.jobs.len() as u32 {
             self.compute(number, self.jobs[number as usize].job.arrival.as_ps());
+        }
+        for (outage, Outage { time, .. }) in (0..).zip(&self.options.outages) {
+            self.alarm(time.as_ps(), Alarm::Failed { outage });
         }
         let mut work = BETWEEN_REPORTS;
         while let Some(now) = self.next_moment() {
@@ -177,10 +189,11 @@ impl<'a> Engine<'a> {
             match alarm {
                 Alarm::Arrived { .. } => self.arrived(alarm),
                 Alarm::Computed { job } => self.computed(job),
+                Alarm::Failed { outage } => self.failed(outage, router)?,
                 Alarm::Answered { answer } => self.answered(answer, router)?,
             }
         }
-        if !self.starting.is_empty() || self.has_stopped {
+        if !self.starting.is_empty() || self.has_stopped || self.has_failed {
             self.ask(router)?;
         }
         work += self.flows.share(self.now);
@@ -300,24 +313,25 @@ impl<'a> Engine<'a> {
     fn ask(&mut self, router: &mut dyn Router) -> Result<(), ClusterError> {
         let starting = std::mem::take(&mut self.starting);
         self.has_stopped = false;
+        let is_repair = std::mem::take(&mut self.has_failed);
         let is_due = match self.options.reroute {
             Reroute::Always => true,
             Reroute::AtStart => !starting.is_empty(),
-            Reroute::Never => false,
+            Reroute::Never | Reroute::Spray => false,
         };
-        let active = |progressing: &&Progressing| {
-            matches!(progressing.state, State::Asking | State::Communicating)
-        };
-        let active = self.jobs.iter().filter(active);
-        let active: Vec<u32> = active.map(|job| job.iteration.job).collect();
+        let active = self.active();
         if !is_due || active.is_empty() {
+            self.controller.prepare(&active, &self.flows);
             self.start(&starting);
             return Ok(());
         }
         let controller = &mut self.controller;
         let (decided, foreseen) = controller.decide(&active, &starting, &self.flows, router)?;
         let decision = decided.decision(self.now, foreseen);
-        self.outcome.decisions.push(decision);
+        self.outcome.decisions.push(Decision {
+            is_repair,
+            ..decision
+        });
         let answer = Answer {
             decided,
             starting,
@@ -334,6 +348,83 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
+    /// Numbers of the jobs that communicate or are about to.
+    fn active(&self) -> Vec<u32> {
+        let is_active = |progressing: &&Progressing| {
+            matches!(progressing.state, State::Asking | State::Communicating)
+        };
+        let active = self.jobs.iter().filter(is_active);
+        active
+            .map(|progressing| progressing.iteration.job)
+            .collect()
+    }
+
+    /// Links fail: flows over them take other paths, at once where that was foreseen.
+    fn failed(&mut self, number: u32, router: &mut dyn Router) -> Result<(), ClusterError> {
+        let (links, repair) = self
+            .controller
+            .fail(&self.options.outages[number as usize].links);
+        let cut = self.flows.fail(&links);
+        self.check_nics(&cut)?;
+        self.controller.check(&self.unended())?;
+        match self.options.reroute {
+            Reroute::Spray => {
+                for &flow in &cut {
+                    self.flows.spread(flow, self.controller.fabric(), self.now);
+                }
+            }
+            Reroute::Always => match repair {
+                Some(repair) => self.repair(&repair, true)?,
+                None => self.has_failed = true,
+            },
+            Reroute::AtStart | Reroute::Never => {
+                let jobs = self.unended();
+                let decided = self.controller.decide(&jobs, &jobs, &self.flows, router)?.0;
+                let repair = decided.new_paths();
+                let repair = repair.filter(|(flow, _)| cut.binary_search(flow).is_ok());
+                self.repair(&repair.collect::<Vec<(u32, u32)>>(), false)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn unended(&self) -> Vec<u32> {
+        let jobs = self.jobs.iter().filter(|job| job.state != State::Ended);
+        jobs.map(|job| job.iteration.job).collect()
+    }
+
+    fn check_nics(&self, cut: &[u32]) -> Result<(), ClusterError> {
+        for &flow in cut {
+            let job = &self.jobs[self.place[flow as usize].0 as usize];
+            if let (true, Some(nic)) = (job.state != State::Ended, self.flows.lost_nic(flow)) {
+                return Err(ClusterError::Lost {
+                    job: job.job.name.clone(),
+                    nic: nic.to_owned(),
+                    time: Time::from_ps(self.now),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Flows take other paths than those that failed.
+    fn repair(&mut self, repair: &[(u32, u32)], foreseen: bool) -> Result<(), ClusterError> {
+        if repair.is_empty() {
+            return Ok(());
+        }
+        let mut moved = 0;
+        for &(flow, choice) in repair {
+            moved += u32::from(self.flows.route(flow, choice, self.now));
+        }
+        let active = self.active();
+        let mut decision = self.controller.repaired(self.now, &active, &self.flows)?;
+        (decision.flows, decision.moved) = (repair.len() as u32, moved);
+        decision.foreseen = foreseen;
+        self.outcome.decisions.push(decision);
+        self.controller.prepare(&active, &self.flows);
+        Ok(())
+    }
+
     /// Flows take the paths that the controller gave them; then it looks ahead.
     fn answered(&mut self, number: u32, router: &mut dyn Router) -> Result<(), ClusterError> {
         let answer = &mut self.answers[number as usize];
@@ -345,11 +436,29 @@ impl<'a> Engine<'a> {
         }
         self.outcome.decisions[decision].moved = moved;
         self.start(&starting);
+        let active = self.active();
+        self.controller.prepare(&active, &self.flows);
+        if let Some(slack) = self.options.rate_slack_ppm {
+            let flows = self.flows_communicating();
+            self.flows.limit(&flows, slack);
+        }
         if self.options.look_ahead > 0 {
             let controller = &mut self.controller;
             controller.look_ahead(self.now, &self.jobs, &self.flows, router)?;
         }
         Ok(())
+    }
+
+    /// Flows with links of all jobs that communicate.
+    fn flows_communicating(&self) -> Vec<u32> {
+        let is_communicating = |flow: &u32| {
+            let (job, _) = self.place[*flow as usize];
+            self.jobs[job as usize].state == State::Communicating
+        };
+        let flows = (0..self.place.len() as u32).filter(is_communicating);
+        flows
+            .filter(|&flow| self.flows.reach(flow) != Reach::Host)
+            .collect()
     }
 
     fn decide_once(&mut self, router: &mut dyn Router) -> Result<(), ClusterError> {
@@ -404,7 +513,12 @@ impl<'a> Engine<'a> {
     }
 
     fn finish(mut self) -> Outcome {
-        self.outcome.time = Time::from_ps(self.now);
+        let ends = self
+            .outcome
+            .iterations
+            .iter()
+            .map(|iteration| iteration.end);
+        self.outcome.time = ends.max().unwrap_or(Time::ZERO);
         self.outcome.link_bytes = self.flows.link_bytes;
         self.outcome.computed_ahead = self.controller.computed_ahead;
         self.outcome

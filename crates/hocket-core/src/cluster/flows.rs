@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use super::network::{Network, Reach};
 use super::{ClusterOptions, Port};
 use crate::id::LinkId;
-use crate::simulate::flow::{Ends, Fair, PS_PER_SECOND, UNITS_PER_BYTE, units};
+use crate::routing::Fabric;
+use crate::simulate::flow::{Ends, Fair, PS_PER_SECOND, Pass, UNITS_PER_BYTE, units};
 use crate::units::Time;
 
 /// A transfer whose last byte has left.
@@ -38,7 +39,10 @@ struct Flow {
     to: Port,
     reach: Reach,
     choice: Option<u32>,
+    /// Of the path: from the NIC, by the switches of every way, to the NIC.
     links: Vec<LinkId>,
+    /// Over how many ways its packets are spread, each of as many links.
+    ways: u32,
     latency: Time,
     waiting: VecDeque<(u32, u64)>,
     bytes_left: u64,
@@ -49,22 +53,31 @@ struct Flow {
     is_sharing: bool,
     is_moved: bool,
     is_touched: bool,
+    /// Whether a link of its path has failed: it waits for another.
+    is_cut: bool,
+    /// No faster than this, where hosts keep to what the controller says.
+    most: u128,
 }
 
 /// All flows of all jobs, and who gets how much of which link.
 pub(super) struct Flows<'a> {
     network: Network<'a>,
+    capacity: Vec<u128>,
     fair: Fair,
+    /// Parts of a flow that weights on links are counted in.
+    scale: u32,
     ends: Ends,
     host_rate: u128,
     flows: Vec<Flow>,
     /// Flows whose load or path has changed since rates were found.
     touched: Vec<u32>,
     pub(super) link_bytes: Vec<u64>,
+    /// By link: whether it has failed.
+    is_dead: Vec<bool>,
     /// By job: what its flows send together [rate units].
     pub(super) job_rates: Vec<u128>,
     changed: Vec<u32>,
-    servers: Vec<u32>,
+    passes: Vec<Pass>,
 }
 
 impl<'a> Flows<'a> {
@@ -72,7 +85,10 @@ impl<'a> Flows<'a> {
         let capacity = network.capacities().map(units).collect::<Vec<_>>();
         Self {
             link_bytes: vec![0; capacity.len()],
-            fair: Fair::new(capacity, u128::MAX),
+            is_dead: vec![false; capacity.len()],
+            fair: Fair::new(capacity.clone(), 1),
+            capacity,
+            scale: 1,
             network,
             ends: Ends::default(),
             host_rate: units(options.host_rate),
@@ -80,7 +96,7 @@ impl<'a> Flows<'a> {
             touched: Vec::new(),
             job_rates: vec![0; jobs],
             changed: Vec::new(),
-            servers: Vec::new(),
+            passes: Vec::new(),
         }
     }
 
@@ -94,6 +110,7 @@ impl<'a> Flows<'a> {
             reach,
             choice: None,
             links: Vec::new(),
+            ways: 1,
             latency: Time::ZERO,
             waiting: VecDeque::new(),
             bytes_left: 0,
@@ -103,6 +120,8 @@ impl<'a> Flows<'a> {
             is_sharing: false,
             is_moved: false,
             is_touched: false,
+            is_cut: false,
+            most: u128::MAX,
         };
         if !matches!(reach, Reach::Fabric { .. }) {
             self.network
@@ -173,14 +192,119 @@ impl<'a> Flows<'a> {
         self.network
             .links(from, to, flow.reach, choice, &mut flow.links);
         flow.latency = self.network.latency(&flow.links);
+        flow.is_cut = flow.links.iter().any(|link| self.is_dead[link.index()]);
         flow.is_moved = true;
         self.touch(id);
         is_under_way
     }
 
+    /// Links fail: flows over them stop. Gives these.
+    pub(super) fn fail(&mut self, links: &[LinkId]) -> Vec<u32> {
+        for link in links {
+            self.is_dead[link.index()] = true;
+        }
+        let is_dead = |link: &LinkId| links.binary_search(link).is_ok();
+        let flows = 0..self.flows.len() as u32;
+        let cut: Vec<u32> = flows
+            .filter(|&id| self.links(id).iter().any(is_dead))
+            .collect();
+        for &id in &cut {
+            self.flows[id as usize].is_cut = true;
+            self.touch(id);
+        }
+        cut
+    }
+
+    /// The NIC of a flow whose link failed, if that is what it lost.
+    pub(super) fn lost_nic(&self, flow: u32) -> Option<&str> {
+        let Flow {
+            from, to, links, ..
+        } = &self.flows[flow as usize];
+        let is_dead = |link: &&LinkId| self.is_dead[link.index()];
+        let sender = links.first().filter(is_dead).map(|_| from.nic);
+        let nic = sender.or(links.last().filter(is_dead).map(|_| to.nic));
+        nic.map(|nic| self.network.name(nic))
+    }
+
     /// A phase begins in which a flow will be given so many bytes.
     pub(super) fn expect(&mut self, flow: u32, bytes: u64) {
         self.flows[flow as usize].bytes_left = bytes;
+    }
+
+    /// Spreads the packets of every flow over all its ways.
+    pub(super) fn spray(&mut self, fabric: &Fabric) {
+        let mut scale = 1u64;
+        for id in 0..self.flows.len() as u32 {
+            self.spread(id, fabric, 0);
+            scale = lcm(scale, u64::from(self.flows[id as usize].ways)).min(MOST_PARTS);
+        }
+        self.scale = scale as u32;
+        self.fair = Fair::new(self.capacity.clone(), self.scale);
+    }
+
+    /// Spreads a flow's packets over the ways that there are.
+    pub(super) fn spread(&mut self, id: u32, fabric: &Fabric, now: u64) {
+        let Reach::Fabric { src, dst } = self.flows[id as usize].reach else {
+            return;
+        };
+        self.settle(id, now);
+        self.credit(id);
+        let flow = &mut self.flows[id as usize];
+        let ends = [flow.from.nic, flow.to.nic];
+        flow.ways = self
+            .network
+            .spread(ends, [src, dst], fabric, &mut flow.links);
+        flow.latency = self.network.latency(&flow.links);
+        flow.is_cut = flow.ways == 0;
+        flow.ways = flow.ways.max(1);
+        flow.is_moved = true;
+        self.touch(id);
+    }
+
+    /// Holds flows to their fair share of what they would have if all of them sent at once, and some
+    /// parts per million more.
+    pub(super) fn limit(&mut self, flows: &[u32], slack_ppm: u32) {
+        let mut fair = Fair::new(self.capacity.clone(), self.scale);
+        let mut passes = Vec::new();
+        for &id in flows {
+            self.passes_of(id, &mut passes);
+            fair.add(id, &passes, u128::MAX);
+        }
+        fair.refill(&mut Vec::new());
+        for &id in flows {
+            let share = fair.rate(id);
+            let most = share + share / 1_000_000 * u128::from(slack_ppm);
+            let flow = &mut self.flows[id as usize];
+            if flow.most != most {
+                flow.most = most;
+                flow.is_moved = true;
+                self.touch(id);
+            }
+        }
+    }
+
+    /// What a flow takes of each link, in parts of the scale.
+    fn passes_of(&self, id: u32, passes: &mut Vec<Pass>) {
+        let flow = &self.flows[id as usize];
+        let last = flow.links.len().saturating_sub(1);
+        let part = self.scale.div_ceil(flow.ways);
+        passes.clear();
+        passes.extend(flow.links.iter().enumerate().map(|(i, link)| Pass {
+            server: link.0,
+            weight: if i == 0 || i == last {
+                self.scale
+            } else {
+                part
+            },
+        }));
+        if flow.ways > 1 {
+            passes.sort_unstable_by_key(|pass| pass.server);
+            passes.dedup_by(|pass, before| {
+                let is_same = pass.server == before.server;
+                before.weight += if is_same { pass.weight } else { 0 };
+                is_same
+            });
+        }
     }
 
     /// Sends a transfer, after those that the flow was given before.
@@ -256,8 +380,15 @@ impl<'a> Flows<'a> {
             self.set_rate(id, rate, now);
         }
         for &id in &touched {
-            self.flows[id as usize].is_touched = false;
-            self.schedule(id);
+            let flow = &mut self.flows[id as usize];
+            flow.is_touched = false;
+            // One that came back to where it was keeps its rate, and is not among those changed.
+            let rate = if flow.is_sharing {
+                self.fair.rate(id)
+            } else {
+                flow.rate
+            };
+            self.set_rate(id, rate, now);
         }
         let looked_at = touched.len() + changed.len();
         self.changed = changed;
@@ -269,7 +400,7 @@ impl<'a> Flows<'a> {
     /// Tells `fair` what a touched flow needs now.
     fn announce(&mut self, id: u32, now: u64) {
         let flow = &mut self.flows[id as usize];
-        let is_sending = flow.load.is_some();
+        let is_sending = flow.load.is_some() && !flow.is_cut;
         if flow.reach == Reach::Host {
             let rate = if is_sending { self.host_rate } else { 0 };
             self.set_rate(id, rate, now);
@@ -284,9 +415,11 @@ impl<'a> Flows<'a> {
         flow.is_moved = false;
         if is_sending && !flow.is_sharing {
             flow.is_sharing = true;
-            self.servers.clear();
-            self.servers.extend(flow.links.iter().map(|link| link.0));
-            self.fair.add(id, &self.servers);
+            let most = flow.most;
+            let mut passes = std::mem::take(&mut self.passes);
+            self.passes_of(id, &mut passes);
+            self.fair.add(id, &passes, most);
+            self.passes = passes;
         }
     }
 
@@ -329,12 +462,34 @@ impl<'a> Flows<'a> {
             return;
         };
         let gone = load.bytes - load.left.div_ceil(BYTE) as u64;
-        for link in &flow.links {
-            self.link_bytes[link.index()] += gone - load.credited;
+        let (ways, sent) = (u128::from(flow.ways), load.credited..gone);
+        let share = |bytes: u64, way: u128| (u128::from(bytes) * way / ways) as u64;
+        let hops = flow.links.len().saturating_sub(2) / flow.ways as usize;
+        for (i, link) in flow.links.iter().enumerate() {
+            let is_whole = hops == 0 || i == 0 || i + 1 == flow.links.len();
+            let way = if is_whole {
+                0
+            } else {
+                ((i - 1) / hops) as u128
+            };
+            let past = if is_whole { ways } else { way + 1 };
+            let of_way = |bytes| share(bytes, past) - share(bytes, way);
+            self.link_bytes[link.index()] += of_way(sent.end) - of_way(sent.start);
         }
         flow.bytes_left -= gone - load.credited;
         load.credited = gone;
     }
+}
+
+/// Of a flow that is spread, at most; more ways are rounded up to such a part.
+const MOST_PARTS: u64 = 1 << 24;
+
+fn lcm(a: u64, b: u64) -> u64 {
+    let (mut x, mut y) = (a, b);
+    while y > 0 {
+        (x, y) = (y, x % y);
+    }
+    a / x * b
 }
 
 /// A byte, in rate units x ps.

@@ -17,6 +17,7 @@
 
 mod control;
 mod engine;
+mod failover;
 mod flows;
 mod forward;
 mod network;
@@ -28,7 +29,7 @@ pub use router::{ByScheme, FlowOrder, Problem, Reroute, Router};
 
 use std::sync::Arc;
 
-use crate::id::NpuId;
+use crate::id::{LinkId, NpuId};
 use crate::progress::{Interrupted, Progress};
 use crate::routing::{Fabric, RoutingError};
 use crate::topology::Topology;
@@ -46,6 +47,8 @@ pub struct Port {
 /// A training job.
 #[derive(Clone, Debug)]
 pub struct Job {
+    /// What errors call it.
+    pub name: String,
     /// When it starts to compute for the first time.
     pub arrival: Time,
     /// How long it computes before each communication phase, by iteration.
@@ -72,8 +75,17 @@ impl Job {
     }
 }
 
+/// Links that fail while jobs run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outage {
+    /// When.
+    pub time: Time,
+    /// Which, such as both ways between two switches, or all links of a switch.
+    pub links: Vec<LinkId>,
+}
+
 /// The knobs of [`simulate`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterOptions {
     /// When flows are given paths.
     pub reroute: Reroute,
@@ -84,6 +96,10 @@ pub struct ClusterOptions {
     pub answer: Time,
     /// Of how many coming events assignments are computed ahead; 0: none.
     pub look_ahead: u32,
+    /// Whether paths are computed ahead for the failure of each link and each switch above the ToRs.
+    pub failover: bool,
+    /// What fails.
+    pub outages: Vec<Outage>,
     /// Rate control at hosts: no flow is faster than its fair share of what the controller assigned,
     /// plus this many parts per million; `None`: as fast as links let it.
     pub rate_slack_ppm: Option<u32>,
@@ -101,6 +117,8 @@ impl Default for ClusterOptions {
             host_rate: host_rate.unwrap_or_else(|| unreachable!("it is not 0")),
             answer: Time::ZERO,
             look_ahead: 0,
+            failover: false,
+            outages: Vec::new(),
             rate_slack_ppm: None,
             by_bytes: false,
             keep_rates: false,
@@ -171,6 +189,8 @@ pub struct Decision {
     pub bound: u64,
     /// Whether it had been computed ahead.
     pub foreseen: bool,
+    /// Whether it answers to a failure.
+    pub is_repair: bool,
 }
 
 /// What jobs did.
@@ -200,6 +220,28 @@ pub enum ClusterError {
     /// Whoever routes gave up.
     #[error("{0}")]
     Router(String),
+    /// Failures that leave flows without a path.
+    #[error(
+        "job {job:?}: no path is left {flows}; keep a spine that both ToRs reach, or place it elsewhere"
+    )]
+    Cut {
+        /// Name of the job.
+        job: String,
+        /// Its flows, in words.
+        flows: String,
+    },
+    /// A failure that takes a NIC of a job away.
+    #[error(
+        "job {job:?}: loses the link of {nic:?} at {time}, and has no other; let something else fail"
+    )]
+    Lost {
+        /// Name of the job.
+        job: String,
+        /// Name of the NIC.
+        nic: String,
+        /// When.
+        time: Time,
+    },
     /// Longer than time can be told.
     #[error("the jobs take longer than 213 days; check sizes, arrivals and iterations")]
     TooLong,

@@ -1,7 +1,7 @@
 //! Which links a flow takes, and what they can carry.
 
 use super::Port;
-use crate::id::{LinkId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId};
 use crate::routing::Fabric;
 use crate::topology::Topology;
 use crate::units::{Bandwidth, Time};
@@ -61,6 +61,30 @@ impl<'a> Network<'a> {
             self.fabric.route(src, dst, choice, links);
         }
         links.push(self.fabric.links_of(to)[1]);
+    }
+
+    /// The links of all ways between two ToRs, one way after the other between those of the NICs; gives
+    /// how many ways `fabric`, which is this network's less what failed, has.
+    pub(super) fn spread(
+        &self,
+        nics: [NpuId; 2],
+        [src, dst]: [u32; 2],
+        fabric: &Fabric,
+        links: &mut Vec<LinkId>,
+    ) -> u32 {
+        links.clear();
+        links.push(self.fabric.links_of(nics[0])[0]);
+        let mut ways = 0;
+        for choice in fabric.spines_between(src, dst) {
+            fabric.route(src, dst, choice, links);
+            ways += 1;
+        }
+        links.push(self.fabric.links_of(nics[1])[1]);
+        ways
+    }
+
+    pub(super) fn name(&self, npu: NpuId) -> &str {
+        &self.topology.device(DeviceId(npu.0)).name
     }
 
     /// Of each link, by number.

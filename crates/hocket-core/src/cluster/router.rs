@@ -17,6 +17,8 @@ pub enum Reroute {
     AtStart,
     /// All flows of all jobs, once and for ever: what hashing switches do.
     Never,
+    /// Nobody does: packets of every flow take all its paths in turn.
+    Spray,
 }
 
 /// Flows that want paths.

@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use super::{
-    ByScheme, ClusterOptions, Decision, FlowOrder, Job, Outcome, Pattern, Phase, Port, Reroute,
-    Rounds, simulate,
+    ByScheme, ClusterError, ClusterOptions, Decision, FlowOrder, Job, Outage, Outcome, Pattern,
+    Phase, Port, Reroute, Rounds, simulate,
 };
 use crate::algorithms::{Algorithm, PlanOptions, plan};
 use crate::collective::{Collective, CollectiveKind};
-use crate::id::NpuId;
+use crate::id::{DeviceId, LinkId, NpuId};
 use crate::progress::Silent;
 use crate::routing::{Fabric, Scheme};
 use crate::topology::Topology;
@@ -48,6 +48,7 @@ fn group(nics: &[u32]) -> Vec<Port> {
 
 fn job(arrival: Time, compute: &[u64], pattern: &Arc<Pattern>, groups: Vec<Vec<Port>>) -> Job {
     Job {
+        name: "job".to_owned(),
         arrival,
         compute: compute.iter().map(|&ns| Time::from_ns(ns)).collect(),
         phase: Some(Phase {
@@ -58,13 +59,22 @@ fn job(arrival: Time, compute: &[u64], pattern: &Arc<Pattern>, groups: Vec<Vec<P
 }
 
 fn run(topology: &Topology, jobs: &[Job], scheme: Scheme, options: &ClusterOptions) -> Outcome {
+    try_run(topology, jobs, scheme, options).unwrap()
+}
+
+fn try_run(
+    topology: &Topology,
+    jobs: &[Job],
+    scheme: Scheme,
+    options: &ClusterOptions,
+) -> Result<Outcome, ClusterError> {
     let fabric = Fabric::new(topology).unwrap();
     let mut router = ByScheme {
         scheme,
         seed: Seed(1),
         order: FlowOrder::Job,
     };
-    simulate(topology, &fabric, jobs, &mut router, options, &mut Silent).unwrap()
+    simulate(topology, &fabric, jobs, &mut router, options, &mut Silent)
 }
 
 const MEGABYTE_PS: u64 = 80_000_000;
@@ -250,4 +260,152 @@ fn what_is_foreseen_costs_no_time() {
         .count();
     assert_eq!(waits, 2);
     assert!(early.computed_ahead > 0);
+}
+
+#[test]
+fn sprayed_flows_share_all_uplinks_alike() {
+    // Three flows over two uplinks: two thirds of a link each.
+    let topology = clos(2, 2, 3, Time::ZERO);
+    let pattern = ring(2, 2_000_000, Rounds::LockStep);
+    let groups = (0..3).map(|lane| group(&[lane, 3 + lane])).collect();
+    let job = job(Time::ZERO, &[0], &pattern, groups);
+    let options = ClusterOptions {
+        reroute: Reroute::Spray,
+        ..ClusterOptions::default()
+    };
+    let jobs = std::slice::from_ref(&job);
+    let outcome = run(&topology, jobs, Scheme::Greedy, &options);
+    let time = outcome.time.as_ps();
+    assert!(time.abs_diff(2 * MEGABYTE_PS * 3 / 2) <= 2, "{time}");
+    assert!(outcome.decisions.is_empty());
+    // Every link between switches has half of what its ToR sends.
+    assert!(
+        outcome.link_bytes[12..]
+            .iter()
+            .all(|&bytes| bytes == 3_000_000)
+    );
+}
+
+#[test]
+fn hosts_that_keep_to_their_share_leave_what_others_do_not_use() {
+    let topology = clos(1, 3, 2, Time::ZERO);
+    let pattern = ring(3, 3_000_000, Rounds::Data);
+    let groups = [group(&[0, 2, 4]), group(&[1, 3, 5])];
+    let jobs = [
+        job(Time::ZERO, &[0], &pattern, groups[..1].to_vec()),
+        job(
+            Time::from_ns(50),
+            &[0],
+            &ring(3, 900_000, Rounds::Data),
+            groups[1..].to_vec(),
+        ),
+    ];
+    let time = |slack| {
+        let options = ClusterOptions {
+            rate_slack_ppm: slack,
+            reroute: Reroute::AtStart,
+            ..ClusterOptions::default()
+        };
+        run(&topology, &jobs, Scheme::Greedy, &options).time.as_ps()
+    };
+    // 50 ns alone, then half of every link until the small job's six tenths of a megabyte are there;
+    // at AtStart nobody tells the hosts that it has ended.
+    let (free, held, loose) = (time(None), time(Some(0)), time(Some(1_000_000)));
+    let total = 4 * MEGABYTE_PS;
+    assert_eq!(free, total + 4 * 3 * MEGABYTE_PS / 10);
+    assert_eq!(held, 50_000 + 2 * (total - 50_000));
+    assert_eq!(loose, free);
+}
+
+/// All links of a device.
+fn around(topology: &Topology, device: &str) -> Vec<LinkId> {
+    let named = |id: DeviceId| topology.device(id).name == device;
+    let links = (0..).map(LinkId).zip(topology.links());
+    let links = links.filter(|(_, link)| named(link.src) || named(link.dst));
+    links.map(|(id, _)| id).collect()
+}
+
+#[test]
+fn flows_leave_what_fails() {
+    let topology = clos(3, 2, 2, Time::ZERO);
+    let pattern = ring(2, 2_000_000, Rounds::Data);
+    let groups = vec![group(&[0, 2]), group(&[1, 3])];
+    let jobs = [job(Time::ZERO, &[0, 0], &pattern, groups)];
+    let outage = |ns, device: &str| Outage {
+        time: Time::from_ns(ns),
+        links: around(&topology, device),
+    };
+    let options = |answer, failover, reroute| ClusterOptions {
+        answer: Time::from_ns(answer),
+        failover,
+        reroute,
+        outages: vec![outage(40_000, "spine1"), outage(10_000_000_000, "spine0")],
+        ..ClusterOptions::default()
+    };
+    let phase = 2 * MEGABYTE_PS;
+    // The first answer delays the start; the third, of the iteration that follows, its start.
+    for (answer, failover, reroute, late) in [
+        (0, false, Reroute::Always, 0),
+        (0, true, Reroute::Always, 0),
+        (20_000, false, Reroute::Always, 60_000_000),
+        (20_000, true, Reroute::Always, 40_000_000),
+        (20_000, false, Reroute::AtStart, 40_000_000),
+        (0, false, Reroute::Spray, 0),
+    ] {
+        let options = options(answer, failover, reroute);
+        let outcome = run(&topology, &jobs, Scheme::Greedy, &options);
+        let name = format!("{answer} ns, {failover}, {reroute:?}");
+        assert_eq!(outcome.time.as_ps(), 2 * phase + late, "{name}");
+        let repairs = outcome
+            .decisions
+            .iter()
+            .filter(|decision| decision.is_repair);
+        let foreseen = repairs.map(|repair| repair.foreseen).collect::<Vec<bool>>();
+        let is_routed = reroute != Reroute::Spray;
+        assert_eq!(foreseen, vec![failover; usize::from(is_routed)], "{name}");
+        assert_eq!(outcome.computed_ahead > 0, failover);
+    }
+}
+
+#[test]
+fn what_cannot_be_survived_is_said() {
+    let topology = clos(2, 2, 2, Time::ZERO);
+    let pattern = ring(2, 2_000_000, Rounds::Data);
+    let jobs = [job(
+        Time::ZERO,
+        &[0],
+        &pattern,
+        vec![group(&[0, 2]), group(&[1, 3])],
+    )];
+    let error = |devices: &[&str], reroute| {
+        let outages = devices.iter().map(|device| Outage {
+            time: Time::from_ns(1000),
+            links: around(&topology, device),
+        });
+        let options = ClusterOptions {
+            outages: outages.collect(),
+            reroute,
+            ..ClusterOptions::default()
+        };
+        try_run(&topology, &jobs, Scheme::Greedy, &options)
+            .unwrap_err()
+            .to_string()
+    };
+    for reroute in [
+        Reroute::Always,
+        Reroute::AtStart,
+        Reroute::Never,
+        Reroute::Spray,
+    ] {
+        assert_eq!(
+            error(&["spine0", "spine1"], reroute),
+            "job \"job\": no path is left from ToR 0 to ToR 1, from ToR 1 to ToR 0, from ToR 0 to ToR 1, \
+             from ToR 1 to ToR 0; keep a spine that both ToRs reach, or place it elsewhere"
+        );
+        let lost = error(&["npu3"], reroute);
+        assert!(
+            lost.starts_with("job \"job\": loses the link of \"npu3\" at 1 us"),
+            "{lost}"
+        );
+    }
 }

@@ -16,6 +16,7 @@ pub struct Fabric {
     down: Vec<Option<LinkId>>,
     working: Vec<u32>,
     complete: bool,
+    live_tors: usize,
     /// By NPU: its ToR and its links up to it and down from it.
     ports: Vec<(u32, [LinkId; 2])>,
 }
@@ -64,6 +65,7 @@ impl Fabric {
             down: vec![None; tors * spines],
             working: Vec::new(),
             complete: false,
+            live_tors,
             ports: vec![(0, [LinkId(0); 2]); topology.npu_count()],
         };
         fabric.add_links(topology, &roles)?;
@@ -162,6 +164,16 @@ impl Fabric {
         }
         let up = self.up[self.slot(src, spine)]?;
         Some([up, self.down[self.slot(dst, spine)]?])
+    }
+
+    /// The fabric less the links that are dead, by link; everything keeps its number.
+    pub fn without(&self, is_dead: &[bool]) -> Self {
+        let mut less = self.clone();
+        for slot in less.up.iter_mut().chain(&mut less.down) {
+            *slot = slot.filter(|link| !is_dead[link.index()]);
+        }
+        less.find_working(self.live_tors);
+        less
     }
 
     /// The ToR of an NPU.

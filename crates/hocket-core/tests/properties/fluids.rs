@@ -1,8 +1,8 @@
 //! A slow, obvious fluid model: every flow's rate and rest anew at every moment at which anything happens.
 //!
-//! It shares with the simulation it judges how rates are rounded (down to 2^-24 bytes/s, the server with
-//! the least to give first, of several the one of lowest number) and that ends are rounded up to
-//! picoseconds. That its rates are max-min fair it checks at every moment.
+//! It shares with the simulation it judges how rates are rounded (down to 2^-24 bytes/s; servers with
+//! as little to give as each other stop their flows at once) and that ends are rounded up to picoseconds.
+//! That its rates are max-min fair it checks at every moment.
 
 use std::collections::BTreeMap;
 
@@ -92,11 +92,14 @@ fn fill(servers: &[Server], passes: &[Vec<usize>], under_way: &[usize], most: u1
                     None => open += passages(i, server),
                 }
             }
-            (open > 0).then(|| (left / open, server))
+            left.checked_div(open)
         };
-        let (least, server) = (0..servers.len()).filter_map(share).min().unwrap();
+        let shares: Vec<Option<u128>> = (0..servers.len()).map(share).collect();
+        let least = shares.iter().flatten().min().copied().unwrap();
         for (i, rate) in rates.iter_mut().enumerate() {
-            if rate.is_none() && (least >= most || passages(i, server) > 0) {
+            let mut passed = passes[under_way[i]].iter();
+            let is_full = passed.any(|&server| shares[server] == Some(least));
+            if rate.is_none() && (least >= most || is_full) {
                 *rate = Some(least.min(most));
             }
         }

@@ -1,8 +1,6 @@
 //! Moment by moment: which flows end, what starts then, and how they share what there is.
 
-use super::FlowOptions;
-use super::ends::Ends;
-use super::fair::Fair;
+use super::{Ends, Fair, FlowOptions, Pass};
 use crate::id::{LinkId, TransferId};
 use crate::plan::Plan;
 use crate::progress::{Interrupted, Progress};
@@ -42,6 +40,8 @@ struct Engine<'a> {
     plan: &'a Plan,
     way: Way<'a>,
     fair: Fair,
+    /// No flow gets more.
+    most: u128,
     ends: Ends,
     now: u64,
     /// By slot, as in `fair` and `ends`.
@@ -55,6 +55,7 @@ struct Engine<'a> {
     services: Vec<Service>,
     /// Kept for their memory.
     servers: Vec<u32>,
+    passes: Vec<Pass>,
     refilled: Vec<u32>,
 }
 
@@ -112,7 +113,8 @@ impl<'a> Engine<'a> {
             plan,
             way: Way::new(verified),
             busy_since: vec![0; capacity.len()],
-            fair: Fair::new(capacity, options.flow_rate.map_or(u128::MAX, units)),
+            fair: Fair::new(capacity, 1),
+            most: options.flow_rate.map_or(u128::MAX, units),
             ends: Ends::default(),
             now: 0,
             flows: Vec::new(),
@@ -122,6 +124,7 @@ impl<'a> Engine<'a> {
             end: vec![Time::MAX; plan.len()],
             services: Vec::new(),
             servers: Vec::new(),
+            passes: Vec::new(),
             refilled: Vec::new(),
         }
     }
@@ -161,12 +164,15 @@ impl<'a> Engine<'a> {
         } else {
             self.flows[slot as usize] = flow;
         }
-        self.fair.add(slot, &self.servers);
+        let pass = |&server: &u32| Pass { server, weight: 1 };
+        self.passes.clear();
+        self.passes.extend(self.servers.iter().map(pass));
+        self.fair.add(slot, &self.passes, self.most);
     }
 
-    /// Gives flows their rates where something changed, and says how many it looked at.
+    /// Gives flows their rates where something changed, and says how many passages it looked at.
     fn share(&mut self) -> usize {
-        self.fair.refill(&mut self.refilled);
+        let work = self.fair.refill(&mut self.refilled);
         for &slot in &self.refilled {
             let rate = self.fair.rate(slot);
             let flow = &mut self.flows[slot as usize];
@@ -184,7 +190,7 @@ impl<'a> Engine<'a> {
             };
             self.ends.set(slot, self.now.saturating_add(lasts));
         }
-        self.refilled.len()
+        work
     }
 
     /// A flow's last byte has left, or arrived: then it gives the transfer, which has ended.

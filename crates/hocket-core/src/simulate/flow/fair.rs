@@ -1,203 +1,290 @@
-//! Max-min fair rates, kept up to date as flows come and go.
+//! Max-min fair rates of flows that come and go: what there is, and what passes it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What a server has to give, while rates are found.
-#[derive(Clone, Copy, Default)]
-struct Pool {
-    /// Capacity that no settled flow has.
-    left: u128,
-    /// Passages of flows that are not settled.
-    open: u128,
+/// Of a level: none. Of a flow's most: as much as there is.
+pub(super) const NONE: u128 = u128::MAX;
+
+/// One server on a flow's way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pass {
+    /// Its number.
+    pub(crate) server: u32,
+    /// How much of the flow passes it, in parts of the scale; at least 1. A flow that is sprayed over
+    /// n links of equal speed has scale / n on each, rounded up, and the scale where it passes whole.
+    pub(crate) weight: u32,
+}
+
+/// What a refill knows of a flow.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum State {
+    /// It has the rate that it had before.
+    #[default]
+    Kept,
+    /// Its rate is higher than the level that the refill has come to.
+    Growing,
+    /// It has another rate than before, for good.
+    Stopped,
+}
+
+/// A flow's passage over a server.
+#[derive(Clone, Copy)]
+pub(super) struct Crossing {
+    pub(super) flow: u32,
+    /// Which of its passes.
+    pub(super) pass: u32,
+    pub(super) weight: u32,
 }
 
 #[derive(Clone, Default)]
-struct Flow {
+pub(super) struct Flow {
+    pub(super) rate: u128,
+    pub(super) most: u128,
     /// What it passes, each with its place in that server's list.
-    passes: Vec<(u32, u32)>,
-    rate: u128,
-    is_settled: bool,
+    pub(super) passes: Vec<(Pass, u32)>,
+    pub(super) state: State,
+    /// Whether it came since the last refill.
+    is_new: bool,
+    /// Whether it went since then, and nothing took its slot.
+    is_leaving: bool,
 }
 
-/// Flows under way, by slot, and their rates.
+pub(super) struct Server {
+    /// What it has to give: its capacity times the scale.
+    pub(super) room: u128,
+    /// What its flows have: weight x rate, of those that do not grow.
+    pub(super) load: u128,
+    /// Weights of all its flows.
+    pub(super) weight: u64,
+    /// The rate at which it stops flows, or [`NONE`].
+    pub(super) level: u128,
+    pub(super) crossing: Vec<Crossing>,
+    /// Passages, without those of flows that are leaving.
+    present: usize,
+
+    /// Level of its next event in the refill under way, or [`NONE`].
+    pub(super) key: u128,
+    /// Weights of flows that grow; once it is open, of all that are not taken off `left`.
+    pub(super) growing: u64,
+    pub(super) is_touched: bool,
+    /// Whether all its flows have been looked at: then `left` and `kept` are right.
+    pub(super) is_open: bool,
+    pub(super) left: u128,
+    /// Its part of [`Fair::kept`] that is still ahead.
+    pub(super) kept: (usize, usize),
+}
+
+/// Flows under way, by slot, and their max-min fair rates.
 ///
-/// Only the flows that are connected by servers to one that came or went are given rates anew: those
-/// of other components do not depend on it.
+/// All rates grow together, step by step, from 0. Where one more step of all that still grow is more
+/// than a server has, all that pass it stop; so does a flow that has its own most. Servers that are full
+/// at the same step stop their flows together. What rates come to is therefore a function of the
+/// flows alone, not of the order in which they came, nor of how servers and slots are numbered.
+///
+/// A step is one unit, or with [`Fair::rounded`] to the next number of so many bits. Each flow has its
+/// most, or passes a server on which no flow is faster and which has less left than one more step of
+/// all that are as fast. No server ever gives more than it has.
+///
+/// # Limits
+/// A capacity times the scale fits into 128 bits; weights are 32 bits, and those of a server add up
+/// to less than 2^64. Nothing overflows then: a weight times a rate is at most what its server has.
 pub(crate) struct Fair {
-    capacity: Vec<u128>,
-    /// No flow gets more.
-    most: u128,
-    flows: Vec<Flow>,
-    /// By server: the passages over it, each a flow and which of its passes.
-    crossing: Vec<Vec<(u32, u32)>>,
-    /// Servers whose flows have changed since rates were found.
-    changed: Vec<u32>,
-    pools: Vec<Pool>,
-    /// By server: whether it is in the component.
-    is_found: Vec<bool>,
-    /// Servers of the component.
-    found: Vec<u32>,
-    shares: BinaryHeap<Reverse<(u128, u32)>>,
+    pub(super) servers: Vec<Server>,
+    pub(super) flows: Vec<Flow>,
+    /// Leading bits that rates keep.
+    pub(super) bits: u32,
+    /// Slots of flows that came and that went since the last refill; some no longer are so.
+    came: Vec<u32>,
+    went: Vec<u32>,
+    pub(super) renewed: Vec<u32>,
+
+    /// Events of servers (level, server); those whose level is not the server's key are void.
+    pub(super) events: BinaryHeap<Reverse<(u128, u32)>>,
+    /// Events of flows that grow and have a most.
+    pub(super) mosts: BinaryHeap<Reverse<(u128, u32)>>,
+    pub(super) touched: Vec<u32>,
+    /// Servers that stop their flows at this level, and that no longer do.
+    pub(super) full: Vec<u32>,
+    pub(super) eased: Vec<u32>,
+    /// By open server: flows that kept their rates, slowest first: rate, flow, weight.
+    pub(super) kept: Vec<(u128, u32, u32)>,
+    /// Flows that have not kept their rates.
+    pub(super) moved: Vec<u32>,
+    pub(super) work: usize,
 }
 
 impl Fair {
-    /// Servers of these capacities, and the most that a flow gets, in any one unit.
-    pub(crate) fn new(capacity: Vec<u128>, most: u128) -> Self {
-        let servers = capacity.len();
+    /// Servers of these capacities, in any one unit: that of rates. A flow of rate r takes
+    /// r x weight / scale of a server.
+    pub(crate) fn new(capacity: Vec<u128>, scale: u32) -> Self {
+        let server = |capacity: u128| Server {
+            room: capacity * u128::from(scale),
+            load: 0,
+            weight: 0,
+            level: NONE,
+            crossing: Vec::new(),
+            present: 0,
+            key: NONE,
+            growing: 0,
+            is_touched: false,
+            is_open: false,
+            left: 0,
+            kept: (0, 0),
+        };
         Self {
-            capacity,
-            most,
+            servers: capacity.into_iter().map(server).collect(),
             flows: Vec::new(),
-            crossing: vec![Vec::new(); servers],
-            changed: Vec::new(),
-            pools: vec![Pool::default(); servers],
-            is_found: vec![false; servers],
-            found: Vec::new(),
-            shares: BinaryHeap::new(),
+            bits: u128::BITS,
+            came: Vec::new(),
+            went: Vec::new(),
+            renewed: Vec::new(),
+            events: BinaryHeap::new(),
+            mosts: BinaryHeap::new(),
+            touched: Vec::new(),
+            full: Vec::new(),
+            eased: Vec::new(),
+            kept: Vec::new(),
+            moved: Vec::new(),
+            work: 0,
         }
     }
 
-    /// A flow comes to a free slot and passes these servers; its rate is 0 until [`Self::refill`].
-    pub(crate) fn add(&mut self, slot: u32, servers: &[u32]) {
+    /// The same, and all rates but a flow's own most keep so many leading bits (at least 1), rounded down.
+    ///
+    /// A server then leaves up to 2^(1 - bits) of its capacity, but what happens far off rarely matters:
+    /// the fewer bits, the fewer flows does a change reach.
+    pub(crate) fn rounded(self, bits: u32) -> Self {
+        Self { bits, ..self }
+    }
+
+    /// A flow comes to a free slot, and gets no more than `most` ([`u128::MAX`]: any); its rate is
+    /// known after [`Self::refill`]. One that takes the slot of a flow that went since the last refill,
+    /// with the same passes and most, keeps its rate, and nothing else changes either.
+    pub(crate) fn add(&mut self, slot: u32, passes: &[Pass], most: u128) {
         let i = slot as usize;
         if i >= self.flows.len() {
             self.flows.resize(i + 1, Flow::default());
         }
+        self.came.push(slot);
+        if self.flows[i].is_leaving {
+            let flow = &mut self.flows[i];
+            let before = flow.passes.iter().map(|&(pass, _)| pass);
+            if flow.most == most && before.eq(passes.iter().copied()) {
+                flow.is_leaving = false;
+                flow.is_new = true;
+                for pass in passes {
+                    self.servers[pass.server as usize].present += 1;
+                }
+                return;
+            }
+            self.unlink(slot);
+        }
         let flow = &mut self.flows[i];
         flow.rate = 0;
-        for (pass, &server) in servers.iter().enumerate() {
-            let crossing = &mut self.crossing[server as usize];
-            flow.passes.push((server, crossing.len() as u32));
-            crossing.push((slot, pass as u32));
+        flow.most = most;
+        flow.state = State::Growing;
+        flow.is_new = true;
+        for (number, &pass) in passes.iter().enumerate() {
+            let server = &mut self.servers[pass.server as usize];
+            flow.passes.push((pass, server.crossing.len() as u32));
+            server.crossing.push(Crossing {
+                flow: slot,
+                pass: number as u32,
+                weight: pass.weight,
+            });
+            server.present += 1;
+            server.weight += u64::from(pass.weight);
+            server.growing += u64::from(pass.weight);
         }
-        self.changed.extend_from_slice(servers);
     }
 
     /// A flow goes.
     pub(crate) fn remove(&mut self, slot: u32) {
-        for pass in (0..self.flows[slot as usize].passes.len()).rev() {
-            let (server, at) = self.flows[slot as usize].passes[pass];
-            let crossing = &mut self.crossing[server as usize];
-            crossing.swap_remove(at as usize);
-            if let Some(&(flow, pass)) = crossing.get(at as usize) {
-                self.flows[flow as usize].passes[pass as usize].1 = at;
-            }
-            self.changed.push(server);
+        let flow = &mut self.flows[slot as usize];
+        flow.is_new = false;
+        flow.is_leaving = true;
+        for (pass, _) in &flow.passes {
+            self.servers[pass.server as usize].present -= 1;
         }
-        self.flows[slot as usize].passes.clear();
+        if flow.state == State::Growing {
+            self.unlink(slot);
+        } else {
+            self.went.push(slot);
+        }
     }
 
     /// How many passages of flows a server has.
     pub(crate) fn crossings(&self, server: u32) -> usize {
-        self.crossing[server as usize].len()
+        self.servers[server as usize].present
     }
 
     /// What a flow passes.
     pub(crate) fn servers(&self, slot: u32) -> impl Iterator<Item = u32> {
         let passes = self.flows[slot as usize].passes.iter();
-        passes.map(|&(server, _)| server)
+        passes.map(|(pass, _)| pass.server)
     }
 
+    /// What the last refill gave a flow.
     pub(crate) fn rate(&self, slot: u32) -> u128 {
         self.flows[slot as usize].rate
     }
 
-    /// Finds the rates of all flows that are connected to a change; puts these into `flows`, each once.
-    ///
-    /// The server with the least to give each of its open flows settles them at that, rounded down; of
-    /// several the one of lowest number. What is left over is for the next.
-    ///
-    /// # Complexity
-    /// O(passages of the component, each log of its servers).
-    ///
-    /// # Source
-    /// Progressive filling: Bertsekas and Gallager, Data Networks, section 6.5.2.
-    pub(crate) fn refill(&mut self, flows: &mut Vec<u32>) {
-        flows.clear();
-        self.find_component(flows);
-        self.shares.clear();
-        for &server in &self.found {
+    /// Takes leaving flows off their servers, and starts those that came; those are in `moved`, or in
+    /// `renewed` where they took the place of an equal one.
+    pub(super) fn take_changes(&mut self) {
+        let mut went = std::mem::take(&mut self.went);
+        for slot in went.drain(..) {
+            if self.flows[slot as usize].is_leaving {
+                self.unlink(slot);
+            }
+        }
+        self.went = went;
+        let mut came = std::mem::take(&mut self.came);
+        for slot in came.drain(..) {
+            let flow = &mut self.flows[slot as usize];
+            if !std::mem::take(&mut flow.is_new) {
+                continue;
+            }
+            if flow.state == State::Kept {
+                self.renewed.push(slot);
+                continue;
+            }
+            self.moved.push(slot);
+            if flow.passes.is_empty() {
+                flow.rate = flow.most;
+            } else {
+                self.watch_growth(slot, 0);
+            }
+        }
+        self.came = came;
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let flow = &mut self.flows[slot as usize];
+        flow.is_leaving = false;
+        let is_growing = std::mem::take(&mut flow.state) == State::Growing;
+        let rate = flow.rate;
+        let mut passes = std::mem::take(&mut flow.passes);
+        while let Some((Pass { server, weight }, at)) = passes.pop() {
             let i = server as usize;
-            self.is_found[i] = false;
-            let open = self.crossing[i].len() as u128;
-            self.pools[i] = Pool {
-                left: self.capacity[i],
-                open,
-            };
-            if let Some(share) = self.capacity[i].checked_div(open) {
-                self.shares.push(Reverse((share, server)));
-            }
-        }
-        self.found.clear();
-        while let Some(Reverse((share, server))) = self.shares.pop() {
-            let Pool { left, open } = self.pools[server as usize];
-            if open == 0 {
-                continue;
-            }
-            // Shares only grow: a settled flow has no more than its share of any other server.
-            let now = left / open;
-            if now > share {
-                self.shares.push(Reverse((now, server)));
-                continue;
-            }
-            if share >= self.most {
-                break;
-            }
-            let crossing = std::mem::take(&mut self.crossing[server as usize]);
-            for &(flow, _) in &crossing {
-                self.settle(flow, share);
-            }
-            self.crossing[server as usize] = crossing;
-        }
-        for &flow in flows.iter() {
-            let flow = &mut self.flows[flow as usize];
-            if !std::mem::take(&mut flow.is_settled) {
-                flow.rate = self.most;
-            }
-        }
-    }
-
-    /// Puts every flow that changed servers lead to into `flows`, and their servers into `found`.
-    fn find_component(&mut self, flows: &mut Vec<u32>) {
-        for server in self.changed.drain(..) {
-            if !std::mem::replace(&mut self.is_found[server as usize], true) {
-                self.found.push(server);
-            }
-        }
-        let mut next = 0;
-        while next < self.found.len() {
-            let server = self.found[next] as usize;
-            next += 1;
-            for &(number, _) in &self.crossing[server] {
-                let flow = &mut self.flows[number as usize];
-                // Until the rates are found it says that the flow is in the list.
-                if std::mem::replace(&mut flow.is_settled, true) {
-                    continue;
-                }
-                flows.push(number);
-                for &(server, _) in &flow.passes {
-                    if !std::mem::replace(&mut self.is_found[server as usize], true) {
-                        self.found.push(server);
-                    }
+            self.servers[i].crossing.swap_remove(at as usize);
+            if let Some(&Crossing { flow, pass, .. }) = self.servers[i].crossing.get(at as usize) {
+                match flow == slot {
+                    true => passes[pass as usize].1 = at,
+                    false => self.flows[flow as usize].passes[pass as usize].1 = at,
                 }
             }
+            let server = &mut self.servers[i];
+            server.weight -= u64::from(weight);
+            if is_growing {
+                server.growing -= u64::from(weight);
+            } else {
+                server.load -= u128::from(weight) * rate;
+                self.watch(i as u32, self.servers[i].level);
+            }
         }
-        for &flow in flows.iter() {
-            self.flows[flow as usize].is_settled = false;
-        }
-    }
-
-    fn settle(&mut self, flow: u32, rate: u128) {
-        let flow = &mut self.flows[flow as usize];
-        if std::mem::replace(&mut flow.is_settled, true) {
-            return;
-        }
-        flow.rate = rate;
-        for &(server, _) in &flow.passes {
-            let pool = &mut self.pools[server as usize];
-            pool.left -= rate;
-            pool.open -= 1;
-        }
+        // Kept for its memory.
+        self.flows[slot as usize].passes = passes;
     }
 }

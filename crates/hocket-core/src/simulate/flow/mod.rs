@@ -17,11 +17,12 @@
 mod ends;
 mod engine;
 mod fair;
+mod refill;
 
 pub(crate) use ends::Ends;
 pub(super) use engine::simulate;
 pub(crate) use engine::{PS_PER_SECOND, UNITS_PER_BYTE, units};
-pub(crate) use fair::Fair;
+pub(crate) use fair::{Fair, Pass};
 
 use crate::units::Bandwidth;
 

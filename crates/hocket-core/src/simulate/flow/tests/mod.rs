@@ -1,7 +1,8 @@
+mod fair;
+
 use std::sync::Arc;
 
 use super::FlowOptions;
-use super::fair::Fair;
 use crate::algorithms::{Algorithm, PlanOptions, plan};
 use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
 use crate::id::{DeviceId, NpuId};
@@ -193,80 +194,4 @@ fn it_stops_where_it_is_asked_to() {
     let given: Vec<_> = (1..=1200).map(|bytes| (0, 1, bytes * 1000)).collect();
     let result = simulate_flows(&messages(&link, &given), &FlowOptions::default(), &mut Stop);
     assert!(matches!(result, Err(SimulateError::Interrupted(_))));
-}
-
-/// What makes rates max-min fair: nobody has more than the most, no server gives more than it has, and
-/// each flow has the most, or passes a server that has nothing left to give (less than a unit for each
-/// passage) and on which nobody has more.
-fn check_fair(capacity: &[u128], most: u128, flows: &[(u32, Vec<u32>)], fair: &Fair) {
-    let mut given = vec![(0, 0, 0); capacity.len()];
-    for (slot, servers) in flows {
-        let rate = fair.rate(*slot);
-        assert!(rate <= most);
-        for &server in servers {
-            let (sum, passages, highest) = &mut given[server as usize];
-            *sum += rate;
-            *passages += 1;
-            *highest = rate.max(*highest);
-        }
-    }
-    for (server, &(sum, passages, _)) in given.iter().enumerate() {
-        assert!(sum <= capacity[server]);
-        assert_eq!(fair.crossings(server as u32), passages as usize);
-    }
-    for (slot, servers) in flows {
-        let rate = fair.rate(*slot);
-        let is_bottleneck = |&server: &u32| {
-            let (sum, passages, highest) = given[server as usize];
-            // What others were rounded down by, they leave to those who come last.
-            capacity[server as usize] - sum < passages && rate + passages >= highest
-        };
-        assert!(rate == most || servers.iter().any(is_bottleneck));
-    }
-}
-
-#[test]
-fn rates_stay_fair_as_flows_come_and_go() {
-    for seed in 0..200 {
-        let mut seed = Seed(seed);
-        let servers = 1 + seed.below(12);
-        let scale = [10, 1000, 1 << 50][seed.below(3)];
-        let capacity: Vec<u128> = (0..servers)
-            .map(|_| (1 + seed.below(scale)) as u128 + 100)
-            .collect();
-        let most = [u128::MAX, scale as u128 / 3 + 1][seed.below(2)];
-        let mut fair = Fair::new(capacity.clone(), most);
-        let mut flows: Vec<(u32, Vec<u32>)> = Vec::new();
-        let mut touched = Vec::new();
-        for step in 0..60 {
-            for _ in 0..1 + seed.below(3) {
-                if seed.below(3) > 0 || flows.is_empty() {
-                    let hops = 1 + seed.below(4);
-                    // Some pass a server twice.
-                    let passes = (0..hops).map(|_| seed.below(servers) as u32);
-                    let slot = (0u32..)
-                        .find(|slot| flows.iter().all(|flow| flow.0 != *slot))
-                        .unwrap();
-                    flows.push((slot, passes.collect()));
-                    fair.add(slot, &flows[flows.len() - 1].1);
-                } else {
-                    let (slot, _) = flows.swap_remove(seed.below(flows.len()));
-                    fair.remove(slot);
-                }
-            }
-            let before: Vec<u128> = flows.iter().map(|flow| fair.rate(flow.0)).collect();
-            fair.refill(&mut touched);
-            check_fair(&capacity, most, &flows, &fair);
-            // From scratch, all at once: the same.
-            let mut anew = Fair::new(capacity.clone(), most);
-            for (slot, passes) in &flows {
-                anew.add(*slot, passes);
-            }
-            anew.refill(&mut Vec::new());
-            for ((slot, _), before) in flows.iter().zip(before) {
-                assert_eq!(fair.rate(*slot), anew.rate(*slot), "step {step}");
-                assert!(touched.contains(slot) || before == fair.rate(*slot));
-            }
-        }
-    }
 }
