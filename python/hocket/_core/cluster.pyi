@@ -72,4 +72,8 @@ def simulate(
     keep_rates: bool = False,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Outcome:
-    """Run jobs: name, arrival [ps], computation by iteration [ps], pattern, groups of (NIC, host) by rank."""
+    """Run jobs.
+
+    A job is its name, arrival [ps], computation by iteration [ps], pattern, and groups of (NIC, host) by
+    rank; an outage a time [ps] and links.
+    """

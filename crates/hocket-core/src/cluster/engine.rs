@@ -142,7 +142,7 @@ impl<'a> Engine<'a> {
         self.controller.check(&self.unended())?;
         match self.options.reroute {
             Reroute::Never => self.decide_once(router)?,
-            Reroute::Spray => self.flows.spray(self.controller.fabric()),
+            Reroute::Spray => self.flows.spray(self.controller.fabric(), 0),
             Reroute::Always | Reroute::AtStart => {}
         }
         for number in 0..self.jobs.len() as u32 {
@@ -368,11 +368,7 @@ impl<'a> Engine<'a> {
         self.check_nics(&cut)?;
         self.controller.check(&self.unended())?;
         match self.options.reroute {
-            Reroute::Spray => {
-                for &flow in &cut {
-                    self.flows.spread(flow, self.controller.fabric(), self.now);
-                }
-            }
+            Reroute::Spray => self.flows.spray(self.controller.fabric(), self.now),
             Reroute::Always => match repair {
                 Some(repair) => self.repair(&repair, true)?,
                 None => self.has_failed = true,

@@ -231,11 +231,13 @@ impl<'a> Flows<'a> {
         self.flows[flow as usize].bytes_left = bytes;
     }
 
-    /// Spreads the packets of every flow over all its ways.
-    pub(super) fn spray(&mut self, fabric: &Fabric) {
+    /// Spreads the packets of every flow over all ways that `fabric` has, from now on.
+    pub(super) fn spray(&mut self, fabric: &Fabric, now: u64) {
         let mut scale = 1u64;
         for id in 0..self.flows.len() as u32 {
-            self.spread(id, fabric, 0);
+            self.set_rate(id, 0, now);
+            self.flows[id as usize].is_sharing = false;
+            self.spread(id, fabric);
             scale = lcm(scale, u64::from(self.flows[id as usize].ways)).min(MOST_PARTS);
         }
         self.scale = scale as u32;
@@ -243,11 +245,11 @@ impl<'a> Flows<'a> {
     }
 
     /// Spreads a flow's packets over the ways that there are.
-    pub(super) fn spread(&mut self, id: u32, fabric: &Fabric, now: u64) {
+    fn spread(&mut self, id: u32, fabric: &Fabric) {
+        self.touch(id);
         let Reach::Fabric { src, dst } = self.flows[id as usize].reach else {
             return;
         };
-        self.settle(id, now);
         self.credit(id);
         let flow = &mut self.flows[id as usize];
         let ends = [flow.from.nic, flow.to.nic];
@@ -257,8 +259,6 @@ impl<'a> Flows<'a> {
         flow.latency = self.network.latency(&flow.links);
         flow.is_cut = flow.ways == 0;
         flow.ways = flow.ways.max(1);
-        flow.is_moved = true;
-        self.touch(id);
     }
 
     /// Holds flows to their fair share of what they would have if all of them sent at once, and some
