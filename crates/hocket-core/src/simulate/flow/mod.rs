@@ -7,12 +7,13 @@
 //!
 //! # Rounding
 //! A rate is a whole number of 2^-24 bytes/s, rounded down, so that a link's flows never add up to more
-//! than its bandwidth, and leave less than one such unit for each of them. What has drained is
+//! than its bandwidth, and a full one's leave less than one such unit for each of the
+//! fastest ([`FlowOptions::rate_bits`] rounds further). What has drained is
 //! rate x picoseconds, exact in 128 bits: nothing is rounded where a rate changes. Only the end is, up to
 //! the next picosecond, once for each flow. A link counts a flow's bytes as they are.
 //!
 //! # Source
-//! Progressive filling: Bertsekas and Gallager, Data Networks, section 6.5.2.
+//! Progressive filling: Bertsekas and Gallager, Data Networks, section 6.5.2. How a change is followed: `refill`.
 
 mod ends;
 mod engine;
