@@ -141,6 +141,7 @@ pub(crate) fn simulate_flows(
     let options = FlowOptions {
         flow_rate: flow_rate.and_then(Bandwidth::from_bytes_per_second),
         keep_services,
+        ..FlowOptions::default()
     };
     let verified = plan.verified(py, progress.as_ref().map(|callable| callable.clone_ref(py)))?;
     let core = progress::watched(py, progress, |watch| {

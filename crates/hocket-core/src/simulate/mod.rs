@@ -107,8 +107,8 @@ pub fn simulate(
 /// [`SimulateError::TooLong`], [`SimulateError::Interrupted`].
 ///
 /// # Complexity
-/// O(passages of the flows that are connected by links to one that started or ended, each log of their
-/// links) a moment at which some do; memory 16 bytes a transfer, 16 a flow and link under way.
+/// O(passages of the links whose flows' rates may change, each log of them) a moment at which some start
+/// or end; memory 16 bytes a transfer, 24 a flow and link under way.
 ///
 /// # Source
 /// Max-min fairness and progressive filling: Bertsekas and Gallager, Data Networks, section 6.5.2.

@@ -1,5 +1,6 @@
 //! Flow fidelity is what a slow, obvious fluid model says, picosecond for picosecond.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
@@ -22,6 +23,7 @@ fn options(seed: &mut Seed) -> FlowOptions {
     FlowOptions {
         flow_rate: flow_rate.and_then(Bandwidth::from_bytes_per_second),
         keep_services: seed.below(2) == 0,
+        rate_bits: [None, None, NonZeroU32::new(9), NonZeroU32::new(2)][seed.below(4)],
     }
 }
 

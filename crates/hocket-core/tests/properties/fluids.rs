@@ -1,10 +1,11 @@
 //! A slow, obvious fluid model: every flow's rate and rest anew at every moment at which anything happens.
 //!
-//! It shares with the simulation it judges how rates are rounded (down to 2^-24 bytes/s; servers with
+//! It shares with the simulation it judges how rates are rounded (down to 2^-24 bytes/s, or to so many bits; servers with
 //! as little to give as each other stop their flows at once) and that ends are rounded up to picoseconds.
 //! That its rates are max-min fair it checks at every moment.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 
 use hocket_core::id::TransferId;
 use hocket_core::plan::{Plan, Wait, WaitOn};
@@ -76,8 +77,19 @@ fn routes(verified: &Verified) -> (Vec<Server>, Vec<Vec<usize>>, Vec<u64>) {
     (servers, passes, latencies)
 }
 
+/// So many leading bits of a rate.
+fn round(rate: u128, bits: u32) -> u128 {
+    let surplus = rate.checked_ilog2().unwrap_or(0).saturating_sub(bits - 1);
+    (rate >> surplus) << surplus
+}
+
 /// Rates of the flows under way by filling all servers step by step.
-fn fill(servers: &[Server], passes: &[Vec<usize>], under_way: &[usize], most: u128) -> Vec<u128> {
+fn fill(
+    servers: &[Server],
+    passes: &[Vec<usize>],
+    under_way: &[usize],
+    (most, bits): (u128, u32),
+) -> Vec<u128> {
     let mut rates: Vec<Option<u128>> = vec![None; under_way.len()];
     let passages = |i: usize, server: usize| {
         let passed = passes[under_way[i]].iter();
@@ -92,7 +104,7 @@ fn fill(servers: &[Server], passes: &[Vec<usize>], under_way: &[usize], most: u1
                     None => open += passages(i, server),
                 }
             }
-            left.checked_div(open)
+            left.checked_div(open).map(|share| round(share, bits))
         };
         let shares: Vec<Option<u128>> = (0..servers.len()).map(share).collect();
         let least = shares.iter().flatten().min().copied().unwrap();
@@ -113,7 +125,7 @@ fn check_fair(
     passes: &[Vec<usize>],
     under_way: &[usize],
     rates: &[u128],
-    most: u128,
+    (most, bits): (u128, u32),
 ) {
     let on = |server: usize| {
         let flows = under_way.iter().zip(rates);
@@ -129,9 +141,10 @@ fn check_fair(
     }
     for (&transfer, &rate) in under_way.iter().zip(rates) {
         let is_bottleneck = |&server: &usize| {
-            let rounding = on(server).count() as u128;
+            let step = (rate >> (bits - 1)).max(1);
             let left = servers[server].capacity - on(server).sum::<u128>();
-            left < rounding && on(server).all(|other| other <= rate + rounding)
+            let as_fast = on(server).filter(|&other| other == rate).count();
+            left < as_fast as u128 * step && on(server).all(|other| other <= rate)
         };
         assert!(rate > 0 && rate <= most);
         assert!(rate == most || passes[transfer].iter().any(is_bottleneck));
@@ -143,6 +156,7 @@ pub fn run(verified: &Verified, options: &FlowOptions) -> Outcome {
     let (plan, topology) = (verified.plan(), verified.topology());
     let (mut servers, passes, latencies) = routes(verified);
     let most = options.flow_rate.map_or(u128::MAX, units);
+    let limits = (most, options.rate_bits.map_or(128, NonZeroU32::get));
     let count = plan.len();
     let mut left: Vec<u128> = (0..count)
         .map(|t| (u128::from(plan.bytes(TransferId::from(t))) * 1_000_000_000_000) << 24)
@@ -176,8 +190,8 @@ pub fn run(verified: &Verified, options: &FlowOptions) -> Outcome {
         let under_way: Vec<usize> = (0..count)
             .filter(|&t| start[t].is_some() && left[t] > 0)
             .collect();
-        let rates = fill(&servers, &passes, &under_way, most);
-        check_fair(&servers, &passes, &under_way, &rates, most);
+        let rates = fill(&servers, &passes, &under_way, limits);
+        check_fair(&servers, &passes, &under_way, &rates, limits);
         let drains = under_way.iter().zip(&rates);
         let drains = drains.map(|(&t, rate)| now + left[t].div_ceil(*rate) as u64);
         let arrivals = arrival.iter().flatten().copied().filter(|&time| time > now);

@@ -108,12 +108,17 @@ impl<'a> Engine<'a> {
         let links = topology.links().iter().map(|link| link.bandwidth);
         let limits = topology.devices().iter().filter_map(|device| device.limit);
         let capacity: Vec<u128> = links.chain(limits).map(units).collect();
+        let busy_since = vec![0; capacity.len()];
+        let mut fair = Fair::new(capacity, 1);
+        if let Some(bits) = options.rate_bits {
+            fair = fair.rounded(bits);
+        }
         Self {
             options,
             plan,
             way: Way::new(verified),
-            busy_since: vec![0; capacity.len()],
-            fair: Fair::new(capacity, 1),
+            busy_since,
+            fair,
             most: options.flow_rate.map_or(u128::MAX, units),
             ends: Ends::default(),
             now: 0,

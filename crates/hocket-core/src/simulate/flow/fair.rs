@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::num::NonZeroU32;
 
 /// Of a level: none. Of a flow's most: as much as there is.
 pub(super) const NONE: u128 = u128::MAX;
@@ -150,12 +151,15 @@ impl Fair {
         }
     }
 
-    /// The same, and all rates but a flow's own most keep so many leading bits (at least 1), rounded down.
+    /// The same, and all rates but a flow's own most keep so many leading bits, rounded down.
     ///
     /// A server then leaves up to 2^(1 - bits) of its capacity, but what happens far off rarely matters:
     /// the fewer bits, the fewer flows does a change reach.
-    pub(crate) fn rounded(self, bits: u32) -> Self {
-        Self { bits, ..self }
+    pub(crate) fn rounded(self, bits: NonZeroU32) -> Self {
+        Self {
+            bits: bits.get(),
+            ..self
+        }
     }
 
     /// A flow comes to a free slot, and gets no more than `most` ([`u128::MAX`]: any); its rate is

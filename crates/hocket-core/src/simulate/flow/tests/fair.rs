@@ -1,5 +1,7 @@
 //! Rates against slow, obvious filling from scratch, by whole steps and in floating point.
 
+use std::num::NonZeroU32;
+
 use super::super::{Fair, Pass};
 use crate::units::Seed;
 
@@ -24,7 +26,7 @@ fn passes(servers: &[u32]) -> Vec<Pass> {
 
 fn round(rate: u128, bits: u32) -> u128 {
     let mut step = 1;
-    while rate / step >> (bits - 1) > 1 {
+    while (rate / step) >> (bits - 1) > 1 {
         step *= 2;
     }
     rate / step * step
@@ -32,44 +34,40 @@ fn round(rate: u128, bits: u32) -> u128 {
 
 impl Case {
     fn fair(&self) -> Fair {
-        let mut fair = Fair::new(self.capacity.clone(), self.scale).rounded(self.bits);
+        let mut fair = Fair::new(self.capacity.clone(), self.scale)
+            .rounded(NonZeroU32::new(self.bits).unwrap());
         for flow in &self.flows {
             fair.add(flow.slot, &flow.passes, flow.most);
         }
         fair
     }
 
-    /// What a flow takes of a server at rate 1.
-    fn weight(flow: &Flow, server: usize) -> u128 {
-        let passes = flow.passes.iter();
-        let there = passes.filter(|pass| pass.server as usize == server);
-        there.map(|pass| u128::from(pass.weight)).sum()
-    }
-
     /// Rates that grow together from scratch. Each time, all servers with the least to give stop their flows.
     fn filled(&self) -> Vec<u128> {
         let mut rates: Vec<Option<u128>> = vec![None; self.flows.len()];
         while rates.contains(&None) {
-            let share = |server: usize| {
-                let mut left = self.capacity[server] * u128::from(self.scale);
-                let mut growing = 0;
-                for (flow, rate) in self.flows.iter().zip(&rates) {
-                    let weight = Self::weight(flow, server);
+            let scale = u128::from(self.scale);
+            let mut left: Vec<u128> = self.capacity.iter().map(|c| c * scale).collect();
+            let mut growing = vec![0; left.len()];
+            let mut least = u128::MAX;
+            for (flow, rate) in self.flows.iter().zip(&rates) {
+                for pass in &flow.passes {
                     match rate {
-                        Some(rate) => left -= weight * rate,
-                        None => growing += weight,
+                        Some(rate) => left[pass.server as usize] -= rate * u128::from(pass.weight),
+                        None => growing[pass.server as usize] += u128::from(pass.weight),
                     }
                 }
-                left.checked_div(growing)
-                    .map(|share| round(share, self.bits))
+                least = least.min(if rate.is_none() { flow.most } else { u128::MAX });
+            }
+            let share = |(left, growing): (&u128, &u128)| {
+                let share = left.checked_div(*growing);
+                share.map_or(u128::MAX, |share| round(share, self.bits))
             };
-            let shares: Vec<Option<u128>> = (0..self.capacity.len()).map(share).collect();
-            let growing = self.flows.iter().zip(&rates).filter(|(_, r)| r.is_none());
-            let mosts = growing.map(|(flow, _)| flow.most);
-            let least = shares.iter().flatten().copied().chain(mosts).min().unwrap();
+            let shares: Vec<u128> = left.iter().zip(&growing).map(share).collect();
+            least = least.min(*shares.iter().min().unwrap());
             for (flow, rate) in self.flows.iter().zip(&mut rates) {
                 let mut passed = flow.passes.iter();
-                let is_full = passed.any(|pass| shares[pass.server as usize] == Some(least));
+                let is_full = passed.any(|pass| shares[pass.server as usize] == least);
                 if rate.is_none() && (is_full || flow.most == least) {
                     *rate = Some(least);
                 }
@@ -78,8 +76,8 @@ impl Case {
         rates.into_iter().flatten().collect()
     }
 
-    /// Max-min fair rates without rounding.
-    fn exact(&self) -> Vec<f64> {
+    /// Max-min fair rates without rounding: the flow with the least is settled, and the next.
+    fn unrounded(&self) -> Vec<f64> {
         let mut rates: Vec<Option<f64>> = vec![None; self.flows.len()];
         let scale = f64::from(self.scale);
         let mut left: Vec<f64> = self.capacity.iter().map(|&c| c as f64 * scale).collect();
@@ -88,25 +86,17 @@ impl Case {
             growing[pass.server as usize] += f64::from(pass.weight);
         }
         for _ in &self.flows {
-            let shares = left.iter().zip(&growing).map(|(left, growing)| {
-                if *growing > 0.5 {
-                    left / growing
-                } else {
-                    f64::INFINITY
-                }
-            });
-            let shares: Vec<f64> = shares.collect();
-            let limit = |flow: &Flow| {
-                let on_way = flow.passes.iter().map(|pass| shares[pass.server as usize]);
-                on_way.fold(flow.most as f64, f64::min)
+            let limit = |&i: &usize| {
+                let flow = &self.flows[i];
+                let servers = flow.passes.iter().map(|pass| pass.server as usize);
+                let shares = servers.map(|server| left[server] / growing[server]);
+                shares.fold(flow.most as f64, f64::min)
             };
             let open = (0..rates.len()).filter(|&i| rates[i].is_none());
-            let least =
-                open.min_by(|&a, &b| limit(&self.flows[a]).total_cmp(&limit(&self.flows[b])));
-            let Some(i) = least else { break };
-            let rate = limit(&self.flows[i]);
-            rates[i] = Some(rate);
-            for pass in &self.flows[i].passes {
+            let least = open.min_by(|a, b| limit(a).total_cmp(&limit(b))).unwrap();
+            let rate = limit(&least);
+            rates[least] = Some(rate);
+            for pass in &self.flows[least].passes {
                 left[pass.server as usize] -= rate * f64::from(pass.weight);
                 growing[pass.server as usize] -= f64::from(pass.weight);
             }
@@ -231,4 +221,169 @@ fn rates_stay_fair_as_flows_come_and_go() {
             assert_eq!(changed, expected);
         }
     }
+}
+
+/// A flow between random hosts of a Clos of 8 spines, 8 ToRs and 64 hosts: by a random spine, or sprayed.
+fn clos_flow(slot: u32, scale: u32, seed: &mut Seed) -> Flow {
+    let (src, ahead) = (seed.below(64) as u32, 1 + seed.below(63) as u32);
+    let dst = (src + ahead) % 64;
+    let pass = |server, weight| Pass { server, weight };
+    let mut passes = vec![pass(src, scale), pass(64 + dst, scale)];
+    let spine = seed.below(8) as u32;
+    let by = if seed.below(3) > 0 {
+        spine..spine + 1
+    } else {
+        0..8
+    };
+    if src / 8 != dst / 8 {
+        let weight = scale / by.len() as u32;
+        for spine in by {
+            passes.push(pass(128 + src / 8 * 8 + spine, weight));
+            passes.push(pass(192 + dst / 8 * 8 + spine, weight));
+        }
+    }
+    Flow {
+        slot,
+        passes,
+        most: if seed.below(5) == 0 {
+            1 << 45
+        } else {
+            u128::MAX
+        },
+    }
+}
+
+#[test]
+fn rates_stay_fair_on_a_clos() {
+    for (seed, bits) in [(1, 128), (2, 128), (3, 12), (4, 7)] {
+        let mut seed = Seed(seed);
+        let capacity = |_| (1u128 << 48) + seed.below(1 << 48) as u128;
+        let mut case = Case {
+            capacity: (0..256).map(capacity).collect(),
+            scale: 1 << 12,
+            bits,
+            flows: Vec::new(),
+        };
+        for slot in 0..600 {
+            case.flows.push(clos_flow(slot, case.scale, &mut seed));
+        }
+        let mut fair = case.fair();
+        let mut changed = Vec::new();
+        fair.refill(&mut changed);
+        assert_eq!(changed.len(), 600);
+        for _ in 0..40 {
+            case.check(&fair);
+            if bits == 128 {
+                for (flow, exact) in case.flows.iter().zip(case.unrounded()) {
+                    let rate = fair.rate(flow.slot) as f64;
+                    assert!((rate - exact).abs() <= 1e-9 * exact, "{rate} {exact}");
+                }
+            }
+            for _ in 0..[1, 2, 30][seed.below(3)] {
+                let place = seed.below(case.flows.len());
+                let slot = case.flows[place].slot;
+                fair.remove(slot);
+                if seed.below(4) == 0 {
+                    case.flows.swap_remove(place);
+                    continue;
+                }
+                case.flows[place] = clos_flow(slot, case.scale, &mut seed);
+                fair.add(slot, &case.flows[place].passes, case.flows[place].most);
+            }
+            fair.refill(&mut changed);
+        }
+    }
+}
+
+/// Rates in slots 0 to so many.
+fn rates(fair: &Fair, slots: u32) -> Vec<u128> {
+    (0..slots).map(|slot| fair.rate(slot)).collect()
+}
+
+#[test]
+fn weights_are_parts_of_the_scale() {
+    // One sprayed over four servers of 100 has 400; where another has half of one, 4 x 50.
+    let mut fair = Fair::new(vec![100; 4], 4);
+    let quarter = |server| Pass { server, weight: 1 };
+    let sprayed: Vec<Pass> = (0..4).map(quarter).collect();
+    fair.add(0, &sprayed, u128::MAX);
+    fair.refill(&mut Vec::new());
+    assert_eq!(rates(&fair, 1), [400]);
+    fair.add(
+        1,
+        &[Pass {
+            server: 2,
+            weight: 4,
+        }],
+        u128::MAX,
+    );
+    fair.refill(&mut Vec::new());
+    assert_eq!(rates(&fair, 2), [80, 80]);
+    fair.remove(1);
+    fair.add(
+        1,
+        &[Pass {
+            server: 2,
+            weight: 4,
+        }],
+        50,
+    );
+    fair.refill(&mut Vec::new());
+    assert_eq!(rates(&fair, 2), [200, 50]);
+}
+
+#[test]
+fn rounded_rates_keep_their_leading_bits() {
+    let mut fair = Fair::new(vec![1_000_000, 70], 1).rounded(NonZeroU32::new(3).unwrap());
+    for slot in 0..7 {
+        fair.add(slot, &passes(&[0]), u128::MAX);
+    }
+    fair.add(7, &passes(&[0, 1]), 69);
+    fair.refill(&mut Vec::new());
+    // 142,847 is 0b100_010_111_000_000_000; 69 is more than 64 and its own most.
+    assert_eq!(rates(&fair, 8), [[131_072; 7].as_slice(), &[64]].concat());
+}
+
+#[test]
+fn an_equal_flow_in_the_same_slot_changes_nothing() {
+    let mut fair = Fair::new(vec![100, 30], 1);
+    let mut changed = Vec::new();
+    for slot in 0..3 {
+        fair.add(slot, &passes(&[0]), u128::MAX);
+    }
+    fair.add(3, &passes(&[0, 1]), 20);
+    fair.refill(&mut changed);
+    assert_eq!(rates(&fair, 4), [26, 26, 26, 20]);
+    for slot in [0, 3] {
+        fair.remove(slot);
+    }
+    assert_eq!((fair.crossings(0), fair.crossings(1)), (2, 0));
+    fair.add(0, &passes(&[0]), u128::MAX);
+    fair.add(3, &passes(&[0, 1]), 20);
+    assert_eq!((fair.crossings(0), fair.crossings(1)), (4, 1));
+    assert_eq!(fair.refill(&mut changed), 0);
+    assert_eq!(changed, [0, 3]);
+    assert_eq!(rates(&fair, 4), [26, 26, 26, 20]);
+    // Another most is another flow.
+    fair.remove(3);
+    fair.add(3, &passes(&[0, 1]), 10);
+    fair.refill(&mut changed);
+    assert_eq!(rates(&fair, 4), [30, 30, 30, 10]);
+}
+
+#[test]
+fn a_change_reaches_no_further_than_it_matters() {
+    // A chain: server i is shared by flows i and i + 1, and one flow in three has little.
+    let mut fair = Fair::new(vec![1000; 3000], 1);
+    for slot in 0..2999 {
+        let most = if slot % 3 == 0 { 100 } else { u128::MAX };
+        fair.add(slot, &passes(&[slot, slot + 1]), most);
+    }
+    let mut changed = Vec::new();
+    fair.refill(&mut changed);
+    assert_eq!(rates(&fair, 4), [100, 500, 500, 100]);
+    fair.remove(1000);
+    assert!(fair.refill(&mut changed) < 10);
+    assert_eq!(changed, [1001]);
+    assert_eq!(fair.rate(1001), 900);
 }

@@ -11,7 +11,7 @@ use crate::progress::{Progress, Silent};
 use crate::simulate::{Run, SimulateError, SimulateOptions, simulate, simulate_flows};
 use crate::topology::build::{self, RingWays};
 use crate::topology::{Topology, TopologyBuilder};
-use crate::units::{Bandwidth, Seed, Time};
+use crate::units::{Bandwidth, Time};
 use crate::verify::{Verified, verify};
 
 fn gigabytes(gb: u64) -> Bandwidth {
