@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from hocket._core import cluster as core_cluster
 from hocket._core import routing as core_routing
 from hocket.collectives import Progress
-from hocket.errors import SpecError
+from hocket.errors import InfeasibleError, SpecError
 from hocket.routing.assignment import SCHEMES, assign
 from hocket.routing.draw import Draw
 from hocket.routing.fabric import MOST_SEED, Cluster
@@ -259,9 +259,10 @@ def simulate(
         What counts on a link: ``"flows"``, or the ``"bytes"`` that they have left in the phase.
     answer : str
         Time that the controller takes where it has not foreseen what happened: flows start, and move,
-        that much later.
+        that much later. Jobs below one ToR need no paths and do not wait.
     look_ahead : int
-        Of how many coming events assignments are computed ahead.
+        Of how many coming events assignments are computed ahead, where all flows are given paths at
+        each. Most jobs end sooner for it; not all, since what starts sooner may meet other flows.
     jitter : float
         By which share computation is longer or shorter at random, from one iteration to the next.
     host_rate : str
@@ -278,7 +279,7 @@ def simulate(
     SpecError
         When jobs cannot be placed, or an option makes no sense.
     InfeasibleError
-        When failures leave flows without a path; they are named.
+        When failures leave a job's flows without a path; both are named.
     SimulationError
         When it takes longer than time can be told.
 
@@ -297,23 +298,29 @@ def simulate(
     if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
         raise SpecError(f"jitter: {shown(share)} will not do; give a share from 0 to 1")
     answer_ps = parse_time(answer, field="answer")
-    core = core_cluster.simulate(
-        cluster.topology,
-        core_routing.Fabric(cluster.topology),
-        [_core_job(cluster, each, _Jitter(number, i, jitter)) for i, each in enumerate(placed)],
-        scheme=_solver(cluster, number, time_limit) if scheme == "ilp" else scheme,
-        seed=number,
-        hash=hash,
-        upstream=whole("upstream", upstream, 1, 2**16),
-        order=order,
-        reroute=_REROUTES.get(scheme, "always"),
-        host_rate=parse_bandwidth(host_rate, field="host_rate"),
-        answer_ps=answer_ps,
-        look_ahead=whole("look_ahead", look_ahead, 0, 10**6),
-        by_bytes=weights == "bytes",
-        keep_rates=keep_rates,
-        progress=progress,
-    )
+    fabric = core_routing.Fabric(cluster.topology)
+    try:
+        core = core_cluster.simulate(
+            cluster.topology,
+            fabric,
+            [_core_job(cluster, each, _Jitter(number, i, jitter)) for i, each in enumerate(placed)],
+            scheme=_solver(cluster, number, time_limit) if scheme == "ilp" else scheme,
+            seed=number,
+            hash=hash,
+            upstream=whole("upstream", upstream, 1, 2**16),
+            order=order,
+            reroute=_REROUTES.get(scheme, "always"),
+            host_rate=parse_bandwidth(host_rate, field="host_rate"),
+            answer_ps=answer_ps,
+            look_ahead=whole("look_ahead", look_ahead, 0, 10**6),
+            by_bytes=weights == "bytes",
+            keep_rates=keep_rates,
+            progress=progress,
+        )
+    except InfeasibleError as error:
+        for each in placed:
+            _check_paths(cluster, fabric, each)
+        raise error
     return ClusterRun(cluster, placed, scheme, answer_ps, core)
 
 
@@ -323,7 +330,45 @@ def _placed(cluster: Cluster, listed: Sequence[Job | Placed], seed: int) -> list
         return place(cluster, [each for each in listed if not isinstance(each, Placed)], seed)
     if len(ready) < len(listed):
         raise SpecError("jobs: some are placed and some are not; place all with hk.routing.place")
+    taken: dict[int, Job] = {}
+    for each in ready:
+        for gpu in each.gpus:
+            if gpu in taken:
+                other = shown(taken[gpu].name)
+                raise each.job.wrong(
+                    f"has GPU {gpu}, which job {other} has too; place all jobs at once"
+                )
+            taken[gpu] = each.job
     return ready
+
+
+def _check_paths(cluster: Cluster, fabric: core_routing.Fabric, placed: Placed) -> None:
+    """Refuse a job that has flows without a path."""
+    cut = [
+        f"{src} -> {dst}"
+        for src, dst in _flows(placed)
+        if _tor(cluster, src) != _tor(cluster, dst)
+        and not fabric.spines_between(_tor(cluster, src), _tor(cluster, dst))
+    ]
+    if cut:
+        more = f" and {len(cut) - 8} more" if len(cut) > 8 else ""
+        error = placed.job.wrong(
+            f"no spine joins the ToRs of GPUs {', '.join(cut[:8])}{more}; place it elsewhere, or let "
+            "less fail"
+        )
+        raise InfeasibleError(str(error))
+
+
+def _flows(placed: Placed) -> Iterator[tuple[int, int]]:
+    """GPUs of which one sends to the other."""
+    pattern = _pattern(placed.job)
+    for ring in placed.rings:
+        for src, dst, _ in [] if pattern is None else pattern.channels:
+            yield ring[src], ring[dst]
+
+
+def _tor(cluster: Cluster, gpu: int) -> int:
+    return cluster.tors[gpu // cluster.gpus_per_host]
 
 
 class _Jitter:

@@ -16,6 +16,8 @@ pub(super) struct Commodities {
     /// By job: numbers of the flows, and the flows as routing sees them.
     ids: Vec<Vec<u32>>,
     flows: Vec<Vec<Flow>>,
+    /// By flow: what was chosen for it last, whether the answer is there or not.
+    choices: Vec<Option<u32>>,
 }
 
 impl Commodities {
@@ -24,8 +26,19 @@ impl Commodities {
         self.flows.push(Vec::new());
     }
 
+    /// Whether a job has any.
+    pub(super) fn are_there(&self, job: u32) -> bool {
+        !self.ids[job as usize].is_empty()
+    }
+
+    /// Numbers of a job's flows.
+    pub(super) fn of(&self, job: u32) -> &[u32] {
+        &self.ids[job as usize]
+    }
+
     /// A flow of the job begun last.
     pub(super) fn add(&mut self, id: u32, src: u32, dst: u32) {
+        self.choices.resize(id as usize + 1, None);
         if let (Some(ids), Some(flows)) = (self.ids.last_mut(), self.flows.last_mut()) {
             ids.push(id);
             flows.push(Flow::new(src, dst));
@@ -65,11 +78,13 @@ impl Decided {
 
 pub(super) struct Controller<'a> {
     fabric: &'a Fabric,
-    commodities: Commodities,
+    pub(super) commodities: Commodities,
     options: &'a ClusterOptions,
     /// What has been computed ahead.
     table: Vec<Rc<Decided>>,
     pub(super) computed_ahead: u64,
+    /// Flows that the router was given since somebody looked.
+    pub(super) routed: usize,
 }
 
 impl<'a> Controller<'a> {
@@ -84,12 +99,14 @@ impl<'a> Controller<'a> {
             options,
             table: Vec::new(),
             computed_ahead: 0,
+            routed: 0,
         }
     }
 
     /// Paths for the flows of the jobs that communicate, and whether they were there already.
     pub(super) fn decide(
         &mut self,
+        now: u64,
         active: &[u32],
         starting: &[u32],
         flows: &Flows,
@@ -103,18 +120,21 @@ impl<'a> Controller<'a> {
             Reroute::AtStart => starting,
             _ => active,
         };
-        let decided = self.route(active, starting, false, flows, router)?;
+        let decided = self.route(now, active, starting, flows, (router, false))?;
+        for (flow, choice) in decided.new_paths() {
+            self.commodities.choices[flow as usize] = Some(choice);
+        }
         Ok((Rc::new(decided), false))
     }
 
     /// Asks the router; jobs that are not starting keep their paths.
     fn route(
-        &self,
+        &mut self,
+        now: u64,
         active: &[u32],
         starting: &[u32],
-        is_ahead: bool,
         flows: &Flows,
-        router: &mut dyn Router,
+        (router, is_ahead): (&mut dyn Router, bool),
     ) -> Result<Decided, ClusterError> {
         let (kept, new): (Vec<u32>, Vec<u32>) =
             active.iter().partition(|job| !starting.contains(job));
@@ -129,13 +149,16 @@ impl<'a> Controller<'a> {
         }
         if self.options.by_bytes {
             for (flow, &id) in wanted.iter_mut().zip(&ids) {
-                flow.weight = flows.bytes_left(id);
+                flow.weight = flows.bytes_left(id, now);
             }
         }
         let is_kept = |job: &&u32| kept.contains(job);
         let kept_flows = jobs.iter().take_while(is_kept).count();
-        let choices = ids[..kept_flows].iter().map_while(|&id| flows.choice(id));
+        let choices = ids[..kept_flows]
+            .iter()
+            .map_while(|&id| self.commodities.choices[id as usize]);
         let fixed: Vec<u32> = choices.collect();
+        self.routed += wanted.len();
         let assignment = router.route(&Problem {
             fabric: self.fabric,
             flows: &wanted,
@@ -161,7 +184,7 @@ impl<'a> Controller<'a> {
     ) -> Result<(), ClusterError> {
         let known = std::mem::take(&mut self.table);
         let mut table: Vec<Rc<Decided>> = Vec::new();
-        let Prediction { sets } = predict(now, jobs, &self.commodities.ids, flows, self.options);
+        let Prediction { sets } = predict(now, jobs, &self.commodities, flows, self.options);
         for active in sets {
             if active.is_empty() || table.iter().any(|decided| decided.jobs == active) {
                 continue;
@@ -171,7 +194,7 @@ impl<'a> Controller<'a> {
                 Some(kept) => kept.clone(),
                 None => {
                     self.computed_ahead += 1;
-                    Rc::new(self.route(&active, &active, true, flows, router)?)
+                    Rc::new(self.route(now, &active, &active, flows, (router, true))?)
                 }
             };
             table.push(decided);
