@@ -266,9 +266,10 @@ def simulate(
         What counts on a link: ``"flows"``, or the ``"bytes"`` that they have left in the phase.
     answer : str
         Time that the controller takes where it has not foreseen what happened: flows start, and move,
-        that much later.
+        that much later. Jobs below one ToR need no paths and do not wait.
     look_ahead : int
-        Of how many coming events assignments are computed ahead.
+        Of how many coming events assignments are computed ahead, where all flows are given paths at
+        each. Most jobs end sooner for it; not all, since what starts sooner may meet other flows.
     failover : bool
         Compute paths ahead for the failure of each link and each switch above the ToRs; flows that lose
         theirs then move at once.
@@ -292,7 +293,7 @@ def simulate(
     SpecError
         When jobs cannot be placed, or an option makes no sense.
     InfeasibleError
-        When failures leave flows without a path; they are named.
+        When failures leave a job's flows without a path; both are named.
     SimulationError
         When it takes longer than time can be told.
 
@@ -342,6 +343,15 @@ def _placed(cluster: Cluster, listed: Sequence[Job | Placed], seed: int) -> list
         return place(cluster, [each for each in listed if not isinstance(each, Placed)], seed)
     if len(ready) < len(listed):
         raise SpecError("jobs: some are placed and some are not; place all with hk.routing.place")
+    taken: dict[int, Job] = {}
+    for each in ready:
+        for gpu in each.gpus:
+            if gpu in taken:
+                other = shown(taken[gpu].name)
+                raise each.job.wrong(
+                    f"has GPU {gpu}, which job {other} has too; place all jobs at once"
+                )
+            taken[gpu] = each.job
     return ready
 
 

@@ -20,6 +20,8 @@ pub(super) struct Commodities {
     /// By job: numbers of the flows, and the flows as routing sees them.
     ids: Vec<Vec<u32>>,
     flows: Vec<Vec<Flow>>,
+    /// By flow: what was chosen for it last, whether the answer is there or not.
+    choices: Vec<Option<u32>>,
 }
 
 impl Commodities {
@@ -29,13 +31,24 @@ impl Commodities {
     }
 
     /// Flows of a job between ToRs, and their numbers.
-    pub(super) fn of(&self, job: u32) -> impl Iterator<Item = (u32, Flow)> {
+    pub(super) fn rows(&self, job: u32) -> impl Iterator<Item = (u32, Flow)> {
         let ids = self.ids[job as usize].iter().copied();
         ids.zip(self.flows[job as usize].iter().copied())
     }
 
+    /// Whether a job has any.
+    pub(super) fn are_there(&self, job: u32) -> bool {
+        !self.ids[job as usize].is_empty()
+    }
+
+    /// Numbers of a job's flows.
+    pub(super) fn of(&self, job: u32) -> &[u32] {
+        &self.ids[job as usize]
+    }
+
     /// A flow of the job begun last.
     pub(super) fn add(&mut self, id: u32, src: u32, dst: u32) {
+        self.choices.resize(id as usize + 1, None);
         if let (Some(ids), Some(flows)) = (self.ids.last_mut(), self.flows.last_mut()) {
             ids.push(id);
             flows.push(Flow::new(src, dst));
@@ -88,6 +101,8 @@ pub(super) struct Controller<'a> {
     /// By link.
     is_dead: Vec<bool>,
     pub(super) computed_ahead: u64,
+    /// Flows that the router was given since somebody looked.
+    pub(super) routed: usize,
 }
 
 impl<'a> Controller<'a> {
@@ -110,6 +125,7 @@ impl<'a> Controller<'a> {
             repairs: Repairs::new(),
             is_dead: vec![false; topology.links().len()],
             computed_ahead: 0,
+            routed: 0,
         }
     }
 
@@ -137,7 +153,7 @@ impl<'a> Controller<'a> {
             choices.next().is_none()
         };
         for &job in jobs {
-            let flows = self.commodities.of(job).map(|(_, flow)| flow);
+            let flows = self.commodities.rows(job).map(|(_, flow)| flow);
             let cut: Vec<Flow> = flows.filter(is_cut).collect();
             if cut.is_empty() {
                 continue;
@@ -161,13 +177,13 @@ impl<'a> Controller<'a> {
     }
 
     /// Computes what to do where one thing fails, for the jobs that communicate.
-    pub(super) fn prepare(&mut self, active: &[u32], flows: &Flows) {
+    pub(super) fn prepare(&mut self, active: &[u32]) {
         let Some(failover) = &self.failover else {
             return;
         };
-        let chosen = active.iter().flat_map(|&job| self.commodities.of(job));
+        let chosen = active.iter().flat_map(|&job| self.commodities.rows(job));
         let chosen = chosen.filter_map(|(id, Flow { src, dst, .. })| {
-            let choice = flows.choice(id)?;
+            let choice = self.commodities.choices[id as usize]?;
             Some(Chosen {
                 id,
                 src,
@@ -180,15 +196,17 @@ impl<'a> Controller<'a> {
         self.computed_ahead += self.repairs.len() as u64;
     }
 
-    /// The decision that a repair is, once flows have taken its paths.
+    /// Notes the paths that flows take after a failure, and gives the decision that this is.
     pub(super) fn repaired(
-        &self,
+        &mut self,
         now: u64,
         active: &[u32],
-        flows: &Flows,
+        repair: &[(u32, u32)],
     ) -> Result<Decision, ClusterError> {
-        let rows = active.iter().flat_map(|&job| self.commodities.of(job));
-        let rows = rows.filter_map(|(id, flow)| Some((flow, flows.choice(id)?)));
+        self.choose(repair.iter().copied());
+        let choices = &self.commodities.choices;
+        let rows = active.iter().flat_map(|&job| self.commodities.rows(job));
+        let rows = rows.filter_map(|(id, flow)| Some((flow, choices[id as usize]?)));
         let (given, choices): (Vec<Flow>, Vec<u32>) = rows.unzip();
         let assignment = assignment_of(&self.fabric, &given, choices)?;
         Ok(Decision {
@@ -205,31 +223,54 @@ impl<'a> Controller<'a> {
     /// Paths for the flows of the jobs that communicate, and whether they were there already.
     pub(super) fn decide(
         &mut self,
+        now: u64,
         active: &[u32],
         starting: &[u32],
         flows: &Flows,
         router: &mut dyn Router,
     ) -> Result<(Rc<Decided>, bool), ClusterError> {
         let known = self.table.iter().find(|decided| decided.jobs == active);
-        if let Some(known) = known {
-            return Ok((known.clone(), true));
+        if let Some(known) = known.cloned() {
+            self.choose(known.new_paths());
+            return Ok((known, true));
         }
         let starting = match self.options.reroute {
             Reroute::AtStart => starting,
             _ => active,
         };
-        let decided = self.route(active, starting, false, flows, router)?;
+        let decided = self.route(now, active, starting, flows, (router, false))?;
+        self.choose(decided.new_paths());
         Ok((Rc::new(decided), false))
+    }
+
+    /// Other paths for flows that lost theirs, all else as it is.
+    pub(super) fn reroute(
+        &mut self,
+        now: u64,
+        jobs: &[u32],
+        cut: &[u32],
+        flows: &Flows,
+        router: &mut dyn Router,
+    ) -> Result<Vec<(u32, u32)>, ClusterError> {
+        let decided = self.route(now, jobs, jobs, flows, (router, false))?;
+        let is_cut = |(flow, _): &(u32, u32)| cut.binary_search(flow).is_ok();
+        Ok(decided.new_paths().filter(is_cut).collect())
+    }
+
+    fn choose(&mut self, paths: impl Iterator<Item = (u32, u32)>) {
+        for (flow, choice) in paths {
+            self.commodities.choices[flow as usize] = Some(choice);
+        }
     }
 
     /// Asks the router; jobs that are not starting keep their paths.
     fn route(
-        &self,
+        &mut self,
+        now: u64,
         active: &[u32],
         starting: &[u32],
-        is_ahead: bool,
         flows: &Flows,
-        router: &mut dyn Router,
+        (router, is_ahead): (&mut dyn Router, bool),
     ) -> Result<Decided, ClusterError> {
         let (kept, new): (Vec<u32>, Vec<u32>) =
             active.iter().partition(|job| !starting.contains(job));
@@ -244,13 +285,16 @@ impl<'a> Controller<'a> {
         }
         if self.options.by_bytes {
             for (flow, &id) in wanted.iter_mut().zip(&ids) {
-                flow.weight = flows.bytes_left(id);
+                flow.weight = flows.bytes_left(id, now);
             }
         }
         let is_kept = |job: &&u32| kept.contains(job);
         let kept_flows = jobs.iter().take_while(is_kept).count();
-        let choices = ids[..kept_flows].iter().map_while(|&id| flows.choice(id));
+        let choices = ids[..kept_flows]
+            .iter()
+            .map_while(|&id| self.commodities.choices[id as usize]);
         let fixed: Vec<u32> = choices.collect();
+        self.routed += wanted.len();
         let assignment = router.route(&Problem {
             fabric: &self.fabric,
             flows: &wanted,
@@ -276,7 +320,7 @@ impl<'a> Controller<'a> {
     ) -> Result<(), ClusterError> {
         let known = std::mem::take(&mut self.table);
         let mut table: Vec<Rc<Decided>> = Vec::new();
-        let Prediction { sets } = predict(now, jobs, &self.commodities.ids, flows, self.options);
+        let Prediction { sets } = predict(now, jobs, &self.commodities, flows, self.options);
         for active in sets {
             if active.is_empty() || table.iter().any(|decided| decided.jobs == active) {
                 continue;
@@ -286,7 +330,7 @@ impl<'a> Controller<'a> {
                 Some(kept) => kept.clone(),
                 None => {
                     self.computed_ahead += 1;
-                    Rc::new(self.route(&active, &active, true, flows, router)?)
+                    Rc::new(self.route(now, &active, &active, flows, (router, true))?)
                 }
             };
             table.push(decided);

@@ -1,7 +1,7 @@
 //! Moment by moment: what arrives, which jobs go on, and what the controller says.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
 use super::control::{Commodities, Controller, Decided};
@@ -72,11 +72,15 @@ pub(super) struct Engine<'a> {
     flows: Flows<'a>,
     controller: Controller<'a>,
     alarms: BinaryHeap<Reverse<(u64, Alarm)>>,
-    answers: Vec<Answer>,
+    /// Answers under way, and the number of the first.
+    answers: VecDeque<Answer>,
+    first_answer: u32,
     now: u64,
     starting: Vec<u32>,
     has_stopped: bool,
     has_failed: bool,
+    /// Flows and what they may send from now on.
+    ready: Vec<(u32, u32)>,
     freed: Vec<u32>,
     outcome: Outcome,
     open_transfers: u64,
@@ -121,11 +125,13 @@ impl<'a> Engine<'a> {
             flows,
             controller: Controller::new(topology, fabric, jobs, commodities, options),
             alarms: BinaryHeap::new(),
-            answers: Vec::new(),
+            answers: VecDeque::new(),
+            first_answer: 0,
             now: 0,
             starting: Vec::new(),
             has_stopped: false,
             has_failed: false,
+            ready: Vec::new(),
             freed: Vec::new(),
             outcome: Outcome::default(),
             open_transfers,
@@ -139,6 +145,9 @@ impl<'a> Engine<'a> {
         progress: &mut dyn Progress,
     ) -> Result<Outcome, ClusterError> {
         const BETWEEN_REPORTS: usize = 1 << 16;
+        for number in 0..self.jobs.len() as u32 {
+            self.expect(number);
+        }
         self.controller.check(&self.unended())?;
         match self.options.reroute {
             Reroute::Never => self.decide_once(router)?,
@@ -193,9 +202,12 @@ impl<'a> Engine<'a> {
                 Alarm::Answered { answer } => self.answered(answer, router)?,
             }
         }
+        self.send_ready();
         if !self.starting.is_empty() || self.has_stopped || self.has_failed {
             self.ask(router)?;
+            self.send_ready();
         }
+        work += std::mem::take(&mut self.controller.routed);
         work += self.flows.share(self.now);
         self.keep_rates();
         Ok(work)
@@ -246,7 +258,7 @@ impl<'a> Engine<'a> {
         let mut freed = std::mem::take(&mut self.freed);
         let course = &mut progressing.courses[group as usize];
         let is_last = course.end(pattern, transfer, &mut freed);
-        self.send(number, group, &freed);
+        self.free(number, group, &freed);
         freed.clear();
         self.freed = freed;
         if is_last {
@@ -258,18 +270,29 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn send(&mut self, number: u32, group: u32, transfers: &[u32]) {
+    /// Transfers of a group may be sent from now on.
+    fn free(&mut self, number: u32, group: u32, transfers: &[u32]) {
         let Progressing {
             job, first_flow, ..
         } = self.jobs[number as usize];
         let Some((pattern, _)) = job.communication() else {
             return;
         };
-        let channels = pattern.channels().len() as u32;
-        for &transfer in transfers {
-            let flow = first_flow + group * channels + pattern.channel_of(transfer);
-            let bytes = pattern.bytes(transfer);
-            self.flows.send(flow, transfer, bytes, self.now);
+        let first = first_flow + group * pattern.channels().len() as u32;
+        let flow = |&transfer: &u32| (first + pattern.channel_of(transfer), transfer);
+        self.ready.extend(transfers.iter().map(flow));
+    }
+
+    /// Flows take on what was freed now; what they may send from the same moment on goes in the
+    /// plan's order.
+    fn send_ready(&mut self) {
+        self.ready.sort_unstable();
+        for (flow, transfer) in self.ready.drain(..) {
+            let (number, _) = self.place[flow as usize];
+            if let Some((pattern, _)) = self.jobs[number as usize].job.communication() {
+                let bytes = pattern.bytes(transfer);
+                self.flows.send(flow, transfer, bytes, self.now);
+            }
         }
     }
 
@@ -291,11 +314,13 @@ impl<'a> Engine<'a> {
     fn computed(&mut self, number: u32) {
         let progressing = &mut self.jobs[number as usize];
         progressing.iteration.start = Time::from_ps(self.now);
-        if progressing.has_flows() {
-            progressing.state = State::Asking;
+        if progressing.job.communication().is_none() {
+            self.stop(number);
+        } else if self.asks(number) {
+            self.jobs[number as usize].state = State::Asking;
             self.starting.push(number);
         } else {
-            self.stop(number);
+            self.start(&[number]);
         }
     }
 
@@ -305,8 +330,28 @@ impl<'a> Engine<'a> {
         progressing.iteration.end = Time::from_ps(self.now);
         self.outcome.iterations.push(progressing.iteration);
         progressing.iteration = Iteration::new(number, progressing.iteration.index + 1);
-        self.has_stopped |= progressing.has_flows();
+        self.has_stopped |= self.asks(number);
+        self.expect(number);
         self.compute(number, self.now);
+    }
+
+    /// Whether the flows of a job need paths: a job below one ToR does not ask the controller.
+    fn asks(&self, number: u32) -> bool {
+        self.controller.commodities.are_there(number)
+    }
+
+    /// The bytes of a job's next phase are to come.
+    fn expect(&mut self, number: u32) {
+        let Progressing {
+            job, first_flow, ..
+        } = self.jobs[number as usize];
+        let Some((pattern, groups)) = job.communication() else {
+            return;
+        };
+        let bytes = groups.iter().flat_map(|_| pattern.bytes_by_channel());
+        for (flow, &bytes) in (first_flow..).zip(bytes) {
+            self.flows.expect(flow, bytes);
+        }
     }
 
     /// Jobs have started or stopped to communicate: asks the controller.
@@ -319,14 +364,18 @@ impl<'a> Engine<'a> {
             Reroute::AtStart => !starting.is_empty(),
             Reroute::Never | Reroute::Spray => false,
         };
-        let active = self.active();
-        if !is_due || active.is_empty() {
-            self.controller.prepare(&active, &self.flows);
+        if !is_due {
             self.start(&starting);
             return Ok(());
         }
+        let active = self.active();
+        if active.is_empty() {
+            self.controller.prepare(&active);
+            return self.look_ahead(router);
+        }
         let controller = &mut self.controller;
-        let (decided, foreseen) = controller.decide(&active, &starting, &self.flows, router)?;
+        let (decided, foreseen) =
+            controller.decide(self.now, &active, &starting, &self.flows, router)?;
         let decision = decided.decision(self.now, foreseen);
         self.outcome.decisions.push(Decision {
             is_repair,
@@ -337,8 +386,8 @@ impl<'a> Engine<'a> {
             starting,
             decision: self.outcome.decisions.len() - 1,
         };
-        let number = self.answers.len() as u32;
-        self.answers.push(answer);
+        let number = self.first_answer + self.answers.len() as u32;
+        self.answers.push_back(answer);
         if foreseen || self.options.answer == Time::ZERO {
             self.answered(number, router)?;
         } else {
@@ -348,15 +397,11 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Numbers of the jobs that communicate or are about to.
+    /// Jobs that communicate, or are about to, and need paths for it.
     fn active(&self) -> Vec<u32> {
-        let is_active = |progressing: &&Progressing| {
-            matches!(progressing.state, State::Asking | State::Communicating)
-        };
-        let active = self.jobs.iter().filter(is_active);
-        active
-            .map(|progressing| progressing.iteration.job)
-            .collect()
+        let mut jobs: Vec<u32> = (0..self.jobs.len() as u32).collect();
+        jobs.retain(|&job| self.asks(job) && self.jobs[job as usize].is_active());
+        jobs
     }
 
     /// Links fail: flows over them take other paths, at once where that was foreseen.
@@ -370,15 +415,16 @@ impl<'a> Engine<'a> {
         match self.options.reroute {
             Reroute::Spray => self.flows.spray(self.controller.fabric(), self.now),
             Reroute::Always => match repair {
-                Some(repair) => self.repair(&repair, true)?,
-                None => self.has_failed = true,
+                // An answer under way would send flows back to what failed.
+                Some(repair) if self.answers.is_empty() => self.repair(&repair, true)?,
+                _ => self.has_failed = true,
             },
             Reroute::AtStart | Reroute::Never => {
                 let jobs = self.unended();
-                let decided = self.controller.decide(&jobs, &jobs, &self.flows, router)?.0;
-                let repair = decided.new_paths();
-                let repair = repair.filter(|(flow, _)| cut.binary_search(flow).is_ok());
-                self.repair(&repair.collect::<Vec<(u32, u32)>>(), false)?;
+                let repair = self
+                    .controller
+                    .reroute(self.now, &jobs, &cut, &self.flows, router)?;
+                self.repair(&repair, false)?;
             }
         }
         Ok(())
@@ -413,36 +459,51 @@ impl<'a> Engine<'a> {
             moved += u32::from(self.flows.route(flow, choice, self.now));
         }
         let active = self.active();
-        let mut decision = self.controller.repaired(self.now, &active, &self.flows)?;
+        let mut decision = self.controller.repaired(self.now, &active, repair)?;
         (decision.flows, decision.moved) = (repair.len() as u32, moved);
         decision.foreseen = foreseen;
         self.outcome.decisions.push(decision);
-        self.controller.prepare(&active, &self.flows);
+        self.controller.prepare(&active);
         Ok(())
     }
 
     /// Flows take the paths that the controller gave them; then it looks ahead.
+    ///
+    /// An answer that was foreseen is there before those that were asked for earlier. It has paths for
+    /// whoever waits for these, so that they are of no use any more.
     fn answered(&mut self, number: u32, router: &mut dyn Router) -> Result<(), ClusterError> {
-        let answer = &mut self.answers[number as usize];
-        let starting = std::mem::take(&mut answer.starting);
-        let (decided, decision) = (answer.decided.clone(), answer.decision);
-        let mut moved = 0;
-        for (flow, choice) in decided.new_paths() {
-            moved += u32::from(self.flows.route(flow, choice, self.now));
+        let Some(past) = number.checked_sub(self.first_answer) else {
+            return Ok(());
+        };
+        let answers: Vec<Answer> = self.answers.drain(..=past as usize).collect();
+        self.first_answer = number + 1;
+        if let Some(Answer {
+            decided, decision, ..
+        }) = answers.last()
+        {
+            let mut moved = 0;
+            for (flow, choice) in decided.new_paths() {
+                moved += u32::from(self.flows.route(flow, choice, self.now));
+            }
+            self.outcome.decisions[*decision].moved = moved;
         }
-        self.outcome.decisions[decision].moved = moved;
-        self.start(&starting);
-        let active = self.active();
-        self.controller.prepare(&active, &self.flows);
+        for answer in &answers {
+            self.start(&answer.starting);
+        }
+        self.controller.prepare(&self.active());
         if let Some(slack) = self.options.rate_slack_ppm {
             let flows = self.flows_communicating();
             self.flows.limit(&flows, slack);
         }
-        if self.options.look_ahead > 0 {
-            let controller = &mut self.controller;
-            controller.look_ahead(self.now, &self.jobs, &self.flows, router)?;
+        self.look_ahead(router)
+    }
+
+    fn look_ahead(&mut self, router: &mut dyn Router) -> Result<(), ClusterError> {
+        if self.options.look_ahead == 0 || self.options.reroute != Reroute::Always {
+            return Ok(());
         }
-        Ok(())
+        let controller = &mut self.controller;
+        controller.look_ahead(self.now, &self.jobs, &self.flows, router)
     }
 
     /// Flows with links of all jobs that communicate.
@@ -460,7 +521,7 @@ impl<'a> Engine<'a> {
     fn decide_once(&mut self, router: &mut dyn Router) -> Result<(), ClusterError> {
         let all: Vec<u32> = (0..self.jobs.len() as u32).collect();
         let controller = &mut self.controller;
-        let (decided, foreseen) = controller.decide(&all, &all, &self.flows, router)?;
+        let (decided, foreseen) = controller.decide(0, &all, &all, &self.flows, router)?;
         self.outcome.decisions.push(decided.decision(0, foreseen));
         for (flow, choice) in decided.new_paths() {
             self.flows.route(flow, choice, 0);
@@ -479,16 +540,11 @@ impl<'a> Engine<'a> {
             };
             progressing.open_groups = groups.len();
             progressing.courses.clear();
-            let channels = pattern.channels().len() as u32;
             for group in 0..groups.len() as u32 {
-                let first = self.jobs[number as usize].first_flow + group * channels;
-                for (flow, &bytes) in (first..).zip(pattern.bytes_by_channel()) {
-                    self.flows.expect(flow, bytes);
-                }
                 begin.clear();
                 let course = Course::start(pattern, &mut begin);
                 self.jobs[number as usize].courses.push(course);
-                self.send(number, group, &begin);
+                self.free(number, group, &begin);
             }
         }
     }
@@ -534,14 +590,14 @@ impl<'a> Progressing<'a> {
         }
     }
 
+    pub(super) fn is_active(&self) -> bool {
+        matches!(self.state, State::Asking | State::Communicating)
+    }
+
     /// When it starts to communicate, if it computes as long as the time before.
     pub(super) fn start_expected(&self) -> Option<u64> {
         let last = (self.iteration.index as usize).checked_sub(1)?;
         let lasts = self.job.compute[last];
         Some((self.iteration.compute_start + lasts).as_ps())
-    }
-
-    fn has_flows(&self) -> bool {
-        self.job.communication().is_some()
     }
 }

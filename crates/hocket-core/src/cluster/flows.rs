@@ -140,14 +140,15 @@ impl<'a> Flows<'a> {
         &self.flows[flow as usize].links
     }
 
-    /// The path's number that a router chose last.
-    pub(super) fn choice(&self, flow: u32) -> Option<u32> {
-        self.flows[flow as usize].choice
-    }
-
-    /// Bytes that a flow has been given to send and has not sent, and those that it will be given.
-    pub(super) fn bytes_left(&self, flow: u32) -> u64 {
-        self.flows[flow as usize].bytes_left
+    /// Bytes of the phase, under way or to come, that a flow has not sent; a started byte counts.
+    pub(super) fn bytes_left(&self, flow: u32, now: u64) -> u64 {
+        let flow = &self.flows[flow as usize];
+        let Some(load) = &flow.load else {
+            return flow.bytes_left;
+        };
+        let left = load.left - flow.rate * u128::from(now - flow.since);
+        let gone = load.bytes - left.div_ceil(BYTE) as u64;
+        flow.bytes_left - (gone - load.credited)
     }
 
     /// How many of these flows take each link.
@@ -163,7 +164,7 @@ impl<'a> Flows<'a> {
 
     /// How long a flow takes for the bytes that it has left, at an equal share of the fullest link of
     /// its path.
-    pub(super) fn seconds_left(&self, flow: u32, sharing: &[u32]) -> f64 {
+    pub(super) fn seconds_left(&self, flow: u32, sharing: &[u32], now: u64) -> f64 {
         let share = |link: &LinkId| {
             self.network.bandwidth(*link) as f64 / f64::from(sharing[link.index()].max(1))
         };
@@ -172,7 +173,7 @@ impl<'a> Flows<'a> {
             .iter()
             .map(share)
             .fold(f64::INFINITY, f64::min);
-        self.bytes_left(flow) as f64 / rate
+        self.bytes_left(flow, now) as f64 / rate
     }
 
     /// Gives a flow a path from now on; says whether that moves bytes under way.
@@ -226,7 +227,7 @@ impl<'a> Flows<'a> {
         nic.map(|nic| self.network.name(nic))
     }
 
-    /// A phase begins in which a flow will be given so many bytes.
+    /// A phase will come in which a flow is given so many bytes.
     pub(super) fn expect(&mut self, flow: u32, bytes: u64) {
         self.flows[flow as usize].bytes_left = bytes;
     }

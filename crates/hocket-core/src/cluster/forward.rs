@@ -8,6 +8,7 @@
 //! Cohen et al., Routing for large ML models, section 3.4.2.
 
 use super::ClusterOptions;
+use super::control::Commodities;
 use super::engine::{Progressing, State};
 use super::flows::Flows;
 
@@ -20,28 +21,27 @@ pub(super) struct Prediction {
 pub(super) fn predict(
     now: u64,
     jobs: &[Progressing<'_>],
-    flows_of: &[Vec<u32>],
+    commodities: &Commodities,
     flows: &Flows,
     options: &ClusterOptions,
 ) -> Prediction {
-    let is_active = |job: &Progressing| matches!(job.state, State::Asking | State::Communicating);
     let mut active: Vec<u32> = (0..jobs.len() as u32).collect();
-    active.retain(|&job| is_active(&jobs[job as usize]));
-    let sharing = flows.flows_by_link(active.iter().flat_map(|&job| &flows_of[job as usize]));
+    active.retain(|&job| commodities.are_there(job) && jobs[job as usize].is_active());
+    let sharing = flows.flows_by_link(active.iter().flat_map(|&job| commodities.of(job)));
     let mut events = Vec::new();
-    for (number, job) in jobs.iter().enumerate() {
+    let asks = |&(number, _): &(u32, _)| commodities.are_there(number);
+    for (number, job) in (0..).zip(jobs).filter(asks) {
         let time = match job.state {
             State::Asking | State::Communicating => {
-                let seconds = flows_of[number]
-                    .iter()
-                    .map(|&flow| flows.seconds_left(flow, &sharing));
+                let of_job = commodities.of(number).iter();
+                let seconds = of_job.map(|&flow| flows.seconds_left(flow, &sharing, now));
                 let seconds = seconds.fold(0.0, f64::max);
                 Some(now as f64 + seconds * 1e12)
             }
             State::Computing => job.start_expected().map(|time| time as f64),
             State::Ended => None,
         };
-        events.extend(time.map(|time| (time, number as u32)));
+        events.extend(time.map(|time| (time, number)));
     }
     events.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
     let mut sets = Vec::new();

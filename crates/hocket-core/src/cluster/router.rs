@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::ClusterError;
-use crate::routing::{Assignment, Fabric, Flow, Scheme, assign, assignment_of};
+use crate::routing::{Assignment, Fabric, Flow, Scheme, assign_after, assignment_of};
 use crate::units::Seed;
 
 /// When flows are given paths.
@@ -69,13 +69,21 @@ pub enum FlowOrder {
 
 impl Router for ByScheme {
     fn route(&mut self, problem: &Problem<'_>) -> Result<Assignment, ClusterError> {
-        let Problem { fabric, flows, .. } = *problem;
+        let Problem {
+            fabric,
+            flows,
+            fixed,
+            ..
+        } = *problem;
         if self.order == FlowOrder::Job {
-            return Ok(assign(fabric, flows, self.scheme, self.seed)?);
+            return Ok(assign_after(fabric, flows, fixed, self.scheme, self.seed)?);
         }
-        let order = by_tor(flows);
+        let mut order = by_tor(&flows[fixed.len()..]);
+        let first = fixed.len() as u32;
+        order.iter_mut().for_each(|i| *i += first);
+        order.splice(0..0, 0..first);
         let reordered: Vec<Flow> = order.iter().map(|&i| flows[i as usize]).collect();
-        let made = assign(fabric, &reordered, self.scheme, self.seed)?;
+        let made = assign_after(fabric, &reordered, fixed, self.scheme, self.seed)?;
         let mut choices = vec![0; flows.len()];
         for (&i, &choice) in order.iter().zip(made.spines()) {
             choices[i as usize] = choice;

@@ -27,17 +27,22 @@ impl Load for u64 {
 /// # Source
 /// Cohen et al., Routing for large ML models, Algorithm 1.
 pub(super) fn greedy(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
+    greedy_after(fabric, flows, &[])
+}
+
+/// As [`greedy`], where the first flows have their spines already.
+pub(super) fn greedy_after(fabric: &Fabric, flows: &[Flow], fixed: &[u32]) -> Vec<u32> {
     let total: u64 = flows.iter().map(|flow| flow.weight).sum();
     match total < u64::from(u32::MAX) {
-        true => greedy_in::<u32>(fabric, flows),
-        false => greedy_in::<u64>(fabric, flows),
+        true => greedy_in::<u32>(fabric, flows, fixed),
+        false => greedy_in::<u64>(fabric, flows, fixed),
     }
 }
 
-fn greedy_in<L: Load>(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
+fn greedy_in<L: Load>(fabric: &Fabric, flows: &[Flow], fixed: &[u32]) -> Vec<u32> {
     let spines = fabric.spine_count();
     let [mut up, mut down] = fabric.columns().map(empty::<L>);
-    let choose = |flow: &Flow| {
+    let choose = |(i, flow): (usize, &Flow)| {
         let (from, to) = (flow.src as usize * spines, flow.dst as usize * spines);
         let (up_row, down_row) = (&mut up[from..from + spines], &mut down[to..to + spines]);
         let mut best = L::MISSING;
@@ -49,25 +54,30 @@ fn greedy_in<L: Load>(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
                 chosen = spine;
             }
         }
+        if let Some(&fixed) = fixed.get(i) {
+            chosen = fixed as usize;
+        }
         let weight = weight::<L>(flow);
         up_row[chosen] += weight;
         down_row[chosen] += weight;
         chosen as u32
     };
-    flows.iter().map(choose).collect()
+    flows.iter().enumerate().map(choose).collect()
 }
 
-/// The least loaded uplink among those that lead to the flow's end, whatever lies behind it.
-pub(super) fn least_loaded(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
+/// The least loaded uplink among those that lead to the flow's end, whatever lies behind it; the first
+/// flows have their spines already.
+pub(super) fn least_loaded(fabric: &Fabric, flows: &[Flow], fixed: &[u32]) -> Vec<u32> {
     let mut up = vec![0u64; fabric.tor_count() * fabric.spine_count()];
-    let choose = |flow: &Flow| {
+    let choose = |(i, flow): (usize, &Flow)| {
         let spines = fabric.spines_between(flow.src, flow.dst);
-        let chosen = spines.min_by_key(|&spine| up[fabric.slot(flow.src, spine)]);
+        let least = || spines.min_by_key(|&spine| up[fabric.slot(flow.src, spine)]);
+        let chosen = fixed.get(i).copied().or_else(least);
         let chosen = chosen.expect("every flow has a path");
         up[fabric.slot(flow.src, chosen)] += flow.weight;
         chosen
     };
-    flows.iter().map(choose).collect()
+    flows.iter().enumerate().map(choose).collect()
 }
 
 fn empty<L: Load>(links: &[Option<LinkId>]) -> Vec<L> {

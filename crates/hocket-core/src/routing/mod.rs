@@ -185,12 +185,34 @@ pub fn assign(
     scheme: Scheme,
     seed: Seed,
 ) -> Result<Assignment, RoutingError> {
+    assign_after(fabric, flows, &[], scheme, seed)
+}
+
+/// Gives a spine to every flow after the first, `fixed`, which keep the spines that they have.
+///
+/// Greedy and least-loaded heed what the first flows load; the other schemes spread all flows as if
+/// none were fixed, and what is fixed then stays where it is.
+///
+/// # Complexity
+/// As [`assign`].
+///
+/// # Errors
+/// As [`assign`]; [`RoutingError::BadSpines`] for more fixed spines than flows, or one that a flow
+/// cannot cross.
+pub fn assign_after(
+    fabric: &Fabric,
+    flows: &[Flow],
+    fixed: &[u32],
+    scheme: Scheme,
+    seed: Seed,
+) -> Result<Assignment, RoutingError> {
     check(fabric, flows)?;
+    check_spines(fabric, flows, fixed)?;
     let certificate = certificate::certify(fabric, flows);
-    let spines = match scheme {
-        Scheme::Greedy => greedy::greedy(fabric, flows),
+    let mut spines = match scheme {
+        Scheme::Greedy => greedy::greedy_after(fabric, flows, fixed),
         Scheme::Ecmp(options) => ecmp::ecmp(fabric, flows, options, seed),
-        Scheme::LeastLoaded => greedy::least_loaded(fabric, flows),
+        Scheme::LeastLoaded => greedy::least_loaded(fabric, flows, fixed),
         Scheme::Annealing => annealing::anneal(fabric, flows, certificate.load, seed),
         Scheme::EdgeColoring => {
             let start = match fabric.is_complete() {
@@ -200,6 +222,7 @@ pub fn assign(
             exchange::improve(fabric, flows, start, certificate.load)
         }
     };
+    spines[..fixed.len()].copy_from_slice(fixed);
     Ok(loaded(fabric, flows, spines, certificate))
 }
 
@@ -218,15 +241,25 @@ pub fn assignment_of(
         let why = format!("{} spines for {} flows", spines.len(), flows.len());
         return Err(RoutingError::BadSpines { why });
     }
-    for (i, (flow, &spine)) in flows.iter().zip(&spines).enumerate() {
+    check_spines(fabric, flows, &spines)?;
+    let certificate = certificate::certify(fabric, flows);
+    Ok(loaded(fabric, flows, spines, certificate))
+}
+
+/// Whether the first flows can cross these spines.
+fn check_spines(fabric: &Fabric, flows: &[Flow], spines: &[u32]) -> Result<(), RoutingError> {
+    if spines.len() > flows.len() {
+        let why = format!("{} spines for {} flows", spines.len(), flows.len());
+        return Err(RoutingError::BadSpines { why });
+    }
+    for (i, (flow, &spine)) in flows.iter().zip(spines).enumerate() {
         if fabric.path(flow.src, flow.dst, spine).is_none() {
             let Flow { src, dst, .. } = flow;
             let why = format!("flow {i}: spine {spine} does not join ToRs {src} and {dst}");
             return Err(RoutingError::BadSpines { why });
         }
     }
-    let certificate = certificate::certify(fabric, flows);
-    Ok(loaded(fabric, flows, spines, certificate))
+    Ok(())
 }
 
 fn loaded(

@@ -188,3 +188,24 @@ fn flows_that_make_no_sense_are_refused() {
     let other = assignment_of(&fabric, &[Flow::new(0, 1)], vec![2]);
     assert!(matches!(other, Err(RoutingError::BadSpines { .. })));
 }
+
+#[test]
+fn flows_that_keep_their_spines_are_heeded() {
+    let fabric = fabric(3, 4);
+    let flows = given(&[(0, 1), (0, 2), (0, 3)]);
+    for scheme in [Scheme::Greedy, Scheme::LeastLoaded] {
+        let after = |fixed: &[u32]| {
+            let made = assign_after(&fabric, &flows, fixed, scheme, Seed(0)).unwrap();
+            (made.spines().to_vec(), made.max_link_load())
+        };
+        assert_eq!(after(&[]), (vec![0, 1, 2], 1));
+        assert_eq!(after(&[1]), (vec![1, 0, 2], 1));
+        assert_eq!(after(&[2, 2]), (vec![2, 2, 0], 2));
+    }
+    let colored = assign_after(&fabric, &flows, &[2, 2], Scheme::EdgeColoring, Seed(0)).unwrap();
+    assert_eq!(colored.spines()[..2], [2, 2]);
+    for fixed in [&[3][..], &[0; 4]] {
+        let wrong = assign_after(&fabric, &flows, fixed, Scheme::Greedy, Seed(0));
+        assert!(matches!(wrong, Err(RoutingError::BadSpines { .. })));
+    }
+}
