@@ -1,4 +1,4 @@
-"""Path assignment on a two-level Clos: which spine each flow between two ToRs crosses.
+"""Path assignment on a Clos or fat tree: which switches each flow between two ToRs crosses.
 
 >>> import hocket as hk
 >>> fab = hk.topology.clos(spines=4, tors=8, hosts_per_tor=4, bandwidth="100 Gb/s", latency="1 us")

@@ -29,7 +29,7 @@ fn given(pairs: &[(u32, u32)]) -> Vec<Flow> {
 
 fn spines(fabric: &Fabric, flows: &[Flow], scheme: Scheme) -> Vec<u32> {
     let assignment = assign(fabric, flows, scheme, Seed(1)).expect("it can be assigned");
-    assignment.spines().to_vec()
+    assignment.choices().to_vec()
 }
 
 fn device(topology: &Topology, name: &str) -> DeviceId {
@@ -69,7 +69,15 @@ fn one_hash_twice_polarises() {
     let flows: Vec<Flow> = (0..2000).map(|i| Flow::new(6, 7 + i % 50)).collect();
     for hash in [Hash::Crc32, Hash::Toeplitz] {
         let used = |upstream| {
-            let mut used = spines(&fabric, &flows, Scheme::Ecmp(Ecmp { hash, upstream }));
+            let mut used = spines(
+                &fabric,
+                &flows,
+                Scheme::Ecmp(Ecmp {
+                    hash,
+                    upstream,
+                    salted: false,
+                }),
+            );
             used.sort_unstable();
             used.dedup();
             used.len()
@@ -106,7 +114,7 @@ fn failures_keep_numbers_and_cut_flows_are_named() {
     let cut = assign(&fabric, &given(&[(0, 3), (1, 2)]), Scheme::Greedy, Seed(0));
     assert_eq!(
         cut.unwrap_err().to_string(),
-        "no spine joins the ends of flow 1 (1 -> 2); leave them out or keep a spine that both ToRs \
+        "no path joins the ends of flow 1 (1 -> 2); leave them out or keep switches that both ToRs \
          reach"
     );
 }
@@ -119,7 +127,7 @@ fn a_lost_link_is_a_witness() {
     let fabric = Fabric::new(&whole.without(&[], down).unwrap()).unwrap();
     let flows = given(&[(0, 1), (0, 1)]);
     let assignment = assign(&fabric, &flows, Scheme::EdgeColoring, Seed(0)).unwrap();
-    assert_eq!(assignment.spines(), [0, 0]);
+    assert_eq!(assignment.choices(), [0, 0]);
     let proof = assignment.certificate().describe();
     assert_eq!(
         proof,
@@ -149,7 +157,7 @@ fn a_pair_with_few_common_spines_is_a_witness() {
         Seed(0),
     )
     .unwrap();
-    assert_eq!((made.spines(), made.max_link_load()), (&[1, 1][..], 2));
+    assert_eq!((made.choices(), made.max_link_load()), (&[1, 1][..], 2));
     assert_eq!(
         made.certificate().describe(),
         "tor0 sends 2 flows of 2 in all to tor1 over 1 path: one carries 2 or more"
@@ -159,9 +167,9 @@ fn a_pair_with_few_common_spines_is_a_witness() {
 #[test]
 fn other_networks_are_refused_in_one_line() {
     let bandwidth = Bandwidth::from_bytes_per_second(10).expect("positive");
-    let tree = build::fat_tree(4, bandwidth, Time::from_ns(1)).unwrap();
+    let ring = build::ring(4, bandwidth, Time::from_ns(1), build::RingWays::Both).unwrap();
     let mesh = build::mesh(&[3, 3], bandwidth, Time::from_ns(1)).unwrap();
-    for topology in [tree, mesh] {
+    for topology in [ring, mesh] {
         let message = Fabric::new(&topology).unwrap_err().to_string();
         assert!(message.contains("make one with clos"), "{message}");
         assert!(!message.contains('\n'));
@@ -186,5 +194,5 @@ fn flows_that_make_no_sense_are_refused() {
     };
     assert!(message(heavy).starts_with("the weights"));
     let other = assignment_of(&fabric, &[Flow::new(0, 1)], vec![2]);
-    assert!(matches!(other, Err(RoutingError::BadSpines { .. })));
+    assert!(matches!(other, Err(RoutingError::BadChoices { .. })));
 }

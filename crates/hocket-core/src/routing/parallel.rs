@@ -1,0 +1,88 @@
+//! Greedy by connected components: flows that can share no link do not wait for each other.
+
+use rayon::prelude::*;
+
+use super::{Fabric, Flow, greedy};
+
+/// The same as [`greedy::greedy`], part by part.
+///
+/// Flows with one source ToR or one destination ToR are connected, on three levels also those that
+/// leave or enter one pod. What is not connected shares no link, so that neither the order nor the
+/// thread in which it is assigned shows.
+///
+/// # Source
+/// Cohen et al., Routing for large ML models, section 3.4.3.
+pub(super) fn greedy_parallel(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
+    let batches = batches(&components(fabric, flows), rayon::current_num_threads());
+    if batches.len() < 2 {
+        return greedy::greedy(fabric, flows.iter());
+    }
+    let assigned: Vec<Vec<u32>> = batches
+        .par_iter()
+        .map(|batch| greedy::greedy(fabric, batch.iter().map(|&i| &flows[i as usize])))
+        .collect();
+    let mut choices = vec![0; flows.len()];
+    for (batch, assigned) in batches.iter().zip(assigned) {
+        for (&i, choice) in batch.iter().zip(assigned) {
+            choices[i as usize] = choice;
+        }
+    }
+    choices
+}
+
+/// The component of each flow, by the lowest of its ends; sources and destinations are apart.
+fn components(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
+    let tors = fabric.tor_count();
+    let pods = fabric.upper.as_ref().map_or(0, |upper| upper.pods);
+    let mut parents: Vec<u32> = (0..2 * (tors + pods) as u32).collect();
+    for flow in flows {
+        let ends = [flow.src, tors as u32 + flow.dst];
+        join(&mut parents, ends[0], ends[1]);
+        let between = [flow.src, flow.dst].map(|tor| fabric.pod_of(tor));
+        if let [Some(from), Some(to)] = between
+            && from != to
+        {
+            join(&mut parents, ends[0], 2 * tors as u32 + from);
+            join(&mut parents, ends[1], (2 * tors + pods) as u32 + to);
+        }
+    }
+    flows
+        .iter()
+        .map(|flow| root(&mut parents, flow.src))
+        .collect()
+}
+
+fn root(parents: &mut [u32], mut at: u32) -> u32 {
+    while parents[at as usize] != at {
+        parents[at as usize] = parents[parents[at as usize] as usize];
+        at = parents[at as usize];
+    }
+    at
+}
+
+fn join(parents: &mut [u32], a: u32, b: u32) {
+    let (a, b) = (root(parents, a), root(parents, b));
+    parents[a.max(b) as usize] = a.min(b);
+}
+
+/// Flows in so many parts of whole components, about alike in size; each part in the order given.
+fn batches(component: &[u32], count: usize) -> Vec<Vec<u32>> {
+    let mut sizes = vec![0u32; component.iter().max().map_or(0, |&last| last as usize + 1)];
+    for &of in component {
+        sizes[of as usize] += 1;
+    }
+    let mut largest_first: Vec<usize> = (0..sizes.len()).filter(|&of| sizes[of] > 0).collect();
+    largest_first.sort_by_key(|&of| std::cmp::Reverse(sizes[of]));
+    let mut filled = vec![0; count.min(largest_first.len())];
+    let mut batch_of = vec![0; sizes.len()];
+    for of in largest_first {
+        let least = (0..filled.len()).min_by_key(|&batch| filled[batch]);
+        batch_of[of] = least.expect("there is a batch for every component or fewer");
+        filled[batch_of[of]] += sizes[of];
+    }
+    let mut batches = vec![Vec::new(); filled.len()];
+    for (i, &of) in component.iter().enumerate() {
+        batches[batch_of[of as usize]].push(i as u32);
+    }
+    batches
+}
