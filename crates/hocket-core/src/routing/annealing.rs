@@ -3,7 +3,7 @@
 //! # Source
 //! Al-Fares, Radhakrishnan, Raghavan, Huang, Vahdat: Hedera, NSDI 2010, section 5.3, and the code
 //! released with Cohen et al., Routing for large ML models, which differ in start, energy and
-//! temperatures. A flow only knows its ToRs, so the hosts of a ToR receive its flows in turn; a flow
+//! temperatures. A flow only knows its ToRs, so that hosts spread over the ToR receive its flows in turn; a flow
 //! that its host's spine or core cannot carry takes the next that can, and within a pod the
 //! aggregation switch in that place.
 
@@ -116,12 +116,16 @@ struct State<'a> {
 impl<'a> State<'a> {
     fn new(fabric: &'a Fabric, flows: &'a [Flow], energy: Energy) -> Self {
         let hosts = fabric.hosts_per_tor();
-        let mut received = vec![0; fabric.tor_count()];
-        let mut all = vec![Vec::new(); fabric.tor_count() * hosts];
+        let mut to_tor = vec![Vec::new(); fabric.tor_count()];
         for (i, flow) in flows.iter().enumerate() {
-            let tor = flow.dst as usize;
-            all[tor * hosts + received[tor] % hosts].push(i as u32);
-            received[tor] += 1;
+            to_tor[flow.dst as usize].push(i as u32);
+        }
+        let mut all = vec![Vec::new(); fabric.tor_count() * hosts];
+        for (tor, flows) in to_tor.iter().enumerate() {
+            for (i, &flow) in flows.iter().enumerate() {
+                let host = i * hosts / flows.len().min(hosts) % hosts;
+                all[tor * hosts + host].push(flow);
+            }
         }
         let tops = fabric.tops().len();
         let (flows_to, place_of): (Vec<_>, Vec<usize>) = all

@@ -30,7 +30,7 @@ pub struct Fabric {
     pub(super) links: Vec<Option<LinkId>>,
     /// What a weight of 1 loads the link of each slot with; empty where it is 1 for all.
     pub(super) scales: Vec<u64>,
-    pub(super) reference: Bandwidth,
+    pub(super) reference: Option<Bandwidth>,
     pub(super) hosts: Vec<Host>,
     pub(super) hosts_per_tor: usize,
     pub(super) tops: Vec<u32>,
@@ -115,7 +115,7 @@ impl Fabric {
     /// The bandwidth of a link that a weight loads with just itself: the least common multiple of
     /// all between switches, which is that of each where they are alike.
     pub fn reference(&self) -> Bandwidth {
-        self.reference
+        self.reference.expect("a fabric has links between switches")
     }
 
     /// Number of the ToR above an NPU, the lowest link's where it has several; `None` where all its

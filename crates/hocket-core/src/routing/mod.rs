@@ -27,7 +27,9 @@ mod greedy;
 mod hops;
 mod parallel;
 mod paths;
+mod pods;
 mod read;
+mod sets;
 mod spray;
 
 pub use annealing::Annealing;

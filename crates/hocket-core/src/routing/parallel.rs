@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::sets::Sets;
 use super::{Fabric, Flow, greedy};
 
 /// The same as [`greedy::greedy`], part by part.
@@ -31,45 +32,32 @@ pub(super) fn greedy_parallel(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
 }
 
 /// The component of each flow, by the lowest of its ends; sources and destinations are apart.
-fn components(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
+fn components(fabric: &Fabric, flows: &[Flow]) -> Vec<usize> {
     let tors = fabric.tor_count();
     let pods = fabric.upper.as_ref().map_or(0, |upper| upper.pods);
-    let mut parents: Vec<u32> = (0..2 * (tors + pods) as u32).collect();
+    let mut sets = Sets::new(2 * (tors + pods));
     for flow in flows {
-        let ends = [flow.src, tors as u32 + flow.dst];
-        join(&mut parents, ends[0], ends[1]);
+        let [src, dst] = [flow.src as usize, tors + flow.dst as usize];
+        sets.join(src, dst);
         let between = [flow.src, flow.dst].map(|tor| fabric.pod_of(tor));
         if let [Some(from), Some(to)] = between
             && from != to
         {
-            join(&mut parents, ends[0], 2 * tors as u32 + from);
-            join(&mut parents, ends[1], (2 * tors + pods) as u32 + to);
+            sets.join(src, 2 * tors + from as usize);
+            sets.join(dst, 2 * tors + pods + to as usize);
         }
     }
     flows
         .iter()
-        .map(|flow| root(&mut parents, flow.src))
+        .map(|flow| sets.least(flow.src as usize))
         .collect()
 }
 
-fn root(parents: &mut [u32], mut at: u32) -> u32 {
-    while parents[at as usize] != at {
-        parents[at as usize] = parents[parents[at as usize] as usize];
-        at = parents[at as usize];
-    }
-    at
-}
-
-fn join(parents: &mut [u32], a: u32, b: u32) {
-    let (a, b) = (root(parents, a), root(parents, b));
-    parents[a.max(b) as usize] = a.min(b);
-}
-
 /// Flows in so many parts of whole components, about alike in size; each part in the order given.
-fn batches(component: &[u32], count: usize) -> Vec<Vec<u32>> {
-    let mut sizes = vec![0u32; component.iter().max().map_or(0, |&last| last as usize + 1)];
+fn batches(component: &[usize], count: usize) -> Vec<Vec<u32>> {
+    let mut sizes = vec![0u32; component.iter().max().map_or(0, |&last| last + 1)];
     for &of in component {
-        sizes[of as usize] += 1;
+        sizes[of] += 1;
     }
     let mut largest_first: Vec<usize> = (0..sizes.len()).filter(|&of| sizes[of] > 0).collect();
     largest_first.sort_by_key(|&of| std::cmp::Reverse(sizes[of]));
@@ -82,7 +70,7 @@ fn batches(component: &[u32], count: usize) -> Vec<Vec<u32>> {
     }
     let mut batches = vec![Vec::new(); filled.len()];
     for (i, &of) in component.iter().enumerate() {
-        batches[batch_of[of as usize]].push(i as u32);
+        batches[batch_of[of]].push(i as u32);
     }
     batches
 }
