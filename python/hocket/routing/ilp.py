@@ -78,15 +78,17 @@ def optimum(
     if start.max_link_load == least * unit or not flows:
         costs.append(least)
     while len(costs) < len(names) and flows:
-        left = clock.left()
-        if left is not None and left <= 0:
+        if clock.over():
             break
         module = cp_model("the ilp scheme")
         model = _Model(paths, flows, of_flow, len(names), costs, choices, least)
+        if clock.over():
+            break
         solver = module.CpSolver()
         solver.parameters.num_workers = workers
         solver.parameters.random_seed = seed % _SEEDS
         solver.parameters.catch_sigint_signal = False
+        left = clock.left()
         if left is not None:
             solver.parameters.max_time_in_seconds = left
         status = run_solver(solver, model.model)

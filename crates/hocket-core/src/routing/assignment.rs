@@ -119,6 +119,15 @@ pub fn assignment_of(
 /// Loads by slot.
 pub(super) fn loads(fabric: &Fabric, flows: &[Flow], choices: &[u32]) -> Vec<u64> {
     let mut loads = vec![0; fabric.blocks()[4]];
+    if fabric.levels() == 2 && fabric.is_even() {
+        let (up, down) = loads.split_at_mut(fabric.blocks()[1]);
+        for (flow, &spine) in flows.iter().zip(choices) {
+            let slot = |tor: u32| tor as usize * fabric.columns + spine as usize;
+            up[slot(flow.src)] += flow.weight;
+            down[slot(flow.dst)] += flow.weight;
+        }
+        return loads;
+    }
     for (flow, &choice) in flows.iter().zip(choices) {
         for slot in fabric.slots_of(flow.src, flow.dst, choice).iter() {
             loads[slot] += flow.weight * fabric.scale(slot);

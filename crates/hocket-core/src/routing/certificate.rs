@@ -166,18 +166,36 @@ impl Search<'_> {
         for group in order.chunk_by_mut(|a, b| pair(a) == pair(b)) {
             group.sort_by_key(|&i| std::cmp::Reverse(flows[i as usize].weight));
             let (src, dst) = pair(&group[0]);
-            self.scales.clear();
-            let mut ends: Vec<[u32; 2]> = fabric
-                .choices_between(src, dst)
-                .map(|choice| fabric.slots_of(src, dst, choice).ends())
-                .collect();
-            ends.sort_unstable();
-            ends.dedup();
-            let scale = |ends: [u32; 2]| ends.map(|slot| fabric.scale(slot as usize));
-            let widest = ends.into_iter().map(|ends| scale(ends).into_iter().max());
-            self.scales.extend(widest.flatten());
+            self.share_pair(src, dst);
             self.raise(group, src, true, Share::Pair(dst));
         }
+    }
+
+    /// Of each column that a path takes, the narrower of its links at the two ToRs.
+    fn share_pair(&mut self, src: u32, dst: u32) {
+        let fabric = self.fabric;
+        let narrower = |[up, down]: [usize; 2]| fabric.scale(up).max(fabric.scale(down));
+        self.scales.clear();
+        if fabric.levels() == 2 {
+            let columns = fabric.columns;
+            let [up, down] = [src as usize, fabric.tors + dst as usize].map(|row| row * columns);
+            let both = (0..columns).map(|column| [up + column, down + column]);
+            let there = both.filter(|ends| ends.iter().all(|&slot| fabric.links[slot].is_some()));
+            self.scales.extend(there.map(narrower));
+            return;
+        }
+        let mut ends: Vec<[usize; 2]> = fabric
+            .choices_between(src, dst)
+            .map(|choice| {
+                fabric
+                    .slots_of(src, dst, choice)
+                    .ends()
+                    .map(|slot| slot as usize)
+            })
+            .collect();
+        ends.sort_unstable();
+        ends.dedup();
+        self.scales.extend(ends.into_iter().map(narrower));
     }
 
     fn raise(&mut self, group: &[u32], tor: u32, outgoing: bool, share: Share) {

@@ -83,10 +83,7 @@ pub(super) fn check(fabric: &Fabric, flows: &[Flow]) -> Result<(), RoutingError>
         return Err(RoutingError::TooHeavy { scale });
     }
     let cut: Vec<usize> = (0..flows.len())
-        .filter(|&i| {
-            let mut choices = fabric.choices_between(flows[i].src, flows[i].dst);
-            choices.next().is_none()
-        })
+        .filter(|&i| !fabric.joins(flows[i].src, flows[i].dst))
         .collect();
     if cut.is_empty() {
         return Ok(());

@@ -33,7 +33,7 @@ pub(super) fn improve(fabric: &Fabric, flows: &[Flow], choices: Vec<u32>, bound:
 }
 
 /// Choices looked at.
-const MOST_LOOKS: u64 = 1 << 25;
+const MOST_LOOKS: u64 = 1 << 24;
 
 /// Orders that are tried besides the one given.
 const STARTS: u64 = 8;

@@ -153,6 +153,18 @@ impl Fabric {
         (first..past).filter(move |&choice| self.slots(src, dst, choice).is_some())
     }
 
+    /// Whether there is a choice.
+    #[inline]
+    pub(super) fn joins(&self, src: u32, dst: u32) -> bool {
+        if self.complete && self.upper.is_none() {
+            // Any spine that works will do.
+            let there = |slot: usize| self.links[slot + self.tops[0] as usize].is_some();
+            let up = src as usize * self.columns;
+            return there(up) && there((self.tors + dst as usize) * self.columns);
+        }
+        self.choices_between(src, dst).next().is_some()
+    }
+
     /// Appends the links of one choice, from source to destination, and says whether it is one: two
     /// links through a spine or within a pod, four through a core.
     pub fn route(&self, src: u32, dst: u32, choice: u32, links: &mut Vec<LinkId>) -> bool {

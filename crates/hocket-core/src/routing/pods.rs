@@ -35,16 +35,14 @@ pub(super) fn upper(
         }
     }
     let pod_of = (0..tors).map(|tor| pods.of(tor)).collect();
-    for core in (0..cores).filter(|&core| linked[core]) {
-        planes.of(core);
-    }
+    // A core without links is in no plane; any number does.
+    let plane = |core: usize| if linked[core] { planes.of(core) } else { 0 };
+    let plane_of = (0..cores).map(plane).collect();
     let mut found: Vec<Option<[u32; 2]>> = vec![None; aggs];
     for role in roles.iter().filter(|role| role.level == Level::Agg) {
         let agg = role.number;
         found[agg] = Some([pods.of(tors + agg), planes.of(cores + agg)]);
     }
-    // Cores without links make planes of their own, after all others.
-    let plane_of = (0..cores).map(|core| planes.of(core)).collect();
     Ok(Upper {
         pods: pods.count as usize,
         cores,

@@ -363,8 +363,16 @@ proptest! {
     fn trees_are_served_by_all_schemes(
         (sizes, flows) in tree_instance([3, 3, 3, 3], 12, 3),
         lost in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+        gone in prop::collection::vec(any::<prop::sample::Index>(), 0..3),
     ) {
-        let topology = without(&tree(sizes), &lost);
+        let whole = tree(sizes);
+        let above = whole.devices().iter().position(|device| device.name == "agg0");
+        let above: Vec<usize> = (above.expect("it is there")..whole.device_count()).collect();
+        let gone: Vec<DeviceId> = gone.iter().map(|i| DeviceId::from(*i.get(&above))).collect();
+        let left = whole.without(&gone, &[]).expect("a network");
+        let joined = left.links().iter().any(|link| !left.is_npu(link.src) && !left.is_npu(link.dst));
+        prop_assume!(joined);
+        let topology = without(&left, &lost);
         let fabric = Fabric::new(&topology).expect("a tree");
         check_all(&topology, &fabric, &flows);
     }
@@ -422,6 +430,8 @@ proptest! {
         if leave {
             flows.retain(|flow| fabric.pod_of(flow.src) != fabric.pod_of(flow.dst));
         }
+        let greedy = made(&fabric, &flows, Scheme::Greedy);
+        prop_assert!(greedy.max_link_load() <= 4 * greedy.certificate().load);
         let colored = made(&fabric, &flows, Scheme::EdgeColoring);
         check(&topology, &fabric, &flows, &colored);
         if leave || sizes[1] <= sizes[3] {
