@@ -212,6 +212,14 @@ def test_the_solver_proves_more_than_degrees() -> None:
     assert (made.max_link_load, made.gap) == (12, 0.0)
 
 
+def test_a_solver_out_of_time_is_no_worse_than_where_it_began() -> None:
+    draw = random.Random(2)
+    flows = [(*pair, draw.randint(1, 9)) for pair in permutations(32, 24, draw)]
+    fab = clos(16, 24).without(nodes=["spine3", "spine7"])
+    best = hk.routing.assign(fab, flows, scheme="ilp", time_limit=0.5)
+    assert best.max_link_load <= hk.routing.assign(fab, flows, scheme="edge-coloring").max_link_load
+
+
 def test_the_second_layer_is_fair_between_jobs() -> None:
     # ToR 0 has 3 flows on 2 links: two must share. Both of job 0, so that job 1 is alone.
     flows, jobs = [(0, 1), (0, 2), (0, 3)], [0, 1, 0]

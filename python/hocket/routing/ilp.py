@@ -126,6 +126,28 @@ class _Paths:
         return self.found[src, dst]
 
 
+def _job_costs(
+    paths: _Paths,
+    flows: Sequence[_Flow],
+    jobs: Sequence[int],
+    job_count: int,
+    choices: Sequence[int],
+) -> list[int]:
+    """Largest load that each job meets, largest first."""
+    taken = [
+        paths.between(src, dst)[choice]
+        for (src, dst, _), choice in zip(flows, choices, strict=True)
+    ]
+    loads: dict[int, int] = defaultdict(int)
+    for (_, _, weight), path in zip(flows, taken, strict=True):
+        for link, share in path:
+            loads[link] += weight * share
+    costs = [0] * job_count
+    for job, path in zip(jobs, taken, strict=True):
+        costs[job] = max(costs[job], *(loads[link] for link, _ in path))
+    return sorted(costs, reverse=True)
+
+
 class _Model:
     """Minimise cost k + 1 of the jobs, with the k largest as they are known.
 
@@ -161,9 +183,11 @@ class _Model:
         most = paths.largest_share * sum(weight for _, _, weight in flows)
         cost = [self.model.new_int_var(0, most, "") for _ in range(job_count)]
         self._charge(on, cost)
-        for worse, known in enumerate(costs):
-            self._all_but(worse, cost, known)
-        goal = self.model.new_int_var(0 if costs else least, most, "")
+        for worse, cost_known in enumerate(costs):
+            self._all_but(worse, cost, cost_known)
+        # A solver that runs out of time may find less than it was given to start from.
+        known = _job_costs(paths, flows, jobs, job_count, choices)[len(costs)]
+        goal = self.model.new_int_var(0 if costs else least, known, "")
         self._all_but(len(costs), cost, goal)
         self.model.minimize(goal)
 

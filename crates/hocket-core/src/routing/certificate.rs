@@ -160,7 +160,7 @@ impl Search<'_> {
 
     /// Pairs of ToRs; a path of theirs can carry what its narrower end can.
     fn pairs(&mut self, order: &mut [u32]) {
-        let (fabric, flows) = (self.fabric, self.flows);
+        let flows = self.flows;
         let pair = |i: &u32| (flows[*i as usize].src, flows[*i as usize].dst);
         order.sort_by_key(pair);
         for group in order.chunk_by_mut(|a, b| pair(a) == pair(b)) {
