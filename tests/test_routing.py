@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 import sys
 
+import networkx
 import numpy as np
 import pytest
 
 import hocket as hk
 
-HEURISTICS = [scheme for scheme in hk.routing.SCHEMES if scheme != "ilp"]
+WHOLE = [scheme for scheme in hk.routing.SCHEMES if scheme != "spray"]
+HEURISTICS = [scheme for scheme in WHOLE if scheme != "ilp"]
 
 
 def clos(spines: int, tors: int, hosts: int = 4) -> hk.Topology:
@@ -24,7 +26,128 @@ def pairs(count: int, tors: int, seed: int) -> list[tuple[int, int]]:
     return [tuple(draw.sample(range(tors), 2)) for _ in range(count)]  # type: ignore[misc]
 
 
-@pytest.mark.parametrize("scheme", hk.routing.SCHEMES)
+def fat_tree(k: int) -> hk.Topology:
+    return hk.topology.fat_tree(k, bandwidth="100 Gb/s", latency="1 us")
+
+
+def permutations(count: int, tors: int, draw: random.Random) -> list[tuple[int, int]]:
+    """Every ToR sends and receives so many flows, in no order."""
+    flows: list[tuple[int, int]] = []
+    while len(flows) < count * tors:
+        order = draw.sample(range(tors), tors)
+        if all(i != other for i, other in enumerate(order)):
+            flows += enumerate(order)
+    return draw.sample(flows, len(flows))
+
+
+@pytest.mark.parametrize("scheme", WHOLE)
+def test_paths_across_a_fat_tree(scheme: str) -> None:
+    fab = fat_tree(4).without(nodes=["core1"], links=[("edge2", "agg3")])
+    flows = [(src, dst, 1 + i % 2) for i, (src, dst) in enumerate(pairs(14, 8, 2))]
+    made = hk.routing.assign(fab, flows, scheme=scheme, time_limit=20)
+    names, load = fab.device_names, [0] * fab.link_count
+    for (src, dst, weight), top, path in zip(flows, made.choices, made.paths, strict=True):
+        stops = [names[fab.link_src[path[0]]], *(names[fab.link_dst[link]] for link in path)]
+        assert [stops[0], stops[-1]] == [f"edge{src}", f"edge{dst}"]
+        assert stops[len(path) // 2] == (f"agg{top}" if src // 2 == dst // 2 else f"core{top}")
+        for link in path:
+            load[link] += weight
+    assert made.link_loads.tolist() == load
+    assert made.max_link_load == max(load)
+    assert made.loads.up.shape == (8, 2)
+    assert made.job_loads == {0: max(load)}
+    assert made.certificate.load <= made.max_link_load
+
+
+def test_a_fat_tree_is_coloured_as_well_as_can_be() -> None:
+    fab = fat_tree(6)
+    flows = permutations(6, 18, random.Random(3))
+    made = hk.routing.assign(fab, flows, scheme="edge-coloring")
+    assert made.max_link_load == made.certificate.load == 2
+    assert hk.routing.assign(fab, flows, scheme="ilp").max_link_load == 2
+
+
+def test_a_salt_undoes_polarisation() -> None:
+    flows = [(0, 20)] * 1000
+    used = [
+        len(set(hk.routing.assign(fat_tree(8), flows, scheme="ecmp", salt=salt).choices.tolist()))
+        for salt in (False, True)
+    ]
+    assert used == [4, 16]
+
+
+@pytest.mark.parametrize("heaviest", [1, 9])
+def test_with_failures_colouring_is_near_the_optimum(heaviest: int) -> None:
+    ratios, better = [], 0
+    for seed in range(12):
+        draw = random.Random(seed)
+        spines, tors = draw.choice([(4, 8), (6, 10), (8, 12)])
+        names = [(f"tor{tor}", f"spine{spine}") for tor in range(tors) for spine in range(spines)]
+        for share in (0.01, 0.05, 0.1):
+            lost = draw.sample(names, max(1, round(share * len(names))))
+            degrees = [spines - sum(tor == f"tor{i}" for tor, _ in lost) for i in range(tors)]
+            fab = clos(spines, tors).without(links=lost)
+            chosen = permutations(min(degrees) * draw.randint(1, 2), tors, draw)
+            flows = [(src, dst, draw.randint(1, heaviest)) for src, dst in chosen]
+            best = hk.routing.assign(fab, flows, scheme="ilp", time_limit=1).max_link_load
+            greedy, made = (
+                hk.routing.assign(fab, flows, scheme=scheme).max_link_load
+                for scheme in ("greedy", "edge-coloring")
+            )
+            ratios.append(made / best)
+            better += made < greedy
+    assert sum(ratios) / len(ratios) <= 1.03
+    assert better > len(ratios) / 3
+
+
+def uneven(bandwidths: dict[str, str]) -> hk.Topology:
+    """Two ToRs below spines whose links have these bandwidths."""
+    graph = networkx.Graph()
+    for tor in (0, 1):
+        graph.add_edge(f"npu{tor}", f"tor{tor}", bandwidth="1 GB/s", latency="1 us")
+        for spine, bandwidth in bandwidths.items():
+            graph.add_edge(f"tor{tor}", spine, bandwidth=bandwidth, latency="1 us")
+    for node, data in graph.nodes(data=True):
+        data["kind"] = "npu" if node.startswith("npu") else "switch"
+    return hk.topology.from_networkx(graph)
+
+
+@pytest.mark.parametrize("scheme", ["greedy", "least-loaded", "edge-coloring", "ilp"])
+def test_links_of_other_bandwidths_count_by_what_they_carry(scheme: str) -> None:
+    fab = uneven({"spine0": "40 GB/s", "spine1": "100 GB/s"})
+    made = hk.routing.assign(fab, [(0, 1)] * 7, scheme=scheme)
+    assert made.reference == 200 * 10**9
+    # Two flows of 200 / 40 against five of 200 / 100.
+    assert (made.max_link_load, made.certificate.load) == (10, 10)
+    assert made.spines.tolist().count(0) == 2
+
+
+def test_bandwidths_without_a_common_multiple_are_refused() -> None:
+    fab = uneven({"spine0": "40 GB/s", "spine1": "39.999999999 GB/s"})
+    with pytest.raises(hk.SpecError, match="have no common multiple up to 2\\^24 times the least"):
+        hk.routing.assign(fab, [(0, 1)])
+
+
+def test_spraying_divides_flows() -> None:
+    made = hk.routing.assign(clos(4, 4), [(0, 1), (0, 2, 2)], scheme="spray")
+    assert made.max_link_load == 0.75
+    assert made.loads.up[0].tolist() == [0.75] * 4
+    assert made.link_loads.sum() == 6.0
+    assert made.gap < 0
+    with pytest.raises(hk.SpecError, match="it has no one choice or path"):
+        assert made.paths
+
+
+def test_annealing_takes_its_steps() -> None:
+    fab, flows = clos(8, 16, 8), permutations(8, 16, random.Random(1))
+    released, long = (
+        hk.routing.assign(fab, flows, scheme="annealing", steps=steps).max_link_load
+        for steps in (None, 20_000)
+    )
+    assert 1 <= long < released
+
+
+@pytest.mark.parametrize("scheme", WHOLE)
 def test_paths_lead_from_source_to_destination_and_make_the_loads(scheme: str) -> None:
     fab = clos(3, 6).without(nodes=["spine1"], links=[("tor2", "spine0")])
     flows = [(src, dst, 1 + i % 3) for i, (src, dst) in enumerate(pairs(12, 6, 1))]
@@ -89,6 +212,14 @@ def test_the_solver_proves_more_than_degrees() -> None:
     assert (made.max_link_load, made.gap) == (12, 0.0)
 
 
+def test_a_solver_out_of_time_is_no_worse_than_where_it_began() -> None:
+    draw = random.Random(2)
+    flows = [(*pair, draw.randint(1, 9)) for pair in permutations(32, 24, draw)]
+    fab = clos(16, 24).without(nodes=["spine3", "spine7"])
+    best = hk.routing.assign(fab, flows, scheme="ilp", time_limit=0.5)
+    assert best.max_link_load <= hk.routing.assign(fab, flows, scheme="edge-coloring").max_link_load
+
+
 def test_the_second_layer_is_fair_between_jobs() -> None:
     # ToR 0 has 3 flows on 2 links: two must share. Both of job 0, so that job 1 is alone.
     flows, jobs = [(0, 1), (0, 2), (0, 3)], [0, 1, 0]
@@ -109,7 +240,7 @@ def test_one_hash_twice_polarises() -> None:
 
 
 def test_nothing_to_assign() -> None:
-    for scheme in hk.routing.SCHEMES:
+    for scheme in WHOLE:
         made = hk.routing.assign(clos(2, 2), [], scheme=scheme)
         assert (len(made.spines), made.max_link_load, made.gap) == (0, 0, 0.0)
 
@@ -123,16 +254,21 @@ def test_a_failed_spine_keeps_the_numbers_of_the_rest() -> None:
     ("flows", "options", "message"),
     [
         ([(0, 9)], {}, "flow 0: there is no ToR 9; ToRs are 0 to 3"),
-        ([(0, 1), (2, 2)], {}, "flow 1 goes from ToR 2 to itself and needs no spine; leave it out"),
+        ([(0, 1), (2, 2)], {}, "flow 1 goes from ToR 2 to itself and needs no path; leave it out"),
         ([(0, 1, -1)], {}, "flow 0: weight -1 is negative; give it 0 or more"),
         ([(-1, 1)], {}, "flow 0: ToR -1 is negative; give it 0 or more"),
         ([(0, 1, 1.5)], {}, "flow 0: weight 1.5 is no whole number"),
         ([(0,)], {}, "flow 0 is (0,); a flow is"),
         ([3], {}, "flow 0 is 3; a flow is"),
         ([(0, 1, 2**63 - 1)] * 2, {}, "the weights of all flows together pass 2^63"),
-        ([(0, 1)], {"scheme": "best"}, "there is no scheme 'best'; schemes are greedy, ecmp"),
+        (
+            [(0, 1)],
+            {"scheme": "best"},
+            "there is no scheme 'best'; schemes are greedy, greedy-parallel",
+        ),
         ([(0, 1)], {"hash": "md5", "scheme": "ecmp"}, 'hash is "md5"; it is crc32 or toeplitz'),
         ([(0, 1)], {"upstream": 0}, "upstream is 0; give it 1 to 65536"),
+        ([(0, 1)], {"steps": 0}, "steps is 0; give it 1 to 4294967295"),
         ([(0, 1)], {"seed": -1}, "seed is -1"),
         ([(0, 1)], {"jobs": [1, 2]}, "there are 2 jobs for 1 flows"),
         ([(0, 1)], {"scheme": "ilp", "time_limit": 0}, "the time limit must be more than 0"),
@@ -148,13 +284,13 @@ def test_what_makes_no_sense_is_refused(flows: list, options: dict, message: str
 
 def test_other_networks_are_refused() -> None:
     mesh = hk.topology.mesh(3, 3, bandwidth="25 GB/s", latency="21 ns")
-    with pytest.raises(hk.SpecError, match=r"is no two-level Clos: .* make one with clos"):
+    with pytest.raises(hk.SpecError, match=r"is no Clos or fat tree: .* make one with clos"):
         hk.routing.assign(mesh, [(0, 1)])
 
 
 def test_a_fabric_that_is_cut_names_the_flows() -> None:
     fab = clos(2, 4).without(links=[("tor0", "spine0"), ("tor3", "spine1")])
-    with pytest.raises(hk.InfeasibleError, match=r"no spine joins the ends of flow 1 \(0 -> 3\)"):
+    with pytest.raises(hk.InfeasibleError, match=r"no path joins the ends of flow 1 \(0 -> 3\)"):
         hk.routing.assign(fab, [(0, 1), (0, 3)])
 
 

@@ -29,6 +29,10 @@ unsafe impl Column for u32 {
 unsafe impl Column for u64 {
     type Number = u64;
 }
+// SAFETY: a number is itself.
+unsafe impl Column for f64 {
+    type Number = f64;
+}
 // SAFETY: `repr(transparent)` over a u32.
 unsafe impl Column for hocket_core::id::DeviceId {
     type Number = u32;

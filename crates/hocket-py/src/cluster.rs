@@ -18,7 +18,7 @@ use crate::choice::choose;
 use crate::error::CoreError;
 use crate::plan::PyPlan;
 use crate::progress;
-use crate::routing::{PyFabric, scheme_of};
+use crate::routing::{Options, PyFabric, scheme_of};
 use crate::topology::PyTopology;
 
 const ORDERS: [(&str, FlowOrder); 2] = [("job", FlowOrder::Job), ("tor", FlowOrder::Tor)];
@@ -192,7 +192,7 @@ impl Router for Timed<'_> {
 /// Run jobs on a fabric.
 #[pyfunction]
 #[pyo3(signature = (
-    topology, fabric, jobs, *, scheme, seed=0, hash="crc32", upstream=1, order="job", reroute="always",
+    topology, fabric, jobs, *, scheme, seed=0, options, order="job", reroute="always",
     host_rate, answer_ps=0, look_ahead=0, failover=false, outages=Vec::new(), rate_slack_ppm=None, by_bytes=false, keep_rates=false,
     progress=None
 ))]
@@ -204,8 +204,7 @@ pub(crate) fn simulate(
     jobs: Vec<JobTuple>,
     scheme: &Bound<'_, PyAny>,
     seed: u64,
-    hash: &str,
-    upstream: u32,
+    options: Options,
     order: &str,
     reroute: &str,
     host_rate: u64,
@@ -219,7 +218,7 @@ pub(crate) fn simulate(
     progress: Option<Py<PyAny>>,
 ) -> Result<Outcome, CoreError> {
     let jobs: Vec<Job> = jobs.into_iter().map(job_of).collect();
-    let options = ClusterOptions {
+    let knobs = ClusterOptions {
         reroute: choose("reroute", reroute, &REROUTES)?,
         host_rate: Bandwidth::from_bytes_per_second(host_rate)
             .ok_or_else(|| CoreError::Spec("host_rate is 0".to_owned()))?,
@@ -235,7 +234,7 @@ pub(crate) fn simulate(
     let mut by_callable = None;
     let router: &mut (dyn Router + Send) = match scheme.extract::<String>() {
         Ok(name) => by_scheme.insert(ByScheme {
-            scheme: scheme_of(&name, hash, upstream)?,
+            scheme: scheme_of(&name, &options)?,
             seed: Seed(seed),
             order: choose("order", order, &ORDERS)?,
         }),
@@ -254,7 +253,7 @@ pub(crate) fn simulate(
             fabric.core(),
             &jobs,
             &mut timed,
-            &options,
+            &knobs,
             watch,
         )
     });

@@ -51,11 +51,11 @@ mod _core {
     use crate::plan::PyPlan;
     #[pymodule_export]
     use crate::report::{DimensionReport, Report, activity, dimension_report, heat, report};
-    /// `hocket._core.routing`: paths on a Clos.
+    /// `hocket._core.routing`: paths on a Clos or fat tree.
     #[pymodule]
     mod routing {
         #[pymodule_export]
-        use crate::routing::{Assignment, PyFabric, assign, assignment_of};
+        use crate::routing::{Assignment, PyFabric, Sprayed, assign, assignment_of, spray};
     }
 
     #[pymodule_export]

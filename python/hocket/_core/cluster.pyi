@@ -58,8 +58,7 @@ def simulate(
     *,
     scheme: str | Callable[[list[_Flow], list[int], list[int]], list[int]],
     seed: int = 0,
-    hash: str = "crc32",
-    upstream: int = 1,
+    options: tuple[str, int, bool, int | None],
     order: str = "job",
     reroute: str = "always",
     host_rate: int,
@@ -75,5 +74,5 @@ def simulate(
     """Run jobs.
 
     A job is its name, arrival [ps], computation by iteration [ps], pattern, and groups of (NIC, host) by
-    rank; an outage a time [ps] and links.
+    rank; an outage a time [ps] and links; options are as of ``routing.assign``.
     """

@@ -1,4 +1,4 @@
-"""Routing on a Clos: clusters of hosts, jobs placed on them, and paths for the flows between ToRs.
+"""Routing on a Clos or fat tree: clusters of hosts, jobs placed on them, and paths for their flows.
 
 >>> import hocket as hk
 >>> fab = hk.topology.clos(spines=4, tors=8, hosts_per_tor=4, bandwidth="100 Gb/s", latency="1 us")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from operator import index
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hocket import _core
 from hocket._core import routing as core_routing
@@ -15,82 +16,120 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-SCHEMES = ("greedy", "ecmp", "least-loaded", "annealing", "edge-coloring", "ilp")
+SCHEMES = (
+    "greedy",
+    "greedy-parallel",
+    "ecmp",
+    "least-loaded",
+    "annealing",
+    "edge-coloring",
+    "ilp",
+    "spray",
+)
 """Names that ``assign`` takes as ``scheme``."""
 
 _Flow = tuple[int, int, int]
+_Loads: TypeAlias = "npt.NDArray[np.uint64] | npt.NDArray[np.float64]"
 
 
 class Loads(NamedTuple):
-    """What each link carries, in the unit of the weights, rows of ToRs; 0 where there is no link."""
+    """What each ToR's links carry, in the unit of the weights; 0 where there is no link."""
 
-    up: npt.NDArray[np.uint64]
-    """From each ToR to each spine, (ToRs, spines)."""
-    down: npt.NDArray[np.uint64]
-    """To each ToR from each spine, (ToRs, spines)."""
+    up: _Loads
+    """From each ToR to each spine, (ToRs, spines); on three levels to its agg of each plane."""
+    down: _Loads
+    """To each ToR from each spine, (ToRs, spines); on three levels from its agg of each plane."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """A load that no assignment can keep every link below, and why."""
+    """A load that no assignment of whole flows can keep every link below, and why."""
 
     load: int
     """The bound, in the unit of the weights."""
     tor: int | None
-    """The ToR whose flows force it; None without flows, or where a solver proved it."""
+    """A ToR whose flows or whose pod's force it; None without flows, or where a solver proved it."""
     witness: str
     """The proof in words."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """A path for each flow; made by :func:`assign`."""
+    """A path for each flow; made by :func:`assign`.
+
+    Loads are in the unit of the weights. Where bandwidths between switches differ, they are what a
+    link of the ``reference`` bandwidth would carry in the same time.
+    """
 
     topology: _core.Topology
     flows: tuple[tuple[int, int, int], ...]
     """Source ToR, destination ToR and weight of each flow."""
     scheme: str
     certificate: Certificate
+    reference: int
+    """Bytes per second of a link that a weight loads with just itself: the least common multiple of
+    all between switches, which is that of each where they are alike."""
     jobs: tuple[int, ...] | None
     """Job of each flow, where jobs were given."""
-    core: core_routing.Assignment
+    core: core_routing.Assignment | core_routing.Sprayed
+
+    @property
+    def choices(self) -> npt.NDArray[np.uint32]:
+        """Number of the highest switch that each flow crosses, (flows,).
+
+        That is a spine; on three levels a core, and an agg for flows within a pod.
+        """
+        return self._whole().choices
 
     @property
     def spines(self) -> npt.NDArray[np.uint32]:
-        """Number of the spine that each flow crosses, (flows,)."""
-        return self.core.spines
+        """The ``choices`` by their name on two levels: spines."""
+        return self.choices
 
     @property
-    def paths(self) -> npt.NDArray[np.uint32]:
-        """Links of the topology that each flow takes, up and down, (flows, 2)."""
-        return self.core.paths.reshape(-1, 2)
+    def paths(self) -> list[npt.NDArray[np.uint32]]:
+        """Links of the topology that each flow takes, from ToR to ToR: two, or four through a core."""
+        links, starts = self._whole().path_links, [0, *self._whole().path_ends]
+        return [links[start:end] for start, end in pairwise(starts)]
 
     @property
     def loads(self) -> Loads:
-        """What each link between a ToR and a spine carries."""
+        """What each link between a ToR and the switches above it carries."""
         up, down = self.core.up_loads, self.core.down_loads
         return Loads(up.reshape(self.core.shape), down.reshape(self.core.shape))
 
     @property
-    def max_link_load(self) -> int:
-        """The largest load of a link, in the unit of the weights."""
+    def link_loads(self) -> _Loads:
+        """What each link of the topology carries, (links,); 0 for links of NPUs."""
+        return self.core.link_loads
+
+    @property
+    def max_link_load(self) -> int | float:
+        """The largest load of a link, a whole number but for ``"spray"``."""
         return self.core.max_link_load
 
     @property
     def gap(self) -> float:
-        """How far the largest load is above the certificate's: 0 for an optimum, 0.5 for half more."""
+        """How far the largest load is above the certificate's: 0 for an optimum, 0.5 for half more.
+
+        Spraying divides flows and may be below.
+        """
         return self.max_link_load / self.certificate.load - 1 if self.certificate.load else 0.0
 
     @property
     def job_loads(self) -> dict[int, int]:
         """Largest load of a link that each job crosses; without jobs all flows are job 0."""
-        up, down = self.loads
+        loads = self.link_loads
         found: dict[int, int] = {}
-        for i, (src, dst, _) in enumerate(self.flows):
-            spine = self.spines[i]
+        for i, path in enumerate(self.paths):
             job = 0 if self.jobs is None else self.jobs[i]
-            found[job] = max(found.get(job, 0), int(up[src, spine]), int(down[dst, spine]))
+            found[job] = max(found.get(job, 0), int(loads[path].max()))
         return dict(sorted(found.items()))
+
+    def _whole(self) -> core_routing.Assignment:
+        if isinstance(self.core, core_routing.Assignment):
+            return self.core
+        raise SpecError("spray sends every flow over all its paths: it has no one choice or path")
 
     def __repr__(self) -> str:
         """Scheme, size and quality."""
@@ -108,31 +147,40 @@ def assign(
     seed: int = 0,
     hash: str = "crc32",
     upstream: int = 1,
+    salt: bool = False,
+    steps: int | None = None,
     jobs: Sequence[int] | None = None,
     time_limit: float | None = None,
     workers: int = 2,
 ) -> Assignment:
-    """Give every flow a path across a two-level Clos.
+    """Give every flow a path across a two-level Clos or a three-level fat tree.
 
     Parameters
     ----------
     fabric : Topology
-        Made by ``hk.topology.clos``, less switches or links that failed. ToRs keep the numbers in
-        their names.
+        Made by ``hk.topology.clos`` or ``hk.topology.fat_tree``, less switches or links that failed.
+        Switches keep the numbers in their names; the ToRs of a fat tree are its edge switches.
     flows : iterable of (int, int) or (int, int, int)
         Source ToR, destination ToR and, if it is not 1, weight: a whole number in any unit that all
         flows share, such as bytes.
     scheme : str
-        ``"greedy"`` (Algorithm 1 of the paper), ``"ecmp"``, ``"least-loaded"`` (of a ToR's own
-        uplinks), ``"annealing"`` (Hedera's), ``"edge-coloring"`` (the optimum for equal weights where
-        only whole switches failed) or ``"ilp"`` (the optimum, with OR-Tools where the bound does not
-        settle it).
+        ``"greedy"`` (Algorithm 1 of the paper), ``"greedy-parallel"`` (the same on all cores),
+        ``"ecmp"``, ``"least-loaded"`` (of a switch's own uplinks), ``"annealing"`` (Hedera's),
+        ``"edge-coloring"`` (the optimum for equal weights and links where only whole switches failed),
+        ``"ilp"`` (the optimum, with OR-Tools where the bound does not settle it) or ``"spray"`` (every
+        flow evenly over all its paths).
     seed : int
         Of ports (ecmp), of swaps (annealing) and of the solver.
     hash : str
         Of ecmp: ``"crc32"`` or ``"toeplitz"``.
     upstream : int
         Of ecmp: ways over which the same hash has spread flows already; more than 1 polarises.
+    salt : bool
+        Of ecmp: whether switches above the ToRs mix their level into the hash. They do not by default,
+        and then see only flows of one remainder.
+    steps : int, optional
+        Of annealing: swaps, with Hedera's energy and temperatures to suit it. By default it is as
+        released with the paper.
     jobs : sequence of int, optional
         Job of each flow. ``"ilp"`` then goes on from the least maximum to max-min fairness between
         jobs: the largest load that the second worst job meets, the third worst, and so on.
@@ -144,7 +192,7 @@ def assign(
     Raises
     ------
     SpecError
-        When the network is no two-level Clos, or flows or options make no sense.
+        When the network is no Clos or fat tree, or flows or options make no sense.
     InfeasibleError
         When failures leave flows without a path; they are named.
 
@@ -161,20 +209,26 @@ def assign(
         raise SpecError(f"there are {len(of_jobs)} jobs for {len(checked)} flows; give each one")
     seed, upstream = _option("seed", seed, 0, 2**64 - 1), _option("upstream", upstream, 1, 2**16)
 
-    def by(name: str) -> core_routing.Assignment:
-        return core_routing.assign(known, checked, name, seed, hash, upstream)
+    steps = None if steps is None else _option("steps", steps, 1, 2**32 - 1)
 
-    def made(core: core_routing.Assignment, certificate: Certificate) -> Assignment:
-        return Assignment(fabric, tuple(checked), scheme, certificate, of_jobs, core)
+    def by(name: str) -> core_routing.Assignment:
+        return core_routing.assign(known, checked, name, seed, (hash, upstream, bool(salt), steps))
+
+    def made(
+        core: core_routing.Assignment | core_routing.Sprayed, certificate: Certificate
+    ) -> Assignment:
+        return Assignment(
+            fabric, tuple(checked), scheme, certificate, known.reference, of_jobs, core
+        )
 
     if scheme != "ilp":
-        core = by(scheme)
-        return made(core, Certificate(*core.bound))
+        found = core_routing.spray(known, checked) if scheme == "spray" else by(scheme)
+        return made(found, Certificate(*found.bound))
     from hocket.routing.ilp import optimum
 
     start = min(by("edge-coloring"), by("greedy"), key=lambda core: core.max_link_load)
-    spines, proved = optimum(known, checked, start, of_jobs, time_limit, workers, seed)
-    core = core_routing.assignment_of(known, checked, spines)
+    choices, proved = optimum(fabric, known, checked, start, of_jobs, time_limit, workers, seed)
+    core = core_routing.assignment_of(known, checked, choices)
     certificate = Certificate(*core.bound)
     if proved > certificate.load:
         certificate = Certificate(proved, None, f"the solver found no assignment below {proved}")

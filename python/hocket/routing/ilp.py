@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from math import gcd
 from typing import Any
 
+from hocket._core import Topology
 from hocket._core import routing as core_routing
 from hocket.errors import SpecError
 from hocket.exact.model import cp_model
@@ -22,13 +23,13 @@ from hocket.exact.search import Clock, run_solver
 __all__ = ["optimum"]
 
 _Flow = tuple[int, int, int]
-_Link = tuple[str, int, int]
 _SEEDS = 2**31
 _MOST = 2**48
 """Weights in all, in their common unit, that the solver is trusted with."""
 
 
 def optimum(
+    topology: Topology,
     fabric: core_routing.Fabric,
     flows: Sequence[_Flow],
     start: core_routing.Assignment,
@@ -41,7 +42,7 @@ def optimum(
 
     Parameters
     ----------
-    fabric, flows, start
+    topology, fabric, flows, start
         What is assigned, and an assignment to start from.
     jobs : sequence of int, optional
         Job of each flow; all are one without it, and only the maximum counts.
@@ -53,7 +54,7 @@ def optimum(
     Returns
     -------
     list of int, int
-        Spine of each flow, and a proved lower bound on the largest load.
+        Choice of each flow, and a proved lower bound on the largest load.
 
     Raises
     ------
@@ -69,33 +70,82 @@ def optimum(
     of_flow = [names.index(job) for job in jobs] if jobs is not None else [0] * len(flows)
     unit = gcd(*(weight for _, _, weight in flows)) or 1
     flows = [(src, dst, weight // unit) for src, dst, weight in flows]
-    if sum(weight for _, _, weight in flows) > _MOST:
+    paths = _Paths(topology, fabric)
+    if sum(weight for _, _, weight in flows) * paths.largest_share > _MOST:
         raise SpecError(f"the weights of all flows pass 2^48 times {unit}; round them for ilp")
-    least, spines = -(-start.bound[0] // unit), [int(spine) for spine in start.spines]
+    least, choices = -(-start.bound[0] // unit), start.choices.tolist()
     costs: list[int] = []
     if start.max_link_load == least * unit or not flows:
         costs.append(least)
     while len(costs) < len(names) and flows:
-        left = clock.left()
-        if left is not None and left <= 0:
+        if clock.over():
             break
         module = cp_model("the ilp scheme")
-        model = _Model(fabric, flows, of_flow, len(names), costs, spines, least)
+        model = _Model(paths, flows, of_flow, len(names), costs, choices, least)
+        if clock.over():
+            break
         solver = module.CpSolver()
         solver.parameters.num_workers = workers
         solver.parameters.random_seed = seed % _SEEDS
         solver.parameters.catch_sigint_signal = False
+        left = clock.left()
         if left is not None:
             solver.parameters.max_time_in_seconds = left
         status = run_solver(solver, model.model)
         if status in (module.OPTIMAL, module.FEASIBLE):
-            spines = model.spines(solver)
+            choices = model.choices(solver)
         if not costs:
             least = max(least, round(solver.best_objective_bound))
         if status != module.OPTIMAL:
             break
         costs.append(round(solver.objective_value))
-    return spines, least * unit
+    return choices, least * unit
+
+
+class _Paths:
+    """The choices between two ToRs: links, and what a weight of 1 loads each with."""
+
+    def __init__(self, topology: Topology, fabric: core_routing.Fabric) -> None:
+        self.fabric = fabric
+        ends = zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True)
+        self.share = {
+            link: fabric.reference // topology.link_bandwidth.item(link)
+            for link, pair in enumerate(ends)
+            if min(pair) >= topology.npu_count
+        }
+        self.largest_share = max(self.share.values())
+        self.found: dict[tuple[int, int], dict[int, list[tuple[int, int]]]] = {}
+
+    def between(self, src: int, dst: int) -> dict[int, list[tuple[int, int]]]:
+        """Links with their shares, by choice."""
+        if (src, dst) not in self.found:
+            self.found[src, dst] = {
+                choice: [(link, self.share[link]) for link in self.fabric.route(src, dst, choice)]
+                for choice in self.fabric.choices_between(src, dst)
+            }
+        return self.found[src, dst]
+
+
+def _job_costs(
+    paths: _Paths,
+    flows: Sequence[_Flow],
+    jobs: Sequence[int],
+    job_count: int,
+    choices: Sequence[int],
+) -> list[int]:
+    """Largest load that each job meets, largest first."""
+    taken = [
+        paths.between(src, dst)[choice]
+        for (src, dst, _), choice in zip(flows, choices, strict=True)
+    ]
+    loads: dict[int, int] = defaultdict(int)
+    for (_, _, weight), path in zip(flows, taken, strict=True):
+        for link, share in path:
+            loads[link] += weight * share
+    costs = [0] * job_count
+    for job, path in zip(jobs, taken, strict=True):
+        costs[job] = max(costs[job], *(loads[link] for link, _ in path))
+    return sorted(costs, reverse=True)
 
 
 class _Model:
@@ -106,12 +156,12 @@ class _Model:
 
     def __init__(
         self,
-        fabric: core_routing.Fabric,
+        paths: _Paths,
         flows: Sequence[_Flow],
         jobs: Sequence[int],
         job_count: int,
         costs: Sequence[int],
-        spines: Sequence[int],
+        choices: Sequence[int],
         least: int,
     ) -> None:
         self.model = cp_model().CpModel()
@@ -119,27 +169,29 @@ class _Model:
         for i, ((src, dst, weight), job) in enumerate(zip(flows, jobs, strict=True)):
             self.alike[src, dst, weight, job].append(i)
         self.sent: dict[tuple[int, int, int, int], dict[int, Any]] = {}
-        on: dict[_Link, list[tuple[int, int, Any]]] = defaultdict(list)
+        on: dict[int, list[tuple[int, int, Any]]] = defaultdict(list)
         for group, members in self.alike.items():
             src, dst, weight, job = group
             counts = {}
-            for spine in fabric.spines_between(src, dst):
-                counts[spine] = count = self.model.new_int_var(0, len(members), "")
-                self.model.add_hint(count, sum(spines[i] == spine for i in members))
-                on["up", src, spine].append((job, weight, count))
-                on["down", dst, spine].append((job, weight, count))
+            for choice, links in paths.between(src, dst).items():
+                counts[choice] = count = self.model.new_int_var(0, len(members), "")
+                self.model.add_hint(count, sum(choices[i] == choice for i in members))
+                for link, share in links:
+                    on[link].append((job, weight * share, count))
             self.model.add(sum(counts.values()) == len(members))
             self.sent[group] = counts
-        most = sum(weight for _, _, weight in flows)
+        most = paths.largest_share * sum(weight for _, _, weight in flows)
         cost = [self.model.new_int_var(0, most, "") for _ in range(job_count)]
         self._charge(on, cost)
-        for worse, known in enumerate(costs):
-            self._all_but(worse, cost, known)
-        goal = self.model.new_int_var(0 if costs else least, most, "")
+        for worse, cost_known in enumerate(costs):
+            self._all_but(worse, cost, cost_known)
+        # A solver that runs out of time may find less than it was given to start from.
+        known = _job_costs(paths, flows, jobs, job_count, choices)[len(costs)]
+        goal = self.model.new_int_var(0 if costs else least, known, "")
         self._all_but(len(costs), cost, goal)
         self.model.minimize(goal)
 
-    def _charge(self, on: dict[_Link, list[tuple[int, int, Any]]], cost: list[Any]) -> None:
+    def _charge(self, on: dict[int, list[tuple[int, int, Any]]], cost: list[Any]) -> None:
         """Make a job's cost no less than the load of any link that it uses."""
         for carried in on.values():
             load = sum(weight * count for _, weight, count in carried)
@@ -163,15 +215,15 @@ class _Model:
         for each, spare in zip(cost, spared, strict=True):
             self.model.add(each <= limit).only_enforce_if(~spare)
 
-    def spines(self, solver: Any) -> list[int]:
-        """Spine of each flow."""
+    def choices(self, solver: Any) -> list[int]:
+        """Choice of each flow."""
         found = [0] * sum(map(len, self.alike.values()))
         for group, members in self.alike.items():
-            spines = [
-                spine
-                for spine, count in self.sent[group].items()
+            choices = [
+                choice
+                for choice, count in self.sent[group].items()
                 for _ in range(int(solver.value(count)))
             ]
-            for flow, spine in zip(members, spines, strict=True):
-                found[flow] = spine
+            for flow, choice in zip(members, choices, strict=True):
+                found[flow] = choice
         return found

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["ClusterRun", "Decision", "Iteration", "JobRun", "simulate"]
 
 _SECOND = 10**12
-_REROUTES = {"ecmp": "never", "least-loaded": "at-start"}
+_REROUTES = {"ecmp": "never", "least-loaded": "at-start", "spray": "spray"}
 """When a scheme gives flows paths, where it is not whenever a job starts or stops to communicate."""
 ORDERS = ("job", "tor")
 WEIGHTS = ("flows", "bytes")
@@ -90,7 +90,8 @@ class JobRun:
     placed: Placed
     iterations: tuple[Iteration, ...]
     ideal: float
-    """Seconds in which no all-reduce by the same transfers ends sooner: its busiest NIC's bytes."""
+    """Seconds in which no all-reduce by the same transfers ends sooner: the busiest NIC's bytes at its
+    rate, or within a host those of the busiest pair of GPUs."""
 
     @property
     def job(self) -> Job:
@@ -141,6 +142,7 @@ class ClusterRun:
         cluster: Cluster,
         placed: Sequence[Placed],
         scheme: str,
+        ideals: Sequence[float],
         answer_ps: int,
         core: core_cluster.Outcome,
     ) -> None:
@@ -148,6 +150,7 @@ class ClusterRun:
         self.scheme = scheme
         self.core = core
         self._placed = tuple(placed)
+        self._ideals = tuple(ideals)
         self._answer_ps = answer_ps
 
     @cached_property
@@ -169,8 +172,7 @@ class ClusterRun:
             times = (compute / _SECOND, start / _SECOND, end / _SECOND)
             means = (completion / count, throughput / count, slowest / _SECOND)
             rows[job].append(Iteration(*times, flows, *means))
-        ideals = (_ideal(self.cluster, placed) for placed in self._placed)
-        made = zip(self._placed, ideals, strict=True)
+        made = zip(self._placed, self._ideals, strict=True)
         return tuple(
             JobRun(placed, tuple(rows[i]), ideal) for i, (placed, ideal) in enumerate(made)
         )
@@ -228,6 +230,7 @@ def simulate(
     seed: int | None = None,
     hash: str = "crc32",
     upstream: int = 1,
+    salted: bool = False,
     order: str = "job",
     weights: str = "flows",
     answer: str = "0 s",
@@ -253,12 +256,13 @@ def simulate(
     jobs : iterable of Job, or of Placed
         Jobs are placed by :func:`place`.
     scheme : str
-        As of :func:`assign`. A controller (all but the next two) gives all flows paths whenever a job
-        starts or stops to communicate; ``"ecmp"`` does once and for ever, and ``"least-loaded"`` when a
-        job starts to communicate.
+        As of :func:`assign`. A controller gives all flows paths whenever a job starts or stops to
+        communicate. Nobody asks it for ``"ecmp"``, which gives paths once and for ever,
+        ``"least-loaded"``, when a job starts to communicate, and ``"spray"``, where packets take all
+        paths in turn.
     seed : int, optional
         Of random placements, of hashes and of schemes that draw; by default that of the jobs' file, or 0.
-    hash, upstream
+    hash, upstream, salted
         Of ``"ecmp"``, as in :func:`assign`.
     order : str
         In which flows are taken: ``"job"`` by job, or ``"tor"`` by ToR, the side with most flows first.
@@ -280,7 +284,7 @@ def simulate(
     jitter : float
         By which share computation is longer or shorter at random, from one iteration to the next.
     host_rate : str
-        Of each flow between GPUs of one host.
+        Of each flow between GPUs of one host, however many there are.
     time_limit : float, optional
         Seconds that ``"ilp"`` may take for one assignment.
     keep_rates : bool
@@ -309,20 +313,21 @@ def simulate(
     _choice("order", order, ORDERS)
     _choice("weights", weights, WEIGHTS)
     answer_ps = parse_time(answer, field="answer")
+    rate = parse_bandwidth(host_rate, field="host_rate")
+    patterns = [_pattern(each.job) for each in placed]
     core = core_cluster.simulate(
         cluster.topology,
         core_routing.Fabric(cluster.topology),
         [
-            _core_job(cluster, each, _Jitter(number, i, _share("jitter", jitter)))
-            for i, each in enumerate(placed)
+            _core_job(cluster, each, pattern, _Jitter(number, i, _share("jitter", jitter)))
+            for i, (each, pattern) in enumerate(zip(placed, patterns, strict=True))
         ],
-        scheme=_solver(cluster, number, time_limit) if scheme == "ilp" else scheme,
+        scheme=_router(cluster, scheme, number, time_limit),
         seed=number,
-        hash=hash,
-        upstream=whole("upstream", upstream, 1, 2**16),
+        options=(hash, whole("upstream", upstream, 1, 2**16), salted, None),
         order=order,
         reroute=_REROUTES.get(scheme, "always"),
-        host_rate=parse_bandwidth(host_rate, field="host_rate"),
+        host_rate=rate,
         answer_ps=answer_ps,
         look_ahead=whole("look_ahead", look_ahead, 0, 10**6),
         failover=failover,
@@ -334,7 +339,10 @@ def simulate(
         keep_rates=keep_rates,
         progress=progress,
     )
-    return ClusterRun(cluster, placed, scheme, answer_ps, core)
+    ideals = [
+        _ideal(cluster, each, pattern, rate) for each, pattern in zip(placed, patterns, strict=True)
+    ]
+    return ClusterRun(cluster, placed, scheme, ideals, answer_ps, core)
 
 
 def _placed(cluster: Cluster, listed: Sequence[Job | Placed], seed: int) -> list[Placed]:
@@ -372,11 +380,10 @@ class _Jitter:
 
 
 def _core_job(
-    cluster: Cluster, placed: Placed, jitter: _Jitter
+    cluster: Cluster, placed: Placed, pattern: core_cluster.Pattern | None, jitter: _Jitter
 ) -> tuple[str, int, list[int], core_cluster.Pattern | None, list[list[tuple[int, int]]]]:
     job = placed.job
     times = jitter.times(job.compute_ps, job.iterations)
-    pattern = _pattern(job)
     rings = [] if pattern is None else [_ports(cluster, ring) for ring in placed.rings]
     return job.name, job.arrival_ps, times, pattern, rings
 
@@ -390,24 +397,24 @@ def _ports(cluster: Cluster, ring: Sequence[int]) -> list[tuple[int, int]]:
     return [(cluster.nic_of(gpu), gpu // cluster.gpus_per_host) for gpu in ring]
 
 
-def _ideal(cluster: Cluster, placed: Placed) -> float:
-    """Seconds that the busiest NIC needs for what it sends, or for what it receives."""
-    pattern = _pattern(placed.job)
-    if pattern is None:
-        return 0.0
+def _ideal(
+    cluster: Cluster, placed: Placed, pattern: core_cluster.Pattern | None, host_rate: int
+) -> float:
+    """Seconds that the busiest NIC needs for what it sends or receives, or the busiest pair in a host."""
     sent: dict[int, int] = defaultdict(int)
     received: dict[int, int] = defaultdict(int)
-    channels = pattern.channels
-    for ring in placed.rings:
+    least = 0.0
+    for ring in [] if pattern is None else placed.rings:
         ports = _ports(cluster, ring)
-        for src, dst, size in channels:
-            if ports[src][1] != ports[dst][1]:
-                sent[ports[src][0]] += size
-                received[ports[dst][0]] += size
+        for src, dst, size in [] if pattern is None else pattern.channels:
+            if ports[src][1] == ports[dst][1]:
+                least = max(least, size / host_rate)
+                continue
+            sent[ports[src][0]] += size
+            received[ports[dst][0]] += size
     rates = _nic_rates(cluster)
-    return max(
-        (size / rates[nic] for each in (sent, received) for nic, size in each.items()), default=0.0
-    )
+    times = (size / rates[nic] for each in (sent, received) for nic, size in each.items())
+    return max(least, *times) if sent else least
 
 
 def _nic_rates(cluster: Cluster) -> list[int]:
@@ -420,10 +427,12 @@ def _nic_rates(cluster: Cluster) -> list[int]:
     return rates
 
 
-def _solver(
-    cluster: Cluster, seed: int, time_limit: float | None
-) -> Callable[[list[tuple[int, int, int]], list[int], list[int]], list[int]]:
-    """Give a router by the solver, which solves nothing twice."""
+def _router(
+    cluster: Cluster, scheme: str, seed: int, time_limit: float | None
+) -> str | Callable[[list[tuple[int, int, int]], list[int], list[int]], list[int]]:
+    """Give the scheme, or a router by the solver, which solves nothing twice."""
+    if scheme != "ilp":
+        return "greedy" if scheme == "spray" else scheme
     known: dict[tuple[tuple[int, int, int], ...], list[int]] = {}
 
     def route(flows: list[tuple[int, int, int]], jobs: list[int], _: list[int]) -> list[int]:
@@ -432,7 +441,7 @@ def _solver(
             made = assign(
                 cluster.topology, flows, scheme="ilp", seed=seed, jobs=jobs, time_limit=time_limit
             )
-            known[key] = made.spines.tolist()
+            known[key] = made.choices.tolist()
         return known[key]
 
     return route

@@ -70,7 +70,7 @@ pub(super) struct Decided {
 impl Decided {
     /// Flows and their choices.
     pub(super) fn new_paths(&self) -> impl Iterator<Item = (u32, u32)> {
-        let choices = self.assignment.spines().iter().copied();
+        let choices = self.assignment.choices().iter().copied();
         self.ids.iter().copied().zip(choices).skip(self.kept)
     }
 
@@ -149,7 +149,7 @@ impl<'a> Controller<'a> {
     pub(super) fn check(&self, jobs: &[u32]) -> Result<(), ClusterError> {
         const NAMED: usize = 4;
         let is_cut = |flow: &Flow| {
-            let mut choices = self.fabric.spines_between(flow.src, flow.dst);
+            let mut choices = self.fabric.choices_between(flow.src, flow.dst);
             choices.next().is_none()
         };
         for &job in jobs {

@@ -79,6 +79,8 @@ pub(super) struct Engine<'a> {
     starting: Vec<u32>,
     has_stopped: bool,
     has_failed: bool,
+    /// Jobs that have paths for when they communicate together.
+    routed: Vec<u32>,
     /// Flows and what they may send from now on.
     ready: Vec<(u32, u32)>,
     freed: Vec<u32>,
@@ -131,6 +133,7 @@ impl<'a> Engine<'a> {
             starting: Vec::new(),
             has_stopped: false,
             has_failed: false,
+            routed: Vec::new(),
             ready: Vec::new(),
             freed: Vec::new(),
             outcome: Outcome::default(),
@@ -371,8 +374,15 @@ impl<'a> Engine<'a> {
         let active = self.active();
         if active.is_empty() {
             self.controller.prepare(&active);
+            self.routed.clear();
             return self.look_ahead(router);
         }
+        if active == self.routed && !is_repair && !self.options.by_bytes {
+            // Who stopped has started again: all have the paths that they would get.
+            self.start(&starting);
+            return Ok(());
+        }
+        self.routed.clone_from(&active);
         let controller = &mut self.controller;
         let (decided, foreseen) =
             controller.decide(self.now, &active, &starting, &self.flows, router)?;
@@ -388,7 +398,9 @@ impl<'a> Engine<'a> {
         };
         let number = self.first_answer + self.answers.len() as u32;
         self.answers.push_back(answer);
-        if foreseen || self.options.answer == Time::ZERO {
+        // What a switch finds by itself, nobody waits for.
+        let is_asked = self.options.reroute == Reroute::Always;
+        if foreseen || !is_asked || self.options.answer == Time::ZERO {
             self.answered(number, router)?;
         } else {
             let time = self.now.saturating_add(self.options.answer.as_ps());

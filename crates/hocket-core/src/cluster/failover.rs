@@ -126,7 +126,7 @@ impl<'a> Failover<'a> {
 
     fn best(&self, flow: &Chosen, loads: &[u32], is_dead: &[bool]) -> Option<u32> {
         let mut best = None;
-        for choice in self.fabric.spines_between(flow.src, flow.dst) {
+        for choice in self.fabric.choices_between(flow.src, flow.dst) {
             let (mut fullest, mut is_there) = (0.0, true);
             self.each_link(&Chosen { choice, ..*flow }, |link| {
                 let rate = self.topology.link(link).bandwidth.bytes_per_second();

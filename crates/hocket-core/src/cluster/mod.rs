@@ -259,7 +259,7 @@ pub enum ClusterError {
 /// [`ClusterError`]: what the router says, [`ClusterError::TooLong`], [`ClusterError::Interrupted`].
 ///
 /// # Panics
-/// If a group has fewer ports than the pattern has ranks, or a port is no NPU of the topology.
+/// If a group has fewer ports than the pattern has ranks, or a port's NIC is not joined to a ToR both ways.
 ///
 /// # Complexity
 /// O(log flows) a transfer, and what changed rates cost at each moment; the router's own cost each time

@@ -36,7 +36,7 @@ impl<'a> Network<'a> {
         if from.host == to.host {
             return Reach::Host;
         }
-        let [src, dst] = [from, to].map(|port| self.fabric.tor_of(port.nic));
+        let [src, dst] = [from, to].map(|port| self.tor(port.nic));
         match src == dst {
             true => Reach::Tor,
             false => Reach::Fabric { src, dst },
@@ -56,11 +56,11 @@ impl<'a> Network<'a> {
         if reach == Reach::Host {
             return;
         }
-        links.push(self.fabric.links_of(from)[0]);
+        links.push(self.up(from));
         if let Reach::Fabric { src, dst } = reach {
             self.fabric.route(src, dst, choice, links);
         }
-        links.push(self.fabric.links_of(to)[1]);
+        links.push(self.down(to));
     }
 
     /// The links of all ways between two ToRs, one way after the other between those of the NICs; gives
@@ -73,14 +73,27 @@ impl<'a> Network<'a> {
         links: &mut Vec<LinkId>,
     ) -> u32 {
         links.clear();
-        links.push(self.fabric.links_of(nics[0])[0]);
+        links.push(self.up(nics[0]));
         let mut ways = 0;
-        for choice in fabric.spines_between(src, dst) {
+        for choice in fabric.choices_between(src, dst) {
             fabric.route(src, dst, choice, links);
             ways += 1;
         }
-        links.push(self.fabric.links_of(nics[1])[1]);
+        links.push(self.down(nics[1]));
         ways
+    }
+
+    fn tor(&self, nic: NpuId) -> u32 {
+        let tor = self.fabric.tor_of(nic);
+        tor.expect("a port's NIC is joined to a ToR")
+    }
+
+    fn up(&self, nic: NpuId) -> LinkId {
+        self.fabric.npu_links(nic)[0].expect("a port's NIC has a link to its ToR")
+    }
+
+    fn down(&self, nic: NpuId) -> LinkId {
+        self.fabric.npu_links(nic)[1].expect("a port's NIC has a link from its ToR")
     }
 
     pub(super) fn name(&self, npu: NpuId) -> &str {

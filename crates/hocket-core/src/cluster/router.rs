@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::ClusterError;
-use crate::routing::{Assignment, Fabric, Flow, Scheme, assign_after, assignment_of};
+use crate::routing::{Assignment, Fabric, Flow, Scheme, add_least_loaded, assign, assignment_of};
 use crate::units::Seed;
 
 /// When flows are given paths.
@@ -30,7 +30,8 @@ pub struct Problem<'a> {
     pub flows: &'a [Flow],
     /// Job of each.
     pub jobs: &'a [u32],
-    /// Choices of the first of them, which keep their paths ([`Reroute::AtStart`]).
+    /// Choices of the first of them, which keep their paths ([`Reroute::AtStart`]). Of the schemes only
+    /// least-loaded heeds what they load.
     pub fixed: &'a [u32],
     /// Whether nobody waits for the answer: it may be needed later.
     pub is_ahead: bool,
@@ -75,19 +76,28 @@ impl Router for ByScheme {
             fixed,
             ..
         } = *problem;
-        if self.order == FlowOrder::Job {
-            return Ok(assign_after(fabric, flows, fixed, self.scheme, self.seed)?);
+        if self.scheme == Scheme::LeastLoaded {
+            return Ok(add_least_loaded(fabric, flows, fixed)?);
         }
-        let mut order = by_tor(&flows[fixed.len()..]);
-        let first = fixed.len() as u32;
-        order.iter_mut().for_each(|i| *i += first);
-        order.splice(0..0, 0..first);
-        let reordered: Vec<Flow> = order.iter().map(|&i| flows[i as usize]).collect();
-        let made = assign_after(fabric, &reordered, fixed, self.scheme, self.seed)?;
-        let mut choices = vec![0; flows.len()];
-        for (&i, &choice) in order.iter().zip(made.spines()) {
-            choices[i as usize] = choice;
-        }
+        let mut choices = match self.order {
+            FlowOrder::Job if fixed.is_empty() => {
+                return Ok(assign(fabric, flows, self.scheme, self.seed)?);
+            }
+            FlowOrder::Job => assign(fabric, flows, self.scheme, self.seed)?
+                .choices()
+                .to_vec(),
+            FlowOrder::Tor => {
+                let order = by_tor(flows);
+                let reordered: Vec<Flow> = order.iter().map(|&i| flows[i as usize]).collect();
+                let made = assign(fabric, &reordered, self.scheme, self.seed)?;
+                let mut choices = vec![0; flows.len()];
+                for (&i, &choice) in order.iter().zip(made.choices()) {
+                    choices[i as usize] = choice;
+                }
+                choices
+            }
+        };
+        choices[..fixed.len()].copy_from_slice(fixed);
         Ok(assignment_of(fabric, flows, choices)?)
     }
 }

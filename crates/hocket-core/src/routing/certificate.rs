@@ -1,4 +1,4 @@
-//! A load that no assignment can keep every link below, with the ToR that forces it.
+//! A load that no assignment can keep every link below, with what forces it.
 
 use super::{Fabric, Flow};
 
@@ -14,18 +14,31 @@ pub struct Certificate {
 /// Flows that share few links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Witness {
-    /// The ToR whose links they share.
+    /// The ToR whose links they share, or a ToR of the pod whose links they share.
     pub tor: u32,
     /// Whether they leave it (up) or enter it (down).
     pub outgoing: bool,
-    /// The only ToR at their other ends, where that is what leaves them few links.
-    pub peer: Option<u32>,
+    /// Whose links they share.
+    pub share: Share,
     /// How many flows there are.
     pub flows: usize,
     /// What they weigh together.
     pub weight: u64,
     /// Over how many links they can spread.
     pub links: usize,
+    /// Levels of the fabric: ToRs are called `tor` on two and `edge` on three.
+    pub levels: u32,
+}
+
+/// Whose links flows share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Share {
+    /// A ToR's.
+    Tor,
+    /// A ToR's on the way to this one.
+    Pair(u32),
+    /// Those of a pod with the cores.
+    Pod,
 }
 
 impl Certificate {
@@ -46,12 +59,19 @@ impl Certificate {
             true => ("sends", "to", "uplink"),
             false => ("receives", "from", "downlink"),
         };
-        let link = if witness.peer.is_some() { "path" } else { link };
-        let peer = witness
-            .peer
-            .map_or(String::new(), |peer| format!(" {preposition} tor{peer}"));
+        let kind = if witness.levels == 2 { "tor" } else { "edge" };
+        let (whose, peer, link) = match witness.share {
+            Share::Tor => (String::new(), String::new(), link),
+            Share::Pair(other) => (
+                String::new(),
+                format!(" {preposition} {kind}{other}"),
+                "path",
+            ),
+            Share::Pod => ("the pod of ".to_owned(), String::new(), link),
+        };
         format!(
-            "tor{tor} {verb} {flows} flow{} of {weight} in all{peer} over {links} {link}{}: one carries {} or more",
+            "{whose}{kind}{tor} {verb} {flows} flow{} of {weight} in all{peer} over {links} {link}{}: \
+             one carries {} or more",
             plural(flows),
             plural(links),
             self.load,
@@ -59,16 +79,14 @@ impl Certificate {
     }
 }
 
-/// The strongest of these arguments, over all ToRs both ways and, where links are missing, over all
-/// pairs of ToRs: flows of total weight W on k links load one with W / k; the k j + 1 heaviest load
-/// one with the j + 1 lightest of them (j = 0: the heaviest flow).
+/// The strongest of these arguments, over all ToRs and pods both ways and, where links are missing or
+/// differ, over all pairs of ToRs: flows of total weight W on k links load one with W / k; the
+/// k j + 1 heaviest load one with the j + 1 lightest of them (j = 0: the heaviest flow). Of links that
+/// differ, all loaded just as high, the flows must fit in what they carry.
 ///
-/// For flows of one weight on a complete fabric this is the optimum, which edge colouring reaches.
+/// For flows of one weight on a complete two-level fabric of equal links this is the optimum, which
+/// edge colouring reaches.
 pub(super) fn certify(fabric: &Fabric, flows: &[Flow]) -> Certificate {
-    let mut best = Certificate {
-        load: 0,
-        witness: None,
-    };
     let mut order: Vec<u32> = (0..flows.len() as u32).collect();
     let alike = flows
         .windows(2)
@@ -76,86 +94,181 @@ pub(super) fn certify(fabric: &Fabric, flows: &[Flow]) -> Certificate {
     if !alike {
         order.sort_by_key(|&i| std::cmp::Reverse(flows[i as usize].weight));
     }
+    let mut search = Search {
+        fabric,
+        flows,
+        alike,
+        scales: Vec::new(),
+        best: Certificate {
+            load: 0,
+            witness: None,
+        },
+    };
     for outgoing in [true, false] {
+        search.ends(&order, outgoing);
+    }
+    if !(fabric.is_complete() && fabric.is_even()) {
+        search.pairs(&mut order);
+    }
+    search.best
+}
+
+struct Search<'a> {
+    fabric: &'a Fabric,
+    flows: &'a [Flow],
+    alike: bool,
+    /// Of the links that the flows at hand share.
+    scales: Vec<u64>,
+    best: Certificate,
+}
+
+impl Search<'_> {
+    /// ToRs and pods, as sources or as destinations.
+    fn ends(&mut self, order: &[u32], outgoing: bool) {
+        let (fabric, flows) = (self.fabric, self.flows);
         let end = |flow: &Flow| if outgoing { flow.src } else { flow.dst };
-        let groups = grouped(fabric.tor_count(), &order, |i| {
-            end(&flows[i as usize]) as usize
-        });
-        let column = fabric.columns()[usize::from(!outgoing)];
-        for (tor, group) in groups.iter() {
-            let spines = fabric.spine_count();
-            let row = &column[tor * spines..(tor + 1) * spines];
-            let links = row.iter().flatten().count();
-            let witness = witness(tor as u32, outgoing, None, links, group, flows);
-            best.raise(group, flows, alike, witness);
+        let of = |i: u32| Some(end(&flows[i as usize]) as usize);
+        let blocks = fabric.blocks();
+        let start = blocks[usize::from(!outgoing)];
+        for (tor, group) in grouped(fabric.tor_count(), order, of).iter() {
+            self.share(start + tor * fabric.columns..start + (tor + 1) * fabric.columns);
+            self.raise(group, tor as u32, outgoing, Share::Tor);
+        }
+        let Some(upper) = &fabric.upper else {
+            return;
+        };
+        let of = |i: u32| {
+            let Flow { src, dst, .. } = flows[i as usize];
+            let pods = [src, dst].map(|tor| upper.pod_of[tor as usize] as usize);
+            (pods[0] != pods[1]).then_some(pods[usize::from(!outgoing)])
+        };
+        let start = blocks[2 + usize::from(!outgoing)];
+        for (pod, group) in grouped(upper.pods, order, of).iter() {
+            self.share(start + pod * upper.cores..start + (pod + 1) * upper.cores);
+            let tor = upper.pod_of.iter().position(|&of| of as usize == pod);
+            let tor = tor.expect("flows come from ToRs");
+            self.raise(group, tor as u32, outgoing, Share::Pod);
         }
     }
-    if !fabric.is_complete() {
-        order.sort_by_key(|&i| (flows[i as usize].src, flows[i as usize].dst));
+
+    fn share(&mut self, slots: std::ops::Range<usize>) {
+        let fabric = self.fabric;
+        let there = slots.filter(|&slot| fabric.links[slot].is_some());
+        self.scales.clear();
+        self.scales.extend(there.map(|slot| fabric.scale(slot)));
+    }
+
+    /// Pairs of ToRs; a path of theirs can carry what its narrower end can.
+    fn pairs(&mut self, order: &mut [u32]) {
+        let flows = self.flows;
         let pair = |i: &u32| (flows[*i as usize].src, flows[*i as usize].dst);
+        order.sort_by_key(pair);
         for group in order.chunk_by_mut(|a, b| pair(a) == pair(b)) {
             group.sort_by_key(|&i| std::cmp::Reverse(flows[i as usize].weight));
             let (src, dst) = pair(&group[0]);
-            let links = fabric.spines_between(src, dst).count();
-            let witness = witness(src, true, Some(dst), links, group, flows);
-            best.raise(group, flows, alike, witness);
+            self.share_pair(src, dst);
+            self.raise(group, src, true, Share::Pair(dst));
         }
     }
-    best
-}
 
-impl Certificate {
-    fn raise(&mut self, group: &[u32], flows: &[Flow], alike: bool, witness: Witness) {
-        let load = least(group, flows, alike, &witness);
-        if self.witness.is_none() || load > self.load {
-            *self = Self {
+    /// Of each column that a path takes, the narrower of its links at the two ToRs.
+    fn share_pair(&mut self, src: u32, dst: u32) {
+        let fabric = self.fabric;
+        let narrower = |[up, down]: [usize; 2]| fabric.scale(up).max(fabric.scale(down));
+        self.scales.clear();
+        if fabric.levels() == 2 {
+            let columns = fabric.columns;
+            let [up, down] = [src as usize, fabric.tors + dst as usize].map(|row| row * columns);
+            let both = (0..columns).map(|column| [up + column, down + column]);
+            let there = both.filter(|ends| ends.iter().all(|&slot| fabric.links[slot].is_some()));
+            self.scales.extend(there.map(narrower));
+            return;
+        }
+        let mut ends: Vec<[usize; 2]> = fabric
+            .choices_between(src, dst)
+            .map(|choice| {
+                fabric
+                    .slots_of(src, dst, choice)
+                    .ends()
+                    .map(|slot| slot as usize)
+            })
+            .collect();
+        ends.sort_unstable();
+        ends.dedup();
+        self.scales.extend(ends.into_iter().map(narrower));
+    }
+
+    fn raise(&mut self, group: &[u32], tor: u32, outgoing: bool, share: Share) {
+        let weight = |&i: &u32| self.flows[i as usize].weight;
+        let witness = Witness {
+            tor,
+            outgoing,
+            share,
+            flows: group.len(),
+            weight: group.iter().map(weight).sum(),
+            links: self.scales.len(),
+            levels: self.fabric.levels(),
+        };
+        let load = self.least(group, witness.weight);
+        if self.best.witness.is_none() || load > self.best.load {
+            self.best = Certificate {
                 load,
                 witness: Some(witness),
             };
         }
     }
-}
 
-fn witness(
-    tor: u32,
-    outgoing: bool,
-    peer: Option<u32>,
-    links: usize,
-    group: &[u32],
-    flows: &[Flow],
-) -> Witness {
-    Witness {
-        tor,
-        outgoing,
-        peer,
-        flows: group.len(),
-        weight: group.iter().map(|&i| flows[i as usize].weight).sum(),
-        links,
+    /// What one link must carry of the group, heaviest first.
+    fn least(&self, group: &[u32], total: u64) -> u64 {
+        let links = self.scales.len();
+        let weight = |position: usize| self.flows[group[position] as usize].weight;
+        if !self.fabric.is_even() {
+            let unit = if self.alike { weight(0).max(1) } else { 1 };
+            return self
+                .least_of_uneven(unit, total)
+                .max(self.scaled(weight(0)));
+        }
+        if self.alike {
+            return weight(0) * group.len().div_ceil(links) as u64;
+        }
+        let mut best = total.div_ceil(links as u64);
+        for (j, last) in (0..group.len()).step_by(links).enumerate() {
+            best = best.max((last - j..=last).map(weight).sum());
+        }
+        best
+    }
+
+    /// What a weight loads the widest link with.
+    fn scaled(&self, weight: u64) -> u64 {
+        weight * self.scales.iter().copied().min().unwrap_or(1)
+    }
+
+    /// The least load at which the links carry a total of whole units.
+    fn least_of_uneven(&self, unit: u64, total: u64) -> u64 {
+        let carries = |load: u64| -> u128 {
+            let carried = |&scale: &u64| u128::from(load / (scale * unit)) * u128::from(unit);
+            self.scales.iter().map(carried).sum()
+        };
+        let (mut low, mut high) = (0, self.scaled(total));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            match carries(middle) >= u128::from(total) {
+                true => high = middle,
+                false => low = middle + 1,
+            }
+        }
+        low
     }
 }
 
-/// What one link must carry of the group, heaviest first.
-fn least(group: &[u32], flows: &[Flow], alike: bool, witness: &Witness) -> u64 {
-    let links = witness.links;
-    let weight = |position: usize| flows[group[position] as usize].weight;
-    if alike {
-        return weight(0) * group.len().div_ceil(links) as u64;
-    }
-    let mut best = witness.weight.div_ceil(links as u64);
-    for (j, last) in (0..group.len()).step_by(links).enumerate() {
-        best = best.max((last - j..=last).map(weight).sum());
-    }
-    best
-}
-
-/// Positions by ToR, in the order given.
+/// Positions by ToR or pod, in the order given.
 struct Groups {
     offsets: Vec<u32>,
     members: Vec<u32>,
 }
 
 impl Groups {
-    /// Each ToR with flows, and those.
+    /// Each with flows, and those.
     fn iter(&self) -> impl Iterator<Item = (usize, &[u32])> {
         let range = |tor: usize| self.offsets[tor] as usize..self.offsets[tor + 1] as usize;
         let tors = 0..self.offsets.len() - 1;
@@ -164,18 +277,22 @@ impl Groups {
     }
 }
 
-fn grouped(tors: usize, order: &[u32], tor_of: impl Fn(u32) -> usize) -> Groups {
-    let mut offsets = vec![0u32; tors + 1];
+/// Those that belong nowhere are left out.
+fn grouped(sets: usize, order: &[u32], set_of: impl Fn(u32) -> Option<usize>) -> Groups {
+    let mut offsets = vec![0u32; sets + 1];
     for &i in order {
-        offsets[tor_of(i) + 1] += 1;
+        if let Some(set) = set_of(i) {
+            offsets[set + 1] += 1;
+        }
     }
-    for tor in 0..tors {
-        offsets[tor + 1] += offsets[tor];
+    for set in 0..sets {
+        offsets[set + 1] += offsets[set];
     }
     let mut next = offsets.clone();
-    let mut members = vec![0; order.len()];
+    let mut members = vec![0; offsets[sets] as usize];
     for &i in order {
-        let place = &mut next[tor_of(i)];
+        let Some(set) = set_of(i) else { continue };
+        let place = &mut next[set];
         members[*place as usize] = i;
         *place += 1;
     }

@@ -1,60 +1,55 @@
-//! Balanced edge colouring: ToRs are vertices, once as sources and once as destinations, flows are
-//! edges, spines are colours, and no vertex has more edges of a colour than its share.
+//! Balanced edge colouring: no vertex of a bipartite multigraph has more edges of a colour than its
+//! share.
 //!
-//! A ToR with d flows is cut into ceil(d / S) vertices of S flows or fewer, heaviest flows first,
-//! and the rest is a proper colouring with S colours. Each cut vertex then puts one flow at most on
-//! a link: ceil(d / S) flows on any link, and by weight at most the heaviest flow more than the
-//! mean, since the flows of a cut vertex are no heavier than the mean of the one before.
+//! A vertex with d edges is cut into ceil(d / S) parts of S edges or fewer, heaviest first, and the
+//! rest is a proper colouring with S colours. Each part then has one edge at most of a colour:
+//! ceil(d / S) edges of any colour, and by weight at most the heaviest edge more than the mean, since
+//! the edges of a part are no heavier than the mean of the part before.
 //!
 //! # Source
 //! Proper colourings: Gabow and Kariv, Algorithms for edge coloring bipartite graphs and
 //! multigraphs, SIAM J. Comput. 1982. Euler splits halve every degree; an odd number of colours is
 //! rounded up, and the smallest colour class goes back edge by edge along alternating paths.
 
-use super::{Fabric, Flow};
-
 const NONE: u32 = u32::MAX;
 
-/// Colours the flows; every ToR must reach every working spine.
-pub(super) fn color(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
-    let working = fabric.working_spines();
-    let mut order: Vec<u32> = (0..flows.len() as u32).collect();
-    if flows
-        .windows(2)
-        .any(|pair| pair[0].weight != pair[1].weight)
-    {
-        order.sort_by_key(|&i| std::cmp::Reverse(flows[i as usize].weight));
-    }
-    let tors = fabric.tor_count();
-    let (left, lefts) = cut(flows, &order, working.len(), tors, |flow| flow.src);
-    let (right, rights) = cut(flows, &order, working.len(), tors, |flow| flow.dst);
+/// A colour for each edge of a bipartite multigraph, such that no vertex has more of a colour than
+/// its share, rounded up or down; of edges in `order`, heavy ones first, so that each vertex's are
+/// spread by weight as well.
+pub(super) fn balanced(
+    edges: &[[u32; 2]],
+    mut order: Vec<u32>,
+    vertices: usize,
+    colors: usize,
+) -> Vec<u32> {
+    let (left, lefts) = cut(edges, &order, colors, vertices, 0);
+    let (right, rights) = cut(edges, &order, colors, vertices, 1);
     let mut coloring = Coloring {
         ends: left.into_iter().zip(right).map(|(l, r)| [l, r]).collect(),
         vertices: [lefts, rights],
-        colors: vec![0; flows.len()],
-        partners: vec![[NONE; 2]; flows.len()],
+        colors: vec![0; edges.len()],
+        partners: vec![[NONE; 2]; edges.len()],
         open: [vec![NONE; lefts], vec![NONE; rights]],
-        half: vec![NONE_HALF; flows.len()],
+        half: vec![NONE_HALF; edges.len()],
         spare: Vec::new(),
     };
-    coloring.color(&mut order, 0, working.len() as u32);
-    let spine = |&color: &u32| working[color as usize];
-    coloring.colors.iter().map(spine).collect()
+    coloring.color(&mut order, 0, colors as u32);
+    coloring.colors
 }
 
-/// The vertex of each flow at one end, `colors` flows to a vertex, and how many vertices there are.
+/// The part of each edge's vertex at one side, `colors` edges to a part, and how many there are.
 fn cut(
-    flows: &[Flow],
+    edges: &[[u32; 2]],
     order: &[u32],
     colors: usize,
-    tors: usize,
-    end: impl Fn(&Flow) -> u32,
+    vertices: usize,
+    side: usize,
 ) -> (Vec<u32>, usize) {
-    let mut vertex = vec![0; flows.len()];
-    let mut current = vec![(NONE, colors); tors];
+    let mut vertex = vec![0; edges.len()];
+    let mut current = vec![(NONE, colors); vertices];
     let mut count = 0;
     for &i in order {
-        let (at, held) = &mut current[end(&flows[i as usize]) as usize];
+        let (at, held) = &mut current[edges[i as usize][side] as usize];
         if *held == colors {
             (*at, *held) = (count, 0);
             count += 1;

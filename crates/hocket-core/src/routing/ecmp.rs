@@ -1,6 +1,6 @@
-//! Equal-cost multi-path: the spine is a hash of the packet's header.
+//! Equal-cost multi-path: the way up is a hash of the packet's header.
 
-use super::{Fabric, Flow};
+use super::{Fabric, Flow, hops};
 use crate::units::Seed;
 
 /// What a switch hashes headers with.
@@ -22,6 +22,9 @@ pub struct Ecmp {
     /// such as the ToRs that a host with several uplinks is joined to; 1: none. More than 1
     /// polarises: a ToR sees only flows whose hash has one remainder, and leaves spines unused.
     pub upstream: u32,
+    /// Whether switches above the ToRs mix a number of their level into the hash. Without it, the
+    /// default, they see only flows whose hash has one remainder, as with `upstream`.
+    pub salted: bool,
 }
 
 impl Default for Ecmp {
@@ -29,11 +32,12 @@ impl Default for Ecmp {
         Self {
             hash: Hash::Crc32,
             upstream: 1,
+            salted: false,
         }
     }
 }
 
-/// The hash modulo the number of spines that lead to the flow's end.
+/// At each switch on the way up the hash modulo the number of links that lead to the flow's end.
 ///
 /// Flows are RoCEv2: UDP to port 4791 from a port drawn from 49152 to 65535, between hosts 10.t.t.1
 /// of ToR t. With `upstream` above 1 the port is drawn until the earlier stage would have chosen
@@ -41,7 +45,8 @@ impl Default for Ecmp {
 pub(super) fn ecmp(fabric: &Fabric, flows: &[Flow], options: Ecmp, mut seed: Seed) -> Vec<u32> {
     let upstream = options.upstream.max(1);
     let draws = 64 * u64::from(upstream);
-    let mut live: Vec<u32> = fabric.working_spines().to_vec();
+    let flat = fabric.is_complete() && fabric.levels() == 2;
+    let (mut choices, mut ways) = (Vec::new(), Vec::new());
     let choose = |flow: &Flow| {
         let mut hash = 0;
         for _ in 0..draws {
@@ -51,13 +56,25 @@ pub(super) fn ecmp(fabric: &Fabric, flows: &[Flow], options: Ecmp, mut seed: See
                 break;
             }
         }
-        if !fabric.is_complete() {
-            live.clear();
-            live.extend(fabric.spines_between(flow.src, flow.dst));
+        if flat {
+            return fabric.tops()[hash as usize % fabric.tops().len()];
         }
-        live[hash as usize % live.len()]
+        let way = |level: usize, ways: &[usize]| {
+            let hash = match options.salted && level > 0 {
+                true => salted(hash, level),
+                false => hash,
+            };
+            hash as usize % ways.len()
+        };
+        hops::climb(fabric, flow, &mut choices, &mut ways, way)
     };
     flows.iter().map(choose).collect()
+}
+
+/// A hash with a number mixed in. A number hashed with the header would not do: both hashes are
+/// linear, so that it would flip the same bits of every flow.
+fn salted(hash: u32, level: usize) -> u32 {
+    (Seed(u64::from(hash) | (level as u64) << 32).next_u64() >> 32) as u32
 }
 
 /// Addresses, ports and protocol in network order.

@@ -1,167 +1,288 @@
-//! Exchanges along alternating chains, where missing links leave no balanced colouring.
+//! Exchanges along chains, where missing links leave no balanced colouring.
 
-use super::{Fabric, Flow};
+use super::assignment::loads;
+use super::fabric::Slots;
+use super::{Fabric, Flow, greedy};
+use crate::units::Seed;
 
-/// Improves an assignment until the bound is met or no exchange helps.
+/// Improves an assignment until the bound is met or no exchange helps, and begins anew from greedy
+/// ones in other orders while it is not met: never worse than what it is given.
 ///
-/// An exchange takes a flow off a link of the largest load, to another spine; where that would load
-/// a link too much, a flow of that link moves the other way, and so on, between the same two
-/// spines. It is kept if the first link is relieved and no link that it touches rises to the largest
-/// load, so that the maximum never rises and the number of links at it falls with every exchange.
+/// An exchange takes a flow off a link of the largest load, to another path; where that would load a
+/// link of it too much, a flow of that link moves on in turn, and so on. Chains are searched breadth
+/// first, so that the shortest is found. One is kept if the first link is relieved and no link that it
+/// touches rises to the largest load: the maximum never rises, and the number of links at it falls
+/// with every exchange.
 ///
 /// # Complexity
-/// At most [`MOST`] exchanges, each a chain of at most [`LONGEST`] moves for each flow and
-/// spine that is tried.
-pub(super) fn improve(fabric: &Fabric, flows: &[Flow], spines: Vec<u32>, bound: u64) -> Vec<u32> {
-    let loads = super::loads(fabric, flows, &spines);
-    if loads.iter().flatten().all(|&load| load <= bound) {
-        return spines;
-    }
-    let mut state = State::new(fabric, flows, spines);
-    for _ in 0..MOST {
-        let largest = state.largest();
-        if largest <= bound || !state.relieve_any(largest) {
+/// A search looks at a flow once, with all its choices; [`MOST_LOOKS`] choices in all.
+pub(super) fn improve(fabric: &Fabric, flows: &[Flow], choices: Vec<u32>, bound: u64) -> Vec<u32> {
+    let mut looks = 0;
+    let mut best = relieved(fabric, flows, choices, bound, &mut looks);
+    for start in 0..STARTS {
+        if best.0 <= bound || looks >= MOST_LOOKS {
             break;
         }
+        let choices = greedy_in_order(fabric, flows, &order(flows, start));
+        let next = relieved(fabric, flows, choices, bound, &mut looks);
+        if next.0 < best.0 {
+            best = next;
+        }
     }
-    state.spines
+    best.1
 }
 
-/// Exchanges.
-const MOST: usize = 1000;
+/// Choices looked at.
+const MOST_LOOKS: u64 = 1 << 24;
 
-/// Moves in a chain.
-const LONGEST: usize = 64;
+/// Orders that are tried besides the one given.
+const STARTS: u64 = 8;
+
+/// Heaviest first, then shuffled before that.
+fn order(flows: &[Flow], start: u64) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..flows.len() as u32).collect();
+    let mut seed = Seed(start);
+    for last in (1..order.len()).rev().filter(|_| start > 0) {
+        order.swap(last, seed.below(last + 1));
+    }
+    order.sort_by_key(|&i| std::cmp::Reverse(flows[i as usize].weight));
+    order
+}
+
+fn greedy_in_order(fabric: &Fabric, flows: &[Flow], order: &[u32]) -> Vec<u32> {
+    let found = greedy::greedy(fabric, order.iter().map(|&i| &flows[i as usize]));
+    let mut choices = vec![0; flows.len()];
+    for (&i, choice) in order.iter().zip(found) {
+        choices[i as usize] = choice;
+    }
+    choices
+}
+
+/// The largest load after exchanges, and the choices that make it.
+fn relieved(
+    fabric: &Fabric,
+    flows: &[Flow],
+    choices: Vec<u32>,
+    bound: u64,
+    looks: &mut u64,
+) -> (u64, Vec<u32>) {
+    let loads = loads(fabric, flows, &choices);
+    let largest = loads.iter().copied().max().unwrap_or(0);
+    if largest <= bound {
+        return (largest, choices);
+    }
+    let mut state = State::new(fabric, flows, choices, loads);
+    state.looks = *looks;
+    loop {
+        let largest = state.loads.iter().copied().max().unwrap_or(0);
+        if largest <= bound || !state.relieve_all(largest) {
+            *looks = state.looks;
+            return (largest, state.choices);
+        }
+    }
+}
+
+const NONE: u32 = u32::MAX;
 
 struct State<'a> {
     fabric: &'a Fabric,
     flows: &'a [Flow],
-    spines: Vec<u32>,
-    /// Loads of up- and downlinks.
-    loads: [Vec<u64>; 2],
-    /// Flows on up- and downlinks.
-    on: [Vec<Vec<u32>>; 2],
+    choices: Vec<u32>,
+    loads: Vec<u64>,
+    /// Flows on each slot.
+    on: Vec<Vec<u32>>,
+    /// The last search that came to each flow.
+    seen: Vec<u32>,
+    searches: u32,
+    looks: u64,
+    steps: Vec<Step>,
+}
+
+/// A flow that must leave a slot.
+#[derive(Clone, Copy)]
+struct Step {
+    flow: u32,
+    leaves: usize,
+    /// The step whose flow is in need of room, and the choice that it takes.
+    after: u32,
+    taken: u32,
 }
 
 impl<'a> State<'a> {
-    fn new(fabric: &'a Fabric, flows: &'a [Flow], spines: Vec<u32>) -> Self {
-        let links = fabric.tor_count() * fabric.spine_count();
-        let mut state = Self {
+    fn new(fabric: &'a Fabric, flows: &'a [Flow], choices: Vec<u32>, loads: Vec<u64>) -> Self {
+        let mut on = vec![Vec::new(); loads.len()];
+        for (i, (flow, &choice)) in flows.iter().zip(&choices).enumerate() {
+            for slot in fabric.slots_of(flow.src, flow.dst, choice).iter() {
+                on[slot].push(i as u32);
+            }
+        }
+        Self {
             fabric,
             flows,
-            spines: Vec::new(),
-            loads: [vec![0; links], vec![0; links]],
-            on: [vec![Vec::new(); links], vec![Vec::new(); links]],
-        };
-        for (flow, &spine) in spines.iter().enumerate() {
-            state.put(flow as u32, spine);
+            choices,
+            loads,
+            on,
+            seen: vec![0; flows.len()],
+            searches: 0,
+            looks: 0,
+            steps: Vec::new(),
         }
-        state.spines = spines;
-        state
     }
 
-    fn largest(&self) -> u64 {
-        self.loads.iter().flatten().copied().max().unwrap_or(0)
-    }
-
-    fn slots(&self, flow: u32, spine: u32) -> [usize; 2] {
+    fn slots(&self, flow: u32, choice: u32) -> Slots {
         let Flow { src, dst, .. } = self.flows[flow as usize];
-        [src, dst].map(|tor| self.fabric.slot(tor, spine))
+        self.fabric.slots_of(src, dst, choice)
     }
 
-    fn put(&mut self, flow: u32, spine: u32) {
-        let slots = self.slots(flow, spine);
-        for (side, slot) in slots.into_iter().enumerate() {
-            self.loads[side][slot] += self.flows[flow as usize].weight;
-            self.on[side][slot].push(flow);
-        }
+    fn now(&self, flow: u32) -> Slots {
+        self.slots(flow, self.choices[flow as usize])
+    }
+
+    fn share(&self, flow: u32, slot: usize) -> u64 {
+        self.flows[flow as usize].weight * self.fabric.scale(slot)
     }
 
     fn shift(&mut self, flow: u32, to: u32) {
-        let from = std::mem::replace(&mut self.spines[flow as usize], to);
-        let slots = self.slots(flow, from);
-        for (side, slot) in slots.into_iter().enumerate() {
-            self.loads[side][slot] -= self.flows[flow as usize].weight;
-            self.on[side][slot].retain(|&other| other != flow);
+        for slot in self.now(flow).iter() {
+            self.loads[slot] -= self.share(flow, slot);
+            self.on[slot].retain(|&other| other != flow);
         }
-        self.put(flow, to);
+        self.choices[flow as usize] = to;
+        for slot in self.now(flow).iter() {
+            self.loads[slot] += self.share(flow, slot);
+            self.on[slot].push(flow);
+        }
     }
 
-    /// Whether an exchange relieved some link of that load.
-    fn relieve_any(&mut self, largest: u64) -> bool {
-        (0..2).any(|side| {
-            let full = |slot: &usize| self.loads[side][*slot] == largest;
-            let slots: Vec<usize> = (0..self.loads[side].len()).filter(full).collect();
-            slots
-                .into_iter()
-                .any(|slot| self.relieve(side, slot, largest))
-        })
+    /// Whether an exchange relieved some slot of that load.
+    fn relieve_all(&mut self, largest: u64) -> bool {
+        let full: Vec<usize> = (0..self.loads.len())
+            .filter(|&slot| self.loads[slot] == largest)
+            .collect();
+        let mut gained = false;
+        for slot in full {
+            gained |= self.loads[slot] == largest && self.relieve(slot, largest);
+        }
+        gained
     }
 
-    fn relieve(&mut self, side: usize, slot: usize, largest: u64) -> bool {
-        let from = (slot % self.fabric.spine_count()) as u32;
-        let flows = self.on[side][slot].clone();
-        flows.into_iter().any(|flow| {
-            let Flow { src, dst, weight } = self.flows[flow as usize];
-            let others: Vec<u32> = self.fabric.spines_between(src, dst).collect();
-            weight > 0
-                && others.into_iter().any(|to| {
-                    let room = self.loads[side][self.slots(flow, to)[side]] + weight < largest;
-                    to != from && room && self.chain(side, flow, to, largest)
-                })
-        })
-    }
-
-    /// Moves a flow of a full link to a spine where its link on that side has room, and what is in
-    /// the way on the other side back; undone where it does not come to an end.
-    fn chain(&mut self, side: usize, flow: u32, to: u32, largest: u64) -> bool {
-        let from = self.spines[flow as usize];
-        let mut moved = vec![flow];
-        self.shift(flow, to);
-        let (mut side, mut last, mut target) = (1 - side, flow, to);
-        while moved.len() < LONGEST {
-            let slot = self.slots(last, target)[side];
-            if self.loads[side][slot] < largest {
-                return true;
+    /// Searches for a chain that takes a flow off a slot.
+    fn relieve(&mut self, slot: usize, largest: u64) -> bool {
+        self.searches += 1;
+        self.steps.clear();
+        self.enqueue(slot, largest, NONE, 0, 0);
+        let mut next = 0;
+        while next < self.steps.len() && self.looks < MOST_LOOKS {
+            let Flow { src, dst, .. } = self.flows[self.steps[next].flow as usize];
+            for choice in self.fabric.choices_between(src, dst) {
+                self.looks += 1;
+                match self.blocked(next, choice, largest) {
+                    Room::Enough if self.carry_out(next as u32, choice, largest) => return true,
+                    Room::But(slot, over) => self.enqueue(slot, over, next as u32, choice, largest),
+                    _ => {}
+                }
             }
-            let back = if target == to { from } else { to };
-            let before = self.loads[side][slot] - self.flows[last as usize].weight;
-            let excess = self.loads[side][slot] - before.max(largest - 1);
-            let Some(next) = self.in_the_way(side, slot, back, &moved, [excess, largest]) else {
-                break;
-            };
-            self.shift(next, back);
-            moved.push(next);
-            (side, last, target) = (1 - side, next, back);
-        }
-        for &flow in moved.iter().rev() {
-            let back = if self.spines[flow as usize] == to {
-                from
-            } else {
-                to
-            };
-            self.shift(flow, back);
+            next += 1;
         }
         false
     }
 
-    /// A flow that weighs the excess or more, and whose ToR's link to the other spine has room.
-    fn in_the_way(
-        &self,
-        side: usize,
-        slot: usize,
-        to: u32,
-        moved: &[u32],
-        [excess, largest]: [u64; 2],
-    ) -> Option<u32> {
-        let fits = |&flow: &u32| {
-            let Flow { src, dst, weight } = self.flows[flow as usize];
-            let room = self.loads[side][self.slots(flow, to)[side]] + weight < largest;
-            weight >= excess
-                && room
-                && !moved.contains(&flow)
-                && self.fabric.path(src, dst, to).is_some()
-        };
-        self.on[side][slot].iter().copied().find(fits)
+    /// Flows that would leave a slot of such a load below the largest.
+    fn enqueue(&mut self, slot: usize, load: u64, after: u32, taken: u32, largest: u64) {
+        for i in 0..self.on[slot].len() {
+            let flow = self.on[slot][i];
+            let rest = load - self.share(flow, slot).min(load);
+            let enough = if after == NONE {
+                rest < load
+            } else {
+                rest < largest
+            };
+            if enough && self.seen[flow as usize] != self.searches {
+                self.seen[flow as usize] = self.searches;
+                self.steps.push(Step {
+                    flow,
+                    leaves: slot,
+                    after,
+                    taken,
+                });
+            }
+        }
     }
+
+    /// What stands in the way of a step's flow taking a choice, once the step before is done.
+    fn blocked(&self, step: usize, choice: u32, largest: u64) -> Room {
+        let Step {
+            flow,
+            leaves,
+            after,
+            taken,
+        } = self.steps[step];
+        let slots = self.slots(flow, choice);
+        if slots.iter().any(|slot| slot == leaves) {
+            return Room::None;
+        }
+        let own = self.now(flow);
+        let before = (after != NONE).then(|| {
+            let before = self.steps[after as usize].flow;
+            (before, self.now(before), self.slots(before, taken))
+        });
+        let mut found = Room::Enough;
+        for slot in slots.iter() {
+            if own.iter().any(|other| other == slot) {
+                continue;
+            }
+            let mut load = self.loads[slot] + self.share(flow, slot);
+            if let Some((before, from, to)) = before {
+                let share = self.share(before, slot);
+                load += share * u64::from(to.iter().any(|other| other == slot));
+                load -= share * u64::from(from.iter().any(|other| other == slot));
+            }
+            if load >= largest {
+                match found {
+                    Room::Enough => found = Room::But(slot, load),
+                    _ => return Room::None,
+                }
+            }
+        }
+        found
+    }
+
+    /// Moves the flows of a chain, first things first; undone where a link rises to the largest load
+    /// after all, because the chain comes to it twice.
+    fn carry_out(&mut self, last: u32, choice: u32, largest: u64) -> bool {
+        let mut moves = vec![(self.steps[last as usize].flow, choice)];
+        let mut step = self.steps[last as usize];
+        while step.after != NONE {
+            let before = self.steps[step.after as usize];
+            moves.push((before.flow, step.taken));
+            step = before;
+        }
+        let former: Vec<u32> = moves
+            .iter()
+            .map(|&(flow, _)| self.choices[flow as usize])
+            .collect();
+        let to = moves
+            .iter()
+            .flat_map(|&(flow, to)| self.slots(flow, to).iter());
+        let touched: Vec<(usize, u64)> = to.map(|slot| (slot, self.loads[slot])).collect();
+        for &(flow, to) in &moves {
+            self.shift(flow, to);
+        }
+        let low = |slot: usize, before: u64| self.loads[slot] < largest.max(before + 1);
+        let fits = self.loads[step.leaves] < largest
+            && touched.iter().all(|&(slot, before)| low(slot, before));
+        if !fits {
+            for (&(flow, _), &back) in moves.iter().zip(&former).rev() {
+                self.shift(flow, back);
+            }
+        }
+        fits
+    }
+}
+
+enum Room {
+    Enough,
+    /// But for one slot, and what its load would be.
+    But(usize, u64),
+    None,
 }

@@ -1,127 +1,97 @@
-//! A two-level Clos as routing sees it: which ToR reaches which spine by which links.
+//! A Clos or fat tree as routing sees it: which switch reaches which by which links.
+//!
+//! ```text
+//! spine s                    core c            one for each plane: aggs of one position in their pods,
+//!    |                          |              and the cores that they reach
+//! tor t                 agg (pod, plane)
+//!                               |
+//!                            edge t
+//! ```
+//!
+//! A path is known by its highest switch. Its links stand in columns: links up from ToRs, links down
+//! to them, and on three levels links up from pods to cores, links down.
 
 use super::RoutingError;
-use crate::id::{DeviceId, LinkId, NpuId};
-use crate::topology::{DeviceKind, Topology};
+use super::read::{add_tops, read};
+use crate::id::{LinkId, NpuId};
+use crate::topology::Topology;
+use crate::units::Bandwidth;
 
-/// A two-level Clos, failures included.
+/// A two-level Clos or a three-level fat tree, failures included.
 ///
-/// ToRs and spines keep the numbers in their names, so that `tor5` is ToR 5 whatever failed.
+/// Switches keep the numbers in their names, so that `tor5` and `edge5` are ToR 5 whatever failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fabric {
-    tors: usize,
-    spines: usize,
-    hosts_per_tor: usize,
-    up: Vec<Option<LinkId>>,
-    down: Vec<Option<LinkId>>,
-    working: Vec<u32>,
-    complete: bool,
-    live_tors: usize,
-    /// By NPU: its ToR and its links up to it and down from it.
-    ports: Vec<(u32, [LinkId; 2])>,
+    pub(super) tors: usize,
+    /// Spines, or planes on three levels.
+    pub(super) columns: usize,
+    pub(super) upper: Option<Upper>,
+    /// By slot; `None` where there is no link.
+    pub(super) links: Vec<Option<LinkId>>,
+    /// What a weight of 1 loads the link of each slot with; empty where it is 1 for all.
+    pub(super) scales: Vec<u64>,
+    pub(super) reference: Option<Bandwidth>,
+    pub(super) hosts: Vec<Host>,
+    pub(super) hosts_per_tor: usize,
+    pub(super) tops: Vec<u32>,
+    pub(super) complete: bool,
+    /// Numbers of the ToRs that are there.
+    pub(super) live: Vec<usize>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Role {
-    Host,
-    Tor(usize),
-    Spine(usize),
+/// Where an NPU is joined.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Host {
+    pub(super) tor: Option<u32>,
+    pub(super) up: Option<LinkId>,
+    pub(super) down: Option<LinkId>,
+}
+
+/// The third level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Upper {
+    pub(super) pods: usize,
+    pub(super) cores: usize,
+    /// Pod of each ToR.
+    pub(super) pod_of: Vec<u32>,
+    /// Plane of each core.
+    pub(super) plane_of: Vec<u32>,
+    /// Pod and plane of each agg; `None` where there is no such agg.
+    pub(super) aggs: Vec<Option<[u32; 2]>>,
+    /// Lowest and highest agg of each pod; the lowest above the highest where it has none.
+    pub(super) aggs_of: Vec<[u32; 2]>,
+}
+
+/// Slots of the links of a path, from source to destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slots {
+    at: [u32; 4],
+    count: u32,
+}
+
+impl Slots {
+    #[inline]
+    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + use<> {
+        let Self { at, count } = *self;
+        (0..count as usize).map(move |i| at[i] as usize)
+    }
 }
 
 impl Fabric {
-    /// The fabric of a network that `topology::build::clos` made, less what failed.
+    /// The fabric of a network that `topology::build::clos` or `topology::build::fat_tree` made, or of
+    /// one with switches so named and joined alike, less what failed.
+    ///
+    /// Links between switches may differ in bandwidth. On three levels aggregation switches that
+    /// reach the same cores make a plane, of which a pod has one switch.
     ///
     /// # Errors
-    /// [`RoutingError::NotClos`] for any other network, links of unequal bandwidth between ToRs and
-    /// spines, or no link there at all.
+    /// [`RoutingError::NotClos`] for any other network, no link at all between switches, and bandwidths
+    /// whose least common multiple is above 2^24 times the least of them.
     pub fn new(topology: &Topology) -> Result<Self, RoutingError> {
-        Self::read(topology).map_err(|why| RoutingError::NotClos {
+        read(topology).map_err(|why| RoutingError::NotClos {
             name: topology.name().to_owned(),
             why,
         })
-    }
-
-    fn read(topology: &Topology) -> Result<Self, String> {
-        let roles = roles(topology)?;
-        let tor_numbers = roles.iter().filter_map(|role| match role {
-            Role::Tor(number) => Some(*number),
-            _ => None,
-        });
-        let spine_numbers = roles.iter().filter_map(|role| match role {
-            Role::Spine(number) => Some(*number),
-            _ => None,
-        });
-        let live_tors = tor_numbers.clone().count();
-        let tors = tor_numbers.max().map_or(0, |last| last + 1);
-        let spines = spine_numbers.max().map_or(0, |last| last + 1);
-        if tors == 0 || spines == 0 {
-            return Err("it has no switches tor0, ... and spine0, ...".to_owned());
-        }
-        let mut fabric = Self {
-            tors,
-            spines,
-            hosts_per_tor: topology.npu_count().div_ceil(live_tors),
-            up: vec![None; tors * spines],
-            down: vec![None; tors * spines],
-            working: Vec::new(),
-            complete: false,
-            live_tors,
-            ports: vec![(0, [LinkId(0); 2]); topology.npu_count()],
-        };
-        fabric.add_links(topology, &roles)?;
-        fabric.find_working(live_tors);
-        Ok(fabric)
-    }
-
-    fn add_links(&mut self, topology: &Topology, roles: &[Role]) -> Result<(), String> {
-        let mut bandwidth = None;
-        for (i, link) in topology.links().iter().enumerate() {
-            let name = |id: DeviceId| topology.device(id).name.as_str();
-            let ends = || format!("{} -> {}", name(link.src), name(link.dst));
-            let place = match (roles[link.src.index()], roles[link.dst.index()]) {
-                (Role::Host, Role::Tor(tor)) => {
-                    self.ports[link.src.index()].0 = tor as u32;
-                    self.ports[link.src.index()].1[0] = LinkId::from(i);
-                    continue;
-                }
-                (Role::Tor(_), Role::Host) => {
-                    self.ports[link.dst.index()].1[1] = LinkId::from(i);
-                    continue;
-                }
-                (Role::Tor(tor), Role::Spine(spine)) => &mut self.up[tor * self.spines + spine],
-                (Role::Spine(spine), Role::Tor(tor)) => &mut self.down[tor * self.spines + spine],
-                _ => return Err(format!("link {} is not between two tiers", ends())),
-            };
-            if place.replace(LinkId::from(i)).is_some() {
-                return Err(format!("there are parallel links {}", ends()));
-            }
-            if *bandwidth.get_or_insert(link.bandwidth) != link.bandwidth {
-                return Err(format!(
-                    "link {} has another bandwidth than the rest",
-                    ends()
-                ));
-            }
-        }
-        match bandwidth {
-            Some(_) => Ok(()),
-            None => Err("no link joins a ToR and a spine".to_owned()),
-        }
-    }
-
-    fn find_working(&mut self, live_tors: usize) {
-        let links = |spine: usize| {
-            let slots = (0..self.tors).map(|tor| tor * self.spines + spine);
-            slots.fold([0, 0], |[up, down], slot| {
-                let there =
-                    [&self.up, &self.down].map(|column| usize::from(column[slot].is_some()));
-                [up + there[0], down + there[1]]
-            })
-        };
-        let links: Vec<[usize; 2]> = (0..self.spines).map(links).collect();
-        let working = (0..self.spines).filter(|&spine| links[spine] != [0, 0]);
-        self.working = working.map(|spine| spine as u32).collect();
-        let mut of_working = self.working.iter().map(|&spine| links[spine as usize]);
-        self.complete = of_working.all(|links| links == [live_tors; 2]);
     }
 
     /// One more than the highest number of a ToR.
@@ -129,9 +99,151 @@ impl Fabric {
         self.tors
     }
 
-    /// One more than the highest number of a spine.
-    pub fn spine_count(&self) -> usize {
-        self.spines
+    /// How many links a ToR may have each way: one more than the highest number of a spine, or planes.
+    pub fn column_count(&self) -> usize {
+        self.columns
+    }
+
+    /// Levels of switches: 2 or 3.
+    pub fn levels(&self) -> u32 {
+        if self.upper.is_some() { 3 } else { 2 }
+    }
+
+    /// Whether nothing failed but whole spines, cores or ToRs, or all switches of a plane.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    /// The bandwidth of a link that a weight loads with just itself: the least common multiple of
+    /// all between switches, which is that of each where they are alike.
+    pub fn reference(&self) -> Bandwidth {
+        self.reference.expect("a fabric has links between switches")
+    }
+
+    /// The fabric less the links that are dead, by link; everything keeps its number.
+    pub fn without(&self, is_dead: &[bool]) -> Self {
+        let mut less = self.clone();
+        for slot in &mut less.links {
+            *slot = slot.filter(|link| !is_dead[link.index()]);
+        }
+        add_tops(&mut less);
+        less
+    }
+
+    /// Number of the ToR above an NPU, the lowest link's where it has several; `None` where all its
+    /// links failed and for NPUs that are not there.
+    pub fn tor_of(&self, npu: NpuId) -> Option<u32> {
+        self.hosts.get(npu.index())?.tor
+    }
+
+    /// The links from an NPU up to its ToR and down again, where they are there.
+    pub fn npu_links(&self, npu: NpuId) -> [Option<LinkId>; 2] {
+        let host = self.hosts.get(npu.index()).copied().unwrap_or_default();
+        [host.up, host.down]
+    }
+
+    /// Pod of a ToR; `None` on two levels and for ToRs that are not there.
+    pub fn pod_of(&self, tor: u32) -> Option<u32> {
+        self.upper.as_ref()?.pod_of.get(tor as usize).copied()
+    }
+
+    /// The choices of a flow from one ToR to another, lowest first: numbers of the highest switches
+    /// of its paths. Those are spines on two levels; on three levels cores, and within a pod
+    /// aggregation switches. There are none from a ToR to itself or for ToRs that are not there.
+    pub fn choices_between(&self, src: u32, dst: u32) -> impl Iterator<Item = u32> + '_ {
+        let (first, past) = match &self.upper {
+            _ if src.max(dst) as usize >= self.tors => (0, 0),
+            None => (0, self.columns as u32),
+            Some(upper) if upper.pod_of[src as usize] != upper.pod_of[dst as usize] => {
+                (0, upper.cores as u32)
+            }
+            Some(upper) => {
+                let [lowest, highest] = upper.aggs_of[upper.pod_of[src as usize] as usize];
+                (lowest, highest.wrapping_add(1))
+            }
+        };
+        (first..past).filter(move |&choice| self.slots(src, dst, choice).is_some())
+    }
+
+    /// Whether there is a choice.
+    #[inline]
+    pub(super) fn joins(&self, src: u32, dst: u32) -> bool {
+        if self.complete && self.upper.is_none() {
+            // Any spine that works will do.
+            let there = |slot: usize| self.links[slot + self.tops[0] as usize].is_some();
+            let up = src as usize * self.columns;
+            return there(up) && there((self.tors + dst as usize) * self.columns);
+        }
+        self.choices_between(src, dst).next().is_some()
+    }
+
+    /// Appends the links of one choice, from source to destination, and says whether it is one: two
+    /// links through a spine or within a pod, four through a core.
+    pub fn route(&self, src: u32, dst: u32, choice: u32, links: &mut Vec<LinkId>) -> bool {
+        let slots = self.slots(src, dst, choice);
+        let path = slots.iter().flat_map(Slots::iter);
+        links.extend(path.filter_map(|slot| self.links[slot]));
+        slots.is_some()
+    }
+
+    /// The slots of a choice, if all its links are there.
+    #[inline]
+    pub(super) fn slots(&self, src: u32, dst: u32, choice: u32) -> Option<Slots> {
+        let slots = self.places(src, dst, choice)?;
+        let there = slots.iter().all(|slot| self.links[slot].is_some());
+        there.then_some(slots)
+    }
+
+    /// The slots of a choice that is known to be one.
+    #[inline]
+    pub(super) fn slots_of(&self, src: u32, dst: u32, choice: u32) -> Slots {
+        let slots = self.places(src, dst, choice);
+        slots.expect("an assignment only uses paths that are there")
+    }
+
+    #[inline]
+    fn places(&self, src: u32, dst: u32, choice: u32) -> Option<Slots> {
+        if src == dst || src.max(dst) as usize >= self.tors {
+            return None;
+        }
+        let Some(upper) = &self.upper else {
+            return ((choice as usize) < self.columns).then(|| self.short(src, dst, choice));
+        };
+        let pods = [src, dst].map(|tor| upper.pod_of[tor as usize]);
+        if pods[0] == pods[1] {
+            let [pod, plane] = (*upper.aggs.get(choice as usize)?)?;
+            return (pod == pods[0]).then(|| self.short(src, dst, plane));
+        }
+        let plane = *upper.plane_of.get(choice as usize)?;
+        let [up, down] = self.short(src, dst, plane).ends();
+        let start = 2 * self.tors * self.columns;
+        let [above, below] = pods.map(|pod| pod as usize * upper.cores + choice as usize);
+        let across = [start + above, start + upper.pods * upper.cores + below];
+        Some(Slots {
+            at: [up, across[0] as u32, across[1] as u32, down],
+            count: 4,
+        })
+    }
+
+    /// Up and down again by one column.
+    #[inline]
+    fn short(&self, src: u32, dst: u32, column: u32) -> Slots {
+        let [up, down] = [src, dst].map(|tor| tor * self.columns as u32 + column);
+        Slots {
+            at: [up, (self.tors * self.columns) as u32 + down, 0, 0],
+            count: 2,
+        }
+    }
+
+    /// What a weight of 1 loads a slot's link with.
+    #[inline]
+    pub(super) fn scale(&self, slot: usize) -> u64 {
+        self.scales.get(slot).copied().unwrap_or(1)
+    }
+
+    /// Whether all links between switches have one bandwidth.
+    pub(super) fn is_even(&self) -> bool {
+        self.scales.is_empty()
     }
 
     /// NPUs below a ToR, rounded up.
@@ -139,88 +251,26 @@ impl Fabric {
         self.hosts_per_tor.max(1)
     }
 
-    /// Numbers of the spines that have links.
-    pub fn working_spines(&self) -> &[u32] {
-        &self.working
+    /// Numbers of the spines or cores that have links; of aggs where no core has.
+    pub(super) fn tops(&self) -> &[u32] {
+        &self.tops
     }
 
-    /// Whether every ToR there is has a link to and from every spine that has links: nothing failed
-    /// but whole switches.
-    pub fn is_complete(&self) -> bool {
-        self.complete
-    }
-
-    /// Spines by which one ToR reaches another, lowest first; none for ToRs that are not there.
-    pub fn spines_between(&self, src: u32, dst: u32) -> impl Iterator<Item = u32> + '_ {
-        let candidates = self.working.iter().copied();
-        candidates.filter(move |&spine| self.path(src, dst, spine).is_some())
-    }
-
-    /// The links from one ToR to another across a spine, if both are there.
-    pub fn path(&self, src: u32, dst: u32, spine: u32) -> Option<[LinkId; 2]> {
-        let known = (src as usize) < self.tors && (dst as usize) < self.tors;
-        if !known || spine as usize >= self.spines {
-            return None;
-        }
-        let up = self.up[self.slot(src, spine)]?;
-        Some([up, self.down[self.slot(dst, spine)]?])
-    }
-
-    /// The fabric less the links that are dead, by link; everything keeps its number.
-    pub fn without(&self, is_dead: &[bool]) -> Self {
-        let mut less = self.clone();
-        for slot in less.up.iter_mut().chain(&mut less.down) {
-            *slot = slot.filter(|link| !is_dead[link.index()]);
-        }
-        less.find_working(self.live_tors);
-        less
-    }
-
-    /// The ToR of an NPU.
-    pub fn tor_of(&self, npu: NpuId) -> u32 {
-        self.ports[npu.index()].0
-    }
-
-    /// The links of an NPU, up to its ToR and down from it.
-    pub fn links_of(&self, npu: NpuId) -> [LinkId; 2] {
-        self.ports[npu.index()].1
-    }
-
-    /// Appends the links from one ToR to another by a choice.
-    pub fn route(&self, src: u32, dst: u32, choice: u32, links: &mut Vec<LinkId>) {
-        links.extend(self.path(src, dst, choice).into_iter().flatten());
-    }
-
-    /// Where a ToR's link with a spine stands in columns of up- or downlinks.
-    #[inline]
-    pub(super) fn slot(&self, tor: u32, spine: u32) -> usize {
-        tor as usize * self.spines + spine as usize
-    }
-
-    /// Up- and downlinks, `ToR x spine`; `None` where there is no link.
-    pub(super) fn columns(&self) -> [&[Option<LinkId>]; 2] {
-        [&self.up, &self.down]
+    /// Where each block of slots starts: links up from ToRs, down to them, up from pods, down; and
+    /// the end.
+    pub(super) fn blocks(&self) -> [usize; 5] {
+        let lower = self.tors * self.columns;
+        let upper = self
+            .upper
+            .as_ref()
+            .map_or(0, |upper| upper.pods * upper.cores);
+        [0, lower, 2 * lower, 2 * lower + upper, 2 * (lower + upper)]
     }
 }
 
-fn roles(topology: &Topology) -> Result<Vec<Role>, String> {
-    let role = |device: &crate::topology::Device| {
-        if device.kind == DeviceKind::Npu {
-            return Ok(Role::Host);
-        }
-        let number = |prefix: &str| -> Option<usize> {
-            let digits = device.name.strip_prefix(prefix)?;
-            let number: u16 = digits.parse().ok()?;
-            (digits == number.to_string()).then_some(number.into())
-        };
-        match (number("tor"), number("spine")) {
-            (Some(tor), _) => Ok(Role::Tor(tor)),
-            (_, Some(spine)) => Ok(Role::Spine(spine)),
-            _ => Err(format!(
-                "switch {:?} is neither a ToR nor a spine",
-                device.name
-            )),
-        }
-    };
-    topology.devices().iter().map(role).collect()
+impl Slots {
+    /// The first and the last.
+    pub(super) fn ends(self) -> [u32; 2] {
+        [self.at[0], self.at[self.count as usize - 1]]
+    }
 }
