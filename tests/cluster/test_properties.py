@@ -160,11 +160,11 @@ def test_flows_that_keep_their_paths_are_heeded() -> None:
 
 
 def test_messages_that_are_ready_together_go_in_the_plans_order() -> None:
-    where = cluster("clos:1x4x2", gpus_per_host=1, nics_per_host=1)
-    job = Job("j", parameters=10**6, data=6, collective="hierarchical-ring",
-              grid=(2, 3), compute="0 s", iterations=2)  # fmt: skip
-    case = cases.Case(where, place(where, [job]), {"scheme": "greedy", "seed": 0,
-                      "weights": "flows", "answer": "0 s", "host_rate": "1 GB/s"})  # fmt: skip
+    where = cluster("clos:1x4x4", gpus_per_host=1, nics_per_host=1)
+    grid = {"data": 4, "collective": "hierarchical-ring", "grid": (2, 2)}
+    job = Job("j", parameters=10**6, compute="0 s", iterations=2, **grid)  # type: ignore[arg-type]
+    options = {"scheme": "greedy", "weights": "flows", "answer": "0 s", "host_rate": "1 GB/s"}
+    case = cases.Case(where, place(where, [job]), {**options, "seed": 0})
     cases.check_alike(cases.hocket(case), cases.slowly(case))
 
 
