@@ -27,7 +27,7 @@ def small(fabric: str = "clos:2x4", **others: Any) -> Cluster:
 def test_thousands_of_iterations_without_computation() -> None:
     run = simulate(small(), [a_job(compute="0 s", tensor=2, data=4, iterations=3000)])
     assert run.time == pytest.approx(3000 * run.jobs[0].ideal)
-    assert len(run.decisions) == 3000
+    assert len(run.decisions) == 1  # all that communicates stays the same
 
 
 def test_jobs_that_do_everything_at_the_same_time() -> None:
@@ -74,7 +74,7 @@ def test_odd_clusters(
     """All in one host, one NIC for all, one spine, one ToR, one host below each ToR."""
     run = simulate(small(fabric, **hosts), [a_job(**job)], scheme="edge-coloring")
     if slowdown is None:
-        assert run.jobs[0].ideal == 0
+        assert run.jobs[0].slowdown == pytest.approx(1)
         assert not run.link_bytes.any()
         assert all(each.flows == 0 < each.all_reduce for each in run.jobs[0].iterations)
     else:
@@ -100,7 +100,7 @@ CUT = ["tor0,spine0", "tor1,spine1"]
 REFUSED: dict[str, tuple[type[Exception], str, str, dict[str, Any], dict[str, Any]]] = {
     "cut": (
         hk.InfeasibleError,
-        r"^job 'j': no spine joins the ToRs of GPUs 0 -> 2, 2 -> 0, 1 -> 3, 3 -> 1; place",
+        r"^job 'j': no path is left from ToR 0 to ToR 1, from ToR 1 to ToR 0, for 4 of its flows; keep",
         "clos:2x4",
         {"failed": CUT},
         {"tensor": 2},

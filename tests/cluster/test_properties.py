@@ -113,8 +113,9 @@ def test_an_early_answer_is_not_undone_by_a_late_one() -> None:
     made = core_cluster.simulate(
         where.topology,
         core_routing.Fabric(where.topology),
-        [(0, compute[job], pattern, [ports[job]]) for job in "xy"],
+        [(job, 0, compute[job], pattern, [ports[job]]) for job in "xy"],
         scheme="greedy",
+        options=("crc32", 1, False, None),
         host_rate=1,
         answer_ps=30 * micro,
         look_ahead=4,

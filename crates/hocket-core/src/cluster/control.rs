@@ -1,6 +1,7 @@
 //! The controller: which flows want paths, what the router gave them, and what will be asked next.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::engine::Progressing;
@@ -158,15 +159,18 @@ impl<'a> Controller<'a> {
             if cut.is_empty() {
                 continue;
             }
-            let named = cut.iter().take(NAMED);
-            let named = named.map(|Flow { src, dst, .. }| format!("from ToR {src} to ToR {dst}"));
-            let more = match cut.len().saturating_sub(NAMED) {
+            let pairs: BTreeSet<(u32, u32)> = cut.iter().map(|flow| (flow.src, flow.dst)).collect();
+            let named = pairs.iter().take(NAMED);
+            let named = named.map(|(src, dst)| format!("from ToR {src} to ToR {dst}"));
+            let named = named.collect::<Vec<String>>().join(", ");
+            let more = match pairs.len().saturating_sub(NAMED) {
                 0 => String::new(),
-                more => format!(", and for {more} more of its flows"),
+                more => format!(" and between {more} more pairs"),
             };
+            let flows = format!("{named}{more}, for {} of its flows", cut.len());
             return Err(ClusterError::Cut {
                 job: self.jobs[job as usize].name.clone(),
-                flows: format!("{}{more}", named.collect::<Vec<String>>().join(", ")),
+                flows,
             });
         }
         Ok(())

@@ -377,7 +377,8 @@ impl<'a> Engine<'a> {
             self.routed.clear();
             return self.look_ahead(router);
         }
-        if active == self.routed && !is_repair && !self.options.by_bytes {
+        let is_asked = self.options.reroute == Reroute::Always;
+        if is_asked && active == self.routed && !is_repair && !self.options.by_bytes {
             // Who stopped has started again: all have the paths that they would get.
             self.start(&starting);
             return Ok(());
@@ -399,7 +400,6 @@ impl<'a> Engine<'a> {
         let number = self.first_answer + self.answers.len() as u32;
         self.answers.push_back(answer);
         // What a switch finds by itself, nobody waits for.
-        let is_asked = self.options.reroute == Reroute::Always;
         if foreseen || !is_asked || self.options.answer == Time::ZERO {
             self.answered(number, router)?;
         } else {
