@@ -91,7 +91,8 @@ pub enum Scheme {
     /// exchanges: on two levels the least maximum for flows of one weight, and at most the heaviest
     /// flow above the mean of a ToR's links for others. On three levels the least maximum for flows of
     /// one weight where a pod has no more ToRs than a plane has cores, as in `fat_tree`, or where every
-    /// flow leaves its pod. Greedy and exchanges where links are missing or differ: the better of
+    /// flow leaves its pod and planes are alike. Greedy and exchanges where links are missing or
+    /// differ: the best of
     /// several orders of the flows, never worse than greedy, so that its bound holds.
     EdgeColoring,
 }
