@@ -206,6 +206,9 @@ class Fluid:
         self.arrivals: list[tuple[int, Connection, int, int]] = []
         self.answers: list[tuple[int, list[tuple[Connection, int]], list[int], int]] = []
         self.starting: list[int] = []
+        self.routed: list[int] = []
+        """Jobs that have paths for when they communicate together."""
+        self.keeps = reroute == "always" and not by_bytes
         self.has_stopped = False
         self.jobs = [self._running(number, job) for number, job in enumerate(jobs)]
         self.flows = [flow for job in self.jobs for flow in job.flows.values()]
@@ -309,7 +312,7 @@ class Fluid:
         return self.jobs[flow.job].given.transfers[flow.sends].size
 
     def _fill(self, sending: Sequence[Connection]) -> None:
-        """Progressive filling: the link with the least for each of its flows settles them."""
+        """Progressive filling: all links with the least for each of their flows settle these."""
         open_flows: dict[int, list[Connection]] = defaultdict(list)
         for flow in sending:
             flow.rate = self.host_rate if flow.up is None else None
@@ -318,11 +321,13 @@ class Fluid:
         spare: dict[int, Any] = {link: self.capacity[link] for link in open_flows}
         while open_flows:
             shares = {link: self._share(spare[link], len(on)) for link, on in open_flows.items()}
-            least = min(shares, key=lambda link: (shares[link], link))
-            for flow in open_flows[least]:
-                flow.rate = shares[least]
-                for link in flow.links:
-                    spare[link] -= flow.rate
+            least = min(shares.values())
+            full = [flow for link, on in open_flows.items() if shares[link] == least for flow in on]
+            for flow in full:
+                if flow.rate is None:
+                    flow.rate = least
+                    for link in flow.links:
+                        spare[link] -= least
             for link in list(open_flows):
                 open_flows[link] = [flow for flow in open_flows[link] if flow.rate is None]
                 if not open_flows[link]:
@@ -407,13 +412,16 @@ class Fluid:
         active = [i for i in on_fabric if self.jobs[i].state in states]
         is_due = {"always": True, "at-start": bool(starting), "never": False}[self.reroute]
         assert starting or stopped
-        if not is_due or not active:
+        if not active:
+            self.routed = []
+        if not is_due or not active or (active == self.routed and self.keeps):
             self._start(starting)
             return
+        self.routed = active
         paths, choice = self._decide(active, starting if self.reroute == "at-start" else active)
         self.choices.append(choice)
         answer = (paths, starting, len(self.choices) - 1)
-        if self.answer:
+        if self.answer and self.reroute == "always":
             self.answers.append((self.now + self.answer, *answer))
         else:
             self._answered(*answer)

@@ -66,6 +66,7 @@ def test_a_job_of_one_copy_only_computes() -> None:
         ("clos:1x4x2", {}, {"tensor": 2, "data": 4}, 2),
         ("clos:2x1x8", {}, {"tensor": 2, "data": 4}, 1),
         ("clos:2x8x2", {}, {"tensor": 2, "data": 8}, 1),
+        ("fat-tree:4", {}, {"tensor": 2, "data": 8}, 1),
     ],
 )
 def test_odd_clusters(
@@ -105,7 +106,6 @@ REFUSED: dict[str, tuple[type[Exception], str, str, dict[str, Any], dict[str, An
         {"failed": CUT},
         {"tensor": 2},
     ),
-    "fat tree": (hk.SpecError, "is no two-level Clos", "fat-tree:4", {}, {}),
     "too few bytes": (
         hk.SpecError,
         "job 'j'.*use fewer",

@@ -222,7 +222,7 @@ pub enum ClusterError {
     Router(String),
     /// Failures that leave flows without a path.
     #[error(
-        "job {job:?}: no path is left {flows}; keep a spine that both ToRs reach, or place it elsewhere"
+        "job '{job}': no path is left {flows}; keep a spine that both ToRs reach, or place it elsewhere"
     )]
     Cut {
         /// Name of the job.
@@ -232,7 +232,7 @@ pub enum ClusterError {
     },
     /// A failure that takes a NIC of a job away.
     #[error(
-        "job {job:?}: loses the link of {nic:?} at {time}, and has no other; let something else fail"
+        "job '{job}': loses the link of {nic} at {time}, and has no other; let something else fail"
     )]
     Lost {
         /// Name of the job.
