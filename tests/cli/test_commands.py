@@ -41,6 +41,7 @@ def test_version(hocket: Any) -> None:
         "algorithms",
         "reproduce",
         "reproduce tacos",
+        "reproduce routing",
         "topology",
         "topology list",
         "topology show",

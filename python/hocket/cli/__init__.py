@@ -16,6 +16,7 @@ from hocket.cli.options import EXAMPLES, machine_readable_error
 from hocket.cli.plan import algorithms, plan
 from hocket.cli.reproduce import reproduce
 from hocket.cli.reproduce_mesh import mesh_study
+from hocket.cli.reproduce_routing import routing_study
 from hocket.cli.reproduce_tacos import tacos
 from hocket.cli.route import route
 from hocket.cli.schedule import schedule
@@ -48,6 +49,7 @@ app.command(epilog=EXAMPLES["route"])(route)
 app.command(epilog=EXAMPLES["algorithms"])(algorithms)
 reproduce.command("tacos", epilog=EXAMPLES["reproduce tacos"])(tacos)
 reproduce.command("mesh", epilog=EXAMPLES["reproduce mesh"])(mesh_study)
+reproduce.command("routing", epilog=EXAMPLES["reproduce routing"])(routing_study)
 app.add_typer(advise, name="advise")
 app.add_typer(reproduce, name="reproduce")
 app.add_typer(topology, name="topology")

@@ -49,6 +49,7 @@ EXAMPLES = {
     "reproduce": "For example: hocket reproduce themis --output themis",
     "reproduce tacos": "For example: hocket reproduce tacos --table 3 --figure 6 --output tacos",
     "reproduce mesh": "For example: hocket reproduce mesh --figure 12 --output mesh",
+    "reproduce routing": "For example: hocket reproduce routing --figure 7 --output routing",
     "verify": "For example: hocket verify plan.parquet",
     "simulate": (
         "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png"
