@@ -193,7 +193,7 @@ impl Router for Timed<'_> {
 #[pyfunction]
 #[pyo3(signature = (
     topology, fabric, jobs, *, scheme, seed=0, options, order="job", reroute="always",
-    host_rate, answer_ps=0, look_ahead=0, failover=false, outages=Vec::new(), rate_slack_ppm=None, by_bytes=false, keep_rates=false,
+    host_rate, answer_ps=0, look_ahead=0, failover=false, outages=None, rate_slack_ppm=None, by_bytes=false, keep_rates=false,
     progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // keywords in Python
@@ -211,7 +211,7 @@ pub(crate) fn simulate(
     answer_ps: u64,
     look_ahead: u32,
     failover: bool,
-    outages: Vec<(u64, Vec<u32>)>,
+    outages: Option<Vec<(u64, Vec<u32>)>>,
     rate_slack_ppm: Option<u32>,
     by_bytes: bool,
     keep_rates: bool,
@@ -225,7 +225,7 @@ pub(crate) fn simulate(
         answer: Time::from_ps(answer_ps),
         look_ahead,
         failover,
-        outages: outages.into_iter().map(outage_of).collect(),
+        outages: outages.into_iter().flatten().map(outage_of).collect(),
         rate_slack_ppm,
         by_bytes,
         keep_rates,

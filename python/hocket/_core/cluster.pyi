@@ -65,7 +65,7 @@ def simulate(
     answer_ps: int = 0,
     look_ahead: int = 0,
     failover: bool = False,
-    outages: Sequence[tuple[int, list[int]]] = [],
+    outages: Sequence[tuple[int, list[int]]] | None = None,
     rate_slack_ppm: int | None = None,
     by_bytes: bool = False,
     keep_rates: bool = False,

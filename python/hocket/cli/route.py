@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _LIMIT = 10.0
 """Seconds for each assignment of the solver, where --time-limit says nothing."""
+_MOST_COLUMNS = 6
+"""Jobs that have a column each in a comparison."""
 
 Jobs = Annotated[str, typer.Argument(metavar="JOBS", help="A .yml file of jobs.")]
 Fabric = Annotated[
@@ -213,7 +215,7 @@ def _print(run: ClusterRun) -> None:
         )
     console.print(table)
     for line in _facts(run):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        _say(console, line)
 
 
 def _facts(run: ClusterRun) -> list[str]:
@@ -221,16 +223,19 @@ def _facts(run: ClusterRun) -> list[str]:
     lines = [f"all jobs end after {_time(run.time)}"]
     if worst is not None:
         lines.append(
-            f"largest load of a link: {worst.max_link_load}, and no paths have less than {worst.bound}"
+            f"largest load of a link: {worst.max_link_load}; no paths have less than {worst.bound}"
         )
     online = run.routing_seconds
     if online:
-        each = f"{_time(median(online))} each on this machine (median)"
-        lines.append(f"{len(online)} assignments that were waited for, {each}")
-    if run.hit_rate and run.core.computed_ahead:
+        each = f"{_time(median(online))} on this machine (median)"
+        lines.append(f"{len(online)} assignments that were waited for, each {each}")
+    repairs = sum(each.is_repair for each in run.decisions)
+    if repairs:
+        lines.append(f"{repairs} failure{'s were' if repairs > 1 else ' was'} answered")
+    if run.hit_rate is not None and run.core.computed_ahead:
         foreseen = sum(each.foreseen for each in run.decisions)
         lines.append(
-            f"computed ahead: {run.core.computed_ahead} assignments; {foreseen} of "
+            f"computed ahead: {run.core.computed_ahead:,} assignments; {foreseen} of "
             f"{len(run.decisions)} events were foreseen ({run.hit_rate:.0%}), which spared "
             f"{_time(run.time_saved)} of waiting"
         )
@@ -259,27 +264,41 @@ def _compare(cluster: Cluster, jobs: JobList, knobs: dict[str, Any], json: bool)
     if not has_solver:
         from hocket.exact.model import MISSING
 
-        console.print(f"ilp is left out: it {MISSING}", highlight=False, markup=False)
+        _say(console, f"ilp is left out: it {MISSING}")
 
 
 def _print_comparison(console: Console, cluster: Cluster, runs: Sequence[ClusterRun]) -> None:
-    table = options.new_table(title=f"all-reduce times (and slowdowns) on {_described(cluster)}")
+    table = options.new_table(title=f"all-reduce times x over the ideal, {_described(cluster)}")
     table.add_column("scheme", no_wrap=True)
-    for job in runs[0].jobs:
-        table.add_column(job.job.name, justify="right")
-    for name in ("all jobs end", "largest load", "bound", "an assignment"):
-        table.add_column(name, justify="right")
-    for run in sorted(runs, key=lambda run: _mean_slowdown(run.jobs)):
-        online = run.routing_seconds
+    jobs = runs[0].jobs if len(runs[0].jobs) <= _MOST_COLUMNS else ()
+    for job in jobs:
+        table.add_column(job.job.name, justify="right", no_wrap=True)
+    for name in ("mean", "worst", "end", "load", "bound"):
+        table.add_column(name, justify="right", no_wrap=True)
+    ranked = sorted(runs, key=lambda run: _mean_slowdown(run.jobs))
+    for run in ranked:
+        routed = bool(run.decisions)
         table.add_row(
             run.scheme,
-            *(f"{_time(job.all_reduce)} ({job.slowdown:.2f})" for job in run.jobs),
+            *(f"{_time(job.all_reduce)} x{job.slowdown:.2f}" for job in run.jobs if jobs),
+            f"x{_mean_slowdown(run.jobs):.2f}",
+            f"x{max(job.slowdown for job in run.jobs):.2f}",
             _time(run.time),
-            f"{run.max_link_load:,}",
-            f"{max((each.bound for each in run.decisions), default=0):,}",
-            _time(median(online)) if online else "–",
+            f"{run.max_link_load:,}" if routed else "–",
+            f"{max(each.bound for each in run.decisions):,}" if routed else "–",
         )
     console.print(table)
+    times = [
+        f"{run.scheme} {_time(median(run.routing_seconds))}"
+        for run in ranked
+        if run.routing_seconds
+    ]
+    _say(console, "load: flows on the fullest link; no paths have less than the bound")
+    _say(console, f"an assignment takes on this machine: {', '.join(times)}")
+
+
+def _say(console: Console, line: str) -> None:
+    console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
 def _mean_slowdown(jobs: Sequence[JobRun]) -> float:

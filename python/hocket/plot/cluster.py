@@ -97,9 +97,12 @@ def _draw_phases(axes: Any, jobs: Sequence[JobRun], colors: Sequence[Any], unit:
             (each.compute_start, each.start - each.compute_start) for each in job.iterations
         ]
         sending = [(each.start, each.all_reduce) for each in job.iterations]
-        for phases, fill in ((computing, _COMPUTING), (sending, color)):
-            bars = [(start / unit.seconds, width / unit.seconds) for start, width in phases]
-            axes.broken_barh(bars, (row - 0.36, 0.72), facecolors=fill, edgecolor="none")
+        for phases, fill, width in ((computing, _COMPUTING, 0.0), (sending, color, 0.7)):
+            bars = [(start / unit.seconds, lasts / unit.seconds) for start, lasts in phases]
+            # An outline keeps what is narrower than a pixel in sight.
+            axes.broken_barh(
+                bars, (row - 0.36, 0.72), facecolors=fill, edgecolor=fill, linewidth=width
+            )
     axes.set_ylim(len(jobs) - 0.4, -0.6)
     if len(jobs) <= _MOST_NAMED:
         axes.set_yticks(range(len(jobs)), [_label(job) for job in jobs])

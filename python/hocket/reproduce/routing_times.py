@@ -74,10 +74,11 @@ def _timing(scheme: str, count: int) -> Timing:
     jobs = [i % 3 for i in range(count)] if scheme.endswith("jobs") else None
 
     def by_core() -> core_routing.Assignment:
-        return core_routing.assign(fabric, flows, scheme, 0, "crc32", 1)
+        return core_routing.assign(fabric, flows, scheme, 0, ("crc32", 1, False, None))
 
     def by_solver() -> core_routing.Assignment:
         made = assign(topology, flows, scheme="ilp", jobs=jobs, time_limit=_TIME_LIMIT)
+        assert isinstance(made.core, core_routing.Assignment)
         return made.core
 
     work = by_solver if scheme.startswith("ilp") else by_core
