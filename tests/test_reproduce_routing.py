@@ -329,7 +329,8 @@ def test_everything_is_computed_and_drawn(reproduce: Reproduce, tmp_path: Path) 
     for name in names - {"routing.json"}:
         assert (tmp_path / "all" / name).read_bytes().startswith(PNG)
     value = json.loads((tmp_path / "all" / "routing.json").read_text())
-    assert {each["scheme"] for each in value["figure_7"]["times"]} == set(routing_times.SCHEMES)
+    timed = {each["scheme"] for each in value["figure_7"]["times"]}
+    assert timed == set(routing_times.SCHEMES) - {"ilp, 3 jobs"}
     assert all(each["max_link_load"] >= each["bound"] for each in value["figure_7"]["times"])
 
 

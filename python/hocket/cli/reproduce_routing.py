@@ -69,7 +69,8 @@ def routing_study(
         int, typer.Option("--seeds", help="Draws of each cell.", min=1, max=1000)
     ] = routing.SEEDS,
     full: Annotated[
-        bool, typer.Option("--full", help="With the ILP for two and three jobs: minutes more.")
+        bool,
+        typer.Option("--full", help="With the ILP for two and three jobs, which needs OR-Tools."),
     ] = False,
     json: options.Json = False,
 ) -> None:
@@ -197,7 +198,7 @@ def _figure_printer(name: str) -> Callable[[Console, RoutingResult], None]:
 def _print_figure_7(console: Console, result: RoutingResult) -> None:
     found = {(each.scheme, each.flows): each for each in result.timings or []}
     rows = []
-    for scheme in routing_times.SCHEMES:
+    for scheme in dict.fromkeys(scheme for scheme, _ in found):
         row = [scheme]
         for flows in routing_times.FLOWS:
             each = found.get((scheme, flows))

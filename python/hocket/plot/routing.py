@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from hocket.plot.style import ACCENT, LINK, NPU, SWITCH, picture
-from hocket.reproduce import routing, routing_times
+from hocket.reproduce import routing
 from hocket.reproduce import routing_published as published
 from hocket.reproduce.routing import Cell
 from hocket.reproduce.routing_result import RoutingResult
@@ -100,7 +100,7 @@ def draw_timings(result: RoutingResult, path: Path) -> None:
     found = result.timings or []
     with picture(path, 8.0, 4.2) as figure:
         axes = figure.add_subplot()
-        for scheme in routing_times.SCHEMES:
+        for scheme in dict.fromkeys(one.scheme for one in found):
             each = [one for one in found if one.scheme == scheme]
             color = COLORS.get(scheme, _OTHER)
             times = [one.milliseconds for one in each]
