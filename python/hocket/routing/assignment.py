@@ -151,7 +151,7 @@ def assign(
     steps: int | None = None,
     jobs: Sequence[int] | None = None,
     time_limit: float | None = None,
-    workers: int = 2,
+    workers: int = 1,
 ) -> Assignment:
     """Give every flow a path across a two-level Clos or a three-level fat tree.
 
@@ -187,7 +187,8 @@ def assign(
     time_limit : float, optional
         Seconds that ``"ilp"`` may take; the best so far is the result.
     workers : int
-        Threads of ``"ilp"``.
+        Threads of ``"ilp"``. With more than one it is faster, and may give other paths that are as good;
+        so it may with a time limit.
 
     Raises
     ------
