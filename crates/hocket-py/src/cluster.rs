@@ -102,19 +102,20 @@ impl Outcome {
         self.core.iterations.iter().map(row).collect()
     }
 
-    /// Time, flows, moved, largest load, bound, whether foreseen, whether after a failure.
+    /// Time, flows, moved, largest load, bound, whether foreseen, whether after a failure, why the bound.
     #[getter]
     #[allow(clippy::type_complexity)] // a row
-    fn decisions(&self) -> Vec<(u64, u32, u32, u64, u64, bool, bool)> {
+    fn decisions(&self) -> Vec<(u64, u32, u32, u64, u64, bool, bool, String)> {
         let row = |row: &core::Decision| {
             (
                 row.time.as_ps(),
                 row.flows,
                 row.moved,
                 row.max_link_load,
-                row.bound,
+                row.certificate.load,
                 row.foreseen,
                 row.is_repair,
+                row.certificate.describe(),
             )
         };
         self.core.decisions.iter().map(row).collect()

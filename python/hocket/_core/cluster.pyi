@@ -38,8 +38,12 @@ class Outcome:
         completion time [ps].
         """
     @property
-    def decisions(self) -> list[tuple[int, int, int, int, int, bool, bool]]:
-        """When [ps], flows, moved, largest load, its bound, whether foreseen, whether after a failure."""
+    def decisions(self) -> list[tuple[int, int, int, int, int, bool, bool, str]]:
+        """What the controller did.
+
+        When [ps], flows, moved, largest load, its bound, whether foreseen, whether after a failure, and
+        the argument for the bound.
+        """
     @property
     def routing_seconds(self) -> tuple[list[float], list[float]]:
         """What each call of the router took: those waited for, and those ahead of time."""

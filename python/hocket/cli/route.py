@@ -222,9 +222,10 @@ def _facts(run: ClusterRun) -> list[str]:
     worst = max(run.decisions, key=lambda each: each.max_link_load, default=None)
     lines = [f"all jobs end after {_time(run.time)}"]
     if worst is not None:
-        lines.append(
+        load = (
             f"largest load of a link: {worst.max_link_load}; no paths have less than {worst.bound}"
         )
+        lines.append(f"{load}: {worst.witness}")
     online = run.routing_seconds
     if online:
         each = f"{_time(median(online))} on this machine (median)"

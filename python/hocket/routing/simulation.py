@@ -81,6 +81,8 @@ class Decision(NamedTuple):
     """Whether it had been computed ahead."""
     is_repair: bool
     """Whether it answers to a failure."""
+    witness: str
+    """Why no assignment has less than the bound: the ToR that forces it, in words."""
 
 
 @dataclass(frozen=True)
@@ -187,8 +189,8 @@ class ClusterRun:
         """What the controller did, in order."""
         rows = self.core.decisions
         return tuple(
-            Decision(time / _SECOND, flows, moved, most, bound, foreseen, is_repair)
-            for time, flows, moved, most, bound, foreseen, is_repair in rows
+            Decision(time / _SECOND, flows, moved, most, bound, foreseen, is_repair, why)
+            for time, flows, moved, most, bound, foreseen, is_repair, why in rows
         )
 
     @property

@@ -81,7 +81,7 @@ impl Decided {
             flows: self.ids.len() as u32,
             moved: 0,
             max_link_load: self.assignment.max_link_load(),
-            bound: self.assignment.certificate().load,
+            certificate: *self.assignment.certificate(),
             foreseen,
             is_repair: false,
         }
@@ -218,7 +218,7 @@ impl<'a> Controller<'a> {
             flows: 0,
             moved: 0,
             max_link_load: assignment.max_link_load(),
-            bound: assignment.certificate().load,
+            certificate: *assignment.certificate(),
             foreseen: true,
             is_repair: true,
         })

@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use crate::id::{LinkId, NpuId};
 use crate::progress::{Interrupted, Progress};
-use crate::routing::{Fabric, RoutingError};
+use crate::routing::{Certificate, Fabric, RoutingError};
 use crate::topology::Topology;
 use crate::units::{Bandwidth, Time};
 
@@ -185,8 +185,8 @@ pub struct Decision {
     pub moved: u32,
     /// The largest load of a link.
     pub max_link_load: u64,
-    /// A load that no assignment can keep every link below.
-    pub bound: u64,
+    /// A load that no assignment can keep every link below, and the ToR that forces it.
+    pub certificate: Certificate,
     /// Whether it had been computed ahead.
     pub foreseen: bool,
     /// Whether it answers to a failure.
