@@ -145,9 +145,11 @@ impl Outcome {
     }
 }
 
-/// A Python function from flows, jobs and fixed choices to choices.
+/// A Python function from flows, their jobs and the fabric, less what has failed, to choices.
 struct ByCallable {
     callable: Py<PyAny>,
+    /// Of the topology.
+    links: usize,
     raised: Option<PyErr>,
 }
 
@@ -156,7 +158,8 @@ impl ByCallable {
         Python::attach(|py| {
             let row = |flow: &Flow| (flow.src, flow.dst, flow.weight);
             let flows: Vec<(u32, u32, u64)> = problem.flows.iter().map(row).collect();
-            let given = (flows, problem.jobs.to_vec(), problem.fixed.to_vec());
+            let fabric = PyFabric::wrap(problem.fabric.clone(), self.links);
+            let given = (flows, problem.jobs.to_vec(), fabric);
             self.callable.call1(py, given)?.extract(py)
         })
     }
@@ -241,6 +244,7 @@ pub(crate) fn simulate(
         }),
         Err(_) => by_callable.insert(ByCallable {
             callable: scheme.clone().unbind(),
+            links: topology.core().links().len(),
             raised: None,
         }),
     };

@@ -40,6 +40,10 @@ pub(crate) struct PyFabric {
 }
 
 impl PyFabric {
+    pub(crate) fn wrap(core: core::Fabric, links: usize) -> Self {
+        Self { core, links }
+    }
+
     pub(crate) fn core(&self) -> &core::Fabric {
         &self.core
     }

@@ -60,7 +60,7 @@ def simulate(
     fabric: Fabric,
     jobs: Sequence[_Job],
     *,
-    scheme: str | Callable[[list[_Flow], list[int], list[int]], list[int]],
+    scheme: str | Callable[[list[_Flow], list[int], Fabric], list[int]],
     seed: int = 0,
     options: tuple[str, int, bool, int | None],
     order: str = "job",
@@ -78,5 +78,6 @@ def simulate(
     """Run jobs.
 
     A job is its name, arrival [ps], computation by iteration [ps], pattern, and groups of (NIC, host) by
-    rank; an outage a time [ps] and links; options are as of ``routing.assign``.
+    rank; an outage a time [ps] and links; options are as of ``routing.assign``. A scheme that is a function
+    is given flows, the job of each, and the fabric less what has failed, and gives choices.
     """

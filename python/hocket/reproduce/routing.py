@@ -1,7 +1,8 @@
 """Figures 4 to 6 and 8 of Cohen et al.: training jobs on a Clos, by how their flows get paths.
 
-The set-up is that of the paper's section 5.1 and of its released code, whose fabric, models, compute,
-placement and lock-step rounds :class:`hocket.routing.Job` offers by name. What is drawn (arrivals,
+The set-up is that of the paper's section 5.1 and, where that is silent or its released code does
+otherwise, of the code: compute, placement below whole ToRs, arrivals, lock-step rounds, and which spines
+fail. :class:`hocket.routing.Job` offers these by name. What is drawn (arrivals,
 models, hosts, hashes) is drawn by seed, and in a cell everything but the method is the same. Means are
 over every iteration.
 

@@ -1,4 +1,6 @@
-"""What the figures of Cohen et al. leave open: each assumption done otherwise.
+"""What decides figures 4 to 8 of Cohen et al.: each assumption of the released code done otherwise.
+
+The paper itself places jobs on random hosts and lets random spines fail.
 
 References
 ----------

@@ -29,6 +29,8 @@ SCHEMES = (
 """Names that ``assign`` takes as ``scheme``."""
 
 _Flow = tuple[int, int, int]
+Options = tuple[str, int, bool, int | None]
+"""Hash, upstream, salt and steps of the schemes that have them."""
 _Loads: TypeAlias = "npt.NDArray[np.uint64] | npt.NDArray[np.float64]"
 
 
@@ -212,8 +214,7 @@ def assign(
 
     steps = None if steps is None else _option("steps", steps, 1, 2**32 - 1)
 
-    def by(name: str) -> core_routing.Assignment:
-        return core_routing.assign(known, checked, name, seed, (hash, upstream, bool(salt), steps))
+    options = (hash, upstream, bool(salt), steps)
 
     def made(
         core: core_routing.Assignment | core_routing.Sprayed, certificate: Certificate
@@ -223,17 +224,30 @@ def assign(
         )
 
     if scheme != "ilp":
-        found = core_routing.spray(known, checked) if scheme == "spray" else by(scheme)
+        found = (
+            core_routing.spray(known, checked)
+            if scheme == "spray"
+            else core_routing.assign(known, checked, scheme, seed, options)
+        )
         return made(found, Certificate(*found.bound))
     from hocket.routing.ilp import optimum
 
-    start = min(by("edge-coloring"), by("greedy"), key=lambda core: core.max_link_load)
+    start = best_start(known, checked, options)
     choices, proved = optimum(fabric, known, checked, start, of_jobs, time_limit, workers, seed)
     core = core_routing.assignment_of(known, checked, choices)
     certificate = Certificate(*core.bound)
     if proved > certificate.load:
         certificate = Certificate(proved, None, f"the solver found no assignment below {proved}")
     return made(core, certificate)
+
+
+def best_start(
+    fabric: core_routing.Fabric, flows: list[_Flow], options: Options
+) -> core_routing.Assignment:
+    """Give the assignment that the solver starts from: edge colouring's or greedy's."""
+    schemes = ("edge-coloring", "greedy")
+    made = (core_routing.assign(fabric, flows, scheme, 0, options) for scheme in schemes)
+    return min(made, key=lambda core: core.max_link_load)
 
 
 def _flow(i: int, flow: Any) -> _Flow:

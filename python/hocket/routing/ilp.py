@@ -1,10 +1,13 @@
 """The optimum of two-layer max-min fairness, by a constraint solver.
 
-Every flow gets its share of the most loaded link that it crosses, and a job is as fast as its slowest
-flow. So the largest load that a job meets is its cost: first the largest cost of all is minimised,
-then, with that fixed, the second largest, the third, and so on: max-min fairness between jobs.
+Every flow gets at least its share of the most loaded link that it crosses, and a job is as fast as its
+slowest flow. So the largest load that a job meets is its cost: first the largest cost of all is
+minimised, then, with that fixed, the second largest, the third, and so on: max-min fairness between
+jobs. The slowest flow of all gets just that share. Flows of other jobs may get more than theirs, where
+flows beside them are held up elsewhere: from the second job on, costs are what is promised, not rates.
 
-Source: Cohen et al., Routing for large ML models, section 3.3.
+Source: Cohen et al., Routing for large ML models, section 3.3, whose formula is the first step only:
+the largest minimum of all flows' bandwidths. The steps after it are what it calls max-min fairness.
 """
 
 from __future__ import annotations

@@ -37,8 +37,8 @@ class Model:
     batch_tokens: int
 
 
-# Parameters, tensor, pipeline and training tokens are those of Cohen et al., Routing for large ML
-# models, table 2 and its released code. Batches:
+# Of Cohen et al., Routing for large ML models: tensor and pipeline (table 2), parameters (table 1;
+# BLOOM's as in its released code) and training tokens (released code). Batches:
 # BLOOM: Le Scao et al. 2022, table 3: 2048 sequences of 2048 tokens.
 # GPT-3: Brown et al. 2020, table 2.1: 3.2 million tokens.
 # LLaMA2-70B: Touvron et al. 2023 (Llama 2), section 2.2: 4 million tokens.

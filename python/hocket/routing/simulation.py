@@ -14,7 +14,7 @@ from hocket._core import routing as core_routing
 from hocket.collectives import Progress
 from hocket.errors import SpecError
 from hocket.files.text import read_failures
-from hocket.routing.assignment import SCHEMES, assign
+from hocket.routing.assignment import SCHEMES, Options, best_start
 from hocket.routing.draw import Draw
 from hocket.routing.fabric import MOST_SEED, Cluster
 from hocket.routing.jobs import Job, JobList
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterRun", "Decision", "Iteration", "JobRun", "simulate"]
 
+_Flow = tuple[int, int, int]
+_Route = Callable[[list[_Flow], list[int], core_routing.Fabric], list[int]]
 _SECOND = 10**12
 _REROUTES = {"ecmp": "never", "least-loaded": "at-start", "spray": "spray"}
 """When a scheme gives flows paths, where it is not whenever a job starts or stops to communicate."""
@@ -68,7 +70,7 @@ class Decision(NamedTuple):
     """What the controller did at a moment."""
 
     time: float
-    """When a job started or stopped to communicate [s]."""
+    """When what it answers to happened [s]: a job started or stopped to communicate, or links failed."""
     flows: int
     """Flows between ToRs that were given a path."""
     moved: int
@@ -282,7 +284,8 @@ def simulate(
     outages : iterable of str
         What fails while jobs run, and when: ``"spine3@12 s"``, or ``"tor0,spine1@12 s"`` for a link.
     rate_control : float, optional
-        Hosts hold each flow to its fair share of what the controller assigned, and this share of it more.
+        Hosts hold each flow to its fair share of what the controller assigned, and this share of it more:
+        (1 + rate_control) x in the paper's section 8. Schemes that ask no controller heed it not.
     jitter : float
         By which share computation is longer or shorter at random, from one iteration to the next.
     host_rate : str
@@ -305,7 +308,7 @@ def simulate(
 
     References
     ----------
-    Cohen et al.: Routing for large ML models, sections 3 and 5.1.
+    Cohen et al.: Routing for large ML models, sections 3, 5.1 and 8.
     """
     if scheme not in SCHEMES:
         raise SpecError(f"there is no scheme {shown(scheme)}; schemes are {', '.join(SCHEMES)}")
@@ -317,6 +320,7 @@ def simulate(
     answer_ps = parse_time(answer, field="answer")
     rate = parse_bandwidth(host_rate, field="host_rate")
     patterns = [_pattern(each.job) for each in placed]
+    options = (hash, whole("upstream", upstream, 1, 2**16), salted, None)
     core = core_cluster.simulate(
         cluster.topology,
         core_routing.Fabric(cluster.topology),
@@ -324,9 +328,9 @@ def simulate(
             _core_job(cluster, each, pattern, _Jitter(number, i, _share("jitter", jitter)))
             for i, (each, pattern) in enumerate(zip(placed, patterns, strict=True))
         ],
-        scheme=_router(cluster, scheme, number, time_limit),
+        scheme=_router(cluster, scheme, number, options, time_limit),
         seed=number,
-        options=(hash, whole("upstream", upstream, 1, 2**16), salted, None),
+        options=options,
         order=order,
         reroute=_REROUTES.get(scheme, "always"),
         host_rate=rate,
@@ -334,9 +338,7 @@ def simulate(
         look_ahead=whole("look_ahead", look_ahead, 0, 10**6),
         failover=failover,
         outages=[_outage(cluster.topology, text) for text in outages],
-        rate_slack_ppm=None
-        if rate_control is None
-        else round(_share("rate_control", rate_control) * 10**6),
+        rate_slack_ppm=_slack_ppm(rate_control, scheme),
         by_bytes=weights == "bytes",
         keep_rates=keep_rates,
         progress=progress,
@@ -430,23 +432,35 @@ def _nic_rates(cluster: Cluster) -> list[int]:
 
 
 def _router(
-    cluster: Cluster, scheme: str, seed: int, time_limit: float | None
-) -> str | Callable[[list[tuple[int, int, int]], list[int], list[int]], list[int]]:
+    cluster: Cluster, scheme: str, seed: int, options: Options, time_limit: float | None
+) -> str | _Route:
     """Give the scheme, or a router by the solver, which solves nothing twice."""
     if scheme != "ilp":
         return "greedy" if scheme == "spray" else scheme
-    known: dict[tuple[tuple[int, int, int], ...], list[int]] = {}
+    from hocket.routing.ilp import optimum
 
-    def route(flows: list[tuple[int, int, int]], jobs: list[int], _: list[int]) -> list[int]:
-        key = tuple(flows)
+    known: dict[tuple[object, ...], list[int]] = {}
+
+    def route(flows: list[_Flow], jobs: list[int], fabric: core_routing.Fabric) -> list[int]:
+        ends = {flow[:2] for flow in flows}
+        ways = tuple((pair, tuple(fabric.choices_between(*pair))) for pair in sorted(ends))
+        key = (tuple(flows), tuple(jobs), ways)
         if key not in known:
-            made = assign(
-                cluster.topology, flows, scheme="ilp", seed=seed, jobs=jobs, time_limit=time_limit
+            start = best_start(fabric, flows, options)
+            known[key], _ = optimum(
+                cluster.topology, fabric, flows, start, jobs, time_limit, 1, seed
             )
-            known[key] = made.choices.tolist()
         return known[key]
 
     return route
+
+
+def _slack_ppm(rate_control: float | None, scheme: str) -> int | None:
+    """Slack of rate control; None without, and where no controller tells hosts their share."""
+    if rate_control is None:
+        return None
+    slack = round(_share("rate_control", rate_control) * 10**6)
+    return None if scheme in _REROUTES else slack
 
 
 def _share(field: str, value: object) -> float:

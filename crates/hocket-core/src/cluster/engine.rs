@@ -428,7 +428,7 @@ impl<'a> Engine<'a> {
             Reroute::Spray => self.flows.spray(self.controller.fabric(), self.now),
             Reroute::Always => match repair {
                 // An answer under way would send flows back to what failed.
-                Some(repair) if self.answers.is_empty() => self.repair(&repair, true)?,
+                Some(repair) if self.answers.is_empty() => self.repair(&repair, true, router)?,
                 _ => self.has_failed = true,
             },
             Reroute::AtStart | Reroute::Never => {
@@ -436,7 +436,7 @@ impl<'a> Engine<'a> {
                 let repair = self
                     .controller
                     .reroute(self.now, &jobs, &cut, &self.flows, router)?;
-                self.repair(&repair, false)?;
+                self.repair(&repair, false, router)?;
             }
         }
         Ok(())
@@ -462,7 +462,12 @@ impl<'a> Engine<'a> {
     }
 
     /// Flows take other paths than those that failed.
-    fn repair(&mut self, repair: &[(u32, u32)], foreseen: bool) -> Result<(), ClusterError> {
+    fn repair(
+        &mut self,
+        repair: &[(u32, u32)],
+        foreseen: bool,
+        router: &mut dyn Router,
+    ) -> Result<(), ClusterError> {
         if repair.is_empty() {
             return Ok(());
         }
@@ -475,8 +480,7 @@ impl<'a> Engine<'a> {
         (decision.flows, decision.moved) = (repair.len() as u32, moved);
         decision.foreseen = foreseen;
         self.outcome.decisions.push(decision);
-        self.controller.prepare(&active);
-        Ok(())
+        self.paths_changed(&active, router)
     }
 
     /// Flows take the paths that the controller gave them; then it looks ahead.
@@ -502,10 +506,22 @@ impl<'a> Engine<'a> {
         for answer in &answers {
             self.start(&answer.starting);
         }
-        self.controller.prepare(&self.active());
-        if let Some(slack) = self.options.rate_slack_ppm {
-            let flows = self.flows_communicating();
-            self.flows.limit(&flows, slack);
+        self.paths_changed(&self.active(), router)
+    }
+
+    /// Flows have new paths: hosts are told their shares, and the controller looks ahead.
+    fn paths_changed(
+        &mut self,
+        active: &[u32],
+        router: &mut dyn Router,
+    ) -> Result<(), ClusterError> {
+        self.controller.prepare(active);
+        match self.options.rate_slack_ppm {
+            Some(slack) if self.options.reroute != Reroute::Never => {
+                let flows = self.flows_communicating();
+                self.flows.limit(&flows, slack);
+            }
+            _ => {}
         }
         self.look_ahead(router)
     }

@@ -3,7 +3,8 @@
 //! Only flows that lose their path get another, so that nothing else moves when it happens.
 //!
 //! # Source
-//! Cohen et al., Routing for large ML models, section 3.4.2: assignments precomputed for failures.
+//! Cohen et al., Routing for large ML models, section 3.4.2: assignments precomputed for failures, such as
+//! of each link. That flows which lose no path keep theirs is not the paper's.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! What will happen next, as far as the controller can know.
 //!
 //! A job that communicates stops when its slowest flow has sent what it has left at the rate that the
-//! controller gave it: an equal share of the fullest link on its path. A job that computes starts to
+//! controller gave it: an equal share of the fullest link on its path, which is the least that it gets. A job that computes starts to
 //! communicate when it has computed as long as the time before; of its first time nothing is known.
 //!
 //! # Source

@@ -12,8 +12,10 @@
 //! asked anew whenever a job starts or stops communicating, and moves flows that are under way.
 //!
 //! # Source
-//! Cohen, Yallouz, Schapira, Belkar, Mizrahi: Routing for large ML models, sections 3 and 5.1. The fluid
-//! model is that of flow fidelity (`simulate::flow`).
+//! Cohen, Yallouz, Schapira, Belkar, Mizrahi: Routing for large ML models, sections 3, 5 and 8. Section 3.2
+//! gives paths anew whenever a flow starts or ends; here, as where section 5.3 measures, that is when a job
+//! starts or stops to communicate: the steps of an all-reduce between two ranks are one flow to the
+//! controller. The fluid model is that of flow fidelity (`simulate::flow`).
 
 mod control;
 mod engine;
@@ -101,7 +103,8 @@ pub struct ClusterOptions {
     /// What fails.
     pub outages: Vec<Outage>,
     /// Rate control at hosts: no flow is faster than its fair share of what the controller assigned,
-    /// plus this many parts per million; `None`: as fast as links let it.
+    /// plus this many parts per million, (1 + slack) x in section 8; `None`: as fast as links let it.
+    /// Nobody tells hosts of [`Reroute::Never`] and [`Reroute::Spray`] a share.
     pub rate_slack_ppm: Option<u32>,
     /// Flows weigh the bytes that they have left in the phase, not 1 each.
     pub by_bytes: bool,

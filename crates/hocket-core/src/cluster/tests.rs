@@ -322,6 +322,34 @@ fn hosts_that_keep_to_their_share_leave_what_others_do_not_use() {
     assert_eq!(loose, free);
 }
 
+#[test]
+fn hosts_are_told_their_new_share_after_a_repair() {
+    let topology = clos(2, 4, 3, Time::ZERO);
+    let (long, short) = (
+        ring(2, 20_000_000, Rounds::Data),
+        ring(2, 2_000_000, Rounds::Data),
+    );
+    let far = vec![group(&[0, 3]), group(&[1, 6])];
+    let jobs = [
+        job(Time::ZERO, &[0], &long, far),
+        job(Time::ZERO, &[0], &short, vec![group(&[2, 9])]),
+    ];
+    let spine = around(&topology, "spine0");
+    let mut links = around(&topology, "tor1");
+    links.retain(|link| spine.contains(link));
+    let time = Time::from_ns(40_000);
+    let options = ClusterOptions {
+        failover: true,
+        rate_slack_ppm: Some(0),
+        outages: vec![Outage { time, links }],
+        ..ClusterOptions::default()
+    };
+    let outcome = run(&topology, &jobs, Scheme::Greedy, &options);
+    // The short job shares its uplink with one to ToR 1 until that one has to leave spine 0.
+    let end = outcome.iterations[0].end.as_ps();
+    assert_eq!(end, 2 * MEGABYTE_PS + time.as_ps() / 2);
+}
+
 /// All links of a device.
 fn around(topology: &Topology, device: &str) -> Vec<LinkId> {
     let named = |id: DeviceId| topology.device(id).name == device;

@@ -1,11 +1,15 @@
 //! Hedera's simulated annealing: one choice for each destination host, two hosts swapped at a time.
 //!
 //! # Source
-//! Al-Fares, Radhakrishnan, Raghavan, Huang, Vahdat: Hedera, NSDI 2010, section 5.3, and the code
-//! released with Cohen et al., Routing for large ML models, which differ in start, energy and
-//! temperatures. A flow only knows its ToRs, so that hosts spread over the ToR receive its flows in turn; a flow
-//! that its host's spine or core cannot carry takes the next that can, and within a pod the
-//! aggregation switch in that place.
+//! Al-Fares, Radhakrishnan, Raghavan, Huang, Vahdat: Hedera, NSDI 2010, simulated annealing, and the
+//! code released with Cohen et al., Routing for large ML models, which differ in energy and
+//! temperatures.
+//!
+//! # What differs
+//! It starts from hosts dealt over the spines in turn, and ends as soon as the certificate is met. A flow
+//! only knows its ToRs, so that hosts spread over the ToR receive its flows in turn; a flow that its
+//! host's spine or core cannot carry takes the next that can, and within a pod the aggregation switch in
+//! that place.
 
 use std::collections::BTreeMap;
 

@@ -71,12 +71,14 @@ pub enum Scheme {
     /// Algorithm 1 of the paper: flows in order, each to the path whose busiest link would carry
     /// least, the lowest choice where several would.
     ///
-    /// With flows of weight w or less on equal links, a flow from u to v that raises a link to L finds
-    /// L - w or more on one link of each of its k choices. On two levels that is an uplink of u or a
-    /// downlink of v, so that k (L - w) is at most what u sends and v receives besides:
-    /// L <= w + (B (a + b) - 2 w) / k, where the certificate is B and u and v have a and b links. Where
-    /// nothing failed that is below 2 B + w: for w = 1 twice the optimum, the paper's Theorem 2. On
-    /// three levels four links may be the busy one, and it is 4 B + w.
+    /// Of flows of weight w or less on equal links, let one of weight x, from u to v, raise a link to L.
+    /// It finds L - x or more on one link of each of its k choices. On two levels that is an uplink of
+    /// u or a downlink of v, so that k (L - x) is at most what u sends and v receives besides,
+    /// B (a + b) - 2 x, where the certificate is B and u and v have a and b links. For k >= 2 that
+    /// allows most at x = w: L <= w + (B (a + b) - 2 w) / k; for k = 1 the same holds since a link of u
+    /// or v carries B a or B b at most. Where only whole switches failed a = b = k, and it is below
+    /// 2 B + w: for flows that all weigh 1 at most twice the optimum, the paper's Theorem 2. On three
+    /// levels where nothing failed four links may be the busy one, and it is below 4 B + w.
     Greedy,
     /// The same result, parts that can share no link at once on all cores (section 3.4.3).
     GreedyParallel,

@@ -202,7 +202,6 @@ fn add_scales(fabric: &mut Fabric, topology: &Topology) -> Result<(), String> {
     Ok(())
 }
 
-/// Finds the switches on top that work, and whether anything else is missing.
 /// Notes which of the highest switches have links, and whether no link is missing that could be there.
 pub(super) fn add_tops(fabric: &mut Fabric) {
     let live = &fabric.live;
