@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hocket.plot.cluster import draw_links, draw_timeline, job_rates, link_shares
+from hocket.plot.cluster import draw_links, draw_timeline, failures, job_rates, link_shares
 from hocket.routing import ClusterRun, Job, cluster, simulate
 
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -68,6 +68,20 @@ def test_shares_are_of_each_tier() -> None:
     up, down = (tiers[key][1].sum() for key in (("tor", "spine"), ("spine", "tor")))
     assert up == pytest.approx(down)
     assert up > 0
+
+
+def test_failures_that_were_answered_are_marked(tmp_path: Path) -> None:
+    fabric = cluster("clos:4x8", gpus_per_host=2, nics_per_host=2)
+    job = Job("a", parameters="1e9", data=8, iterations=2, compute="0.1 s")
+    run = simulate(fabric, [job], outages=["spine1@150 ms"], answer="10 ms")
+    assert failures(run) == [0.15]
+    assert not failures(small())
+    picture = tmp_path / "a.svg"
+    draw_timeline(run, picture)
+    draw_timeline(small(), tmp_path / "b.svg")
+    dashed = "stroke-dasharray"
+    assert dashed in picture.read_text()
+    assert dashed not in (tmp_path / "b.svg").read_text()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ _LIMIT = 10.0
 """Seconds for each assignment of the solver, where --time-limit says nothing."""
 _MOST_COLUMNS = 6
 """Jobs that have a column each in a comparison."""
+_MOST_TIMES = 3
+"""Jobs of which that column has the time as well."""
 
 Jobs = Annotated[str, typer.Argument(metavar="JOBS", help="A .yml file of jobs.")]
 Fabric = Annotated[
@@ -46,10 +48,13 @@ def route(
     compare: Annotated[
         bool, typer.Option("--compare", help="All schemes, each with the same jobs and GPUs.")
     ] = False,
-    gpus_per_host: Annotated[int, typer.Option("--gpus-per-host", help="Of each host.")] = 8,
-    nics_per_host: Annotated[int, typer.Option("--nics-per-host", help="Of each host.")] = 8,
+    gpus_per_host: Annotated[int, typer.Option("--gpus-per-host", help="GPUs of a host.")] = 8,
+    nics_per_host: Annotated[
+        int, typer.Option("--nics-per-host", help="NICs of a host, one port each.")
+    ] = 8,
     hosts_per_tor: Annotated[
-        int | None, typer.Option("--hosts-per-tor", help="Of clos:SPINESxTORS.")
+        int | None,
+        typer.Option("--hosts-per-tor", help="Hosts below a ToR, with clos:SPINESxTORS."),
     ] = None,
     oversubscription: Annotated[
         float | None,
@@ -67,7 +72,8 @@ def route(
     ] = None,
     failed: options.Failed = None,
     failed_spines: Annotated[
-        int, typer.Option("--failed-spines", help="How many more, the highest-numbered.")
+        int,
+        typer.Option("--failed-spines", help="Spines that failed besides: the highest-numbered."),
     ] = 0,
     seed: Annotated[
         int | None,
@@ -78,32 +84,39 @@ def route(
         int, typer.Option("--upstream", help="Of ecmp: ways over which flows are spread already.")
     ] = 1,
     order: Annotated[
-        str, typer.Option("--order", help="In which flows are taken: job or tor.")
+        str, typer.Option("--order", help="Order in which flows get paths: job or tor.")
     ] = "job",
     weights: Annotated[
         str, typer.Option("--weights", help="What counts on a link: flows, or their bytes.")
     ] = "flows",
     answer: Annotated[
-        str, typer.Option("--answer", help='What the controller takes to answer, "10 ms".')
+        str, typer.Option("--answer", help='Time until the controller answers, "10 ms".')
     ] = "0 s",
     look_ahead: Annotated[
-        int, typer.Option("--look-ahead", help="Coming events that it computes ahead.")
+        int, typer.Option("--look-ahead", help="Coming events for which it computes ahead.")
     ] = 0,
     failover: Annotated[
         bool, typer.Option("--failover", help="Compute paths ahead for every single failure.")
     ] = False,
     outage: Annotated[
         list[str] | None,
-        typer.Option("--outage", help='Fails while jobs run, "spine3@12 s"; may be repeated.'),
+        typer.Option("--outage", help='What fails while jobs run: "spine3@12 s"; may be repeated.'),
     ] = None,
     rate_control: Annotated[
         float | None,
-        typer.Option("--rate-control", help="Hold flows to their share, and this much more, 0.05."),
+        typer.Option(
+            "--rate-control", help="Hold flows to their fair share and this much more: 0.05."
+        ),
     ] = None,
     jitter: Annotated[
-        float, typer.Option("--jitter", help="Share by which computation varies, 0.05.")
+        float, typer.Option("--jitter", help="Share by which computation varies: 0.05.")
     ] = 0.0,
-    time_limit: options.TimeLimit = None,
+    time_limit: Annotated[
+        str | None,
+        typer.Option(
+            "--time-limit", help='Longest time of each assignment by ilp; default "10 s".'
+        ),
+    ] = None,
     timeline: Annotated[
         str | None,
         typer.Option("--timeline", help="Draw phases and rates over time: a .png, .svg or .pdf."),
@@ -158,7 +171,7 @@ def route(
     if json:
         options.print_json(_as_json(run))
     else:
-        _print(run)
+        _print(run, has_outages=bool(outage))
 
 
 def _seconds(text: str | None) -> float:
@@ -191,7 +204,7 @@ def _draw(run: ClusterRun, timeline: str | None, heat: str | None) -> None:
         draw_links(run, Path(heat))
 
 
-def _print(run: ClusterRun) -> None:
+def _print(run: ClusterRun, *, has_outages: bool) -> None:
     console = options.output()
     table = options.new_table(title=f"{run.scheme} on {_described(run.cluster)}")
     table.add_column("job", no_wrap=True)
@@ -205,20 +218,23 @@ def _print(run: ClusterRun) -> None:
             f"{job.job.gpus:,}",
             f"{len(job.placed.rings)} of {job.job.data}",
             f"{len(job.iterations):,}",
-            _time(job.all_reduce),
-            _time(job.ideal),
-            f"{job.slowdown:.2f}",
-            _time(job.flow_completion),
-            format_bandwidth(round(job.throughput)),
+            *_communication(job),
             _time(job.iteration),
             f"{job.all_reduce / job.iteration:.0%}" if job.iteration else "–",
         )
     console.print(table)
-    for line in _facts(run):
+    for line in _facts(run, has_outages=has_outages):
         _say(console, line)
 
 
-def _facts(run: ClusterRun) -> list[str]:
+def _communication(job: JobRun) -> tuple[str, ...]:
+    """Give the columns from all-reduce to throughput; none of what a job did not send."""
+    reduced = (_time(job.all_reduce), _time(job.ideal), f"{job.slowdown:.2f}")
+    sent = (_time(job.flow_completion), format_bandwidth(round(job.throughput)))
+    return (*(reduced if job.ideal else ("–",) * 3), *(sent if job.throughput else ("–",) * 2))
+
+
+def _facts(run: ClusterRun, *, has_outages: bool) -> list[str]:
     worst = max(run.decisions, key=lambda each: each.max_link_load, default=None)
     lines = [f"all jobs end after {_time(run.time)}"]
     if worst is not None:
@@ -228,11 +244,16 @@ def _facts(run: ClusterRun) -> list[str]:
         lines.append(f"{load}: {worst.witness}")
     online = run.routing_seconds
     if online:
-        each = f"{_time(median(online))} on this machine (median)"
-        lines.append(f"{len(online)} assignments that were waited for, each {each}")
+        plural = "s" if len(online) > 1 else ""
+        lines.append(
+            f"{len(online):,} assignment{plural} computed when asked for, on this machine in "
+            f"{_spread(online)}"
+        )
     repairs = sum(each.is_repair for each in run.decisions)
     if repairs:
         lines.append(f"{repairs} failure{'s were' if repairs > 1 else ' was'} answered")
+    elif has_outages and run.decisions:
+        lines.append("no failure had to be answered: no flow lost its path to one")
     if run.hit_rate is not None and run.core.computed_ahead:
         foreseen = sum(each.foreseen for each in run.decisions)
         lines.append(
@@ -269,11 +290,13 @@ def _compare(cluster: Cluster, jobs: JobList, knobs: dict[str, Any], json: bool)
 
 
 def _print_comparison(console: Console, cluster: Cluster, runs: Sequence[ClusterRun]) -> None:
-    table = options.new_table(title=f"all-reduce times x over the ideal, {_described(cluster)}")
+    has_times = len(runs[0].jobs) <= _MOST_TIMES
+    what = "all-reduce times, x the ideal" if has_times else "all-reduce times over the ideal"
+    table = options.new_table(title=f"{what}, {_described(cluster)}")
     table.add_column("scheme", no_wrap=True)
     jobs = runs[0].jobs if len(runs[0].jobs) <= _MOST_COLUMNS else ()
     for job in jobs:
-        table.add_column(job.job.name, justify="right", no_wrap=True)
+        table.add_column(job.job.name, justify="right")
     for name in ("mean", "worst", "end", "load", "bound"):
         table.add_column(name, justify="right", no_wrap=True)
     ranked = sorted(runs, key=lambda run: _mean_slowdown(run.jobs))
@@ -281,7 +304,13 @@ def _print_comparison(console: Console, cluster: Cluster, runs: Sequence[Cluster
         routed = bool(run.decisions)
         table.add_row(
             run.scheme,
-            *(f"{_time(job.all_reduce)} x{job.slowdown:.2f}" for job in run.jobs if jobs),
+            *(
+                f"{_time(job.all_reduce)} x{job.slowdown:.2f}"
+                if has_times
+                else f"x{job.slowdown:.2f}"
+                for job in run.jobs
+                if jobs
+            ),
             f"x{_mean_slowdown(run.jobs):.2f}",
             f"x{max(job.slowdown for job in run.jobs):.2f}",
             _time(run.time),
@@ -290,12 +319,10 @@ def _print_comparison(console: Console, cluster: Cluster, runs: Sequence[Cluster
         )
     console.print(table)
     times = [
-        f"{run.scheme} {_time(median(run.routing_seconds))}"
-        for run in ranked
-        if run.routing_seconds
+        f"{run.scheme} {_spread(run.routing_seconds)}" for run in ranked if run.routing_seconds
     ]
     _say(console, "load: flows on the fullest link; no paths have less than the bound")
-    _say(console, f"an assignment takes on this machine: {', '.join(times)}")
+    _say(console, f"an assignment takes on this machine: {'; '.join(times)}")
 
 
 def _say(console: Console, line: str) -> None:
@@ -315,6 +342,13 @@ def _described(cluster: Cluster) -> str:
 
 def _time(seconds: float) -> str:
     return format_time_ps(round(seconds * 1e12))
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    """Write the median and, where it is ten times that, the longest: the solver's differ so."""
+    middle, longest = median(seconds), max(seconds)
+    more = f", at most {_time(longest)}" if longest >= 10 * middle else ""
+    return f"{_time(middle)} (median{more})"
 
 
 def _as_json(run: ClusterRun) -> dict[str, Any]:

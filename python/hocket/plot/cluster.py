@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import matplotlib
 import numpy as np
+from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
@@ -55,7 +56,11 @@ def draw_timeline(run: ClusterRun, path: Path) -> None:
         else:
             panels = list(figure.subplots(2, 1, sharex=True, height_ratios=[rows, below]))
         colors = _colors(len(jobs))
+        for time in failures(run):
+            for axes in panels:
+                axes.axvline(time / unit.seconds, color="black", linewidth=0.9, linestyle="--")
         _draw_phases(panels[0], jobs, colors, unit)
+        _draw_legend(panels[0], has_failed=bool(failures(run)))
         if rates is not None:
             _draw_rates(panels[1], rates, run.time / unit.seconds, colors)
         panels[0].set_xlim(0, run.time / unit.seconds or 1)
@@ -64,6 +69,11 @@ def draw_timeline(run: ClusterRun, path: Path) -> None:
             f"{_count(len(jobs), 'job')} on {run.cluster.topology.name}, {run.scheme}: "
             f"{run.time / unit.seconds:,.4g} {unit.name}"
         )
+
+
+def failures(run: ClusterRun) -> list[float]:
+    """Give the times of failures that the run had to answer with other paths [s]."""
+    return [each.time for each in run.decisions if each.is_repair]
 
 
 def job_rates(run: ClusterRun, bins: int = BINS) -> NDArray[np.float64] | None:
@@ -114,15 +124,21 @@ def _draw_phases(axes: Any, jobs: Sequence[JobRun], colors: Sequence[Any], unit:
     else:
         axes.set_ylabel("job")
         axes.yaxis.set_major_locator(MaxNLocator(integer=True))
-    handles = [
+
+
+def _draw_legend(axes: Any, *, has_failed: bool) -> None:
+    handles: list[Any] = [
         Patch(color=_COMPUTING, label="computing"),
         Patch(color=LINK, label="communicating, in the job's colour"),
     ]
+    if has_failed:
+        label = "failure, flows get other paths"
+        handles.append(Line2D([], [], color="black", linewidth=0.9, linestyle="--", label=label))
     axes.legend(
         handles=handles,
         loc="lower left",
         bbox_to_anchor=(0, 1),
-        ncols=2,
+        ncols=3,
         frameon=False,
         fontsize=8,
         borderaxespad=0.1,
@@ -178,7 +194,7 @@ def draw_links(run: ClusterRun, path: Path) -> None:
                 image,
                 ax=list(panels),
                 label="share of the bandwidth",
-                format=PercentFormatter(1.0, decimals=0 if most > 0.05 else 1),
+                format=PercentFormatter(1.0),
             )
         else:
             below = figure
@@ -282,7 +298,7 @@ def _draw_tiers(axes: Any, tiers: _Tiers, most: float) -> None:
     axes.set_xlim(0, 100)
     axes.set_ylim(0, most * 1.05)
     axes.xaxis.set_major_formatter(PercentFormatter())
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0 if most > 0.05 else 1))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0))
     axes.set_xlabel("links of the tier, the most used first")
     axes.set_ylabel("share of the bandwidth")
     axes.legend(frameon=False, fontsize=8, loc="upper right")
