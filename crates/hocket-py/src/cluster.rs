@@ -144,9 +144,10 @@ impl Outcome {
     }
 }
 
-/// A Python function from flows, jobs and fixed choices to choices.
+/// A Python function from a fabric, flows, jobs and fixed choices to choices.
 struct ByCallable {
     callable: Py<PyAny>,
+    links: usize,
     raised: Option<PyErr>,
 }
 
@@ -155,7 +156,8 @@ impl ByCallable {
         Python::attach(|py| {
             let row = |flow: &Flow| (flow.src, flow.dst, flow.weight);
             let flows: Vec<(u32, u32, u64)> = problem.flows.iter().map(row).collect();
-            let given = (flows, problem.jobs.to_vec(), problem.fixed.to_vec());
+            let fabric = PyFabric::new(problem.fabric.clone(), self.links);
+            let given = (fabric, flows, problem.jobs.to_vec(), problem.fixed.to_vec());
             self.callable.call1(py, given)?.extract(py)
         })
     }
@@ -240,6 +242,7 @@ pub(crate) fn simulate(
         }),
         Err(_) => by_callable.insert(ByCallable {
             callable: scheme.clone().unbind(),
+            links: topology.core().links().len(),
             raised: None,
         }),
     };

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from hocket._core import Topology
 from hocket._core import cluster as core_cluster
@@ -14,7 +14,7 @@ from hocket._core import routing as core_routing
 from hocket.collectives import Progress
 from hocket.errors import SpecError
 from hocket.files.text import read_failures
-from hocket.routing.assignment import SCHEMES, assign
+from hocket.routing.assignment import HASHES, SCHEMES, solve
 from hocket.routing.draw import Draw
 from hocket.routing.fabric import MOST_SEED, Cluster
 from hocket.routing.jobs import Job, JobList
@@ -33,6 +33,11 @@ _REROUTES = {"ecmp": "never", "least-loaded": "at-start", "spray": "spray"}
 """When a scheme gives flows paths, where it is not whenever a job starts or stops to communicate."""
 ORDERS = ("job", "tor")
 WEIGHTS = ("flows", "bytes")
+_Flows: TypeAlias = tuple[tuple[tuple[int, int, int], int], ...]
+"""Flows with their jobs."""
+_Router: TypeAlias = Callable[
+    [core_routing.Fabric, list[tuple[int, int, int]], list[int], list[int]], list[int]
+]
 
 
 class Iteration(NamedTuple):
@@ -312,8 +317,10 @@ def simulate(
     placed = _placed(cluster, list(jobs), number)
     _choice("order", order, ORDERS)
     _choice("weights", weights, WEIGHTS)
+    _choice("hash", hash, HASHES)
     answer_ps = parse_time(answer, field="answer")
     rate = parse_bandwidth(host_rate, field="host_rate")
+    options = (hash, whole("upstream", upstream, 1, 2**16), salted, None)
     patterns = [_pattern(each.job) for each in placed]
     core = core_cluster.simulate(
         cluster.topology,
@@ -322,9 +329,9 @@ def simulate(
             _core_job(cluster, each, pattern, _Jitter(number, i, _share("jitter", jitter)))
             for i, (each, pattern) in enumerate(zip(placed, patterns, strict=True))
         ],
-        scheme=_router(cluster, scheme, number, time_limit),
+        scheme=_router(cluster, scheme, number, time_limit, options),
         seed=number,
-        options=(hash, whole("upstream", upstream, 1, 2**16), salted, None),
+        options=options,
         order=order,
         reroute=_REROUTES.get(scheme, "always"),
         host_rate=rate,
@@ -428,20 +435,33 @@ def _nic_rates(cluster: Cluster) -> list[int]:
 
 
 def _router(
-    cluster: Cluster, scheme: str, seed: int, time_limit: float | None
-) -> str | Callable[[list[tuple[int, int, int]], list[int], list[int]], list[int]]:
+    cluster: Cluster,
+    scheme: str,
+    seed: int,
+    time_limit: float | None,
+    options: tuple[str, int, bool, int | None],
+) -> str | _Router:
     """Give the scheme, or a router by the solver, which solves nothing twice."""
     if scheme != "ilp":
         return "greedy" if scheme == "spray" else scheme
-    known: dict[tuple[tuple[int, int, int], ...], list[int]] = {}
+    known: dict[_Flows, list[int]] = {}
+    routed: core_routing.Fabric | None = None
 
-    def route(flows: list[tuple[int, int, int]], jobs: list[int], _: list[int]) -> list[int]:
-        key = tuple(flows)
+    def route(
+        fabric: core_routing.Fabric,
+        flows: list[tuple[int, int, int]],
+        jobs: list[int],
+        _fixed: list[int],
+    ) -> list[int]:
+        nonlocal routed
+        if fabric != routed:
+            known.clear()
+            routed = fabric
+        key = tuple(zip(flows, jobs, strict=True))
         if key not in known:
-            made = assign(
-                cluster.topology, flows, scheme="ilp", seed=seed, jobs=jobs, time_limit=time_limit
+            known[key], _ = solve(
+                cluster.topology, fabric, flows, jobs, time_limit, 1, seed, options
             )
-            known[key] = made.choices.tolist()
         return known[key]
 
     return route
