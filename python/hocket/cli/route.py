@@ -192,8 +192,10 @@ def _draw(run: ClusterRun, timeline: str | None, heat: str | None) -> None:
 
 
 def _print(run: ClusterRun) -> None:
+    from rich.markup import escape
+
     console = options.output()
-    table = options.new_table(title=f"{run.scheme} on {_described(run.cluster)}")
+    table = options.new_table(title=escape(f"{run.scheme} on {_described(run.cluster)}"))
     table.add_column("job", no_wrap=True)
     for name in ("GPUs", "rings", "iterations", "all-reduce", "ideal", "slowdown"):
         table.add_column(name, justify="right")
@@ -201,7 +203,7 @@ def _print(run: ClusterRun) -> None:
         table.add_column(name, justify="right")
     for job in run.jobs:
         table.add_row(
-            job.job.name,
+            escape(job.job.name),
             f"{job.job.gpus:,}",
             f"{len(job.placed.rings)} of {job.job.data}",
             f"{len(job.iterations):,}",
@@ -268,11 +270,14 @@ def _compare(cluster: Cluster, jobs: JobList, knobs: dict[str, Any], json: bool)
 
 
 def _print_comparison(console: Console, cluster: Cluster, runs: Sequence[ClusterRun]) -> None:
-    table = options.new_table(title=f"all-reduce times x over the ideal, {_described(cluster)}")
+    from rich.markup import escape
+
+    title = f"all-reduce times x over the ideal, {_described(cluster)}"
+    table = options.new_table(title=escape(title))
     table.add_column("scheme", no_wrap=True)
     jobs = runs[0].jobs if len(runs[0].jobs) <= _MOST_COLUMNS else ()
     for job in jobs:
-        table.add_column(job.job.name, justify="right", no_wrap=True)
+        table.add_column(escape(job.job.name), justify="right", no_wrap=True)
     for name in ("mean", "worst", "end", "load", "bound"):
         table.add_column(name, justify="right", no_wrap=True)
     ranked = sorted(runs, key=lambda run: _mean_slowdown(run.jobs))
