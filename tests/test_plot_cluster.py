@@ -96,6 +96,13 @@ def test_pictures_are_drawn(run: ClusterRun, draw: object, tmp_path: Path) -> No
     assert (tmp_path / "out.png").read_bytes().startswith(PNG)
 
 
+def test_names_are_no_formulas(tmp_path: Path) -> None:
+    fabric = cluster("clos:4x8", gpus_per_host=2, nics_per_host=2)
+    listed = [Job(name, parameters=100, compute="1 s") for name in ("$x_{$", "$a$")]
+    draw_timeline(simulate(fabric, listed, keep_rates=True), tmp_path / "run.svg")
+    assert (tmp_path / "run.svg").stat().st_size > 1000
+
+
 def test_a_run_of_nothing_is_drawn(tmp_path: Path) -> None:
     fabric = cluster("clos:4x8", gpus_per_host=2, nics_per_host=2)
     job = Job("a", parameters="1e9", compute="0 s")

@@ -273,6 +273,8 @@ def test_a_failed_spine_keeps_the_numbers_of_the_rest() -> None:
         ([(0, 1)], {"jobs": [1, 2]}, "there are 2 jobs for 1 flows"),
         ([(0, 1)], {"scheme": "ilp", "time_limit": 0}, "the time limit must be more than 0"),
         ([(0, 1)], {"scheme": "ilp", "workers": 0}, "the solver needs at least 1 worker"),
+        ([(0, 1)], {"scheme": "ilp", "workers": "2"}, "the solver needs at least 1 worker"),
+        ([(0, 1)], {"scheme": "ilp", "time_limit": "1 s"}, "the time limit must be more than 0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(flows: list, options: dict, message: str) -> None:

@@ -256,6 +256,37 @@ def test_refusal_as_json(hocket: Any, files: Path, line: str) -> None:
     assert values == {"error": "SpecError", "message": result.err.removeprefix("hocket: ").strip()}
 
 
+@pytest.mark.parametrize(
+    "argv", [[*P.split(), "ring", "--chunks", "x"], ["plan", "--no-such-option"], ["nothing"]]
+)
+def test_options_that_make_no_sense_as_json(hocket: Any, files: Path, argv: list[str]) -> None:
+    result = hocket(*argv, "--json")
+    check_refusal(result, ["see `hocket --help`"])
+    values = json.loads(result.out)
+    assert values["error"] == "UsageError"
+    assert values["message"] == result.err.removeprefix("hocket: ").strip()
+
+
+def test_names_that_are_no_text(hocket: Any, files: Path) -> None:
+    """Bytes of the command line that are no UTF-8."""
+    (files / "jobs.yml").write_text("jobs: [{name: a, parameters: 10, compute: 1 s}]")
+    fabric = ["route", "jobs.yml", "--fabric", "clos:8x2"]
+    result = hocket(*fabric, "--failed", "\udce9")
+    check_refusal(result, [r"failed: '\udce9' is neither a device nor a link"])
+    result = hocket(*fabric, "--hash", "\udce9")
+    check_refusal(result, [r"hash: there is no '\udce9'; use crc32 or toeplitz"])
+
+
+@pytest.mark.parametrize("option", [[], ["--compare"]])
+def test_names_with_brackets(hocket: Any, files: Path, option: list[str]) -> None:
+    jobs = ", ".join(f"{{name: '{n}', parameters: 10, compute: 1 s}}" for n in ("[b]x[/]", "[/x]"))
+    (files / "jobs.yml").write_text(f"jobs: [{jobs}]")
+    result = hocket("route", "jobs.yml", "--fabric", "clos:8x2", *option)
+    assert result.code == 0, result.err
+    assert "[b]x[/]" in result.out
+    assert "[/x]" in result.out
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
 def test_a_folder_that_may_not_be_written(hocket: Any, files: Path) -> None:
     (files / "locked").mkdir(mode=0o500)

@@ -120,6 +120,8 @@ class Connection:
     rate: Any = 0
     phase_left: int = 0
     """Bytes of the phase's transfers that it has not begun with."""
+    most: Any = None
+    """No faster than this, where hosts keep to their share."""
 
     @property
     def is_between_tors(self) -> bool:
@@ -186,11 +188,18 @@ class Fluid:
         by_bytes: bool = False,
         answer: int = 0,
         host_rate: int = 300 * 10**9,
+        outages: Sequence[tuple[int, str, str]] = (),
+        slack_ppm: int | None = None,
         is_rounded: bool = True,
     ) -> None:
         self.cluster, self.scheme, self.reroute, self.seed = cluster, scheme, reroute, seed
         self.by_bytes, self.answer, self.is_rounded = by_bytes, answer, is_rounded
         self.host_rate = host_rate * UNITS
+        self.slack_ppm = slack_ppm
+        self.outages = list(outages)
+        """Times, and the switches between which links fail then; always rerouted without answers."""
+        self.failed: list[tuple[str, str]] = []
+        self.fabric, self.has_failed = cluster.topology, False
         fabric = cluster.topology
         names = fabric.device_names
         ends = zip(fabric.link_src.tolist(), fabric.link_dst.tolist(), strict=True)
@@ -322,7 +331,12 @@ class Fluid:
         while open_flows:
             shares = {link: self._share(spare[link], len(on)) for link, on in open_flows.items()}
             least = min(shares.values())
-            full = [flow for link, on in open_flows.items() if shares[link] == least for flow in on]
+            held = [flow for on in open_flows.values() for flow in on if flow.most is not None]
+            least = min([least, *(flow.most for flow in held)])
+            full = [flow for flow in held if flow.most == least]
+            full += [
+                flow for link, on in open_flows.items() if shares[link] == least for flow in on
+            ]
             for flow in full:
                 if flow.rate is None:
                     flow.rate = least
@@ -355,10 +369,11 @@ class Fluid:
                 self._move(flow, spine)
         while True:
             sending = [flow for flow in self.flows if flow.sends is not None]
+            sending = [flow for flow in sending if not self._dead() & {*flow.links}]
             self._fill(sending)
             ends = [self.now - (-flow.left // flow.rate) for flow in sending]
             alarms = [job.alarm for job in self.jobs if job.alarm is not None]
-            due = [time for time, *_ in (*self.arrivals, *self.answers)]
+            due = [time for time, *_ in (*self.arrivals, *self.answers, *self.outages)]
             if not [*ends, *alarms, *due]:
                 return
             after = min([*ends, *alarms, *due])
@@ -388,11 +403,25 @@ class Fluid:
                 self._stop(number)
         while due := [i for i, job in enumerate(self.jobs) if job.alarm == self.now]:
             self._computed(due[0])
+        for outage in [outage for outage in self.outages if outage[0] == self.now]:
+            self._fail(*outage)
         for answer in [answer for answer in self.answers if answer[0] == self.now]:
             self.answers.remove(answer)
             self._answered(*answer[1:])
-        if self.starting or self.has_stopped:
+        if self.starting or self.has_stopped or self.has_failed:
             self._ask()
+
+    def _fail(self, time: int, one: str, other: str) -> None:
+        """Links both ways between two switches, if they are still there."""
+        self.outages.remove((time, one, other))
+        if {(one, other), (other, one)}.isdisjoint(self.failed):
+            self.failed.append((one, other))
+            self.fabric = self.cluster.topology.without(links=self.failed)
+            self.has_failed = True
+
+    def _dead(self) -> set[int]:
+        pairs = [pair for one, other in self.failed for pair in ((one, other), (other, one))]
+        return {self.links[pair] for pair in pairs}
 
     def _count(self, flow: Connection, transfer: int, lasted: int) -> None:
         if flow.up is not None:
@@ -405,16 +434,16 @@ class Fluid:
     # The controller.
 
     def _ask(self) -> None:
-        starting, stopped = sorted(self.starting), self.has_stopped
-        self.starting, self.has_stopped = [], False
+        starting, stopped, failed = sorted(self.starting), self.has_stopped, self.has_failed
+        self.starting, self.has_stopped, self.has_failed = [], False, False
         on_fabric = [i for i, job in enumerate(self.jobs) if job.asks]
         states = ("asking", "communicating")
         active = [i for i in on_fabric if self.jobs[i].state in states]
         is_due = {"always": True, "at-start": bool(starting), "never": False}[self.reroute]
-        assert starting or stopped
+        assert starting or stopped or failed
         if not active:
             self.routed = []
-        if not is_due or not active or (active == self.routed and self.keeps):
+        if not is_due or not active or (active == self.routed and self.keeps and not failed):
             self._start(starting)
             return
         self.routed = active
@@ -437,8 +466,7 @@ class Fluid:
         kept = [flow for i in active if i not in starting for flow in between[i]]
         new = [flow for i in active if i in starting for flow in between[i]]
         flows = [(*flow.tors, self._weight(flow)) for flow in [*kept, *new]]
-        fabric = self.cluster.topology
-        made = hk.routing.assign(fabric, flows, scheme=self.scheme, seed=self.seed)
+        made = hk.routing.assign(self.fabric, flows, scheme=self.scheme, seed=self.seed)
         spines = made.spines.tolist()
         if kept:
             spines = self._after(flows, [flow.decided for flow in kept])
@@ -490,6 +518,18 @@ class Fluid:
         moved = sum(self._move(flow, spine) for flow, spine in paths)
         self.choices[choice] = self.choices[choice]._replace(moved=moved)
         self._start(starting)
+        if self.slack_ppm is not None:
+            self._limit(self.slack_ppm)
+
+    def _limit(self, slack_ppm: int) -> None:
+        """Hold flows to what they would have if all of them sent at once, and a little more."""
+        flows = [flow for flow in self.flows if self.jobs[flow.job].state == "communicating"]
+        flows = [flow for flow in flows if flow.up is not None]
+        for flow in flows:
+            flow.most = None
+        self._fill(flows)
+        for flow in flows:
+            flow.most = flow.rate + flow.rate // 10**6 * slack_ppm
 
     def _move(self, flow: Connection, spine: int) -> bool:
         if flow.spine == spine:

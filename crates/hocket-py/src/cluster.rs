@@ -145,10 +145,9 @@ impl Outcome {
     }
 }
 
-/// A Python function from flows, their jobs and the fabric, less what has failed, to choices.
+/// A Python function from a fabric, flows, jobs and fixed choices to choices.
 struct ByCallable {
     callable: Py<PyAny>,
-    /// Of the topology.
     links: usize,
     raised: Option<PyErr>,
 }
@@ -158,8 +157,8 @@ impl ByCallable {
         Python::attach(|py| {
             let row = |flow: &Flow| (flow.src, flow.dst, flow.weight);
             let flows: Vec<(u32, u32, u64)> = problem.flows.iter().map(row).collect();
-            let fabric = PyFabric::wrap(problem.fabric.clone(), self.links);
-            let given = (flows, problem.jobs.to_vec(), fabric);
+            let fabric = PyFabric::new(problem.fabric.clone(), self.links);
+            let given = (fabric, flows, problem.jobs.to_vec(), problem.fixed.to_vec());
             self.callable.call1(py, given)?.extract(py)
         })
     }

@@ -32,7 +32,8 @@ const HASHES: [(&str, Hash); 2] = [("crc32", Hash::Crc32), ("toeplitz", Hash::To
 type FlowTuple = (u32, u32, u64);
 
 /// A Clos or fat tree as routing sees it.
-#[pyclass(name = "Fabric", module = "hocket._core.routing", frozen)]
+#[pyclass(name = "Fabric", module = "hocket._core.routing", frozen, eq)]
+#[derive(PartialEq)]
 pub(crate) struct PyFabric {
     core: core::Fabric,
     /// Of the topology.
@@ -40,7 +41,8 @@ pub(crate) struct PyFabric {
 }
 
 impl PyFabric {
-    pub(crate) fn wrap(core: core::Fabric, links: usize) -> Self {
+    /// A fabric of a topology with so many links.
+    pub(crate) fn new(core: core::Fabric, links: usize) -> Self {
         Self { core, links }
     }
 
@@ -52,10 +54,9 @@ impl PyFabric {
 #[pymethods]
 impl PyFabric {
     #[new]
-    fn new(topology: &PyTopology) -> Result<Self, CoreError> {
+    fn of(topology: &PyTopology) -> Result<Self, CoreError> {
         let core = core::Fabric::new(topology.core())?;
-        let links = topology.core().links().len();
-        Ok(Self { core, links })
+        Ok(Self::new(core, topology.core().links().len()))
     }
 
     #[getter]

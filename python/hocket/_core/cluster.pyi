@@ -60,7 +60,7 @@ def simulate(
     fabric: Fabric,
     jobs: Sequence[_Job],
     *,
-    scheme: str | Callable[[list[_Flow], list[int], Fabric], list[int]],
+    scheme: str | Callable[[Fabric, list[_Flow], list[int], list[int]], list[int]],
     seed: int = 0,
     options: tuple[str, int, bool, int | None],
     order: str = "job",

@@ -19,6 +19,7 @@ class Fabric:
     """A Clos or fat tree as routing sees it; switches keep the numbers in their names."""
 
     def __new__(cls, topology: Topology) -> Fabric: ...
+    def __eq__(self, other: object, /) -> bool: ...
     @property
     def levels(self) -> int:
         """Levels of switches, 2 or 3."""

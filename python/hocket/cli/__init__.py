@@ -12,7 +12,7 @@ import typer
 from hocket import _core
 from hocket.cli.advise import advise
 from hocket.cli.compare import compare
-from hocket.cli.options import EXAMPLES, machine_readable_error
+from hocket.cli.options import EXAMPLES, print_error
 from hocket.cli.plan import algorithms, plan
 from hocket.cli.reproduce import reproduce
 from hocket.cli.reproduce_mesh import mesh_study
@@ -85,15 +85,15 @@ def run(argv: Sequence[str]) -> int:
         code = app(args=list(argv), prog_name="hocket", standalone_mode=False)
         sys.stdout.flush()
     except VerificationError as error:
-        machine_readable_error(argv, error)
+        print_error(argv, type(error).__name__, str(error), error.violations)
         return 1
     except Error as error:
-        machine_readable_error(argv, error)
+        print_error(argv, type(error).__name__, str(error))
         return 2
     except typer.TyperException as error:
-        message = one_line(_usage_message(error))
+        message = _usage_message(error)
         if message:  # without one, the help of a command that was given nothing is printed already
-            print(f"hocket: {message}; see `hocket --help`", file=sys.stderr)
+            print_error(argv, "UsageError", f"{message}; see `hocket --help`")
         return 2
     except (KeyboardInterrupt, typer.Abort):
         code = _INTERRUPTED
@@ -104,10 +104,10 @@ def run(argv: Sequence[str]) -> int:
         return 0
     except OSError as error:
         about = f"{error.filename}: " if error.filename else ""
-        print(f"hocket: {one_line(about + (error.strerror or str(error)))}", file=sys.stderr)
+        print_error(argv, "OSError", about + (error.strerror or str(error)))
         return 2
     except MemoryError:
-        print("hocket: not enough memory; use fewer NPUs or chunks", file=sys.stderr)
+        print_error(argv, "MemoryError", "not enough memory; use fewer NPUs or chunks")
         return 2
     if code == _INTERRUPTED:
         print("hocket: stopped", file=sys.stderr)
@@ -119,8 +119,3 @@ def _usage_message(error: typer.TyperException) -> str:
     format_message = getattr(error, "format_message", None)
     message = str(error) if format_message is None else str(format_message())
     return message.rstrip(".")
-
-
-def one_line(text: str) -> str:
-    """Give a text without line breaks."""
-    return " ".join(text.split())

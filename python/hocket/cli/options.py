@@ -6,14 +6,14 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
 
 from hocket import _core
-from hocket.errors import Error, SpecError, VerificationError
+from hocket.errors import SpecError
 from hocket.files.build import build_topology
 from hocket.files.spec import TopologySpec
 from hocket.files.text import from_text, read_failures
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
+    from hocket._core import Violation
     from hocket.running import Run
 
 T = TypeVar("T")
@@ -420,14 +421,16 @@ def watching() -> Iterator[Watch]:
         yield Watch(bar)
 
 
-def machine_readable_error(argv: Sequence[str], error: Error) -> None:
+def print_error(
+    argv: Sequence[str], kind: str, message: str, violations: Sequence[Violation] | None = None
+) -> None:
     """Print an error: one line on standard error, and JSON on standard output where that was asked."""
-    message = " ".join(str(error).split())
+    message = " ".join(message.split())
     print(f"hocket: {message}", file=sys.stderr)
     if "--json" not in argv:
         return
-    value: dict[str, Any] = {"error": type(error).__name__, "message": message}
-    if isinstance(error, VerificationError):
+    value: dict[str, Any] = {"error": kind, "message": message}
+    if violations is not None:
         value["violations"] = [
             {
                 "code": violation.code,
@@ -436,6 +439,7 @@ def machine_readable_error(argv: Sequence[str], error: Error) -> None:
                 "npu": violation.npu,
                 "detail": violation.detail,
             }
-            for violation in error.violations
+            for violation in violations
         ]
-    print_json(value)
+    with suppress(OSError):  # which may be what went wrong
+        print_json(value)

@@ -201,9 +201,11 @@ def _jobs(values: dict[str, Any], lines: dict[Place, int], name: str) -> JobList
     except ValidationError as error:
         raise reader.error(error) from None
     jobs: list[Job] = []
+    names: set[str] = set()
     for i, entry in enumerate(file.jobs):
-        if any(entry.name == job.name for job in jobs):
+        if entry.name in names:
             raise reader.wrong(("jobs", i, "name"), "stands twice; give each job its own")
+        names.add(entry.name)
         jobs.append(reader.job(i, entry, file.defaults))
     return JobList(tuple(jobs), file.seed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
@@ -25,6 +26,9 @@ KINDS = {
     "l": "Line",
 }
 """Names of dimensions, in small letters."""
+
+_UNWRITABLE = re.compile("[\ud800-\udfff]")
+"""What arguments hold for bytes that are no text."""
 
 # Family: how many sizes it takes at least and at most, and how it is written.
 _FAMILIES = {
@@ -129,7 +133,8 @@ def read_failures(
     links: list[tuple[str, str]] = []
     given: Iterable[object] = items
     for item in given:
-        ends = [end.strip() for end in item.split(",")] if isinstance(item, str) else []
+        is_text = isinstance(item, str) and not _UNWRITABLE.search(item)
+        ends = [end.strip() for end in str(item).split(",")] if is_text else []
         if not 1 <= len(ends) <= 2 or not all(ends):
             raise SpecError(
                 f"{option}: {shown(item)} is neither a device nor a link; give A or A,B"

@@ -39,6 +39,7 @@ def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
         "axes.spines.top": False,
         "axes.spines.right": False,
         "svg.hashsalt": "hocket",
+        "text.parse_math": False,  # a name may have a dollar in it
     }
     with rc_context(style):
         figure = Figure(figsize=(width, height), layout="constrained")

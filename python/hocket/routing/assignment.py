@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from hocket import _core
 from hocket._core import routing as core_routing
 from hocket.errors import SpecError
+from hocket.units import shown
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,6 +28,9 @@ SCHEMES = (
     "spray",
 )
 """Names that ``assign`` takes as ``scheme``."""
+
+HASHES = ("crc32", "toeplitz")
+"""Names that it takes as ``hash``."""
 
 _Flow = tuple[int, int, int]
 Options = tuple[str, int, bool, int | None]
@@ -204,7 +208,7 @@ def assign(
     Cohen et al.: Routing for large ML models, sections 3 and 4.
     """
     if scheme not in SCHEMES:
-        raise SpecError(f"there is no scheme {scheme!r}; schemes are {', '.join(SCHEMES)}")
+        raise SpecError(f"there is no scheme {shown(scheme)}; schemes are {', '.join(SCHEMES)}")
     known = core_routing.Fabric(fabric)
     checked = [_flow(i, flow) for i, flow in enumerate(flows)]
     of_jobs = None if jobs is None else tuple(_whole("job", i, job) for i, job in enumerate(jobs))
@@ -213,7 +217,6 @@ def assign(
     seed, upstream = _option("seed", seed, 0, 2**64 - 1), _option("upstream", upstream, 1, 2**16)
 
     steps = None if steps is None else _option("steps", steps, 1, 2**32 - 1)
-
     options = (hash, upstream, bool(salt), steps)
 
     def made(
@@ -224,16 +227,12 @@ def assign(
         )
 
     if scheme != "ilp":
-        found = (
-            core_routing.spray(known, checked)
-            if scheme == "spray"
-            else core_routing.assign(known, checked, scheme, seed, options)
-        )
+        if scheme == "spray":
+            sprayed = core_routing.spray(known, checked)
+            return made(sprayed, Certificate(*sprayed.bound))
+        found = core_routing.assign(known, checked, scheme, seed, options)
         return made(found, Certificate(*found.bound))
-    from hocket.routing.ilp import optimum
-
-    start = best_start(known, checked, options)
-    choices, proved = optimum(fabric, known, checked, start, of_jobs, time_limit, workers, seed)
+    choices, proved = solve(fabric, known, checked, of_jobs, time_limit, workers, seed, options)
     core = core_routing.assignment_of(known, checked, choices)
     certificate = Certificate(*core.bound)
     if proved > certificate.load:
@@ -241,13 +240,26 @@ def assign(
     return made(core, certificate)
 
 
-def best_start(
-    fabric: core_routing.Fabric, flows: list[_Flow], options: Options
-) -> core_routing.Assignment:
-    """Give the assignment that the solver starts from: edge colouring's or greedy's."""
+def solve(
+    topology: _core.Topology,
+    fabric: core_routing.Fabric,
+    flows: list[tuple[int, int, int]],
+    jobs: Sequence[int] | None,
+    time_limit: float | None,
+    workers: int,
+    seed: int,
+    options: Options,
+) -> tuple[list[int], int]:
+    """Give choices by the solver, which starts from the better of two schemes, and a proved bound.
+
+    ``fabric`` is the topology's, less what failed since.
+    """
+    from hocket.routing.ilp import optimum
+
     schemes = ("edge-coloring", "greedy")
-    made = (core_routing.assign(fabric, flows, scheme, 0, options) for scheme in schemes)
-    return min(made, key=lambda core: core.max_link_load)
+    known = [core_routing.assign(fabric, flows, name, seed, options) for name in schemes]
+    start = min(known, key=lambda core: core.max_link_load)
+    return optimum(topology, fabric, flows, start, jobs, time_limit, workers, seed)
 
 
 def _flow(i: int, flow: Any) -> _Flow:
@@ -257,7 +269,7 @@ def _flow(i: int, flow: Any) -> _Flow:
         parts = ()
     if len(parts) not in (2, 3):
         raise SpecError(
-            f"flow {i} is {flow!r}; a flow is (source ToR, destination ToR) or, with a weight, "
+            f"flow {i} is {shown(flow)}; a flow is (source ToR, destination ToR) or, with a weight, "
             f"(source ToR, destination ToR, weight)"
         )
     src, dst = (_whole("ToR", i, part, 2**32) for part in parts[:2])
@@ -268,7 +280,7 @@ def _whole(what: str, i: int, value: Any, most: int | None = None) -> int:
     try:
         number = index(value)
     except TypeError:
-        raise SpecError(f"flow {i}: {what} {value!r} is no whole number") from None
+        raise SpecError(f"flow {i}: {what} {shown(value)} is no whole number") from None
     if most is not None and not 0 <= number < most:
         wrong = "is negative" if number < 0 else "is too large"
         raise SpecError(f"flow {i}: {what} {number} {wrong}; give it 0 or more")
@@ -279,7 +291,7 @@ def _option(name: str, value: int, least: int, most: int) -> int:
     try:
         number = index(value)
     except TypeError:
-        raise SpecError(f"{name} {value!r} is no whole number") from None
+        raise SpecError(f"{name} {shown(value)} is no whole number") from None
     if not least <= number <= most:
         raise SpecError(f"{name} is {number}; give it {least} to {most}")
     return number

@@ -22,6 +22,7 @@ from hocket._core import routing as core_routing
 from hocket.errors import SpecError
 from hocket.exact.model import cp_model
 from hocket.exact.search import Clock, run_solver
+from hocket.units import shown
 
 __all__ = ["optimum"]
 
@@ -64,10 +65,12 @@ def optimum(
     SpecError
         When an option makes no sense, or OR-Tools is needed and not there.
     """
-    if time_limit is not None and not time_limit > 0:
-        raise SpecError(f"the time limit must be more than 0 seconds, not {time_limit}")
-    if workers < 1:
-        raise SpecError(f"the solver needs at least 1 worker, not {workers}")
+    limit: object = time_limit
+    if limit is not None and not (isinstance(limit, int | float) and limit > 0):
+        raise SpecError(f"the time limit must be more than 0 seconds, not {shown(limit)}")
+    threads: object = workers
+    if not isinstance(threads, int) or threads < 1:
+        raise SpecError(f"the solver needs at least 1 worker, not {shown(threads)}")
     clock = Clock(time_limit)
     names = sorted(set(jobs or [0]))
     of_flow = [names.index(job) for job in jobs] if jobs is not None else [0] * len(flows)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from hocket._core import Topology
 from hocket._core import cluster as core_cluster
@@ -14,7 +14,7 @@ from hocket._core import routing as core_routing
 from hocket.collectives import Progress
 from hocket.errors import SpecError
 from hocket.files.text import read_failures
-from hocket.routing.assignment import SCHEMES, Options, best_start
+from hocket.routing.assignment import HASHES, SCHEMES, solve
 from hocket.routing.draw import Draw
 from hocket.routing.fabric import MOST_SEED, Cluster
 from hocket.routing.jobs import Job, JobList
@@ -28,13 +28,16 @@ if TYPE_CHECKING:
 
 __all__ = ["ClusterRun", "Decision", "Iteration", "JobRun", "simulate"]
 
-_Flow = tuple[int, int, int]
-_Route = Callable[[list[_Flow], list[int], core_routing.Fabric], list[int]]
 _SECOND = 10**12
 _REROUTES = {"ecmp": "never", "least-loaded": "at-start", "spray": "spray"}
 """When a scheme gives flows paths, where it is not whenever a job starts or stops to communicate."""
 ORDERS = ("job", "tor")
 WEIGHTS = ("flows", "bytes")
+_Flows: TypeAlias = tuple[tuple[tuple[int, int, int], int], ...]
+"""Flows with their jobs."""
+_Router: TypeAlias = Callable[
+    [core_routing.Fabric, list[tuple[int, int, int]], list[int], list[int]], list[int]
+]
 
 
 class Iteration(NamedTuple):
@@ -317,10 +320,11 @@ def simulate(
     placed = _placed(cluster, list(jobs), number)
     _choice("order", order, ORDERS)
     _choice("weights", weights, WEIGHTS)
+    _choice("hash", hash, HASHES)
     answer_ps = parse_time(answer, field="answer")
     rate = parse_bandwidth(host_rate, field="host_rate")
-    patterns = [_pattern(each.job) for each in placed]
     options = (hash, whole("upstream", upstream, 1, 2**16), salted, None)
+    patterns = [_pattern(each.job) for each in placed]
     core = core_cluster.simulate(
         cluster.topology,
         core_routing.Fabric(cluster.topology),
@@ -328,7 +332,7 @@ def simulate(
             _core_job(cluster, each, pattern, _Jitter(number, i, _share("jitter", jitter)))
             for i, (each, pattern) in enumerate(zip(placed, patterns, strict=True))
         ],
-        scheme=_router(cluster, scheme, number, options, time_limit),
+        scheme=_router(cluster, scheme, number, time_limit, options),
         seed=number,
         options=options,
         order=order,
@@ -432,23 +436,32 @@ def _nic_rates(cluster: Cluster) -> list[int]:
 
 
 def _router(
-    cluster: Cluster, scheme: str, seed: int, options: Options, time_limit: float | None
-) -> str | _Route:
+    cluster: Cluster,
+    scheme: str,
+    seed: int,
+    time_limit: float | None,
+    options: tuple[str, int, bool, int | None],
+) -> str | _Router:
     """Give the scheme, or a router by the solver, which solves nothing twice."""
     if scheme != "ilp":
         return "greedy" if scheme == "spray" else scheme
-    from hocket.routing.ilp import optimum
+    known: dict[_Flows, list[int]] = {}
+    routed: core_routing.Fabric | None = None
 
-    known: dict[tuple[object, ...], list[int]] = {}
-
-    def route(flows: list[_Flow], jobs: list[int], fabric: core_routing.Fabric) -> list[int]:
-        ends = {flow[:2] for flow in flows}
-        ways = tuple((pair, tuple(fabric.choices_between(*pair))) for pair in sorted(ends))
-        key = (tuple(flows), tuple(jobs), ways)
+    def route(
+        fabric: core_routing.Fabric,
+        flows: list[tuple[int, int, int]],
+        jobs: list[int],
+        _fixed: list[int],
+    ) -> list[int]:
+        nonlocal routed
+        if fabric != routed:
+            known.clear()
+            routed = fabric
+        key = tuple(zip(flows, jobs, strict=True))
         if key not in known:
-            start = best_start(fabric, flows, options)
-            known[key], _ = optimum(
-                cluster.topology, fabric, flows, start, jobs, time_limit, 1, seed
+            known[key], _ = solve(
+                cluster.topology, fabric, flows, jobs, time_limit, 1, seed, options
             )
         return known[key]
 

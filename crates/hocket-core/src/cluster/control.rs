@@ -114,7 +114,7 @@ impl<'a> Controller<'a> {
         commodities: Commodities,
         options: &'a ClusterOptions,
     ) -> Self {
-        let has_failover = options.failover;
+        let has_failover = options.failover && options.reroute == Reroute::Always;
         Self {
             jobs,
             whole: fabric,

@@ -416,13 +416,25 @@ impl<'a> Engine<'a> {
         jobs
     }
 
+    /// Those of them that have their paths: jobs that start now are given theirs after this.
+    fn on_paths(&self) -> Vec<u32> {
+        let mut jobs = self.active();
+        if self.options.reroute != Reroute::Never {
+            jobs.retain(|job| !self.starting.contains(job));
+        }
+        jobs
+    }
+
     /// Links fail: flows over them take other paths, at once where that was foreseen.
     fn failed(&mut self, number: u32, router: &mut dyn Router) -> Result<(), ClusterError> {
         let (links, repair) = self
             .controller
             .fail(&self.options.outages[number as usize].links);
+        if links.is_empty() {
+            return Ok(());
+        }
         let cut = self.flows.fail(&links);
-        self.check_nics(&cut)?;
+        self.check_nics()?;
         self.controller.check(&self.unended())?;
         match self.options.reroute {
             Reroute::Spray => self.flows.spray(self.controller.fabric(), self.now),
@@ -447,9 +459,9 @@ impl<'a> Engine<'a> {
         jobs.map(|job| job.iteration.job).collect()
     }
 
-    fn check_nics(&self, cut: &[u32]) -> Result<(), ClusterError> {
-        for &flow in cut {
-            let job = &self.jobs[self.place[flow as usize].0 as usize];
+    fn check_nics(&self) -> Result<(), ClusterError> {
+        for (flow, &(number, _)) in (0..).zip(&self.place) {
+            let job = &self.jobs[number as usize];
             if let (true, Some(nic)) = (job.state != State::Ended, self.flows.lost_nic(flow)) {
                 return Err(ClusterError::Lost {
                     job: job.job.name.clone(),
@@ -475,7 +487,7 @@ impl<'a> Engine<'a> {
         for &(flow, choice) in repair {
             moved += u32::from(self.flows.route(flow, choice, self.now));
         }
-        let active = self.active();
+        let active = self.on_paths();
         let mut decision = self.controller.repaired(self.now, &active, repair)?;
         (decision.flows, decision.moved) = (repair.len() as u32, moved);
         decision.foreseen = foreseen;

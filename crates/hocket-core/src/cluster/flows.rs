@@ -216,14 +216,17 @@ impl<'a> Flows<'a> {
         cut
     }
 
-    /// The NIC of a flow whose link failed, if that is what it lost.
+    /// The NIC of a flow whose link failed, whether the flow has a path yet or not.
     pub(super) fn lost_nic(&self, flow: u32) -> Option<&str> {
         let Flow {
-            from, to, links, ..
-        } = &self.flows[flow as usize];
-        let is_dead = |link: &&LinkId| self.is_dead[link.index()];
-        let sender = links.first().filter(is_dead).map(|_| from.nic);
-        let nic = sender.or(links.last().filter(is_dead).map(|_| to.nic));
+            from, to, reach, ..
+        } = self.flows[flow as usize];
+        if reach == Reach::Host {
+            return None;
+        }
+        let is_dead = |link: LinkId| self.is_dead[link.index()];
+        let sender = is_dead(self.network.up(from.nic)).then_some(from.nic);
+        let nic = sender.or(is_dead(self.network.down(to.nic)).then_some(to.nic));
         nic.map(|nic| self.network.name(nic))
     }
 

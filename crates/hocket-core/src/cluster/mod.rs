@@ -98,7 +98,8 @@ pub struct ClusterOptions {
     pub answer: Time,
     /// Of how many coming events assignments are computed ahead; 0: none.
     pub look_ahead: u32,
-    /// Whether paths are computed ahead for the failure of each link and each switch above the ToRs.
+    /// Whether paths are computed ahead for the failure of each link and each switch above the ToRs; only
+    /// where a controller gives them.
     pub failover: bool,
     /// What fails.
     pub outages: Vec<Outage>,

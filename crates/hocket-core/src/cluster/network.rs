@@ -88,11 +88,13 @@ impl<'a> Network<'a> {
         tor.expect("a port's NIC is joined to a ToR")
     }
 
-    fn up(&self, nic: NpuId) -> LinkId {
+    /// The link from a NIC to its ToR.
+    pub(super) fn up(&self, nic: NpuId) -> LinkId {
         self.fabric.npu_links(nic)[0].expect("a port's NIC has a link to its ToR")
     }
 
-    fn down(&self, nic: NpuId) -> LinkId {
+    /// The link to a NIC from its ToR.
+    pub(super) fn down(&self, nic: NpuId) -> LinkId {
         self.fabric.npu_links(nic)[1].expect("a port's NIC has a link from its ToR")
     }
 

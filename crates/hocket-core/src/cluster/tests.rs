@@ -436,6 +436,7 @@ fn what_cannot_be_survived_is_said() {
             "job 'job': no path is left from ToR 0 to ToR 1, from ToR 1 to ToR 0, for 4 of its flows; keep a \
              spine that both ToRs reach, or place it elsewhere"
         );
+        // Before anything has a path as well.
         let lost = error(&["npu3"], reroute);
         assert!(
             lost.starts_with("job 'job': loses the link of npu3 at 1 us"),
