@@ -82,6 +82,22 @@ def test_odd_clusters(
         assert run.jobs[0].slowdown == pytest.approx(slowdown)
 
 
+@pytest.mark.parametrize("slow", ["up", "down"])
+def test_a_nic_that_is_slower_one_way(slow: str, tmp_path: Path) -> None:
+    """The ideal is of the slower way."""
+    fast, half = "bandwidth: 100 GB/s, latency: 0 ns", "bandwidth: 50 GB/s, latency: 0 ns"
+    ways = (half, fast) if slow == "up" else (fast, half)
+    nics = [f"{{a: npu{i}, b: tor{i}, {ways[0]}, reverse: {{{ways[1]}}}}}" for i in (0, 1)]
+    above = [f"[tor{i}, spine0, 100 GB/s, 0 ns]" for i in (0, 1)]
+    text = (
+        f"name: odd\nnpus: 2\nswitches: [tor0, tor1, spine0]\nlinks: [{', '.join(nics + above)}]\n"
+    )
+    (tmp_path / "odd.yml").write_text(text)
+    where = cluster(tmp_path / "odd.yml", gpus_per_host=1, nics_per_host=1)
+    run = simulate(where, [a_job()])
+    assert run.jobs[0].slowdown == pytest.approx(1)
+
+
 def test_jitter_of_everything() -> None:
     run = simulate(small(), [a_job(iterations=2000)], jitter=1.0)
     compute = [each.start - each.compute_start for each in run.jobs[0].iterations]

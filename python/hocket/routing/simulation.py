@@ -420,19 +420,18 @@ def _ideal(
                 continue
             sent[ports[src][0]] += size
             received[ports[dst][0]] += size
-    rates = _nic_rates(cluster)
-    times = (size / rates[nic] for each in (sent, received) for nic, size in each.items())
+    both = zip((sent, received), _nic_rates(cluster), strict=True)
+    times = (size / rates[nic] for each, rates in both for nic, size in each.items())
     return max(least, *times) if sent else least
 
 
-def _nic_rates(cluster: Cluster) -> list[int]:
+def _nic_rates(cluster: Cluster) -> tuple[dict[int, int], dict[int, int]]:
+    """Bandwidths of each NIC's links to its ToR and from it."""
     topology = cluster.topology
-    npus = topology.npu_count
-    rates = [0] * npus
-    for src, rate in zip(topology.link_src.tolist(), topology.link_bandwidth.tolist(), strict=True):
-        if src < npus:
-            rates[src] = rate
-    return rates
+    rates = topology.link_bandwidth.tolist()
+    up = dict(zip(topology.link_src.tolist(), rates, strict=True))
+    down = dict(zip(topology.link_dst.tolist(), rates, strict=True))
+    return up, down
 
 
 def _router(
