@@ -196,3 +196,13 @@ except KeyboardInterrupt:
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=20)
     assert out == "stopped\n"
+
+
+def test_limits_of_switches_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "limited.yml"
+    pairs = ["npu0, tor0", "npu1, tor0", "npu2, tor1", "npu3, tor1", "tor0, spine0", "tor1, spine0"]
+    links = "".join(f"  - [{pair}, 10 GB/s, 0 ns]\n" for pair in pairs)
+    switches = "switches: [tor0, tor1, {name: spine0, limit: 1 GB/s}]\n"
+    file.write_text(f"npus: 4\n{switches}links:\n{links}", encoding="utf-8")
+    with pytest.raises(hk.SpecError, match="a switch has a limit, which flows on chosen paths"):
+        simulate(cluster(file, gpus_per_host=2, nics_per_host=2), [a_job(tensor=2)])

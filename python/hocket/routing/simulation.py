@@ -318,6 +318,11 @@ def simulate(
     own = jobs.seed if isinstance(jobs, JobList) else 0
     number = whole("seed", own if seed is None else seed, 0, MOST_SEED)
     placed = _placed(cluster, list(jobs), number)
+    if any(limit is not None for limit in cluster.topology.switch_limits):
+        raise SpecError(
+            f"{cluster.topology.name}: a switch has a limit, which flows on chosen paths do not heed; "
+            "leave it out"
+        )
     _choice("order", order, ORDERS)
     _choice("weights", weights, WEIGHTS)
     _choice("hash", hash, HASHES)
