@@ -146,7 +146,7 @@ pub struct Iteration {
     /// Transfers over the fabric.
     pub flows: u64,
     /// Their completion times, from when each began to be sent until its last byte arrived, added up
-    /// [ps].
+    /// (picoseconds).
     pub completion_ps: u128,
     /// Their bytes, each over its own completion time, added up [bytes/s].
     pub throughput: f64,
