@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from hocket.routing import Cluster, ClusterRun, JobList, JobRun
 
-_LIMIT = 10.0
+_LIMIT, _LIMIT_OF_COMPARISON = 10.0, 1.0
 """Seconds for each assignment of the solver, where --time-limit says nothing."""
 _MOST_COLUMNS = 6
 """Jobs that have a column each in a comparison."""
@@ -114,7 +114,8 @@ def route(
     time_limit: Annotated[
         str | None,
         typer.Option(
-            "--time-limit", help='Longest time of each assignment by ilp; default "10 s".'
+            "--time-limit",
+            help='Longest time of each assignment by ilp; default "10 s", "1 s" with --compare.',
         ),
     ] = None,
     timeline: Annotated[
@@ -159,7 +160,7 @@ def route(
         "rate_control": rate_control,
         "jitter": jitter,
         "keep_rates": timeline is not None,
-        "time_limit": _seconds(time_limit),
+        "time_limit": _seconds(time_limit, _LIMIT_OF_COMPARISON if compare else _LIMIT),
     }
     if compare:
         _compare(cluster, given, knobs, json)
@@ -174,10 +175,10 @@ def route(
         _print(run, has_outages=bool(outage))
 
 
-def _seconds(text: str | None) -> float:
+def _seconds(text: str | None, default: float) -> float:
     from hocket.units import parse_time
 
-    return _LIMIT if text is None else parse_time(text, field="--time-limit") / 10**12
+    return default if text is None else parse_time(text, field="--time-limit") / 10**12
 
 
 def _check_pictures(timeline: str | None, heat: str | None, compare: bool) -> None:
