@@ -1,8 +1,43 @@
 """Settings of all tests: hypothesis draws the same examples on every run, however slow the machine."""
 
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+import hocket
 
 settings.register_profile(
     "steady", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("steady")
+
+
+@pytest.fixture
+def interrupted(tmp_path: Path) -> Callable[..., str]:
+    """Run a program that prints "made" and then works on; give what it prints after an interrupt."""
+
+    def run(script: str, *, within: float) -> str:
+        process = subprocess.Popen(
+            [sys.executable, "-c", script],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)},
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == "made\n"
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=within)
+        return out
+
+    return run

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +86,7 @@ def test_the_same_again() -> None:
     assert first.core.end_ps.tolist() == second.core.end_ps.tolist()
 
 
-def test_an_interrupt_stops_packets(tmp_path: Path) -> None:
+def test_an_interrupt_stops_packets(interrupted: Callable[..., str]) -> None:
     script = """
 import hocket as hk
 mesh = hk.topology.mesh(4, 4, bandwidth="25 GB/s", latency="21 ns")
@@ -101,19 +97,7 @@ try:
 except KeyboardInterrupt:
     print("stopped")
 """
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(hk.__file__).parent.parent)},
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "made\n"
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=10)
-    assert out == "stopped\n"
+    assert interrupted(script, within=10) == "stopped\n"
 
 
 BAD = {

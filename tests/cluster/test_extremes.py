@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +167,7 @@ def test_progress_is_told_and_may_raise() -> None:
         simulate(small(), [job], progress=stop)
 
 
-def test_an_interrupt_stops_jobs(tmp_path: Path) -> None:
+def test_an_interrupt_stops_jobs(interrupted: Callable[..., str]) -> None:
     script = """
 from hocket.routing import Job, cluster, simulate
 where = cluster("clos:8x8")
@@ -183,19 +179,7 @@ try:
 except KeyboardInterrupt:
     print("stopped")
 """
-    process = subprocess.Popen(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(hk.__file__).parent.parent)},
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "made\n"
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=20)
-    assert out == "stopped\n"
+    assert interrupted(script, within=20) == "stopped\n"
 
 
 def test_limits_of_switches_are_refused(tmp_path: Path) -> None:
