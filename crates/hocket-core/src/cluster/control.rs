@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::engine::Progressing;
 use super::failover::{Chosen, Failover, Repairs};
 use super::flows::Flows;
-use super::forward::{Prediction, predict};
+use super::forward::predict;
 use super::router::{Problem, Router};
 use super::{ClusterError, ClusterOptions, Decision, Job, Reroute};
 use crate::id::LinkId;
@@ -324,7 +324,7 @@ impl<'a> Controller<'a> {
     ) -> Result<(), ClusterError> {
         let known = std::mem::take(&mut self.table);
         let mut table: Vec<Rc<Decided>> = Vec::new();
-        let Prediction { sets } = predict(now, jobs, &self.commodities, flows, self.options);
+        let sets = predict(now, jobs, &self.commodities, flows, self.options);
         for active in sets {
             if active.is_empty() || table.iter().any(|decided| decided.jobs == active) {
                 continue;

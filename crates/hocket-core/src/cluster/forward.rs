@@ -1,8 +1,9 @@
 //! What will happen next, as far as the controller can know.
 //!
 //! A job that communicates stops when its slowest flow has sent what it has left at the rate that the
-//! controller gave it: an equal share of the fullest link on its path, which is the least that it gets. A job that computes starts to
-//! communicate when it has computed as long as the time before; of its first time nothing is known.
+//! controller gave it: an equal share of the fullest link on its path, which is the least that it
+//! gets. A job that computes starts to communicate when it has computed as long as the time before; of
+//! its first time nothing is known.
 //!
 //! # Source
 //! Cohen et al., Routing for large ML models, section 3.4.2.
@@ -12,19 +13,15 @@ use super::control::Commodities;
 use super::engine::{Progressing, State};
 use super::flows::Flows;
 
-/// The jobs that will communicate, after each of the next events.
-pub(super) struct Prediction {
-    pub(super) sets: Vec<Vec<u32>>,
-}
-
-/// Foretells the next `options.look_ahead` events, as if nothing else happened.
+/// Foretells the next `options.look_ahead` events, as if nothing else happened: the jobs that will
+/// communicate after each.
 pub(super) fn predict(
     now: u64,
     jobs: &[Progressing<'_>],
     commodities: &Commodities,
     flows: &Flows,
     options: &ClusterOptions,
-) -> Prediction {
+) -> Vec<Vec<u32>> {
     let mut active: Vec<u32> = (0..jobs.len() as u32).collect();
     active.retain(|&job| commodities.are_there(job) && jobs[job as usize].is_active());
     let sharing = flows.flows_by_link(active.iter().flat_map(|&job| commodities.of(job)));
@@ -55,5 +52,5 @@ pub(super) fn predict(
         active.sort_unstable();
         sets.push(active.clone());
     }
-    Prediction { sets }
+    sets
 }
