@@ -23,6 +23,7 @@ pub mod plan;
 pub mod bound;
 pub mod verify;
 pub mod multirail;
+pub mod iteration;
 pub mod synthesis;
 pub mod algorithms;
 pub mod simulate;

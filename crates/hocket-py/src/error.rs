@@ -2,6 +2,7 @@
 
 use hocket_core::cluster::ClusterError;
 use hocket_core::collective::CollectiveError;
+use hocket_core::iteration::GraphError;
 use hocket_core::plan::PlanError;
 use hocket_core::progress::Interrupted;
 use hocket_core::report::ReportError;
@@ -77,6 +78,15 @@ impl From<ClusterError> for CoreError {
                 CoreError::Infeasible(error.to_string())
             }
             _ => CoreError::Simulation(error.to_string()),
+        }
+    }
+}
+
+impl From<GraphError> for CoreError {
+    fn from(error: GraphError) -> Self {
+        match error {
+            GraphError::Interrupted(_) => CoreError::Interrupted,
+            _ => CoreError::Spec(error.to_string()),
         }
     }
 }

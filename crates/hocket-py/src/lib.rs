@@ -17,6 +17,7 @@ mod bound;
 mod verify;
 mod algorithms;
 mod multirail;
+mod iteration;
 mod synthesis;
 mod simulate;
 mod cluster;
@@ -47,6 +48,13 @@ mod _core {
     use crate::collective::PyCollective;
     #[pymodule_export]
     use crate::multirail::{Balance, DimensionRun, PySchedule, balance, plan_of, rails, schedule};
+    /// `hocket._core.iteration`: graphs of computation and collectives.
+    #[pymodule]
+    mod iteration {
+        #[pymodule_export]
+        use crate::iteration::{Exposure, PyOutcome, Shape, run};
+    }
+
     #[pymodule_export]
     use crate::plan::PyPlan;
     #[pymodule_export]
@@ -78,7 +86,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
         let modules = module.py().import("sys")?.getattr("modules")?;
-        for name in ["cluster", "routing"] {
+        for name in ["cluster", "iteration", "routing"] {
             modules.set_item(format!("hocket._core.{name}"), module.getattr(name)?)?;
         }
         Ok(())

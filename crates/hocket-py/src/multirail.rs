@@ -80,6 +80,12 @@ pub(crate) fn plan_of(
     Ok(PyPlan::new(plan, Arc::clone(topology)))
 }
 
+impl PySchedule {
+    pub(crate) fn core(&self) -> &core::Schedule {
+        &self.core
+    }
+}
+
 #[pymethods]
 impl PySchedule {
     #[staticmethod]

@@ -157,8 +157,7 @@ impl Desk {
         self.rest.clear();
         self.rest.resize(servers, 0);
         for task in 0..tasks.len() {
-            let times = &tasks.time[tasks.first[task] as usize..tasks.first[task + 1] as usize];
-            self.rest[usize::from(tasks.server[task])] += times.iter().sum::<u64>();
+            self.rest[usize::from(tasks.server[task])] += tasks.times(task).iter().sum::<u64>();
         }
         self.done.clone_from(&self.rest);
         self.sum_done = self.done.iter().sum();
@@ -226,7 +225,7 @@ impl Desk {
 }
 
 /// The position and value of the least of some times, the first of equals.
-fn earliest(times: &[u64]) -> (usize, u64) {
+pub(crate) fn earliest(times: &[u64]) -> (usize, u64) {
     let mut least = (0, u64::MAX);
     for (i, &time) in times.iter().enumerate() {
         if time < least.1 {

@@ -59,8 +59,8 @@ pub struct Timeline {
 }
 
 /// The tasks of lanes, as columns.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Tasks {
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Tasks {
     /// Operations of each lane.
     pub stages: usize,
     pub server: Vec<u8>,
@@ -78,13 +78,21 @@ pub(super) struct Tasks {
 
 /// When a server is free, and when the link behind it (from the switch on) is, its latency left out.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Port {
+pub(crate) struct Port {
     pub free: u64,
     behind: u64,
 }
 
+/// An operation of a task that is no pass of an all-reduce: a server, what NPUs hold before it, and the
+/// time that each step's message takes to send.
+pub(crate) struct Operation {
+    pub server: u8,
+    pub held: u64,
+    pub steps: Vec<u64>,
+}
+
 /// The first server of each rail, and how many there are in all.
-fn servers(rails: &[Rail], parts: usize) -> (Vec<u8>, usize) {
+pub(crate) fn servers(rails: &[Rail], parts: usize) -> (Vec<u8>, usize) {
     let mut next = 0;
     let mut first = Vec::with_capacity(rails.len());
     for rail in rails {
@@ -118,6 +126,25 @@ impl Tasks {
         tasks.parts = parts;
         for (place, lane) in lanes.iter().enumerate() {
             tasks.set_lane(rails, place, lane);
+        }
+        tasks
+    }
+
+    /// The tasks of operations in a row, as many in each row. `ways`: of each server, the latency from NPU
+    /// to NPU, and the links crossed.
+    pub fn of_operations(ways: Vec<(u64, u64)>, rows: &[Vec<Operation>]) -> Self {
+        let mut tasks = Self {
+            stages: rows.first().map_or(0, Vec::len),
+            first: vec![0],
+            ways,
+            parts: 1,
+            ..Self::default()
+        };
+        for operation in rows.iter().flatten() {
+            tasks.server.push(operation.server);
+            tasks.held.push(operation.held);
+            tasks.time.extend(&operation.steps);
+            tasks.first.push(tasks.time.len() as u32);
         }
         tasks
     }
@@ -168,6 +195,11 @@ impl Tasks {
 
     pub fn steps(&self, task: usize) -> u32 {
         self.first[task + 1] - self.first[task]
+    }
+
+    /// Time that each step's message takes to send, in picoseconds.
+    pub fn times(&self, task: usize) -> &[u64] {
+        &self.time[self.first[task] as usize..self.first[task + 1] as usize]
     }
 
     /// Sends a step's message at a time; gives when it arrives.

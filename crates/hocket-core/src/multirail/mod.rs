@@ -17,6 +17,8 @@ mod themis;
 
 pub use balance::{Balance, balance};
 pub use dimension::{Model, Policy, Served, Timeline, simulate};
+pub(crate) use desk::earliest;
+pub(crate) use dimension::{Operation, Port, Tasks, servers};
 pub use lane::{Lane, Stage};
 pub use optimal::{EFFORT, Problem, optimal};
 pub use rail::Rail;

@@ -1,0 +1,321 @@
+//! Runs a graph, event by event.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::graph::{Engine, Graph, GraphError, NONE, Order};
+use super::station::{Call, Station};
+use super::Shape;
+use crate::progress::{Interrupted, Progress};
+
+/// Times of everything, in picoseconds from the start.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// When each node began to compute; of a call's, when it was ready for it.
+    pub start_ps: Vec<u64>,
+    /// When each node ended.
+    pub end_ps: Vec<u64>,
+    /// When each call began: when its starters were ready.
+    pub call_start_ps: Vec<u64>,
+    /// When each call ended.
+    pub call_end_ps: Vec<u64>,
+    /// When the last node ended.
+    pub finish_ps: u64,
+}
+
+/// Nodes and calls may take this long one after the other.
+const LONGEST_PS: u128 = 4_000_000_000_000_000_000;
+
+/// Runs a graph on shapes.
+///
+/// A node begins when all that it waits for has ended; one that computes, when its engine is free as well,
+/// which takes the first (by number) of those that may begin. A call begins when its starters are ready; its
+/// other members end with it, or when they are ready if that is later.
+///
+/// # Errors
+/// If the graph is not whole, nodes wait for each other, or it is asked to stop.
+///
+/// # Complexity
+/// O((nodes + dependencies) x log nodes), and a step of a shape for each that is served while several calls
+/// share a station.
+pub fn run(
+    graph: &Graph,
+    shapes: &[Shape],
+    order: Order,
+    progress: &mut dyn Progress,
+) -> Result<Outcome, GraphError> {
+    graph.check(shapes.len())?;
+    let nodes: u128 = graph.nodes.time_ps.iter().map(|&time| u128::from(time)).sum();
+    let lone = |&shape: &u32| u128::from(shapes[shape as usize].lone_ps());
+    let calls: u128 = graph.calls.shape.iter().map(lone).sum();
+    // Calls that share servers take no longer than one after the other, but for rounding.
+    if nodes + 2 * calls > LONGEST_PS {
+        return Err(GraphError::TooLong);
+    }
+    let mut engine = Run::new(graph, shapes, order);
+    engine.go(progress)?;
+    match engine.left.iter().position(|&left| left != DONE) {
+        None => Ok(engine.out),
+        Some(node) => Err(GraphError::Stuck {
+            node: node as u32,
+            actor: graph.nodes.actor[node],
+        }),
+    }
+}
+
+/// In `left`: the node has ended.
+const DONE: u32 = u32::MAX;
+
+/// An event: time, whether of a station (else of a node), number of either.
+type Event = Reverse<(u64, bool, u32)>;
+
+struct Run<'a> {
+    graph: &'a Graph,
+    shapes: &'a [Shape],
+    order: Order,
+    out: Outcome,
+    /// Of each node, what it still waits for; [`DONE`] in the end.
+    left: Vec<u32>,
+    /// Nodes that wait for node n: `waiting[first_waiting[n]..first_waiting[n + 1]]`.
+    first_waiting: Vec<u32>,
+    waiting: Vec<u32>,
+    /// Of each call: starters that are not ready, then stations that are not done.
+    call_left: Vec<u32>,
+    call_state: Vec<CallState>,
+    /// Of each actor, for both engines: nodes that may begin, and whether it is busy.
+    queues: Vec<BinaryHeap<Reverse<u32>>>,
+    busy: Vec<bool>,
+    /// Whether each node is ready for its call.
+    is_ready: Vec<bool>,
+    stations: Vec<Station>,
+    /// When each station's event in the queue is.
+    due: Vec<u64>,
+    events: BinaryHeap<Event>,
+    started: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CallState {
+    Waits,
+    Runs,
+    Ended,
+}
+
+impl<'a> Run<'a> {
+    fn new(graph: &'a Graph, shapes: &'a [Shape], order: Order) -> Self {
+        let nodes = graph.nodes.actor.len();
+        let calls = graph.calls.len();
+        let (first_waiting, waiting) = reversed(graph);
+        Self {
+            graph,
+            shapes,
+            order,
+            out: Outcome {
+                start_ps: vec![0; nodes],
+                end_ps: vec![0; nodes],
+                call_start_ps: vec![0; calls],
+                call_end_ps: vec![0; calls],
+                finish_ps: 0,
+            },
+            left: graph.deps.first.windows(2).map(|row| row[1] - row[0]).collect(),
+            first_waiting,
+            waiting,
+            call_left: graph.calls.starters.clone(),
+            call_state: vec![CallState::Waits; calls],
+            queues: vec![BinaryHeap::new(); 2 * graph.actors as usize],
+            busy: vec![false; 2 * graph.actors as usize],
+            is_ready: vec![false; nodes],
+            stations: (0..graph.actors).map(|_| Station::default()).collect(),
+            due: vec![u64::MAX; graph.actors as usize],
+            events: BinaryHeap::new(),
+            started: 0,
+        }
+    }
+
+    fn go(&mut self, progress: &mut dyn Progress) -> Result<(), Interrupted> {
+        let mut done = 0u64;
+        for node in 0..self.left.len() {
+            if self.left[node] == 0 {
+                self.ready(node, 0);
+            }
+        }
+        let total = self.left.len() as u64;
+        let mut count = 0u64;
+        while let Some(Reverse((now, is_station, number))) = self.events.pop() {
+            count += 1;
+            if count.is_multiple_of(1 << 16) && !progress.report("iterate", done, total) {
+                return Err(Interrupted);
+            }
+            if !is_station {
+                done += 1;
+                self.computed(number as usize, now);
+                continue;
+            }
+            let station = number as usize;
+            if self.due[station] != now {
+                continue;
+            }
+            self.due[station] = u64::MAX;
+            let ended = self.stations[station].step(self.shapes);
+            self.note(station);
+            if let Some(call) = ended {
+                done += self.served(call as usize, now);
+            }
+        }
+        Ok(())
+    }
+
+    /// All that a node waits for has ended.
+    fn ready(&mut self, node: usize, now: u64) {
+        let call = self.graph.nodes.call[node];
+        if call != NONE {
+            self.join(node, call as usize, now);
+            return;
+        }
+        match self.engine(node) {
+            None => self.begin(node, now),
+            Some(engine) => {
+                self.queues[engine].push(Reverse(node as u32));
+                if !self.busy[engine] {
+                    self.next(engine, now);
+                }
+            }
+        }
+    }
+
+    /// The engine that a node keeps busy; none of a call's.
+    fn engine(&self, node: usize) -> Option<usize> {
+        let engine = self.graph.nodes.engine[node];
+        let actor = self.graph.nodes.actor[node] as usize;
+        let is_free = engine >= Engine::Nothing as u8 || self.graph.nodes.call[node] != NONE;
+        (!is_free).then(|| 2 * actor + usize::from(engine))
+    }
+
+    fn next(&mut self, engine: usize, now: u64) {
+        let next = self.queues[engine].pop();
+        self.busy[engine] = next.is_some();
+        if let Some(Reverse(node)) = next {
+            self.begin(node as usize, now);
+        }
+    }
+
+    fn begin(&mut self, node: usize, now: u64) {
+        self.out.start_ps[node] = now;
+        let end = now + self.graph.nodes.time_ps[node];
+        self.events.push(Reverse((end, false, node as u32)));
+    }
+
+    /// A node that computes has ended.
+    fn computed(&mut self, node: usize, now: u64) {
+        if let Some(engine) = self.engine(node) {
+            self.next(engine, now);
+        }
+        self.end(node, now);
+    }
+
+    /// A node has ended: those that wait for it may be ready.
+    fn end(&mut self, node: usize, now: u64) {
+        self.out.end_ps[node] = now;
+        self.out.finish_ps = self.out.finish_ps.max(now);
+        self.left[node] = DONE;
+        for i in self.first_waiting[node]..self.first_waiting[node + 1] {
+            let next = self.waiting[i as usize] as usize;
+            self.left[next] -= 1;
+            if self.left[next] == 0 {
+                self.ready(next, now);
+            }
+        }
+    }
+
+    /// A node is ready for its call.
+    fn join(&mut self, node: usize, call: usize, now: u64) {
+        self.out.start_ps[node] = now;
+        self.is_ready[node] = true;
+        if self.call_state[call] == CallState::Ended {
+            // Through the queue: those that wait for each other in a row are no recursion.
+            self.events.push(Reverse((now, false, node as u32)));
+            return;
+        }
+        if self.graph.calls.starters(call).contains(&(node as u32)) {
+            self.call_left[call] -= 1;
+            if self.call_left[call] == 0 {
+                self.start(call, now);
+            }
+        }
+    }
+
+    fn start(&mut self, call: usize, now: u64) {
+        self.out.call_start_ps[call] = now;
+        self.call_state[call] = CallState::Runs;
+        self.started += 1;
+        let turn = match self.order {
+            Order::Fifo => self.started,
+            Order::Lifo => u64::from(u32::MAX) - self.started,
+        };
+        let admitted = Call {
+            number: call as u32,
+            shape: self.graph.calls.shape[call],
+            rank: u64::from(self.graph.calls.priority[call]) << 32 | turn,
+        };
+        let starters = self.graph.calls.starters(call);
+        let station = |&node: &u32| {
+            self.graph.station[self.graph.nodes.actor[node as usize] as usize]
+        };
+        let mut stations: Vec<u32> = starters.iter().map(station).collect();
+        stations.sort_unstable();
+        stations.dedup();
+        self.call_left[call] = stations.len() as u32;
+        for station in stations {
+            self.stations[station as usize].start(admitted, now, self.shapes);
+            self.note(station as usize);
+        }
+    }
+
+    /// Puts a station's next event into the queue, unless it is there.
+    fn note(&mut self, station: usize) {
+        let next = self.stations[station].next_time(self.shapes);
+        if next != self.due[station] {
+            self.due[station] = next;
+            if next != u64::MAX {
+                self.events.push(Reverse((next, true, station as u32)));
+            }
+        }
+    }
+
+    /// A call has ended on a station; gives how many nodes ended with it.
+    fn served(&mut self, call: usize, now: u64) -> u64 {
+        self.call_left[call] -= 1;
+        if self.call_left[call] > 0 {
+            return 0;
+        }
+        self.out.call_end_ps[call] = now;
+        self.call_state[call] = CallState::Ended;
+        let members = self.graph.calls.members(call).iter().copied();
+        let ready: Vec<u32> = members.filter(|&node| self.is_ready[node as usize]).collect();
+        for &node in &ready {
+            self.end(node as usize, now);
+        }
+        ready.len() as u64
+    }
+}
+
+/// Which nodes wait for each.
+fn reversed(graph: &Graph) -> (Vec<u32>, Vec<u32>) {
+    let nodes = graph.nodes.actor.len();
+    let mut first = vec![0u32; nodes + 1];
+    for &dep in &graph.deps.of {
+        first[dep as usize + 1] += 1;
+    }
+    for i in 0..nodes {
+        first[i + 1] += first[i];
+    }
+    let mut place = first.clone();
+    let mut waiting = vec![0; graph.deps.of.len()];
+    for node in 0..nodes {
+        for &dep in graph.deps.get(node) {
+            waiting[place[dep as usize] as usize] = node as u32;
+            place[dep as usize] += 1;
+        }
+    }
+    (first, waiting)
+}

@@ -1,0 +1,236 @@
+//! What is to be run: nodes of actors, what they wait for, and the calls that join them.
+
+/// Not a call; no station.
+pub const NONE: u32 = u32::MAX;
+
+/// What an actor's node keeps busy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Engine {
+    /// The actor's compute engine: one node at a time, of those ready the first.
+    Compute = 0,
+    /// Beside it, likewise one at a time: a host, or copies in memory.
+    Beside = 1,
+    /// Nothing: it takes its time as soon as it may.
+    Nothing = 2,
+}
+
+/// Which of an actor's calls is served first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Order {
+    /// The one that began first.
+    #[default]
+    Fifo,
+    /// The one that began last.
+    Lifo,
+}
+
+/// The nodes, as columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Nodes {
+    /// Whose each is.
+    pub actor: Vec<u32>,
+    /// What it keeps busy, as an [`Engine`]; calls keep nothing busy but servers.
+    pub engine: Vec<u8>,
+    /// How long it takes, in picoseconds; of calls, 0.
+    pub time_ps: Vec<u64>,
+    /// The call that it takes part in, or `u32::MAX`.
+    pub call: Vec<u32>,
+}
+
+/// What each node waits for: those of node `n` are `of[first[n]..first[n + 1]]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Deps {
+    /// Where each node's begin, and the end of the last's.
+    pub first: Vec<u32>,
+    /// Nodes.
+    pub of: Vec<u32>,
+}
+
+impl Deps {
+    pub(super) fn get(&self, node: usize) -> &[u32] {
+        &self.of[self.first[node] as usize..self.first[node + 1] as usize]
+    }
+}
+
+/// The collectives and messages, as columns. Members of call `c` are `members[first[c]..first[c + 1]]`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Calls {
+    /// What each does, by its place among the shapes.
+    pub shape: Vec<u32>,
+    /// Least is served first, whatever the [`Order`].
+    pub priority: Vec<u32>,
+    /// How many of its members, the first ones, must be ready for it to begin; their actors' servers do
+    /// the work. A message needs its sender alone.
+    pub starters: Vec<u32>,
+    /// Where each one's members begin, and the end of the last's.
+    pub first: Vec<u32>,
+    /// Nodes.
+    pub members: Vec<u32>,
+}
+
+impl Calls {
+    /// How many.
+    pub fn len(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.shape.is_empty()
+    }
+
+    pub(super) fn members(&self, call: usize) -> &[u32] {
+        &self.members[self.first[call] as usize..self.first[call + 1] as usize]
+    }
+
+    pub(super) fn starters(&self, call: usize) -> &[u32] {
+        &self.members(call)[..self.starters[call] as usize]
+    }
+}
+
+/// Everything that is to be run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Graph {
+    /// How many actors.
+    pub actors: u32,
+    /// The station, a set of servers, of each actor. Actors that are always in the same calls may share one:
+    /// a call uses each station of its starters once.
+    pub station: Vec<u32>,
+    /// The nodes.
+    pub nodes: Nodes,
+    /// What they wait for.
+    pub deps: Deps,
+    /// What joins them.
+    pub calls: Calls,
+}
+
+/// Why a graph cannot be run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GraphError {
+    /// A column has not as many entries as there are.
+    #[error("{column} has {entries} entries; it needs {needed}")]
+    Column {
+        /// Which.
+        column: &'static str,
+        /// How many it has.
+        entries: usize,
+        /// How many there are.
+        needed: usize,
+    },
+    /// A number names nothing.
+    #[error("{column}: entry {entry} is {value}; give a number below {below}")]
+    Range {
+        /// Which column.
+        column: &'static str,
+        /// Where.
+        entry: usize,
+        /// The number.
+        value: u32,
+        /// How many there are to be named.
+        below: usize,
+    },
+    /// Nodes wait for each other, or for a call that lacks one of them.
+    #[error(
+        "node {node} of actor {actor} never runs: it waits for itself, or for a call that some node \
+         never joins"
+    )]
+    Stuck {
+        /// The first of them.
+        node: u32,
+        /// Whose it is.
+        actor: u32,
+    },
+    /// Times add up to more than can be told.
+    #[error("all nodes and calls one after the other could take longer than 46 days; make them shorter")]
+    TooLong,
+    /// Asked to stop.
+    #[error(transparent)]
+    Interrupted(#[from] crate::progress::Interrupted),
+}
+
+impl Graph {
+    /// Checks that every number names something.
+    pub(super) fn check(&self, shapes: usize) -> Result<(), GraphError> {
+        let nodes = self.nodes.actor.len();
+        let calls = self.calls.len();
+        let size = |column, entries: usize, needed: usize| match entries == needed {
+            true => Ok(()),
+            false => Err(GraphError::Column {
+                column,
+                entries,
+                needed,
+            }),
+        };
+        let actors = self.actors as usize;
+        size("station", self.station.len(), actors)?;
+        size("engine", self.nodes.engine.len(), nodes)?;
+        size("time_ps", self.nodes.time_ps.len(), nodes)?;
+        size("call", self.nodes.call.len(), nodes)?;
+        size("deps.first", self.deps.first.len(), nodes + 1)?;
+        size("calls.priority", self.calls.priority.len(), calls)?;
+        size("calls.starters", self.calls.starters.len(), calls)?;
+        size("calls.first", self.calls.first.len(), calls + 1)?;
+        below("actor", &self.nodes.actor, actors)?;
+        below("station", &self.station, actors)?;
+        below("deps.of", &self.deps.of, nodes)?;
+        below("calls.shape", &self.calls.shape, shapes)?;
+        below("calls.members", &self.calls.members, nodes)?;
+        let joined: Vec<u32> = self.nodes.call.iter().copied().filter(|&c| c != NONE).collect();
+        below("call", &joined, calls)?;
+        size("calls.members", self.calls.members.len(), joined.len())?;
+        rows("deps.first", &self.deps.first, self.deps.of.len())?;
+        rows("calls.first", &self.calls.first, self.calls.members.len())?;
+        for call in 0..calls {
+            let most = self.calls.members(call).len();
+            let starters = self.calls.starters[call];
+            if starters == 0 || starters as usize > most {
+                return Err(GraphError::Range {
+                    column: "calls.starters",
+                    entry: call,
+                    value: starters,
+                    below: most + 1,
+                });
+            }
+            for &node in self.calls.members(call) {
+                if self.nodes.call[node as usize] != call as u32 {
+                    return Err(GraphError::Range {
+                        column: "calls.members",
+                        entry: call,
+                        value: node,
+                        below: nodes,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn below(column: &'static str, values: &[u32], below: usize) -> Result<(), GraphError> {
+    match values.iter().position(|&value| value as usize >= below) {
+        None => Ok(()),
+        Some(entry) => Err(GraphError::Range {
+            column,
+            entry,
+            value: values[entry],
+            below,
+        }),
+    }
+}
+
+/// Checks that rows follow each other and end where the column does.
+fn rows(column: &'static str, first: &[u32], end: usize) -> Result<(), GraphError> {
+    let falls = first.windows(2).position(|pair| pair[0] > pair[1]);
+    let wrong = falls.or((first[0] != 0).then_some(0));
+    let wrong = wrong.or((first[first.len() - 1] as usize != end).then_some(first.len() - 1));
+    match wrong {
+        None => Ok(()),
+        Some(entry) => Err(GraphError::Range {
+            column,
+            entry,
+            value: first[entry],
+            below: end + 1,
+        }),
+    }
+}

@@ -1,0 +1,418 @@
+"""The graph of training: who computes what, when collectives are due, and who waits for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from hocket.blocks import Block, Work
+from hocket.roofline import Accelerator
+from hocket.training.columns import Columns, Pass, Tag
+from hocket.training.network import Network
+from hocket.training.parallel import CAUSES, Group, Parallel
+
+__all__ = ["Options", "build"]
+
+
+
+@dataclass(frozen=True)
+class Options:
+    """How an iteration goes, where hocket's users may choose.
+
+    Attributes
+    ----------
+    samples
+        Of a replica in an iteration.
+    iterations
+        How many follow each other.
+    precision_bits
+        Of weights, gradients and activations.
+    bucket
+        Bytes of gradients that are collected before their all-reduce is due; None: those of all layers.
+    recompute
+        Whether the backward pass computes what the forward pass did not keep.
+    overlap_tensor
+        Whether an input gradient is summed over a tensor-parallel group while the weight gradient is
+        computed, rather than after it.
+    update
+        Whether the weights' update takes time.
+
+    References
+    ----------
+    Li et al.: PyTorch Distributed, VLDB 2020, section 3.2.3: buckets.
+    """
+
+    samples: int
+    iterations: int = 1
+    precision_bits: int = 16
+    bucket: int | None = 25 * 2**20
+    recompute: bool = False
+    overlap_tensor: bool = True
+    update: bool = True
+
+
+@dataclass
+class _Stage:
+    """One pipeline stage while its graph is made: an actor, which stands for all NPUs of the stage."""
+
+    actor: int
+    first: int
+    blocks: list[Block]
+    last: int | None = None
+    """The last node that computes."""
+    awaited: list[int] = field(default_factory=list)
+    """Calls that the next node that computes waits for."""
+    gradients: list[int] = field(default_factory=list)
+    """Calls that the update waits for."""
+    full: dict[str, int] = field(default_factory=dict)
+    """Bytes in the bucket of each group."""
+    tables_of: dict[str, list[int]] = field(default_factory=dict)
+    """Tables by the layer that needs their outputs."""
+    tables: dict[str, list[int]] = field(default_factory=dict)
+    """Calls that bring these outputs, likewise."""
+    table_gradients: dict[str, int] = field(default_factory=dict)
+    recent: list[int] = field(default_factory=list)
+    """Nodes that computed, so that weights are fetched one layer ahead."""
+
+
+class _Builder:
+    def __init__(
+        self,
+        stages: list[list[Block]],
+        parallel: Parallel,
+        groups: dict[str, Group],
+        network: Network,
+        accelerator: Accelerator,
+        options: Options,
+    ) -> None:
+        self.parallel, self.groups, self.network = parallel, groups, network
+        self.accelerator, self.options = accelerator, options
+        self.columns = Columns(len(stages))
+        self.samples = Fraction(options.samples, parallel.parts)
+        self.iteration = 0
+        self.messages: dict[tuple[int, str, int, int], int] = {}
+        self.times: dict[tuple[int, Pass], int] = {}
+        self.stages, first = [], 0
+        for actor, blocks in enumerate(stages):
+            stage = _Stage(actor, first, blocks)
+            for i, block in enumerate(blocks):
+                if block.is_table:
+                    stage.tables_of.setdefault(needed_by(blocks, i), []).append(i)
+            self.stages.append(stage)
+            first += len(blocks)
+
+    def all(self) -> None:
+        for self.iteration in range(self.options.iterations):
+            for stage in self.stages:
+                self._iterate(stage)
+
+    def _iterate(self, stage: _Stage) -> None:
+        """Add an iteration of a stage: forward and backward passes of micro-batches, 1F1B; update."""
+        parts = self.parallel.parts
+        ahead = min(len(self.stages) - 1 - stage.actor, parts)
+        forward = backward = 0
+        while backward < parts:
+            if forward < parts and forward - backward <= ahead:
+                self._forward(stage, forward)
+                forward += 1
+            else:
+                self._backward(stage, backward, is_last=backward == parts - 1)
+                backward += 1
+        self._update(stage)
+
+    # A pass of a stage
+
+    def _forward(self, stage: _Stage, part: int) -> None:
+        if stage.actor > 0:
+            self._receive(stage, "forward", part, stage.first, Pass.FORWARD)
+        for i in range(len(stage.blocks)):
+            self._forward_block(stage, i, Pass.FORWARD)
+        if stage.actor < len(self.stages) - 1:
+            self._send(stage, "forward", part, len(stage.blocks) - 1, Pass.FORWARD)
+
+    def _forward_block(self, stage: _Stage, i: int, does: Pass) -> None:
+        block = stage.blocks[i]
+        stage.awaited += stage.tables.pop(block.name, []) if does is Pass.FORWARD else []
+        self._fetch(stage, i, does)
+        self._exchange_tokens(stage, i, does)
+        node = self._compute(stage, i, does)
+        self._exchange_tokens(stage, i, does)
+        if block.split == "rows":
+            self._sum_tensor(stage, i, does, block.outputs, node)
+        if block.is_table and does is Pass.FORWARD and self.groups["dp"].size > 1:
+            size = self._bytes(block.outputs * self.samples)
+            call = self._call(stage, i, does, "table", "all-to-all", "dp", size, [node])
+            stage.tables.setdefault(needed_by(stage.blocks, i), []).append(call)
+
+    def _backward(self, stage: _Stage, part: int, *, is_last: bool) -> None:
+        if stage.actor < len(self.stages) - 1:
+            last = stage.first + len(stage.blocks) - 1
+            self._receive(stage, "backward", part, last, Pass.INPUT_GRADIENT)
+        for i in reversed(range(len(stage.blocks))):
+            self._backward_block(stage, i, is_last=is_last)
+        if stage.actor > 0:
+            self._send(stage, "backward", part, 0, Pass.INPUT_GRADIENT)
+
+    def _backward_block(self, stage: _Stage, i: int, *, is_last: bool) -> None:
+        block = stage.blocks[i]
+        if self.options.recompute:
+            self._forward_block(stage, i, Pass.RECOMPUTE)
+        else:
+            self._fetch(stage, i, Pass.INPUT_GRADIENT)
+        self._exchange_tokens(stage, i, Pass.INPUT_GRADIENT)
+        if block.is_table and block.name in stage.table_gradients:
+            stage.awaited.append(stage.table_gradients.pop(block.name))
+        of_input = is_work(block.input_gradient)
+        is_summed = block.split == "columns" and self.groups["tp"].size > 1 and of_input
+        if is_summed and not self.options.overlap_tensor:
+            node = self._gradient_of_weights(stage, i, is_last=is_last)
+            node = self._compute(stage, i, Pass.INPUT_GRADIENT)
+            self._sum_tensor(stage, i, Pass.INPUT_GRADIENT, block.inputs, node)
+        else:
+            node = self._compute(stage, i, Pass.INPUT_GRADIENT) if of_input else stage.last
+            before, stage.awaited = stage.awaited, []
+            if is_summed and node is not None:
+                self._sum_tensor(stage, i, Pass.INPUT_GRADIENT, block.inputs, node)
+            summed, stage.awaited = stage.awaited, before
+            self._gradient_of_weights(stage, i, is_last=is_last)
+            stage.awaited += summed
+        self._exchange_tokens(stage, i, Pass.INPUT_GRADIENT)
+        self._send_to_tables(stage, block)
+
+    def _gradient_of_weights(self, stage: _Stage, i: int, *, is_last: bool) -> None:
+        block = stage.blocks[i]
+        if is_work(block.weight_gradient):
+            self._compute(stage, i, Pass.WEIGHT_GRADIENT)
+        if is_last and block.parameters:
+            self._collect(stage, i)
+
+    def _send_to_tables(self, stage: _Stage, block: Block) -> None:
+        """Exchange the gradient of tables' outputs as soon as the layer that they join has it."""
+        if self.groups["dp"].size == 1 or stage.last is None:
+            return
+        for i in stage.tables_of.get(block.name, []):
+            size = self._bytes(stage.blocks[i].outputs * self.samples)
+            does = Pass.INPUT_GRADIENT
+            call = self._call(stage, i, does, "table", "all-to-all", "dp", size, [stage.last])
+            stage.table_gradients[stage.blocks[i].name] = call
+
+    def _update(self, stage: _Stage) -> None:
+        """Add the update of weights, which needs all gradients, and what follows of it."""
+        for name in list(stage.full):
+            self._flush(stage, name, 0)
+        stage.awaited += stage.gradients
+        stage.gradients = []
+        tag = Tag(self.iteration, -1, Pass.UPDATE)
+        own = sum((held(block, self.parallel) for block in stage.blocks), Fraction(0))
+        own /= self.parallel.dp if self.parallel.zero else 1
+        moved = own * update_bytes(self.options.precision_bits)
+        time = -(-self.accelerator.moves_ps(moved) // 1) if self.options.update else 0
+        self._node(stage, int(time), tag)
+        if self.parallel.zero in (1, 2):
+            for name, size in self._weights(stage).items():
+                cause = "expert" if name == "replicas" and self.parallel.ep > 1 else "data"
+                call = self._call(
+                    stage, 0, Pass.UPDATE, cause, "all-gather", name, size, self._deps(stage)
+                )
+                stage.awaited.append(call)
+
+    # What passes are made of
+
+    def _compute(self, stage: _Stage, i: int, does: Pass) -> int:
+        block = stage.blocks[i]
+        share = self._share(block)
+        key = (stage.first + i, does)
+        if key not in self.times:
+            weights = Fraction(self._bytes(held(block, self.parallel)))
+            work = work_of(block, does)
+            self.times[key] = self.accelerator.time_ps(work, self.samples * share, weights)
+        return self._node(stage, self.times[key], Tag(self.iteration, stage.first + i, does))
+
+    def _node(self, stage: _Stage, time_ps: int, tag: Tag) -> int:
+        node = self.columns.compute(stage.actor, time_ps, self._deps(stage), tag)
+        stage.awaited = []
+        stage.last = node
+        stage.recent = [*stage.recent[-1:], node]
+        return node
+
+    def _deps(self, stage: _Stage) -> list[int]:
+        return [*([] if stage.last is None else [stage.last]), *stage.awaited]
+
+    def _call(
+        self,
+        stage: _Stage,
+        i: int,
+        does: Pass,
+        cause: str,
+        kind: str,
+        group: str,
+        size: int,
+        deps: list[int],
+    ) -> int:
+        shape = self.network.collective(kind, self.groups[group], size)
+        tag = Tag(self.iteration, stage.first + i, does, CAUSES.index(cause))
+        return self.columns.collective(stage.actor, shape, deps, tag)
+
+    def _sum_tensor(self, stage: _Stage, i: int, does: Pass, numbers: int, node: int) -> None:
+        """All-reduce activations or their gradients over the tensor-parallel group, and wait for it."""
+        if self.groups["tp"].size > 1 and numbers:
+            size = self._bytes(numbers * self.samples)
+            call = self._call(stage, i, does, "tensor", "all-reduce", "tp", size, [node])
+            stage.awaited.append(call)
+
+    def _exchange_tokens(self, stage: _Stage, i: int, does: Pass) -> None:
+        """Send tokens to their experts, or back."""
+        block = stage.blocks[i]
+        if block.experts and block.routed and self.groups["ep"].size > 1:
+            size = self._bytes(block.routed * self.samples * self._share(block))
+            call = self._call(stage, i, does, "expert", "all-to-all", "ep", size, self._deps(stage))
+            stage.awaited.append(call)
+
+    def _fetch(self, stage: _Stage, i: int, does: Pass) -> None:
+        """With ZeRO 3, gather a layer's weights while the layer before computes."""
+        block = stage.blocks[i]
+        if self.parallel.zero < _SHARDED_WEIGHTS or not block.parameters or block.is_table:
+            return
+        name = self._reduced_over(block)
+        if self.groups[name].size > 1:
+            size = self._bytes(held(block, self.parallel))
+            before = stage.recent[:-1] or stage.recent
+            call = self._call(stage, i, does, "data", "all-gather", name, size, before)
+            stage.awaited.append(call)
+
+    def _collect(self, stage: _Stage, i: int) -> None:
+        """Put a layer's gradient into the bucket, which is reduced when it is full."""
+        block = stage.blocks[i]
+        name = self._reduced_over(block)
+        if block.is_table or self.groups[name].size == 1:
+            return
+        stage.full[name] = stage.full.get(name, 0) + self._bytes(held(block, self.parallel))
+        if self.options.bucket is not None and stage.full[name] >= self.options.bucket:
+            self._flush(stage, name, i)
+
+    def _flush(self, stage: _Stage, name: str, i: int) -> None:
+        size = stage.full.pop(name)
+        kind = "reduce-scatter" if self.parallel.zero else "all-reduce"
+        deps = [] if stage.last is None else [stage.last]
+        call = self._call(stage, i, Pass.WEIGHT_GRADIENT, "data", kind, name, size, deps)
+        stage.gradients.append(call)
+
+    def _weights(self, stage: _Stage) -> dict[str, int]:
+        """Bytes of weights by the group that shares their update."""
+        sizes: dict[str, int] = {}
+        for block in stage.blocks:
+            name = self._reduced_over(block)
+            if block.parameters and not block.is_table and self.groups[name].size > 1:
+                size = self._bytes(held(block, self.parallel))
+                sizes[name] = sizes.get(name, 0) + size
+        return sizes
+
+    def _reduced_over(self, block: Block) -> str:
+        return "replicas" if block.experts and self.parallel.ep > 1 else "dp"
+
+    # Messages between stages
+
+    def _send(self, stage: _Stage, way: str, part: int, i: int, does: Pass) -> None:
+        to = stage.actor + (1 if way == "forward" else -1)
+        block = stage.blocks[i]
+        numbers = block.outputs if way == "forward" else block.inputs
+        call = self._message(stage.actor, to, way, part, numbers)
+        tag = Tag(self.iteration, stage.first + i, does, CAUSES.index("pipeline"))
+        self.columns.sends(stage.actor, call, self._deps(stage), tag)
+
+    def _receive(self, stage: _Stage, way: str, part: int, layer: int, does: Pass) -> None:
+        source = stage.actor - (1 if way == "forward" else -1)
+        blocks = self.stages[source].blocks
+        numbers = blocks[-1].outputs if way == "forward" else blocks[0].inputs
+        call = self._message(source, stage.actor, way, part, numbers)
+        tag = Tag(self.iteration, layer, does, CAUSES.index("pipeline"))
+        deps = [] if stage.last is None else [stage.last]
+        stage.awaited.append(self.columns.receives(stage.actor, call, deps, tag))
+
+    def _message(self, source: int, to: int, way: str, part: int, numbers: int) -> int:
+        key = (source, way, part, self.iteration)
+        if key not in self.messages:
+            size = self._bytes(numbers * self.samples)
+            shape = self.network.message(self.groups["pp"], source, to, size)
+            self.messages[key] = self.columns.new_call(shape)
+        return self.messages[key]
+
+    # Sizes
+
+    def _share(self, block: Block) -> Fraction:
+        return Fraction(1, 1 if block.split == "copied" else self.parallel.tp)
+
+    def _bytes(self, numbers: Fraction) -> int:
+        """Give the bytes of so many numbers, rounded up, and 1 at least."""
+        size = numbers * self.options.precision_bits / 8
+        return max(1, -(-size.numerator // size.denominator))
+
+
+_SHARDED_WEIGHTS = 3
+
+
+def needed_by(blocks: list[Block], i: int) -> str:
+    """Give the layer that needs a layer's outputs: the one it names, or the next; the last needs itself."""
+    return blocks[i].joins or blocks[min(i + 1, len(blocks) - 1)].name
+
+
+def held(block: Block, parallel: Parallel) -> Fraction:
+    """Give the parameters of a layer that an NPU has, or gathers to compute with."""
+    parts = 1 if block.split == "copied" else parallel.tp
+    if block.experts:
+        parts *= min(parallel.ep, block.experts)
+    if block.is_table:
+        parts *= parallel.dp
+    return Fraction(block.parameters, parts)
+
+
+def update_bytes(precision_bits: int) -> Fraction:
+    """Bytes that an update moves for each parameter: Adam with numbers of 32 bits.
+
+    The weight, its two moments and the gradient are read, the first three are written, and a copy of
+    the weight in the training's precision as well.
+    """
+    return Fraction(3 * 4 * 2 + 2 * precision_bits // 8)
+
+
+def is_work(work: Work) -> bool:
+    """Whether a pass is done at all."""
+    return bool(work.flops or work.bytes or work.time_ps)
+
+
+def work_of(block: Block, does: Pass) -> Work:
+    """Give what a pass of a layer takes."""
+    if does is Pass.INPUT_GRADIENT:
+        return block.input_gradient
+    return block.weight_gradient if does is Pass.WEIGHT_GRADIENT else block.forward
+
+
+def build(
+    stages: list[list[Block]],
+    parallel: Parallel,
+    groups: dict[str, Group],
+    network: Network,
+    accelerator: Accelerator,
+    options: Options,
+) -> Columns:
+    """Make the graph of some iterations.
+
+    Parameters
+    ----------
+    stages
+        The layers of each pipeline stage.
+    parallel, groups
+        How the model is spread.
+    network
+        Gives shapes to collectives; it keeps them.
+    accelerator, options
+        How long passes take, and how an iteration goes.
+
+    References
+    ----------
+    Narayanan et al., SC 2021, section 2.2 (1F1B) and 2.3 (what tensor parallelism sums). Li et al., VLDB
+    2020 (buckets). Rajbhandari et al., SC 2020, section 5 and 7 (what ZeRO exchanges).
+    """
+    builder = _Builder(stages, parallel, groups, network, accelerator, options)
+    builder.all()
+    return builder.columns

@@ -1,0 +1,110 @@
+"""How much memory training takes on an NPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from hocket.blocks import Block
+from hocket.errors import InfeasibleError
+from hocket.roofline import Accelerator
+from hocket.training.build import Options, held
+from hocket.training.parallel import Parallel
+from hocket.units import format_size
+
+__all__ = ["Memory", "check_memory", "memory_of"]
+
+_STATE_BYTES = 12
+"""Of Adam for each parameter: the weight and two moments, in 32 bits."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes on the NPU that holds most.
+
+    Attributes
+    ----------
+    weights, gradients
+        In the training's precision.
+    optimizer
+        A copy of the weights and Adam's two moments, in 32 bits.
+    activations
+        What forward passes keep for backward ones, over all micro-batches that are under way.
+    """
+
+    weights: int
+    gradients: int
+    optimizer: int
+    activations: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return self.weights + self.gradients + self.optimizer + self.activations
+
+    def __str__(self) -> str:
+        parts = ("weights", "gradients", "optimizer", "activations")
+        sizes = ", ".join(f"{name} {format_size(getattr(self, name))}" for name in parts)
+        return f"{format_size(self.total)} ({sizes})"
+
+
+def memory_of(stages: list[list[Block]], parallel: Parallel, options: Options) -> Memory:
+    """Estimate what the NPU with most to hold needs.
+
+    References
+    ----------
+    Rajbhandari et al.: ZeRO, SC 2020, section 3.1 and 5: 2 + 2 + 12 bytes a parameter in mixed precision,
+    and what each stage divides by the replicas. Narayanan et al., SC 2021, section 2.2.1: stage s of p holds
+    p - s micro-batches.
+    """
+    each = [_of_stage(blocks, s, len(stages), parallel, options) for s, blocks in enumerate(stages)]
+    return max(each, key=lambda memory: memory.total)
+
+
+def _of_stage(
+    blocks: list[Block], stage: int, stages: int, parallel: Parallel, options: Options
+) -> Memory:
+    size = Fraction(options.precision_bits, 8)
+    # Tables have a place of their own already; experts' replicas are fewer.
+    shared = [Fraction(0)] * 4
+    for block in blocks:
+        count = held(block, parallel)
+        copies = parallel.dp // parallel.ep if block.experts else parallel.dp
+        copies = 1 if block.is_table else copies
+        shards = [copies if parallel.zero >= stage_of else 1 for stage_of in (3, 2, 1)]
+        for k, bytes_each in enumerate((size, size, Fraction(_STATE_BYTES))):
+            shared[k] += count * bytes_each / shards[k]
+    samples = Fraction(options.samples, parallel.parts)
+    under_way = min(stages - stage, parallel.parts)
+    kept = [_kept(block, parallel) for block in blocks]
+    if options.recompute:
+        # What layers take in is kept still, and of one layer at a time all.
+        inputs = [Fraction(block.inputs) for block in blocks]
+        numbers = sum(inputs, Fraction(0)) * under_way + max(kept, default=Fraction(0))
+    else:
+        numbers = sum(kept, Fraction(0)) * under_way
+    shared[3] = numbers * samples * size
+    return Memory(*(-(-each.numerator // each.denominator) for each in shared))
+
+
+def _kept(block: Block, parallel: Parallel) -> Fraction:
+    """Numbers that a layer keeps for one sample."""
+    numbers = block.inputs if block.kept is None else block.kept
+    # What comes in whole is kept whole; only between a cut by columns and one by rows is it a part.
+    return Fraction(numbers, parallel.tp if block.split in ("rows", "inside") else 1)
+
+
+def check_memory(memory: Memory, accelerator: Accelerator) -> None:
+    """Refuse a model that does not fit.
+
+    Raises
+    ------
+    InfeasibleError
+        With the estimate, and what would help.
+    """
+    limit = accelerator.memory_bytes
+    if limit is not None and memory.total > limit:
+        raise InfeasibleError(
+            f"memory: an NPU needs about {memory}, and {accelerator.name} has {format_size(limit)}; "
+            "use more tp or pp, zero, fewer samples or recomputation, or leave the check out"
+        )

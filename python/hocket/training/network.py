@@ -1,0 +1,230 @@
+"""What collectives of a training iteration take: shapes for groups, by algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hocket import _core
+from hocket._core.iteration import Shape
+from hocket.collectives import Progress, collective_on
+from hocket.errors import SpecError
+from hocket.naming import check_name
+from hocket.planning import plan, plan_together
+from hocket.running import simulate
+from hocket.scheduling import MULTIRAIL, PREFIX, check_rails, schedule_collective
+from hocket.training.parallel import Group, Portion
+
+__all__ = ["IDEAL", "NOTHING", "Network", "is_on_dimensions", "network_of"]
+
+IDEAL, NOTHING = "ideal", "none"
+"""In place of an algorithm: all bandwidth of the group's dimensions used all the time; no time at all."""
+CHUNKS = 64
+_JOINT = ("greedy", "blind")
+"""Synthesizers that plan all groups of an axis together."""
+
+
+def is_on_dimensions(topology: _core.Topology, algorithm: str) -> bool:
+    """Whether an algorithm works on dimensions, and these are whole.
+
+    Raises
+    ------
+    SpecError
+        If the algorithm schedules dimensions and the topology has none, or not whole ones.
+    """
+    if algorithm not in (*MULTIRAIL, IDEAL) and not algorithm.startswith(PREFIX):
+        if algorithm != NOTHING:
+            check_name(algorithm)
+            return False
+        if not topology.dimensions:
+            return False
+    elif not topology.dimensions:
+        raise SpecError(
+            f"algorithm: {algorithm} works on dimensions, and topology {topology.name!r} has none; "
+            "use another, such as greedy or ring"
+        )
+    check_rails(topology)
+    return True
+
+
+def network_of(
+    topology: _core.Topology,
+    algorithm: str,
+    chunks: int | None = None,
+    progress: Progress | None = None,
+) -> Network:
+    """Give what tells how collectives go on a topology by an algorithm.
+
+    Raises
+    ------
+    SpecError
+        As :func:`is_on_dimensions`.
+    """
+    if is_on_dimensions(topology, algorithm):
+        return DimensionNetwork(topology, algorithm, CHUNKS if chunks is None else chunks, progress)
+    return PlanNetwork(topology, algorithm, chunks, progress)
+
+
+@dataclass
+class Network:
+    """Gives a shape for each collective; the same for the same."""
+
+    topology: _core.Topology
+    algorithm: str
+    chunks: int | None
+    progress: Progress | None = None
+    shapes: list[Shape] = field(default_factory=list)
+    _known: dict[object, int] = field(default_factory=dict)
+
+    def collective(self, kind: str, group: Group, size: int) -> int:
+        """Give the place among `shapes` of a collective of a group; `size` as of :func:`collective_on`."""
+        return self._shape((kind, group, size), lambda: self._collective(kind, group, size))
+
+    def message(self, group: Group, rank: int, to: int, size: int) -> int:
+        """Give the place among `shapes` of a message between two ranks of a group."""
+        return self._shape((group, rank, to, size), lambda: self._message(group, rank, to, size))
+
+    def _shape(self, key: object, make: Callable[[], Shape]) -> int:
+        if key not in self._known:
+            self._known[key] = len(self.shapes)
+            self.shapes.append(make())
+        return self._known[key]
+
+    def _collective(self, kind: str, group: Group, size: int) -> Shape:
+        raise NotImplementedError
+
+    def _message(self, group: Group, rank: int, to: int, size: int) -> Shape:
+        raise NotImplementedError
+
+
+@dataclass
+class DimensionNetwork(Network):
+    """Groups are portions of dimensions; an NPU has a server or two for each dimension."""
+
+    _networks: dict[tuple[Portion, ...], _core.Topology] = field(default_factory=dict)
+
+    def _network(self, portions: tuple[Portion, ...]) -> _core.Topology:
+        if portions not in self._networks:
+            self._networks[portions] = _portion_network(self.topology, portions)
+        return self._networks[portions]
+
+    def _collective(self, kind: str, group: Group, size: int) -> Shape:
+        assert group.portions is not None
+        if self.algorithm == NOTHING:
+            return Shape.timed(0, 0)
+        network = self._network(group.portions)
+        first = [self._first(portion) for portion in group.portions]
+        if self.algorithm == IDEAL:
+            return Shape.timed(_ideal_ps(kind, network, group.size, size), first[0])
+        if kind == "all-to-all":
+            return Shape.all_to_all(network, size, self.chunks or 1, network.switching, first)
+        collective = collective_on(kind, network, size)
+        chunks = None if self.algorithm.startswith(PREFIX) else self.chunks
+        made = schedule_collective(
+            collective, network, algorithm=self.algorithm, chunks=chunks, progress=self.progress
+        )
+        return Shape.of_schedule(made.core, first)
+
+    def _message(self, group: Group, rank: int, to: int, size: int) -> Shape:
+        assert group.portions is not None
+        if self.algorithm == NOTHING:
+            return Shape.timed(0, 0)
+        network = self._network(group.portions)
+        ways = []
+        for kind, portion in zip(_kinds(network), group.portions, strict=True):
+            steps = abs(rank % portion.size - to % portion.size)
+            if kind == "Ring":
+                steps = min(steps, portion.size - steps)
+            ways.append(min(steps, 1) if kind in ("Switch", "FullyConnected") else steps)
+            rank, to = rank // portion.size, to // portion.size
+        first = [self._first(portion) for portion in group.portions]
+        return Shape.message(network, ways, size, network.switching, first)
+
+    def _first(self, portion: Portion) -> int:
+        """Give the first of an NPU's servers for a portion.
+
+        Portions of a full connection have links of their own; those of other dimensions share them.
+        """
+        dimensions = len(self.topology.dimensions)
+        kind = self.topology.dimensions[portion.dimension][0]
+        if kind != "FullyConnected":
+            return 2 * portion.dimension
+        strides = sorted(_divisors(self.topology.dimensions[portion.dimension][1]))
+        return 2 * dimensions + 32 * portion.dimension + strides.index(portion.stride)
+
+
+def _divisors(number: int) -> list[int]:
+    return [each for each in range(1, number + 1) if number % each == 0]
+
+
+def _kinds(network: _core.Topology) -> list[str]:
+    return [kind for kind, *_ in network.dimensions]
+
+
+def _portion_network(topology: _core.Topology, portions: tuple[Portion, ...]) -> _core.Topology:
+    """Give the network of one group.
+
+    Neighbours of a ring that are together are a line; those that are apart share the links between them
+    with the groups between, and have as many steps to go.
+    """
+    dimensions = []
+    for dimension, size, stride in portions:
+        kind, whole_size, bandwidth, latency, offload = topology.dimensions[dimension]
+        if kind == "Ring" and size < whole_size:
+            kind = "Line" if stride * size < whole_size else "Ring"
+        if kind in ("Ring", "Line"):
+            bandwidth, latency = max(bandwidth // stride, 1), latency * stride
+        dimensions.append((kind, size, bandwidth, latency, offload))
+    made = _core.build_product(dimensions)
+    return made.with_switching(topology.switching)
+
+
+def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
+    """Give the time of a collective at all bandwidth of all dimensions, latencies apart [ps].
+
+    Bytes that an NPU must send / its bandwidth: twice S (n - 1) / n of an all-reduce, once of others.
+    """
+    bandwidth = sum(row[3] for row in _core.rails(network))
+    times = 2 if kind == "all-reduce" else 1
+    return -(-times * size * (npus - 1) * 10**12 // (npus * max(bandwidth, 1)))
+
+
+class PlanNetwork(Network):
+    """Any network: what a plan takes at link fidelity. Calls of an NPU follow each other."""
+
+    def _collective(self, kind: str, group: Group, size: int) -> Shape:
+        if self.algorithm == NOTHING:
+            return Shape.timed(0, 0)
+        made = {
+            "topology": self.topology,
+            "algorithm": self.algorithm,
+            "chunks": self.chunks,
+            "progress": self.progress,
+        }
+        if len(group.members) > 1 and self.algorithm in _JOINT:
+            joint = [
+                collective_on(kind, self.topology, size, npus=members) for members in group.members
+            ]
+            together = plan_together(joint, **made)  # type: ignore[arg-type]
+            return Shape.timed(simulate(together).time_ps, 0)
+        slowest = 0
+        for members in group.members:
+            found = plan(kind, size=size, npus=members, **made)  # type: ignore[arg-type]
+            slowest = max(slowest, simulate(found).time_ps)
+        return Shape.timed(slowest, 0)
+
+    def _message(self, group: Group, rank: int, to: int, size: int) -> Shape:
+        if self.algorithm == NOTHING:
+            return Shape.timed(0, 0)
+        slowest = 0
+        for members in group.members:
+            found = plan(
+                "broadcast",
+                self.topology,
+                size=size,
+                npus=[members[rank], members[to]],
+                root=members[rank],
+                algorithm="greedy",
+            )
+            slowest = max(slowest, simulate(found).time_ps)
+        return Shape.timed(slowest, 0)

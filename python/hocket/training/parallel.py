@@ -1,0 +1,249 @@
+"""How a model is spread over NPUs: the sizes of parallelism, and which NPUs make a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import gcd, prod
+from typing import NamedTuple
+
+from hocket import _core
+from hocket.errors import SpecError
+from hocket.units import shown
+from hocket.workload import whole
+
+__all__ = ["AXES", "CAUSES", "Group", "Parallel", "Portion", "groups"]
+
+AXES = ("tp", "dp", "pp")
+"""The order in which NPUs are dealt out, by default: neighbours share a layer first (as Megatron-LM has it)."""
+CAUSES = ("data", "tensor", "pipeline", "expert", "table")
+"""What a call is for."""
+_KEYS = ("dp", "tp", "pp", "ep", "zero", "micro-batches")
+_MOST = 1 << 24
+
+
+@dataclass(frozen=True)
+class Parallel:
+    """Sizes of parallelism. ``dp * tp * pp`` NPUs take part; ``ep`` divides ``dp``.
+
+    Attributes
+    ----------
+    dp
+        Replicas (data parallelism).
+    tp
+        NPUs that share every layer (tensor parallelism).
+    pp
+        Stages of consecutive layers (pipeline parallelism), 1F1B.
+    ep
+        NPUs, of different replicas, over which experts are dealt out (expert parallelism).
+    zero
+        What replicas do not keep copies of (ZeRO stages; 3 is FSDP): 0 nothing; 1 optimizer states; 2
+        gradients as well; 3 weights as well.
+    micro_batches
+        Into how many parts a replica cuts its batch; None: 4 for each stage of a pipeline, else 1.
+    order
+        Axes in the order in which NPUs are dealt out, neighbours first.
+    dimensions
+        Of axes that shall have dimensions of their own: which, numbered from 1.
+
+    References
+    ----------
+    Narayanan et al.: Efficient large-scale language model training on GPU clusters using Megatron-LM, SC
+    2021 (tensor, pipeline, 1F1B). Rajbhandari et al.: ZeRO, SC 2020. Lepikhin et al.: GShard, 2020
+    (experts). Huang et al.: GPipe, 2019, section 2.3: 4 micro-batches for each stage.
+    """
+
+    dp: int = 1
+    tp: int = 1
+    pp: int = 1
+    ep: int = 1
+    zero: int = 0
+    micro_batches: int | None = None
+    order: tuple[str, ...] = AXES
+    dimensions: Mapping[str, Sequence[int]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name in ("dp", "tp", "pp", "ep"):
+            whole(f"parallel: {name}", getattr(self, name), 1, _MOST)
+        whole("parallel: zero", self.zero, 0, 3)
+        if self.micro_batches is not None:
+            whole("parallel: micro-batches", self.micro_batches, 1, _MOST)
+        if self.dp % self.ep:
+            raise SpecError(
+                f"parallel: ep={self.ep} does not divide dp={self.dp}; experts are dealt out over "
+                "NPUs of different replicas"
+            )
+        object.__setattr__(self, "order", tuple(self.order))
+        if sorted(self.order) != sorted(AXES):
+            raise SpecError(
+                f"parallel: order: {shown(self.order)} will not do; name each of {', '.join(AXES)} once"
+            )
+        for axis in self.dimensions:
+            if axis not in AXES:
+                raise SpecError(
+                    f"parallel: dimensions: there is no axis {shown(axis)}; use {', '.join(AXES)}"
+                )
+
+    @property
+    def npus(self) -> int:
+        """NPUs that take part."""
+        return self.dp * self.tp * self.pp
+
+    @property
+    def parts(self) -> int:
+        """Micro-batches of a replica."""
+        if self.micro_batches is not None:
+            return self.micro_batches
+        return 4 * self.pp if self.pp > 1 else 1
+
+    @classmethod
+    def parse(cls, text: str) -> Parallel:
+        """Read sizes as ``"dp=64,tp=16,zero=2"``; keys are dp, tp, pp, ep, zero and micro-batches.
+
+        Raises
+        ------
+        SpecError
+            For what is no such text.
+        """
+        right = "write sizes as dp=64,tp=16; keys are " + ", ".join(_KEYS)
+        values: dict[str, int] = {}
+        for part in text.split(","):
+            key, equals, value = (each.strip() for each in part.partition("="))
+            if not equals or key not in _KEYS:
+                raise SpecError(f"parallel: {shown(part.strip())} will not do; {right}")
+            if not (value.isascii() and value.isdecimal() and len(value) < 10):
+                raise SpecError(f"parallel: {key}: {shown(value)} is no whole number; {right}")
+            if key in values:
+                raise SpecError(f"parallel: {key} is given twice; give it once")
+            values[key] = int(value)
+        micro_batches = values.pop("micro-batches", None)
+        return cls(**values, micro_batches=micro_batches)
+
+    def __str__(self) -> str:
+        sizes = [f"{name}={getattr(self, name)}" for name in ("dp", "tp", "pp", "ep")]
+        kept = [size for size in sizes if not size.endswith("=1")] or ["dp=1"]
+        return ",".join(kept + ([f"zero={self.zero}"] if self.zero else []))
+
+
+class Portion(NamedTuple):
+    """NPUs along a dimension that make (part of) a group: ``size`` of them, ``stride`` apart."""
+
+    dimension: int
+    size: int
+    stride: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """The groups of an axis: one like the others.
+
+    Attributes
+    ----------
+    size
+        NPUs of a group.
+    portions
+        Where they lie on a product of dimensions, neighbours first; None on other networks.
+    members
+        NPUs of every group; empty on a product, where all are alike.
+    """
+
+    size: int
+    portions: tuple[Portion, ...] | None
+    members: tuple[tuple[int, ...], ...] = ()
+
+
+def groups(
+    parallel: Parallel, topology: _core.Topology, *, on_dimensions: bool
+) -> dict[str, Group]:
+    """Give the groups of every axis: tp, dp, pp, ``ep`` (within dp) and ``replicas`` (dp without ep).
+
+    Parameters
+    ----------
+    on_dimensions
+        Whether groups are to be portions of the topology's dimensions, else lists of NPUs.
+
+    Raises
+    ------
+    SpecError
+        If sizes do not multiply to the NPUs that there are, or do not fit the dimensions.
+    """
+    if parallel.npus != topology.npu_count:
+        sizes = " x ".join(f"{axis} {getattr(parallel, axis)}" for axis in ("dp", "tp", "pp"))
+        raise SpecError(
+            f"parallel: {sizes} make {parallel.npus:,} NPUs; topology {topology.name!r} has "
+            f"{topology.npu_count:,}"
+        )
+    of = {"tp": parallel.tp, "pp": parallel.pp, "ep": parallel.ep}
+    of["replicas"] = parallel.dp // parallel.ep
+    order = [
+        (name, of[name])
+        for axis in parallel.order
+        for name in (("ep", "replicas") if axis == "dp" else (axis,))
+    ]
+    if on_dimensions:
+        return _on_dimensions(parallel, topology, order)
+    if parallel.dimensions:
+        raise SpecError(
+            "parallel: dimensions: groups are lists of NPUs here, in their order; leave it out"
+        )
+    return _by_rank(topology.npu_count, order)
+
+
+def _on_dimensions(
+    parallel: Parallel, topology: _core.Topology, order: list[tuple[str, int]]
+) -> dict[str, Group]:
+    """Deal dimensions out to axes: those with dimensions of their own, then the others in turn."""
+    sizes = [size for _, size, *_ in topology.dimensions]
+    left = list(sizes)
+    found: dict[str, tuple[Portion, ...]] = {}
+    ordered = sorted(order, key=lambda each: _axis_of(each[0]) not in parallel.dimensions)
+    for name, size in ordered:
+        own = parallel.dimensions.get(_axis_of(name))
+        places = range(len(sizes)) if own is None else [_place(name, i, sizes) for i in own]
+        portions = []
+        need = size
+        for place in places:
+            part = gcd(need, left[place])
+            if part > 1:
+                portions.append(Portion(place, part, sizes[place] // left[place]))
+                left[place] //= part
+                need //= part
+        if need > 1:
+            shape = " x ".join(map(str, sizes))
+            raise SpecError(
+                f"parallel: {_axis_of(name)}={size} does not fit what is left of the dimensions "
+                f"{shape} of topology {topology.name!r}; give sizes that divide them"
+            )
+        found[name] = tuple(portions)
+    found["dp"] = found["ep"] + found["replicas"]
+    size_of = {**dict(order), "dp": parallel.dp}
+    return {name: Group(size_of[name], portions) for name, portions in found.items()}
+
+
+def _axis_of(name: str) -> str:
+    return "dp" if name in ("ep", "replicas") else name
+
+
+def _place(name: str, given: int, sizes: Sequence[int]) -> int:
+    return whole(f"parallel: dimensions: {_axis_of(name)}", given, 1, len(sizes)) - 1
+
+
+def _by_rank(npus: int, order: list[tuple[str, int]]) -> dict[str, Group]:
+    """List the NPUs of every group, numbers being dealt out to axes in turn."""
+    strides = {name: prod(size for _, size in order[:i]) for i, (name, size) in enumerate(order)}
+    of = dict(order)
+    axes = {name: (name,) for name in of} | {"dp": ("ep", "replicas")}
+    found = {}
+    for name, parts in axes.items():
+        offsets = [0]
+        for part in parts:
+            offsets = [base + i * strides[part] for i in range(of[part]) for base in offsets]
+        offsets.sort()
+        firsts = [
+            npu
+            for npu in range(npus)
+            if all(npu // strides[part] % of[part] == 0 for part in parts)
+        ]
+        members = tuple(tuple(first + offset for offset in offsets) for first in firsts)
+        found[name] = Group(len(offsets), None, members)
+    return found

@@ -1,0 +1,148 @@
+"""Trains a model on a network, in simulated time."""
+
+from __future__ import annotations
+
+from hocket import _core
+from hocket.blocks import Block, blocks_of
+from hocket.collectives import Progress
+from hocket.errors import SpecError
+from hocket.roofline import Accelerator, accelerator
+from hocket.training.build import Options, build, work_of
+from hocket.training.columns import Pass
+from hocket.training.memory import check_memory, memory_of
+from hocket.training.network import is_on_dimensions, network_of
+from hocket.training.parallel import Parallel, groups
+from hocket.training.result import TrainingRun
+from hocket.training.stages import cut
+from hocket.units import parse_size, shown
+from hocket.workload import Workload, load, whole
+
+__all__ = ["train"]
+
+_MOST_ITERATIONS = 10_000
+DEFAULT_ALGORITHM = "themis"
+ANYWHERE = "greedy"
+"""By default where there are no dimensions."""
+
+
+def train(
+    workload: Workload | str,
+    topology: _core.Topology,
+    *,
+    parallel: Parallel | str | None = None,
+    algorithm: str | None = None,
+    chunks: int | None = None,
+    samples: int = 32,
+    iterations: int = 1,
+    npu: Accelerator | str = "a100",
+    efficiency: float | None = None,
+    precision_bits: int = 16,
+    bucket: int | str | None = "25 MiB",
+    recompute: bool = False,
+    overlap_tensor: bool = True,
+    update: bool = True,
+    order: str = "fifo",
+    fits: bool = True,
+    progress: Progress | None = None,
+) -> TrainingRun:
+    """Simulate training iterations.
+
+    Parameters
+    ----------
+    workload
+        A model: a shipped one by name, a file, or a :class:`Workload`.
+    topology
+        The network; all of its NPUs take part.
+    parallel
+        How the model is spread, as ``"dp=64,tp=16"``; by default all NPUs have replicas.
+    algorithm
+        Of collectives: one that schedules dimensions (``themis``, ``hierarchical``, ``multirail-optimal``,
+        ...); any other of :func:`hocket.algorithms`, each collective then taking what its plan takes
+        alone; ``ideal``: all bandwidth of a group's dimensions used all the time; ``none``: no time. By
+        default themis where there are dimensions, else greedy.
+    chunks
+        Of each collective; 64 by default on dimensions, else the algorithm's own.
+    samples
+        Of each replica in an iteration (images, sequences, ...).
+    iterations
+        How many.
+    npu, efficiency
+        What computes: an :class:`Accelerator` or one's name; and the share of its peak that is reached.
+    precision_bits
+        Of weights, gradients and activations.
+    bucket
+        Gradients that are collected before they are reduced; None: all.
+    recompute, overlap_tensor, update
+        See :class:`hocket.training.build.Options`.
+    order
+        Which of an NPU's collectives a dimension serves first: ``fifo``, ``lifo``.
+    fits
+        Whether to refuse what does not fit the NPU's memory.
+
+    Raises
+    ------
+    SpecError
+        For input that makes no sense.
+    InfeasibleError
+        If the model does not fit.
+    """
+    model = load(workload) if isinstance(workload, str) else workload
+    spread = Parallel(dp=topology.npu_count) if parallel is None else parallel
+    spread = Parallel.parse(spread) if isinstance(spread, str) else spread
+    computes = accelerator(npu) if isinstance(npu, str) else npu
+    if efficiency is not None:
+        computes = _at(computes, efficiency)
+    if algorithm is None:
+        algorithm = DEFAULT_ALGORITHM if topology.dimensions else ANYWHERE
+    options = Options(
+        samples=whole("samples", samples, 1, 1 << 24),
+        iterations=whole("iterations", iterations, 1, _MOST_ITERATIONS),
+        precision_bits=whole("precision_bits", precision_bits, 1, 1024),
+        bucket=parse_size(bucket, field="bucket") if isinstance(bucket, str) else bucket,
+        recompute=recompute,
+        overlap_tensor=overlap_tensor,
+        update=update,
+    )
+    if order not in ("fifo", "lifo"):
+        raise SpecError(f"order: there is no {shown(order)}; use fifo or lifo")
+    if options.samples % spread.parts:
+        raise SpecError(
+            f"samples: {options.samples} do not divide into {spread.parts} micro-batches; "
+            f"give a multiple of {spread.parts}"
+        )
+    on_dimensions = is_on_dimensions(topology, algorithm)
+    found = groups(spread, topology, on_dimensions=on_dimensions)
+    blocks = blocks_of(model)
+    stages = cut(blocks, spread.pp, [_weight(block) for block in blocks])
+    memory = memory_of(stages, spread, options)
+    if fits:
+        check_memory(memory, computes)
+    network = network_of(topology, algorithm, chunks, progress)
+    columns = build(stages, spread, found, network, computes, options)
+    outcome = columns.run(network.shapes, order=order, progress=progress)
+    return TrainingRun(
+        workload=model,
+        topology=topology,
+        parallel=spread,
+        algorithm=algorithm,
+        npu=computes,
+        options=options,
+        memory=memory,
+        stages=stages,
+        columns=columns,
+        shapes=network.shapes,
+        outcome=outcome,
+    )
+
+
+def _at(npu: Accelerator, efficiency: float) -> Accelerator:
+    from dataclasses import replace
+
+    return replace(npu, efficiency=efficiency)
+
+
+def _weight(block: Block) -> int:
+    """Give what decides how layers are cut into stages: operations, or measured times, of all passes."""
+    passes = (Pass.FORWARD, Pass.INPUT_GRADIENT, Pass.WEIGHT_GRADIENT)
+    works = [work_of(block, does) for does in passes]
+    return sum(work.flops if work.time_ps is None else work.time_ps for work in works)
