@@ -23,13 +23,15 @@ from hocket.naming import Algorithm, algorithms
 from hocket.outcome import DimensionUse, Outcome
 from hocket.packets import Packets
 from hocket.planning import Plan, plan, plan_collective, plan_together
+from hocket.roofline import Accelerator, accelerator
 from hocket.running import Run, simulate
 from hocket.scheduling import DimensionRun, Lane, Schedule, schedule
 from hocket.synthesis import CompactTimetable, Synthesis, SynthesisOptions, timetable
-from hocket.training import Epoch, Iteration
+from hocket.training import Epoch, Iteration, Parallel, TrainingRun, train
 from hocket.workload import Layer, Workload
 
 __all__ = [
+    "Accelerator",
     "Advice",
     "Algorithm",
     "Array",
@@ -48,6 +50,7 @@ __all__ = [
     "Layer",
     "Outcome",
     "Packets",
+    "Parallel",
     "Plan",
     "Run",
     "Schedule",
@@ -56,9 +59,11 @@ __all__ = [
     "Synthesis",
     "SynthesisOptions",
     "Topology",
+    "TrainingRun",
     "VerificationError",
     "Workload",
     "__version__",
+    "accelerator",
     "advise_dimensions",
     "algorithms",
     "bound",
@@ -72,6 +77,7 @@ __all__ = [
     "simulate",
     "timetable",
     "topology",
+    "train",
     "training",
     "workload",
 ]

@@ -56,7 +56,9 @@ class Accelerator:
             given: object = getattr(self, field)
             fits = isinstance(given, int | float) and not isinstance(given, bool) and given > 0
             if not fits or given > 1e6:  # type: ignore[operator]
-                raise SpecError(f"{field}: {shown(given)} will not do; give a number above 0, such as 0.5")
+                raise SpecError(
+                    f"{field}: {shown(given)} will not do; give a number above 0, such as 0.5"
+                )
 
     @property
     def memory_bytes(self) -> int | None:

@@ -220,8 +220,13 @@ pub(crate) fn run(
             members: to_vec(&calls.4),
         },
     };
-    let shapes: Vec<core::Shape> = shapes.iter().map(|shape| shape.get().core.clone()).collect();
+    let shapes: Vec<core::Shape> = shapes
+        .iter()
+        .map(|shape| shape.get().core.clone())
+        .collect();
     let order = choose("order", order, CALL_ORDERS)?;
-    let core = progress::watched(py, progress, |watch| core::run(&graph, &shapes, order, watch))?;
+    let core = progress::watched(py, progress, |watch| {
+        core::run(&graph, &shapes, order, watch)
+    })?;
     Ok(PyOutcome { graph, core })
 }

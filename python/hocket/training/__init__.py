@@ -1,8 +1,37 @@
 """Training: how long an iteration takes, and what of it is communication.
 
+:func:`train` simulates iterations of any model on any network (:mod:`hocket.training.run`): layers
+(:mod:`hocket.blocks`) are spread over NPUs (`parallel`, `stages`), a graph of computation and collectives
+is made (`build`, `columns`), whose collectives take what `network` says, and run by the core.
 :mod:`hocket.training.epochs` is the short sum of a data-parallel epoch (Laskar et al. 2024).
 """
 
-from hocket.training.epochs import Epoch, Iteration, LayerAllReduce, epoch, iteration, iterations
+from hocket.training.epochs import (
+    AllReduce,
+    Epoch,
+    Iteration,
+    LayerAllReduce,
+    epoch,
+    iteration,
+    iterations,
+)
+from hocket.training.memory import Memory
+from hocket.training.parallel import Parallel
+from hocket.training.result import Breakdown, LayerTime, TrainingRun
+from hocket.training.run import train
 
-__all__ = ["Epoch", "Iteration", "LayerAllReduce", "epoch", "iteration", "iterations"]
+__all__ = [
+    "AllReduce",
+    "Breakdown",
+    "Epoch",
+    "Iteration",
+    "LayerAllReduce",
+    "LayerTime",
+    "Memory",
+    "Parallel",
+    "TrainingRun",
+    "epoch",
+    "iteration",
+    "iterations",
+    "train",
+]

@@ -14,7 +14,6 @@ from hocket.training.parallel import CAUSES, Group, Parallel
 __all__ = ["Options", "build"]
 
 
-
 @dataclass(frozen=True)
 class Options:
     """How an iteration goes, where hocket's users may choose.
@@ -102,7 +101,8 @@ class _Builder:
             first += len(blocks)
 
     def all(self) -> None:
-        for self.iteration in range(self.options.iterations):
+        for iteration in range(self.options.iterations):
+            self.iteration = iteration
             for stage in self.stages:
                 self._iterate(stage)
 
@@ -165,9 +165,9 @@ class _Builder:
         of_input = is_work(block.input_gradient)
         is_summed = block.split == "columns" and self.groups["tp"].size > 1 and of_input
         if is_summed and not self.options.overlap_tensor:
-            node = self._gradient_of_weights(stage, i, is_last=is_last)
-            node = self._compute(stage, i, Pass.INPUT_GRADIENT)
-            self._sum_tensor(stage, i, Pass.INPUT_GRADIENT, block.inputs, node)
+            self._gradient_of_weights(stage, i, is_last=is_last)
+            last = self._compute(stage, i, Pass.INPUT_GRADIENT)
+            self._sum_tensor(stage, i, Pass.INPUT_GRADIENT, block.inputs, last)
         else:
             node = self._compute(stage, i, Pass.INPUT_GRADIENT) if of_input else stage.last
             before, stage.awaited = stage.awaited, []

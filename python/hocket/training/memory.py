@@ -53,9 +53,9 @@ def memory_of(stages: list[list[Block]], parallel: Parallel, options: Options) -
 
     References
     ----------
-    Rajbhandari et al.: ZeRO, SC 2020, section 3.1 and 5: 2 + 2 + 12 bytes a parameter in mixed precision,
-    and what each stage divides by the replicas. Narayanan et al., SC 2021, section 2.2.1: stage s of p holds
-    p - s micro-batches.
+    Rajbhandari et al.: ZeRO, SC 2020, sections 3.1 and 5: 2 + 2 + 12 bytes a parameter in mixed
+    precision, and what each stage divides by the replicas. Narayanan et al., SC 2021, section 2.2.1: stage
+    s of p holds p - s micro-batches.
     """
     each = [_of_stage(blocks, s, len(stages), parallel, options) for s, blocks in enumerate(stages)]
     return max(each, key=lambda memory: memory.total)

@@ -15,7 +15,7 @@ from hocket.workload import whole
 __all__ = ["AXES", "CAUSES", "Group", "Parallel", "Portion", "groups"]
 
 AXES = ("tp", "dp", "pp")
-"""The order in which NPUs are dealt out, by default: neighbours share a layer first (as Megatron-LM has it)."""
+"""The order in which NPUs are dealt out by default, neighbours first (that of Megatron-LM)."""
 CAUSES = ("data", "tensor", "pipeline", "expert", "table")
 """What a call is for."""
 _KEYS = ("dp", "tp", "pp", "ep", "zero", "micro-batches")
@@ -116,8 +116,14 @@ class Parallel:
             if key in values:
                 raise SpecError(f"parallel: {key} is given twice; give it once")
             values[key] = int(value)
-        micro_batches = values.pop("micro-batches", None)
-        return cls(**values, micro_batches=micro_batches)
+        return cls(
+            dp=values.get("dp", 1),
+            tp=values.get("tp", 1),
+            pp=values.get("pp", 1),
+            ep=values.get("ep", 1),
+            zero=values.get("zero", 0),
+            micro_batches=values.get("micro-batches"),
+        )
 
     def __str__(self) -> str:
         sizes = [f"{name}={getattr(self, name)}" for name in ("dp", "tp", "pp", "ep")]

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hocket import _core
 from hocket.blocks import Block, blocks_of
 from hocket.collectives import Progress
+from hocket.compute import Chiplet
 from hocket.errors import SpecError
 from hocket.roofline import Accelerator, accelerator
 from hocket.training.build import Options, build, work_of
@@ -14,6 +17,7 @@ from hocket.training.network import is_on_dimensions, network_of
 from hocket.training.parallel import Parallel, groups
 from hocket.training.result import TrainingRun
 from hocket.training.stages import cut
+from hocket.training.systolic import blocks_on_chiplet
 from hocket.units import parse_size, shown
 from hocket.workload import Workload, load, whole
 
@@ -34,7 +38,7 @@ def train(
     chunks: int | None = None,
     samples: int = 32,
     iterations: int = 1,
-    npu: Accelerator | str = "a100",
+    npu: Accelerator | Chiplet | str = "a100",
     efficiency: float | None = None,
     precision_bits: int = 16,
     bucket: int | str | None = "25 MiB",
@@ -67,7 +71,8 @@ def train(
     iterations
         How many.
     npu, efficiency
-        What computes: an :class:`Accelerator` or one's name; and the share of its peak that is reached.
+        What computes: an :class:`Accelerator` or one's name, or a :class:`hocket.Chiplet`, whose cycles
+        count then; and the share of an accelerator's peak that is reached.
     precision_bits
         Of weights, gradients and activations.
     bucket
@@ -89,9 +94,7 @@ def train(
     model = load(workload) if isinstance(workload, str) else workload
     spread = Parallel(dp=topology.npu_count) if parallel is None else parallel
     spread = Parallel.parse(spread) if isinstance(spread, str) else spread
-    computes = accelerator(npu) if isinstance(npu, str) else npu
-    if efficiency is not None:
-        computes = _at(computes, efficiency)
+    computes = _accelerator(npu, efficiency)
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if topology.dimensions else ANYWHERE
     options = Options(
@@ -113,6 +116,8 @@ def train(
     on_dimensions = is_on_dimensions(topology, algorithm)
     found = groups(spread, topology, on_dimensions=on_dimensions)
     blocks = blocks_of(model)
+    if isinstance(npu, Chiplet):
+        blocks = blocks_on_chiplet(model, npu, options.samples // spread.parts)
     stages = cut(blocks, spread.pp, [_weight(block) for block in blocks])
     memory = memory_of(stages, spread, options)
     if fits:
@@ -135,10 +140,14 @@ def train(
     )
 
 
-def _at(npu: Accelerator, efficiency: float) -> Accelerator:
-    from dataclasses import replace
-
-    return replace(npu, efficiency=efficiency)
+def _accelerator(npu: Accelerator | Chiplet | str, efficiency: float | None) -> Accelerator:
+    if isinstance(npu, Chiplet):
+        if efficiency is not None:
+            raise SpecError("efficiency: a chiplet's cycles count as they are; leave it out")
+        # Layers have times of their own then; the peak counts for nothing.
+        return Accelerator("chiplet", "1 TFLOP/s")
+    found = accelerator(npu) if isinstance(npu, str) else npu
+    return found if efficiency is None else replace(found, efficiency=efficiency)
 
 
 def _weight(block: Block) -> int:

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::Shape;
 use super::graph::{Engine, Graph, GraphError, NONE, Order};
 use super::station::{Call, Station};
-use super::Shape;
 use crate::progress::{Interrupted, Progress};
 
 /// Times of everything, in picoseconds from the start.
@@ -45,7 +45,12 @@ pub fn run(
     progress: &mut dyn Progress,
 ) -> Result<Outcome, GraphError> {
     graph.check(shapes.len())?;
-    let nodes: u128 = graph.nodes.time_ps.iter().map(|&time| u128::from(time)).sum();
+    let nodes: u128 = graph
+        .nodes
+        .time_ps
+        .iter()
+        .map(|&time| u128::from(time))
+        .sum();
     let lone = |&shape: &u32| u128::from(shapes[shape as usize].lone_ps());
     let calls: u128 = graph.calls.shape.iter().map(lone).sum();
     // Calls that share servers take no longer than one after the other, but for rounding.
@@ -117,7 +122,12 @@ impl<'a> Run<'a> {
                 call_end_ps: vec![0; calls],
                 finish_ps: 0,
             },
-            left: graph.deps.first.windows(2).map(|row| row[1] - row[0]).collect(),
+            left: graph
+                .deps
+                .first
+                .windows(2)
+                .map(|row| row[1] - row[0])
+                .collect(),
             first_waiting,
             waiting,
             call_left: graph.calls.starters.clone(),
@@ -258,9 +268,8 @@ impl<'a> Run<'a> {
             rank: u64::from(self.graph.calls.priority[call]) << 32 | turn,
         };
         let starters = self.graph.calls.starters(call);
-        let station = |&node: &u32| {
-            self.graph.station[self.graph.nodes.actor[node as usize] as usize]
-        };
+        let station =
+            |&node: &u32| self.graph.station[self.graph.nodes.actor[node as usize] as usize];
         let mut stations: Vec<u32> = starters.iter().map(station).collect();
         stations.sort_unstable();
         stations.dedup();
@@ -291,7 +300,9 @@ impl<'a> Run<'a> {
         self.out.call_end_ps[call] = now;
         self.call_state[call] = CallState::Ended;
         let members = self.graph.calls.members(call).iter().copied();
-        let ready: Vec<u32> = members.filter(|&node| self.is_ready[node as usize]).collect();
+        let ready: Vec<u32> = members
+            .filter(|&node| self.is_ready[node as usize])
+            .collect();
         for &node in &ready {
             self.end(node as usize, now);
         }

@@ -36,10 +36,17 @@ pub fn exposed(graph: &Graph, outcome: &Outcome) -> Exposure {
         },
         todo: Vec::new(),
     };
-    let mut computing: Vec<u32> = (0..nodes as u32).filter(|&node| blame.computes(node)).collect();
+    let mut computing: Vec<u32> = (0..nodes as u32)
+        .filter(|&node| blame.computes(node))
+        .collect();
     let key = |&node: &u32| {
         let at = node as usize;
-        (graph.nodes.actor[at], outcome.start_ps[at], outcome.end_ps[at], node)
+        (
+            graph.nodes.actor[at],
+            outcome.start_ps[at],
+            outcome.end_ps[at],
+            node,
+        )
     };
     computing.sort_unstable_by_key(key);
     let mut upto = vec![0u64; actors];
@@ -47,7 +54,12 @@ pub fn exposed(graph: &Graph, outcome: &Outcome) -> Exposure {
         let actor = graph.nodes.actor[node as usize] as usize;
         let start = outcome.start_ps[node as usize];
         if start > upto[actor] {
-            blame.wait(graph.deps.get(node as usize).to_vec(), upto[actor], start, actor);
+            blame.wait(
+                graph.deps.get(node as usize).to_vec(),
+                upto[actor],
+                start,
+                actor,
+            );
         }
         upto[actor] = upto[actor].max(outcome.end_ps[node as usize]);
     }
@@ -59,7 +71,10 @@ pub fn exposed(graph: &Graph, outcome: &Outcome) -> Exposure {
         }
     }
     for (actor, waited) in last.into_iter().enumerate() {
-        let end = waited.iter().map(|&node| outcome.end_ps[node as usize]).max();
+        let end = waited
+            .iter()
+            .map(|&node| outcome.end_ps[node as usize])
+            .max();
         blame.wait(waited, upto[actor], end.unwrap_or(upto[actor]), actor);
     }
     blame.out
@@ -102,13 +117,18 @@ impl Blame<'_> {
         let at = node as usize;
         let ready = self.outcome.start_ps[at].clamp(low, high);
         if ready > low {
-            self.todo.push((self.graph.deps.get(at).to_vec(), low, ready));
+            self.todo
+                .push((self.graph.deps.get(at).to_vec(), low, ready));
         }
         let call = self.graph.nodes.call[at];
         if call == NONE {
             // Of another actor's computation, or beside this one's.
             let foreign = self.graph.nodes.actor[at] as usize != actor;
-            let of = if foreign || !self.computes(node) { high - ready } else { 0 };
+            let of = if foreign || !self.computes(node) {
+                high - ready
+            } else {
+                0
+            };
             self.out.waited_ps[at] += of;
             self.out.rest_ps[actor] += high - ready - of;
             return;

@@ -142,7 +142,9 @@ pub enum GraphError {
         actor: u32,
     },
     /// Times add up to more than can be told.
-    #[error("all nodes and calls one after the other could take longer than 46 days; make them shorter")]
+    #[error(
+        "all nodes and calls one after the other could take longer than 46 days; make them shorter"
+    )]
     TooLong,
     /// Asked to stop.
     #[error(transparent)]
@@ -176,7 +178,13 @@ impl Graph {
         below("deps.of", &self.deps.of, nodes)?;
         below("calls.shape", &self.calls.shape, shapes)?;
         below("calls.members", &self.calls.members, nodes)?;
-        let joined: Vec<u32> = self.nodes.call.iter().copied().filter(|&c| c != NONE).collect();
+        let joined: Vec<u32> = self
+            .nodes
+            .call
+            .iter()
+            .copied()
+            .filter(|&c| c != NONE)
+            .collect();
         below("call", &joined, calls)?;
         size("calls.members", self.calls.members.len(), joined.len())?;
         rows("deps.first", &self.deps.first, self.deps.of.len())?;

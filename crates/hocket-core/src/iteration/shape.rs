@@ -86,8 +86,10 @@ impl Shape {
             held: bytes,
             steps: vec![(bytes as f64 * 1e12 / link_bandwidth(rail)).ceil() as u64],
         });
-        let tasks =
-            Tasks::of_operations(rails.iter().zip(ways).map(latency).collect(), &[row.collect()]);
+        let tasks = Tasks::of_operations(
+            rails.iter().zip(ways).map(latency).collect(),
+            &[row.collect()],
+        );
         let key = vec![0; tasks.held.len()];
         Self::new(tasks, key, first.to_vec(), model)
     }

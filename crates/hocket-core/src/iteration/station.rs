@@ -210,7 +210,9 @@ impl Station {
         let step = state.step[task as usize];
         state.step[task as usize] += 1;
         let port = &mut self.ports[server];
-        let arrival = shape.tasks.send(task as usize, step, now, shape.model, port);
+        let arrival = shape
+            .tasks
+            .send(task as usize, step, now, shape.model, port);
         let queue = &mut self.under_way[server];
         let place = queue.partition_point(|message| message.0 <= arrival);
         queue.insert(place, (arrival, slot, task));

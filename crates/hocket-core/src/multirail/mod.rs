@@ -16,8 +16,8 @@ mod schedule;
 mod themis;
 
 pub use balance::{Balance, balance};
-pub use dimension::{Model, Policy, Served, Timeline, simulate};
 pub(crate) use desk::earliest;
+pub use dimension::{Model, Policy, Served, Timeline, simulate};
 pub(crate) use dimension::{Operation, Port, Tasks, servers};
 pub use lane::{Lane, Stage};
 pub use optimal::{EFFORT, Problem, optimal};

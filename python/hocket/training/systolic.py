@@ -1,0 +1,44 @@
+"""Layers whose times are the cycles of a chiplet of systolic arrays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from hocket.blocks import Block, Work, blocks_of
+from hocket.errors import SpecError
+from hocket.workload import Layer, Workload
+
+if TYPE_CHECKING:
+    from hocket.compute import Chiplet
+
+__all__ = ["blocks_on_chiplet"]
+
+
+def blocks_on_chiplet(workload: Workload, chiplet: Chiplet, samples: int) -> list[Block]:
+    """Give a workload's layers with the times that a chiplet takes for so many samples at once.
+
+    Times of a sample are rounded up to whole picoseconds.
+
+    Raises
+    ------
+    SpecError
+        If a layer has no dimensions.
+    """
+    found = []
+    for i, (layer, block) in enumerate(zip(workload.layers, blocks_of(workload), strict=True)):
+        if not isinstance(layer, Layer):
+            raise SpecError(
+                f"npu: layer {block.name} has no dimensions, which a chiplet's cycles need; use an "
+                "accelerator such as a100"
+            )
+        cycles = chiplet.layer(layer, samples, first=i == 0)
+        works = [
+            Work(time_ps=-(-chiplet.time_ps(count) // samples))
+            for count in (cycles.forward, cycles.input_gradient, cycles.weight_gradient)
+        ]
+        of_weights = works[2] if layer.parameters else Work()
+        found.append(
+            replace(block, forward=works[0], input_gradient=works[1], weight_gradient=of_weights)
+        )
+    return found
