@@ -71,8 +71,13 @@ pub fn run(
 /// In `left`: the node has ended.
 const DONE: u32 = u32::MAX;
 
-/// An event: time, whether of a station (else of a node), number of either.
-type Event = Reverse<(u64, bool, u32)>;
+/// An event: time; of a node's end, a message's arrival at a station or a step taken there, in this order;
+/// and the number of the node or station.
+type Event = Reverse<(u64, u8, u32)>;
+const NODE: u8 = 0;
+const ARRIVAL: u8 = 1;
+const SERVICE: u8 = 2;
+const NO_EVENT: (u64, u8) = (u64::MAX, ARRIVAL);
 
 struct Run<'a> {
     graph: &'a Graph,
@@ -93,10 +98,9 @@ struct Run<'a> {
     /// Whether each node is ready for its call.
     is_ready: Vec<bool>,
     stations: Vec<Station>,
-    /// When each station's event in the queue is.
-    due: Vec<u64>,
+    /// Each station's event in the queue.
+    due: Vec<(u64, u8)>,
     events: BinaryHeap<Event>,
-    started: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,9 +140,8 @@ impl<'a> Run<'a> {
             busy: vec![false; 2 * graph.actors as usize],
             is_ready: vec![false; nodes],
             stations: (0..graph.actors).map(|_| Station::default()).collect(),
-            due: vec![u64::MAX; graph.actors as usize],
+            due: vec![NO_EVENT; graph.actors as usize],
             events: BinaryHeap::new(),
-            started: 0,
         }
     }
 
@@ -151,21 +154,21 @@ impl<'a> Run<'a> {
         }
         let total = self.left.len() as u64;
         let mut count = 0u64;
-        while let Some(Reverse((now, is_station, number))) = self.events.pop() {
+        while let Some(Reverse((now, kind, number))) = self.events.pop() {
             count += 1;
             if count.is_multiple_of(1 << 16) && !progress.report("iterate", done, total) {
                 return Err(Interrupted);
             }
-            if !is_station {
+            if kind == NODE {
                 done += 1;
                 self.computed(number as usize, now);
                 continue;
             }
             let station = number as usize;
-            if self.due[station] != now {
+            if self.due[station] != (now, kind) {
                 continue;
             }
-            self.due[station] = u64::MAX;
+            self.due[station] = NO_EVENT;
             let ended = self.stations[station].step(self.shapes);
             self.note(station);
             if let Some(call) = ended {
@@ -212,7 +215,7 @@ impl<'a> Run<'a> {
     fn begin(&mut self, node: usize, now: u64) {
         self.out.start_ps[node] = now;
         let end = now + self.graph.nodes.time_ps[node];
-        self.events.push(Reverse((end, false, node as u32)));
+        self.events.push(Reverse((end, NODE, node as u32)));
     }
 
     /// A node that computes has ended.
@@ -243,7 +246,7 @@ impl<'a> Run<'a> {
         self.is_ready[node] = true;
         if self.call_state[call] == CallState::Ended {
             // Through the queue: those that wait for each other in a row are no recursion.
-            self.events.push(Reverse((now, false, node as u32)));
+            self.events.push(Reverse((now, NODE, node as u32)));
             return;
         }
         if self.graph.calls.starters(call).contains(&(node as u32)) {
@@ -257,15 +260,14 @@ impl<'a> Run<'a> {
     fn start(&mut self, call: usize, now: u64) {
         self.out.call_start_ps[call] = now;
         self.call_state[call] = CallState::Runs;
-        self.started += 1;
         let turn = match self.order {
-            Order::Fifo => self.started,
-            Order::Lifo => u64::from(u32::MAX) - self.started,
+            Order::Fifo => (u128::from(now) << 32) | call as u128,
+            Order::Lifo => (u128::from(!now) << 32) | u128::from(!(call as u32)),
         };
         let admitted = Call {
             number: call as u32,
             shape: self.graph.calls.shape[call],
-            rank: u64::from(self.graph.calls.priority[call]) << 32 | turn,
+            rank: u128::from(self.graph.calls.priority[call]) << 96 | turn,
         };
         let starters = self.graph.calls.starters(call);
         let station =
@@ -282,12 +284,11 @@ impl<'a> Run<'a> {
 
     /// Puts a station's next event into the queue, unless it is there.
     fn note(&mut self, station: usize) {
-        let next = self.stations[station].next_time(self.shapes);
-        if next != self.due[station] {
+        let (time, is_service) = self.stations[station].next_event(self.shapes);
+        let next = (time, if is_service { SERVICE } else { ARRIVAL });
+        if time < u64::MAX && next != self.due[station] {
             self.due[station] = next;
-            if next != u64::MAX {
-                self.events.push(Reverse((next, true, station as u32)));
-            }
+            self.events.push(Reverse((next.0, next.1, station as u32)));
         }
     }
 

@@ -18,10 +18,10 @@ pub enum Engine {
 /// Which of an actor's calls is served first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Order {
-    /// The one that began first.
+    /// The one that began first; of those that began together, the one of least number.
     #[default]
     Fifo,
-    /// The one that began last.
+    /// The one that began last; of those that began together, the one of greatest number.
     Lifo,
 }
 

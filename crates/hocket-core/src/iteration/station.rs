@@ -32,7 +32,7 @@ pub(super) struct Station {
 }
 
 /// Rank of the call, key, number of the event that made it ready, slot, task.
-type Fresh = (u64, u64, u64, u32, u32);
+type Fresh = (u128, u64, u64, u32, u32);
 
 #[derive(Clone, Copy, Debug)]
 struct Lone {
@@ -46,7 +46,7 @@ pub(super) struct Call {
     pub number: u32,
     pub shape: u32,
     /// Least is served first.
-    pub rank: u64,
+    pub rank: u128,
 }
 
 #[derive(Debug, Default)]
@@ -86,12 +86,22 @@ impl Station {
         }
     }
 
-    /// When its next event is; the end of time if there is none.
-    pub fn next_time(&self, shapes: &[Shape]) -> u64 {
-        match self.lone {
-            Some(lone) => lone.start + shapes[lone.call.shape as usize].lone_ps(),
-            None => self.next.iter().copied().min().unwrap_or(NEVER),
+    /// When its next event is, the end of time if there is none; and whether it is that a server takes a
+    /// step, which comes after all that arrives at that time.
+    pub fn next_event(&self, shapes: &[Shape]) -> (u64, bool) {
+        if let Some(lone) = self.lone {
+            return (
+                lone.start + shapes[lone.call.shape as usize].lone_ps(),
+                false,
+            );
         }
+        let (event, time) = earliest(&self.next);
+        (time, event >= self.ports.len())
+    }
+
+    /// When its next event is.
+    pub fn next_time(&self, shapes: &[Shape]) -> u64 {
+        self.next_event(shapes).0
     }
 
     /// Takes the next event; gives the call that ends with it.
@@ -110,7 +120,8 @@ impl Station {
         self.arrive(slot, task, now, shapes)
     }
 
-    fn admit(&mut self, call: Call, now: u64, shapes: &[Shape]) {
+    /// Begins a call whose every step is served.
+    pub fn admit(&mut self, call: Call, now: u64, shapes: &[Shape]) {
         let shape = &shapes[call.shape as usize];
         self.widen(shape.server_count());
         let slot = self.free.pop().unwrap_or_else(|| {
