@@ -189,7 +189,9 @@ def test_precision_that_makes_no_sense(bits: object) -> None:
 def test_workload_needs_layers() -> None:
     assert hk.Workload("w", [hk.Layer("l")]).layers == (hk.Layer("l"),)  # type: ignore[arg-type]
     for wrong in (3, ["l"], None):
-        with pytest.raises(hk.SpecError, match="layers: are no layers; give a list of Layer"):
+        with pytest.raises(
+            hk.SpecError, match="layers: are no layers; give a list of Layer or Block"
+        ):
             hk.Workload("w", wrong)  # type: ignore[arg-type]
     with pytest.raises(hk.SpecError, match="'' is no name"):
         hk.Workload("", (hk.Layer("l"),))
@@ -232,7 +234,7 @@ def deep(groups: int) -> str:
 BAD = {
     "": ["is empty", "begin with layers:"],
     "- 1\n": ["is not a mapping", "begin with layers:"],
-    "x: 1\n": ["line 1", "no key 'x'", "keys are name, source, notes, layers"],
+    "x: 1\n": ["line 1", "no key 'x'", "keys are name, source, notes, measured_samples, layers"],
     "name: w\n": ["key 'layers' is missing"],
     "layers:\n": ["line 1", "layers", "has no value"],
     "layers: []\n": ["line 1", "layers", "0 entries", "at least one"],
