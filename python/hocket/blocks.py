@@ -130,8 +130,9 @@ class Block:
 
     @property
     def flops(self) -> int:
-        """Operations of all three passes for one sample, where they are not measured."""
-        return sum(work.flops for work in (self.forward, self.input_gradient, self.weight_gradient))
+        """Operations of the passes that are not measured, for one sample."""
+        passes = (self.forward, self.input_gradient, self.weight_gradient)
+        return sum(work.flops for work in passes if work.time_ps is None)
 
     @property
     def kept_numbers(self) -> int:

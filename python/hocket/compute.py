@@ -245,7 +245,7 @@ class Chiplet:
             if not isinstance(layer, Layer):
                 raise SpecError(
                     f"workload {workload.name}: layer {layer.name} has costs and no dimensions, from "
-                    "which cycles follow; train it on hardware of so many operations a second"
+                    "which cycles follow; give its dimensions, or see hk.workload.blocks_of"
                 )
             shape = (layer.input_height, layer.input_width, layer.filter_height, layer.filter_width)
             sizes = (layer.channels, layer.filters, layer.stride, layer.times)
