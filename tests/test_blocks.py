@@ -44,6 +44,18 @@ def test_costs_of_a_convolution() -> None:
     assert second.flops == sum(passes(second))
 
 
+def test_a_normalization_moves_bytes_and_keeps_its_input() -> None:
+    layer = hk.Layer("l", 4, channels=3, filters=2)
+    normalized = hk.Layer("n", 4, channels=3, filters=2, normalized=True)
+    _, plain, more = blocks_of(hk.Workload("w", (layer, layer, normalized)))
+    assert passes(plain) == passes(more)
+    assert more.forward.bytes - plain.forward.bytes == 3 * 2 * 8
+    assert more.weight_gradient.bytes - plain.weight_gradient.bytes == 5 * 2 * 8
+    assert more.input_gradient == plain.input_gradient
+    assert (plain.kept_numbers, more.kept_numbers) == (12, 12 + 8)
+    assert more.parameters - plain.parameters == 4
+
+
 def test_both_gradients_of_a_product_of_activations() -> None:
     layers = (
         hk.Layer("x", channels=2, filters=2),

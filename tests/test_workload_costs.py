@@ -115,6 +115,7 @@ BAD = {
     layers("{name: b, inputs: 3}"): ["line 2", "layers[0]", "'forward' is missing"],
     layers("{name: b, forward: {}, parameters: 1e20}"): ["layers[0].parameters", "too large"],
     layers("{name: b, forward: {}, foward: {}}"): ["did you mean 'forward'?"],
+    layers("{name: b, foward: {}}"): ["layers[0]", "did you mean 'forward'?"],
     layers("{name: b, forward: {}, stride: 3}"): ["there is no key 'stride'", "keys are name"],
     layers("{name: b, forward: {}, kept: -1}"): ["layers[0].kept", "-1 is too small"],
     layers("{name: b, forward: {}, split: row}"): ["layers[0].split", "did you mean 'rows'?"],

@@ -190,7 +190,8 @@ def blocks_of(workload: Workload) -> list[Block]:
 
     A layer of SCALE-Sim's kind costs two operations for each product, reads its input and writes its
     output, and each of its gradients costs as much; of a layer that reads data no input gradient is
-    computed. Biases and normalization count as parameters only.
+    computed. A normalization reads its input twice and writes as much; backward, it reads that and a
+    gradient twice and writes one; its input is kept too. Its operations and those of biases are not counted.
 
     # Complexity
 
@@ -205,21 +206,22 @@ def blocks_of(workload: Workload) -> list[Block]:
 def _of_layer(layer: Layer, *, first: bool) -> Block:
     inputs = layer.times * layer.input_height * layer.input_width * layer.channels
     outputs = layer.times * layer.output_pixels * layer.filters
-    work = Work(2 * layer.macs, 2 * (inputs + outputs))
-    none = Work()
+    moved = 2 * (inputs + outputs)
+    normalized = 2 * outputs if layer.normalized else 0
+    of_input = Work(2 * layer.macs, moved)
+    of_weights = Work(2 * layer.macs, moved + 5 * normalized)
     if first or layer.reads_data:
-        gradients = none, work
+        of_input = Work()
     elif layer.parameters == 0:
         # A product of two activations: both gradients are inputs'.
-        gradients = Work(2 * work.flops, 2 * work.bytes), none
-    else:
-        gradients = work, work
+        of_input, of_weights = Work(4 * layer.macs, 2 * moved), Work()
     return Block(
         layer.name,
-        forward=work,
-        input_gradient=gradients[0],
-        weight_gradient=gradients[1],
+        forward=Work(2 * layer.macs, moved + 3 * normalized),
+        input_gradient=of_input,
+        weight_gradient=of_weights,
         parameters=layer.parameters,
         inputs=inputs,
         outputs=outputs,
+        kept=inputs + outputs if layer.normalized else None,
     )

@@ -394,3 +394,9 @@ def model_of(location: tuple[Any, ...]) -> type[Strict]:
         if part in _FORMS:
             return _FORMS[part]
     return WorkloadFile
+
+
+def near_keys(word: str, known: list[str]) -> list[str]:
+    """Give the keys that a misspelt one may stand for: of a layer, those of either kind of layer."""
+    layers = [*LayerEntry.model_fields, *CostEntry.model_fields]
+    return layers if known == list(LayerEntry.model_fields) and word not in layers else known

@@ -20,6 +20,7 @@ from hocket.files.workload_entries import (
     LayerEntry,
     WorkloadFile,
     model_of,
+    near_keys,
 )
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.units import shown
@@ -180,7 +181,8 @@ class _Reader(Located):
         words = tuple(part for part in place if isinstance(part, str))
         if kind == "extra_forbidden":
             known = list(model_of(found["loc"]).model_fields)
-            hint = did_you_mean(str(place[-1]), known, f"keys are {', '.join(known)}")
+            near = near_keys(str(place[-1]), known)
+            hint = did_you_mean(str(place[-1]), near, f"keys are {', '.join(known)}")
             message = f"there is no key {shown(place[-1])}; {hint}"
             return self.wrong(place[:-1], message, line_of=place)
         if kind == "missing":
