@@ -191,7 +191,7 @@ def blocks_of(workload: Workload) -> list[Block]:
     A layer of SCALE-Sim's kind costs two operations for each product, reads its input and writes its
     output, and each of its gradients costs as much; of a layer that reads data no input gradient is
     computed. A normalization reads its input twice and writes as much; backward, it reads that and a
-    gradient twice and writes one; its input is kept too. Its operations and those of biases are not counted.
+    gradient twice and writes one; its input is kept too. Its operations, and biases, are not counted.
 
     # Complexity
 
