@@ -221,6 +221,32 @@ def test_what_is_kept_is_the_published_sum() -> None:
     assert 2 * sum(block.kept_numbers for block in blocks) == (34 - 2) * 16 * 64
 
 
+def moved(block: Block) -> tuple[int, int, int]:
+    return (block.forward.bytes, block.input_gradient.bytes, block.weight_gradient.bytes)
+
+
+def test_bytes_are_those_of_what_goes_in_and_out() -> None:
+    found = by_name(Transformer(**SMALL, positions=16).blocks())
+    tokens = 16 * 64
+    for name in ("qkv", "projection", "up", "down"):
+        block = found[f"layer.1/{name}"]
+        assert moved(block) == (2 * (block.inputs + block.outputs),) * 3, name
+    attention = found["layer.1/attention"]
+    assert moved(attention) == (2 * 4 * tokens, 4 * 4 * tokens, 0)  # of three read and one written
+    assert moved(found["norm"]) == (2 * 2 * tokens, 2 * 3 * tokens, 2 * 2 * tokens)
+    # A row of a word and one of a position are read, their sum is written; backward each row is changed.
+    assert moved(found["embedding"]) == (2 * 3 * tokens, 0, 2 * 5 * tokens)
+    assert passes(found["embedding"]) == (tokens, 0, 2 * tokens)
+    assert moved(found["head"]) == (2 * (tokens + 1600),) * 3
+    gated = by_name(Transformer(**SMALL, gated=True).blocks())["layer.1/up"]
+    assert gated.forward.bytes == 2 * (
+        tokens + 2 * 4 * tokens
+    )  # both products, before they are one
+    spread = by_name(Transformer(**SMALL, experts=4).blocks())
+    assert spread["layer.1/down"].forward.bytes == 2 * 2 * (4 * tokens + tokens)
+    assert spread["layer.1/router"].forward == Work(2 * tokens * 4, 2 * (tokens + 16 * 4))
+
+
 def test_fewer_heads_of_keys_and_gates() -> None:
     found = by_name(
         Transformer(**SMALL, kv_heads=2, gated=True, feed_forward=96, biases=False).blocks()
@@ -269,6 +295,7 @@ def test_variants_of_the_ends() -> None:
         ({"kv_heads": 3}, "transformer: kv_heads: 4 heads do not share 3"),
         ({"norm": "batch"}, "transformer: norm: there is no 'batch'; use layernorm or rmsnorm"),
         ({"experts": 1}, "transformer: top_k: a token goes to 2 of 1 experts"),
+        ({"gated": 1}, "transformer: gated: 1 is no choice; give True or False"),
         ({"sequence": 1.5}, "transformer: sequence: 1.5 is no whole number"),
         ({"vocabulary": -1}, "transformer: vocabulary: -1 is too small"),
         ({"hiden": 3}, "transformer: there is no 'hiden'; sizes are layers, hidden, heads"),
@@ -296,6 +323,8 @@ def test_lstm() -> None:
     assert one.forward.flops == 2 * 10 * 2 * (4 * 8 * 13) + 9 * 160
     assert one.weight_gradient.flops == 2 * 10 * 2 * (4 * 8 * 13)
     assert one.kept == 50 + 6 * 160
+    assert moved(one) == (2 * (50 + 160 + 6 * 160),) * 2 + (2 * (50 + 160 + 4 * 160),)
+    assert one.input_gradient.flops == one.forward.flops + 9 * 160
     assert Lstm(1, 8, 5, 10, biases=0).blocks()[0].parameters == 4 * 8 * 13
 
 
@@ -304,7 +333,7 @@ def test_lstm() -> None:
     [
         ({"hidden": 0}, "lstm: hidden: 0 is too small"),
         ({"biases": 3}, "lstm: biases: 3 is too large"),
-        ({"bidirectional": 1}, "lstm: bidirectional: 1 is neither true nor false"),
+        ({"bidirectional": 1}, "lstm: bidirectional: 1 is no choice; give True or False"),
     ],
 )
 def test_lstm_that_makes_no_sense(keys: dict[str, Any], part: str) -> None:

@@ -35,6 +35,15 @@ from hocket.units import shown
 __all__ = ["Transformer"]
 
 NORMS = ("layernorm", "rmsnorm")
+_CHOICES = (
+    "gated",
+    "tied_embeddings",
+    "embedding_norm",
+    "final_norm",
+    "head",
+    "causal",
+    "biases",
+)
 _MOST_LAYERS = 10_000
 _NORM_FLOPS = {"layernorm": 7, "rmsnorm": 4}
 """For each number: of the mean, the difference, the square and its sum, the factor, the gain and the
@@ -119,6 +128,10 @@ class Transformer:
                 whole(f"transformer: {name}", getattr(self, name), 1, LARGEST - 1)
         for name in ("vocabulary", "positions", "token_types", "experts"):
             whole(f"transformer: {name}", getattr(self, name), 0, LARGEST - 1)
+        for name in _CHOICES:
+            if not isinstance(getattr(self, name), bool):
+                wrong = shown(getattr(self, name))
+                raise SpecError(f"transformer: {name}: {wrong} is no choice; give True or False")
         if self.norm not in NORMS:
             raise SpecError(
                 f"transformer: norm: there is no {shown(self.norm)}; use {' or '.join(NORMS)}"
