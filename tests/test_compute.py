@@ -193,7 +193,7 @@ def test_the_published_figure_from_the_published_table() -> None:
             channels, side = 4 * width, out
     layers.append(hk.Layer("fc", channels=2048, filters=1000))
     table = hk.Workload("table", tuple(layers))
-    assert table.parameters == hk.workload.load("resnet152").parameters
+    assert table.parameters == hk.workload.load("resnet152").row_parameters
     chiplet = hk.Chiplet(folds="overlapped", data_gradient=True)
     assert chiplet.workload(table).total / PUBLISHED == pytest.approx(1.027, abs=1e-3)
     needed = hk.Chiplet(folds="overlapped").workload(table).total

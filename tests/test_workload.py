@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,19 +14,41 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket.files import schema
-from hocket.files.workload_file import (
-    MOST_LAYERS,
+from hocket.files.workload_entries import (
+    CostEntry,
     GroupEntry,
     LayerEntry,
+    LstmEntry,
+    LstmSizes,
+    TransformerEntry,
+    TransformerSizes,
+    WorkEntry,
     WorkloadFile,
-    from_text,
 )
+from hocket.files.workload_file import MOST_LAYERS, from_text
 from hocket.files.yaml_tree import read_yaml
 from hocket.workloads import describe, path
 
 ROOT = Path(__file__).parent.parent
 TABLES = ROOT.parent / "shared" / "formats" / "examples" / "scalesim_csv"
-NAMES = ["alexnet", "alphagozero", "fasterrcnn", "googlenet", "ncf", "resnet152", "transformer"]
+NAMES = [
+    "alexnet",
+    "alphagozero",
+    "bert-large",
+    "bloom",
+    "dlrm",
+    "fasterrcnn",
+    "gnmt",
+    "googlenet",
+    "gpt3-175b",
+    "llama2-70b",
+    "mixtral-8x7b",
+    "ncf",
+    "resnet152",
+    "resnet50",
+    "transformer",
+    "transformer-1t",
+]
 FC = "{name: fc, channels: 3, filters: 4}"
 ONE = f"layers:\n  - {FC}\n"
 JARGON = ("input should", "valid ", "dictionary", "instance", "validation", "NoneType", "Tag", "<")
@@ -40,8 +63,9 @@ def row(layer: hk.Layer) -> Row:
 
 
 def rows(name: str) -> list[Row]:
-    workload = hk.workload.load(name)
-    return [row(layer) for layer in workload.layers for _ in range(layer.times)]
+    layers = hk.workload.load(name).layers
+    dimensions = [layer for layer in layers if isinstance(layer, hk.Layer)]
+    return [row(layer) for layer in dimensions for _ in range(layer.times)]
 
 
 def table(name: str) -> list[Row]:
@@ -74,7 +98,7 @@ def test_names() -> None:
         ("fasterrcnn", 46, 13_258_944, 13_258_944),
         ("googlenet", 58, 6_854_208, 6_854_208),
         ("ncf", 8, 11_042_704, 11_042_704),
-        ("resnet152", 156, 60_040_384, 60_040_384),
+        ("resnet152", 156, 60_192_808, 60_040_384),
         ("transformer", 765, 61_560_832, 77_418_328),
     ],
 )
@@ -126,10 +150,9 @@ def test_resnet152_follows_from_its_architecture() -> None:
     expected.append((1, 1, 1, 1, 2048, 1000, 1))
     assert rows("resnet152") == expected
     layers = hk.workload.load("resnet152").layers
-    assert layers[0].output_height == 112
-    assert all(layer.output_height in (56, 28, 14, 7, 1) for layer in layers[1:])
-    # 11.3 thousand million multiplications (He et al., table 1).
-    assert sum(layer.macs for layer in layers) == pytest.approx(11.3e9, rel=0.005)
+    heights = [layer.output_height for layer in layers if isinstance(layer, hk.Layer)]
+    assert heights[0] == 112
+    assert set(heights[1:]) == {56, 28, 14, 7, 1}
 
 
 def test_transformer_counts_each_weight_once() -> None:
@@ -137,8 +160,8 @@ def test_transformer_counts_each_weight_once() -> None:
     attention = 18 * 4 * 512 * 512
     feed_forward = 12 * 2 * 512 * 2048
     assert workload.parameters == attention + feed_forward + 33_708 * 512 + 512 * 512
-    shared = [layer for layer in workload.layers if layer.times > 1]
-    assert [layer.times for layer in shared] == [8] * 18
+    times = [layer.times for layer in workload.layers if isinstance(layer, hk.Layer)]
+    assert [each for each in times if each > 1] == [8] * 18
     without = {layer.name.rpartition("/")[2] for layer in workload.layers if not layer.parameters}
     assert without <= {"embedding2", *(f"{x}" for x in ("scores", "weighted"))}
 
@@ -153,6 +176,9 @@ def test_layer() -> None:
     assert layer.parameters == 360
     assert layer.row_parameters == 1080
     assert layer.macs == 3 * 36 * 60 * 6
+    more = replace(layer, biases=True, normalized=True)
+    assert (more.parameters, more.row_parameters) == (378, 1080)
+    assert replace(more, own_parameters=7).parameters == 7 + 18
     assert layer.gradient_bytes() == 1440
     assert hk.Layer("l", channels=3, filters=1).gradient_bytes(7) == 3  # 21 bits
 
@@ -189,7 +215,9 @@ def test_precision_that_makes_no_sense(bits: object) -> None:
 def test_workload_needs_layers() -> None:
     assert hk.Workload("w", [hk.Layer("l")]).layers == (hk.Layer("l"),)  # type: ignore[arg-type]
     for wrong in (3, ["l"], None):
-        with pytest.raises(hk.SpecError, match="layers: are no layers; give a list of Layer"):
+        with pytest.raises(
+            hk.SpecError, match="layers: are no layers; give a list of Layer or Block"
+        ):
             hk.Workload("w", wrong)  # type: ignore[arg-type]
     with pytest.raises(hk.SpecError, match="'' is no name"):
         hk.Workload("", (hk.Layer("l"),))
@@ -215,9 +243,11 @@ def test_file(tmp_path: Path) -> None:
     names = ["in", "block.1/a.1", "block.1/a.2", "block.1/b"]
     assert [layer.name for layer in workload.layers[:4]] == names
     assert len(workload.layers) == 7
+    assert isinstance(workload.layers[0], hk.Layer)
     assert row(workload.layers[0]) == (9, 7, 3, 2, 2, 4, 2)
     assert workload.parameters == 3 * 2 * 2 * 4 + 4 * 16 + 2 * 7
     last = workload.layers[-1]
+    assert isinstance(last, hk.Layer)
     assert (last.name, last.times, last.reads_data) == ("block.2/b", 3, True)
 
 
@@ -232,7 +262,7 @@ def deep(groups: int) -> str:
 BAD = {
     "": ["is empty", "begin with layers:"],
     "- 1\n": ["is not a mapping", "begin with layers:"],
-    "x: 1\n": ["line 1", "no key 'x'", "keys are name, source, notes, layers"],
+    "x: 1\n": ["line 1", "no key 'x'", "keys are name, source, notes, measured_samples, layers"],
     "name: w\n": ["key 'layers' is missing"],
     "layers:\n": ["line 1", "layers", "has no value"],
     "layers: []\n": ["line 1", "layers", "0 entries", "at least one"],
@@ -350,7 +380,7 @@ def test_any_text_is_read_or_refused_in_a_line(text: str) -> None:
 
 def within(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     """Such values, lists of them and mappings to them."""
-    keys = st.sampled_from([*LayerEntry.model_fields, "layers", "x"])
+    keys = st.sampled_from([*LayerEntry.model_fields, "layers", "forward", "lstm", "joins", "x"])
     return inner | st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=9)
 
 
@@ -385,7 +415,7 @@ def test_what_is_written_is_read(wanted: list[tuple[int, ...]]) -> None:
         for i, (a, b, c, f, s, t) in enumerate(wanted)
     )
     read = from_text(layers(*entries), "w.yml").layers
-    assert [(*row(layer), layer.times) for layer in read] == [
+    assert [(*row(layer), layer.times) for layer in read if isinstance(layer, hk.Layer)] == [
         (a, a, b, b, c, f, s, t) for a, b, c, f, s, t in wanted
     ]
 
@@ -406,7 +436,8 @@ def test_schema_has_every_key() -> None:
     value = json.loads(schema.schema_text("workload"))
     assert value["$schema"] == "https://json-schema.org/draft/2020-12/schema"
     assert set(value["properties"]) == set(WorkloadFile.model_fields)
-    for model in (LayerEntry, GroupEntry):
+    entries = (LayerEntry, GroupEntry, CostEntry, TransformerEntry, LstmEntry)
+    for model in (*entries, WorkEntry, TransformerSizes, LstmSizes):
         form = value["$defs"][model.__name__]
         assert form["additionalProperties"] is False
         assert set(form["properties"]) == set(model.model_fields)

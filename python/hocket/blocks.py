@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from hocket.errors import SpecError
+from hocket.limits import MOST, MOST_PARAMETERS, bytes_of, check_name, whole
 from hocket.units import shown
-from hocket.workload import MOST_PARAMETERS, Layer, Workload, whole
+
+if TYPE_CHECKING:
+    from hocket.workload import Layer, Workload
 
 __all__ = ["SPLITS", "Block", "Work", "blocks_of"]
 
 SPLITS = ("copied", "columns", "rows", "inside")
-MOST = 1 << 62
-"""Operations, bytes or numbers of a pass for one sample are fewer."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +29,8 @@ class Work:
     bytes
         Read from memory and written to it, those of the weights apart, for numbers of 16 bits.
     time_ps
-        Measured instead; then the others count for nothing.
+        Measured instead; then the others count for nothing. A measured batch is divided by its samples,
+        rounded up to a picosecond for each.
     """
 
     flops: int = 0
@@ -50,7 +53,8 @@ class Block:
     name
         What it is called.
     forward, input_gradient, weight_gradient
-        The three passes, for one sample.
+        The three passes, for one sample. The gradients of a product of two activations, neither of which is
+        a weight, are both in ``input_gradient``.
     parameters
         Numbers that are trained.
     inputs, outputs
@@ -66,7 +70,8 @@ class Block:
         Among how many experts ``parameters`` are divided; 0: it has none. Expert parallelism deals
         them out.
     routed
-        Numbers that are sent to experts, and as many that come back, for one sample.
+        Numbers that are sent to experts, and as many that come back, for one sample; 0 for a layer with
+        experts that follows one with as many: it finds its numbers there.
     is_table
         Whether it is embedding tables that are dealt out over all NPUs; their ``outputs`` are
         exchanged all-to-all.
@@ -90,6 +95,11 @@ class Block:
     joins: str | None = None
 
     def __post_init__(self) -> None:
+        check_name(self.name)
+        for name in ("forward", "input_gradient", "weight_gradient"):
+            if not isinstance(getattr(self, name), Work):
+                wrong = shown(getattr(self, name))
+                raise SpecError(f"layer {self.name}: {name}: {wrong} is no Work; give one")
         whole(f"layer {self.name}: parameters", self.parameters, 0, MOST_PARAMETERS)
         for name in ("inputs", "outputs", "experts", "routed"):
             whole(f"layer {self.name}: {name}", getattr(self, name), 0, MOST)
@@ -99,13 +109,93 @@ class Block:
             raise SpecError(
                 f"layer {self.name}: split: there is no {shown(self.split)}; use {' or '.join(SPLITS)}"
             )
+        self._check_experts()
+        if self.is_table and not (self.parameters and self.outputs):
+            raise SpecError(
+                f"layer {self.name}: a table has parameters, and outputs that are exchanged; give both"
+            )
+
+    def _check_experts(self) -> None:
+        if self.routed and not self.experts:
+            raise SpecError(
+                f"layer {self.name}: routed: there are no experts to send to; give experts"
+            )
+        if self.experts and (not self.parameters or self.parameters % self.experts):
+            raise SpecError(
+                f"layer {self.name}: {self.parameters} parameters do not divide among "
+                f"{self.experts} experts; give those of all experts together"
+            )
+        if self.experts and self.is_table:
+            raise SpecError(f"layer {self.name}: tables have no experts; leave one of them out")
+
+    @property
+    def flops(self) -> int:
+        """Operations of the passes that are not measured, for one sample."""
+        passes = (self.forward, self.input_gradient, self.weight_gradient)
+        return sum(work.flops for work in passes if work.time_ps is None)
+
+    @property
+    def kept_numbers(self) -> int:
+        """Numbers that are kept for the backward pass, for one sample."""
+        return self.inputs if self.kept is None else self.kept
+
+    def gradient_bytes(self, precision_bits: int = 32) -> int:
+        """Give the bytes of the gradient of the weights, rounded up; 0 for tables, which are not summed."""
+        return 0 if self.is_table else bytes_of(self.parameters, precision_bits)
+
+
+def check_order(workload: str, layers: Sequence[Layer | Block]) -> None:
+    """Check what layers say of each other: that ``joins`` names a later one, and experts get numbers.
+
+    Parameters
+    ----------
+    workload
+        Its name, for messages.
+    layers
+        In the order of the forward pass.
+
+    Raises
+    ------
+    SpecError
+        Naming workload and layer.
+    """
+    last = {layer.name: i for i, layer in enumerate(layers)}
+    for i, layer in enumerate(layers):
+        if not isinstance(layer, Block):
+            continue
+        if layer.joins is not None and last.get(layer.joins, -1) <= i:
+            raise SpecError(
+                f"workload {workload}: layer {layer.name}: joins: {shown(layer.joins)} is no later "
+                "layer; name one that comes after it"
+            )
+        wrong = not_routed(layers[i - 1] if i else None, layer)
+        if wrong is not None:
+            raise SpecError(f"workload {workload}: layer {layer.name}: {wrong}")
+
+
+def not_routed(before: Layer | Block | None, layer: Layer | Block) -> str | None:
+    """Say what is wrong if a layer has experts that nothing is sent to; ``before`` is the one before it."""
+    if not isinstance(layer, Block) or not layer.experts or layer.routed:
+        return None
+    if isinstance(before, Block) and before.experts == layer.experts:
+        return None
+    return (
+        f"nothing is routed to its {layer.experts} experts; give routed, or put it after a layer "
+        "with as many experts"
+    )
 
 
 def blocks_of(workload: Workload) -> list[Block]:
     """Give the layers of a workload by their costs, in the order of the forward pass.
 
     A layer of SCALE-Sim's kind costs two operations for each product, reads its input and writes its
-    output; of a layer that reads data no input gradient is computed.
+    output, and each of its gradients costs as much; of a layer that reads data no input gradient is
+    computed. A normalization reads its input twice and writes as much; backward, it reads that and a
+    gradient twice and writes one; its input is kept too. Its operations, and biases, are not counted.
+
+    # Complexity
+
+    O(layers).
     """
     found = []
     for i, layer in enumerate(workload.layers):
@@ -116,14 +206,22 @@ def blocks_of(workload: Workload) -> list[Block]:
 def _of_layer(layer: Layer, *, first: bool) -> Block:
     inputs = layer.times * layer.input_height * layer.input_width * layer.channels
     outputs = layer.times * layer.output_pixels * layer.filters
-    work = Work(2 * layer.macs, 2 * (inputs + outputs))
-    needs_no_input_gradient = first or layer.reads_data
+    moved = 2 * (inputs + outputs)
+    normalized = 2 * outputs if layer.normalized else 0
+    of_input = Work(2 * layer.macs, moved)
+    of_weights = Work(2 * layer.macs, moved + 5 * normalized)
+    if first or layer.reads_data:
+        of_input = Work()
+    elif layer.parameters == 0:
+        # A product of two activations: both gradients are inputs'.
+        of_input, of_weights = Work(4 * layer.macs, 2 * moved), Work()
     return Block(
         layer.name,
-        forward=work,
-        input_gradient=Work() if needs_no_input_gradient else work,
-        weight_gradient=work if layer.parameters else Work(),
+        forward=Work(2 * layer.macs, moved + 3 * normalized),
+        input_gradient=of_input,
+        weight_gradient=of_weights,
         parameters=layer.parameters,
         inputs=inputs,
         outputs=outputs,
+        kept=inputs + outputs if layer.normalized else None,
     )

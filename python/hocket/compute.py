@@ -228,7 +228,13 @@ class Chiplet:
         )
 
     def workload(self, workload: Workload, samples: int = 16) -> WorkloadCycles:
-        """Count the cycles of every layer for so many samples of the whole chiplet."""
+        """Count the cycles of every layer for so many samples of the whole chiplet.
+
+        Raises
+        ------
+        SpecError
+            Naming the first layer that is given by its costs: cycles follow from dimensions.
+        """
         if not isinstance(workload, Workload):
             raise SpecError(
                 f"workload: {shown(workload)} is no Workload; give one, as by hk.workload.load(...)"
@@ -236,6 +242,11 @@ class Chiplet:
         counted: dict[tuple[object, ...], LayerCycles] = {}
         layers = []
         for i, layer in enumerate(workload.layers):
+            if not isinstance(layer, Layer):
+                raise SpecError(
+                    f"workload {workload.name}: layer {layer.name} has costs and no dimensions, from "
+                    "which cycles follow; give its dimensions, or see hk.workload.blocks_of"
+                )
             shape = (layer.input_height, layer.input_width, layer.filter_height, layer.filter_width)
             sizes = (layer.channels, layer.filters, layer.stride, layer.times)
             key = (*shape, *sizes, i == 0 or layer.reads_data)

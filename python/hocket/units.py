@@ -214,6 +214,12 @@ def format_bandwidth(rate: int) -> str:
     return _scaled(rate, (("GB/s", 10**9), ("MB/s", 10**6), ("kB/s", 10**3), ("B/s", 1)))
 
 
+def format_flops(flops: int) -> str:
+    """Write operations with a unit: ``4.089 GFLOP``."""
+    powers = (("P", 15), ("T", 12), ("G", 9), ("M", 6), ("k", 3), ("", 0))
+    return _scaled(flops, tuple((f"{prefix}FLOP", 10**power) for prefix, power in powers))
+
+
 def format_time_ps(time: int) -> str:
     """Write a time [ps] with a unit: ``1.5 us``."""
     units = (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3), ("ps", 1))

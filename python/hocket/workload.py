@@ -7,21 +7,31 @@ and a filter of 1 x 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from operator import index
+from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from hocket import workloads
+from hocket.blocks import Block, Work, blocks_of, check_order
 from hocket.errors import SpecError
+from hocket.limits import LARGEST, MOST_PARAMETERS, check_name
+from hocket.limits import bytes_of as bytes_of
+from hocket.limits import whole as whole
+from hocket.transformers import Transformer
 from hocket.units import shown
 
-__all__ = ["Layer", "Workload", "load", "names"]
-
-LARGEST = 1 << 24
-"""No size of a layer is as large as this."""
-_LONGEST_NAME = 2000
-_PRECISION = 1024
+__all__ = [
+    "Block",
+    "Layer",
+    "Transformer",
+    "Work",
+    "Workload",
+    "blocks_of",
+    "load",
+    "names",
+    "transformer",
+]
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,10 @@ class Layer:
     reads_data
         Whether its input is data, so that no gradient of it is needed. So it is of a workload's first layer
         in any case.
+    biases
+        Whether a number is added to each channel of the output, which is trained as well.
+    normalized
+        Whether its output is normalized, with a factor and a shift for each channel that are trained.
 
     References
     ----------
@@ -67,9 +81,11 @@ class Layer:
     times: int = 1
     own_parameters: int | None = None
     reads_data: bool = False
+    biases: bool = False
+    normalized: bool = False
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        check_name(self.name)
         for field in _SIZES:
             whole(f"layer {self.name}: {field}", getattr(self, field), 1, LARGEST - 1)
         if self.own_parameters is not None:
@@ -108,14 +124,13 @@ class Layer:
 
     @property
     def parameters(self) -> int:
-        """Weights that are trained; those of filters, without biases and normalization."""
-        if self.own_parameters is not None:
-            return self.own_parameters
-        return self.window * self.filters
+        """Numbers that are trained: weights, biases, and factors and shifts of a normalization."""
+        own = self.window * self.filters if self.own_parameters is None else self.own_parameters
+        return own + (self.biases + 2 * self.normalized) * self.filters
 
     @property
     def row_parameters(self) -> int:
-        """Weights as SCALE-Sim's tables count them: a filter of its own wherever one is applied."""
+        """Weights as SCALE-Sim's tables count them: a filter wherever one is applied, no biases."""
         return self.times * self.window * self.filters
 
     def gradient_bytes(self, precision_bits: int = 32) -> int:
@@ -133,8 +148,6 @@ _SIZES = (
     "stride",
     "times",
 )
-MOST_PARAMETERS = (1 << 48) - 1
-"""Of a workload: what is more does not fit a size in bytes."""
 
 
 @dataclass(frozen=True)
@@ -146,21 +159,26 @@ class Workload:
     name
         What it is called.
     layers
-        Its layers; those that are repeated stand here as often.
+        Its layers, by their dimensions (:class:`Layer`) or by their costs (:class:`Block`); those that are
+        repeated stand here as often.
     notes, source
         What its file says of it, and where the dimensions come from.
     """
 
     name: str
-    layers: tuple[Layer, ...]
+    layers: tuple[Layer | Block, ...]
     notes: tuple[str, ...] = ()
     source: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_name(self.name)
+        check_name(self.name)
         given: object = self.layers
-        if not isinstance(given, list | tuple) or not all(isinstance(x, Layer) for x in given):
-            raise SpecError(f"workload {self.name}: layers: are no layers; give a list of Layer")
+        if not isinstance(given, list | tuple) or not all(
+            isinstance(each, Layer | Block) for each in given
+        ):
+            raise SpecError(
+                f"workload {self.name}: layers: are no layers; give a list of Layer or Block"
+            )
         object.__setattr__(self, "layers", tuple(given))
         if not self.layers:
             raise SpecError(f"workload {self.name}: there is no layer; give at least one")
@@ -168,19 +186,23 @@ class Workload:
             raise SpecError(
                 f"workload {self.name}: has 2^48 parameters or more; make layers smaller or fewer"
             )
+        check_order(self.name, self.layers)
 
     @property
     def parameters(self) -> int:
-        """Weights of all layers."""
+        """Numbers that are trained, of all layers."""
         return sum(layer.parameters for layer in self.layers)
 
     @property
     def row_parameters(self) -> int:
         """Weights of all layers as SCALE-Sim's tables count them."""
-        return sum(layer.row_parameters for layer in self.layers)
+        return sum(
+            layer.row_parameters if isinstance(layer, Layer) else layer.parameters
+            for layer in self.layers
+        )
 
     def gradient_bytes(self, precision_bits: int = 32) -> int:
-        """Give the bytes of the gradients of all layers, each rounded up to whole ones."""
+        """Give the bytes of the gradients of all layers, each rounded up, tables left out."""
         return sum(layer.gradient_bytes(precision_bits) for layer in self.layers)
 
 
@@ -208,27 +230,27 @@ def names() -> list[str]:
     return workloads.names()
 
 
-def _check_name(name: object) -> None:
-    if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
-        raise SpecError(f"name: {shown(name)} is no name; give up to {_LONGEST_NAME} letters")
+def transformer(name: str = "transformer", **sizes: Any) -> Workload:
+    """Give a transformer as a workload by its sizes; a sample is one sequence.
 
+    Parameters
+    ----------
+    name
+        What it is called.
+    sizes
+        Attributes of :class:`Transformer`, such as ``layers=96, hidden=12288, heads=96, sequence=2048,
+        vocabulary=50257``.
 
-def whole(field: str, value: object, least: int, most: int) -> int:
-    """Check that a value is a whole number within bounds, and give it."""
-    right = f"give a whole number from {least} to {most}"
-    if isinstance(value, bool):
-        raise SpecError(f"{field}: {shown(value)} is no number; {right}")
-    try:
-        number = index(value)  # type: ignore[arg-type]
-    except TypeError:
-        raise SpecError(f"{field}: {shown(value)} is no whole number; {right}") from None
-    if not least <= number <= most:
-        size = "small" if number < least else "large"
-        raise SpecError(f"{field}: {shown(number)} is too {size}; {right}")
-    return number
-
-
-def bytes_of(parameters: int, precision_bits: int) -> int:
-    """Give the bytes that numbers of so many bits take, rounded up to whole ones."""
-    bits = whole("precision_bits", precision_bits, 1, _PRECISION)
-    return -(-parameters * bits // 8)
+    Raises
+    ------
+    SpecError
+        Naming the size that makes no sense.
+    """
+    known = [field.name for field in fields(Transformer)]
+    for key in sizes:
+        if key not in known:
+            raise SpecError(f"transformer: there is no {shown(key)}; sizes are {', '.join(known)}")
+    missing = [key for key in ("layers", "hidden", "heads", "sequence") if key not in sizes]
+    if missing:
+        raise SpecError(f"transformer: {missing[0]} is missing; give it")
+    return Workload(name, tuple(Transformer(**sizes).blocks()))

@@ -18,7 +18,7 @@ def test_list(hocket: Any) -> None:
     values = hocket("workload", "list", "--json").json()
     assert [each["name"] for each in values] == hk.workload.names()
     sizes = {each["name"]: (each["layers"], each["parameters"]) for each in values}
-    assert sizes["resnet152"] == (156, 60_040_384)
+    assert sizes["resnet152"] == (156, 60_192_808)
 
 
 def test_show(hocket: Any) -> None:
@@ -35,7 +35,73 @@ def test_show(hocket: Any) -> None:
     assert any(line.startswith("source: ") for line in lines)
 
 
-@pytest.mark.parametrize("name", hk.workload.names())
+BY_COSTS = [
+    name
+    for name in hk.workload.names()
+    if not all(isinstance(layer, hk.Layer) for layer in hk.workload.load(name).layers)
+]
+
+
+def test_show_costs(hocket: Any) -> None:
+    result = hocket("workload", "show", "gpt3-175b")
+    assert (result.code, result.err) == (0, "")
+    cells = [
+        [cell.strip() for cell in line.strip("│").split("│")] for line in result.out.splitlines()
+    ]
+    gradients = ["1.855 TFLOP", "3.711 TFLOP", "192 MiB", "48 MiB", "144 MiB"]
+    assert ["layer.1/qkv", "96", "453,021,696", *gradients, "columns"] in cells
+    assert not any("layer.2/" in line for line in result.out.splitlines())
+    total = (
+        "174,604,259,328 parameters; a sample takes 734.838 TFLOP forward and 1.47 PFLOP backward"
+    )
+    assert total in result.out.splitlines()
+    assert any(line.startswith("source: Brown") for line in result.out.splitlines())
+    assert "columns, 8 experts" in hocket("workload", "show", "mixtral-8x7b").out
+    assert "│ table " in hocket("workload", "show", "dlrm").out
+
+
+def test_show_costs_of_dimensions(hocket: Any) -> None:
+    result = hocket("workload", "show", "resnet50", "--costs")
+    assert "25,557,032 parameters; a sample takes 8.178 GFLOP forward" in result.out
+    cells = [
+        [cell.strip() for cell in line.strip("│").split("│")] for line in result.out.splitlines()
+    ]
+    assert ["conv2.more.1/b", "2"] in [each[:2] for each in cells]
+    values = hocket("workload", "show", "resnet50", "--costs", "--json").json()
+    assert values["forward_flops"] == 8_178_368_512
+
+
+@pytest.mark.parametrize("name", BY_COSTS)
+def test_show_costs_as_json(hocket: Any, name: str) -> None:
+    values = hocket("workload", "show", name, "--json").json()
+    workload = hk.workload.load(name)
+    blocks = hk.workload.blocks_of(workload)
+    assert (values["name"], values["parameters"]) == (name, workload.parameters)
+    assert [each["name"] for each in values["layers"]] == [block.name for block in blocks]
+    passes = ("forward", "input_gradient", "weight_gradient")
+    for each, block in zip(values["layers"], blocks, strict=True):
+        assert [each[key]["flops"] for key in passes] == [
+            getattr(block, key).flops for key in passes
+        ]
+        assert (each["split"], each["table"], each["joins"]) == (
+            block.split,
+            block.is_table,
+            block.joins,
+        )
+    everything = values["forward_flops"] + values["backward_flops"]
+    assert everything == sum(block.flops for block in blocks)
+
+
+def test_measured_times_are_shown(hocket: Any, folder: Path) -> None:
+    text = "measured_samples: 2\nlayers: [{name: b, forward: 3 ms, weight_gradient: {flops: 2000}}]"
+    (folder / "timed.yml").write_text(text)
+    result = hocket("workload", "show", "timed.yml")
+    cells = [[cell.strip() for cell in line.split("│")[1:5]] for line in result.out.splitlines()]
+    assert ["b", "1", "0", "1.5 ms"] in cells
+    assert "a sample takes 1.5 ms forward and 2 kFLOP backward" in result.out
+
+
+@pytest.mark.parametrize("name", sorted(set(hk.workload.names()) - set(BY_COSTS)))
 def test_show_as_json(hocket: Any, name: str) -> None:
     values = hocket("workload", "show", name, "--json").json()
     workload = hk.workload.load(name)

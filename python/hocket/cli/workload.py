@@ -1,15 +1,18 @@
-"""``hocket workload``: list, show."""
+"""``hocket workload``: list, show: layers by their dimensions, with cycles, or by their costs."""
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
 from hocket import workloads
+from hocket.blocks import Block, Work, blocks_of
 from hocket.cli import options
 from hocket.errors import SpecError
-from hocket.units import format_time_ps, shown
+from hocket.units import format_flops, format_size, format_time_ps, shown
 from hocket.workload import Layer, Workload, load
 
 if TYPE_CHECKING:
@@ -25,6 +28,8 @@ workload = typer.Typer(
 
 _MOST_ROWS = 2000
 """Of the table of layers; a hundred thousand would take minutes."""
+_NUMBER = re.compile(r"\.[0-9]+(?=/|$)")
+"""Which of several layers one is, in its name."""
 
 Text = Annotated[
     str, typer.Argument(metavar="WORKLOAD", help="A shipped workload, or a .yml file.")
@@ -80,6 +85,14 @@ def show(
     data_gradient: Annotated[
         bool, typer.Option("--data-gradient", help="Compute the gradient of the data as well.")
     ] = False,
+    costs: Annotated[
+        bool,
+        typer.Option(
+            "--costs",
+            help="Show operations and bytes for a sample instead of cycles, as of a workload that is "
+            "given by its costs.",
+        ),
+    ] = False,
     json: options.Json = False,
 ) -> None:
     """Show a workload's layers, their gradients, and the cycles to train them on a chiplet."""
@@ -99,6 +112,9 @@ def show(
         data_gradient,
     )
     model = load(workload)
+    if costs or not all(isinstance(layer, Layer) for layer in model.layers):
+        _show_costs(model, json=json)
+        return
     cycles = chiplet.workload(model, samples)
     if json:
         options.print_json(_as_json(model, chiplet, cycles, samples))
@@ -110,6 +126,11 @@ def show(
         f"{cycles.backward:,} backward: {format_time_ps(chiplet.time_ps(cycles.total))} at {clock}",
         highlight=False,
     )
+    _print_remarks(model)
+
+
+def _print_remarks(model: Workload) -> None:
+    console = options.output()
     for note in model.notes:
         console.print(f"note: {note}", highlight=False, markup=False)
     for line in model.source:
@@ -197,3 +218,101 @@ def _dimensions(layer: Layer) -> dict[str, Any]:
         "parameters": layer.parameters,
         "row_parameters": layer.row_parameters,
     }
+
+
+def _show_costs(model: Workload, *, json: bool) -> None:
+    """Show layers by their costs; those that cost the same share a row."""
+    blocks = blocks_of(model)
+    if json:
+        options.print_json(_costs_as_json(model, blocks))
+        return
+    console = options.output()
+    console.print(_costs_table(model, blocks))
+    backward = [work for each in blocks for work in (each.input_gradient, each.weight_gradient)]
+    console.print(
+        f"{model.parameters:,} parameters; a sample takes "
+        f"{_amount(*(each.forward for each in blocks))} forward and {_amount(*backward)} backward",
+        highlight=False,
+    )
+    _print_remarks(model)
+
+
+def _costs_table(model: Workload, blocks: list[Block]) -> Table:
+    from rich.markup import escape
+
+    table = options.new_table(title=escape(model.name))
+    table.add_column("layer", overflow="fold")
+    for name in ("many", "parameters", "forward", "backward", "bytes", "kept", "outputs"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("split", no_wrap=True)
+    rows = _alike(blocks)
+    for block, many in rows[:_MOST_ROWS]:
+        table.add_row(
+            escape(block.name),
+            f"{many:,}",
+            f"{block.parameters:,}",
+            _amount(block.forward),
+            _amount(block.input_gradient, block.weight_gradient),
+            format_size(block.forward.bytes),
+            format_size(2 * block.kept_numbers),
+            format_size(2 * block.outputs),
+            _split(block),
+        )
+    more = f"; {len(rows) - _MOST_ROWS:,} more: --json lists all" if len(rows) > _MOST_ROWS else ""
+    table.caption = f"of one layer and for one sample, in numbers of 16 bits{more}"
+    return table
+
+
+def _alike(blocks: list[Block]) -> list[tuple[Block, int]]:
+    """Give the first of all layers that cost the same, names apart from numbers as well, and how many."""
+    found: dict[Block, tuple[Block, int]] = {}
+    for block in blocks:
+        key = replace(block, name=_NUMBER.sub("", block.name) or block.name)
+        first, many = found.get(key, (block, 0))
+        found[key] = (first, many + 1)
+    return list(found.values())
+
+
+def _amount(*passes: Work) -> str:
+    """Operations, or times where they are measured."""
+    times = [work.time_ps for work in passes if work.time_ps is not None]
+    flops = sum(work.flops for work in passes if work.time_ps is None)
+    parts = [format_time_ps(sum(times))] if times else []
+    return " + ".join([*parts, format_flops(flops)] if flops or not times else parts)
+
+
+def _split(block: Block) -> str:
+    if block.is_table:
+        return "table"
+    return f"{block.split}, {block.experts} experts" if block.experts else block.split
+
+
+def _costs_as_json(model: Workload, blocks: list[Block]) -> dict[str, Any]:
+    forward = sum(each.forward.flops for each in blocks if each.forward.time_ps is None)
+    return {
+        "name": model.name,
+        "parameters": model.parameters,
+        "forward_flops": forward,
+        "backward_flops": sum(each.flops for each in blocks) - forward,
+        "layers": [
+            {
+                "name": each.name,
+                **{name: vars(getattr(each, name)) for name in _PASSES},
+                "parameters": each.parameters,
+                "inputs": each.inputs,
+                "outputs": each.outputs,
+                "kept": each.kept_numbers,
+                "split": each.split,
+                "experts": each.experts,
+                "routed": each.routed,
+                "table": each.is_table,
+                "joins": each.joins,
+            }
+            for each in blocks
+        ],
+        "notes": list(model.notes),
+        "source": list(model.source),
+    }
+
+
+_PASSES = ("forward", "input_gradient", "weight_gradient")

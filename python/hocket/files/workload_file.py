@@ -1,114 +1,35 @@
-"""Workload files: layers, and groups of layers that are repeated."""
+"""Workload files: layers, groups of layers that are repeated, and architectures by their sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
-from pydantic import BaseModel, Discriminator, Field, Tag, ValidationError, model_validator
+from pydantic import ValidationError
 
+from hocket.blocks import Block, not_routed
 from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
-from hocket.files.model import Name, Source, Strict, Words
+from hocket.files.model import FIELD
+from hocket.files.workload_entries import (
+    TAGS,
+    CostEntry,
+    Entry,
+    GroupEntry,
+    LayerEntry,
+    WorkloadFile,
+    model_of,
+    near_keys,
+)
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.units import shown
-from hocket.workload import LARGEST, MOST_PARAMETERS, Layer, Workload
+from hocket.workload import Layer, Workload
 
 KIND = FileKind("workload", "layers:", "use repeat:")
 MOST_LAYERS = 100_000
 """Of a workload, those that are repeated counted as often."""
 _DEEPEST = 4
-
-Size: TypeAlias = Annotated[int, Field(ge=1, lt=LARGEST)]
-Area: TypeAlias = Annotated[list[Size], Field(min_length=2, max_length=2)]
-
-
-class LayerEntry(Strict):
-    """A layer; a fully connected one needs no ``input`` and no ``filter``."""
-
-    name: Name
-    input: Area = Field(default=[1, 1], description="Height and width, padding included.")
-    filter: Area = Field(default=[1, 1], description="Height and width.")
-    channels: Size = Field(description="Of the input.")
-    filters: Size = Field(description="How many, and so channels of the output.")
-    stride: Size = 1
-    times: Size = Field(
-        default=1, description="How often it is applied for a sample, with the same weights."
-    )
-    repeat: Size = Field(default=1, description="How many such layers, each with its own weights.")
-    parameters: Annotated[int, Field(ge=0, le=MOST_PARAMETERS)] | None = Field(
-        default=None,
-        description="Weights of each, where its filters do not say: 0 for a product of two "
-        "activations, or for weights that an earlier layer has already.",
-    )
-    reads_data: bool = Field(
-        default=False,
-        description="Whether its input is data, of which no gradient is needed; that of the first "
-        "layer always is.",
-    )
-
-    @model_validator(mode="after")
-    def _fits(self) -> LayerEntry:
-        self.layer(self.name)
-        return self
-
-    def layer(self, name: str) -> Layer:
-        """Give the layer that this describes."""
-        return Layer(
-            name,
-            input_height=self.input[0],
-            input_width=self.input[1],
-            filter_height=self.filter[0],
-            filter_width=self.filter[1],
-            channels=self.channels,
-            filters=self.filters,
-            stride=self.stride,
-            times=self.times,
-            own_parameters=self.parameters,
-            reads_data=self.reads_data,
-        )
-
-
-class GroupEntry(Strict):
-    """Layers that come several times, each time with their own weights."""
-
-    name: Name
-    repeat: Size = 1
-    layers: Annotated[list[Entry], Field(min_length=1)]
-
-
-_TAGS = ("<layer>", "<group>")
-
-
-def _form(value: object) -> str | None:
-    if isinstance(value, dict):
-        return "<group>" if "layers" in value else "<layer>"
-    if isinstance(value, GroupEntry):
-        return "<group>"
-    return "<layer>" if isinstance(value, BaseModel) else None
-
-
-Entry: TypeAlias = Annotated[
-    Annotated[LayerEntry, Tag("<layer>")] | Annotated[GroupEntry, Tag("<group>")],
-    Discriminator(
-        _form,
-        custom_error_type="form",
-        custom_error_message="write a layer as {name: fc, channels: 2048, filters: 1000} and layers "
-        "that are repeated as {name: block, repeat: 3, layers: [...]}",
-    ),
-]
-
-
-class WorkloadFile(Strict):
-    """A model that is trained."""
-
-    name: Name | None = None
-    source: list[Source] = Field(default=[], description="Where the dimensions come from.")
-    notes: list[Words] = Field(default=[], description="What else there is to say.")
-    layers: Annotated[list[Entry], Field(min_length=1)] = Field(
-        description="Layers and groups of layers, in the order of the forward pass."
-    )
 
 
 def from_file(path: Path) -> Workload:
@@ -139,35 +60,98 @@ def _workload(values: dict[str, Any], lines: dict[Place, int], name: str, stem: 
         raise reader.wrong(
             ("layers",), f"are {count} with all repeats; make it at most {MOST_LAYERS}"
         )
-    layers = tuple(_expanded(file.layers, ""))
     source = tuple(
         " ".join(
             part for part in (each.paper, each.repo, each.path, each.commit, each.licence) if part
         )
         for each in file.source
     )
+    expansion = _Expansion(reader, file.measured_samples)
+    expansion.add(file.layers, (), ("",))
     try:
-        return Workload(file.name or stem, layers, tuple(file.notes), source)
+        return Workload(file.name or stem, expansion.layers(), tuple(file.notes), source)
     except SpecError as error:
         raise reader.wrong(("layers",), str(error)) from None
 
 
 def _count(entries: list[Entry]) -> int:
-    return sum(
-        each.repeat * (_count(each.layers) if isinstance(each, GroupEntry) else 1)
-        for each in entries
-    )
-
-
-def _expanded(entries: list[Entry], before: str) -> Iterator[Layer]:
-    """Give every layer; what is repeated gets its number from 1 after its name."""
+    total = 0
     for each in entries:
-        for i in range(1, each.repeat + 1):
-            name = before + each.name + (f".{i}" if each.repeat > 1 else "")
-            if isinstance(each, GroupEntry):
-                yield from _expanded(each.layers, f"{name}/")
-            else:
-                yield each.layer(name)
+        if isinstance(each, GroupEntry):
+            total += each.repeat * _count(each.layers)
+        elif isinstance(each, LayerEntry | CostEntry):
+            total += each.repeat
+        else:
+            total += each.repeat * each.sizes.architecture().count
+    return total
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A layer of a file; ``scopes`` are what its name may begin with, the innermost first."""
+
+    layer: Layer | Block
+    place: Place
+    scopes: tuple[str, ...]
+
+
+class _Expansion:
+    """All layers of a file in order; what is repeated gets its number from 1 after its name."""
+
+    def __init__(self, reader: _Reader, samples: int | None) -> None:
+        self._reader = reader
+        self._samples = samples
+        self._found: list[_Placed] = []
+
+    def add(self, entries: list[Entry], place: Place, scopes: tuple[str, ...]) -> None:
+        """Add the layers of some entries, all of one group or of none."""
+        for i, each in enumerate(entries):
+            here = (*place, "layers", i)
+            for turn in range(1, each.repeat + 1):
+                name = f"{scopes[0]}{each.name or ''}" + (f".{turn}" if each.repeat > 1 else "")
+                inside = (f"{name}/", *scopes) if each.name else scopes
+                if isinstance(each, GroupEntry):
+                    self.add(each.layers, here, inside)
+                elif isinstance(each, LayerEntry):
+                    self._append(each.layer(name), here, scopes)
+                elif isinstance(each, CostEntry):
+                    self._append(self._block(each, name, here), here, scopes)
+                else:
+                    for block in each.sizes.architecture().blocks():
+                        named = replace(block, name=inside[0] + block.name)
+                        self._append(named, here, inside)
+
+    def _block(self, entry: CostEntry, name: str, place: Place) -> Block:
+        if entry.is_measured and self._samples is None:
+            raise self._reader.wrong(
+                place,
+                "has a measured time, but of how many samples is not said; add measured_samples: "
+                "at the top",
+            )
+        return entry.block(name, first=not self._found, samples=self._samples or 1)
+
+    def _append(self, layer: Layer | Block, place: Place, scopes: tuple[str, ...]) -> None:
+        before = self._found[-1].layer if self._found else None
+        wrong = not_routed(before, layer)
+        if wrong is not None:
+            raise self._reader.wrong(place, wrong)
+        self._found.append(_Placed(layer, place, scopes))
+
+    def layers(self) -> tuple[Layer | Block, ...]:
+        """Give what was added, ``joins`` as whole names of layers."""
+        last = {each.layer.name: i for i, each in enumerate(self._found)}
+        found = []
+        for i, each in enumerate(self._found):
+            layer = each.layer
+            if isinstance(layer, Block) and layer.joins is not None:
+                names = (scope + layer.joins for scope in each.scopes)
+                later = [name for name in names if last.get(name, -1) > i]
+                if not later:
+                    message = f"{shown(layer.joins)} is no later layer; name one that comes after"
+                    raise self._reader.wrong((*each.place, "joins"), message)
+                layer = replace(layer, joins=later[0])
+            found.append(layer)
+        return tuple(found)
 
 
 class _Reader(Located):
@@ -192,19 +176,20 @@ class _Reader(Located):
         beside = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
         unknown = [each for each in beside if each["type"] == "extra_forbidden"]
         found = (unknown or errors)[0]
-        forms = [part for part in found["loc"] if part in _TAGS]
-        place = tuple(part for part in found["loc"] if part not in _TAGS)
+        place = tuple(part for part in found["loc"] if part not in TAGS)
         kind, given, context = found["type"], found["input"], found.get("ctx", {})
         words = tuple(part for part in place if isinstance(part, str))
         if kind == "extra_forbidden":
-            known = list(_model(words, forms).model_fields)
-            hint = did_you_mean(str(place[-1]), known, f"keys are {', '.join(known)}")
+            known = list(model_of(found["loc"]).model_fields)
+            near = near_keys(str(place[-1]), known)
+            hint = did_you_mean(str(place[-1]), near, f"keys are {', '.join(known)}")
             message = f"there is no key {shown(place[-1])}; {hint}"
             return self.wrong(place[:-1], message, line_of=place)
         if kind == "missing":
             return self.wrong(place[:-1], f"key {place[-1]!r} is missing; add it")
         if kind == "value_error":
-            return self.wrong(place, found["msg"].removeprefix("Value error, "))
+            message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
+            return self.wrong(place, message.removeprefix(f"{words[-1]}: ") if words else message)
         if kind == "form":
             wrong = "has no value" if given is None else f"{shown(given)} will not do"
             return self.wrong(place, f"{wrong}; {found['msg']}")
@@ -218,15 +203,6 @@ class _Reader(Located):
             wrong = f"{shown(given)} {many or 'is no list'}"
             return self.wrong(place, f"{wrong}; write it as {_LISTS[words[-1]]}")
         return self.wrong(place, complaint(kind, given, context, words))
-
-
-def _model(words: tuple[str, ...], forms: list[Any]) -> type[Strict]:
-    """Which mapping a key stands in."""
-    if words[:1] == ("source",) and len(words) > 1:
-        return Source
-    if not forms:
-        return WorkloadFile
-    return GroupEntry if forms[-1] == "<group>" else LayerEntry
 
 
 _LISTS = {

@@ -221,7 +221,7 @@ def iteration(
             free = start + lasts(size)
             done.append(LayerAllReduce(group[0].layer.name, size, ready, start, free))
     else:
-        size = sum(size_of(layer) for layer in workload.layers)
+        size = sum(size_of(each.layer) for each in cycles.layers)
         if size:
             done.append(LayerAllReduce("all", size, compute, compute, compute + lasts(size)))
     return Iteration(forward, compute - forward, tuple(done))

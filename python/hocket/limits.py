@@ -1,0 +1,46 @@
+"""Checks that layers of either kind share: names and whole numbers within bounds."""
+
+from __future__ import annotations
+
+from operator import index
+
+from hocket.errors import SpecError
+from hocket.units import shown
+
+__all__ = ["LARGEST", "MOST", "MOST_PARAMETERS", "bytes_of", "check_name", "whole"]
+
+LARGEST = 1 << 24
+"""No size of a layer is as large as this."""
+MOST_PARAMETERS = (1 << 48) - 1
+"""Of a workload: what is more does not fit a size in bytes."""
+MOST = 1 << 62
+"""Operations, bytes, numbers or picoseconds of a pass for one sample are at most as many."""
+_LONGEST_NAME = 2000
+_PRECISION = 1024
+
+
+def check_name(name: object) -> None:
+    """Check that a value is a name: of one line, and not too long."""
+    if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
+        raise SpecError(f"name: {shown(name)} is no name; give up to {_LONGEST_NAME} letters")
+
+
+def whole(field: str, value: object, least: int, most: int) -> int:
+    """Check that a value is a whole number within bounds, and give it."""
+    right = f"give a whole number from {least} to {most}"
+    if isinstance(value, bool):
+        raise SpecError(f"{field}: {shown(value)} is no number; {right}")
+    try:
+        number = index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise SpecError(f"{field}: {shown(value)} is no whole number; {right}") from None
+    if not least <= number <= most:
+        size = "small" if number < least else "large"
+        raise SpecError(f"{field}: {shown(number)} is too {size}; {right}")
+    return number
+
+
+def bytes_of(parameters: int, precision_bits: int) -> int:
+    """Give the bytes that numbers of so many bits take, rounded up to whole ones."""
+    bits = whole("precision_bits", precision_bits, 1, _PRECISION)
+    return -(-parameters * bits // 8)
