@@ -71,12 +71,17 @@ pub fn run(
 /// In `left`: the node has ended.
 const DONE: u32 = u32::MAX;
 
-/// An event: time; of a node's end, a message's arrival at a station or a step taken there, in this order;
-/// and the number of the node or station.
+/// An event: time; what it is, in the order in which things happen at one moment; and the number of the
+/// node, station or engine.
 type Event = Reverse<(u64, u8, u32)>;
+/// A node ends.
 const NODE: u8 = 0;
+/// A message arrives at a station.
 const ARRIVAL: u8 = 1;
-const SERVICE: u8 = 2;
+/// An engine may begin a node.
+const CHOICE: u8 = 2;
+/// A station takes a step.
+const SERVICE: u8 = 3;
 const NO_EVENT: (u64, u8) = (u64::MAX, ARRIVAL);
 
 struct Run<'a> {
@@ -159,23 +164,27 @@ impl<'a> Run<'a> {
             if count.is_multiple_of(1 << 16) && !progress.report("iterate", done, total) {
                 return Err(Interrupted);
             }
-            if kind == NODE {
-                done += 1;
-                self.computed(number as usize, now);
-                continue;
-            }
-            let station = number as usize;
-            if self.due[station] != (now, kind) {
-                continue;
-            }
-            self.due[station] = NO_EVENT;
-            let ended = self.stations[station].step(self.shapes);
-            self.note(station);
-            if let Some(call) = ended {
-                done += self.served(call as usize, now);
+            match kind {
+                NODE => {
+                    done += 1;
+                    self.computed(number as usize, now);
+                }
+                CHOICE => self.choose(number as usize, now),
+                _ => done += self.step(number as usize, now, kind),
             }
         }
         Ok(())
+    }
+
+    /// A station's event; gives how many nodes end with it.
+    fn step(&mut self, station: usize, now: u64, kind: u8) -> u64 {
+        if self.due[station] != (now, kind) {
+            return 0;
+        }
+        self.due[station] = NO_EVENT;
+        let ended = self.stations[station].step(self.shapes);
+        self.note(station);
+        ended.map_or(0, |call| self.served(call as usize, now))
     }
 
     /// All that a node waits for has ended.
@@ -190,7 +199,7 @@ impl<'a> Run<'a> {
             Some(engine) => {
                 self.queues[engine].push(Reverse(node as u32));
                 if !self.busy[engine] {
-                    self.next(engine, now);
+                    self.events.push(Reverse((now, CHOICE, engine as u32)));
                 }
             }
         }
@@ -204,10 +213,12 @@ impl<'a> Run<'a> {
         (!is_free).then(|| 2 * actor + usize::from(engine))
     }
 
-    fn next(&mut self, engine: usize, now: u64) {
-        let next = self.queues[engine].pop();
-        self.busy[engine] = next.is_some();
-        if let Some(Reverse(node)) = next {
+    fn choose(&mut self, engine: usize, now: u64) {
+        if self.busy[engine] {
+            return;
+        }
+        if let Some(Reverse(node)) = self.queues[engine].pop() {
+            self.busy[engine] = true;
             self.begin(node as usize, now);
         }
     }
@@ -220,10 +231,11 @@ impl<'a> Run<'a> {
 
     /// A node that computes has ended.
     fn computed(&mut self, node: usize, now: u64) {
-        if let Some(engine) = self.engine(node) {
-            self.next(engine, now);
-        }
         self.end(node, now);
+        if let Some(engine) = self.engine(node) {
+            self.busy[engine] = false;
+            self.events.push(Reverse((now, CHOICE, engine as u32)));
+        }
     }
 
     /// A node has ended: those that wait for it may be ready.
