@@ -158,8 +158,12 @@ class Workload:
 
     def __post_init__(self) -> None:
         _check_name(self.name)
+        from hocket.blocks import Block
+
         given: object = self.layers
-        if not isinstance(given, list | tuple) or not all(isinstance(x, Layer) for x in given):
+        if not isinstance(given, list | tuple) or not all(
+            isinstance(x, Layer | Block) for x in given
+        ):
             raise SpecError(f"workload {self.name}: layers: are no layers; give a list of Layer")
         object.__setattr__(self, "layers", tuple(given))
         if not self.layers:
@@ -177,11 +181,11 @@ class Workload:
     @property
     def row_parameters(self) -> int:
         """Weights of all layers as SCALE-Sim's tables count them."""
-        return sum(layer.row_parameters for layer in self.layers)
+        return sum(getattr(layer, "row_parameters", layer.parameters) for layer in self.layers)
 
     def gradient_bytes(self, precision_bits: int = 32) -> int:
         """Give the bytes of the gradients of all layers, each rounded up to whole ones."""
-        return sum(layer.gradient_bytes(precision_bits) for layer in self.layers)
+        return sum(bytes_of(layer.parameters, precision_bits) for layer in self.layers)
 
 
 def load(name_or_path: str | PathLike[str]) -> Workload:
