@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from hocket.errors import SpecError
+from hocket.from_torch.attention import fused
 from hocket.from_torch.inputs import Inputs
 from hocket.from_torch.recorder import Recorder
 from hocket.from_torch.said import said
@@ -36,7 +37,7 @@ def trace(module: Any, inputs: Inputs, batch: int) -> Tally:
     trained = [each for each in module.parameters() if each.requires_grad]
     step = "forward"
     try:
-        with torch.enable_grad(), recorder:
+        with torch.enable_grad(), fused(), recorder:
             with torch.autograd.graph.saved_tensors_hooks(recorder.keep, lambda kept: kept):
                 result = tensors_in(module(*positional, **named))
             ends = [each for each in result if each.requires_grad]
