@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 import hocket as hk
+from hocket.errors import SpecError
 from hocket.from_torch import from_torch
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed: make torch installs it")
 nn = torch.nn
 F = torch.nn.functional
-
-PASSES = ("forward", "input_gradient", "weight_gradient")
 
 
 def total(workload: Any, kind: str = "forward", what: str = "flops") -> int:
@@ -88,6 +87,7 @@ def test_resnet152_layer_by_layer() -> None:
     assert sum(layer.parameters for layer in norms) == 60_192_808 - shipped.parameters - 1000
 
 
+@pytest.mark.slow
 def test_resnet152_with_its_strides_in_the_filters_of_3_by_3() -> None:
     with torch.device("meta"):
         module = resnet152(strided="b")
@@ -171,3 +171,224 @@ def test_a_transformer_in_closed_form() -> None:
     assert attention.forward.flops == 2 * 2 * tokens * tokens * width
     assert layers["blocks.2.down"].outputs == tokens * width
     assert len(traced.notes) == 1
+
+
+def test_attention_stands_where_it_runs() -> None:
+    width, heads, tokens = 64, 4, 32
+    layers = from_torch(
+        nn.Sequential(nn.Linear(width, width), Block(width, heads)), f"{tokens}x{width}"
+    ).layers
+    assert [layer.name for layer in layers] == [
+        "0", "1.norm1", "1.qkv", "1", "1.out", "1.norm2", "1.up", "1.down"
+    ]  # fmt: skip
+    attention = layers[3]
+    scores = 2 * 2 * tokens * tokens * width
+    assert attention.forward.flops == scores
+    assert attention.input_gradient.flops == 2.5 * scores
+    assert attention.weight_gradient.flops == attention.parameters == 0
+    # Queries, keys and values are read, the result and a number for each query of each head written;
+    # then the result is copied with its heads side by side.
+    assert attention.forward.bytes == 2 * (4 * tokens * width + tokens * heads + 2 * tokens * width)
+    assert attention.inputs == 3 * tokens * width
+
+
+def test_groups_of_heads_share_keys_and_values() -> None:
+    class Grouped(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.q, self.kv = nn.Linear(32, 32), nn.Linear(32, 16)
+
+        def forward(self, x: Any) -> Any:
+            q = self.q(x).view(x.shape[0], -1, 4, 8).transpose(1, 2)
+            k, v = self.kv(x).view(x.shape[0], -1, 2, 1, 8).permute(2, 0, 3, 1, 4)
+            return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+
+    attention = from_torch(Grouped(), "16x32").layers[-1]
+    assert attention.forward.flops == 2 * 2 * 16 * 16 * 32
+    assert attention.inputs == 16 * 32 + 16 * 16
+
+
+def test_the_encoder_layer_of_pytorch() -> None:
+    width, tokens, hidden = 64, 16, 256
+    module = nn.TransformerEncoderLayer(width, 4, hidden, batch_first=True)
+    traced = from_torch(module, f"{tokens}x{width}")
+    assert traced.parameters == sum(each.numel() for each in module.parameters())
+    weights = 4 * width * width + 2 * width * hidden
+    scores = 2 * 2 * tokens * tokens * width
+    first = 2 * tokens * width * 3 * width
+    assert total(traced) == 2 * tokens * weights + scores
+    assert total(traced, "weight_gradient") == 2 * tokens * weights
+    assert total(traced, "input_gradient") == 2 * tokens * weights - first + 2.5 * scores
+
+
+def test_an_lstm() -> None:
+    inputs, width, steps = 8, 16, 5
+    module = nn.LSTM(inputs, width, num_layers=2, batch_first=True)
+    (layer,) = from_torch(module, f"{steps}x{inputs}").layers
+    assert layer.parameters == sum(each.numel() for each in module.parameters())
+    first, second = 4 * width * (inputs + width), 4 * width * 2 * width
+    assert layer.forward.flops == layer.weight_gradient.flops == 2 * steps * (first + second)
+    # No gradient of the data is needed, nor of the first states.
+    needed = 4 * width * (steps * width + 2 * (steps - 1) * width)
+    assert layer.input_gradient.flops == 2 * needed
+
+
+def test_an_lstm_cell_called_for_each_step() -> None:
+    class Loop(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.cell = nn.LSTMCell(4, 8)
+
+        def forward(self, x: Any) -> Any:
+            state = (torch.zeros(x.shape[0], 8), torch.zeros(x.shape[0], 8))
+            for i in range(x.shape[1]):
+                state = self.cell(x[:, i], state)
+            return state[0]
+
+    layers = from_torch(Loop(), "3x4").layers
+    assert [layer.name for layer in layers] == ["cell", "cell#2", "cell#3"]
+    assert [layer.parameters for layer in layers] == [4 * 8 * (4 + 8 + 2), 0, 0]
+    assert {layer.forward.flops for layer in layers} == {2 * 4 * 8 * (4 + 8)}
+
+
+def test_shared_weights_count_once() -> None:
+    shared = nn.Linear(8, 8)
+    apart = nn.Linear(8, 8, bias=False)
+    apart.weight = shared.weight
+    layers = from_torch(nn.Sequential(shared, nn.ReLU(), shared, apart), "8").layers
+    assert [layer.parameters for layer in layers] == [72, 0, 0]
+    assert [layer.forward.flops for layer in layers] == [128] * 3
+    assert [layer.weight_gradient.flops for layer in layers] == [128] * 3
+
+
+class TwoInputs(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.time, self.out = nn.Embedding(10, 6), nn.Linear(1, 6), nn.Linear(6, 2)
+
+    def forward(self, tokens: Any, time: Any, scale: float = 1.0) -> Any:
+        y = self.words(tokens) + self.time(time[:, None] * scale)[:, None]
+        return {"result": self.out(y)}
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        ["5:int64", "scalar"],
+        ["5:int64", "time=scalar"],
+        {"tokens": "5:int64", "time": "scalar"},
+        [torch.zeros(3, 5, dtype=torch.int64), torch.zeros(3)],
+        [torch.zeros(3, 5, dtype=torch.int64), "scalar", 2.0],
+    ],
+)
+def test_two_inputs(inputs: Any) -> None:
+    traced = from_torch(TwoInputs(), inputs)
+    assert {name: layer.forward.flops for name, layer in by_name(traced).items()} == {
+        "words": 0,
+        "time": 2 * 6,
+        "out": 2 * 5 * 6 * 2,
+    }
+    # An index takes as much as 4 numbers of 16 bits; the product with the scale joins the layer before.
+    assert by_name(traced)["words"].inputs == 5 * 4 + 1
+    assert len(traced.notes) == 1
+
+
+def test_costs_are_those_of_a_sample_at_any_batch() -> None:
+    with torch.device("meta"):
+        module = Gpt(50, 16, 2, 2, 8)
+    assert from_torch(module, "8:int64").layers == from_torch(module, "8:int64", batch=7).layers
+    convolutions = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(288, 4)
+    )
+    assert (
+        from_torch(convolutions, "3x8x8").layers
+        == from_torch(convolutions, "3x8x8", batch=5).layers
+    )
+
+
+def test_what_does_not_grow_with_the_batch_is_said() -> None:
+    class Pairs(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a = nn.Linear(4, 4)
+
+        def forward(self, x: Any) -> Any:
+            y = self.a(x)
+            return y @ y.t()
+
+    traced = from_torch(Pairs(), "4")
+    assert "1 of 2 layers do not grow with the batch, first of Pairs" in traced.notes[1]
+
+
+def test_frozen_and_unused_numbers_are_left_out() -> None:
+    class Part(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 5)
+            self.a.requires_grad_(False)
+
+        def forward(self, x: Any) -> Any:
+            return self.b(self.a(x))
+
+    traced = from_torch(Part(), "4")
+    assert traced.parameters == 20
+    assert traced.notes[1:] == (
+        "20 numbers are frozen and no parameters here.",
+        "25 parameters are used by nothing and left out.",
+    )
+    frozen, trained = traced.layers
+    assert (frozen.weight_gradient.flops, trained.input_gradient.flops) == (0, 0)
+
+
+def test_recomputed_layers_keep_less_and_compute_more() -> None:
+    from torch.utils.checkpoint import checkpoint
+
+    class Part(nn.Module):
+        def __init__(self, again: bool) -> None:
+            super().__init__()
+            self.again = again
+            self.a = nn.Sequential(nn.Linear(4, 16), nn.ReLU(), nn.Linear(16, 4))
+
+        def forward(self, x: Any) -> Any:
+            return checkpoint(self.a, x, use_reentrant=False) if self.again else self.a(x)
+
+    plain, again = (from_torch(Part(each), "4") for each in (False, True))
+    assert total(plain) == total(again) == 2 * 2 * 64
+    backward = [
+        total(each, "input_gradient") + total(each, "weight_gradient") for each in (plain, again)
+    ]
+    assert backward[1] == backward[0] + 2 * 64  # the last product is not needed again
+    assert sum(layer.kept for layer in again.layers) < sum(layer.kept for layer in plain.layers)
+
+
+def test_seventy_billion_parameters() -> None:
+    width, depth = 32768, 6
+    with torch.device("meta"):
+        module = nn.Sequential(*(Block(width, 64) for _ in range(depth)))
+    traced = from_torch(module, f"2048x{width}")
+    assert traced.parameters == depth * (12 * width * width + 13 * width) > 70e9
+    assert total(traced) == 2 * 2048 * depth * (12 * width * width + 2 * 2048 * width)
+
+
+def test_names_that_a_file_can_hold() -> None:
+    class Named(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.parts = nn.ModuleDict({"a b, c": nn.Linear(4, 4)})
+
+        def forward(self, x: Any) -> Any:
+            return self.parts["a b, c"](x)
+
+    assert [layer.name for layer in from_torch(Named(), "4").layers] == ["parts.a_b__c"]
+    with pytest.raises(SpecError, match=r"name: 'a b' .* leave spaces and commas out"):
+        from_torch(nn.Linear(4, 4), "4", name="a b")
+
+
+def test_the_module_stays_as_it_is() -> None:
+    module = nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4))
+    before = {name: each.clone() for name, each in module.state_dict().items()}
+    from_torch(module, "4")
+    assert all(torch.equal(each, before[name]) for name, each in module.state_dict().items())
+    assert all(each.grad is None for each in module.parameters())
+    assert not module[0]._forward_hooks
+    assert not module[0]._forward_pre_hooks

@@ -7,6 +7,7 @@ traced. Operations of both passes are noted as PyTorch carries them out, and bel
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hocket.errors import SpecError
@@ -63,8 +64,10 @@ def from_torch(
         raise SpecError(f"module: {shown(module)} is no torch.nn.Module; give one")
     if batch is not None:
         whole("batch", batch, 1, _LARGEST_BATCH)
+    title: Any = type(module).__name__ if name is None else name
+    if not isinstance(title, str) or not re.fullmatch(r"[^\s,]{1,200}", title):
+        raise SpecError(f"name: {shown(title)} will not do in a file; leave spaces and commas out")
     given = read_inputs(inputs, batch)
-    title = type(module).__name__ if name is None else name
     once = trace(module, given, given.batch)
     try:
         twice = trace(module, given, 2 * given.batch)

@@ -7,23 +7,14 @@ write the result and a number for each query, and compute the scores once more i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
 
-@contextmanager
-def fused() -> Iterator[None]:
-    """Make attention on the meta device one operation, unless a gradient of its mask is needed."""
-    with torch.library._scoped_library("aten", "IMPL") as library:
-        library.impl("scaled_dot_product_attention", _attention, "AutogradMeta")
-        yield
-
-
-def _attention(query: Any, key: Any, value: Any, mask: Any = None, *more: Any, **named: Any) -> Any:
+def attention(query: Any, key: Any, value: Any, mask: Any = None, *more: Any, **named: Any) -> Any:
+    """Stand in for PyTorch's operation; where a gradient of the mask is needed, take it apart as well."""
     mask = named.pop("attn_mask", mask)
     if _fits(query, key, value) and not (mask is not None and mask.requires_grad):
         return torch.ops.hocket.attention(query, key, value, mask)[0]
@@ -85,7 +76,7 @@ _operation(
 @register_flop_formula(torch.ops.hocket.attention)  # type: ignore[untyped-decorator, unused-ignore]
 def _flops(query: Any, key: Any, value: Any, *_more: Any, **_shapes: Any) -> int:
     """Count the products of queries with keys, and of their weights with values."""
-    return _pairs(query, key) * (query[-1] + value[-1])
+    return _pairs(query, key) * int(query[-1] + value[-1])
 
 
 @register_flop_formula(torch.ops.hocket.attention_backward)  # type: ignore[untyped-decorator, unused-ignore]
@@ -93,7 +84,7 @@ def _flops_backward(
     gradient: Any, query: Any, key: Any, value: Any, *_more: Any, **_shapes: Any
 ) -> int:
     """Count the scores once more, the gradients of scores and values, and of queries and keys."""
-    return _pairs(query, key) * (3 * query[-1] + 2 * value[-1])
+    return _pairs(query, key) * int(3 * query[-1] + 2 * value[-1])
 
 
 def _pairs(query: Any, key: Any) -> int:

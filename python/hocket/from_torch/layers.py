@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -11,6 +12,7 @@ from hocket.errors import SpecError
 from hocket.from_torch.tally import FORWARD, INPUT_GRADIENT, WEIGHT_GRADIENT, Part, Tally
 from hocket.workload import Workload
 
+_LONGEST_NAME = 180
 _BYTES = 2
 """Of a number of 16 bits."""
 
@@ -122,9 +124,13 @@ def _nonlinear(sums: list[_Sum], doubled: list[_Sum] | None, batch: int) -> list
 
 
 def _named(sums: Iterable[_Sum]) -> Iterable[_Sum]:
-    """Give each layer a name of its own: calls of a module after its first have a number."""
+    """Give each layer a name of its own: calls of a module after its first have a number.
+
+    A name in a file has no spaces and commas.
+    """
     seen: dict[str, int] = {}
     for each in sums:
+        each.name = re.sub(r"[\s,]", "_", each.name)[:_LONGEST_NAME]
         seen[each.name] = seen.get(each.name, 0) + 1
         if seen[each.name] > 1:
             each.name = f"{each.name}#{seen[each.name]}"

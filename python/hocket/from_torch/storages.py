@@ -49,7 +49,7 @@ class Storages:
         return min(int(tensor.numel()), _stored(tensor)) * _width(tensor)
 
     def effect(self, func: Any, takes: list[Any], gives: list[Any]) -> Effect:
-        """Give what an operation reads and writes of data; a view does neither.
+        """Give what an operation reads and writes of data; views and empty tensors take nothing.
 
         What it gives is data from then on if anything that it takes is. A batch's mean and variance are
         not: there are as many for any number of samples.
@@ -62,12 +62,23 @@ class Storages:
         new = [each for each in gives if mutates or self.key(each) not in before]
         if func.is_view or not new or not is_data:
             return Effect({}, {})
-        reads: dict[int, int] = {}
+        if "empty" in str(func):
+            for each in new:
+                self.add(each)
+            return Effect({}, {})
+        return Effect(self._reads(takes), {self.add(each): self.bytes_of(each) for each in new})
+
+    def _reads(self, takes: list[Any]) -> dict[int, int]:
+        """Sum up parts of a storage that begin at different places, such as queries and keys."""
+        parts: dict[tuple[int, int], int] = {}
         for each in takes:
-            key = self.key(each)
-            if key in self.data:
-                reads[key] = max(reads.get(key, 0), self.bytes_of(each))
-        return Effect(reads, {self.add(each): self.bytes_of(each) for each in new})
+            part = (self.key(each), int(each.storage_offset()))
+            if part[0] in self.data:
+                parts[part] = max(parts.get(part, 0), self.bytes_of(each))
+        reads: dict[int, int] = {}
+        for (key, _), size in parts.items():
+            reads[key] = min(reads.get(key, 0) + size, self.sizes[key])
+        return reads
 
     def count(self, effect: Effect) -> int:
         """Give the bytes of what is still data of what an operation reads and writes."""

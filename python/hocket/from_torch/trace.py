@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from hocket.errors import SpecError
-from hocket.from_torch.attention import fused
+from hocket.from_torch.fused import fused
 from hocket.from_torch.inputs import Inputs
 from hocket.from_torch.recorder import Recorder
 from hocket.from_torch.said import said
