@@ -293,6 +293,39 @@ def test_two_inputs(inputs: Any) -> None:
     assert len(traced.notes) == 1
 
 
+def frozen_first() -> Any:
+    module = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 8), nn.Linear(8, 3))
+    module[2].requires_grad_(False)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("module", "shape"),
+    [
+        (frozen_first(), "5x6"),
+        (nn.Sequential(nn.Conv2d(2, 4, 3, 2), nn.GELU(), nn.ConvTranspose2d(4, 3, 2)), "2x9x9"),
+        (nn.Sequential(nn.GRU(6, 7, 2, batch_first=True)), "4x6"),
+        (nn.TransformerEncoderLayer(16, 2, 32, dropout=0.0, batch_first=True), "5x16"),
+        (Block(16, 4), "6x16"),
+        (nn.Sequential(*[nn.Linear(6, 6)] * 3), "6"),
+    ],
+)
+def test_totals_are_those_of_real_numbers(module: Any, shape: str) -> None:
+    """PyTorch's own counter, of a run on the CPU."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    traced = from_torch(module, shape, batch=3)
+    real = torch.zeros(3, *map(int, shape.split("x")))
+    counter = FlopCounterMode(display=False)
+    with counter:
+        result = module(real)
+        forward = counter.get_total_flops()
+        (result[0] if isinstance(result, tuple) else result).sum().backward()
+    assert 3 * total(traced) == forward
+    gradients = total(traced, "input_gradient") + total(traced, "weight_gradient")
+    assert 3 * gradients == counter.get_total_flops() - forward
+
+
 def test_costs_are_those_of_a_sample_at_any_batch() -> None:
     with torch.device("meta"):
         module = Gpt(50, 16, 2, 2, 8)
