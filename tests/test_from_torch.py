@@ -192,6 +192,18 @@ def test_attention_stands_where_it_runs() -> None:
     assert attention.inputs == 3 * tokens * width
 
 
+@pytest.mark.parametrize("affine", [False, True])
+def test_normalization_and_dropout_are_one_operation(affine: bool) -> None:
+    numbers = 8 * 16
+    parts = (nn.RMSNorm(16, elementwise_affine=affine), nn.Dropout(0.5), nn.Linear(16, 16))
+    layers = from_torch(nn.Sequential(nn.Linear(16, 16), *parts), "8x16").layers
+    norm = layers[1] if affine else layers[0]
+    assert (len(layers), norm.parameters) == ((3, 16) if affine else (2, 16 * 17))
+    # Numbers in and out, a scale for each row; dropout has as many again and a byte for each.
+    assert norm.forward.bytes - (0 if affine else 4 * numbers) == 4 * numbers + 16 + 5 * numbers
+    assert norm.input_gradient.bytes == 6 * numbers + 16 + 5 * numbers
+
+
 def test_groups_of_heads_share_keys_and_values() -> None:
     class Grouped(nn.Module):
         def __init__(self) -> None:

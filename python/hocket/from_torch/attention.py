@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
+from hocket.from_torch.shapes import operation
+
 
 def attention(query: Any, key: Any, value: Any, mask: Any = None, *more: Any, **named: Any) -> Any:
     """Stand in for PyTorch's operation; where a gradient of the mask is needed, take it apart as well."""
@@ -34,10 +36,6 @@ def _fits(query: Any, key: Any, value: Any) -> bool:
     return bool(outer[:-1] == inner[:-1] and inner[-1] and outer[-1] % inner[-1] == 0)
 
 
-def _none(*_given: Any) -> Any:
-    raise NotImplementedError("only shapes are traced")
-
-
 def _result(query: Any, key: Any, value: Any, mask: Any) -> Any:
     return query.new_empty((*query.shape[:-1], value.shape[-1])), query.new_empty(query.shape[:-1])
 
@@ -54,18 +52,12 @@ def _undo(ctx: Any, gradient: Any, _of_sums: Any) -> Any:
     return (*torch.ops.hocket.attention_backward(gradient, *ctx.saved_tensors), None)
 
 
-def _operation(name: str, schema: str, fake: Any) -> Any:
-    operation = torch.library.custom_op(f"hocket::{name}", _none, mutates_args=(), schema=schema)
-    operation.register_fake(fake)
-    return operation
-
-
-_operation(
+operation(
     "attention",
     "(Tensor query, Tensor key, Tensor value, Tensor? mask) -> (Tensor, Tensor)",
     _result,
 ).register_autograd(_undo, setup_context=_keep)
-_operation(
+operation(
     "attention_backward",
     "(Tensor gradient, Tensor query, Tensor key, Tensor value, Tensor result, Tensor sums, "
     "Tensor? mask) -> (Tensor, Tensor, Tensor)",

@@ -9,14 +9,16 @@ from typing import Any
 import torch
 
 from hocket.from_torch.attention import attention
+from hocket.from_torch.normalization import rms_norm
 
 
 @contextmanager
 def fused() -> Iterator[None]:
-    """Keep attention and dropout in one piece."""
+    """Keep attention, dropout and normalization by root mean squares in one piece."""
     with torch.library._scoped_library("aten", "IMPL") as library:
         library.impl("scaled_dot_product_attention", attention, "AutogradMeta")
         library.impl("dropout", _dropout, "AutogradMeta")
+        library.impl("rms_norm", rms_norm, "AutogradMeta")
         yield
 
 
