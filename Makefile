@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest slow
 
-.PHONY: help tools venv build demo test bench clean $(CHECKS) examples
+.PHONY: help tools venv torch build demo test bench clean $(CHECKS) examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -37,6 +37,9 @@ venv: .venv/deps.stamp ## make .venv and install what building and testing need
 	$(BIN)/python -m pip install --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --group dev
 	@touch $@
+
+torch: .venv/deps.stamp ## install PyTorch, for the tests that need it (3 GB to load, 5 GB installed on Linux)
+	$(BIN)/python -m pip install 'torch>=2.4'
 
 build: .venv/build.stamp ## build the Rust core and install the package into .venv
 

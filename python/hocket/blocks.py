@@ -129,6 +129,12 @@ class Block:
             raise SpecError(f"layer {self.name}: tables have no experts; leave one of them out")
 
     @property
+    def is_measured(self) -> bool:
+        """Whether one of its passes is a time."""
+        passes = (self.forward, self.input_gradient, self.weight_gradient)
+        return any(work.time_ps is not None for work in passes)
+
+    @property
     def flops(self) -> int:
         """Operations of the passes that are not measured, for one sample."""
         passes = (self.forward, self.input_gradient, self.weight_gradient)

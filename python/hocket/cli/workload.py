@@ -1,4 +1,4 @@
-"""``hocket workload``: list, show: layers by their dimensions, with cycles, or by their costs."""
+"""``hocket workload``: list, show (by dimensions, with cycles, or by costs), from-torch."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import typer
 from hocket import workloads
 from hocket.blocks import Block, Work, blocks_of
 from hocket.cli import options
+from hocket.cli.workload_torch import EXAMPLE, from_torch
 from hocket.errors import SpecError
 from hocket.units import format_flops, format_size, format_time_ps, shown
 from hocket.workload import Layer, Workload, load
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
     from hocket.compute import Chiplet, WorkloadCycles
 
 workload = typer.Typer(
-    help="List models that are trained, and show their layers.",
+    help="List models that are trained, show their layers, and make them of PyTorch modules.",
     no_args_is_help=True,
     epilog="For example: hocket workload show resnet152",
 )
+
+workload.command("from-torch", epilog=EXAMPLE)(from_torch)
 
 _MOST_ROWS = 2000
 """Of the table of layers; a hundred thousand would take minutes."""

@@ -110,19 +110,6 @@ pub(super) fn run(graph: &Graph, order: Order) -> Outcome {
                     moves = true;
                 }
             }
-            for node in 0..nodes {
-                let (actor, engine) = (graph.nodes.actor[node], graph.nodes.engine[node]);
-                let same = |i: usize| {
-                    let here = graph.nodes.actor[i] == actor && graph.nodes.engine[i] == engine;
-                    here && graph.nodes.call[i] == NONE && state[i] == State::Runs
-                };
-                let is_free = engine == 2 || !(0..nodes).any(same);
-                if graph.nodes.call[node] == NONE && state[node] == State::Ready && is_free {
-                    state[node] = State::Runs;
-                    out.start_ps[node] = now;
-                    moves = true;
-                }
-            }
             for call in 0..calls {
                 let starters = graph.calls.starters(call);
                 let ready = starters
@@ -150,6 +137,22 @@ pub(super) fn run(graph: &Graph, order: Order) -> Outcome {
                 if state[node] == State::Runs && ends {
                     state[node] = State::Done;
                     out.end_ps[node] = now;
+                    moves = true;
+                }
+            }
+            if moves {
+                continue;
+            }
+            for node in 0..nodes {
+                let (actor, engine) = (graph.nodes.actor[node], graph.nodes.engine[node]);
+                let same = |i: usize| {
+                    let here = graph.nodes.actor[i] == actor && graph.nodes.engine[i] == engine;
+                    here && graph.nodes.call[i] == NONE && state[i] == State::Runs
+                };
+                let is_free = engine == 2 || !(0..nodes).any(same);
+                if graph.nodes.call[node] == NONE && state[node] == State::Ready && is_free {
+                    state[node] = State::Runs;
+                    out.start_ps[node] = now;
                     moves = true;
                 }
             }

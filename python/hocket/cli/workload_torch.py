@@ -1,0 +1,151 @@
+"""``hocket workload from-torch``: a PyTorch module as a workload file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from hocket.cli import options
+from hocket.errors import SpecError
+
+if TYPE_CHECKING:
+    from hocket.blocks import Block
+    from hocket.workload import Workload
+
+EXAMPLE = (
+    "For example: hocket workload from-torch mypkg.models:make_model --input 3x224x224 -o mine.yml"
+)
+
+_MOST_ROWS = 2000
+_PASSES = ("forward", "input_gradient", "weight_gradient")
+
+
+def from_torch(
+    factory: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODULE:FACTORY",
+            help="What gives a torch.nn.Module, or (module, inputs); imported from the current folder.",
+        ),
+    ],
+    *,
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--input",
+            "-i",
+            help="Shape of one sample: 3x224x224, 128:int64, scalar, or by name tokens=128:int64; once "
+            "for each input.",
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option("--batch", help="Samples to trace with; default 2.")
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option("--name", help="Of the workload; default the module's class.")
+    ] = None,
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="The .yml file to write.")
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Trace a PyTorch module, without memory for its numbers, and write it as a workload."""
+    from hocket.files.atomic import check_target
+    from hocket.files.workload_text import save
+    from hocket.from_torch import from_torch, need_torch
+    from hocket.from_torch.factory import make, own_code
+
+    path = None if output is None else Path(output)
+    if path is not None:
+        if path.suffix not in (".yml", ".yaml"):
+            raise SpecError(f"--output: {output!r} is no workload file; let it end in .yml")
+        check_target(path)
+    need_torch()
+    with own_code():
+        module, own = make(factory)
+        if own is None and not inputs:
+            raise SpecError(
+                "--input: is missing; give the shape of each input, as --input 3x224x224"
+            )
+        model = from_torch(module, inputs or own, batch=batch, name=name)
+    if path is not None:
+        save(model, path)
+    if json:
+        options.print_json(_as_json(model))
+    else:
+        _print(model, path)
+
+
+def _print(model: Workload, path: Path | None) -> None:
+    console = options.output()
+    if path is None:
+        _print_table(model)
+    for note in model.notes:
+        console.print(f"note: {note}", highlight=False, markup=False)
+    if path is not None:
+        console.print(
+            f"{len(model.layers):,} layers, {model.parameters:,} parameters, "
+            f"{_total(model, 'forward', 'flops'):,} FLOPs forward: written to {path}",
+            highlight=False,
+            markup=False,
+        )
+
+
+def _print_table(model: Workload) -> None:
+    from rich.markup import escape
+
+    table = options.new_table(title=escape(model.name))
+    table.add_column("layer", overflow="fold")
+    names = ("FLOPs", "bytes", "input gradient", "weight gradient")
+    for column in ("parameters", *names, "inputs", "outputs", "kept"):
+        table.add_column(column, justify="right", no_wrap=True)
+    blocks: list[Any] = list(model.layers)
+    for each in blocks[:_MOST_ROWS]:
+        counts = (each.forward.flops, each.forward.bytes)
+        gradients = (each.input_gradient.flops, each.weight_gradient.flops)
+        sizes = (each.inputs, each.outputs, each.kept)
+        row = (each.parameters, *counts, *gradients, *sizes)
+        table.add_row(escape(each.name), *(f"{count:,}" for count in row))
+    if len(blocks) > _MOST_ROWS:
+        table.caption = f"{len(blocks) - _MOST_ROWS:,} more: --json lists all"
+    table.add_section()
+    totals = [_total(model, "forward", "flops"), _total(model, "forward", "bytes")]
+    totals += [_total(model, kind, "flops") for kind in _PASSES[1:]]
+    kept = sum(each.kept for each in blocks)
+    totals = [model.parameters, *totals]
+    table.add_row("all", *(f"{count:,}" for count in totals), "", "", f"{kept:,}")
+    options.output().print(table)
+
+
+def _total(model: Workload, kind: str, what: str) -> int:
+    blocks: list[Any] = list(model.layers)
+    return sum(getattr(getattr(each, kind), what) for each in blocks)
+
+
+def _as_json(model: Workload) -> dict[str, Any]:
+    blocks: list[Any] = list(model.layers)
+    return {
+        "name": model.name,
+        "parameters": model.parameters,
+        **{
+            kind: {what: _total(model, kind, what) for what in ("flops", "bytes")}
+            for kind in _PASSES
+        },
+        "kept": sum(each.kept for each in blocks),
+        "layers": [_layer_json(each) for each in blocks],
+        "notes": list(model.notes),
+    }
+
+
+def _layer_json(block: Block) -> dict[str, Any]:
+    passes = {kind: getattr(block, kind) for kind in _PASSES}
+    return {
+        "name": block.name,
+        **{kind: {"flops": work.flops, "bytes": work.bytes} for kind, work in passes.items()},
+        "parameters": block.parameters,
+        "inputs": block.inputs,
+        "outputs": block.outputs,
+        "kept": block.kept,
+    }
