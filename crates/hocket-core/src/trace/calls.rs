@@ -1,4 +1,5 @@
-//! What nodes of several ranks do together: groups, the calls of collectives, sends and their receives.
+//! What nodes of several ranks do together: groups, the calls of collectives, sends and their
+//! receives.
 
 use std::collections::HashMap;
 

@@ -34,7 +34,7 @@ pub(super) struct Node {
     #[prost(message, optional, tag = "8")]
     pub(super) inputs: Option<Inputs>,
     #[prost(message, repeated, tag = "10")]
-    attributes: Vec<Attribute>,
+    pub(super) attributes: Vec<Attribute>,
 }
 
 /// What a node is given.
@@ -44,15 +44,16 @@ pub(super) struct Inputs {
     pub(super) values: String,
 }
 
+/// What else is known of a node.
 #[derive(Clone, PartialEq, Message)]
-struct Attribute {
+pub(super) struct Attribute {
     #[prost(string, tag = "1")]
-    name: String,
+    pub(super) name: String,
     #[prost(
         oneof = "Value",
         tags = "3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 28, 29"
     )]
-    value: Option<Value>,
+    pub(super) value: Option<Value>,
 }
 
 /// What an attribute says.

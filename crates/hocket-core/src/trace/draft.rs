@@ -22,8 +22,8 @@ pub struct File<'a> {
 pub enum Follow {
     /// Control and data, as ASTRA-sim has it.
     All,
-    /// Data alone. Control dependencies of PyTorch traces may be the stack of calls, whose nodes need not be in
-    /// the file and of which some wait for each other.
+    /// Data alone. Control dependencies of PyTorch traces may be the stack of calls, whose nodes
+    /// need not be in the file and of which some wait for each other.
     Data,
 }
 
@@ -66,7 +66,8 @@ impl Draft {
         Ok(maker.draft)
     }
 
-    /// What metadata nodes are given as inputs, with their rank: in PyTorch traces, groups of ranks in JSON.
+    /// What metadata nodes are given as inputs, with their rank: in PyTorch traces, groups of ranks
+    /// in JSON.
     pub fn process_groups(&self) -> &[(u32, String)] {
         &self.process_groups
     }
@@ -84,8 +85,13 @@ impl Draft {
     /// A row as messages name it.
     pub(super) fn describe(&self, row: u32) -> String {
         let file = &self.files[self.trace.rank_of(row) as usize];
+        format!("{} of {file}", self.describe_within(row))
+    }
+
+    /// A row as messages about its file name it.
+    pub(super) fn describe_within(&self, row: u32) -> String {
         let name = shortened(self.trace.names.of_row(row));
-        format!("node {} {name:?} of {file}", self.trace.id[row as usize])
+        format!("node {} {name:?}", self.trace.id[row as usize])
     }
 }
 

@@ -31,7 +31,7 @@ pub enum TraceError {
         why: String,
     },
     /// A file that ends within the length of a message, or a length that is none.
-    #[error("{file}: cut short at byte {byte}, {}; copy the file anew", place(*.after))]
+    #[error("{file}: cut short at byte {byte}, {}; {}", place(*.after), remedy(*.after))]
     Truncated {
         /// The file.
         file: String,
@@ -42,8 +42,8 @@ pub enum TraceError {
     },
     /// A message that does not end before its file.
     #[error(
-        "{file}: the message at byte {byte}, {}, has {length} bytes and {left} are left; copy the \
-         file anew", place(*.after)
+        "{file}: the message at byte {byte}, {}, has {length} bytes and {left} are left; {}",
+        place(*.after), remedy(*.after)
     )]
     Overrun {
         /// The file.
@@ -354,6 +354,13 @@ fn place(after: Option<u64>) -> String {
     match after {
         Some(id) => format!("after node {id}"),
         None => "before the first node".to_owned(),
+    }
+}
+
+fn remedy(after: Option<u64>) -> &'static str {
+    match after {
+        Some(_) => "copy the file anew",
+        None => "copy the file anew, or give one that is a Chakra trace",
     }
 }
 

@@ -1,15 +1,16 @@
-//! Execution traces: what every rank of a job computed, sent and received, and what waited for what.
+//! Execution traces: what every rank of a job computed, sent and received, and what waited for
+//! what.
 //!
 //! ```text
 //! files, one a rank -> Draft (columns) + groups -> Trace: dependencies, calls, messages
 //! ```
 //!
-//! A trace is columns over the nodes of all ranks, rank by rank. What belongs together is matched already:
-//! the nodes of each collective (a call), and each send with its receive.
+//! A trace is columns over the nodes of all ranks, rank by rank. What belongs together is matched
+//! already: the nodes of each collective (a call), and each send with its receive.
 //!
 //! # Source
-//! The format is MLCommons Chakra's, its attributes as ASTRA-sim reads them (`src/feeder_v3` of its Chakra
-//! and `astra-sim/workload/Workload.cc`).
+//! The format is MLCommons Chakra's, its attributes as ASTRA-sim reads them (`src/feeder_v3` of its
+//! Chakra and `astra-sim/workload/Workload.cc`).
 
 mod calls;
 mod chakra;
@@ -74,8 +75,8 @@ pub enum CallKind {
     ReduceScatter = 7,
     /// All wait for all; moves no bytes.
     Barrier = 9,
-    /// A collective node that does not say what it does, and belongs to no call. Real PyTorch traces have
-    /// them: the host's side of a collective whose kernel is a node of its own.
+    /// A collective node that does not say what it does, and belongs to no call. Real PyTorch
+    /// traces have them: the host's side of a collective whose kernel is a node of its own.
     Unspecified = 254,
     /// Of nodes that are no collective.
     None = 255,
@@ -125,18 +126,18 @@ impl CallKind {
         self.name().replace('-', "_").to_uppercase()
     }
 
-    /// What [`crate::collective::Collective`] calls size, where each of `ranks` ranks has `bytes` as its
-    /// `comm_size`; `None` past [`LARGEST_SIZE`].
+    /// What [`crate::collective::Collective`] calls size, where each of `ranks` ranks has `bytes`
+    /// as its `comm_size`; `None` past [`LARGEST_SIZE`].
     ///
     /// A `comm_size` is the bytes that go into a collective at one rank: its vector for all-reduce,
-    /// reduce-scatter, all-to-all, reduce, broadcast and scatter, which is the size here too; but its block for
-    /// all-gather and gather, whose size here is that of all blocks.
+    /// reduce-scatter, all-to-all, reduce, broadcast and scatter, which is the size here too; but
+    /// its block for all-gather and gather, whose size here is that of all blocks.
     ///
     /// # Source
-    /// ASTRA-sim, `system/astraccl/native_collectives/collective_algorithm/Ring.cc`: an all-gather sends messages
-    /// of `data_size` and ends with `data_size * nodes`; all-reduce, reduce-scatter and all-to-all send
-    /// `data_size / nodes`. It has no gather; Chakra's PyTorch converter counts the bytes of a kernel's inputs,
-    /// so that a gather is as an all-gather.
+    /// ASTRA-sim, `system/astraccl/native_collectives/collective_algorithm/Ring.cc`: an all-gather
+    /// sends messages of `data_size` and ends with `data_size * nodes`; all-reduce, reduce-scatter
+    /// and all-to-all send `data_size / nodes`. It has no gather. PyTorch traces of Chakra's tests
+    /// have the bytes of a kernel's inputs there, so that a gather is as an all-gather.
     pub fn size(self, bytes: u64, ranks: usize) -> Option<u64> {
         let factor = match self {
             CallKind::AllGather | CallKind::Gather => ranks as u64,
@@ -149,11 +150,11 @@ impl CallKind {
 
 /// A trace of all ranks, matched and checked.
 ///
-/// Columns have a row for each node, those of rank r from `rank_first[r]` to `rank_first[r + 1]` in the order
-/// of its file. A dependency, a call's member and a partner are rows.
+/// Columns have a row for each node, those of rank r from `rank_first[r]` to `rank_first[r + 1]` in
+/// the order of its file. A dependency, a call's member and a partner are rows.
 ///
 /// # Complexity
-/// Some 90 bytes a node, 4 a dependency, and each distinct name once.
+/// 83 bytes a node, 4 a dependency, and each distinct name once.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
     /// First row of each rank, and the number of rows.
@@ -172,7 +173,8 @@ pub struct Trace {
     pub is_cpu: Vec<u8>,
     /// What a collective node does.
     pub call_kind: Vec<CallKind>,
-    /// `comm_size` of a collective, a send or a receive, as it stands there; [`CallKind::size`] says of what.
+    /// `comm_size` of a collective, a send or a receive, as it stands there; [`CallKind::size`]
+    /// says of what.
     pub bytes: Vec<u64>,
     /// Group of a collective, as a row of `groups`, or [`NONE`].
     pub group: Vec<u32>,
@@ -188,8 +190,8 @@ pub struct Trace {
     pub dependency_first: Vec<u32>,
     /// What must end before a row starts: rows of the same rank, ascending, each once.
     pub dependencies: Vec<u32>,
-    /// All rows, rank by rank, each after what it depends on; of those that may come next the one with the
-    /// lowest id does.
+    /// All rows, rank by rank, each after what it depends on; of those that may come next the one
+    /// with the lowest id does.
     pub order: Vec<u32>,
     /// Who takes part in collectives.
     pub groups: Groups,
@@ -239,8 +241,8 @@ pub struct Calls {
 }
 
 impl Trace {
-    /// Reads a file for each rank, in the order of ranks. Groups are an id and its ranks each; those that the
-    /// files define themselves ([`Draft::process_groups`]) do not count.
+    /// Reads a file for each rank, in the order of ranks. Groups are an id and its ranks each;
+    /// those that the files define themselves ([`Draft::process_groups`]) do not count.
     ///
     /// # Errors
     /// [`TraceError`], naming file and node.

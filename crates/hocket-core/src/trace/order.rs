@@ -1,4 +1,5 @@
-//! Dependencies of one rank's nodes: ids become rows, and the nodes are put in an order that heeds them.
+//! Dependencies of one rank's nodes: ids become rows, and the nodes are put in an order that heeds
+//! them.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -148,20 +149,21 @@ fn cycle(draft: &Draft, start: u32, left: &[u32]) -> TraceError {
     for _ in 0..left.len() {
         row = next(row);
     }
-    let mut path = Vec::new();
-    let mut at = next(row);
-    loop {
-        let name = shortened(draft.trace.names.of_row(at));
-        path.push(format!("node {} {name:?}", draft.trace.id[at as usize]));
+    let mut path = String::new();
+    let mut at = row;
+    for shown in 0.. {
+        at = next(at);
+        if shown == SHOWN_OF_CYCLE {
+            path.push_str(", ...");
+            break;
+        }
+        if shown > 0 {
+            path.push_str(", which depends on ");
+        }
+        path.push_str(&draft.describe_within(at));
         if at == row {
             break;
         }
-        if path.len() == SHOWN_OF_CYCLE {
-            path.push("...".to_owned());
-            break;
-        }
-        at = next(at);
     }
-    let path = path.join(", which depends on ");
     draft.wrong(row, Fault::Cycle { path })
 }
