@@ -246,7 +246,7 @@ proptest! {
 
     #[test]
     fn random_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = read_bytes(&[bytes.clone()], &[]);
+        let _ = read_bytes(std::slice::from_ref(&bytes), &[]);
         let _ = read_bytes(&[[&[0], &bytes[..]].concat()], &[]);
     }
 
