@@ -91,7 +91,7 @@ def test_layers_by_their_costs() -> None:
     "layers",
     [
         [
-            Block("a", Work(10, 4), parameters=3, split="rows", experts=2, routed=8, kept=9),
+            Block("a", Work(10, 4), parameters=4, split="rows", experts=2, routed=8, kept=9),
             Block("b", Work()),
         ],
         [Block("a", Work(time_ps=9), Work(), Work(7, 8)), Layer("c", biases=True, normalized=True)],

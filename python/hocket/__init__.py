@@ -6,7 +6,7 @@
 >>> run = hk.simulate(plan.verify())
 """
 
-from hocket import routing, topology, training, workload
+from hocket import routing, topology, traces, training, workload
 from hocket._core import Bound, Collective, Topology, __version__, bound
 from hocket.advice import Advice, advise_dimensions
 from hocket.collectives import collective_on
@@ -77,6 +77,7 @@ __all__ = [
     "simulate",
     "timetable",
     "topology",
+    "traces",
     "train",
     "training",
     "workload",

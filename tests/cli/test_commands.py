@@ -46,6 +46,8 @@ def test_version(hocket: Any) -> None:
         "topology list",
         "topology show",
         "topology draw",
+        "trace",
+        "trace show",
         "workload",
         "workload list",
         "workload show",

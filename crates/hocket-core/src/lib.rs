@@ -19,6 +19,7 @@ pub mod progress;
 pub mod topology;
 pub mod routing;
 pub mod collective;
+pub mod trace;
 pub mod plan;
 pub mod bound;
 pub mod verify;

@@ -50,6 +50,15 @@ unsafe impl Column for Bandwidth {
     type Number = u64;
 }
 
+// SAFETY: `repr(u8)` without fields.
+unsafe impl Column for hocket_core::trace::NodeKind {
+    type Number = u8;
+}
+// SAFETY: `repr(u8)` without fields.
+unsafe impl Column for hocket_core::trace::CallKind {
+    type Number = u8;
+}
+
 /// A column that `owner` holds, as a read-only array that keeps `owner` alive.
 pub(crate) fn column<'py, C, T>(
     owner: &Bound<'py, C>,

@@ -9,6 +9,7 @@ use hocket_core::report::ReportError;
 use hocket_core::routing::RoutingError;
 use hocket_core::simulate::SimulateError;
 use hocket_core::topology::TopologyError;
+use hocket_core::trace::TraceError;
 use hocket_core::verify::{VerifyError, VerifyReport};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
@@ -47,6 +48,12 @@ impl From<TopologyError> for CoreError {
 
 impl From<CollectiveError> for CoreError {
     fn from(error: CollectiveError) -> Self {
+        CoreError::Spec(error.to_string())
+    }
+}
+
+impl From<TraceError> for CoreError {
+    fn from(error: TraceError) -> Self {
         CoreError::Spec(error.to_string())
     }
 }

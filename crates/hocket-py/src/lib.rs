@@ -12,6 +12,7 @@ mod topology;
 mod build;
 mod routing;
 mod collective;
+mod trace;
 mod plan;
 mod bound;
 mod verify;
@@ -82,11 +83,18 @@ mod _core {
         use crate::cluster::{Outcome, Pattern, simulate};
     }
 
+    /// `hocket._core.trace`: execution traces.
+    #[pymodule]
+    mod trace {
+        #[pymodule_export]
+        use crate::trace::{PyDraft, PyTrace};
+    }
+
     /// Python finds a submodule of an extension only where it is told of it.
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
         let modules = module.py().import("sys")?.getattr("modules")?;
-        for name in ["cluster", "iteration", "routing"] {
+        for name in ["cluster", "iteration", "routing", "trace"] {
             modules.set_item(format!("hocket._core.{name}"), module.getattr(name)?)?;
         }
         Ok(())

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hocket._core import cluster as cluster
 from hocket._core import routing as routing
+from hocket._core import trace as trace
 
 __version__: Final[str]
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "simulate",
     "simulate_flows",
     "simulate_packets",
+    "trace",
     "unwindings",
     "verify",
 ]

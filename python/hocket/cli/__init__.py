@@ -22,6 +22,7 @@ from hocket.cli.route import route
 from hocket.cli.schedule import schedule
 from hocket.cli.simulate import simulate
 from hocket.cli.topology import topology
+from hocket.cli.trace import trace
 from hocket.cli.verify import verify
 from hocket.cli.view import view
 from hocket.cli.workload import workload
@@ -53,6 +54,7 @@ reproduce.command("routing", epilog=EXAMPLES["reproduce routing"])(routing_study
 app.add_typer(advise, name="advise")
 app.add_typer(reproduce, name="reproduce")
 app.add_typer(topology, name="topology")
+app.add_typer(trace, name="trace")
 app.add_typer(workload, name="workload")
 
 

@@ -1,0 +1,232 @@
+//! Execution traces: `Draft` and `Trace`.
+
+use std::sync::Mutex;
+
+use hocket_core::trace::{self as core, Draft, File, Follow, Trace};
+use numpy::PyArray1;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+
+use crate::arrays;
+use crate::choice::choose;
+use crate::error::CoreError;
+
+const FOLLOWS: [(&str, Follow); 2] = [("all", Follow::All), ("data", Follow::Data)];
+
+/// A trace whose groups are not known yet.
+#[pyclass(name = "Draft", module = "hocket._core.trace", frozen)]
+pub(crate) struct PyDraft {
+    /// Gone once it is linked.
+    core: Mutex<Option<Draft>>,
+    process_groups: Vec<(u32, String)>,
+}
+
+#[pymethods]
+impl PyDraft {
+    #[new]
+    #[pyo3(signature = (files, follow="all"))]
+    fn new(
+        py: Python<'_>,
+        files: Vec<(String, PyBackedBytes)>,
+        follow: &str,
+    ) -> Result<Self, CoreError> {
+        let follow = choose("dependencies", follow, &FOLLOWS)?;
+        let core = py.detach(|| {
+            let files: Vec<File<'_>> = files
+                .iter()
+                .map(|(name, bytes)| File { name, bytes })
+                .collect();
+            Draft::read(&files, follow)
+        })?;
+        Ok(Self {
+            process_groups: core.process_groups().to_vec(),
+            core: Mutex::new(Some(core)),
+        })
+    }
+
+    /// Inputs of metadata nodes, with their rank.
+    #[getter]
+    fn process_groups(&self) -> Vec<(u32, String)> {
+        self.process_groups.clone()
+    }
+
+    fn link(&self, py: Python<'_>, groups: Vec<(u64, Vec<u32>)>) -> Result<PyTrace, CoreError> {
+        let draft = match self.core.lock() {
+            Ok(mut core) => core.take(),
+            Err(_) => None,
+        };
+        let draft = draft.ok_or_else(|| {
+            CoreError::Spec("this draft is linked already; read the files anew".to_owned())
+        })?;
+        let core = py.detach(|| draft.link(&groups))?;
+        Ok(PyTrace { core })
+    }
+}
+
+/// A trace of all ranks.
+#[pyclass(name = "Trace", module = "hocket._core.trace", frozen)]
+pub(crate) struct PyTrace {
+    core: Trace,
+}
+
+#[pymethods]
+impl PyTrace {
+    /// Stands for no group, no peer, no call and no partner.
+    #[classattr]
+    const NONE: u32 = core::NONE;
+
+    #[getter]
+    fn ranks(&self) -> usize {
+        self.core.ranks()
+    }
+
+    fn __len__(&self) -> usize {
+        self.core.len()
+    }
+
+    #[getter]
+    fn unspecified(&self) -> usize {
+        self.core.unspecified()
+    }
+
+    /// Each distinct name.
+    #[getter]
+    fn names(&self) -> Vec<&str> {
+        self.core.names.iter().collect()
+    }
+
+    #[getter]
+    fn rank_first<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.rank_first.as_slice())
+    }
+
+    #[getter]
+    fn id<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::column(slf, |this| this.core.id.as_slice())
+    }
+
+    #[getter]
+    fn kind<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        arrays::column(slf, |this| this.core.kind.as_slice())
+    }
+
+    #[getter]
+    fn duration_ps<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::column(slf, |this| this.core.duration.as_slice())
+    }
+
+    #[getter]
+    fn operations<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::column(slf, |this| this.core.operations.as_slice())
+    }
+
+    #[getter]
+    fn tensor_bytes<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::column(slf, |this| this.core.tensor_bytes.as_slice())
+    }
+
+    #[getter]
+    fn is_cpu<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        arrays::column(slf, |this| this.core.is_cpu.as_slice())
+    }
+
+    #[getter]
+    fn call_kind<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        arrays::column(slf, |this| this.core.call_kind.as_slice())
+    }
+
+    #[getter]
+    fn bytes<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::column(slf, |this| this.core.bytes.as_slice())
+    }
+
+    #[getter]
+    fn group<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.group.as_slice())
+    }
+
+    #[getter]
+    fn peer<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.peer.as_slice())
+    }
+
+    #[getter]
+    fn tag<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::column(slf, |this| this.core.tag.as_slice())
+    }
+
+    #[getter]
+    fn priority<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.priority.as_slice())
+    }
+
+    #[getter]
+    fn name_row<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.names.of.as_slice())
+    }
+
+    #[getter]
+    fn dependency_first<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.dependency_first.as_slice())
+    }
+
+    #[getter]
+    fn dependencies<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.dependencies.as_slice())
+    }
+
+    #[getter]
+    fn order<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.order.as_slice())
+    }
+
+    #[getter]
+    fn group_id<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::column(slf, |this| this.core.groups.id.as_slice())
+    }
+
+    #[getter]
+    fn group_first<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.groups.first.as_slice())
+    }
+
+    #[getter]
+    fn group_ranks<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.groups.ranks.as_slice())
+    }
+
+    #[getter]
+    fn calls_kind<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        arrays::column(slf, |this| this.core.calls.kind.as_slice())
+    }
+
+    #[getter]
+    fn calls_group<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.calls.group.as_slice())
+    }
+
+    #[getter]
+    fn calls_size<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        arrays::column(slf, |this| this.core.calls.size.as_slice())
+    }
+
+    #[getter]
+    fn calls_first<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.calls.first.as_slice())
+    }
+
+    #[getter]
+    fn calls_nodes<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.calls.nodes.as_slice())
+    }
+
+    #[getter]
+    fn call<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.call.as_slice())
+    }
+
+    #[getter]
+    fn partner<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        arrays::column(slf, |this| this.core.partner.as_slice())
+    }
+}

@@ -1,0 +1,114 @@
+"""``hocket trace``: show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from hocket.cli import options
+from hocket.units import format_size, format_time_ps
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hocket.traces import Summary
+
+trace = typer.Typer(
+    help="Show execution traces, in MLCommons Chakra's format.",
+    no_args_is_help=True,
+    epilog="For example: hocket trace show traces/llama",
+)
+
+Prefix = Annotated[
+    str,
+    typer.Argument(
+        metavar="PREFIX", help="What .0.et, .1.et, ... follow, a folder of them, or one of them."
+    ),
+]
+GroupsFile = Annotated[
+    str | None,
+    typer.Option("--groups", help='Groups of ranks, a JSON file such as {"1": [0, 2]}.'),
+]
+Dependencies = Annotated[
+    str,
+    typer.Option(
+        "--dependencies", help="all, or data alone: control may be a stack of calls only."
+    ),
+]
+
+
+@trace.callback()
+def _group() -> None:
+    """Take the command that follows."""
+
+
+@trace.command(epilog="For example: hocket trace show traces/llama --groups groups.json --json")
+def show(
+    prefix: Prefix,
+    *,
+    groups: GroupsFile = None,
+    dependencies: Dependencies = "all",
+    json: options.Json = False,
+) -> None:
+    """Show how many nodes of each kind a trace has, what is computed, and what is communicated."""
+    from hocket.traces import DEPENDENCIES, load, summarize
+
+    options.choice("--dependencies", dependencies, DEPENDENCIES)
+    made = load(prefix, groups, dependencies=cast(Literal["all", "data"], dependencies))
+    summary = summarize(made)
+    if json:
+        options.print_json(_as_json(summary))
+        return
+    console = options.output()
+    table = options.new_table(show_header=False)
+    for name, value in _facts(summary):
+        table.add_row(name, value)
+    console.print(table)
+    if summary.calls:
+        console.print(_calls(summary))
+    if summary.unspecified:
+        console.print(
+            f"note: {summary.unspecified:,} collective nodes do not say what they do, and belong to no "
+            "call",
+            highlight=False,
+        )
+
+
+def _facts(summary: Summary) -> list[tuple[str, str]]:
+    facts = [("ranks", f"{summary.ranks:,}"), ("nodes", f"{sum(summary.nodes.values()):,}")]
+    facts += [(f"  {name}", f"{count:,}") for name, count in summary.nodes.items()]
+    facts.append(("compute time, all ranks", format_time_ps(summary.compute_ps)))
+    if summary.cpu_compute_ps:
+        facts.append(("  of CPUs", format_time_ps(summary.cpu_compute_ps)))
+    if summary.messages:
+        facts.append(("bytes sent rank to rank", format_size(summary.message_bytes)))
+    if summary.groups > 1:
+        facts.append(("groups of ranks", f"{summary.groups - 1:,}, and all"))
+    return facts
+
+
+def _calls(summary: Summary) -> Table:
+    table = options.new_table()
+    table.add_column("collective")
+    table.add_column("calls", justify="right")
+    table.add_column("size, all calls", justify="right")
+    for name, (count, size) in summary.calls.items():
+        table.add_row(name, f"{count:,}", format_size(size))
+    return table
+
+
+def _as_json(summary: Summary) -> dict[str, Any]:
+    return {
+        "ranks": summary.ranks,
+        "nodes": summary.nodes,
+        "compute_ps": summary.compute_ps,
+        "cpu_compute_ps": summary.cpu_compute_ps,
+        "messages": summary.messages,
+        "message_bytes": summary.message_bytes,
+        "groups": summary.groups,
+        "calls": {
+            name: {"count": count, "size": size} for name, (count, size) in summary.calls.items()
+        },
+        "unspecified": summary.unspecified,
+    }
