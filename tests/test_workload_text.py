@@ -95,7 +95,11 @@ def test_layers_by_their_costs() -> None:
             Block("b", Work()),
         ],
         [Block("a", Work(time_ps=9), Work(), Work(7, 8)), Layer("c", biases=True, normalized=True)],
-        [Block("t", Work(1), is_table=True, outputs=5, joins="z"), Layer("y"), Block("z", Work(2))],
+        [
+            Block("t", Work(1), parameters=6, is_table=True, outputs=5, joins="z"),
+            Layer("y"),
+            Block("z", Work(2)),
+        ],
     ],
 )
 def test_costs_are_read_again(layers: list[Layer | Block], tmp_path: Path) -> None:
