@@ -45,11 +45,10 @@ def test_layers_by_their_costs() -> None:
     full = Block(
         "b",
         Work(time_ps=9),
+        parameters=8,
         split="columns",
         experts=4,
         routed=6,
-        is_table=True,
-        joins="a",
     )
     text = to_text(Workload("mine", (plain, full), notes=("so",)))  # type: ignore[arg-type,unused-ignore]
     nothing = {"flops": 0, "bytes": 0}
@@ -73,14 +72,12 @@ def test_layers_by_their_costs() -> None:
                 "forward": "9 ps",
                 "input_gradient": nothing,
                 "weight_gradient": nothing,
-                "parameters": 0,
+                "parameters": 8,
                 "inputs": 0,
                 "outputs": 0,
                 "split": "columns",
                 "experts": 4,
                 "routed": 6,
-                "table": True,
-                "joins": "a",
             },
         ],
     }
