@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hocket.cli import options
+from hocket.cli import reproduce_training as training
 from hocket.errors import SpecError
 from hocket.reproduce import themis as figures_of
 from hocket.reproduce import themis_published as published
 from hocket.reproduce.themis import ThemisFigures, reproduce_themis
+from hocket.reproduce.themis_training import FIGURES as TRAINING_FIGURES
+from hocket.reproduce.themis_training import TrainingFigures, reproduce_training
 from hocket.units import format_time_ps, shown
 
 if TYPE_CHECKING:
@@ -41,39 +44,57 @@ def themis(
     ] = "reproduce-themis",
     figure: Annotated[
         list[str] | None,
-        typer.Option("--figure", help="Only this one: 8, 9, 10 or 11; may be repeated."),
+        typer.Option(
+            "--figure", "--figures", help="Only these: 4, 8, 9, 10, 11, 12; 4,12 or repeated."
+        ),
     ] = None,
     no_optimal: Annotated[
         bool,
-        typer.Option("--no-optimal", help="Without multirail-optimal: seconds, not half a minute."),
+        typer.Option("--no-optimal", help="Without multirail-optimal: seconds, not two minutes."),
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Compute figures 8 to 11 of Themis (ISCA 2022): all-reduce on its six networks."""
+    """Compute figures of Themis (ISCA 2022) on its networks: 8 to 11, all-reduce; 4 and 12, training."""
     wanted = _figures(figure)
+    trains = [number for number in wanted if number in TRAINING_FIGURES]
+    wanted = [number for number in wanted if number not in trains]
     folder = Path(output)
     make_folder(folder)
+    trained: TrainingFigures | None = None
     with options.watching() as watch:
         result = reproduce_themis(wanted, optimal=not no_optimal, on_case=watch)
+        if trains:
+            trained = reproduce_training(trains, optimal=not no_optimal, on_case=watch)
         watch.note("drawing")
         pictures = _draw(result, wanted, folder)
+        if trained is not None:
+            pictures += training.draw_training(trained, trains, folder)
     if json:
-        options.print_json(as_json(result, wanted, pictures))
+        value = as_json(result, wanted, pictures)
+        value["figures"] = sorted(wanted + trains)
+        if trained is not None:
+            value |= training.training_json(trained, trains)
+        options.print_json(value)
         return
     console = options.output()
+    if trained is not None and 4 in trains:
+        training.print_utilization(console, trained)
     printers = {8: _print_times, 9: _print_activity, 10: _print_sweep, 11: _print_utilization}
     for number in wanted:
         printers[number](console, result)
+    if trained is not None and 12 in trains:
+        training.print_training(console, trained)
     names = ", ".join(path.name for path in pictures)
     console.print(f"pictures in {folder}: {names}", highlight=False, soft_wrap=True)
 
 
 def _figures(words: list[str] | None) -> list[int]:
-    known = {str(number): number for number in figures_of.FIGURES}
-    for word in words or []:
+    known = {str(number): number for number in (*figures_of.FIGURES, *TRAINING_FIGURES)}
+    given = [part.strip() for word in words or [] for part in word.split(",")]
+    for word in given:
         if word not in known:
-            raise SpecError(f"--figure: there is no {shown(word)} here; use 8, 9, 10 or 11")
-    return sorted({known[word] for word in words or known})
+            raise SpecError(f"--figure: there is no {shown(word)} here; use 4, 8, 9, 10, 11 or 12")
+    return sorted({known[word] for word in given or known})
 
 
 def make_folder(folder: Path) -> None:
