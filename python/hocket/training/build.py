@@ -71,7 +71,7 @@ class _Stage:
     """Calls that bring these outputs, likewise."""
     table_gradients: dict[str, int] = field(default_factory=dict)
     recent: list[int] = field(default_factory=list)
-    """Nodes that computed, so that weights are fetched one layer ahead."""
+    """The last two nodes that computed, so that weights are fetched one layer ahead."""
 
 
 class _Builder:
@@ -207,7 +207,8 @@ class _Builder:
         own /= self.parallel.dp if self.parallel.zero else 1
         moved = own * update_bytes(self.options.precision_bits)
         time = -(-self.accelerator.moves_ps(moved) // 1) if self.options.update else 0
-        self._node(stage, int(time), tag)
+        updated = self._node(stage, int(time), tag)
+        stage.recent = [updated, updated]
         if self.parallel.zero in (1, 2):
             for name, size in self._weights(stage).items():
                 cause = "expert" if name == "replicas" and self.parallel.ep > 1 else "data"
@@ -276,8 +277,7 @@ class _Builder:
         name = self._reduced_over(block)
         if self.groups[name].size > 1:
             size = self._bytes(held(block, self.parallel))
-            before = stage.recent[:-1] or stage.recent
-            call = self._call(stage, i, does, "data", "all-gather", name, size, before)
+            call = self._call(stage, i, does, "data", "all-gather", name, size, stage.recent[:-1])
             stage.awaited.append(call)
 
     def _collect(self, stage: _Stage, i: int) -> None:

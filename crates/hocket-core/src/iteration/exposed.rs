@@ -15,7 +15,8 @@ pub struct Exposure {
     pub rest_ps: Vec<u64>,
 }
 
-/// Attributes the idle time of each actor's compute engine, until the actor's last node has ended.
+/// Attributes the idle time of each actor's compute engine, until the actor's last node has ended. That a
+/// message has been sent is no wait of its sender's.
 ///
 /// While a node waits for several others, time counts for the one that ends next. The part of it in which
 /// that one's call had not begun counts as waiting; and the part in which that node was not ready itself
@@ -66,7 +67,7 @@ pub fn exposed(graph: &Graph, outcome: &Outcome) -> Exposure {
     let mut last: Vec<Vec<u32>> = vec![Vec::new(); actors];
     for node in 0..nodes {
         let actor = graph.nodes.actor[node] as usize;
-        if outcome.end_ps[node] > upto[actor] {
+        if outcome.end_ps[node] > upto[actor] && !is_sent(graph, node) {
             last[actor].push(node as u32);
         }
     }
@@ -78,6 +79,16 @@ pub fn exposed(graph: &Graph, outcome: &Outcome) -> Exposure {
         blame.wait(waited, upto[actor], end.unwrap_or(upto[actor]), actor);
     }
     blame.out
+}
+
+/// Whether a node is one that sends a message, which another one receives.
+fn is_sent(graph: &Graph, node: usize) -> bool {
+    let call = graph.nodes.call[node];
+    call != NONE && {
+        let starters = graph.calls.starters(call as usize);
+        starters.len() < graph.calls.members(call as usize).len()
+            && starters.contains(&(node as u32))
+    }
 }
 
 struct Blame<'a> {

@@ -187,7 +187,16 @@ proptest! {
             let mut end = 0;
             for node in 0..graph.nodes.actor.len() {
                 if graph.nodes.actor[node] == actor {
-                    end = end.max(outcome.end_ps[node]);
+                    let call = graph.nodes.call[node];
+                    let sent = call != NONE && {
+                        let starters = graph.calls.starters(call as usize);
+                        starters.len() == 1
+                            && starters[0] == node as u32
+                            && graph.calls.members(call as usize).len() > 1
+                    };
+                    if !sent {
+                        end = end.max(outcome.end_ps[node]);
+                    }
                     explained += exposure.exposed_ps[node] + exposure.waited_ps[node];
                     if graph.nodes.call[node] == NONE && graph.nodes.engine[node] == 0 {
                         explained += graph.nodes.time_ps[node];

@@ -1,0 +1,197 @@
+"""Groups, stages and memory: how a model is spread."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import hocket as hk
+from hocket.blocks import Block, Work
+from hocket.errors import InfeasibleError, SpecError
+from hocket.training.build import Options
+from hocket.training.memory import check_memory, memory_of
+from hocket.training.network import network_of
+from hocket.training.parallel import Group, Parallel, Portion, groups
+from hocket.training.stages import cut
+
+
+def product(kinds: str, *sizes: int, bandwidth: str = "10 GB/s") -> hk.Topology:
+    count = len(sizes)
+    return hk.topology.product(
+        kinds, sizes, bandwidth=[bandwidth] * count, latency=["0 ns"] * count
+    )
+
+
+def members(group: Group, topology: hk.Topology) -> set[int]:
+    """NPU 0's group."""
+    sizes = [size for _, size, *_ in topology.dimensions]
+    found = {0}
+    for dimension, size, stride in group.portions or ():
+        step = stride
+        for other in sizes[:dimension]:
+            step *= other
+        found = {npu + i * step for npu in found for i in range(size)}
+    return found
+
+
+@pytest.mark.parametrize(
+    "parallel",
+    ["dp=32", "tp=8,dp=4", "tp=2,dp=4,pp=4", "tp=16,pp=2", "tp=4,dp=8,ep=4", "tp=2,dp=16,ep=8"],
+)
+def test_dimensions_and_ranks_agree(parallel: str) -> None:
+    topology = product("SW_SW_SW", 4, 4, 2)
+    spread = Parallel.parse(parallel)
+    on = groups(spread, topology, on_dimensions=True)
+    by = groups(spread, topology, on_dimensions=False)
+    for name in ("tp", "dp", "pp", "ep", "replicas"):
+        assert members(on[name], topology) == set(by[name].members[0])
+        assert on[name].size == by[name].size == len(by[name].members[0])
+        everyone = sorted(npu for group in by[name].members for npu in group)
+        assert everyone == list(range(32))
+
+
+def test_neighbours_share_layers_first() -> None:
+    topology = product("SW_SW", 16, 64)
+    on = groups(Parallel(dp=8, tp=128), topology, on_dimensions=True)
+    assert on["tp"].portions == (Portion(0, 16, 1), Portion(1, 8, 1))
+    assert on["dp"].portions == (Portion(1, 8, 8),)
+    chosen = Parallel(dp=16, tp=64, dimensions={"tp": [2], "dp": [1]})
+    on = groups(chosen, topology, on_dimensions=True)
+    assert on["tp"].portions == (Portion(1, 64, 1),)
+    assert on["dp"].portions == (Portion(0, 16, 1),)
+
+
+@pytest.mark.parametrize(
+    ("parallel", "words"),
+    [
+        (Parallel(dp=3), "dp 3 x tp 1 x pp 1 make 3 NPUs; topology 'Switch_Switch 4x6' has 24"),
+        (Parallel(dp=8, tp=4), "dp 8 x tp 4 x pp 1 make 32 NPUs"),
+        (
+            Parallel(dp=3, tp=8, dimensions={"tp": [1]}),
+            "tp=8 does not fit what is left of the dimensions 4 x 6",
+        ),
+        (Parallel(dp=24, dimensions={"dp": [3]}), "dimensions: dp"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(parallel: Parallel, words: str) -> None:
+    topology = hk.topology.product("SW_SW", [4, 6], bandwidth=["1 GB/s"] * 2, latency=["0 ns"] * 2)
+    with pytest.raises(SpecError) as error:
+        groups(parallel, topology, on_dimensions=True)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "dp",
+        "dp=",
+        "dp=x",
+        "dp=1.5",
+        "dp=-1",
+        "dp=0",
+        "xp=2",
+        "dp=2,dp=2",
+        "zero=4,dp=2",
+        "dp=4,ep=3",
+    ],
+)
+def test_texts_that_are_no_sizes_are_refused(text: str) -> None:
+    with pytest.raises(SpecError, match="parallel"):
+        Parallel.parse(text)
+
+
+def test_texts_are_read() -> None:
+    assert Parallel.parse("dp=64, tp=16") == Parallel(dp=64, tp=16)
+    spread = Parallel.parse("pp=4,micro-batches=8,zero=1")
+    assert (spread.pp, spread.parts, spread.zero) == (4, 8, 1)
+    assert Parallel(pp=4).parts == 16
+    assert Parallel(dp=4).parts == 1
+
+
+def test_portions_share_links() -> None:
+    """What groups on parts of a dimension have for themselves, by hand."""
+    size = 8_000_000
+
+    def time(kinds: str, count: int, portion: Portion) -> int:
+        network = network_of(product(kinds, count), "hierarchical", 1)
+        shape = network.collective("all-reduce", Group(portion.size, (portion,)), size)
+        return network.shapes[shape].lone_ps
+
+    # Round the whole ring both ways: 2 x 7/8 x 8 MB / 20 GB/s.
+    assert time("Ring", 8, Portion(0, 8, 1)) == 700 * 10**6
+    # Every other NPU: as long a way, its links shared with the other half's: 2 x 3/4 x 8 MB / 10 GB/s.
+    assert time("Ring", 8, Portion(0, 4, 2)) == 1200 * 10**6
+    # Half of the ring is a line; a block that goes from end to end is passed on once more.
+    assert time("Ring", 8, Portion(0, 4, 1)) == (1200 + 100) * 10**6
+    # Through a switch it does not matter; of a full connection a part has its own links.
+    assert time("SW", 8, Portion(0, 4, 1)) == time("SW", 8, Portion(0, 4, 2)) == 1200 * 10**6
+    assert time("FC", 8, Portion(0, 4, 2)) == 400 * 10**6
+
+
+def layers(*times: int) -> list[Block]:
+    return [Block(f"l{i}", Work(time_ps=time), parameters=1) for i, time in enumerate(times)]
+
+
+@given(st.lists(st.integers(0, 50), min_size=1, max_size=9), st.integers(1, 9))
+def test_stages_are_as_equal_as_they_can_be(times: list[int], stages: int) -> None:
+    blocks = layers(*times)
+    if len(blocks) < stages:
+        with pytest.raises(SpecError, match="need a layer each"):
+            cut(blocks, stages, times)
+        return
+    found = cut(blocks, stages, times)
+    assert [each for stage in found for each in stage] == blocks
+    assert len(found) == stages
+    assert all(found)
+
+    def longest(ends: tuple[int, ...]) -> int:
+        bounds = [0, *ends, len(times)]
+        return max(sum(times[a:b]) for a, b in pairwise(bounds))
+
+    best = min(longest(ends) for ends in combinations(range(1, len(times)), stages - 1))
+    place, own = 0, 0
+    for stage in found:
+        own = max(own, sum(times[place : place + len(stage)]))
+        place += len(stage)
+    assert own == best
+
+
+def test_memory_is_that_of_mixed_precision() -> None:
+    blocks = [Block("a", Work(1), parameters=1000, inputs=10, outputs=10)]
+    options = Options(samples=4)
+
+    def sizes(**parallel: int) -> tuple[int, int, int, int]:
+        memory = memory_of([blocks], Parallel(**parallel), options)
+        return memory.weights, memory.gradients, memory.optimizer, memory.activations
+
+    # Rajbhandari et al., section 3.1: 2 + 2 + 12 bytes; each stage divides one more of them.
+    assert sizes(dp=10) == (2000, 2000, 12000, 80)
+    assert sizes(dp=10, zero=1) == (2000, 2000, 1200, 80)
+    assert sizes(dp=10, zero=2) == (2000, 200, 1200, 80)
+    assert sizes(dp=10, zero=3) == (200, 200, 1200, 80)
+
+
+def test_what_does_not_fit_is_refused_with_an_estimate() -> None:
+    topology = product("SW_SW", 8, 8)
+    with pytest.raises(InfeasibleError, match=r"an NPU needs about .* a100 has 80 GB; use more tp"):
+        hk.train("gpt3-175b", topology, parallel="dp=64", samples=1)
+    run = hk.train("gpt3-175b", topology, parallel="dp=64", samples=1, fits=False, bucket=None)
+    assert run.memory.weights == pytest.approx(2 * 174.6e9, rel=1e-3)
+    small = hk.Accelerator("small", "1 TFLOP/s", memory="1 kB")
+    with pytest.raises(InfeasibleError, match="small has 1 kB"):
+        check_memory(run.memory, small)
+
+
+def test_tables_need_one_stage() -> None:
+    topology = product("SW", 4)
+    with pytest.raises(SpecError, match="use pp=1"):
+        hk.train("dlrm", topology, parallel="dp=2,pp=2", samples=8, fits=False)
+
+
+def test_samples_divide_into_micro_batches() -> None:
+    with pytest.raises(SpecError, match="give a multiple of 16"):
+        hk.train("resnet152", product("SW", 4), parallel="pp=4", samples=10)
