@@ -107,7 +107,7 @@ def compare_training(
     json: options.Json = False,
 ) -> None:
     """Simulate training on networks, spread several ways, by several algorithms, best first."""
-    networks = [options.read_topology(each, bandwidth, latency, failed) for each in topology]
+    networks = {each: options.read_topology(each, bandwidth, latency, failed) for each in topology}
     if parallel and search is not None:
         raise SpecError("--search: tries all splits; leave --parallel out")
     if samples is not None and batch is not None:
@@ -144,35 +144,40 @@ def compare_training(
 
 def _run(
     model: str,
-    networks: list[Topology],
+    networks: dict[str, Topology],
     algorithms: list[str] | None,
     parallels: list[str] | None,
     search: int | None,
     given: dict[str, Any],
 ) -> tuple[TrainingComparison, list[Search]]:
     """Compare; with a search, on each network the splits that were found best there."""
-    from hocket.training.comparing import TrainingRow, compare_training, merged
+    from hocket.training.comparing import (
+        check_algorithms,
+        compare_training,
+        merged,
+    )
     from hocket.training.search import search_parallels
 
     with options.watching() as watch:
 
         def note(row: TrainingRow) -> None:
-            watch.note(f"{row.topology.name}, {row.parallel}, {row.algorithm}")
+            watch.note(f"{row.network}, {row.parallel}, {row.algorithm}")
 
-        watched = {"on_row": note, "progress": watch}
+        watched: dict[str, Any] = {"on_row": note, "progress": watch}
         if search is None:
             return compare_training(
                 model, networks, algorithms or None, parallels or None, **given, **watched
             ), []
         searches, compared = [], []
-        for network in networks:
-            found = search_parallels(model, network, most=search, **given, **watched)
+        check_algorithms(algorithms or None)
+        for name, network in networks.items():
+            found = search_parallels(model, network, network=name, most=search, **given, **watched)
             searches.append(found)
             own = {key: value for key, value in given.items() if key != "samples"}
             own["batch"] = found.rows[0].batch
             compared.append(
                 compare_training(
-                    model, network, algorithms or None, found.parallels, **own, **watched
+                    model, {name: network}, algorithms or None, found.parallels, **own, **watched
                 )
             )
         return merged(compared), searches
@@ -191,7 +196,7 @@ def _print(compared: TrainingComparison, searches: list[Search]) -> None:
         table.add_row(*_cells(row))
     console.print(table)
     for found in searches:
-        name = found.rows[0].topology.name
+        name = found.rows[0].network
         console.print(
             f"{name}: {len(found.rows)} of {len(found.rows) + len(found.refused)} splits fit; compared: "
             f"{len(found.parallels)}, the fastest by {found.rows[0].algorithm}",
@@ -203,7 +208,7 @@ def _print(compared: TrainingComparison, searches: list[Search]) -> None:
 
 def _cells(row: TrainingRow) -> list[str]:
     return [
-        row.topology.name,
+        row.network,
         str(row.parallel),
         row.algorithm,
         format_time_ps(round(row.time_ps)),
@@ -218,9 +223,9 @@ def _left_out(compared: TrainingComparison) -> list[str]:
     """Give a line for each reason: what on which network, and which algorithms if not all."""
     names: dict[tuple[str, str, str], list[str]] = {}
     for each in compared.refused:
-        key = (each.topology.name, str(each.parallel), each.reason)
+        key = (each.network, str(each.parallel), each.reason)
         names.setdefault(key, []).append(each.algorithm)
-    ran = {(row.topology.name, str(row.parallel)) for row in compared}
+    ran = {(row.network, str(row.parallel)) for row in compared}
     return [
         f"{topology}, {parallel}"
         + (f", {', '.join(algorithms)}" if (topology, parallel) in ran else "")
@@ -239,7 +244,7 @@ def as_json(compared: TrainingComparison, searches: list[Search]) -> dict[str, A
     if searches:
         value["searches"] = [
             {
-                "topology": found.rows[0].topology.name,
+                "topology": found.rows[0].network,
                 "rows": [_row_json(row) for row in found.rows],
                 "refused": [_refused_json(each) for each in found.refused],
             }
@@ -272,7 +277,7 @@ def _refused_json(each: Refused) -> dict[str, Any]:
 
 def _of(each: TrainingRow | Refused) -> dict[str, Any]:
     return {
-        "topology": each.topology.name,
+        "topology": each.network,
         "npus": each.topology.npu_count,
         "parallel": str(each.parallel),
         "algorithm": each.algorithm,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,20 +12,27 @@ from hocket.errors import Error, SpecError, VerificationError
 from hocket.naming import check_name
 from hocket.scheduling import MULTIRAIL, PREFIX
 from hocket.training.memory import Memory
-from hocket.training.network import IDEAL, NOTHING, is_on_dimensions
+from hocket.training.network import IDEAL, NOTHING, has_whole_dimensions
 from hocket.training.parallel import Parallel
 from hocket.training.result import Breakdown, TrainingRun
 from hocket.training.run import ANYWHERE, train
 from hocket.units import shown
 from hocket.workload import Workload, load, whole
 
-__all__ = ["Refused", "TrainingComparison", "TrainingRow", "algorithms_on", "compare_training", "merged"]
+__all__ = [
+    "Refused",
+    "TrainingComparison",
+    "TrainingRow",
+    "algorithms_on",
+    "compare_training",
+    "merged",
+]
 
 BASELINES = ("hierarchical", "ring", ANYWHERE)
 """What others are compared with: the first of these that ran on the same network, spread the same way."""
 _ON_DIMENSIONS = (*MULTIRAIL, IDEAL, NOTHING)
 _ANYWHERE = ("ring", "double-binary-tree", "multitree", ANYWHERE, NOTHING)
-_MOST_SAMPLES = 1 << 40
+MOST_SAMPLES = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -34,8 +41,8 @@ class TrainingRow:
 
     Attributes
     ----------
-    topology, parallel, algorithm
-        The combination.
+    network, topology, parallel, algorithm
+        The combination; ``network`` is what the topology is called in the comparison.
     time_ps
         An iteration, the mean over all of them [ps].
     batch
@@ -48,6 +55,7 @@ class TrainingRow:
         How many times as fast as the baseline of the same topology and parallelism; None without one.
     """
 
+    network: str
     topology: _core.Topology
     parallel: Parallel
     algorithm: str
@@ -82,6 +90,7 @@ class TrainingRow:
 class Refused:
     """A combination that cannot run, and why."""
 
+    network: str
     topology: _core.Topology
     parallel: Parallel
     algorithm: str
@@ -127,18 +136,12 @@ def algorithms_on(topology: _core.Topology) -> tuple[str, ...]:
     Those that schedule dimensions where these are whole, else some that do with any links; and ``none``,
     which is what computing alone takes.
     """
-    if topology.dimensions:
-        try:
-            is_on_dimensions(topology, IDEAL)
-        except SpecError:
-            return _ANYWHERE
-        return _ON_DIMENSIONS
-    return _ANYWHERE
+    return _ON_DIMENSIONS if has_whole_dimensions(topology) else _ANYWHERE
 
 
 def compare_training(
     workload: Workload | str,
-    topologies: Sequence[_core.Topology] | _core.Topology,
+    topologies: Mapping[str, _core.Topology] | Sequence[_core.Topology] | _core.Topology,
     algorithms: Sequence[str] | None = None,
     parallels: Sequence[Parallel | str] | None = None,
     *,
@@ -154,7 +157,7 @@ def compare_training(
     workload
         A model: a shipped one by name, a file, or a :class:`hocket.Workload`.
     topologies
-        Networks; all NPUs of each take part.
+        Networks, perhaps by what they are to be called; all NPUs of each take part.
     algorithms
         As of :func:`hocket.train`; by default :func:`algorithms_on` of each network.
     parallels
@@ -176,44 +179,56 @@ def compare_training(
     Complexity: combinations x that of :func:`hocket.train`.
     """
     model = load(workload) if isinstance(workload, str) else workload
-    networks = [topologies] if isinstance(topologies, _core.Topology) else list(topologies)
-    if not networks:
-        raise SpecError("topologies: there are none; give at least one")
-    for name in _listed("algorithms", algorithms):
-        if name not in _ON_DIMENSIONS and not name.startswith(PREFIX):
-            check_name(name)
+    networks = _named(topologies)
+    check_algorithms(algorithms)
     spreads = [
         Parallel.parse(each) if isinstance(each, str) else each
         for each in _listed("parallels", parallels)
     ]
     check_chunks(options.get("chunks"))
     if batch is not None:
-        whole("batch", batch, 1, _MOST_SAMPLES)
+        whole("batch", batch, 1, MOST_SAMPLES)
     rows: list[TrainingRow] = []
     refused: list[Refused] = []
     errors: list[Error] = []
-    for network in networks:
+    for name, network in networks:
         for spread in spreads or [Parallel(dp=network.npu_count)]:
             ran: list[TrainingRow] = []
-            for name in algorithms_on(network) if algorithms is None else algorithms:
+            for algorithm in algorithms_on(network) if algorithms is None else algorithms:
+                knobs: dict[str, Any] = {
+                    "parallel": spread,
+                    "algorithm": algorithm,
+                    "progress": progress,
+                }
                 try:
                     given = options if batch is None else _of_batch(batch, spread, options)
-                    run = train(
-                        model, network, parallel=spread, algorithm=name, progress=progress, **given
-                    )
+                    run = train(model, network, **knobs, **given)
                 except VerificationError:
                     raise
                 except Error as error:
                     errors.append(error)
-                    refused.append(Refused(network, spread, name, str(error)))
+                    refused.append(Refused(name, network, spread, algorithm, str(error)))
                     continue
-                ran.append(_row(run))
+                ran.append(_row(name, run))
                 if on_row is not None:
                     on_row(ran[-1])
             rows += _with_speedups(ran)
     if not rows:
         raise errors[0]
     return TrainingComparison(model, _ranked(rows), tuple(refused))
+
+
+def check_algorithms(names: Sequence[str] | None) -> None:
+    """Refuse what is no list of names of algorithms of :func:`hocket.train`; None is all right.
+
+    Raises
+    ------
+    SpecError
+        With the names that there are.
+    """
+    for name in _listed("algorithms", names):
+        if name not in _ON_DIMENSIONS and not name.startswith(PREFIX):
+            check_name(name)
 
 
 def merged(comparisons: Sequence[TrainingComparison]) -> TrainingComparison:
@@ -225,6 +240,18 @@ def merged(comparisons: Sequence[TrainingComparison]) -> TrainingComparison:
 
 def _ranked(rows: list[TrainingRow]) -> tuple[TrainingRow, ...]:
     return tuple(sorted(rows, key=lambda row: -row.samples_per_second))
+
+
+def _named(
+    topologies: Mapping[str, _core.Topology] | Sequence[_core.Topology] | _core.Topology,
+) -> list[tuple[str, _core.Topology]]:
+    if isinstance(topologies, _core.Topology):
+        topologies = [topologies]
+    if not topologies:
+        raise SpecError("topologies: there are none; give at least one")
+    if isinstance(topologies, Mapping):
+        return list(topologies.items())
+    return [(each.name, each) for each in topologies]
 
 
 def _listed(name: str, given: Sequence[Any] | None) -> Sequence[Any]:
@@ -243,7 +270,7 @@ def _of_batch(batch: int, spread: Parallel, options: dict[str, Any]) -> dict[str
     return {**options, "samples": batch // spread.dp}
 
 
-def _row(run: TrainingRun) -> TrainingRow:
+def _row(network: str, run: TrainingRun) -> TrainingRow:
     """Keep of a run what the comparison needs, and not its graph."""
     count = run.options.iterations
     whole_run = run.breakdown
@@ -255,6 +282,7 @@ def _row(run: TrainingRun) -> TrainingRow:
         whole_run.waiting / count,
     )
     return TrainingRow(
+        network,
         run.topology,
         run.parallel,
         run.algorithm,

@@ -15,7 +15,7 @@ from hocket.running import simulate
 from hocket.scheduling import MULTIRAIL, PREFIX, check_rails, schedule_collective
 from hocket.training.parallel import Group, Portion
 
-__all__ = ["IDEAL", "NOTHING", "Network", "is_on_dimensions", "network_of"]
+__all__ = ["IDEAL", "NOTHING", "Network", "has_whole_dimensions", "is_on_dimensions", "network_of"]
 
 IDEAL, NOTHING = "ideal", "none"
 """In place of an algorithm: all bandwidth of the group's dimensions used all the time; no time at all."""
@@ -32,18 +32,28 @@ def is_on_dimensions(topology: _core.Topology, algorithm: str) -> bool:
     SpecError
         If the algorithm schedules dimensions and the topology has none, or not whole ones.
     """
+    if algorithm == NOTHING:
+        return has_whole_dimensions(topology)
     if algorithm not in (*MULTIRAIL, IDEAL) and not algorithm.startswith(PREFIX):
-        if algorithm != NOTHING:
-            check_name(algorithm)
-            return False
-        if not topology.dimensions:
-            return False
-    elif not topology.dimensions:
+        check_name(algorithm)
+        return False
+    if not topology.dimensions:
         raise SpecError(
             f"algorithm: {algorithm} works on dimensions, and topology {topology.name!r} has none; "
             "use another, such as greedy or ring"
         )
     check_rails(topology)
+    return True
+
+
+def has_whole_dimensions(topology: _core.Topology) -> bool:
+    """Whether a topology is a product all of whose NPUs have the same links."""
+    if not topology.dimensions:
+        return False
+    try:
+        check_rails(topology)
+    except SpecError:
+        return False
     return True
 
 

@@ -7,7 +7,13 @@ from typing import Any
 
 from hocket import _core
 from hocket.collectives import Progress
-from hocket.training.comparing import Refused, TrainingRow, algorithms_on, compare_training
+from hocket.training.comparing import (
+    MOST_SAMPLES,
+    Refused,
+    TrainingRow,
+    algorithms_on,
+    compare_training,
+)
 from hocket.training.network import IDEAL
 from hocket.training.parallel import Parallel
 from hocket.training.run import ANYWHERE
@@ -17,6 +23,8 @@ __all__ = ["Search", "search_parallels", "splits"]
 
 MOST_SPLITS = 8
 """How many are kept by default."""
+_MOST_PASSES = 1 << 17
+"""Layers x micro-batches of a split that is tried; a graph of more would take minutes."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,7 @@ def search_parallels(
     workload: Workload | str,
     topology: _core.Topology,
     *,
+    network: str | None = None,
     batch: int | None = None,
     samples: int = 32,
     zero: int = 0,
@@ -81,6 +90,8 @@ def search_parallels(
     ----------
     workload, topology
         What is trained on what; all NPUs take part.
+    network
+        What the topology is called in the result; by default its name.
     batch
         Samples of an iteration, of all replicas together; by default ``samples`` for each NPU.
     samples
@@ -99,20 +110,35 @@ def search_parallels(
     SpecError, InfeasibleError
         If none fits: the reason of the first.
 
+    Pipelines of very many layers x micro-batches are left out.
+
     Complexity: splits x that of :func:`hocket.train`.
     """
     model = load(workload) if isinstance(workload, str) else workload
+    name = topology.name if network is None else network
     npus = topology.npu_count
     whole("most", most, 1, 10_000)
     if batch is None:
         batch = whole("samples", samples, 1, 1 << 24) * npus
     if algorithm is None:
         algorithm = IDEAL if IDEAL in algorithms_on(topology) else ANYWHERE
-    found = splits(npus, whole("batch", batch, 1, 1 << 40), zero=zero)
+    found = splits(npus, whole("batch", batch, 1, MOST_SAMPLES), zero=zero)
+    short = [each for each in found if each.parts * len(model.layers) <= _MOST_PASSES]
     compared = compare_training(
-        model, topology, [algorithm], found, batch=batch, progress=progress, **options
+        model,
+        {name: topology},
+        [algorithm],
+        short or found[:1],
+        batch=batch,
+        progress=progress,
+        **options,
     )
-    return Search(compared.rows, compared.refused, most)
+    left_out = [
+        Refused(name, topology, each, algorithm, f"parallel: pp={each.pp} is too long to search")
+        for each in found
+        if each not in short
+    ]
+    return Search(compared.rows, (*compared.refused, *left_out), most)
 
 
 def _divisors(number: int) -> list[int]:
