@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import Literal
 
 from hocket.errors import SpecError
@@ -27,18 +29,19 @@ class Work:
     bytes
         Read from memory and written to it, those of the weights apart, for numbers of 16 bits.
     time_ps
-        Measured instead; then the others count for nothing.
+        Measured instead; then the others count for nothing. A fraction where several samples were measured.
     """
 
     flops: int = 0
     bytes: int = 0
-    time_ps: int | None = None
+    time_ps: int | Fraction | None = None
 
     def __post_init__(self) -> None:
         for name in ("flops", "bytes"):
             whole(name, getattr(self, name), 0, MOST)
         if self.time_ps is not None:
-            whole("time_ps", self.time_ps, 0, MOST)
+            given = self.time_ps
+            whole("time_ps", ceil(given) if isinstance(given, Fraction) else given, 0, MOST)
 
 
 @dataclass(frozen=True)
@@ -105,7 +108,8 @@ def blocks_of(workload: Workload) -> list[Block]:
     """Give the layers of a workload by their costs, in the order of the forward pass.
 
     A layer of SCALE-Sim's kind costs two operations for each product, reads its input and writes its
-    output; of a layer that reads data no input gradient is computed.
+    output; of a layer that reads data no input gradient is computed. One without parameters of its own
+    multiplies two activations, or shares weights: the second gradient is computed all the same.
     """
     found = []
     for i, layer in enumerate(workload.layers):
@@ -122,7 +126,7 @@ def _of_layer(layer: Layer, *, first: bool) -> Block:
         layer.name,
         forward=work,
         input_gradient=Work() if needs_no_input_gradient else work,
-        weight_gradient=work if layer.parameters else Work(),
+        weight_gradient=work,
         parameters=layer.parameters,
         inputs=inputs,
         outputs=outputs,

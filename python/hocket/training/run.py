@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 
 from hocket import _core
 from hocket.blocks import Block, blocks_of
@@ -154,4 +155,4 @@ def _weight(block: Block) -> int:
     """Give what decides how layers are cut into stages: operations, or measured times, of all passes."""
     passes = (Pass.FORWARD, Pass.INPUT_GRADIENT, Pass.WEIGHT_GRADIENT)
     works = [work_of(block, does) for does in passes]
-    return sum(work.flops if work.time_ps is None else work.time_ps for work in works)
+    return ceil(sum(work.flops if work.time_ps is None else work.time_ps for work in works))
