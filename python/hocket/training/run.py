@@ -147,7 +147,7 @@ def _accelerator(npu: Accelerator | Chiplet | str, efficiency: float | None) -> 
             raise SpecError("efficiency: a chiplet's cycles count as they are; leave it out")
         # Layers have times of their own then; the peak counts for nothing.
         return Accelerator("chiplet", "1 TFLOP/s")
-    found = accelerator(npu) if isinstance(npu, str) else npu
+    found = npu if isinstance(npu, Accelerator) else accelerator(npu)
     return found if efficiency is None else replace(found, efficiency=efficiency)
 
 
