@@ -181,6 +181,14 @@ def test_command(
     assert out.count("left out: Ring_SW:4x2, dp=9: parallel: dp 9") == 1
 
 
+def test_command_names_a_reason_once(capsys: pytest.CaptureFixture[str]) -> None:
+    extra = ["-p", "dp=8", "-p", "dp=4,pp=2", "-a", "ring-bi-odd"]
+    assert run([*ARGUMENTS, *extra]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "left out" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("left out: Ring_SW:4x2, ring-bi-odd: ")
+
+
 def _ring_switch() -> hk.Topology:
     return hk.topology.product("Ring_SW", [4, 2], bandwidth=["10 GB/s"] * 2, latency=["1 us"] * 2)
 

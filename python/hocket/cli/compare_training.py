@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -220,17 +221,26 @@ def _cells(row: TrainingRow) -> list[str]:
 
 
 def _left_out(compared: TrainingComparison) -> list[str]:
-    """Give a line for each reason: what on which network, and which algorithms if not all."""
-    names: dict[tuple[str, str, str], list[str]] = {}
+    """Give a line for each reason on a network: which splits if not all, which algorithms if not all."""
+    by_split: dict[tuple[str, str, str], list[str]] = {}
     for each in compared.refused:
-        key = (each.network, str(each.parallel), each.reason)
-        names.setdefault(key, []).append(each.algorithm)
+        key = (each.network, each.reason, str(each.parallel))
+        by_split.setdefault(key, []).append(each.algorithm)
     ran = {(row.network, str(row.parallel)) for row in compared}
+    splits: dict[tuple[str, str, str], list[str]] = {}
+    for (network, reason, split), algorithms in by_split.items():
+        names = ", ".join(algorithms) if (network, split) in ran else ""
+        splits.setdefault((network, names, reason), []).append(split)
+    tried = ran | {(each.network, str(each.parallel)) for each in compared.refused}
+    count = Counter(network for network, _ in tried)
     return [
-        f"{topology}, {parallel}"
-        + (f", {', '.join(algorithms)}" if (topology, parallel) in ran else "")
+        ", ".join(
+            [network]
+            + (["; ".join(found)] if len(found) < count[network] or not names else [])
+            + ([names] if names else [])
+        )
         + f": {reason}"
-        for (topology, parallel, reason), algorithms in names.items()
+        for (network, names, reason), found in splits.items()
     ]
 
 

@@ -49,7 +49,8 @@ def draw_training_comparison(comparison: TrainingComparison, path: Path) -> None
                 va="center",
             )
         axes.set_yticks(list(places), names)
-        axes.set_xlim(0, max(ends) * 1.22)
+        axes.set_xlim(0, max(ends) * 1.35)
+        axes.set_ylim(-0.6, len(rows) - 0.4)
         axes.set_xlabel(f"iteration [{unit}]; times as fast as the baseline of the same split")
         figure.legend(loc="outside lower center", ncols=4, frameon=False)
         figure.suptitle(f"training {comparison.workload.name}")
