@@ -224,3 +224,17 @@ def test_command_refuses(extra: list[str], part: str, capsys: pytest.CaptureFixt
     assert out == ""
     assert err.count("\n") == 1
     assert part in err
+
+
+def test_pictures_of_rows_with_different_batches(tmp_path: Path) -> None:
+    from hocket.plot.compare_training import draw_training_comparison
+
+    for name, batch in (("same.svg", 64), ("other.svg", None)):
+        found = compare_training(
+            MODEL, {"a": PRODUCT, "b": RING}, ["none"], ["dp=8", "dp=4,pp=2"], batch=batch
+        )
+        draw_training_comparison(found, tmp_path / name)
+        text = (tmp_path / name).read_text(encoding="utf-8")
+        assert ("samples of all replicas" in text) == (batch is None)
+        for row in found:
+            assert f"{row.network}  {row.parallel}  none" in text

@@ -19,10 +19,15 @@ _WAITING = "#d4d4d4"
 
 
 def draw_training_comparison(comparison: TrainingComparison, path: Path) -> None:
-    """Draw a bar for each row, the best on top: compute, exposed communication by cause, waiting."""
+    """Draw a bar for each row, the best on top: compute, exposed communication by cause, waiting.
+
+    Bars are of an iteration, or of a sample where batches differ.
+    """
     rows = list(comparison)[::-1]
     names = _names(rows)
-    scale, unit = _unit(max(row.time_ps for row in rows))
+    is_of_samples = len({row.batch for row in rows}) > 1
+    samples = [row.batch if is_of_samples else 1 for row in rows]
+    scale, unit = _unit(max(row.time_ps / n for row, n in zip(rows, samples, strict=True)))
     parts = [("compute", [row.breakdown.compute for row in rows], NPU)]
     parts += [
         (f"exposed: {cause}", [row.breakdown.exposed[cause] for row in rows], _COLORS[cause])
@@ -36,13 +41,13 @@ def draw_training_comparison(comparison: TrainingComparison, path: Path) -> None
         for name, times, color in parts:
             if max(times) <= 0:
                 continue
-            widths = [time / scale for time in times]
+            widths = [time / n / scale for time, n in zip(times, samples, strict=True)]
             axes.barh(places, widths, left=ends, color=color, height=0.65, label=name)
             ends = [end + width for end, width in zip(ends, widths, strict=True)]
-        for place, row, end in zip(places, rows, ends, strict=True):
+        for place, row, n, end in zip(places, rows, samples, ends, strict=True):
             speed = "" if row.speedup is None else f", {row.speedup:.2f}x"
             axes.annotate(
-                f"{row.time_ps / scale:,.3g} {unit}{speed}",
+                f"{row.time_ps / n / scale:,.3g} {unit}{speed}",
                 (end, place),
                 xytext=(4, 0),
                 textcoords="offset points",
@@ -51,7 +56,8 @@ def draw_training_comparison(comparison: TrainingComparison, path: Path) -> None
         axes.set_yticks(list(places), names)
         axes.set_xlim(0, max(ends) * 1.35)
         axes.set_ylim(-0.6, len(rows) - 0.4)
-        axes.set_xlabel(f"iteration [{unit}]; times as fast as the baseline of the same split")
+        what = "iteration / samples of all replicas" if is_of_samples else "iteration"
+        axes.set_xlabel(f"{what} [{unit}]; times as fast as the baseline of the same split")
         figure.legend(loc="outside lower center", ncols=4, frameon=False)
         figure.suptitle(f"training {comparison.workload.name}")
 
@@ -71,7 +77,7 @@ def _names(rows: list[TrainingRow]) -> list[str]:
 
 
 def _unit(longest_ps: float) -> tuple[float, str]:
-    for scale, unit in ((1e12, "s"), (1e9, "ms")):
+    for scale, unit in ((1e12, "s"), (1e9, "ms"), (1e6, "us")):
         if longest_ps >= scale:
             return scale, unit
-    return 1e6, "us"
+    return 1e3, "ns"
