@@ -301,6 +301,10 @@ def bloom(keys: str) -> str:
     return jobs(f"{{name: big, model: bloom, {keys}}}")
 
 
+def layers(keys: str) -> str:
+    return jobs(f"{{name: net, workload: resnet152, {keys}}}")
+
+
 ONE = jobs("{name: a, model: bloom}")
 BAD = {
     "": ["is empty", "begin with jobs:"],
@@ -371,6 +375,20 @@ BAD = {
     bloom("data: 1" + "0" * 5000): ["line 2", "is no number"],
     bloom("data: &a 1"): ["line 2", "anchors and aliases"],
     "jobs: " + "[" * 1000: ["line 1", "nested too deeply"],
+    layers("\n    npu: a101"): ["line 3", "job 'net': npu: there is no 'a101'", "'a100'"],
+    layers("npu: 3"): ["line 2", "job 'net': npu: 3 is no text"],
+    layers("samples: 0"): ["line 2", "job 'net': samples: 0 is too small"],
+    layers("pipeline: 2,\n    samples: 9"): ["line 3", "job 'net': samples: 9 do not divide"],
+    layers("efficiency: 0"): ["job 'net': efficiency: 0 will not do; give a number above 0"],
+    layers("precision: 0"): ["job 'net': precision: 0 is too small"],
+    layers("micro_batches: x"): ["job 'net': micro_batches: 'x' is no whole number"],
+    layers("compute: {efficiency: 0.4}"): ["job 'net': compute: the workload's layers say it"],
+    layers("bytes_per_parameter: 2"): ["job 'net': bytes_per_parameter: of a workload"],
+    layers("\n    model: bloom"): ["line 3", "job 'net': model: there is a workload"],
+    bloom("samples: 3"): ["line 2", "job 'big': samples: is of a workload"],
+    jobs("{name: a,\n    workload: resnet}"): ["line 3", "job 'a': workload: there is no", "152"],
+    jobs("{name: a, workload: x/nowhere.yml}"): ["line 2", "job 'a': workload: ", "cannot be read"],
+    jobs("{name: a, workload: 3}"): ["line 2", "job 'a': workload: 3 is no text"],
     "jobs: [\n": ["is not YAML"],
     "seed: \x07\n": ["line 1", "U+0007"],
 }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING, Literal
 
 from hocket.errors import SpecError
@@ -29,19 +31,20 @@ class Work:
     bytes
         Read from memory and written to it, those of the weights apart, for numbers of 16 bits.
     time_ps
-        Measured instead; then the others count for nothing. A measured batch is divided by its samples,
-        rounded up to a picosecond for each.
+        Measured instead; then the others count for nothing. A measured batch is divided by its samples:
+        rounded up to a picosecond for each where a file has it.
     """
 
     flops: int = 0
     bytes: int = 0
-    time_ps: int | None = None
+    time_ps: int | Fraction | None = None
 
     def __post_init__(self) -> None:
         for name in ("flops", "bytes"):
             whole(name, getattr(self, name), 0, MOST)
         if self.time_ps is not None:
-            whole("time_ps", self.time_ps, 0, MOST)
+            given = self.time_ps
+            whole("time_ps", ceil(given) if isinstance(given, Fraction) else given, 0, MOST)
 
 
 @dataclass(frozen=True)

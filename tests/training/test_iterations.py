@@ -290,7 +290,7 @@ def test_no_iteration_is_faster_than_its_parts(
     parts = where.compute + where.communication + where.waiting
     assert parts == pytest.approx(total, abs=1)
     assert where.waiting >= -1
-    if len(run.stages) == 1 and bucket is None and not overlap and "zero=3" not in parallel:
+    if parallel in ("dp=32", "tp=32") and bucket is None and not overlap:
         assert total == pytest.approx(where.compute + run.communication_ps, abs=1)
     assert sum(layer.exposed for layer in run.layers) <= where.communication * len(run.stages) + 1
 

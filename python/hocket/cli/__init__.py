@@ -12,6 +12,7 @@ import typer
 from hocket import _core
 from hocket.cli.advise import advise
 from hocket.cli.compare import compare
+from hocket.cli.compare_training import compare_training
 from hocket.cli.options import EXAMPLES, print_error
 from hocket.cli.plan import algorithms, plan
 from hocket.cli.reproduce import reproduce
@@ -41,6 +42,7 @@ app = typer.Typer(
     epilog=EXAMPLES["hocket"],
 )
 app.command(epilog=EXAMPLES["compare"])(compare)
+app.command("compare-training", epilog=EXAMPLES["compare-training"])(compare_training)
 app.command(epilog=EXAMPLES["plan"])(plan)
 app.command(epilog=EXAMPLES["schedule"])(schedule)
 app.command(epilog=EXAMPLES["verify"])(verify)

@@ -37,6 +37,10 @@ EXAMPLES = {
         "--failed gpu0,gpu1  ·  hocket compare all-gather --topology mesh:9x9 "
         '--bandwidth "25 GB/s" --latency "21 ns" --size 64MB --plot mesh.png'
     ),
+    "compare-training": (
+        "For example: hocket compare-training resnet152 --topology themis-3d-homo  ·  "
+        "hocket compare-training transformer -t themis-3d-homo -t themis-3d-hetero --search 4"
+    ),
     "plan": (
         "For example: hocket plan all-reduce --topology dgx1_v100 --size 64MB "
         "--algorithm bidirectional-ring -o plan.parquet"

@@ -11,6 +11,7 @@ import typer
 from hocket.cli import options
 from hocket.errors import SpecError
 from hocket.units import format_bandwidth, format_time_ps
+from hocket.workload import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -376,6 +377,7 @@ def _job_json(job: JobRun, cluster: Cluster) -> dict[str, Any]:
     return {
         "name": job.job.name,
         "model": job.job.model,
+        "workload": job.job.workload.name if isinstance(job.job.workload, Workload) else None,
         "gpus": job.job.gpus,
         "hosts": list(dict.fromkeys(cluster.host_of(gpu) for gpu in job.placed.gpus)),
         "all_reduce_s": job.all_reduce,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from fractions import Fraction
+from math import ceil
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
@@ -280,7 +282,7 @@ def _amount(*passes: Work) -> str:
     """Operations, or times where they are measured."""
     times = [work.time_ps for work in passes if work.time_ps is not None]
     flops = sum(work.flops for work in passes if work.time_ps is None)
-    parts = [format_time_ps(sum(times))] if times else []
+    parts = [format_time_ps(ceil(sum(times, Fraction(0))))] if times else []
     return " + ".join([*parts, format_flops(flops)] if flops or not times else parts)
 
 

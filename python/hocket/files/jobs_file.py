@@ -20,10 +20,12 @@ from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
 from hocket.files.model import FIELD, Name, Strict, Words
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
+from hocket.roofline import ACCELERATORS
 from hocket.routing.jobs import (
     COLLECTIVES,
     MOST,
     MOST_ITERATIONS,
+    OF_WORKLOAD,
     POLICIES,
     ROUNDS,
     Compute,
@@ -122,6 +124,25 @@ class Defaults(Strict):
     model: Annotated[Words, _choice(tuple(MODELS))] | None = Field(
         default=None, description="Says parameters, tensor, pipeline and training_tokens."
     )
+    workload: Words | None = Field(
+        default=None,
+        description="Instead of a model, a shipped workload, or a workload file beside this one.",
+    )
+    npu: Annotated[Words, _choice(tuple(ACCELERATORS))] | None = Field(
+        default=None, description="What trains a workload; a100 by default."
+    )
+    samples: Count | None = Field(
+        default=None, description="Of each copy in an iteration of a workload; 32 by default."
+    )
+    efficiency: Annotated[float, Field(gt=0)] | None = Field(
+        default=None, description="Share of the NPU's peak that a workload reaches; 1 by default."
+    )
+    precision: Annotated[int, Field(ge=1, le=1024)] | None = Field(
+        default=None, description="Bits of a workload's weights and gradients; 16 by default."
+    )
+    micro_batches: Count | None = Field(
+        default=None, description="Of a copy of a workload; 4 for each pipeline stage by default."
+    )
     parameters: Number | None = Field(default=None, description="Of the model, such as 13e9.")
     tensor: Count | None = Field(default=None, description="Parts of each layer.")
     pipeline: Count | None = Field(default=None, description="Stages.")
@@ -186,16 +207,16 @@ def from_file(path: Path) -> JobList:
     SpecError
         Naming file, line, job, key and remedy.
     """
-    return _jobs(*read_yaml(path, KIND), shown_path(path))
+    return _jobs(*read_yaml(path, KIND), shown_path(path), path.parent)
 
 
 def from_text(text: str, name: str) -> JobList:
     """Read a text as :func:`from_file` reads a file; ``name`` stands for it in messages."""
-    return _jobs(*parse_yaml(text, name, KIND), name)
+    return _jobs(*parse_yaml(text, name, KIND), name, Path())
 
 
-def _jobs(values: dict[str, Any], lines: dict[Place, int], name: str) -> JobList:
-    reader = _Reader(values, lines, name)
+def _jobs(values: dict[str, Any], lines: dict[Place, int], name: str, folder: Path) -> JobList:
+    reader = _Reader(values, lines, name, folder)
     try:
         file = JobsFile.model_validate(values)
     except ValidationError as error:
@@ -211,13 +232,22 @@ def _jobs(values: dict[str, Any], lines: dict[Place, int], name: str) -> JobList
 
 
 # What a job says of one of these, it says of all: defaults do not mix with it.
-_TOGETHER = (("model", "parameters"), ("placement", "hosts"), ("collective", "grid"))
+_TOGETHER = (
+    ("model", "parameters", "workload"),
+    ("placement", "hosts"),
+    ("collective", "grid"),
+)
+_OF_MODELS = ("training_tokens", "bytes_per_parameter", "compute")
+"""Defaults that a job with a workload does not take."""
 
 
 class _Reader(Located):
-    def __init__(self, values: dict[str, Any], lines: dict[Place, int], name: str) -> None:
+    def __init__(
+        self, values: dict[str, Any], lines: dict[Place, int], name: str, folder: Path
+    ) -> None:
         super().__init__(lines, name)
         self._values = values
+        self._folder = folder
 
     def wrong(self, place: Place, message: str, *, line_of: Place = ()) -> SpecError:
         """Make an error about a place; one within a job names the job instead of its position."""
@@ -241,7 +271,10 @@ class _Reader(Located):
         for keys in _TOGETHER:
             if any(key in own for key in keys):
                 known = {key: value for key, value in known.items() if key not in keys}
+        known = {key: value for key, value in known.items() if key not in self._unfit(known | own)}
         given = {key: value for key, value in (known | own).items() if value is not None}
+        if "workload" in given:
+            given["workload"] = self._beside(given["workload"])
         if isinstance(compute := given.get("compute"), ComputeEntry):
             given["compute"] = compute.compute()
         place = ("jobs", i)
@@ -256,6 +289,16 @@ class _Reader(Located):
                 f"{job.gpus}; leave gpus out, or make them equal",
             )
         return replace(job, origin=f"{self._name}, line {self._lines[place]}")
+
+    @staticmethod
+    def _unfit(given: dict[str, Any]) -> tuple[str, ...]:
+        """Defaults that do not go with how a job names what it trains."""
+        return OF_WORKLOAD if given.get("workload") is None else _OF_MODELS
+
+    def _beside(self, workload: str) -> str:
+        """Give the path of a workload file that is named from the folder of this file."""
+        is_file = workload.endswith((".yml", ".yaml")) or "/" in workload
+        return str(self._folder / workload) if is_file else workload
 
     def _of_job(self, place: Place, message: str) -> SpecError:
         """Find the line of what ``Job`` refuses."""
@@ -286,9 +329,8 @@ class _Reader(Located):
             message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
             return self.wrong(place, message)
         if words[-1:] == ("efficiency",) and given is not None:
-            return self.wrong(
-                place, f"{shown(given)} will not do; give a number above 0 and up to 1"
-            )
+            most = " and up to 1" if words[-2:-1] == ("compute",) else ""
+            return self.wrong(place, f"{shown(given)} will not do; give a number above 0{most}")
         if kind in ("list_type", "too_short") and given is not None and words[-1] in _LISTS:
             wrong = "is empty" if kind == "too_short" else f"{shown(given)} is no list"
             return self.wrong(place, f"{wrong}; write it as {_LISTS[words[-1]]}")

@@ -12,9 +12,11 @@ from hocket import _core
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.files.complaint import did_you_mean
+from hocket.roofline import Accelerator
 from hocket.routing.models import MODELS, Model, model
+from hocket.training.alone import Alone, alone
 from hocket.units import parse_count, parse_operations, parse_time, shown
-from hocket.workload import whole
+from hocket.workload import Workload, load, whole
 
 if TYPE_CHECKING:
     from hocket.planning import Plan
@@ -179,6 +181,14 @@ class Job:
         before in its ring are.
     bytes_per_parameter
         Of the gradient of a parameter.
+    workload
+        Instead of a model: a shipped workload by name, a file, or a :class:`hocket.Workload`. Its layers
+        say how long an iteration computes, unless ``compute`` is a measured time, and what gradients
+        there are.
+    npu, samples, efficiency, precision, micro_batches
+        Of a workload: what computes (``"a100"``), samples of each copy in an iteration (32), the share of
+        the NPU's peak that is reached, bits of weights and gradients (16), and into how many parts a
+        copy cuts its samples (4 for each stage of a pipeline), as of :func:`hocket.train`.
     origin
         Where it was read, for messages.
 
@@ -203,6 +213,12 @@ class Job:
     grid: Sequence[int] | None = None
     rounds: str = "data"
     bytes_per_parameter: int = 4
+    workload: Workload | str | None = None
+    npu: Accelerator | str | None = None
+    samples: int | None = None
+    efficiency: float | None = None
+    precision: int | None = None
+    micro_batches: int | None = None
     origin: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -223,7 +239,12 @@ class Job:
 
     @property
     def gradient_bytes(self) -> int:
-        """Bytes of the gradients that a GPU holds, rounded up: what a ring all-reduces."""
+        """Bytes of the gradients that a GPU holds, rounded up: what a ring all-reduces.
+
+        Of a workload's pipeline, those of the stage that has most.
+        """
+        if self.workload is not None:
+            return self._alone().gradient_bytes
         return -(-self.bytes_per_parameter * self._parameters // self.copy)
 
     @property
@@ -234,6 +255,8 @@ class Job:
     @property
     def compute_ps(self) -> int:
         """Time that an iteration computes before it all-reduces [ps], rounded up."""
+        if isinstance(self.compute, Compute) and self.workload is not None:
+            return self._alone().compute_ps
         if isinstance(self.compute, Compute):
             given = (self._parameters, self._batch(), self.gpus, self.pipeline or 1)
             return self.compute.time_ps(*given)
@@ -278,6 +301,24 @@ class Job:
         where = f"{self.origin}: " if self.origin else ""
         return SpecError(f"{where}job {shown(self.name)}: {message}")
 
+    def _alone(self) -> Alone:
+        """Train a copy of the workload, without any communication."""
+        assert isinstance(self.workload, Workload)
+        parallel = f"dp={self.data},tp={self.tensor},pp={self.pipeline}"
+        if self.micro_batches is not None:
+            parallel += f",micro-batches={self.micro_batches}"
+        try:
+            return alone(
+                self.workload,
+                parallel,
+                self.npu or "a100",
+                32 if self.samples is None else self.samples,
+                self.efficiency,
+                16 if self.precision is None else self.precision,
+            )
+        except SpecError as error:
+            raise SpecError(_in_words_of_a_job(str(error))) from None
+
     @property
     def _parameters(self) -> int:
         return parse_count(self.parameters, field="parameters")
@@ -295,6 +336,7 @@ class Job:
 
     def _check(self) -> None:
         _check_name(self.name)
+        self._check_workload()
         self._fill(None if self.model is None else model(self.model))
         for name, most in _COUNTS.items():
             whole(name, getattr(self, name), 1, most)
@@ -307,10 +349,55 @@ class Job:
         self._check_placement()
         self._check_collective()
 
+    def _check_workload(self) -> None:
+        """Load the workload; refuse what goes with none, or with the other ways to name a model."""
+        if self.workload is None:
+            for name in OF_WORKLOAD:
+                if getattr(self, name) is not None:
+                    raise SpecError(f"{name}: is of a workload; name one, or leave {name} out")
+            return
+        for name in ("model", "training_tokens"):
+            if getattr(self, name) is not None:
+                raise SpecError(f"{name}: there is a workload; leave one of them out")
+        if self.bytes_per_parameter != Job.bytes_per_parameter:
+            raise SpecError(
+                "bytes_per_parameter: of a workload it is precision, in bits; give that"
+            )
+        is_time = isinstance(self.compute, str) and self.compute != "paper"
+        if not is_time and self.compute != Compute():
+            raise SpecError(
+                "compute: the workload's layers say it; leave it out, or give a time such as '1.2 s'"
+            )
+        given: object = self.workload
+        if not isinstance(given, Workload | str):
+            raise SpecError(f"workload: {shown(given)} is no name; give one such as resnet152")
+        try:
+            loaded = given if isinstance(given, Workload) else load(given)
+        except SpecError as error:
+            raise SpecError(f"workload: {error}") from None
+        if self.parameters not in (None, loaded.parameters):
+            raise SpecError("parameters: the workload says them; leave one of them out")
+        object.__setattr__(self, "workload", loaded)
+        self._check_knobs()
+
+    def _check_knobs(self) -> None:
+        for name in ("samples", "precision", "micro_batches"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), 1, MOST)
+        given: object = self.efficiency
+        if given is not None and (isinstance(given, bool) or not isinstance(given, int | float)):
+            raise SpecError(f"efficiency: {shown(given)} is no number; give one such as 0.5")
+        if not isinstance(self.npu, Accelerator | str | None):
+            raise SpecError(f"npu: {shown(self.npu)} is no name; give one such as a100")
+
     def _fill(self, known: Model | None) -> None:
         """Take from the model what is left out."""
+        if isinstance(self.workload, Workload):
+            object.__setattr__(self, "parameters", self.workload.parameters)
         if known is None and self.parameters is None:
-            raise SpecError(f"model: there is none; give one of {', '.join(MODELS)}, or parameters")
+            raise SpecError(
+                f"model: there is none; give one of {', '.join(MODELS)}, or parameters, or a workload"
+            )
         if self.parameters is not None and known is not None:
             given = parse_count(self.parameters, field="parameters")
             if given != known.parameters:
@@ -328,7 +415,7 @@ class Job:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
         for name in ("parameters", "training_tokens"):
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not None and self.workload is None:
                 object.__setattr__(self, name, parse_count(getattr(self, name), field=name))
 
     def _check_compute(self) -> None:
@@ -337,6 +424,8 @@ class Job:
                 f"compute: {shown(self.compute)} will not do; give 'paper', a time such as '1.2 s' or "
                 "a Compute"
             )
+        if self.workload is not None:
+            self._alone()
         if self.compute_ps >= _LONGEST_TIME:
             raise SpecError("compute: takes more than 100 days; make the job smaller or faster")
 
@@ -401,6 +490,19 @@ class JobList:
 
     def __len__(self) -> int:
         return len(self.jobs)
+
+
+OF_WORKLOAD = ("npu", "samples", "efficiency", "precision", "micro_batches")
+"""What a job says only of a workload."""
+
+
+def _in_words_of_a_job(message: str) -> str:
+    """Name what was wrong as a job does."""
+    field, colon, rest = message.partition(":")
+    names = {"accelerator": "npu", "precision_bits": "precision"}
+    if message.startswith("parallel: micro-batches:"):
+        return "micro_batches" + message.removeprefix("parallel: micro-batches")
+    return names.get(field, field) + colon + rest
 
 
 _COUNTS = {

@@ -6,6 +6,7 @@ is made (`build`, `columns`), whose collectives take what `network` says, and ru
 :mod:`hocket.training.epochs` is the short sum of a data-parallel epoch (Laskar et al. 2024).
 """
 
+from hocket.training.comparing import TrainingComparison, TrainingRow, compare_training
 from hocket.training.epochs import (
     AllReduce,
     Epoch,
@@ -19,6 +20,7 @@ from hocket.training.memory import Memory
 from hocket.training.parallel import Parallel
 from hocket.training.result import Breakdown, LayerTime, TrainingRun
 from hocket.training.run import train
+from hocket.training.search import Search, search_parallels
 
 __all__ = [
     "AllReduce",
@@ -29,9 +31,14 @@ __all__ = [
     "LayerTime",
     "Memory",
     "Parallel",
+    "Search",
+    "TrainingComparison",
+    "TrainingRow",
     "TrainingRun",
+    "compare_training",
     "epoch",
     "iteration",
     "iterations",
+    "search_parallels",
     "train",
 ]

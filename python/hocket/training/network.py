@@ -15,11 +15,13 @@ from hocket.running import simulate
 from hocket.scheduling import MULTIRAIL, PREFIX, check_rails, schedule_collective
 from hocket.training.parallel import Group, Portion
 
-__all__ = ["IDEAL", "NOTHING", "Network", "is_on_dimensions", "network_of"]
+__all__ = ["IDEAL", "NOTHING", "Network", "has_whole_dimensions", "is_on_dimensions", "network_of"]
 
 IDEAL, NOTHING = "ideal", "none"
 """In place of an algorithm: all bandwidth of the group's dimensions used all the time; no time at all."""
 CHUNKS = 64
+LEAST = 64
+"""Bytes that a collective has for each NPU of its group, at least, so that it can be cut into parts."""
 _JOINT = ("greedy", "blind")
 """Synthesizers that plan all groups of an axis together."""
 
@@ -32,18 +34,28 @@ def is_on_dimensions(topology: _core.Topology, algorithm: str) -> bool:
     SpecError
         If the algorithm schedules dimensions and the topology has none, or not whole ones.
     """
+    if algorithm == NOTHING:
+        return has_whole_dimensions(topology)
     if algorithm not in (*MULTIRAIL, IDEAL) and not algorithm.startswith(PREFIX):
-        if algorithm != NOTHING:
-            check_name(algorithm)
-            return False
-        if not topology.dimensions:
-            return False
-    elif not topology.dimensions:
+        check_name(algorithm)
+        return False
+    if not topology.dimensions:
         raise SpecError(
             f"algorithm: {algorithm} works on dimensions, and topology {topology.name!r} has none; "
             "use another, such as greedy or ring"
         )
     check_rails(topology)
+    return True
+
+
+def has_whole_dimensions(topology: _core.Topology) -> bool:
+    """Whether a topology is a product all of whose NPUs have the same links."""
+    if not topology.dimensions:
+        return False
+    try:
+        check_rails(topology)
+    except SpecError:
+        return False
     return True
 
 
@@ -78,6 +90,7 @@ class Network:
 
     def collective(self, kind: str, group: Group, size: int) -> int:
         """Give the place among `shapes` of a collective of a group; `size` as of :func:`collective_on`."""
+        size = max(size, LEAST * group.size)
         return self._shape((kind, group, size), lambda: self._collective(kind, group, size))
 
     def message(self, group: Group, rank: int, to: int, size: int) -> int:
@@ -119,7 +132,9 @@ class DimensionNetwork(Network):
         if kind == "all-to-all":
             return Shape.all_to_all(network, size, self.chunks or 1, network.switching, first)
         collective = collective_on(kind, network, size)
-        chunks = None if self.algorithm.startswith(PREFIX) else self.chunks
+        chunks = None
+        if not self.algorithm.startswith(PREFIX) and self.chunks is not None:
+            chunks = min(self.chunks, size // group.size)
         made = schedule_collective(
             collective, network, algorithm=self.algorithm, chunks=chunks, progress=self.progress
         )

@@ -128,7 +128,9 @@ class Parallel:
     def __str__(self) -> str:
         sizes = [f"{name}={getattr(self, name)}" for name in ("dp", "tp", "pp", "ep")]
         kept = [size for size in sizes if not size.endswith("=1")] or ["dp=1"]
-        return ",".join(kept + ([f"zero={self.zero}"] if self.zero else []))
+        kept += [f"zero={self.zero}"] if self.zero else []
+        kept += [] if self.micro_batches is None else [f"micro-batches={self.micro_batches}"]
+        return ",".join(kept)
 
 
 class Portion(NamedTuple):
@@ -155,7 +157,7 @@ class Group:
 
     size: int
     portions: tuple[Portion, ...] | None
-    members: tuple[tuple[int, ...], ...] = ()
+    members: tuple[tuple[int, ...], ...] = field(default=(), hash=False)
 
 
 def groups(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 
 from hocket import _core
 from hocket.blocks import Block, blocks_of
@@ -146,7 +147,7 @@ def _accelerator(npu: Accelerator | Chiplet | str, efficiency: float | None) -> 
             raise SpecError("efficiency: a chiplet's cycles count as they are; leave it out")
         # Layers have times of their own then; the peak counts for nothing.
         return Accelerator("chiplet", "1 TFLOP/s")
-    found = accelerator(npu) if isinstance(npu, str) else npu
+    found = npu if isinstance(npu, Accelerator) else accelerator(npu)
     return found if efficiency is None else replace(found, efficiency=efficiency)
 
 
@@ -154,4 +155,4 @@ def _weight(block: Block) -> int:
     """Give what decides how layers are cut into stages: operations, or measured times, of all passes."""
     passes = (Pass.FORWARD, Pass.INPUT_GRADIENT, Pass.WEIGHT_GRADIENT)
     works = [work_of(block, does) for does in passes]
-    return sum(work.flops if work.time_ps is None else work.time_ps for work in works)
+    return ceil(sum(work.flops if work.time_ps is None else work.time_ps for work in works))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from hocket.blocks import Block, Work, blocks_of
@@ -18,8 +19,6 @@ __all__ = ["blocks_on_chiplet"]
 def blocks_on_chiplet(workload: Workload, chiplet: Chiplet, samples: int) -> list[Block]:
     """Give a workload's layers with the times that a chiplet takes for so many samples at once.
 
-    Times of a sample are rounded up to whole picoseconds.
-
     Raises
     ------
     SpecError
@@ -34,11 +33,11 @@ def blocks_on_chiplet(workload: Workload, chiplet: Chiplet, samples: int) -> lis
             )
         cycles = chiplet.layer(layer, samples, first=i == 0)
         works = [
-            Work(time_ps=-(-chiplet.time_ps(count) // samples))
+            Work(time_ps=Fraction(chiplet.time_ps(count), samples))
             for count in (cycles.forward, cycles.input_gradient, cycles.weight_gradient)
         ]
-        of_weights = works[2] if layer.parameters else Work()
+        forward, of_input, of_weights = works
         found.append(
-            replace(block, forward=works[0], input_gradient=works[1], weight_gradient=of_weights)
+            replace(block, forward=forward, input_gradient=of_input, weight_gradient=of_weights)
         )
     return found

@@ -1,0 +1,145 @@
+"""Which parallelism is best: every split of the NPUs into replicas, tensor and pipeline groups."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hocket import _core
+from hocket.collectives import Progress
+from hocket.training.comparing import (
+    MOST_SAMPLES,
+    Refused,
+    TrainingRow,
+    algorithms_on,
+    compare_training,
+)
+from hocket.training.network import IDEAL
+from hocket.training.parallel import Parallel
+from hocket.training.run import ANYWHERE
+from hocket.workload import Workload, load, whole
+
+__all__ = ["Search", "search_parallels", "splits"]
+
+MOST_SPLITS = 8
+"""How many are kept by default."""
+_MOST_PASSES = 1 << 17
+"""Layers x micro-batches of a split that is tried; a graph of more would take minutes."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """Splits of a network's NPUs by how many samples a second they train.
+
+    Attributes
+    ----------
+    rows
+        Those that run, the best first, by one algorithm.
+    refused
+        Those that do not fit dimensions, layers or memory.
+    most
+        How many are worth a comparison.
+    """
+
+    rows: tuple[TrainingRow, ...]
+    refused: tuple[Refused, ...]
+    most: int = MOST_SPLITS
+
+    @property
+    def parallels(self) -> tuple[Parallel, ...]:
+        """The best few."""
+        return tuple(row.parallel for row in self.rows[: self.most])
+
+
+def splits(npus: int, batch: int, *, zero: int = 0) -> list[Parallel]:
+    """Give every dp x tp x pp of so many NPUs whose replicas share the batch evenly.
+
+    With a pipeline a replica's share is cut into 4 micro-batches for each stage, or as many below that as
+    divide it.
+
+    Complexity: O(divisors of ``npus`` squared).
+    """
+    found = []
+    for pp in _divisors(npus):
+        for tp in _divisors(npus // pp):
+            dp = npus // pp // tp
+            if batch % dp:
+                continue
+            parts = next(n for n in range(4 * pp, 0, -1) if batch // dp % n == 0)
+            micro_batches = parts if pp > 1 and parts != 4 * pp else None
+            found.append(Parallel(dp=dp, tp=tp, pp=pp, zero=zero, micro_batches=micro_batches))
+    return found
+
+
+def search_parallels(
+    workload: Workload | str,
+    topology: _core.Topology,
+    *,
+    network: str | None = None,
+    batch: int | None = None,
+    samples: int = 32,
+    zero: int = 0,
+    most: int = MOST_SPLITS,
+    algorithm: str | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Search:
+    """Simulate every split of a network's NPUs with one batch, and rank them.
+
+    Parameters
+    ----------
+    workload, topology
+        What is trained on what; all NPUs take part.
+    network
+        What the topology is called in the result; by default its name.
+    batch
+        Samples of an iteration, of all replicas together; by default ``samples`` for each NPU.
+    samples
+        For each NPU, whatever the split.
+    zero
+        Of each split, as of :class:`Parallel`.
+    most
+        How many are kept.
+    algorithm
+        By which they are ranked; by default ``ideal`` on whole dimensions, else ``greedy``.
+    options
+        The others of :func:`hocket.train`.
+
+    Raises
+    ------
+    SpecError, InfeasibleError
+        If none fits: the reason of the first.
+
+    Pipelines of very many layers x micro-batches are left out.
+
+    Complexity: splits x that of :func:`hocket.train`.
+    """
+    model = load(workload) if isinstance(workload, str) else workload
+    name = topology.name if network is None else network
+    npus = topology.npu_count
+    whole("most", most, 1, 10_000)
+    if batch is None:
+        batch = whole("samples", samples, 1, 1 << 24) * npus
+    if algorithm is None:
+        algorithm = IDEAL if IDEAL in algorithms_on(topology) else ANYWHERE
+    found = splits(npus, whole("batch", batch, 1, MOST_SAMPLES), zero=zero)
+    short = [each for each in found if each.parts * len(model.layers) <= _MOST_PASSES]
+    compared = compare_training(
+        model,
+        {name: topology},
+        [algorithm],
+        short or found[:1],
+        batch=batch,
+        progress=progress,
+        **options,
+    )
+    left_out = [
+        Refused(name, topology, each, algorithm, f"parallel: pp={each.pp} is too long to search")
+        for each in found
+        if each not in short
+    ]
+    return Search(compared.rows, (*compared.refused, *left_out), most)
+
+
+def _divisors(number: int) -> list[int]:
+    return [each for each in range(1, number + 1) if number % each == 0]
