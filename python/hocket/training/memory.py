@@ -44,8 +44,14 @@ class Memory:
 
     def __str__(self) -> str:
         parts = ("weights", "gradients", "optimizer", "activations")
-        sizes = ", ".join(f"{name} {format_size(getattr(self, name))}" for name in parts)
-        return f"{format_size(self.total)} ({sizes})"
+        sizes = ", ".join(f"{name} {rounded(getattr(self, name))}" for name in parts)
+        return f"{rounded(self.total)} ({sizes})"
+
+
+def rounded(size: int) -> str:
+    """Show a size in three digits, such as ``57.2 GB``."""
+    step = 10 ** max(len(str(size)) - 3, 0)
+    return format_size((size + step // 2) // step * step)
 
 
 def memory_of(stages: list[list[Block]], parallel: Parallel, options: Options) -> Memory:
