@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hocket import _core
 from hocket._core.iteration import Shape
@@ -15,11 +16,13 @@ from hocket.running import simulate
 from hocket.scheduling import MULTIRAIL, PREFIX, check_rails, schedule_collective
 from hocket.training.parallel import Group, Portion
 
-__all__ = ["IDEAL", "NOTHING", "Network", "is_on_dimensions", "network_of"]
+__all__ = ["IDEAL", "NOTHING", "Exchange", "Network", "is_on_dimensions", "network_of"]
 
 IDEAL, NOTHING = "ideal", "none"
 """In place of an algorithm: all bandwidth of the group's dimensions used all the time; no time at all."""
 CHUNKS = 64
+_LEAST = 8
+"""Bytes of a chunk for each NPU, at least; what is less has fewer chunks, and counts as one of so many."""
 _JOINT = ("greedy", "blind")
 """Synthesizers that plan all groups of an axis together."""
 
@@ -65,29 +68,53 @@ def network_of(
     return PlanNetwork(topology, algorithm, chunks, progress)
 
 
+class Exchange(NamedTuple):
+    """What a shape is of: the kind of a collective or ``message``, its NPUs, and its bytes."""
+
+    kind: str
+    npus: int
+    size: int
+
+
 @dataclass
 class Network:
-    """Gives a shape for each collective; the same for the same."""
+    """Gives a shape for each collective; the same for the same.
+
+    Attributes
+    ----------
+    topology, algorithm, chunks, progress
+        As of :func:`network_of`.
+    shapes, exchanges
+        Those that were asked for, and what each is of.
+    """
 
     topology: _core.Topology
     algorithm: str
     chunks: int | None
     progress: Progress | None = None
     shapes: list[Shape] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
     _known: dict[object, int] = field(default_factory=dict)
 
     def collective(self, kind: str, group: Group, size: int) -> int:
         """Give the place among `shapes` of a collective of a group; `size` as of :func:`collective_on`."""
-        return self._shape((kind, group, size), lambda: self._collective(kind, group, size))
+        exchange = Exchange(kind, group.size, size)
+        return self._shape(
+            (kind, group, size), exchange, lambda: self._collective(kind, group, size)
+        )
 
     def message(self, group: Group, rank: int, to: int, size: int) -> int:
         """Give the place among `shapes` of a message between two ranks of a group."""
-        return self._shape((group, rank, to, size), lambda: self._message(group, rank, to, size))
+        exchange = Exchange("message", 2, size)
+        return self._shape(
+            (group, rank, to, size), exchange, lambda: self._message(group, rank, to, size)
+        )
 
-    def _shape(self, key: object, make: Callable[[], Shape]) -> int:
+    def _shape(self, key: object, exchange: Exchange, make: Callable[[], Shape]) -> int:
         if key not in self._known:
             self._known[key] = len(self.shapes)
             self.shapes.append(make())
+            self.exchanges.append(exchange)
         return self._known[key]
 
     def _collective(self, kind: str, group: Group, size: int) -> Shape:
@@ -118,8 +145,9 @@ class DimensionNetwork(Network):
             return Shape.timed(_ideal_ps(kind, network, group.size, size), first[0])
         if kind == "all-to-all":
             return Shape.all_to_all(network, size, self.chunks or 1, network.switching, first)
+        size, chunks = _cut(size, group.size, self.chunks)
         collective = collective_on(kind, network, size)
-        chunks = None if self.algorithm.startswith(PREFIX) else self.chunks
+        chunks = None if self.algorithm.startswith(PREFIX) else chunks
         made = schedule_collective(
             collective, network, algorithm=self.algorithm, chunks=chunks, progress=self.progress
         )
@@ -179,6 +207,14 @@ def _portion_network(topology: _core.Topology, portions: tuple[Portion, ...]) ->
     return made.with_switching(topology.switching)
 
 
+def _cut(size: int, npus: int, chunks: int | None) -> tuple[int, int | None]:
+    """Give the bytes and chunks of a collective, so that every chunk has bytes for every NPU."""
+    least = _LEAST * npus
+    if chunks is None or chunks < 1:
+        return max(size, least), chunks
+    return max(size, least), min(chunks, max(1, size // least))
+
+
 def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
     """Give the time of a collective at all bandwidth of all dimensions, latencies apart [ps].
 
@@ -195,10 +231,11 @@ class PlanNetwork(Network):
     def _collective(self, kind: str, group: Group, size: int) -> Shape:
         if self.algorithm == NOTHING:
             return Shape.timed(0, 0)
+        size, chunks = _cut(size, group.size, self.chunks)
         made = {
             "topology": self.topology,
             "algorithm": self.algorithm,
-            "chunks": self.chunks,
+            "chunks": chunks,
             "progress": self.progress,
         }
         if len(group.members) > 1 and self.algorithm in _JOINT:

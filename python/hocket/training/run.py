@@ -137,6 +137,7 @@ def train(
         columns=columns,
         shapes=network.shapes,
         outcome=outcome,
+        exchanges=network.exchanges,
     )
 
 
