@@ -132,7 +132,7 @@ def test_stages_and_layers_have_tables(hocket: Hocket) -> None:
 def test_networks_without_dimensions(hocket: Hocket) -> None:
     done = hocket("train", "ncf", "-t", "dgx1_v100", "-p", "dp=4,tp=2")
     assert done.code == 0, done.err
-    assert "algorithm: greedy, the default on networks without dimensions" in done.out
+    assert "algorithm: greedy, the default on networks without whole dimensions" in done.out
     assert "dp: groups of 4 NPUs, the first of them 0, 2, 4, 6" in done.out
     told = hocket("train", "ncf", "-t", "dgx1_v100", "--json").json()
     assert told["groups"]["dp"] == {"npus": 8, "count": 1, "dimensions": None}
@@ -190,18 +190,30 @@ BAD = {
     "train ncf -t dgx1_v100 -a ideal": ["algorithm: ideal works on dimensions"],
     "train ncf -t themis-2d -a schedule:none": ["'none'", "saved ones"],
     "train ncf -t themis-2d -c 0": ["chunks", "0"],
+    "train ncf -t themis-2d -c 0 -a none": ["chunks", "0 is not a number of chunks"],
+    'train ncf -t switch:4 --bandwidth "1 GB/s" --latency "1 us" --failed npu0,sw0 -a themis': [
+        "algorithm: themis works on",
+        "greedy",
+    ],
     "train ncf -t themis-2d -c x": ["--chunks", "integer"],
     "train ncf -t themis-2d --order random": ["order", "'random'", "fifo or lifo"],
     # the rest
     "train ncf -t themis-2d --samples 0": ["samples: 0 is too small"],
     "train ncf -t themis-2d --samples x": ["--samples", "integer"],
     "train ncf -t themis-2d --iterations 0": ["iterations: 0 is too small"],
+    "train ncf -t themis-2d --iterations 10000 -p dp=1024,micro-batches=32": [
+        "iterations",
+        "micro-batches",
+        "passes, more than",
+        "give fewer",
+    ],
     "train ncf -t themis-2d --iterations 100000": ["iterations", "too large"],
     "train ncf -t themis-2d --npu a10": ["--npu", "'a10'", "a100"],
     "train ncf -t themis-2d --npu potato": ["--npu", "'potato'", "v100", "chiplet"],
     "train ncf -t themis-2d --npu chiplet --efficiency 0.5": ["--efficiency", "leave it out"],
     "train ncf -t themis-2d --efficiency 0": ["efficiency: 0", "0.5"],
     "train ncf -t themis-2d --efficiency nan": ["efficiency: nan", "0.5"],
+    "train ncf -t themis-2d --efficiency 1e-14": ["npu: a pass", "faster one, or fewer samples"],
     "train ncf -t themis-2d --efficiency x": ["--efficiency", "valid number"],
     "train ncf -t themis-2d --precision 0": ["precision", "0 is too small"],
     "train ncf -t themis-2d --bucket 25": ["--bucket", "'25' has no unit", "or all"],

@@ -336,7 +336,7 @@ def _algorithm(run: TrainingRun, given: str | None, chunks: int | None) -> str:
     pieces = "" if count is None else f", {count:,} chunks"
     reason = ""
     if given is None:
-        which = "with dimensions" if on_dimensions else "without dimensions"
+        which = "with dimensions" if on_dimensions else "without whole dimensions"
         reason = f", the default on networks {which}"
     how = "" if on_dimensions else "; each collective takes what its plan takes alone"
     return f"{run.algorithm}{pieces}{reason}{how}"

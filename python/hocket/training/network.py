@@ -8,22 +8,31 @@ from typing import NamedTuple
 
 from hocket import _core
 from hocket._core.iteration import Shape
-from hocket.collectives import Progress, collective_on
+from hocket.collectives import Progress, check_chunks, collective_on
 from hocket.errors import SpecError
-from hocket.naming import check_name
+from hocket.naming import algorithms, check_name
 from hocket.planning import plan, plan_together
 from hocket.running import simulate
 from hocket.scheduling import MULTIRAIL, PREFIX, check_rails, schedule_collective
 from hocket.training.parallel import Group, Portion
 
-__all__ = ["IDEAL", "NOTHING", "Exchange", "Network", "is_on_dimensions", "network_of"]
+__all__ = [
+    "IDEAL",
+    "NOTHING",
+    "Exchange",
+    "Network",
+    "has_dimensions",
+    "is_on_dimensions",
+    "network_of",
+]
 
 IDEAL, NOTHING = "ideal", "none"
 """In place of an algorithm: all bandwidth of the group's dimensions used all the time; no time at all."""
 CHUNKS = 64
 _LEAST = 8
 """Bytes of a chunk for each NPU, at least; what is less has fewer chunks, and counts as one of so many."""
-_JOINT = ("greedy", "blind")
+GREEDY = "greedy"
+_JOINT = (GREEDY, "blind")
 """Synthesizers that plan all groups of an axis together."""
 
 
@@ -39,15 +48,28 @@ def is_on_dimensions(topology: _core.Topology, algorithm: str) -> bool:
         if algorithm != NOTHING:
             check_name(algorithm)
             return False
-        if not topology.dimensions:
-            return False
-    elif not topology.dimensions:
+        return has_dimensions(topology)
+    if not topology.dimensions:
         raise SpecError(
             f"algorithm: {algorithm} works on dimensions, and topology {topology.name!r} has none; "
             "use another, such as greedy or ring"
         )
-    check_rails(topology)
+    try:
+        check_rails(topology)
+    except SpecError as error:
+        why = str(error).removeprefix("fidelity: ").partition(";")[0]
+        raise SpecError(
+            f"algorithm: {algorithm} works on whole dimensions: {why}; use another, such as greedy"
+        ) from None
     return True
+
+
+def has_dimensions(topology: _core.Topology) -> bool:
+    """Whether a topology has dimensions that are whole."""
+    try:
+        return bool(topology.dimensions) and is_on_dimensions(topology, IDEAL)
+    except SpecError:
+        return False
 
 
 def network_of(
@@ -61,8 +83,9 @@ def network_of(
     Raises
     ------
     SpecError
-        As :func:`is_on_dimensions`.
+        As :func:`is_on_dimensions`, and for what is no number of chunks.
     """
+    check_chunks(chunks)
     if is_on_dimensions(topology, algorithm):
         return DimensionNetwork(topology, algorithm, CHUNKS if chunks is None else chunks, progress)
     return PlanNetwork(topology, algorithm, chunks, progress)
@@ -207,10 +230,14 @@ def _portion_network(topology: _core.Topology, portions: tuple[Portion, ...]) ->
     return made.with_switching(topology.switching)
 
 
+def _does(algorithm: str, kind: str) -> bool:
+    return any(each.name == algorithm and kind in each.kinds for each in algorithms())
+
+
 def _cut(size: int, npus: int, chunks: int | None) -> tuple[int, int | None]:
     """Give the bytes and chunks of a collective, so that every chunk has bytes for every NPU."""
     least = _LEAST * npus
-    if chunks is None or chunks < 1:
+    if chunks is None:
         return max(size, least), chunks
     return max(size, least), min(chunks, max(1, size // least))
 
@@ -226,19 +253,25 @@ def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
 
 
 class PlanNetwork(Network):
-    """Any network: what a plan takes at link fidelity. Calls of an NPU follow each other."""
+    """Any network: what a plan takes at link fidelity. Calls of an NPU follow each other.
+
+    An all-to-all is planned by `greedy` where the algorithm makes none.
+    """
 
     def _collective(self, kind: str, group: Group, size: int) -> Shape:
         if self.algorithm == NOTHING:
             return Shape.timed(0, 0)
-        size, chunks = _cut(size, group.size, self.chunks)
+        algorithm, given = self.algorithm, self.chunks
+        if kind == "all-to-all" and not _does(algorithm, kind):
+            algorithm, given = GREEDY, None
+        size, chunks = _cut(size, group.size, given)
         made = {
             "topology": self.topology,
-            "algorithm": self.algorithm,
+            "algorithm": algorithm,
             "chunks": chunks,
             "progress": self.progress,
         }
-        if len(group.members) > 1 and self.algorithm in _JOINT:
+        if len(group.members) > 1 and algorithm in _JOINT:
             joint = [
                 collective_on(kind, self.topology, size, npus=members) for members in group.members
             ]
@@ -261,7 +294,7 @@ class PlanNetwork(Network):
                 size=size,
                 npus=[members[rank], members[to]],
                 root=members[rank],
-                algorithm="greedy",
+                algorithm=GREEDY,
             )
             slowest = max(slowest, simulate(found).time_ps)
         return Shape.timed(slowest, 0)
