@@ -300,7 +300,7 @@ def _facts(run: TrainingRun, algorithm: str | None, chunks: int | None) -> list[
         )
     limit = run.npu.memory_bytes
     beside = f"; {run.npu.name} has {format_size(limit)}" if limit is not None else ""
-    lines.append(f"memory: about {_memory(run)}{beside}")
+    lines.append(f"memory: about {run.memory}{beside}")
     lines.append(f"algorithm: {_algorithm(run, algorithm, chunks)}")
     lines += [f"{name}: {_lies(run, group)}" for name, group in _used_groups(run).items()]
     return lines
@@ -308,20 +308,6 @@ def _facts(run: TrainingRun, algorithm: str | None, chunks: int | None) -> list[
 
 def _rate(value: float) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
-
-
-def _memory(run: TrainingRun) -> str:
-    parts = ("weights", "gradients", "optimizer", "activations")
-    sizes = ", ".join(f"{name} {_decimal(getattr(run.memory, name))}" for name in parts)
-    return f"{_decimal(run.memory.total)} ({sizes})"
-
-
-def _decimal(size: int) -> str:
-    """Write an estimate of bytes with four digits."""
-    for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if size >= factor:
-            return f"{size / factor:.4g} {unit}"
-    return f"{size} B"
 
 
 def _algorithm(run: TrainingRun, given: str | None, chunks: int | None) -> str:
@@ -391,7 +377,13 @@ def _print_layers(console: Console, run: TrainingRun) -> None:
     from rich.markup import escape
 
     count = run.options.iterations
-    ranked = sorted(run.layers, key=lambda layer: (-layer.exposed, -layer.communication))
+    ranked = sorted(
+        (layer for layer in run.layers if layer.communication),
+        key=lambda layer: (-layer.exposed, -layer.communication),
+    )
+    if not ranked:
+        console.print("no layer communicates", highlight=False)
+        return
     console.print("layers with most exposed communication, of an iteration", highlight=False)
     table = options.new_table()
     table.add_column("layer", overflow="fold")
@@ -406,7 +398,7 @@ def _print_layers(console: Console, run: TrainingRun) -> None:
     rest = ranked[_MOST_LAYERS:]
     if rest:
         exposed = sum(layer.exposed for layer in rest) / count
-        line = f"{_time(exposed)} exposed of {len(rest):,} other layers; --json has all"
+        line = f"{_time(exposed)} exposed of {len(rest):,} others that communicate; --json has all"
         console.print(line, highlight=False)
 
 
