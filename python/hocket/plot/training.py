@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
@@ -57,6 +58,8 @@ _MOST_NAMED = 32
 """Stages that have room for names."""
 _EDGE, _DIGIT, _MARGIN = 5, 9, 5
 """Bins that a pass of a micro-batch needs for an edge of its own, and for digits of its number."""
+_BUSY = 0.3
+"""Share of a pass that is computed, so that its number is on its colour."""
 _WHOLE = 1 - 1e-9
 
 
@@ -240,13 +243,14 @@ def _draw_passes(axes: Any, run: TrainingRun, places: Sequence[tuple[float, floa
             lines.append([(start, top), (start, top + _COMPUTE_HEIGHT)])
         label = str(number + 1)
         has_room = end - start >= (_DIGIT * len(label) + _MARGIN) * bin_ps
-        has_room = has_room and busy > 0.5 * (end - start)
+        has_room = has_room and busy > _BUSY * (end - start)
         if has_room and name != "update" and run.parallel.parts > 1:
             axes.text(
                 (start + end) / 2,
                 top + _COMPUTE_HEIGHT / 2,
                 label,
                 color="white",
+                path_effects=[withStroke(linewidth=1.5, foreground=_COLORS[name])],
                 fontsize=7,
                 ha="center",
                 va="center",
