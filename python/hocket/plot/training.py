@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from hocket.training.result import TrainingRun
 
-__all__ = ["BINS", "Row", "draw_training", "rows_of"]
+__all__ = ["BINS", "MicroPass", "Row", "draw_training", "passes_of", "rows_of"]
 
 BINS = 1600
 """Of time; what is narrower is drawn as a share of one."""
@@ -237,7 +237,7 @@ def _draw_passes(axes: Any, run: TrainingRun, places: Sequence[tuple[float, floa
     bin_ps = run.total_ps / BINS
     tops = _compute_tops(run, places)
     lines = []
-    for stage, name, number, start, end, busy in _passes(run):
+    for stage, name, number, start, end, busy in passes_of(run):
         top = tops[stage]
         if end - start >= _EDGE * bin_ps:
             lines.append([(start, top), (start, top + _COMPUTE_HEIGHT)])
@@ -262,49 +262,47 @@ def _compute_tops(run: TrainingRun, places: Sequence[tuple[float, float]]) -> li
     return [top for top, height in places if height == _COMPUTE_HEIGHT][: len(run.stages)]
 
 
-class _Pass(NamedTuple):
+class MicroPass(NamedTuple):
+    """A pass of a micro-batch through a stage, or an update: its number, from 0, and times [ps].
+
+    ``busy`` is what was computed; in the rest of it compute waited.
+    """
+
     stage: int
     name: str
     number: int
     start: int
     end: int
     busy: int
-    """Of it, what was computed; the rest is communication that compute waited for."""
 
 
-def _passes(run: TrainingRun) -> list[_Pass]:
-    """Give passes of micro-batches, numbered in each iteration.
+def passes_of(run: TrainingRun) -> list[MicroPass]:
+    """Give passes of micro-batches, numbered in each iteration, and updates.
 
-    A forward pass begins with a stage's first layer, a backward one after any forward pass or update, or
-    with the stage's last layer again.
+    One ends where a stage does something else, or computes again what is in it already.
     """
     starts, ends = run.outcome.start_ps.tolist(), run.outcome.end_ps.tolist()
-    firsts = np.cumsum([0, *(len(blocks) for blocks in run.stages)])
-    found: list[_Pass] = []
+    found: list[MicroPass] = []
     counts: dict[tuple[int, str, int], int] = {}
-    latest: dict[int, tuple[str, int]] = {}
     open_at: dict[int, int] = {}
+    done: dict[int, set[tuple[int, Pass]]] = {}
     for node, (stage, tag) in enumerate(zip(run.columns.actor, run.columns.tags, strict=True)):
         if tag.cause >= 0:
             continue
         name = _PASS_OF[tag.does]
         name = "backward" if name == "recompute" else name
-        before = latest.get(stage)
-        begins = before is None or before[0] != name
-        if not begins and before is not None:
-            if name == "forward":
-                begins = tag.layer == firsts[stage] and before[1] != tag.layer
-            elif name == "backward":
-                begins = tag.layer > before[1]
-        if begins:
+        what = (tag.layer, tag.does)
+        is_same = stage in open_at and found[open_at[stage]].name == name
+        if not is_same or what in done[stage]:
             key = (stage, name, tag.iteration)
             counts[key] = counts.get(key, -1) + 1
             open_at[stage] = len(found)
-            found.append(_Pass(stage, name, counts[key], starts[node], starts[node], 0))
+            done[stage] = set()
+            found.append(MicroPass(stage, name, counts[key], starts[node], starts[node], 0))
         at = open_at[stage]
         busy = found[at].busy + ends[node] - starts[node]
         found[at] = found[at]._replace(end=ends[node], busy=busy)
-        latest[stage] = (name, tag.layer)
+        done[stage].add(what)
     return found
 
 
