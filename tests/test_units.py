@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hocket.errors import SpecError
 from hocket.units import (
     format_bandwidth,
+    format_estimate,
     format_size,
     format_time_ps,
     parse_bandwidth,
@@ -333,3 +334,18 @@ def test_wrong_values_are_shown_short() -> None:
     assert shown("x" * 500).endswith("...")
     assert len(shown(["x"] * 500)) < 80
     assert shown(10**6000) == "a number of thousands of digits"
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1024, "1.024 kB"),
+        (120_080_768, "120.1 MB"),
+        (733_344_189_440, "733.3 GB"),
+        (10**13, "10 TB"),
+    ],
+)
+def test_estimates_of_bytes(size: int, text: str) -> None:
+    assert format_estimate(size) == text

@@ -209,6 +209,14 @@ def format_size(size: int) -> str:
     return _scaled(size, (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3), ("B", 1)))
 
 
+def format_estimate(size: int) -> str:
+    """Write a size [bytes] that is not exact with a unit and four digits: ``2.391 GB``."""
+    for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= factor:
+            return f"{size / factor:.4g} {unit}"
+    return f"{size} B"
+
+
 def format_bandwidth(rate: int) -> str:
     """Write a bandwidth [bytes/s] with a unit: ``25 GB/s``."""
     return _scaled(rate, (("GB/s", 10**9), ("MB/s", 10**6), ("kB/s", 10**3), ("B/s", 1)))

@@ -99,3 +99,12 @@ def test_an_interrupted_comparison_of_trainings_draws_nothing(tmp_path: Path) ->
     run = interrupted(tmp_path, [*argv, "--plot", "x.png"], 2.0)
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "hocket: stopped\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("after", [0.3, 1.5])
+def test_an_interrupted_training_writes_nothing(tmp_path: Path, after: float) -> None:
+    options = ["-t", "themis-2d", "--parallel", "dp=1024,micro-batches=32", "--iterations", "200"]
+    files = ["--timeline", "run.png", "--perfetto", "run.json"]
+    run = interrupted(tmp_path, ["train", "resnet152", *options, *files], after)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "hocket: stopped\n")
+    assert list(tmp_path.iterdir()) == []

@@ -24,6 +24,7 @@ from hocket.cli.schedule import schedule
 from hocket.cli.simulate import simulate
 from hocket.cli.topology import topology
 from hocket.cli.trace import trace
+from hocket.cli.train import train
 from hocket.cli.verify import verify
 from hocket.cli.view import view
 from hocket.cli.workload import workload
@@ -49,6 +50,7 @@ app.command(epilog=EXAMPLES["verify"])(verify)
 app.command(epilog=EXAMPLES["simulate"])(simulate)
 app.command(epilog=EXAMPLES["view"])(view)
 app.command(epilog=EXAMPLES["route"])(route)
+app.command(epilog=EXAMPLES["train"])(train)
 app.command(epilog=EXAMPLES["algorithms"])(algorithms)
 reproduce.command("tacos", epilog=EXAMPLES["reproduce tacos"])(tacos)
 reproduce.command("mesh", epilog=EXAMPLES["reproduce mesh"])(mesh_study)

@@ -64,6 +64,10 @@ EXAMPLES = {
         "-o heat.png  ·  hocket view plan.parquet --ten --latency-model occupying -o ten.png"
     ),
     "route": "For example: hocket route examples/jobs.yml --fabric clos:32x64 --compare",
+    "train": (
+        "For example: hocket train resnet152 --topology themis-3d-homo --npu a100 --efficiency 0.5  ·  "
+        "hocket train resnet152 --topology themis-3d-homo --parallel dp=256,pp=4 --timeline train.png"
+    ),
     "algorithms": "For example: hocket algorithms --json",
 }
 

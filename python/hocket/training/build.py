@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 
 from hocket.blocks import Block, Work
+from hocket.collectives import Progress
+from hocket.errors import SpecError
 from hocket.roofline import Accelerator
 from hocket.training.columns import Columns, Pass, Tag
 from hocket.training.network import Network
@@ -100,10 +102,13 @@ class _Builder:
             self.stages.append(stage)
             first += len(blocks)
 
-    def all(self) -> None:
+    def all(self, progress: Progress | None) -> None:
+        total = self.options.iterations * len(self.stages)
         for iteration in range(self.options.iterations):
             self.iteration = iteration
             for stage in self.stages:
+                if progress is not None:
+                    progress("list passes", iteration * len(self.stages) + stage.actor, total)
                 self._iterate(stage)
 
     def _iterate(self, stage: _Stage) -> None:
@@ -345,10 +350,15 @@ class _Builder:
     def _bytes(self, numbers: Fraction) -> int:
         """Give the bytes of so many numbers, rounded up, and 1 at least."""
         size = numbers * self.options.precision_bits / 8
+        if size > _MOST_BYTES:
+            raise SpecError(
+                f"samples: with {self.options.samples:,}, a collective is of 2^60 bytes or more; give fewer"
+            )
         return max(1, -(-size.numerator // size.denominator))
 
 
 _SHARDED_WEIGHTS = 3
+_MOST_BYTES = (1 << 60) - 1
 
 
 def needed_by(blocks: list[Block], i: int) -> str:
@@ -394,6 +404,7 @@ def build(
     network: Network,
     accelerator: Accelerator,
     options: Options,
+    progress: Progress | None = None,
 ) -> Columns:
     """Make the graph of some iterations.
 
@@ -407,6 +418,8 @@ def build(
         Gives shapes to collectives; it keeps them.
     accelerator, options
         How long passes take, and how an iteration goes.
+    progress
+        Is told of each stage of each iteration.
 
     References
     ----------
@@ -414,5 +427,5 @@ def build(
     2020 (buckets). Rajbhandari et al., SC 2020, section 5 and 7 (what ZeRO exchanges).
     """
     builder = _Builder(stages, parallel, groups, network, accelerator, options)
-    builder.all()
+    builder.all(progress)
     return builder.columns

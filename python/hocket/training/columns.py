@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hocket._core import iteration as core
 from hocket.collectives import Progress
+from hocket.errors import SpecError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "Pass", "Tag"]
 
 _NONE = (1 << 32) - 1
+_LONGEST_PS = 4 * 10**18
+"""Of a pass; the core counts no more of all of them."""
 
 
 class Pass(IntEnum):
@@ -103,8 +106,19 @@ class Columns:
     def run(
         self, shapes: list[core.Shape], *, order: str = "fifo", progress: Progress | None = None
     ) -> core.Outcome:
-        """Run the graph."""
+        """Run the graph.
+
+        Raises
+        ------
+        SpecError
+            If it takes longer than can be counted.
+        """
         import numpy as np
+
+        if max(self.time_ps, default=0) > _LONGEST_PS:
+            raise SpecError(
+                "npu: a pass of a layer takes longer than a month; use a faster one, or fewer samples"
+            )
 
         def u32(values: list[int]) -> NDArray[np.uint32]:
             return np.array(values, dtype=np.uint32)

@@ -12,7 +12,7 @@ from hocket.errors import Error, SpecError, VerificationError
 from hocket.naming import check_name
 from hocket.scheduling import MULTIRAIL, PREFIX
 from hocket.training.memory import Memory
-from hocket.training.network import IDEAL, NOTHING, has_whole_dimensions
+from hocket.training.network import IDEAL, NOTHING, has_dimensions
 from hocket.training.parallel import Parallel
 from hocket.training.result import Breakdown, TrainingRun
 from hocket.training.run import ANYWHERE, train
@@ -136,7 +136,7 @@ def algorithms_on(topology: _core.Topology) -> tuple[str, ...]:
     Those that schedule dimensions where these are whole, else some that do with any links; and ``none``,
     which is what computing alone takes.
     """
-    return _ON_DIMENSIONS if has_whole_dimensions(topology) else _ANYWHERE
+    return _ON_DIMENSIONS if has_dimensions(topology) else _ANYWHERE
 
 
 def compare_training(

@@ -10,7 +10,7 @@ from hocket.errors import InfeasibleError
 from hocket.roofline import Accelerator
 from hocket.training.build import Options, held
 from hocket.training.parallel import Parallel
-from hocket.units import format_size
+from hocket.units import format_estimate, format_size
 
 __all__ = ["Memory", "check_memory", "memory_of"]
 
@@ -44,14 +44,8 @@ class Memory:
 
     def __str__(self) -> str:
         parts = ("weights", "gradients", "optimizer", "activations")
-        sizes = ", ".join(f"{name} {rounded(getattr(self, name))}" for name in parts)
-        return f"{rounded(self.total)} ({sizes})"
-
-
-def rounded(size: int) -> str:
-    """Show a size in three digits, such as ``57.2 GB``."""
-    step = 10 ** max(len(str(size)) - 3, 0)
-    return format_size((size + step // 2) // step * step)
+        sizes = ", ".join(f"{name} {format_estimate(getattr(self, name))}" for name in parts)
+        return f"{format_estimate(self.total)} ({sizes})"
 
 
 def memory_of(stages: list[list[Block]], parallel: Parallel, options: Options) -> Memory:

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from hocket import _core
 from hocket._core.iteration import Shape
-from hocket.collectives import Progress, collective_on
+from hocket.collectives import Progress, check_chunks, collective_on
 from hocket.errors import SpecError
-from hocket.naming import check_name
+from hocket.naming import algorithms, check_name
 from hocket.planning import plan, plan_together
 from hocket.running import simulate
 from hocket.scheduling import MULTIRAIL, PREFIX, check_rails, schedule_collective
 from hocket.training.parallel import Group, Portion
 
-__all__ = ["IDEAL", "NOTHING", "Network", "has_whole_dimensions", "is_on_dimensions", "network_of"]
+__all__ = [
+    "IDEAL",
+    "NOTHING",
+    "Exchange",
+    "Network",
+    "has_dimensions",
+    "is_on_dimensions",
+    "network_of",
+]
 
 IDEAL, NOTHING = "ideal", "none"
 """In place of an algorithm: all bandwidth of the group's dimensions used all the time; no time at all."""
 CHUNKS = 64
-LEAST = 64
-"""Bytes that a collective has for each NPU of its group, at least, so that it can be cut into parts."""
-_JOINT = ("greedy", "blind")
+_LEAST = 8
+"""Bytes of a chunk for each NPU, at least; what is less has fewer chunks, and counts as one of so many."""
+GREEDY = "greedy"
+_JOINT = (GREEDY, "blind")
 """Synthesizers that plan all groups of an axis together."""
 
 
@@ -35,7 +45,7 @@ def is_on_dimensions(topology: _core.Topology, algorithm: str) -> bool:
         If the algorithm schedules dimensions and the topology has none, or not whole ones.
     """
     if algorithm == NOTHING:
-        return has_whole_dimensions(topology)
+        return has_dimensions(topology)
     if algorithm not in (*MULTIRAIL, IDEAL) and not algorithm.startswith(PREFIX):
         check_name(algorithm)
         return False
@@ -44,19 +54,22 @@ def is_on_dimensions(topology: _core.Topology, algorithm: str) -> bool:
             f"algorithm: {algorithm} works on dimensions, and topology {topology.name!r} has none; "
             "use another, such as greedy or ring"
         )
-    check_rails(topology)
-    return True
-
-
-def has_whole_dimensions(topology: _core.Topology) -> bool:
-    """Whether a topology is a product all of whose NPUs have the same links."""
-    if not topology.dimensions:
-        return False
     try:
         check_rails(topology)
+    except SpecError as error:
+        why = str(error).removeprefix("fidelity: ").partition(";")[0]
+        raise SpecError(
+            f"algorithm: {algorithm} works on whole dimensions: {why}; use another, such as greedy"
+        ) from None
+    return True
+
+
+def has_dimensions(topology: _core.Topology) -> bool:
+    """Whether a topology has dimensions that are whole."""
+    try:
+        return bool(topology.dimensions) and is_on_dimensions(topology, IDEAL)
     except SpecError:
         return False
-    return True
 
 
 def network_of(
@@ -70,37 +83,61 @@ def network_of(
     Raises
     ------
     SpecError
-        As :func:`is_on_dimensions`.
+        As :func:`is_on_dimensions`, and for what is no number of chunks.
     """
+    check_chunks(chunks)
     if is_on_dimensions(topology, algorithm):
         return DimensionNetwork(topology, algorithm, CHUNKS if chunks is None else chunks, progress)
     return PlanNetwork(topology, algorithm, chunks, progress)
 
 
+class Exchange(NamedTuple):
+    """What a shape is of: the kind of a collective or ``message``, its NPUs, and its bytes."""
+
+    kind: str
+    npus: int
+    size: int
+
+
 @dataclass
 class Network:
-    """Gives a shape for each collective; the same for the same."""
+    """Gives a shape for each collective; the same for the same.
+
+    Attributes
+    ----------
+    topology, algorithm, chunks, progress
+        As of :func:`network_of`.
+    shapes, exchanges
+        Those that were asked for, and what each is of.
+    """
 
     topology: _core.Topology
     algorithm: str
     chunks: int | None
     progress: Progress | None = None
     shapes: list[Shape] = field(default_factory=list)
+    exchanges: list[Exchange] = field(default_factory=list)
     _known: dict[object, int] = field(default_factory=dict)
 
     def collective(self, kind: str, group: Group, size: int) -> int:
         """Give the place among `shapes` of a collective of a group; `size` as of :func:`collective_on`."""
-        size = max(size, LEAST * group.size)
-        return self._shape((kind, group, size), lambda: self._collective(kind, group, size))
+        exchange = Exchange(kind, group.size, size)
+        return self._shape(
+            (kind, group, size), exchange, lambda: self._collective(kind, group, size)
+        )
 
     def message(self, group: Group, rank: int, to: int, size: int) -> int:
         """Give the place among `shapes` of a message between two ranks of a group."""
-        return self._shape((group, rank, to, size), lambda: self._message(group, rank, to, size))
+        exchange = Exchange("message", 2, size)
+        return self._shape(
+            (group, rank, to, size), exchange, lambda: self._message(group, rank, to, size)
+        )
 
-    def _shape(self, key: object, make: Callable[[], Shape]) -> int:
+    def _shape(self, key: object, exchange: Exchange, make: Callable[[], Shape]) -> int:
         if key not in self._known:
             self._known[key] = len(self.shapes)
             self.shapes.append(make())
+            self.exchanges.append(exchange)
         return self._known[key]
 
     def _collective(self, kind: str, group: Group, size: int) -> Shape:
@@ -115,6 +152,8 @@ class DimensionNetwork(Network):
     """Groups are portions of dimensions; an NPU has a server or two for each dimension."""
 
     _networks: dict[tuple[Portion, ...], _core.Topology] = field(default_factory=dict)
+    _servers: dict[tuple[int, int], int] = field(default_factory=dict)
+    """The first of an NPU's two servers for each dimension, and stride of a full connection's portion."""
 
     def _network(self, portions: tuple[Portion, ...]) -> _core.Topology:
         if portions not in self._networks:
@@ -131,10 +170,9 @@ class DimensionNetwork(Network):
             return Shape.timed(_ideal_ps(kind, network, group.size, size), first[0])
         if kind == "all-to-all":
             return Shape.all_to_all(network, size, self.chunks or 1, network.switching, first)
+        size, chunks = _cut(size, group.size, self.chunks)
         collective = collective_on(kind, network, size)
-        chunks = None
-        if not self.algorithm.startswith(PREFIX) and self.chunks is not None:
-            chunks = min(self.chunks, size // group.size)
+        chunks = None if self.algorithm.startswith(PREFIX) else chunks
         made = schedule_collective(
             collective, network, algorithm=self.algorithm, chunks=chunks, progress=self.progress
         )
@@ -160,16 +198,9 @@ class DimensionNetwork(Network):
 
         Portions of a full connection have links of their own; those of other dimensions share them.
         """
-        dimensions = len(self.topology.dimensions)
-        kind = self.topology.dimensions[portion.dimension][0]
-        if kind != "FullyConnected":
-            return 2 * portion.dimension
-        strides = sorted(_divisors(self.topology.dimensions[portion.dimension][1]))
-        return 2 * dimensions + 32 * portion.dimension + strides.index(portion.stride)
-
-
-def _divisors(number: int) -> list[int]:
-    return [each for each in range(1, number + 1) if number % each == 0]
+        is_shared = self.topology.dimensions[portion.dimension][0] != "FullyConnected"
+        links = (portion.dimension, 0 if is_shared else portion.stride)
+        return self._servers.setdefault(links, 2 * len(self._servers))
 
 
 def _kinds(network: _core.Topology) -> list[str]:
@@ -194,6 +225,18 @@ def _portion_network(topology: _core.Topology, portions: tuple[Portion, ...]) ->
     return made.with_switching(topology.switching)
 
 
+def _does(algorithm: str, kind: str) -> bool:
+    return any(each.name == algorithm and kind in each.kinds for each in algorithms())
+
+
+def _cut(size: int, npus: int, chunks: int | None) -> tuple[int, int | None]:
+    """Give the bytes and chunks of a collective, so that every chunk has bytes for every NPU."""
+    least = _LEAST * npus
+    if chunks is None:
+        return max(size, least), chunks
+    return max(size, least), min(chunks, max(1, size // least))
+
+
 def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
     """Give the time of a collective at all bandwidth of all dimensions, latencies apart [ps].
 
@@ -205,18 +248,25 @@ def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
 
 
 class PlanNetwork(Network):
-    """Any network: what a plan takes at link fidelity. Calls of an NPU follow each other."""
+    """Any network: what a plan takes at link fidelity. Calls of an NPU follow each other.
+
+    An all-to-all is planned by `greedy` where the algorithm makes none.
+    """
 
     def _collective(self, kind: str, group: Group, size: int) -> Shape:
         if self.algorithm == NOTHING:
             return Shape.timed(0, 0)
+        algorithm, given = self.algorithm, self.chunks
+        if kind == "all-to-all" and not _does(algorithm, kind):
+            algorithm, given = GREEDY, None
+        size, chunks = _cut(size, group.size, given)
         made = {
             "topology": self.topology,
-            "algorithm": self.algorithm,
-            "chunks": self.chunks,
+            "algorithm": algorithm,
+            "chunks": chunks,
             "progress": self.progress,
         }
-        if len(group.members) > 1 and self.algorithm in _JOINT:
+        if len(group.members) > 1 and algorithm in _JOINT:
             joint = [
                 collective_on(kind, self.topology, size, npus=members) for members in group.members
             ]
@@ -239,7 +289,7 @@ class PlanNetwork(Network):
                 size=size,
                 npus=[members[rank], members[to]],
                 root=members[rank],
-                algorithm="greedy",
+                algorithm=GREEDY,
             )
             slowest = max(slowest, simulate(found).time_ps)
         return Shape.timed(slowest, 0)

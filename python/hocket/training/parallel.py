@@ -177,9 +177,11 @@ def groups(
     """
     if parallel.npus != topology.npu_count:
         sizes = " x ".join(f"{axis} {getattr(parallel, axis)}" for axis in ("dp", "tp", "pp"))
+        dp, rest = divmod(topology.npu_count, parallel.tp * parallel.pp)
+        right = "sizes whose product is that" if rest or dp % parallel.ep else f"dp={dp}"
         raise SpecError(
             f"parallel: {sizes} make {parallel.npus:,} NPUs; topology {topology.name!r} has "
-            f"{topology.npu_count:,}"
+            f"{topology.npu_count:,}: give {right}"
         )
     of = {"tp": parallel.tp, "pp": parallel.pp, "ep": parallel.ep}
     of["replicas"] = parallel.dp // parallel.ep

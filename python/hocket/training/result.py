@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket import _core
@@ -13,26 +14,33 @@ from hocket.roofline import Accelerator
 from hocket.training.build import Options
 from hocket.training.columns import Columns, Pass
 from hocket.training.memory import Memory
-from hocket.training.parallel import CAUSES, Parallel
+from hocket.training.network import Exchange, is_on_dimensions
+from hocket.training.parallel import CAUSES, Group, Parallel, groups
 from hocket.workload import Workload
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     import numpy as np
     from numpy.typing import NDArray
+
+    from hocket.training.timeline import Span
 
 __all__ = ["Breakdown", "LayerTime", "TrainingRun"]
 
 
 @dataclass(frozen=True)
 class Breakdown:
-    """Where the time of all iterations went: a mean over pipeline stages; in ps.
+    """Where time went, of one pipeline stage or as a mean over all; in ps.
+
+    All of it together is the time from the first start to the last end.
 
     Attributes
     ----------
     forward, backward, update
         Compute; ``forward`` counts what is computed again.
     exposed
-        Communication that compute waited for, by cause.
+        Communication that compute waited for, by cause (:data:`hocket.training.parallel.CAUSES`).
     waiting
         Compute that waited for another stage, or at the end for the last one: the pipeline's bubble.
     """
@@ -53,19 +61,44 @@ class Breakdown:
         """All that is exposed."""
         return sum(self.exposed.values())
 
+    @property
+    def total(self) -> float:
+        """All of it."""
+        return self.compute + self.communication + self.waiting
+
+    def over(self, count: float) -> Breakdown:
+        """Give a part of it, such as that of one of ``count`` iterations."""
+        return Breakdown(
+            self.forward / count,
+            self.backward / count,
+            self.update / count,
+            {name: time / count for name, time in self.exposed.items()},
+            self.waiting / count,
+        )
+
 
 @dataclass(frozen=True)
 class LayerTime:
-    """A layer's part of all iterations, on an NPU of its stage; in ps."""
+    """A layer's part of all iterations, on an NPU of its stage; in ps.
+
+    Attributes
+    ----------
+    name, stage
+        Of the layer; stages are numbered from 0.
+    forward, backward
+        Compute; ``forward`` counts what is computed again.
+    communication
+        Its collectives and messages, overlapped or not.
+    exposed
+        What of it compute waited for.
+    """
 
     name: str
     stage: int
     forward: int
     backward: int
     communication: int
-    """Its collectives and messages, overlapped or not."""
     exposed: int
-    """What of it compute waited for."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +110,13 @@ class TrainingRun:
     workload, topology, parallel, algorithm, npu, options
         What was trained, on what, and how.
     memory
-        An estimate of what an NPU holds.
+        An estimate of what the NPU with most to hold holds.
     stages
         Layers of each pipeline stage.
     columns, shapes, outcome
         The graph, what its calls do, and when everything started and ended.
+    exchanges
+        What each of the shapes is of: kind, NPUs, bytes.
     """
 
     workload: Workload
@@ -95,6 +130,7 @@ class TrainingRun:
     columns: Columns = field(repr=False)
     shapes: list[core.Shape] = field(repr=False)
     outcome: core.Outcome = field(repr=False)
+    exchanges: list[Exchange] = field(repr=False)
 
     @property
     def total_ps(self) -> int:
@@ -110,6 +146,15 @@ class TrainingRun:
     def time(self) -> float:
         """An iteration, the mean over all of them [s]."""
         return self.time_ps * 1e-12
+
+    @cached_property
+    def iteration_ps(self) -> list[int]:
+        """When each iteration ended, its last collective included [ps]."""
+        import numpy as np
+
+        found = np.zeros(self.options.iterations, dtype=np.uint64)
+        np.maximum.at(found, self._arrays["iteration"], self.outcome.end_ps)
+        return [int(end) for end in found]
 
     @property
     def samples_per_second(self) -> float:
@@ -131,31 +176,55 @@ class TrainingRun:
         }
 
     @cached_property
-    def _exposure(self) -> core.Exposure:
-        return self.outcome.exposed()
+    def exposed_ps(self) -> NDArray[np.uint64]:
+        """Of each node of the graph: how long compute waited for its call, the last part of it [ps]."""
+        return self.outcome.exposed().exposed_ps
 
     @cached_property
     def breakdown(self) -> Breakdown:
-        """Where the time of all iterations went."""
+        """Where the time of all iterations went: a mean over stages."""
+        each = self.stage_breakdowns
+
+        def mean(times: list[float]) -> float:
+            return sum(times) / len(each)
+
+        return Breakdown(
+            mean([stage.forward for stage in each]),
+            mean([stage.backward for stage in each]),
+            mean([stage.update for stage in each]),
+            {name: mean([stage.exposed[name] for stage in each]) for name in CAUSES},
+            mean([stage.waiting for stage in each]),
+        )
+
+    @cached_property
+    def stage_breakdowns(self) -> list[Breakdown]:
+        """Where the time of all iterations went in each pipeline stage."""
         import numpy as np
 
         rows = self._arrays
         spans = (self.outcome.end_ps - self.outcome.start_ps).astype(np.int64)
+        exposed = self.exposed_ps.astype(np.int64)
         computes = rows["cause"] < 0
-        actors = len(self.stages)
 
-        def of(*passes: Pass) -> float:
-            return float(spans[computes & np.isin(rows["pass"], passes)].sum()) / actors
+        def by_stage(values: NDArray[np.int64], mask: NDArray[np.bool_]) -> list[int]:
+            found = np.zeros(len(self.stages), dtype=np.int64)
+            np.add.at(found, rows["actor"][mask], values[mask])
+            return [int(value) for value in found]
 
-        exposed = self._exposure.exposed_ps.astype(np.int64)
-        by_cause = {
-            name: float(exposed[rows["cause"] == i].sum()) / actors for i, name in enumerate(CAUSES)
-        }
+        def of(*passes: Pass) -> list[int]:
+            return by_stage(spans, computes & np.isin(rows["pass"], passes))
+
         forward = of(Pass.FORWARD, Pass.RECOMPUTE)
         backward = of(Pass.INPUT_GRADIENT, Pass.WEIGHT_GRADIENT)
         update = of(Pass.UPDATE)
-        known = forward + backward + update + sum(by_cause.values())
-        return Breakdown(forward, backward, update, by_cause, self.total_ps - known)
+        causes = [by_stage(exposed, rows["cause"] == i) for i in range(len(CAUSES))]
+        found = []
+        for s in range(len(self.stages)):
+            waited = {name: float(cause[s]) for name, cause in zip(CAUSES, causes, strict=True)}
+            known = forward[s] + backward[s] + update[s] + sum(cause[s] for cause in causes)
+            times = (float(forward[s]), float(backward[s]), float(update[s]))
+            found.append(Breakdown(*times, waited, float(self.total_ps - known)))
+        return found
 
     @cached_property
     def layers(self) -> list[LayerTime]:
@@ -179,7 +248,7 @@ class TrainingRun:
             np.add.at(found, rows["layer"][kept], values[kept])
             return found
 
-        exposed = self._exposure.exposed_ps.astype(np.int64)
+        exposed = self.exposed_ps.astype(np.int64)
         columns = [
             by_layer(spans, computes & forward),
             by_layer(spans, computes & ~forward),
@@ -197,3 +266,37 @@ class TrainingRun:
         """What all calls of a stage take one after the other, alone; a mean over stages."""
         shapes = [self.shapes[shape].lone_ps for shape in self.columns.shape]
         return sum(shapes) / len(self.stages)
+
+    @property
+    def hidden(self) -> float:
+        """Share of what all calls take alone that went on beside compute; 0 where there are none."""
+        if not self.communication_ps:
+            return 0.0
+        return max(0.0, 1 - self.breakdown.communication / self.communication_ps)
+
+    @property
+    def groups(self) -> dict[str, Group]:
+        """The groups of every axis, and where they lie."""
+        on_dimensions = is_on_dimensions(self.topology, self.algorithm)
+        return groups(self.parallel, self.topology, on_dimensions=on_dimensions)
+
+    def timeline(self) -> list[Span]:
+        """Give everything that was computed and sent, stage by stage, in the order of starts."""
+        from hocket.training.timeline import timeline
+
+        return timeline(self)
+
+    def save_perfetto(self, path: str | PathLike[str]) -> None:
+        """Write the time-line as trace events, which ui.perfetto.dev and chrome://tracing show.
+
+        A process is a pipeline stage; its threads are what it computes and, for each cause, what it sends.
+        """
+        from hocket.training.timeline import save_perfetto
+
+        save_perfetto(self, Path(path))
+
+    def plot(self, path: str | PathLike[str]) -> None:
+        """Draw the time-line, and where the time of an iteration went: a .png, .svg or .pdf file."""
+        from hocket.plot.training import draw_training
+
+        draw_training(self, Path(path))

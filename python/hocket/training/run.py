@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import ceil
+from fractions import Fraction
 
 from hocket import _core
 from hocket.blocks import Block, blocks_of
@@ -11,10 +11,10 @@ from hocket.collectives import Progress
 from hocket.compute import Chiplet
 from hocket.errors import SpecError
 from hocket.roofline import Accelerator, accelerator
-from hocket.training.build import Options, build, work_of
+from hocket.training.build import Options, build, held, is_work, work_of
 from hocket.training.columns import Pass
 from hocket.training.memory import check_memory, memory_of
-from hocket.training.network import is_on_dimensions, network_of
+from hocket.training.network import has_dimensions, is_on_dimensions, network_of
 from hocket.training.parallel import Parallel, groups
 from hocket.training.result import TrainingRun
 from hocket.training.stages import cut
@@ -25,9 +25,11 @@ from hocket.workload import Workload, load, whole
 __all__ = ["train"]
 
 _MOST_ITERATIONS = 10_000
+_MOST_PASSES = 1 << 22
+"""Of layers, over all micro-batches and iterations: a few gigabytes."""
 DEFAULT_ALGORITHM = "themis"
 ANYWHERE = "greedy"
-"""By default where there are no dimensions."""
+"""By default where there are no dimensions, or not whole ones."""
 
 
 def train(
@@ -97,12 +99,12 @@ def train(
     spread = Parallel.parse(spread) if isinstance(spread, str) else spread
     computes = _accelerator(npu, efficiency)
     if algorithm is None:
-        algorithm = DEFAULT_ALGORITHM if topology.dimensions else ANYWHERE
+        algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
     options = Options(
         samples=whole("samples", samples, 1, 1 << 24),
         iterations=whole("iterations", iterations, 1, _MOST_ITERATIONS),
         precision_bits=whole("precision_bits", precision_bits, 1, 1024),
-        bucket=parse_size(bucket, field="bucket") if isinstance(bucket, str) else bucket,
+        bucket=_bucket(bucket),
         recompute=recompute,
         overlap_tensor=overlap_tensor,
         update=update,
@@ -119,12 +121,13 @@ def train(
     blocks = blocks_of(model)
     if isinstance(npu, Chiplet):
         blocks = blocks_on_chiplet(model, npu, options.samples // spread.parts)
-    stages = cut(blocks, spread.pp, [_weight(block) for block in blocks])
+    stages = cut(blocks, spread.pp, [_time(block, spread, computes, options) for block in blocks])
     memory = memory_of(stages, spread, options)
     if fits:
         check_memory(memory, computes)
     network = network_of(topology, algorithm, chunks, progress)
-    columns = build(stages, spread, found, network, computes, options)
+    _check_passes(stages, spread, options)
+    columns = build(stages, spread, found, network, computes, options, progress)
     outcome = columns.run(network.shapes, order=order, progress=progress)
     return TrainingRun(
         workload=model,
@@ -138,7 +141,14 @@ def train(
         columns=columns,
         shapes=network.shapes,
         outcome=outcome,
+        exchanges=network.exchanges,
     )
+
+
+def _bucket(bucket: int | str | None) -> int | None:
+    if isinstance(bucket, str):
+        return parse_size(bucket, field="bucket")
+    return None if bucket is None else whole("bucket", bucket, 1, 1 << 62)
 
 
 def _accelerator(npu: Accelerator | Chiplet | str, efficiency: float | None) -> Accelerator:
@@ -151,8 +161,22 @@ def _accelerator(npu: Accelerator | Chiplet | str, efficiency: float | None) -> 
     return found if efficiency is None else replace(found, efficiency=efficiency)
 
 
-def _weight(block: Block) -> int:
-    """Give what decides how layers are cut into stages: operations, or measured times, of all passes."""
+def _time(block: Block, spread: Parallel, computes: Accelerator, options: Options) -> int:
+    """Give the time of all passes of a layer for a micro-batch [ps], which decides how stages are cut."""
+    samples = Fraction(options.samples, spread.parts)
+    samples /= 1 if block.split == "copied" else spread.tp
+    weights = held(block, spread) * options.precision_bits / 8
     passes = (Pass.FORWARD, Pass.INPUT_GRADIENT, Pass.WEIGHT_GRADIENT)
     works = [work_of(block, does) for does in passes]
-    return ceil(sum(work.flops if work.time_ps is None else work.time_ps for work in works))
+    return sum(computes.time_ps(work, samples, weights) for work in works if is_work(work))
+
+
+def _check_passes(stages: list[list[Block]], spread: Parallel, options: Options) -> None:
+    """Refuse more passes than memory holds, before they are listed."""
+    layers = sum(len(blocks) for blocks in stages)
+    passes = 3 * layers * spread.parts * options.iterations
+    if passes > _MOST_PASSES:
+        raise SpecError(
+            f"iterations: {options.iterations:,} of {spread.parts:,} micro-batches through "
+            f"{layers:,} layers are {passes:,} passes, more than {_MOST_PASSES:,}; give fewer"
+        )

@@ -1,0 +1,287 @@
+"""What ``hocket train`` prints: tables, and the same as JSON values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hocket.cli import options
+from hocket.units import format_size, format_time_ps
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from hocket.training import Breakdown, TrainingRun
+    from hocket.training.parallel import Group
+
+_MOST_LAYERS = 10
+"""Of the table of layers."""
+
+
+def print_run(run: TrainingRun, algorithm: str | None, chunks: int | None, *, layers: bool) -> None:
+    """Print tables of where the time went, and what was chosen.
+
+    Parameters
+    ----------
+    algorithm, chunks
+        As they were given; None where the default was taken.
+    layers
+        Whether to print those with most exposed communication.
+    """
+    console = options.output()
+    _print_breakdown(console, run)
+    for line in _facts(run, algorithm, chunks):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    if len(run.stages) > 1:
+        _print_stages(console, run)
+    if layers:
+        _print_layers(console, run)
+
+
+def _print_breakdown(console: Console, run: TrainingRun) -> None:
+    title = (
+        f"{run.workload.name} on {run.topology.npu_count:,} NPUs of {run.topology.name}: "
+        f"{run.parallel}, {_described(run)}"
+    )
+    console.print(title, highlight=False, markup=False, soft_wrap=True)
+    table = options.new_table()
+    table.add_column("of an iteration", no_wrap=True)
+    table.add_column("time", justify="right")
+    table.add_column("share", justify="right")
+    mean = run.breakdown.over(run.options.iterations)
+    for name, time in _parts(mean):
+        share = time / run.time_ps if run.time_ps else 0.0
+        table.add_row(name, _time(time), f"{share:.1%}")
+    table.add_section()
+    table.add_row("iteration", _time(run.time_ps), "")
+    console.print(table)
+
+
+def _parts(mean: Breakdown) -> list[tuple[str, float]]:
+    rows = [("forward", mean.forward), ("backward", mean.backward), ("update", mean.update)]
+    rows += [(f"exposed: {name}", time) for name, time in mean.exposed.items() if time]
+    if mean.waiting:
+        rows.append(("waiting", mean.waiting))
+    return rows
+
+
+def _described(run: TrainingRun) -> str:
+    size = "sample" if run.options.samples == 1 else "samples"
+    name = run.npu.name
+    if run.npu.efficiency != 1:
+        name += f" at {run.npu.efficiency:.3g} of its peak"
+    parts = run.parallel.parts
+    cut = f" in {parts} micro-batches" if parts > 1 else ""
+    return f"{run.options.samples} {size} a replica{cut}, {name}"
+
+
+def _facts(run: TrainingRun, algorithm: str | None, chunks: int | None) -> list[str]:
+    count = run.options.iterations
+    lines = [f"{_rate(run.samples_per_second)} samples/s"]
+    if count > 1:
+        ends = [0, *run.iteration_ps]
+        first, last = ends[1], ends[-1] - ends[-2]
+        lines.append(
+            f"{count:,} iterations in {_time(run.total_ps)}: the first ends after {_time(first)}, "
+            f"the last {_time(last)} after the one before"
+        )
+    alone = run.communication_ps / count
+    if alone:
+        lines.append(
+            f"communication: {_time(alone)} if each collective ran alone, one after the other; "
+            f"{run.hidden:.1%} of it is hidden behind compute"
+        )
+    limit = run.npu.memory_bytes
+    beside = f"; {run.npu.name} has {format_size(limit)}" if limit is not None else ""
+    lines.append(f"memory: about {run.memory}{beside}")
+    lines.append(f"algorithm: {_algorithm(run, algorithm, chunks)}")
+    lines += [f"{name}: {_lies(run, group)}" for name, group in _used_groups(run).items()]
+    return lines
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def _algorithm(run: TrainingRun, given: str | None, chunks: int | None) -> str:
+    from hocket.training.network import CHUNKS, IDEAL, NOTHING, is_on_dimensions
+
+    if run.algorithm == NOTHING:
+        return "none: collectives take no time"
+    if run.algorithm == IDEAL:
+        return "ideal: all bandwidth of a group's dimensions, all the time"
+    on_dimensions = is_on_dimensions(run.topology, run.algorithm)
+    count = CHUNKS if chunks is None and on_dimensions else chunks
+    pieces = "" if count is None else f", {count:,} chunks"
+    reason = ""
+    if given is None:
+        which = "with dimensions" if on_dimensions else "without whole dimensions"
+        reason = f", the default on networks {which}"
+    how = "" if on_dimensions else "; each collective takes what its plan takes alone"
+    return f"{run.algorithm}{pieces}{reason}{how}"
+
+
+def _used_groups(run: TrainingRun) -> dict[str, Group]:
+    """Give the groups of more than one NPU, by the name of the axis."""
+    names = ["tp", "dp", "pp"] + (["ep"] if run.parallel.ep > 1 else [])
+    return {name: run.groups[name] for name in names if run.groups[name].size > 1}
+
+
+def _lies(run: TrainingRun, group: Group) -> str:
+    if group.portions is None:
+        first = ", ".join(str(npu) for npu in group.members[0][:4])
+        more = ", ..." if group.size > 4 else ""
+        return f"groups of {group.size:,} NPUs, the first of them {first}{more}"
+    places = []
+    for dimension, size, stride in group.portions:
+        kind, whole, *_ = run.topology.dimensions[dimension]
+        part = f"{size:,} of {whole:,}" if size < whole else f"all {size:,}"
+        apart = f", {stride:,} apart" if stride > 1 else ""
+        places.append(f"dimension {dimension + 1} ({kind}: {part}{apart})")
+    return f"groups of {group.size:,} NPUs on {', '.join(places)}"
+
+
+def _print_stages(console: Console, run: TrainingRun) -> None:
+    from rich.markup import escape
+
+    count = run.options.iterations
+    means = [each.over(count) for each in run.stage_breakdowns]
+    causes = [name for name in means[0].exposed if any(mean.exposed[name] for mean in means)]
+    console.print("stages, of an iteration", highlight=False)
+    table = options.new_table()
+    table.add_column("stage", justify="right")
+    table.add_column("layers", overflow="fold")
+    columns = ["forward", "backward", "update", *(f"exposed: {name}" for name in causes), "waiting"]
+    for name in columns:
+        table.add_column(name, justify="right")
+    for s, (mean, blocks) in enumerate(zip(means, run.stages, strict=True)):
+        names = f"{len(blocks):,}: {_names([block.name for block in blocks])}"
+        exposed = [mean.exposed[name] for name in causes]
+        times = [mean.forward, mean.backward, mean.update, *exposed, mean.waiting]
+        table.add_row(str(s + 1), escape(names), *(_time(time) for time in times))
+    console.print(table)
+
+
+def _names(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
+
+
+def _print_layers(console: Console, run: TrainingRun) -> None:
+    from rich.markup import escape
+
+    count = run.options.iterations
+    ranked = sorted(
+        (layer for layer in run.layers if layer.communication),
+        key=lambda layer: (-layer.exposed, -layer.communication),
+    )
+    if not ranked:
+        console.print("no layer communicates", highlight=False)
+        return
+    console.print("layers with most exposed communication, of an iteration", highlight=False)
+    table = options.new_table()
+    table.add_column("layer", overflow="fold")
+    for name in ("stage", "forward", "backward", "communication", "exposed"):
+        table.add_column(name, justify="right")
+    for layer in ranked[:_MOST_LAYERS]:
+        times = (layer.forward, layer.backward, layer.communication, layer.exposed)
+        table.add_row(
+            escape(layer.name), str(layer.stage + 1), *(_time(time / count) for time in times)
+        )
+    console.print(table)
+    rest = ranked[_MOST_LAYERS:]
+    if rest:
+        exposed = sum(layer.exposed for layer in rest) / count
+        line = f"{_time(exposed)} exposed of {len(rest):,} others that communicate; --json has all"
+        console.print(line, highlight=False)
+
+
+def _time(time_ps: float) -> str:
+    return format_time_ps(round(time_ps))
+
+
+# JSON
+
+
+def run_json(run: TrainingRun) -> dict[str, Any]:
+    """Give all that a run came to as JSON values."""
+    parallel, count = run.parallel, run.options.iterations
+    ends = run.iteration_ps
+    return {
+        "model": run.workload.name,
+        "topology": run.topology.name,
+        "npus": run.topology.npu_count,
+        "parallel": {
+            "dp": parallel.dp,
+            "tp": parallel.tp,
+            "pp": parallel.pp,
+            "ep": parallel.ep,
+            "zero": parallel.zero,
+            "micro_batches": parallel.parts,
+        },
+        "algorithm": run.algorithm,
+        "npu": {
+            "name": run.npu.name,
+            "peak": run.npu.peak,
+            "efficiency": run.npu.efficiency,
+            "memory_bytes": run.npu.memory_bytes,
+        },
+        "samples": run.options.samples,
+        "iterations": count,
+        "precision_bits": run.options.precision_bits,
+        "bucket_bytes": run.options.bucket,
+        "recompute": run.options.recompute,
+        "overlap_tensor": run.options.overlap_tensor,
+        "update": run.options.update,
+        "time_ps": run.time_ps,
+        "total_ps": run.total_ps,
+        "iteration_ends_ps": ends,
+        "samples_per_s": run.samples_per_second,
+        "breakdown": _breakdown_json(run.breakdown.over(count)),
+        "communication_alone_ps": run.communication_ps / count,
+        "hidden_share": run.hidden,
+        "memory": {
+            "weights_bytes": run.memory.weights,
+            "gradients_bytes": run.memory.gradients,
+            "optimizer_bytes": run.memory.optimizer,
+            "activations_bytes": run.memory.activations,
+            "total_bytes": run.memory.total,
+        },
+        "groups": {name: _group_json(group) for name, group in _used_groups(run).items()},
+        "stages": [
+            {
+                "layers": [block.name for block in blocks],
+                "breakdown": _breakdown_json(mean.over(count)),
+            }
+            for blocks, mean in zip(run.stages, run.stage_breakdowns, strict=True)
+        ],
+        "layers": [
+            {
+                "name": layer.name,
+                "stage": layer.stage + 1,
+                "forward_ps": layer.forward / count,
+                "backward_ps": layer.backward / count,
+                "communication_ps": layer.communication / count,
+                "exposed_ps": layer.exposed / count,
+            }
+            for layer in run.layers
+        ],
+    }
+
+
+def _breakdown_json(mean: Breakdown) -> dict[str, Any]:
+    return {
+        "forward_ps": mean.forward,
+        "backward_ps": mean.backward,
+        "update_ps": mean.update,
+        "exposed_ps": mean.exposed,
+        "waiting_ps": mean.waiting,
+    }
+
+
+def _group_json(group: Group) -> dict[str, Any]:
+    if group.portions is None:
+        return {"npus": group.size, "count": len(group.members), "dimensions": None}
+    places = [
+        {"dimension": dimension + 1, "npus": size, "apart": stride}
+        for dimension, size, stride in group.portions
+    ]
+    return {"npus": group.size, "dimensions": places}

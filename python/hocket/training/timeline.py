@@ -1,0 +1,178 @@
+"""What each stage computed and sent when, as rows and as trace events."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hocket.training.columns import Pass
+from hocket.training.parallel import CAUSES
+
+if TYPE_CHECKING:
+    from hocket.training.result import TrainingRun
+
+__all__ = ["COMPUTE", "Span", "save_perfetto", "timeline", "trace_events"]
+
+COMPUTE = "compute"
+"""The track of what is computed; those of calls are named as their causes."""
+_US = 1e6
+"""Picoseconds of a microsecond, the unit of trace events."""
+
+
+class Span(NamedTuple):
+    """Something that took time.
+
+    Attributes
+    ----------
+    stage
+        Of the pipeline, from 0.
+    track
+        ``compute``, or the cause of a call.
+    name
+        What it is and of which layer: ``forward conv1``, ``all-reduce conv1``, ``receive conv1``. A call
+        has the name of the layer that it followed, which for a bucket of gradients is its last one.
+    does
+        The pass: ``forward``, ``recompute``, ``input gradient``, ``weight gradient`` or ``update``.
+    iteration
+        From 0.
+    start_ps, end_ps
+        In picoseconds from the first start; of a call, from when it could begin.
+    cause
+        Of a call: one of :data:`hocket.training.parallel.CAUSES`; None of compute.
+    size
+        Bytes of a call, as collectives count them; 0 of compute.
+    exposed_ps
+        How long compute waited for it: the last part of the span.
+    """
+
+    stage: int
+    track: str
+    name: str
+    does: str
+    iteration: int
+    start_ps: int
+    end_ps: int
+    cause: str | None
+    size: int
+    exposed_ps: int
+
+
+def timeline(run: TrainingRun) -> list[Span]:
+    """Give everything that was computed and sent, stage by stage, in the order of starts.
+
+    A message between stages is in both: as one sends it and as the other receives it.
+
+    Complexity: O(nodes x log nodes).
+    """
+    return sorted(_spans(run), key=lambda span: (span.stage, span.start_ps, span.end_ps))
+
+
+def _spans(run: TrainingRun) -> Iterator[Span]:
+    columns, outcome = run.columns, run.outcome
+    layers = [block.name for blocks in run.stages for block in blocks]
+    starts, ends = outcome.start_ps.tolist(), outcome.end_ps.tolist()
+    call_starts, call_ends = outcome.call_start_ps.tolist(), outcome.call_end_ps.tolist()
+    exposed = run.exposed_ps.tolist()
+    for node, (stage, tag) in enumerate(zip(columns.actor, columns.tags, strict=True)):
+        does = tag.does.name.lower().replace("_", " ")
+        layer = f" {layers[tag.layer]}" if tag.layer >= 0 else ""
+        if tag.cause < 0:
+            times = (starts[node], ends[node])
+            yield Span(stage, COMPUTE, does + layer, does, tag.iteration, *times, None, 0, 0)
+            continue
+        call = columns.call[node]
+        exchange = run.exchanges[columns.shape[call]]
+        kind = exchange.kind
+        if kind == "message":
+            kind = "send" if columns.members[call][0] == node else "receive"
+        if tag.does is Pass.UPDATE:
+            layer = " weights"
+        cause = CAUSES[tag.cause]
+        yield Span(
+            stage,
+            cause,
+            kind + layer,
+            does,
+            tag.iteration,
+            call_starts[call],
+            call_ends[call],
+            cause,
+            exchange.size,
+            exposed[node],
+        )
+
+
+def save_perfetto(run: TrainingRun, path: Path) -> None:
+    """Write a run's time-line as trace events: JSON, whole or not at all.
+
+    References
+    ----------
+    Trace Event Format, Google: events of phase ``X`` (complete) and ``M`` (metadata).
+    """
+    from hocket.files.atomic import replacing
+
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
+        for i, event in enumerate(trace_events(run)):
+            file.write((",\n" if i else "") + json.dumps(event))
+        file.write("\n]}\n")
+
+
+def trace_events(run: TrainingRun) -> Iterator[dict[str, Any]]:
+    """Give trace events: names of processes and threads, then everything that took time.
+
+    A process is a stage; names count stages from 1. What overlaps on a track goes to threads of its
+    own, since events of one thread may only lie within each other.
+    """
+    tracks: dict[tuple[int, str], list[Span]] = {}
+    for span in timeline(run):
+        tracks.setdefault((span.stage, span.track), []).append(span)
+    order = (COMPUTE, *CAUSES)
+    for stage, blocks in enumerate(run.stages):
+        layers = f"{blocks[0].name} to {blocks[-1].name}" if len(blocks) > 1 else blocks[0].name
+        yield _named("process_name", stage, 0, f"stage {stage + 1}: {layers}")
+        thread = 0
+        for track in order:
+            lanes = _lanes(tracks.get((stage, track), []))
+            for i, lane in enumerate(lanes):
+                yield _named("thread_name", stage, thread, track + (f" {i + 1}" if i else ""))
+                yield from (_event(span, thread) for span in lane)
+                thread += 1
+
+
+def _named(what: str, stage: int, thread: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "name": what, "pid": stage, "tid": thread, "args": {"name": name}}
+
+
+def _event(span: Span, thread: int) -> dict[str, Any]:
+    about: dict[str, Any] = {"pass": span.does, "iteration": span.iteration}
+    if span.cause is not None:
+        about |= {"cause": span.cause, "bytes": span.size, "exposed_us": span.exposed_ps / _US}
+    return {
+        "ph": "X",
+        "name": span.name,
+        "cat": span.track,
+        "pid": span.stage,
+        "tid": thread,
+        "ts": span.start_ps / _US,
+        "dur": (span.end_ps - span.start_ps) / _US,
+        "args": about,
+    }
+
+
+def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
+    """Deal out spans, in the order of starts, to as few lanes as keep them apart."""
+    lanes: list[list[Span]] = []
+    free: list[tuple[int, int]] = []
+    for span in spans:
+        if free and free[0][0] <= span.start_ps:
+            _, lane = heapq.heappop(free)
+        else:
+            lane = len(lanes)
+            lanes.append([])
+        lanes[lane].append(span)
+        heapq.heappush(free, (span.end_ps, lane))
+    return lanes
