@@ -38,7 +38,7 @@ def test_the_table_says_where_the_time_went(hocket: Hocket) -> None:
         "resnet152 on 1,024 NPUs of Switch_Switch_Switch 16x8x8: dp=1024, 32 samples a replica",
         f"{run.samples_per_second:,.0f} samples/s",
         f"{run.hidden:.1%} of it is hidden behind compute",
-        "memory: about 2.391 GB",
+        "memory: about 3.803 GB",
         "a100 has 80 GB",
         "algorithm: themis, 64 chunks, the default on networks with dimensions",
         "dp: groups of 1,024 NPUs on dimension 1 (Switch: all 16), dimension 2",

@@ -339,7 +339,7 @@ class _Builder:
         if key not in self.messages:
             size = self._bytes(numbers * self.samples)
             shape = self.network.message(self.groups["pp"], source, to, size)
-            self.messages[key] = self.columns.new_call(shape)
+            self.messages[key] = self.columns.new_message(shape)
         return self.messages[key]
 
     # Sizes

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "Pass", "Tag"]
 
 _NONE = (1 << 32) - 1
+_MESSAGE, _COLLECTIVE = 0, 1
 _LONGEST_PS = 4 * 10**18
 """Of a pass; the core counts no more of all of them."""
 
@@ -63,6 +64,7 @@ class Columns:
     first_dep: list[int] = field(default_factory=lambda: [0])
     deps: list[int] = field(default_factory=list)
     shape: list[int] = field(default_factory=list)
+    priority: list[int] = field(default_factory=list)
     starters: list[int] = field(default_factory=list)
     members: list[list[int]] = field(default_factory=list)
 
@@ -72,11 +74,16 @@ class Columns:
 
     def collective(self, actor: int, shape: int, deps: list[int], tag: Tag) -> int:
         """Add a node that takes part in a call, alone: its actor stands for all NPUs of the group."""
-        return self._node(actor, 0, deps, tag, self.new_call(shape))
+        return self._node(actor, 0, deps, tag, self.new_call(shape, _COLLECTIVE))
 
-    def new_call(self, shape: int) -> int:
-        """Add a call that begins with its first member."""
+    def new_message(self, shape: int) -> int:
+        """Add a message, which is served before collectives: a stage waits for it."""
+        return self.new_call(shape, _MESSAGE)
+
+    def new_call(self, shape: int, priority: int) -> int:
+        """Add a call that begins with its first member; of least priority is served first."""
         self.shape.append(shape)
+        self.priority.append(priority)
         self.starters.append(1)
         self.members.append([])
         return len(self.shape) - 1
@@ -137,7 +144,7 @@ class Columns:
             (u32(self.first_dep), u32(self.deps)),
             (
                 u32(self.shape),
-                np.zeros(len(self.shape), dtype=np.uint32),
+                u32(self.priority),
                 u32(self.starters),
                 np.cumsum(counts, dtype=np.uint32),
                 u32(members),
