@@ -98,8 +98,13 @@ class TraceNetwork:
     def _no_time(self) -> int:
         if self._nothing is None:
             self._nothing = len(self.shapes)
-            self.shapes.append(Shape.timed(0, 0))
+            self.shapes.append(Shape.timed(0, self._free_server()))
         return self._nothing
+
+    def _free_server(self) -> int:
+        """Give the first of an NPU's servers that nothing else uses, so that nothing waits there."""
+        kinds = [kind for kind, *_ in self.topology.dimensions]
+        return max((34 if "FullyConnected" in kinds else 2) * len(kinds), 1)
 
     def _note(self, why: str, kind: str) -> None:
         note = f"{kind}: {why}; planned by {ANYWHERE} and timed alone"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket import _core
@@ -65,8 +67,10 @@ class TraceCall:
         Of a collective; ``message`` for a send and its receive.
     size
         Bytes.
+    group
+        The number of its group; None of a message.
     ranks
-        Its group; of a message, sender and receiver.
+        The group's; of a message, sender and receiver.
     start_ps, end_ps
         When it began, all who must being ready, and ended.
     """
@@ -74,6 +78,7 @@ class TraceCall:
     name: str
     kind: str
     size: int
+    group: int | None
     ranks: tuple[int, ...]
     start_ps: int
     end_ps: int
@@ -140,7 +145,7 @@ class TraceRun:
     def calls(self) -> list[TraceCall]:
         """All collectives, then all messages."""
         trace, graph, outcome = self.trace, self.graph, self.outcome
-        names, whats = trace.names, self._whats()
+        names, whats = trace.names, self.whats
         first_nodes = graph.calls_nodes[graph.calls_first[:-1]]
         rows = zip(
             trace.name_row[first_nodes].tolist(),
@@ -151,12 +156,13 @@ class TraceRun:
         )
         found = []
         for name, what, start, end in rows:
-            kind, size, ranks = whats[what]
-            found.append(TraceCall(names[name], kind, size, ranks, start, end))
+            kind, size, group, ranks = whats[what]
+            found.append(TraceCall(names[name], kind, size, group, ranks, start, end))
         return found
 
-    def _whats(self) -> list[tuple[str, int, tuple[int, ...]]]:
-        """Give kind, size and ranks of each distinct collective, then message."""
+    @cached_property
+    def whats(self) -> list[tuple[str, int, int | None, tuple[int, ...]]]:
+        """Kind, size, group and ranks of each distinct collective, then of each message."""
         graph = self.graph
         groups = groups_of(self.trace)
         collectives = zip(
@@ -171,9 +177,34 @@ class TraceRun:
             graph.message_target.tolist(),
             strict=True,
         )
-        return [(CALLS[kind], size, groups[group]) for kind, size, group in collectives] + [
-            (MESSAGE, size, (source, target)) for size, source, target in messages
+        numbers = self.trace.group_id.tolist()
+        found: list[tuple[str, int, int | None, tuple[int, ...]]] = [
+            (CALLS[kind], size, numbers[group], groups[group]) for kind, size, group in collectives
         ]
+        found += [(MESSAGE, size, None, (source, target)) for size, source, target in messages]
+        return found
+
+    @cached_property
+    def call_of(self) -> NDArray[np.uint32]:
+        """The call of each node, or ``Trace.NONE``."""
+        import numpy as np
+
+        found = np.full(len(self.trace), self.trace.NONE, dtype=np.uint32)
+        counts = np.diff(self.graph.calls_first)
+        found[self.graph.calls_nodes] = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
+        return found
+
+    def write_perfetto(self, path: str | PathLike[str]) -> None:
+        """Write a file that Perfetto shows (``ui.perfetto.dev``): a process for each rank.
+
+        Raises
+        ------
+        SpecError
+            If the file cannot be written.
+        """
+        from hocket.traces.timeline import write_timeline
+
+        write_timeline(Path(path), self)
 
     @cached_property
     def kinds(self) -> dict[str, tuple[int, int, int]]:

@@ -85,6 +85,8 @@ def replay(
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if topology.dimensions else ANYWHERE
     computes = accelerator(npu) if isinstance(npu, str) else npu
+    if not isinstance(computes, Accelerator):
+        raise SpecError(f"npu: {shown(npu)} is no accelerator; give a name, such as a100")
     if efficiency is not None:
         computes = replaced(computes, efficiency=efficiency)
     network = TraceNetwork(topology, algorithm, chunks, progress)
