@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::progress::Silent;
 use crate::trace::{Groups, Names};
@@ -190,4 +192,55 @@ fn shapes_that_are_missing_are_refused() {
     call(&mut made, 0, 8, &[0]);
     let error = run(&made, &[]).unwrap_err().to_string();
     assert_eq!(error, "shape_of has 0 entries; it needs 1");
+}
+
+/// Six ranks: each step is a call of all, of halves, of thirds, of one half or of one third.
+fn in_groups(steps: &[(u8, u64)]) -> Trace {
+    let groups: [&[u32]; 5] = [&[0, 1, 2], &[3, 4, 5], &[0, 1], &[2, 3], &[4, 5]];
+    let mut waits: Vec<Vec<u32>> = Vec::new();
+    for rank in 0..6 {
+        for step in 0..steps.len() as u32 {
+            // A call waits for the second before it: two go on at once.
+            let row = rank * steps.len() as u32 + step;
+            waits.push((step > 1).then(|| row - 2).into_iter().collect());
+        }
+    }
+    let rows: Vec<Row<'_>> = waits
+        .iter()
+        .map(|deps| (Collective, 0, &deps[..]))
+        .collect();
+    let ranks: Vec<&[Row<'_>]> = rows.chunks(steps.len()).collect();
+    let mut made = trace(&ranks);
+    for ranks in groups {
+        group(&mut made, ranks);
+    }
+    for (step, &(of, size)) in steps.iter().enumerate() {
+        let chosen: &[u32] = [&[0][..], &[1, 2], &[3, 4, 5], &[1], &[4]][usize::from(of)];
+        for &group in chosen {
+            let at = |rank: u32| rank * steps.len() as u32 + step as u32;
+            let members: Vec<u32> = made.groups.ranks_of(group).iter().map(|&r| at(r)).collect();
+            call(&mut made, group, size, &members);
+        }
+    }
+    made
+}
+
+proptest! {
+    #[test]
+    fn a_shared_station_serves_as_stations_of_their_own(
+        steps in prop::collection::vec((0..5u8, 1..5u64), 1..12)
+    ) {
+        let made = in_groups(&steps);
+        let mut replay = Replay::new(&made, RATES);
+        let sizes = &replay.collectives.size;
+        let shapes: Vec<Shape> = sizes.iter().map(|&size| Shape::timed(7 * size, 0)).collect();
+        let shape_of: Vec<u32> = (0..shapes.len() as u32).collect();
+        let mut run = |replay: &Replay| {
+            replay.run(&made, &shape_of, &shapes, Order::Fifo, &mut Silent).map(|ran| ran.1)
+        };
+        let shared = run(&replay);
+        replay.graph.station = (0..6).collect();
+        prop_assert!(shared.is_ok());
+        prop_assert_eq!(shared, run(&replay));
+    }
 }
