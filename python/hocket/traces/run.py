@@ -12,7 +12,7 @@ from hocket.collectives import Progress, check_chunks
 from hocket.errors import SpecError
 from hocket.roofline import Accelerator, accelerator
 from hocket.traces.files import CALLS, groups_of
-from hocket.traces.network import ANYWHERE, TraceNetwork
+from hocket.traces.network import TraceNetwork, has_rails
 from hocket.traces.result import TraceRun
 from hocket.units import parse_bandwidth, parse_operations, shown
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["DEFAULT_ALGORITHM", "ORDERS", "replay"]
+__all__ = ["ORDERS", "replay"]
 
-DEFAULT_ALGORITHM = "themis"
-"""Where there are dimensions."""
+DEFAULT_ALGORITHM, ANYWHERE = "themis", "greedy"
+"""By default: where there are dimensions, and elsewhere."""
 ORDERS = ("fifo", "lifo")
 _LARGEST_RATE = (1 << 64) - 1
 
@@ -49,8 +49,8 @@ def replay(
         Of collectives: one that schedules dimensions (``themis``, ...); any other of
         :func:`hocket.algorithms`, each collective then taking what its plan takes alone; ``ideal``: all
         bandwidth of a group's dimensions used all the time; ``none``: no time. By default themis where
-        there are dimensions, else greedy. What an algorithm does not do is planned by greedy
-        (``TraceRun.notes`` says what).
+        there are dimensions with all of their links, else greedy. What an algorithm does not do is planned
+        by ring, binomial or direct (``TraceRun.notes`` says what).
     chunks
         Of each collective; 64 by default on dimensions, else the algorithm's own.
     npu, efficiency
@@ -83,7 +83,7 @@ def replay(
         raise SpecError(f"order: there is no {shown(order)}; use {' or '.join(ORDERS)}")
     check_chunks(chunks)
     if algorithm is None:
-        algorithm = DEFAULT_ALGORITHM if topology.dimensions else ANYWHERE
+        algorithm = DEFAULT_ALGORITHM if has_rails(topology) else ANYWHERE
     computes = accelerator(npu) if isinstance(npu, str) else npu
     if not isinstance(computes, Accelerator):
         raise SpecError(f"npu: {shown(npu)} is no accelerator; give a name, such as a100")
@@ -99,7 +99,7 @@ def replay(
         topology=topology,
         algorithm=algorithm,
         npu=computes,
-        notes=tuple(network.notes),
+        notes=network.notes,
         graph=made,
         outcome=outcome,
     )

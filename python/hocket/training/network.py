@@ -86,8 +86,9 @@ class Network:
 
     def _shape(self, key: object, make: Callable[[], Shape]) -> int:
         if key not in self._known:
+            made = make()  # which may fail, and again
             self._known[key] = len(self.shapes)
-            self.shapes.append(make())
+            self.shapes.append(made)
         return self._known[key]
 
     def _collective(self, kind: str, group: Group, size: int) -> Shape:
