@@ -228,6 +228,20 @@ def test_sizes_too_small_to_be_cut(size: int, algorithm: str) -> None:
     check_sums(run)
 
 
+def test_what_cannot_be_planned_is_not_remembered_as_something_else() -> None:
+    """Both sizes count as 12 bytes, for which ring has no plan."""
+    nodes = [
+        collective(0, chakra.ALL_TO_ALL, 1),
+        Node(1, micros=1, data=[0]),
+        collective(2, chakra.ALL_TO_ALL, 5, data=[1]),
+    ]
+    run = traces.replay(make(*[nodes] * 6), ring(6), algorithm="ring")
+    plan = hk.plan("all-to-all", ring(6), size=12, algorithm="direct", chunks=1)
+    spans = [call.end_ps - call.start_ps for call in run.calls]
+    assert spans == [hk.simulate(plan).time_ps] * 2
+    assert len(run.notes) == 1
+
+
 def test_one_byte_over_a_thousand() -> None:
     nodes = [collective(0, chakra.ALL_REDUCE, 1)]
     topology = product("SW_SW_SW", [16, 8, 8])
