@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import shutil
 from pathlib import Path
 
@@ -84,3 +85,71 @@ def test_what_is_refused(hocket: Hocket, folder: Path) -> None:
         assert result.code == 2
         assert words in result.err
         assert len(result.err.splitlines()) == 1
+
+
+RING = ["--topology", "ring:8", "--bandwidth", "50 GB/s", "--latency", "500 ns"]
+
+
+def test_run(hocket: Hocket, folder: Path) -> None:
+    result = hocket("trace", "run", str(REAL / "custom_allreduce"), *RING, "--perfetto", "t.json")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines()[0] == "8 ranks on ring 8 by themis: 92.7 us"
+    assert rows(result.out) == [
+        ["message", "112", "14 MiB", "349.601 us"],
+        *([str(rank), "49 us", "43.7 us", "0 ps", "0 ps", "92.7 us"] for rank in range(8)),
+    ]
+    events = json.loads((folder / "t.json").read_text())["traceEvents"]
+    assert sum(event["ph"] == "X" for event in events) == 56 + 224
+
+
+def test_run_as_json(hocket: Hocket, folder: Path) -> None:
+    (folder / "groups.json").write_text('{"7": [0, 1]}')
+    argv = ["trace", "run", str(REAL / "all_reduce"), *RING, "--groups", "groups.json"]
+    values = hocket(*argv, "--algorithm", "ring", "--json").json()
+    time = 6 * (500_000 + (1 << 18) * 20)
+    assert values["topology"] == "ring 8"
+    assert values["algorithm"] == "ring"
+    assert values["npu"] == "a100"
+    assert values["notes"] == []
+    assert values["groups"] == {"0": [0, 1, 2, 3]}
+    assert values["calls"] == [
+        {
+            "name": "all_reduce_4npus_1MB",
+            "kind": "all-reduce",
+            "size": 1 << 20,
+            "group": 0,
+            "start_ps": 0,
+            "end_ps": values["time_ps"],
+        }
+    ]
+    assert values["time_ps"] >= time
+    assert [row["exposed_ps"] for row in values["ranks"]] == [values["time_ps"]] * 4
+    ring = hocket("trace", "run", str(REAL / "custom_allreduce"), *RING, "--json").json()
+    first = ring["calls"][0]
+    assert (first["from"], first["to"], first["kind"]) == (0, 1, "message")
+    assert "group" not in first
+
+
+def test_run_says_what_is_planned_otherwise(hocket: Hocket) -> None:
+    result = hocket("trace", "run", str(REAL / "all_to_all"), *RING, "--algorithm", "ring")
+    assert "note: all-to-all: ring cannot run here" in result.out
+
+
+def test_runs_that_are_refused(hocket: Hocket, folder: Path) -> None:
+    trace = str(REAL / "custom_allreduce")
+    small = ["--topology", "ring:4", *RING[2:]]
+    for argv, words in [
+        ([trace, *small], "the trace has 8 ranks; topology 'ring 4' has 4 NPUs"),
+        ([trace, *RING, "--algorithm", "themsi"], "themsi"),
+        ([trace, *RING, "--order", "random"], "--order: there is no 'random'"),
+        ([trace, *RING, "--npu", "a10"], "there is no 'a10'"),
+        ([trace, *RING, "--efficiency", "0"], "efficiency: 0.0 will not do"),
+        ([trace, *RING, "--perfetto", "none/t.json"], "there is no folder"),
+        ([trace, *RING, "--dependencies", "some"], "--dependencies: there is no 'some'"),
+        (["nothing", *RING], "there is no nothing.0.et"),
+    ]:
+        result = hocket("trace", "run", *argv)
+        assert result.code == 2
+        assert words in result.err
+        assert len(result.err.splitlines()) == 1
+    assert not list(folder.iterdir())

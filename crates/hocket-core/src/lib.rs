@@ -25,6 +25,7 @@ pub mod bound;
 pub mod verify;
 pub mod multirail;
 pub mod iteration;
+pub mod replay;
 pub mod synthesis;
 pub mod algorithms;
 pub mod simulate;

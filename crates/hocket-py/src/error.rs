@@ -5,6 +5,7 @@ use hocket_core::collective::CollectiveError;
 use hocket_core::iteration::GraphError;
 use hocket_core::plan::PlanError;
 use hocket_core::progress::Interrupted;
+use hocket_core::replay::ReplayError;
 use hocket_core::report::ReportError;
 use hocket_core::routing::RoutingError;
 use hocket_core::simulate::SimulateError;
@@ -94,6 +95,15 @@ impl From<GraphError> for CoreError {
         match error {
             GraphError::Interrupted(_) => CoreError::Interrupted,
             _ => CoreError::Spec(error.to_string()),
+        }
+    }
+}
+
+impl From<ReplayError> for CoreError {
+    fn from(error: ReplayError) -> Self {
+        match error {
+            ReplayError::Graph(error) => error.into(),
+            ReplayError::Stuck { .. } => CoreError::Spec(error.to_string()),
         }
     }
 }

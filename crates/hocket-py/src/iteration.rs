@@ -12,12 +12,20 @@ use crate::multirail::PySchedule;
 use crate::progress;
 use crate::topology::PyTopology;
 
-const CALL_ORDERS: &Names<Order> = &[("fifo", Order::Fifo), ("lifo", Order::Lifo)];
+pub(crate) const CALL_ORDERS: &Names<Order> = &[("fifo", Order::Fifo), ("lifo", Order::Lifo)];
 
 /// What a call has each of its actors do.
 #[pyclass(module = "hocket._core.iteration", frozen)]
 pub(crate) struct Shape {
     core: core::Shape,
+}
+
+/// Shapes as the core has them.
+pub(crate) fn core_shapes(shapes: &[Bound<'_, Shape>]) -> Vec<core::Shape> {
+    shapes
+        .iter()
+        .map(|shape| shape.get().core.clone())
+        .collect()
 }
 
 #[pymethods]
@@ -106,8 +114,8 @@ fn check_servers<T>(rails: usize, given: &[T]) -> Result<(), CoreError> {
 /// What a graph came to: the graph itself is kept for what is asked of it afterwards.
 #[pyclass(name = "Outcome", module = "hocket._core.iteration", frozen)]
 pub(crate) struct PyOutcome {
-    graph: Graph,
-    core: core::Outcome,
+    pub(crate) graph: Graph,
+    pub(crate) core: core::Outcome,
 }
 
 #[pymethods]
@@ -220,10 +228,7 @@ pub(crate) fn run(
             members: to_vec(&calls.4),
         },
     };
-    let shapes: Vec<core::Shape> = shapes
-        .iter()
-        .map(|shape| shape.get().core.clone())
-        .collect();
+    let shapes = core_shapes(&shapes);
     let order = choose("order", order, CALL_ORDERS)?;
     let core = progress::watched(py, progress, |watch| {
         core::run(&graph, &shapes, order, watch)

@@ -19,6 +19,7 @@ mod verify;
 mod algorithms;
 mod multirail;
 mod iteration;
+mod replay;
 mod synthesis;
 mod simulate;
 mod cluster;
@@ -58,6 +59,13 @@ mod _core {
 
     #[pymodule_export]
     use crate::plan::PyPlan;
+    /// `hocket._core.replay`: execution traces on a network.
+    #[pymodule]
+    mod replay {
+        #[pymodule_export]
+        use crate::replay::PyReplay;
+    }
+
     #[pymodule_export]
     use crate::report::{DimensionReport, Report, activity, dimension_report, heat, report};
     /// `hocket._core.routing`: paths on a Clos or fat tree.
@@ -94,7 +102,7 @@ mod _core {
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
         let modules = module.py().import("sys")?.getattr("modules")?;
-        for name in ["cluster", "iteration", "routing", "trace"] {
+        for name in ["cluster", "iteration", "replay", "routing", "trace"] {
             modules.set_item(format!("hocket._core.{name}"), module.getattr(name)?)?;
         }
         Ok(())

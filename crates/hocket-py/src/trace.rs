@@ -69,6 +69,12 @@ pub(crate) struct PyTrace {
     core: Trace,
 }
 
+impl PyTrace {
+    pub(crate) fn core(&self) -> &Trace {
+        &self.core
+    }
+}
+
 #[pymethods]
 impl PyTrace {
     /// Stands for no group, no peer, no call and no partner.

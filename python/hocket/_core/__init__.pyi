@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hocket._core import cluster as cluster
+from hocket._core import iteration as iteration
+from hocket._core import replay as replay
 from hocket._core import routing as routing
 from hocket._core import trace as trace
 
@@ -54,9 +56,11 @@ __all__ = [
     "default_chunks",
     "dimension_report",
     "heat",
+    "iteration",
     "plan",
     "plan_of",
     "rails",
+    "replay",
     "report",
     "routing",
     "schedule",

@@ -1,12 +1,14 @@
-"""``hocket trace``: show."""
+"""``hocket trace``: show, run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import typer
 
 from hocket.cli import options
+from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
+from hocket.cli.trace_run import EXAMPLE, run
 from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
@@ -15,27 +17,12 @@ if TYPE_CHECKING:
     from hocket.traces import Summary
 
 trace = typer.Typer(
-    help="Show execution traces, in MLCommons Chakra's format.",
+    help="Show execution traces and run them on networks, in MLCommons Chakra's format.",
     no_args_is_help=True,
     epilog="For example: hocket trace show traces/llama",
 )
 
-Prefix = Annotated[
-    str,
-    typer.Argument(
-        metavar="PREFIX", help="What .0.et, .1.et, ... follow, a folder of them, or one of them."
-    ),
-]
-GroupsFile = Annotated[
-    str | None,
-    typer.Option("--groups", help='Groups of ranks, a JSON file such as {"1": [0, 2]}.'),
-]
-Dependencies = Annotated[
-    str,
-    typer.Option(
-        "--dependencies", help="all, or data alone: control may be a stack of calls only."
-    ),
-]
+trace.command("run", epilog=EXAMPLE)(run)
 
 
 @trace.callback()

@@ -135,8 +135,9 @@ class Network:
 
     def _shape(self, key: object, exchange: Exchange, make: Callable[[], Shape]) -> int:
         if key not in self._known:
+            made = make()  # which may fail, and again
             self._known[key] = len(self.shapes)
-            self.shapes.append(make())
+            self.shapes.append(made)
             self.exchanges.append(exchange)
         return self._known[key]
 

@@ -313,7 +313,7 @@ impl fmt::Display for Call {
 }
 
 /// A name or a text from a file, shortened.
-pub(super) fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_NAME) {
         None => text.to_owned(),
         Some((end, _)) => format!("{}...", &text[..end]),

@@ -19,6 +19,7 @@ mod error;
 mod order;
 
 pub use draft::{Draft, File, Follow};
+pub(crate) use error::shortened;
 pub use error::{Call, Fault, TraceError};
 
 use crate::collective::CollectiveKind;

@@ -1,14 +1,11 @@
-"""Execution traces of real or made-up jobs, in MLCommons Chakra's format.
-
-A trace is a file for each rank, ``PREFIX.{rank}.et``: what it computed, sent and received, and what
-waited for what.
-"""
+"""Finds and reads the files of a trace, and counts what is in it."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -22,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CALLS", "KINDS", "Summary", "Trace", "load", "summarize"]
+__all__ = ["CALLS", "DEPENDENCIES", "KINDS", "Summary", "groups_of", "load", "summarize"]
 
 KINDS = {
     1: "metadata",
@@ -143,6 +140,12 @@ def summarize(trace: Trace) -> Summary:
         message_bytes=_total(trace.bytes[kind == _SEND]),
         unspecified=trace.unspecified,
     )
+
+
+def groups_of(trace: Trace) -> list[tuple[int, ...]]:
+    """Give the ranks of every group."""
+    first, ranks = trace.group_first.tolist(), trace.group_ranks.tolist()
+    return [tuple(ranks[low:high]) for low, high in pairwise(first)]
 
 
 def _total(column: NDArray[np.uint64]) -> int:

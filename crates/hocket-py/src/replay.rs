@@ -1,0 +1,107 @@
+//! `hocket._core.replay`: execution traces on a network.
+
+use hocket_core::replay::{self as core, Rates, Replay};
+use numpy::{PyArray1, PyReadonlyArray1};
+use pyo3::prelude::*;
+
+use crate::arrays::{column, to_vec};
+use crate::choice::choose;
+use crate::error::CoreError;
+use crate::iteration::{CALL_ORDERS, PyOutcome, Shape, core_shapes};
+use crate::progress;
+use crate::trace::PyTrace;
+
+/// A trace made ready to be run.
+#[pyclass(name = "Replay", module = "hocket._core.replay", frozen)]
+pub(crate) struct PyReplay {
+    trace: Py<PyTrace>,
+    core: Replay,
+}
+
+#[pymethods]
+impl PyReplay {
+    #[new]
+    #[pyo3(signature = (trace, operations, bytes=None))]
+    fn new(trace: Bound<'_, PyTrace>, operations: u64, bytes: Option<u64>) -> Self {
+        let rates = Rates { operations, bytes };
+        let inner = trace.get().core();
+        let core = trace.py().detach(|| Replay::new(inner, rates));
+        Self {
+            trace: trace.unbind(),
+            core,
+        }
+    }
+
+    #[getter]
+    fn station<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        column(this, |me| &me.core.graph.station)
+    }
+
+    #[getter]
+    fn engine<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        column(this, |me| &me.core.graph.nodes.engine)
+    }
+
+    #[getter]
+    fn calls_what<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        column(this, |me| &me.core.graph.calls.shape)
+    }
+
+    #[getter]
+    fn calls_first<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        column(this, |me| &me.core.graph.calls.first)
+    }
+
+    #[getter]
+    fn calls_nodes<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        column(this, |me| &me.core.graph.calls.members)
+    }
+
+    #[getter]
+    fn collective_kind<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u8>>> {
+        column(this, |me| &me.core.collectives.kind)
+    }
+
+    #[getter]
+    fn collective_group<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        column(this, |me| &me.core.collectives.group)
+    }
+
+    #[getter]
+    fn collective_size<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        column(this, |me| &me.core.collectives.size)
+    }
+
+    #[getter]
+    fn message_source<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        column(this, |me| &me.core.messages.source)
+    }
+
+    #[getter]
+    fn message_target<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        column(this, |me| &me.core.messages.target)
+    }
+
+    #[getter]
+    fn message_size<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u64>>> {
+        column(this, |me| &me.core.messages.size)
+    }
+
+    #[pyo3(signature = (shape_of, shapes, *, order="fifo", progress=None))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        shape_of: PyReadonlyArray1<'_, u32>,
+        shapes: Vec<Bound<'_, Shape>>,
+        order: &str,
+        progress: Option<Py<PyAny>>,
+    ) -> Result<PyOutcome, CoreError> {
+        let (shape_of, shapes) = (to_vec(&shape_of), core_shapes(&shapes));
+        let order = choose("order", order, CALL_ORDERS)?;
+        let (trace, replay): (_, &core::Replay) = (self.trace.get().core(), &self.core);
+        let (graph, core) = progress::watched(py, progress, |watch| {
+            replay.run(trace, &shape_of, &shapes, order, watch)
+        })?;
+        Ok(PyOutcome { graph, core })
+    }
+}

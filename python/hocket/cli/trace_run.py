@@ -1,0 +1,154 @@
+"""``hocket trace run``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+
+import typer
+
+from hocket.cli import options
+from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
+from hocket.files.atomic import check_target
+from hocket.units import format_size, format_time_ps
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from hocket.traces import TraceCall, TraceRun
+
+EXAMPLE = "For example: hocket trace run traces/llama --topology themis-3d-homo --algorithm themis"
+_MOST_ROWS = 64
+"""Of the table of ranks."""
+
+
+def run(
+    prefix: Prefix,
+    *,
+    topology: options.TopologyText,
+    bandwidth: options.Bandwidth = None,
+    latency: options.LatencyText = None,
+    failed: options.Failed = None,
+    groups: GroupsFile = None,
+    dependencies: Dependencies = "all",
+    algorithm: Annotated[
+        str | None,
+        typer.Option(
+            "--algorithm",
+            "-a",
+            help="Of collectives: one of `hocket algorithms`, ideal or none; default themis where there "
+            "are dimensions, else greedy.",
+        ),
+    ] = None,
+    chunks: options.Chunks = None,
+    npu: Annotated[
+        str, typer.Option("--npu", help="What computes operations that have no recorded time.")
+    ] = "a100",
+    efficiency: Annotated[
+        float | None, typer.Option("--efficiency", help="Share of its peak that it reaches.")
+    ] = None,
+    order: Annotated[
+        str, typer.Option("--order", help="Of an NPU's calls that wait: fifo or lifo.")
+    ] = "fifo",
+    perfetto: Annotated[
+        str | None,
+        typer.Option("--perfetto", help="Also write a timeline for ui.perfetto.dev, a .json file."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Run a trace on a network, rank r on NPU r, in simulated time."""
+    from hocket.traces import DEPENDENCIES, load, replay
+    from hocket.traces.run import ORDERS
+
+    options.choice("--dependencies", dependencies, DEPENDENCIES)
+    options.choice("--order", order, ORDERS)
+    if perfetto is not None:
+        check_target(Path(perfetto))
+    network = options.read_topology(topology, bandwidth, latency, failed)
+    made = load(prefix, groups, dependencies=cast(Literal["all", "data"], dependencies))
+    with options.watching() as watch:
+        ran = replay(
+            made,
+            network,
+            algorithm=algorithm,
+            chunks=chunks,
+            npu=npu,
+            efficiency=efficiency,
+            order=order,
+            progress=watch,
+        )
+    if perfetto is not None:
+        ran.write_perfetto(perfetto)
+    if json:
+        options.print_json(_as_json(ran))
+        return
+    console = options.output()
+    ranks = f"{made.ranks} rank{'s'[: made.ranks != 1]}"
+    title = f"{ranks} on {network.name} by {ran.algorithm}: {format_time_ps(ran.time_ps)}"
+    console.print(title, highlight=False)
+    if ran.kinds:
+        console.print(_kinds(ran))
+    console.print(_ranks(ran))
+    for note in ran.notes:
+        console.print(f"note: {note}", highlight=False)
+    if len(ran.ranks) > _MOST_ROWS:
+        console.print(
+            f"note: {len(ran.ranks) - _MOST_ROWS} more ranks; --json has all", highlight=False
+        )
+
+
+def _kinds(ran: TraceRun) -> Table:
+    table = options.new_table()
+    table.add_column("call")
+    for name in ("calls", "size, all", "time, all"):
+        table.add_column(name, justify="right")
+    for kind, (count, size, time) in ran.kinds.items():
+        table.add_row(kind, f"{count:,}", format_size(size), format_time_ps(time))
+    return table
+
+
+def _ranks(ran: TraceRun) -> Table:
+    table = options.new_table()
+    for name in ("rank", "compute", "exposed calls", "waiting", "rest", "end"):
+        table.add_column(name, justify="right")
+    for row in ran.ranks[:_MOST_ROWS]:
+        times = (row.compute, row.exposed, row.waited, row.rest, row.end)
+        table.add_row(str(row.rank), *(format_time_ps(time) for time in times))
+    return table
+
+
+def _as_json(ran: TraceRun) -> dict[str, Any]:
+    return {
+        "topology": ran.topology.name,
+        "algorithm": ran.algorithm,
+        "npu": ran.npu.name,
+        "time_ps": ran.time_ps,
+        "ranks": [
+            {
+                "rank": row.rank,
+                "compute_ps": row.compute,
+                "exposed_ps": row.exposed,
+                "waited_ps": row.waited,
+                "rest_ps": row.rest,
+                "end_ps": row.end,
+            }
+            for row in ran.ranks
+        ],
+        "groups": {group: list(ranks) for _, _, group, ranks in ran.whats if group is not None},
+        "calls": [_call_as_json(call) for call in ran.calls],
+        "notes": list(ran.notes),
+    }
+
+
+def _call_as_json(call: TraceCall) -> dict[str, Any]:
+    who: dict[str, Any] = {"group": call.group}
+    if call.group is None:
+        who = {"from": call.ranks[0], "to": call.ranks[1]}
+    return {
+        "name": call.name,
+        "kind": call.kind,
+        "size": call.size,
+        **who,
+        "start_ps": call.start_ps,
+        "end_ps": call.end_ps,
+    }

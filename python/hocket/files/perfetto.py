@@ -1,0 +1,114 @@
+"""Writes spans of time as a trace-event file, which Perfetto and chrome://tracing show.
+
+References
+----------
+Google: Trace Event Format (JSON; times in microseconds).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
+from itertools import islice
+from pathlib import Path
+from typing import NamedTuple
+
+from hocket.files.atomic import replacing
+
+__all__ = ["Span", "in_lanes", "write_spans"]
+
+_AT_ONCE = 10_000
+"""Events that are written together."""
+
+
+class Span(NamedTuple):
+    """Something that took its time on a track of a process; times in ps.
+
+    Those of a track do not overlap, or lie within each other.
+    """
+
+    process: int
+    track: int
+    name: str
+    start_ps: int
+    end_ps: int
+    category: str = ""
+
+
+def write_spans(
+    path: Path,
+    processes: Mapping[int, str],
+    tracks: Mapping[tuple[int, int], str],
+    spans: Iterable[Span],
+) -> None:
+    """Write a file whole or not at all, span by span.
+
+    Parameters
+    ----------
+    processes
+        The name of each.
+    tracks
+        The name of each track, by process and track.
+
+    Raises
+    ------
+    SpecError
+        If the file cannot be written.
+    """
+    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
+        file.write('{"displayTimeUnit":"ns","traceEvents":[\n')
+        events = _events(processes, tracks, spans)
+        before = ""
+        while batch := list(islice(events, _AT_ONCE)):
+            file.write(before + ",\n".join(batch))
+            before = ",\n"
+        file.write("\n]}\n")
+
+
+def _events(
+    processes: Mapping[int, str], tracks: Mapping[tuple[int, int], str], spans: Iterable[Span]
+) -> Iterable[str]:
+    for process, name in processes.items():
+        yield _named("process_name", process, 0, name)
+    for (process, track), name in tracks.items():
+        yield _named("thread_name", process, track, name)
+    texts: dict[str, str] = {}
+
+    def quoted(text: str) -> str:
+        return texts.get(text) or texts.setdefault(text, json.dumps(text))
+
+    for process, track, name, start, end, category in spans:
+        yield (
+            f'{{"ph":"X","pid":{process},"tid":{track},"name":{quoted(name)},"cat":{quoted(category)},'
+            f'"ts":{_micros(start)},"dur":{_micros(end - start)}}}'
+        )
+
+
+def _named(what: str, process: int, track: int, name: str) -> str:
+    event = {"ph": "M", "pid": process, "tid": track, "name": what, "args": {"name": name}}
+    return json.dumps(event, separators=(",", ":"))
+
+
+def _micros(time_ps: int) -> str:
+    """Write a time [ps] in microseconds, exactly."""
+    whole, part = divmod(time_ps, 10**6)
+    return f"{whole}.{part:06d}" if part else str(whole)
+
+
+def in_lanes(spans: Iterable[tuple[int, int]]) -> list[int]:
+    """Give each of some spans (start, end) a lane in which no two overlap: the lowest that is free."""
+    times = list(spans)
+    lanes = [0] * len(times)
+    busy: list[tuple[int, int]] = []
+    free: list[int] = []
+    used = 0
+    for at in sorted(range(len(times)), key=times.__getitem__):
+        start, end = times[at]
+        while busy and busy[0][0] <= start:
+            heappush(free, heappop(busy)[1])
+        if not free:
+            free, used = [used], used + 1
+        lanes[at] = heappop(free)
+        heappush(busy, (end, lanes[at]))
+    return lanes

@@ -1,0 +1,25 @@
+"""Execution traces of real or made-up jobs, in MLCommons Chakra's format.
+
+A trace is a file for each rank, ``PREFIX.{rank}.et``: what it computed, sent and received, and what
+waited for what. It is read (:func:`load`), counted (:func:`summarize`) and run on any network
+(:func:`replay`).
+"""
+
+from hocket._core.trace import Trace
+from hocket.traces.files import CALLS, DEPENDENCIES, KINDS, Summary, load, summarize
+from hocket.traces.result import RankTime, TraceCall, TraceRun
+from hocket.traces.run import replay
+
+__all__ = [
+    "CALLS",
+    "DEPENDENCIES",
+    "KINDS",
+    "RankTime",
+    "Summary",
+    "Trace",
+    "TraceCall",
+    "TraceRun",
+    "load",
+    "replay",
+    "summarize",
+]

@@ -1,0 +1,171 @@
+"""What calls of a trace take: shapes for collectives of any ranks, and for messages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from hocket import _core
+from hocket._core.iteration import Shape
+from hocket.collectives import Progress
+from hocket.errors import InfeasibleError, SpecError
+from hocket.scheduling import check_rails
+from hocket.traces.placing import portions_of, whole
+from hocket.training.network import (
+    CHUNKS,
+    IDEAL,
+    NOTHING,
+    DimensionNetwork,
+    Network,
+    PlanNetwork,
+    is_on_dimensions,
+)
+from hocket.training.parallel import Group
+
+__all__ = ["OTHERWISE", "TraceNetwork", "has_rails"]
+
+OTHERWISE = {
+    "all-reduce": "ring",
+    "reduce-scatter": "ring",
+    "all-gather": "ring",
+    "all-to-all": "direct",
+    "broadcast": "binomial",
+    "reduce": "binomial",
+    "gather": "binomial",
+    "scatter": "binomial",
+}
+"""What plans collectives that the algorithm does not do: what is quick to plan, of any ranks anywhere."""
+_SCHEDULED = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
+
+
+def has_rails(topology: _core.Topology) -> bool:
+    """Tell whether a topology has dimensions, and all of their links."""
+    try:
+        check_rails(topology)
+    except SpecError:
+        return False
+    return bool(topology.dimensions)
+
+
+@dataclass
+class TraceNetwork:
+    """Gives a shape for each call of a trace, whose rank r is NPU r.
+
+    Attributes
+    ----------
+    shapes
+        Shapes, to which the numbers given refer.
+    """
+
+    topology: _core.Topology
+    algorithm: str
+    chunks: int | None = None
+    progress: Progress | None = None
+    shapes: list[Shape] = field(default_factory=list)
+    _odd: dict[str, dict[tuple[int, ...], None]] = field(default_factory=dict)
+    _by_plan: dict[tuple[str, int | None], PlanNetwork] = field(default_factory=dict)
+    _why: dict[str, None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._on_dimensions = is_on_dimensions(self.topology, self.algorithm)
+        self._nothing: int | None = None
+        self._all: Group | None = None
+        if has_rails(self.topology):
+            self._all = Group(self.topology.npu_count, whole(self.topology))
+
+    def collective(self, kind: str, ranks: tuple[int, ...], size: int) -> int:
+        """Give the place among `shapes` of a collective; `size` as of :func:`collective_on`."""
+        if len(ranks) == 1 or size == 0 or self.algorithm == NOTHING:
+            return self._no_time()
+        if self._on_dimensions and (kind in _SCHEDULED or self.algorithm == IDEAL):
+            portions = portions_of(self.topology, ranks)
+            if portions is not None:
+                group = Group(len(ranks), portions)
+                network, size = self._cut(self._by_dimensions, self._whole_dimensions, group, size)
+                return network.collective(kind, group, size)
+            self._odd.setdefault(kind, {}).setdefault(ranks)
+        elif self._on_dimensions:
+            self._note(kind, f"{self.algorithm} does no {kind}")
+        return self._planned(kind, Group(len(ranks), None, (ranks,)), size)
+
+    def message(self, source: int, target: int, size: int) -> int:
+        """Give the place among `shapes` of a message from a rank to another."""
+        if source == target or self.algorithm == NOTHING:
+            return self._no_time()
+        if self._all is not None:
+            return self._by_dimensions.message(self._all, source, target, size)
+        pair = Group(2, None, ((source, target),))
+        return self._plans("direct").collective("broadcast", pair, max(size, 1))
+
+    def _planned(self, kind: str, group: Group, size: int) -> int:
+        if not self._on_dimensions:
+            plans = self._plans(self.algorithm, self.chunks)
+            network, bytes_ = self._cut(plans, self._plans(self.algorithm, 1), group, size)
+            try:
+                return network.collective(kind, group, bytes_)
+            except InfeasibleError as error:
+                if self.algorithm == OTHERWISE[kind]:
+                    raise
+                self._note(kind, str(error).partition("; ")[0])
+        plans = self._plans(OTHERWISE[kind])
+        network, size = self._cut(plans, plans, group, size)
+        return network.collective(kind, group, size)
+
+    def _cut(self, many: Network, one: Network, group: Group, size: int) -> tuple[Network, int]:
+        """Choose chunks: one where there are too few bytes, of which each chunk has two a rank."""
+        least = 2 * group.size
+        is_small = size < least * (many.chunks or CHUNKS)
+        return (one, max(size, least)) if is_small else (many, size)
+
+    def _no_time(self) -> int:
+        if self._nothing is None:
+            self._nothing = len(self.shapes)
+            self.shapes.append(Shape.timed(0, self._free_server()))
+        return self._nothing
+
+    def _free_server(self) -> int:
+        """Give the first of an NPU's servers that nothing else uses, so that nothing waits there."""
+        kinds = [kind for kind, *_ in self.topology.dimensions]
+        return max((34 if "FullyConnected" in kinds else 2) * len(kinds), 1)
+
+    def _note(self, kind: str, why: str) -> None:
+        self._why.setdefault(f"{kind}: {why}; planned by {OTHERWISE[kind]} and timed alone")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was not done by the algorithm, and how instead."""
+        odd = [
+            f"{kind} of ranks {_listed(next(iter(groups)))}{_more(len(groups) - 1)}: these are no product "
+            f"of parts of dimensions; planned by {OTHERWISE[kind]} and timed alone"
+            for kind, groups in self._odd.items()
+        ]
+        return (*self._why, *odd)
+
+    def _dimensions(self, chunks: int | None) -> DimensionNetwork:
+        return DimensionNetwork(
+            self.topology, self.algorithm, chunks, self.progress, shapes=self.shapes
+        )
+
+    def _plans(self, algorithm: str, chunks: int | None = None) -> PlanNetwork:
+        key = (algorithm, chunks)
+        if key not in self._by_plan:
+            self._by_plan[key] = PlanNetwork(
+                self.topology, algorithm, chunks, self.progress, shapes=self.shapes
+            )
+        return self._by_plan[key]
+
+    @cached_property
+    def _by_dimensions(self) -> DimensionNetwork:
+        return self._dimensions(CHUNKS if self.chunks is None else self.chunks)
+
+    @cached_property
+    def _whole_dimensions(self) -> DimensionNetwork:
+        return self._dimensions(1)
+
+
+def _listed(ranks: tuple[int, ...]) -> str:
+    return ", ".join(map(str, ranks[:8])) + (", ..." if len(ranks) > 8 else "")
+
+
+def _more(groups: int) -> str:
+    return f" and {groups:,} more group{'s'[: groups != 1]}" if groups else ""
