@@ -132,7 +132,7 @@ def test_run_as_json(hocket: Hocket, folder: Path) -> None:
 
 def test_run_says_what_is_planned_otherwise(hocket: Hocket) -> None:
     result = hocket("trace", "run", str(REAL / "all_to_all"), *RING, "--algorithm", "ring")
-    assert "note: all-to-all: ring cannot run here" in result.out
+    assert "note: all-to-all: ring does no all-to-all" in result.out
 
 
 def test_runs_that_are_refused(hocket: Hocket, folder: Path) -> None:

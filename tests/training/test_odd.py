@@ -51,12 +51,12 @@ def test_chunks_are_as_asked_for_where_there_are_bytes() -> None:
     assert shapes.shapes[big].lone_ps == made.simulate().time_ps
 
 
-def test_an_all_to_all_is_greedy_where_the_algorithm_makes_none() -> None:
+def test_an_all_to_all_is_direct_where_the_algorithm_makes_none() -> None:
     model = transformer(experts=4)
     run = trained(model, MESH, "dp=16,ep=4", algorithm="ring")
-    greedy = trained(model, MESH, "dp=16,ep=4", algorithm="greedy")
-    assert run.breakdown.exposed["expert"] == greedy.breakdown.exposed["expert"] > 0
-    assert run.breakdown.exposed["data"] != greedy.breakdown.exposed["data"]
+    direct = trained(model, MESH, "dp=16,ep=4", algorithm="direct")
+    assert run.breakdown.exposed["expert"] == direct.breakdown.exposed["expert"] > 0
+    assert run.breakdown.exposed["data"] != direct.breakdown.exposed["data"]
 
 
 def test_dimensions_that_are_not_whole() -> None:

@@ -16,8 +16,8 @@ from hocket.training.network import (
     IDEAL,
     NOTHING,
     DimensionNetwork,
-    Network,
     PlanNetwork,
+    does,
     is_on_dimensions,
 )
 from hocket.training.parallel import Group
@@ -80,9 +80,7 @@ class TraceNetwork:
         if self._on_dimensions and (kind in _SCHEDULED or self.algorithm == IDEAL):
             portions = portions_of(self.topology, ranks)
             if portions is not None:
-                group = Group(len(ranks), portions)
-                network, size = self._cut(self._by_dimensions, self._whole_dimensions, group, size)
-                return network.collective(kind, group, size)
+                return self._by_dimensions.collective(kind, Group(len(ranks), portions), size)
             self._odd.setdefault(kind, {}).setdefault(ranks)
         elif self._on_dimensions:
             self._note(kind, f"{self.algorithm} does no {kind}")
@@ -99,23 +97,16 @@ class TraceNetwork:
 
     def _planned(self, kind: str, group: Group, size: int) -> int:
         if not self._on_dimensions:
-            plans = self._plans(self.algorithm, self.chunks)
-            network, bytes_ = self._cut(plans, self._plans(self.algorithm, 1), group, size)
-            try:
-                return network.collective(kind, group, bytes_)
-            except InfeasibleError as error:
-                if self.algorithm == OTHERWISE[kind]:
-                    raise
-                self._note(kind, str(error).partition("; ")[0])
-        plans = self._plans(OTHERWISE[kind])
-        network, size = self._cut(plans, plans, group, size)
-        return network.collective(kind, group, size)
-
-    def _cut(self, many: Network, one: Network, group: Group, size: int) -> tuple[Network, int]:
-        """Choose chunks: one where there are too few bytes, of which each chunk has two a rank."""
-        least = 2 * group.size
-        is_small = size < least * (many.chunks or CHUNKS)
-        return (one, max(size, least)) if is_small else (many, size)
+            why = f"{self.algorithm} does no {kind}"
+            if does(self.algorithm, kind):
+                try:
+                    return self._plans(self.algorithm, self.chunks).collective(kind, group, size)
+                except InfeasibleError as error:
+                    if self.algorithm == OTHERWISE[kind]:
+                        raise
+                    why = str(error).partition("; ")[0]
+            self._note(kind, why)
+        return self._plans(OTHERWISE[kind]).collective(kind, group, size)
 
     def _no_time(self) -> int:
         if self._nothing is None:
@@ -141,11 +132,6 @@ class TraceNetwork:
         ]
         return (*self._why, *odd)
 
-    def _dimensions(self, chunks: int | None) -> DimensionNetwork:
-        return DimensionNetwork(
-            self.topology, self.algorithm, chunks, self.progress, shapes=self.shapes
-        )
-
     def _plans(self, algorithm: str, chunks: int | None = None) -> PlanNetwork:
         key = (algorithm, chunks)
         if key not in self._by_plan:
@@ -156,11 +142,10 @@ class TraceNetwork:
 
     @cached_property
     def _by_dimensions(self) -> DimensionNetwork:
-        return self._dimensions(CHUNKS if self.chunks is None else self.chunks)
-
-    @cached_property
-    def _whole_dimensions(self) -> DimensionNetwork:
-        return self._dimensions(1)
+        chunks = CHUNKS if self.chunks is None else self.chunks
+        return DimensionNetwork(
+            self.topology, self.algorithm, chunks, self.progress, shapes=self.shapes
+        )
 
 
 def _listed(ranks: tuple[int, ...]) -> str:

@@ -21,6 +21,7 @@ __all__ = [
     "NOTHING",
     "Exchange",
     "Network",
+    "does",
     "has_dimensions",
     "is_on_dimensions",
     "network_of",
@@ -31,8 +32,9 @@ IDEAL, NOTHING = "ideal", "none"
 CHUNKS = 64
 _LEAST = 8
 """Bytes of a chunk for each NPU, at least; what is less has fewer chunks, and counts as one of so many."""
-GREEDY = "greedy"
-_JOINT = (GREEDY, "blind")
+DIRECT = "direct"
+"""What plans all-to-alls that the algorithm does not do, and messages: quick on any network."""
+_JOINT = ("greedy", "blind")
 """Synthesizers that plan all groups of an axis together."""
 
 
@@ -226,7 +228,8 @@ def _portion_network(topology: _core.Topology, portions: tuple[Portion, ...]) ->
     return made.with_switching(topology.switching)
 
 
-def _does(algorithm: str, kind: str) -> bool:
+def does(algorithm: str, kind: str) -> bool:
+    """Whether an algorithm makes plans for collectives of a kind."""
     return any(each.name == algorithm and kind in each.kinds for each in algorithms())
 
 
@@ -251,15 +254,15 @@ def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
 class PlanNetwork(Network):
     """Any network: what a plan takes at link fidelity. Calls of an NPU follow each other.
 
-    An all-to-all is planned by `greedy` where the algorithm makes none.
+    An all-to-all is planned by `direct` where the algorithm makes none.
     """
 
     def _collective(self, kind: str, group: Group, size: int) -> Shape:
         if self.algorithm == NOTHING:
             return Shape.timed(0, 0)
         algorithm, given = self.algorithm, self.chunks
-        if kind == "all-to-all" and not _does(algorithm, kind):
-            algorithm, given = GREEDY, None
+        if kind == "all-to-all" and not does(algorithm, kind):
+            algorithm, given = DIRECT, None
         size, chunks = _cut(size, group.size, given)
         made = {
             "topology": self.topology,
@@ -290,7 +293,7 @@ class PlanNetwork(Network):
                 size=size,
                 npus=[members[rank], members[to]],
                 root=members[rank],
-                algorithm=GREEDY,
+                algorithm=DIRECT,
             )
             slowest = max(slowest, simulate(found).time_ps)
         return Shape.timed(slowest, 0)

@@ -132,10 +132,10 @@ pub(super) fn run(graph: &Graph, order: Order) -> Outcome {
                     }
                 }
             }
-            for node in 0..nodes {
+            for (node, state) in state.iter_mut().enumerate() {
                 let ends = out.start_ps[node] + graph.nodes.time_ps[node] <= now;
-                if state[node] == State::Runs && ends {
-                    state[node] = State::Done;
+                if *state == State::Runs && ends {
+                    *state = State::Done;
                     out.end_ps[node] = now;
                     moves = true;
                 }
