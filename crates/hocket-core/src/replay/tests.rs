@@ -235,7 +235,7 @@ proptest! {
         let sizes = &replay.collectives.size;
         let shapes: Vec<Shape> = sizes.iter().map(|&size| Shape::timed(7 * size, 0)).collect();
         let shape_of: Vec<u32> = (0..shapes.len() as u32).collect();
-        let mut run = |replay: &Replay| {
+        let run = |replay: &Replay| {
             replay.run(&made, &shape_of, &shapes, Order::Fifo, &mut Silent).map(|ran| ran.1)
         };
         let shared = run(&replay);
