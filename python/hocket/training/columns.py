@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from hocket._core import iteration as core
 from hocket.collectives import Progress
+from hocket.errors import SpecError
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["Columns", "Pass", "Tag"]
 
 _NONE = (1 << 32) - 1
+_TOO_LONG = 4 * 10**18
 
 
 class Pass(IntEnum):
@@ -103,7 +105,15 @@ class Columns:
     def run(
         self, shapes: list[core.Shape], *, order: str = "fifo", progress: Progress | None = None
     ) -> core.Outcome:
-        """Run the graph."""
+        """Run the graph.
+
+        Raises
+        ------
+        SpecError
+            If it takes longer than can be told.
+        """
+        if max(self.time_ps, default=0) >= _TOO_LONG:
+            raise SpecError("a layer takes 46 days or longer; give fewer samples, or a faster npu")
         import numpy as np
 
         def u32(values: list[int]) -> NDArray[np.uint32]:

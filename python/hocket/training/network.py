@@ -22,6 +22,8 @@ IDEAL, NOTHING = "ideal", "none"
 CHUNKS = 64
 LEAST = 64
 """Bytes that a collective has for each NPU of its group, at least, so that it can be cut into parts."""
+_NEVER = (1 << 64) - 1
+"""A time that the core refuses."""
 _JOINT = ("greedy", "blind")
 """Synthesizers that plan all groups of an axis together."""
 
@@ -130,7 +132,8 @@ class DimensionNetwork(Network):
         if self.algorithm == IDEAL:
             return Shape.timed(_ideal_ps(kind, network, group.size, size), first[0])
         if kind == "all-to-all":
-            return Shape.all_to_all(network, size, self.chunks or 1, network.switching, first)
+            chunks = min(self.chunks or 1, size // group.size)
+            return Shape.all_to_all(network, size, chunks, network.switching, first)
         collective = collective_on(kind, network, size)
         chunks = None
         if not self.algorithm.startswith(PREFIX) and self.chunks is not None:
@@ -201,7 +204,8 @@ def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
     """
     bandwidth = sum(row[3] for row in _core.rails(network))
     times = 2 if kind == "all-reduce" else 1
-    return -(-times * size * (npus - 1) * 10**12 // (npus * max(bandwidth, 1)))
+    time = -(-times * size * (npus - 1) * 10**12 // (npus * max(bandwidth, 1)))
+    return min(time, _NEVER)
 
 
 class PlanNetwork(Network):

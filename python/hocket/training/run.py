@@ -7,9 +7,10 @@ from math import ceil
 
 from hocket import _core
 from hocket.blocks import Block, blocks_of
-from hocket.collectives import Progress
+from hocket.collectives import Progress, check_chunks
 from hocket.compute import Chiplet
 from hocket.errors import SpecError
+from hocket.limits import MOST
 from hocket.roofline import Accelerator, accelerator
 from hocket.training.build import Options, build, work_of
 from hocket.training.columns import Pass
@@ -95,14 +96,17 @@ def train(
     model = load(workload) if isinstance(workload, str) else workload
     spread = Parallel(dp=topology.npu_count) if parallel is None else parallel
     spread = Parallel.parse(spread) if isinstance(spread, str) else spread
+    if not isinstance(spread, Parallel):
+        raise SpecError(f"parallel: {shown(parallel)} is no sizes; write them as dp=64,tp=16")
     computes = _accelerator(npu, efficiency)
+    check_chunks(chunks)
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if topology.dimensions else ANYWHERE
     options = Options(
         samples=whole("samples", samples, 1, 1 << 24),
         iterations=whole("iterations", iterations, 1, _MOST_ITERATIONS),
         precision_bits=whole("precision_bits", precision_bits, 1, 1024),
-        bucket=parse_size(bucket, field="bucket") if isinstance(bucket, str) else bucket,
+        bucket=_bucket(bucket),
         recompute=recompute,
         overlap_tensor=overlap_tensor,
         update=update,
@@ -119,6 +123,7 @@ def train(
     blocks = blocks_of(model)
     if isinstance(npu, Chiplet):
         blocks = blocks_on_chiplet(model, npu, options.samples // spread.parts)
+    _check_experts(blocks, spread)
     stages = cut(blocks, spread.pp, [_weight(block) for block in blocks])
     memory = memory_of(stages, spread, options)
     if fits:
@@ -139,6 +144,25 @@ def train(
         shapes=network.shapes,
         outcome=outcome,
     )
+
+
+def _bucket(given: int | str | None) -> int | None:
+    if given is None:
+        return None
+    return (
+        parse_size(given, field="bucket")
+        if isinstance(given, str)
+        else whole("bucket", given, 1, MOST)
+    )
+
+
+def _check_experts(blocks: list[Block], parallel: Parallel) -> None:
+    for block in blocks:
+        if block.experts % parallel.ep:
+            raise SpecError(
+                f"parallel: ep={parallel.ep} does not divide the {block.experts} experts of layer "
+                f"{block.name}; give a divisor of them"
+            )
 
 
 def _accelerator(npu: Accelerator | Chiplet | str, efficiency: float | None) -> Accelerator:
