@@ -330,3 +330,137 @@ def test_chiplets_count_cycles() -> None:
     run = train(workload, topology, npu=chiplet, samples=16, algorithm="ring", bucket=None)
     # Times of a sample are rounded up to whole picoseconds.
     assert 0 <= run.breakdown.compute - chiplet.time_ps(cycles.total) < 16 * 3 * len(cycles.layers)
+
+
+def test_weights_are_gathered_at_once() -> None:
+    """After the update, those of experts and of other layers wait for nothing but it."""
+    experts = block("up", parameters=8 * 10**6, experts=8, routed=4000)
+    run = train(
+        model(block("a"), experts), switch(4, 4), algorithm="ideal", parallel="dp=16,ep=4,zero=1"
+    )
+    gathers = [node for node, tag in enumerate(run.columns.tags) if tag.does is Pass.UPDATE][1:]
+    assert len(gathers) == 2
+    assert len({int(run.outcome.start_ps[node]) for node in gathers}) == 1
+    assert all(run.columns.tags[node].cause == CAUSES.index("data") for node in gathers)
+
+
+def test_updates_are_shared_by_those_that_have_the_same() -> None:
+    npu = hk.Accelerator("mine", "1 TFLOP/s", "1000 GB/s")
+    experts = block("up", parameters=8 * 10**6, experts=8, routed=4000)
+
+    def update(*blocks: Block, **options: object) -> float:
+        run = train(model(*blocks), switch(4, 4), npu=npu, update=True, **options)
+        return run.breakdown.update
+
+    # 28 bytes of a quarter of the experts, all of it or shared by 4 replicas.
+    assert update(experts, parallel="dp=16,ep=4") == 28 * 2 * 10**6
+    assert update(experts, parallel="dp=16,ep=4,zero=1") == 28 * 10**6 // 2
+    table = block("table", parameters=10**9, is_table=True)
+    assert update(table, block("a"), parallel="dp=16") == 28 * 10**6
+
+
+def test_rows_of_tables_are_all_that_is_read_of_them() -> None:
+    npu = hk.Accelerator("mine", "1 TFLOP/s", "1000 GB/s")
+    table = Block(
+        "table", Work(bytes=10**6), parameters=10**12, inputs=0, outputs=1000, is_table=True
+    )
+    run = train(model(table, block("a")), switch(4), npu=npu, algorithm="none")
+    assert run.breakdown.forward == 10**6 + 10 * US
+
+
+@pytest.mark.parametrize(
+    ("split", "share"), [("copied", 1), ("columns", 4), ("inside", 4), ("rows", 1)]
+)
+def test_stages_pass_on_what_an_npu_has(split: str, share: int) -> None:
+    layers = [block("a", split=split, outputs=4000), block("b", inputs=4000)]
+    run = train(
+        model(*layers),
+        hk.topology.product("SW_Ring", [4, 2], bandwidth=["1 GB/s"] * 2, latency=["0 ns"] * 2),
+        parallel=hk.Parallel(tp=4, pp=2, micro_batches=1),
+        algorithm="hierarchical",
+    )
+    sent = [node for node, tag in enumerate(run.columns.tags) if tag.cause == 2]
+    times = {
+        run.columns.tags[node].does: run.shapes[run.columns.shape[run.columns.call[node]]].lone_ps
+        for node in sent
+    }
+    assert times[Pass.FORWARD] == 8 * US // share
+    assert times[Pass.INPUT_GRADIENT] == 8 * US  # b is copied: its NPUs have all of it.
+    assert run.breakdown.communication > 0
+
+
+@pytest.mark.parametrize(
+    ("split", "share"), [("copied", 1), ("columns", 1), ("inside", 4), ("rows", 4)]
+)
+def test_gradients_go_back_as_they_are_cut(split: str, share: int) -> None:
+    layers = [block("a", outputs=4000), block("b", split=split, inputs=4000)]
+    run = train(
+        model(*layers),
+        hk.topology.product("SW_Ring", [4, 2], bandwidth=["1 GB/s"] * 2, latency=["0 ns"] * 2),
+        parallel=hk.Parallel(tp=4, pp=2, micro_batches=1),
+        algorithm="hierarchical",
+    )
+    back = [
+        run.shapes[run.columns.shape[run.columns.call[node]]].lone_ps
+        for node, tag in enumerate(run.columns.tags)
+        if tag.cause == 2 and tag.does is Pass.INPUT_GRADIENT
+    ]
+    assert set(back) == {8 * US // share}
+
+
+@pytest.mark.parametrize(("zero", "times"), [(0, 1), (1, 1), (2, 3), (3, 3)])
+def test_gradients_without_a_place_are_reduced_for_each_micro_batch(zero: int, times: int) -> None:
+    for bucket, calls_of in ((None, 1), (1, 2)):
+        run = train(
+            model(block("a"), block("b")),
+            switch(4),
+            parallel=hk.Parallel(dp=4, zero=zero, micro_batches=3),
+            algorithm="ideal",
+            samples=3,
+            bucket=bucket,
+        )
+        kinds = [does for does, _ in calls(run, "data")]
+        assert kinds.count(Pass.WEIGHT_GRADIENT) == times * calls_of
+
+
+HUGE = 1 << 62
+
+
+@pytest.mark.parametrize(
+    ("blocks", "options", "words"),
+    [
+        ([block("a", outputs=HUGE, split="rows")], {"parallel": "tp=4"}, "2\\^63 or more"),
+        ([Block("a", Work(flops=HUGE))], {}, "46 days"),
+        ([Block("a", Work(flops=1))], {"efficiency": 5e-324}, "46 days"),
+        ([block("a", outputs=10**10, is_table=True), block("b")], {}, "46 days"),
+        ([block("a", parameters=10**14)], {"algorithm": "ideal"}, "46 days"),
+        (
+            [block("a", experts=2, routed=1)],
+            {"parallel": "dp=4,ep=4"},
+            "ep=4 does not divide the 2",
+        ),
+        ([block("a")], {"chunks": -3}, "chunks: -3"),
+        ([block("a")], {"chunks": 1 << 40}, "chunks"),
+        ([block("a")], {"bucket": -1}, "bucket: -1"),
+        ([block("a")], {"bucket": 1.5}, "bucket: 1.5"),
+        ([block("a")], {"parallel": 4}, "parallel: 4 is no sizes"),
+        ([block("a")], {"algorithm": 5}, "algorithm: 5"),
+    ],
+)
+def test_huge_and_odd_input_is_refused(
+    blocks: list[Block], options: dict[str, object], words: str
+) -> None:
+    topology = hk.topology.product("Ring", [4], bandwidth=["1 B/s"], latency=[NO_LATENCY])
+    with pytest.raises(hk.SpecError, match=words) as error:
+        train(model(*blocks), topology, **{"samples": 1 << 24, **options})
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("algorithm", ["themis", "hierarchical"])
+@pytest.mark.parametrize("chunks", [None, 1, 64, 10**6])
+def test_little_is_cut_into_fewer_chunks(algorithm: str, chunks: int | None) -> None:
+    small = block("a", parameters=1, outputs=1, is_table=False)
+    table = block("table", parameters=1, outputs=1, is_table=True)
+    for topology in (switch(4), switch(2, 3)):
+        run = train(model(table, small), topology, algorithm=algorithm, chunks=chunks)
+        assert run.total_ps > 0

@@ -236,7 +236,7 @@ class _Builder:
         if key not in self.times:
             # Of tables rows are read, which their work counts.
             held_here = Fraction(0) if block.is_table else held(block, self.parallel)
-            weights = Fraction(self._bytes(held_here))
+            weights = Fraction(self._bytes(held_here) if held_here else 0)
             work = work_of(block, does)
             self.times[key] = self.accelerator.time_ps(work, self.samples * share, weights)
         return self._node(stage, self.times[key], Tag(self.iteration, stage.first + i, does))

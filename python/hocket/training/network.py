@@ -20,8 +20,8 @@ __all__ = ["IDEAL", "NOTHING", "Network", "has_whole_dimensions", "is_on_dimensi
 IDEAL, NOTHING = "ideal", "none"
 """In place of an algorithm: all bandwidth of the group's dimensions used all the time; no time at all."""
 CHUNKS = 64
-LEAST = 64
-"""Bytes that a collective has for each NPU of its group, at least, so that it can be cut into parts."""
+LEAST = 128
+"""Bytes that a collective has for each NPU of its group, at least: one for each half of 64 chunks."""
 _NEVER = (1 << 64) - 1
 """A time that the core refuses."""
 _JOINT = ("greedy", "blind")
@@ -132,12 +132,12 @@ class DimensionNetwork(Network):
         if self.algorithm == IDEAL:
             return Shape.timed(_ideal_ps(kind, network, group.size, size), first[0])
         if kind == "all-to-all":
-            chunks = min(self.chunks or 1, size // group.size)
+            chunks = min(self.chunks or 1, size // (2 * group.size))
             return Shape.all_to_all(network, size, chunks, network.switching, first)
         collective = collective_on(kind, network, size)
         chunks = None
         if not self.algorithm.startswith(PREFIX) and self.chunks is not None:
-            chunks = min(self.chunks, size // group.size)
+            chunks = min(self.chunks, size // (2 * group.size))
         made = schedule_collective(
             collective, network, algorithm=self.algorithm, chunks=chunks, progress=self.progress
         )

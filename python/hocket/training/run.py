@@ -102,6 +102,8 @@ def train(
     check_chunks(chunks)
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if topology.dimensions else ANYWHERE
+    if not isinstance(algorithm, str):
+        raise SpecError(f"algorithm: {shown(algorithm)} is no name; give one, such as themis")
     options = Options(
         samples=whole("samples", samples, 1, 1 << 24),
         iterations=whole("iterations", iterations, 1, _MOST_ITERATIONS),

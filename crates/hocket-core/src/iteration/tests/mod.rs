@@ -7,9 +7,10 @@ use crate::collective::CollectiveKind;
 use crate::multirail::tests::dimension;
 use crate::multirail::{Model, Policy, Rail, Schedule, fixed_order, themis};
 use crate::progress::{Progress, Silent};
-use crate::topology::{DimensionKind, Topology, build};
+use crate::topology::{DimensionKind, Switching, Topology, build};
 
 mod slow;
+mod told;
 
 fn network(sizes: &[(DimensionKind, u32, u64, u64)]) -> Topology {
     let dimensions = sizes.iter().map(|&(kind, size, gigabytes, nanoseconds)| {
@@ -239,6 +240,36 @@ fn a_message_takes_one_link() {
         shape.lone_ps(),
         100_000_000 + 100_000 + 50_000_000 + 3 * 1_000_000
     );
+}
+
+#[test]
+fn an_exchange_along_a_line_takes_a_step_for_each_link() {
+    // Parts of 3 steps follow each other; nearly all of the time is latency.
+    let line = Rail::of(&network(&[(DimensionKind::Line, 4, 10, 1_000_000)]));
+    let shape = Shape::all_to_all(&line, 4_000_000, 1, Model::default(), &[0]).unwrap();
+    let time = 3_000_000_000 + 4 * 66_666_667;
+    assert!((time - 6..time + 6).contains(&shape.lone_ps()));
+}
+
+#[test]
+fn chunks_of_an_exchange_begin_with_different_rails() {
+    let switch = (DimensionKind::Switch, 2, 10, 0);
+    let rails = Rail::of(&network(&[switch, switch]));
+    let shape = Shape::all_to_all(&rails, 4_000_000, 2, Model::default(), &[0, 1]).unwrap();
+    // Each of two rails carries half of 4 MB, at once.
+    assert_eq!(shape.lone_ps(), 200_000_000);
+}
+
+#[test]
+fn a_message_is_stored_at_each_link() {
+    let rails = Rail::of(&network(&[(DimensionKind::Ring, 8, 20, 0)]));
+    let model = Model {
+        switching: Switching::StoreAndForward,
+        ..Model::default()
+    };
+    let shape = Shape::message(&rails, &[3], 1_000_000, model, &[4]).unwrap();
+    assert_eq!(shape.lone_ps(), 3 * 50_000_000);
+    assert_eq!(shape.busy_ps(), [(4, 50_000_000)]);
 }
 
 #[test]
