@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hocket as hk
+from hocket._core.iteration import Shape
 from hocket.blocks import Block, Work
 from hocket.training.columns import Pass
 from hocket.training.parallel import CAUSES
@@ -78,6 +79,9 @@ def test_gradients_overlap_by_buckets() -> None:
     # Gradients of both fit one bucket.
     whole = train(workload, switch(4), algorithm="hierarchical", bucket=4_000_000, chunks=1)
     assert whole.total_ps == (20 + 40) * US + 60 * US
+    # A bucket that is full to the byte is reduced.
+    full = train(workload, switch(4), algorithm="hierarchical", bucket=2_000_000, chunks=1)
+    assert full.total_ps == run.total_ps
     # Layers: b's all-reduce is hidden but for what is left after a's backward pass.
     exposed = {layer.name: layer.exposed for layer in run.layers}
     assert exposed == {"a": 30 * US, "b": 10 * US}
@@ -464,3 +468,77 @@ def test_little_is_cut_into_fewer_chunks(algorithm: str, chunks: int | None) -> 
     for topology in (switch(4), switch(2, 3)):
         run = train(model(table, small), topology, algorithm=algorithm, chunks=chunks)
         assert run.total_ps > 0
+
+
+def test_odd_shapes_are_one_line() -> None:
+    ring = hk.topology.product("Ring", [4], bandwidth=["1 B/s"], latency=[NO_LATENCY])
+    made = [
+        lambda: Shape.timed(2**64 - 1, 0),
+        lambda: Shape.message(ring, [1], 2**64 - 1, "store-and-forward", [0]),
+        lambda: Shape.message(ring, [2**32 - 1], 1, "cut-through", [0]),
+        lambda: Shape.message(ring, [0], 1, "cut-through", [0]),
+        lambda: Shape.all_to_all(ring, 2**64 - 1, 1, "cut-through", [0]),
+        lambda: Shape.all_to_all(ring, 100, 2**62, "cut-through", [0]),
+        lambda: Shape.all_to_all(ring, 100, 1, "cut-through", [65535]),
+    ]
+    for make in made:
+        with pytest.raises(hk.SpecError) as error:
+            make()
+        assert "\n" not in str(error.value)
+
+
+def test_tables_wait_for_their_gradients() -> None:
+    table = block("table", 1, parameters=10**9, outputs=10**6, is_table=True, joins="top")
+    layers = model(table, block("bottom", 2), block("top", 5))
+    run = train(layers, switch(4), algorithm="ideal", bucket=None)
+    # 15 us each way: beside the bottom's 2 us forward and 4 us backward.
+    assert run.breakdown.exposed["table"] == (15 - 2 + 15 - 4) * US
+
+
+def test_what_is_summed_beside_weights_is_waited_for() -> None:
+    layers = model(block("a", 4), block("b", 4, split="columns", inputs=10**6))
+    run = train(layers, switch(4), parallel="tp=4", algorithm="ideal")
+    # 2 x 2 MB x 3/4 / 100 GB/s = 30 us, beside 1 us of b's weight gradient.
+    assert run.breakdown.exposed["tensor"] == 29 * US
+    assert run.total_ps == (3 * 4 + 3 * 1 + 29) * US
+
+
+def test_experts_that_are_cut_get_a_part_each() -> None:
+    experts = block("up", parameters=8 * 10**6, experts=8, routed=4000, split="columns")
+    run = train(
+        model(experts), switch(2, 4), algorithm="ideal", parallel="tp=2,dp=4,ep=4", bucket=None
+    )
+    assert run.breakdown.exposed["expert"] == 4 * 60_000 // 2
+
+
+@pytest.mark.parametrize("zero", [1, 2])
+def test_iterations_wait_for_gathered_weights(zero: int) -> None:
+    one, two = (
+        train(
+            model(block("a")),
+            switch(8),
+            algorithm="ideal",
+            parallel=f"dp=8,zero={zero}",
+            iterations=count,
+        )
+        for count in (1, 2)
+    )
+    assert two.total_ps == 2 * one.total_ps
+
+
+def test_weights_are_gathered_after_they_are_updated() -> None:
+    run = train(
+        model(block("a"), block("b")),
+        switch(8),
+        algorithm="ideal",
+        parallel="dp=8,zero=3",
+        iterations=2,
+    )
+    tags = run.columns.tags
+    updated = next(node for node, tag in enumerate(tags) if tag.does is Pass.UPDATE)
+    starts = [
+        int(run.outcome.start_ps[node])
+        for node, tag in enumerate(tags)
+        if tag.iteration == 1 and tag.cause == CAUSES.index("data")
+    ]
+    assert min(starts) >= int(run.outcome.end_ps[updated])

@@ -132,8 +132,8 @@ class DimensionNetwork(Network):
         if self.algorithm == IDEAL:
             return Shape.timed(_ideal_ps(kind, network, group.size, size), first[0])
         if kind == "all-to-all":
-            chunks = min(self.chunks or 1, size // (2 * group.size))
-            return Shape.all_to_all(network, size, chunks, network.switching, first)
+            parts = min(self.chunks or 1, size // (2 * group.size))
+            return Shape.all_to_all(network, size, parts, network.switching, first)
         collective = collective_on(kind, network, size)
         chunks = None
         if not self.algorithm.startswith(PREFIX) and self.chunks is not None:

@@ -57,7 +57,7 @@ impl Shape {
         let mut ways = vec![(0, 0); count];
         for (r, rail) in rails.iter().enumerate() {
             let end = own.get(r + 1).map_or(count, |&next| usize::from(next));
-            ways[usize::from(own[r])..end].fill((rail.step_latency.as_ps(), rail.hops()));
+            ways[usize::from(own[r])..end].fill(next_way(rail));
         }
         let mut rows = Vec::with_capacity(chunks * PARTS);
         for chunk in 0..chunks.max(1) {
@@ -97,9 +97,9 @@ impl Shape {
             }
         }
         let latency = |(rail, &links): (&Rail, &u32)| {
-            let hops = u64::from(links.max(1)) * rail.hops();
-            let each = rail.step_latency.as_ps();
-            (each.saturating_mul(u64::from(links.max(1))), hops)
+            let (latency, hops) = next_way(rail);
+            let links = u64::from(links.max(1));
+            (latency.saturating_mul(links), links * hops)
         };
         let row = rails.iter().enumerate().map(|(r, rail)| Operation {
             server: r as u8,
@@ -224,6 +224,14 @@ fn exchange(rail: &Rail, first: u8, part: usize, size: f64) -> Operation {
         server: first + if goes_both_ways { part as u8 } else { 0 },
         held: size as u64,
         steps: vec![(time / f64::from(steps)).ceil() as u64; steps as usize],
+    }
+}
+
+/// Latency and links from an NPU to the next one. Of a line, a schedule's steps reach as far as two.
+fn next_way(rail: &Rail) -> (u64, u64) {
+    match rail.kind {
+        DimensionKind::Line => (rail.step_latency.as_ps() / rail.hops(), 1),
+        _ => (rail.step_latency.as_ps(), rail.hops()),
     }
 }
 

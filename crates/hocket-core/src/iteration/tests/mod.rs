@@ -267,6 +267,9 @@ fn a_message_is_stored_at_each_link() {
         switching: Switching::StoreAndForward,
         ..Model::default()
     };
+    let line = Rail::of(&network(&[(DimensionKind::Line, 8, 10, 100)]));
+    let along = Shape::message(&line, &[3], 1_000_000, model, &[0]).unwrap();
+    assert_eq!(along.lone_ps(), 3 * (100_000_000 + 100_000));
     let shape = Shape::message(&rails, &[3], 1_000_000, model, &[4]).unwrap();
     assert_eq!(shape.lone_ps(), 3 * 50_000_000);
     assert_eq!(shape.busy_ps(), [(4, 50_000_000)]);
