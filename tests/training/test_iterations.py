@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hocket as hk
+from hocket._core.iteration import Shape
 from hocket.blocks import Block, Work
 from hocket.training.columns import Pass
 from hocket.training.parallel import CAUSES
@@ -78,6 +79,9 @@ def test_gradients_overlap_by_buckets() -> None:
     # Gradients of both fit one bucket.
     whole = train(workload, switch(4), algorithm="hierarchical", bucket=4_000_000, chunks=1)
     assert whole.total_ps == (20 + 40) * US + 60 * US
+    # A bucket that is full to the byte is reduced.
+    full = train(workload, switch(4), algorithm="hierarchical", bucket=2_000_000, chunks=1)
+    assert full.total_ps == run.total_ps
     # Layers: b's all-reduce is hidden but for what is left after a's backward pass.
     exposed = {layer.name: layer.exposed for layer in run.layers}
     assert exposed == {"a": 30 * US, "b": 10 * US}
@@ -330,3 +334,211 @@ def test_chiplets_count_cycles() -> None:
     run = train(workload, topology, npu=chiplet, samples=16, algorithm="ring", bucket=None)
     # Times of a sample are rounded up to whole picoseconds.
     assert 0 <= run.breakdown.compute - chiplet.time_ps(cycles.total) < 16 * 3 * len(cycles.layers)
+
+
+def test_weights_are_gathered_at_once() -> None:
+    """After the update, those of experts and of other layers wait for nothing but it."""
+    experts = block("up", parameters=8 * 10**6, experts=8, routed=4000)
+    run = train(
+        model(block("a"), experts), switch(4, 4), algorithm="ideal", parallel="dp=16,ep=4,zero=1"
+    )
+    gathers = [node for node, tag in enumerate(run.columns.tags) if tag.does is Pass.UPDATE][1:]
+    assert len(gathers) == 2
+    assert len({int(run.outcome.start_ps[node]) for node in gathers}) == 1
+    assert all(run.columns.tags[node].cause == CAUSES.index("data") for node in gathers)
+
+
+def test_updates_are_shared_by_those_that_have_the_same() -> None:
+    npu = hk.Accelerator("mine", "1 TFLOP/s", "1000 GB/s")
+    experts = block("up", parameters=8 * 10**6, experts=8, routed=4000)
+
+    def update(*blocks: Block, **options: object) -> float:
+        run = train(model(*blocks), switch(4, 4), npu=npu, update=True, **options)
+        return run.breakdown.update
+
+    # 28 bytes of a quarter of the experts, all of it or shared by 4 replicas.
+    assert update(experts, parallel="dp=16,ep=4") == 28 * 2 * 10**6
+    assert update(experts, parallel="dp=16,ep=4,zero=1") == 28 * 10**6 // 2
+    table = block("table", parameters=10**9, is_table=True)
+    assert update(table, block("a"), parallel="dp=16") == 28 * 10**6
+
+
+def test_rows_of_tables_are_all_that_is_read_of_them() -> None:
+    npu = hk.Accelerator("mine", "1 TFLOP/s", "1000 GB/s")
+    table = Block(
+        "table", Work(bytes=10**6), parameters=10**12, inputs=0, outputs=1000, is_table=True
+    )
+    run = train(model(table, block("a")), switch(4), npu=npu, algorithm="none")
+    assert run.breakdown.forward == 10**6 + 10 * US
+
+
+@pytest.mark.parametrize(
+    ("split", "share"), [("copied", 1), ("columns", 4), ("inside", 4), ("rows", 1)]
+)
+def test_stages_pass_on_what_an_npu_has(split: str, share: int) -> None:
+    layers = [block("a", split=split, outputs=4000), block("b", inputs=4000)]
+    run = train(
+        model(*layers),
+        hk.topology.product("SW_Ring", [4, 2], bandwidth=["1 GB/s"] * 2, latency=["0 ns"] * 2),
+        parallel=hk.Parallel(tp=4, pp=2, micro_batches=1),
+        algorithm="hierarchical",
+    )
+    sent = [node for node, tag in enumerate(run.columns.tags) if tag.cause == 2]
+    times = {
+        run.columns.tags[node].does: run.shapes[run.columns.shape[run.columns.call[node]]].lone_ps
+        for node in sent
+    }
+    assert times[Pass.FORWARD] == 8 * US // share
+    assert times[Pass.INPUT_GRADIENT] == 8 * US  # b is copied: its NPUs have all of it.
+    assert run.breakdown.communication > 0
+
+
+@pytest.mark.parametrize(
+    ("split", "share"), [("copied", 1), ("columns", 1), ("inside", 4), ("rows", 4)]
+)
+def test_gradients_go_back_as_they_are_cut(split: str, share: int) -> None:
+    layers = [block("a", outputs=4000), block("b", split=split, inputs=4000)]
+    run = train(
+        model(*layers),
+        hk.topology.product("SW_Ring", [4, 2], bandwidth=["1 GB/s"] * 2, latency=["0 ns"] * 2),
+        parallel=hk.Parallel(tp=4, pp=2, micro_batches=1),
+        algorithm="hierarchical",
+    )
+    back = [
+        run.shapes[run.columns.shape[run.columns.call[node]]].lone_ps
+        for node, tag in enumerate(run.columns.tags)
+        if tag.cause == 2 and tag.does is Pass.INPUT_GRADIENT
+    ]
+    assert set(back) == {8 * US // share}
+
+
+@pytest.mark.parametrize(("zero", "times"), [(0, 1), (1, 1), (2, 3), (3, 3)])
+def test_gradients_without_a_place_are_reduced_for_each_micro_batch(zero: int, times: int) -> None:
+    for bucket, calls_of in ((None, 1), (1, 2)):
+        run = train(
+            model(block("a"), block("b")),
+            switch(4),
+            parallel=hk.Parallel(dp=4, zero=zero, micro_batches=3),
+            algorithm="ideal",
+            samples=3,
+            bucket=bucket,
+        )
+        kinds = [does for does, _ in calls(run, "data")]
+        assert kinds.count(Pass.WEIGHT_GRADIENT) == times * calls_of
+
+
+HUGE = 1 << 62
+
+
+@pytest.mark.parametrize(
+    ("blocks", "options", "words"),
+    [
+        ([block("a", outputs=HUGE, split="rows")], {"parallel": "tp=4"}, "2\\^60 bytes"),
+        ([Block("a", Work(flops=HUGE))], {}, "longer than a month"),
+        ([Block("a", Work(flops=1))], {"efficiency": 5e-324}, "longer than a month"),
+        ([block("a", outputs=10**10, is_table=True), block("b")], {}, "longer than a month"),
+        ([block("a", parameters=10**14)], {"algorithm": "ideal"}, "longer than a month"),
+        (
+            [block("a", experts=2, routed=1)],
+            {"parallel": "dp=4,ep=4"},
+            "ep=4 does not divide the 2",
+        ),
+        ([block("a")], {"chunks": -3}, "chunks: -3"),
+        ([block("a")], {"chunks": 1 << 40}, "chunks"),
+        ([block("a")], {"bucket": -1}, "bucket: -1"),
+        ([block("a")], {"bucket": 1.5}, "bucket: 1.5"),
+        ([block("a")], {"parallel": 4}, "parallel: 4 is no sizes"),
+        ([block("a")], {"algorithm": 5}, "algorithm: 5"),
+    ],
+)
+def test_huge_and_odd_input_is_refused(
+    blocks: list[Block], options: dict[str, object], words: str
+) -> None:
+    topology = hk.topology.product("Ring", [4], bandwidth=["1 B/s"], latency=[NO_LATENCY])
+    with pytest.raises(hk.SpecError, match=words) as error:
+        train(model(*blocks), topology, **{"samples": 1 << 24, **options})
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("algorithm", ["themis", "hierarchical"])
+@pytest.mark.parametrize("chunks", [None, 1, 64, 10**6])
+def test_little_is_cut_into_fewer_chunks(algorithm: str, chunks: int | None) -> None:
+    small = block("a", parameters=1, outputs=1, is_table=False)
+    table = block("table", parameters=1, outputs=1, is_table=True)
+    for topology in (switch(4), switch(2, 3)):
+        run = train(model(table, small), topology, algorithm=algorithm, chunks=chunks)
+        assert run.total_ps > 0
+
+
+def test_odd_shapes_are_one_line() -> None:
+    ring = hk.topology.product("Ring", [4], bandwidth=["1 B/s"], latency=[NO_LATENCY])
+    made = [
+        lambda: Shape.timed(2**64 - 1, 0),
+        lambda: Shape.message(ring, [1], 2**64 - 1, "store-and-forward", [0]),
+        lambda: Shape.message(ring, [2**32 - 1], 1, "cut-through", [0]),
+        lambda: Shape.message(ring, [0], 1, "cut-through", [0]),
+        lambda: Shape.all_to_all(ring, 2**64 - 1, 1, "cut-through", [0]),
+        lambda: Shape.all_to_all(ring, 100, 2**62, "cut-through", [0]),
+        lambda: Shape.all_to_all(ring, 100, 1, "cut-through", [65535]),
+    ]
+    for make in made:
+        with pytest.raises(hk.SpecError) as error:
+            make()
+        assert "\n" not in str(error.value)
+
+
+def test_tables_wait_for_their_gradients() -> None:
+    table = block("table", 1, parameters=10**9, outputs=10**6, is_table=True, joins="top")
+    layers = model(table, block("bottom", 2), block("top", 5))
+    run = train(layers, switch(4), algorithm="ideal", bucket=None)
+    # 15 us each way: beside the bottom's 2 us forward and 4 us backward.
+    assert run.breakdown.exposed["table"] == (15 - 2 + 15 - 4) * US
+
+
+def test_what_is_summed_beside_weights_is_waited_for() -> None:
+    layers = model(block("a", 4), block("b", 4, split="columns", inputs=10**6))
+    run = train(layers, switch(4), parallel="tp=4", algorithm="ideal")
+    # 2 x 2 MB x 3/4 / 100 GB/s = 30 us, beside 1 us of b's weight gradient.
+    assert run.breakdown.exposed["tensor"] == 29 * US
+    assert run.total_ps == (3 * 4 + 3 * 1 + 29) * US
+
+
+def test_experts_that_are_cut_get_a_part_each() -> None:
+    experts = block("up", parameters=8 * 10**6, experts=8, routed=4000, split="columns")
+    run = train(
+        model(experts), switch(2, 4), algorithm="ideal", parallel="tp=2,dp=4,ep=4", bucket=None
+    )
+    assert run.breakdown.exposed["expert"] == 4 * 60_000 // 2
+
+
+@pytest.mark.parametrize("zero", [1, 2])
+def test_iterations_wait_for_gathered_weights(zero: int) -> None:
+    one, two = (
+        train(
+            model(block("a")),
+            switch(8),
+            algorithm="ideal",
+            parallel=f"dp=8,zero={zero}",
+            iterations=count,
+        )
+        for count in (1, 2)
+    )
+    assert two.total_ps == 2 * one.total_ps
+
+
+def test_weights_are_gathered_after_they_are_updated() -> None:
+    run = train(
+        model(block("a"), block("b")),
+        switch(8),
+        algorithm="ideal",
+        parallel="dp=8,zero=3",
+        iterations=2,
+    )
+    tags = run.columns.tags
+    updated = next(node for node, tag in enumerate(tags) if tag.does is Pass.UPDATE)
+    starts = [
+        int(run.outcome.start_ps[node])
+        for node, tag in enumerate(tags)
+        if tag.iteration == 1 and tag.cause == CAUSES.index("data")
+    ]
+    assert min(starts) >= int(run.outcome.end_ps[updated])

@@ -175,6 +175,35 @@ def test_memory_is_that_of_mixed_precision() -> None:
     assert sizes(dp=10, zero=3) == (200, 200, 1200, 80)
 
 
+def test_recomputing_keeps_no_more() -> None:
+    """Between a cut by columns and one by rows, an NPU has a part of what a layer takes in."""
+    keeps = [
+        Block("up", Work(1), parameters=8, inputs=8, outputs=800, split="columns"),
+        Block("act", Work(1), inputs=800, outputs=800, split="inside"),
+        Block("down", Work(1), parameters=8, inputs=800, outputs=8, split="rows"),
+    ]
+    sizes = [
+        memory_of([keeps], Parallel(tp=4), Options(samples=1, recompute=again)).activations
+        for again in (False, True)
+    ]
+    # 16 bits each; of one layer all is there while it is computed again.
+    assert sizes == [2 * (8 + 200 + 200), 2 * (8 + 200 + 200 + 200)]
+
+
+def test_memory_of_experts_is_shared_by_their_replicas() -> None:
+    expert = Block("e", Work(1), parameters=800, experts=8, routed=1)
+    memory = memory_of([[expert]], Parallel(dp=8, ep=4, zero=3), Options(samples=1))
+    assert (memory.weights, memory.optimizer) == (200, 1200)
+    table = Block("t", Work(1), parameters=800, outputs=1, is_table=True)
+    memory = memory_of([[table]], Parallel(dp=8, zero=3), Options(samples=1))
+    assert (memory.weights, memory.optimizer) == (200, 1200)
+
+
+def test_dimensions_are_lists() -> None:
+    with pytest.raises(SpecError, match=r"dimensions: dp: 3 is no list"):
+        Parallel(dp=4, dimensions={"dp": 3})  # type: ignore[dict-item]
+
+
 def test_what_does_not_fit_is_refused_with_an_estimate() -> None:
     topology = product("SW_SW", 8, 8)
     with pytest.raises(InfeasibleError, match=r"an NPU needs about .* a100 has 80 GB; use more tp"):

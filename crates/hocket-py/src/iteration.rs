@@ -13,6 +13,8 @@ use crate::progress;
 use crate::topology::PyTopology;
 
 pub(crate) const CALL_ORDERS: &Names<Order> = &[("fifo", Order::Fifo), ("lifo", Order::Lifo)];
+/// Of an all-to-all.
+const MOST_CHUNKS: usize = 1 << 20;
 
 /// What a call has each of its actors do.
 #[pyclass(module = "hocket._core.iteration", frozen)]
@@ -35,7 +37,7 @@ impl Shape {
         let schedule = schedule.core();
         check_servers(schedule.rails.len(), &first)?;
         Ok(Self {
-            core: core::Shape::of_schedule(schedule, &first),
+            core: core::Shape::of_schedule(schedule, &first)?,
         })
     }
 
@@ -49,9 +51,13 @@ impl Shape {
     ) -> Result<Self, CoreError> {
         let rails = Rail::of(topology.core());
         check_servers(rails.len(), &first)?;
+        if chunks > MOST_CHUNKS {
+            let wrong = format!("chunks: {chunks} are too many; give {MOST_CHUNKS} at most");
+            return Err(CoreError::Spec(wrong));
+        }
         let model = model(switching)?;
         Ok(Self {
-            core: core::Shape::all_to_all(&rails, bytes, chunks, model, &first),
+            core: core::Shape::all_to_all(&rails, bytes, chunks, model, &first)?,
         })
     }
 
@@ -72,15 +78,15 @@ impl Shape {
         let (first, ways): (Vec<_>, Vec<_>) = first.iter().zip(&ways).filter_map(on_way).unzip();
         let model = model(switching)?;
         Ok(Self {
-            core: core::Shape::message(&rails, &ways, bytes, model, &first),
+            core: core::Shape::message(&rails, &ways, bytes, model, &first)?,
         })
     }
 
     #[staticmethod]
-    fn timed(time_ps: u64, server: u16) -> Self {
-        Self {
-            core: core::Shape::timed(time_ps, server),
-        }
+    fn timed(time_ps: u64, server: u16) -> Result<Self, CoreError> {
+        Ok(Self {
+            core: core::Shape::timed(time_ps, server)?,
+        })
     }
 
     #[getter]

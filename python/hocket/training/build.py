@@ -157,6 +157,9 @@ class _Builder:
             self._backward_block(stage, i, is_last=is_last)
         if stage.actor > 0:
             self._send(stage, "backward", part, 0, Pass.INPUT_GRADIENT)
+        # What is left in buckets; there is something only if gradients are due.
+        for name in list(stage.full):
+            self._flush(stage, name, 0)
 
     def _backward_block(self, stage: _Stage, i: int, *, is_last: bool) -> None:
         block = stage.blocks[i]
@@ -188,7 +191,9 @@ class _Builder:
         block = stage.blocks[i]
         if is_work(block.weight_gradient):
             self._compute(stage, i, Pass.WEIGHT_GRADIENT)
-        if is_last and block.parameters:
+        # Without a place for whole gradients, those of each micro-batch are reduced.
+        is_due = is_last or self.parallel.zero >= _SHARDED_GRADIENTS
+        if is_due and block.parameters:
             self._collect(stage, i)
 
     def _send_to_tables(self, stage: _Stage, block: Block) -> None:
@@ -203,24 +208,28 @@ class _Builder:
 
     def _update(self, stage: _Stage) -> None:
         """Add the update of weights, which needs all gradients, and what follows of it."""
-        for name in list(stage.full):
-            self._flush(stage, name, 0)
         stage.awaited += stage.gradients
         stage.gradients = []
         tag = Tag(self.iteration, -1, Pass.UPDATE)
-        own = sum((held(block, self.parallel) for block in stage.blocks), Fraction(0))
-        own /= self.parallel.dp if self.parallel.zero else 1
+        own = sum((self._updated(block) for block in stage.blocks), Fraction(0))
         moved = own * update_bytes(self.options.precision_bits)
         time = -(-self.accelerator.moves_ps(moved) // 1) if self.options.update else 0
         updated = self._node(stage, int(time), tag)
         stage.recent = [updated, updated]
         if self.parallel.zero in (1, 2):
             for name, size in self._weights(stage).items():
-                cause = "expert" if name == "replicas" and self.parallel.ep > 1 else "data"
                 call = self._call(
-                    stage, 0, Pass.UPDATE, cause, "all-gather", name, size, self._deps(stage)
+                    stage, 0, Pass.UPDATE, "data", "all-gather", name, size, [updated]
                 )
                 stage.awaited.append(call)
+
+    def _updated(self, block: Block) -> Fraction:
+        """Give the parameters that an NPU updates after all passes: rows of tables are with gradients."""
+        if block.is_table:
+            return Fraction(0)
+        return held(block, self.parallel) / (
+            copies(block, self.parallel) if self.parallel.zero else 1
+        )
 
     # What passes are made of
 
@@ -229,7 +238,9 @@ class _Builder:
         share = self._share(block)
         key = (stage.first + i, does)
         if key not in self.times:
-            weights = Fraction(self._bytes(held(block, self.parallel)))
+            # Of tables rows are read, which their work counts.
+            held_here = Fraction(0) if block.is_table else held(block, self.parallel)
+            weights = Fraction(self._bytes(held_here) if held_here else 0)
             work = work_of(block, does)
             self.times[key] = self.accelerator.time_ps(work, self.samples * share, weights)
         return self._node(stage, self.times[key], Tag(self.iteration, stage.first + i, does))
@@ -319,22 +330,27 @@ class _Builder:
 
     def _send(self, stage: _Stage, way: str, part: int, i: int, does: Pass) -> None:
         to = stage.actor + (1 if way == "forward" else -1)
-        block = stage.blocks[i]
-        numbers = block.outputs if way == "forward" else block.inputs
-        call = self._message(stage.actor, to, way, part, numbers)
+        call = self._message(stage.actor, to, way, part, self._passed(stage.blocks[i], way))
         tag = Tag(self.iteration, stage.first + i, does, CAUSES.index("pipeline"))
         self.columns.sends(stage.actor, call, self._deps(stage), tag)
 
     def _receive(self, stage: _Stage, way: str, part: int, layer: int, does: Pass) -> None:
         source = stage.actor - (1 if way == "forward" else -1)
         blocks = self.stages[source].blocks
-        numbers = blocks[-1].outputs if way == "forward" else blocks[0].inputs
-        call = self._message(source, stage.actor, way, part, numbers)
+        passed = self._passed(blocks[-1] if way == "forward" else blocks[0], way)
+        call = self._message(source, stage.actor, way, part, passed)
         tag = Tag(self.iteration, layer, does, CAUSES.index("pipeline"))
         deps = [] if stage.last is None else [stage.last]
         stage.awaited.append(self.columns.receives(stage.actor, call, deps, tag))
 
-    def _message(self, source: int, to: int, way: str, part: int, numbers: int) -> int:
+    def _passed(self, block: Block, way: str) -> Fraction:
+        """Give the numbers that an NPU has of a layer's outputs, or of its inputs' gradients."""
+        numbers, cut = block.outputs, ("columns", "inside")
+        if way == "backward":
+            numbers, cut = block.inputs, ("rows", "inside")
+        return Fraction(numbers, self.parallel.tp if block.split in cut else 1)
+
+    def _message(self, source: int, to: int, way: str, part: int, numbers: Fraction) -> int:
         key = (source, way, part, self.iteration)
         if key not in self.messages:
             size = self._bytes(numbers * self.samples)
@@ -357,6 +373,7 @@ class _Builder:
         return max(1, -(-size.numerator // size.denominator))
 
 
+_SHARDED_GRADIENTS = 2
 _SHARDED_WEIGHTS = 3
 _MOST_BYTES = (1 << 60) - 1
 
@@ -370,10 +387,17 @@ def held(block: Block, parallel: Parallel) -> Fraction:
     """Give the parameters of a layer that an NPU has, or gathers to compute with."""
     parts = 1 if block.split == "copied" else parallel.tp
     if block.experts:
-        parts *= min(parallel.ep, block.experts)
+        parts *= parallel.ep
     if block.is_table:
         parts *= parallel.dp
     return Fraction(block.parameters, parts)
+
+
+def copies(block: Block, parallel: Parallel) -> int:
+    """Give how many NPUs have the same parameters of a layer: experts' replicas are fewer, tables' one."""
+    if block.is_table:
+        return 1
+    return parallel.dp // parallel.ep if block.experts else parallel.dp
 
 
 def update_bytes(precision_bits: int) -> Fraction:

@@ -8,7 +8,7 @@ from fractions import Fraction
 from hocket.blocks import Block
 from hocket.errors import InfeasibleError
 from hocket.roofline import Accelerator
-from hocket.training.build import Options, held
+from hocket.training.build import Options, copies, held
 from hocket.training.parallel import Parallel
 from hocket.units import format_estimate, format_size
 
@@ -65,13 +65,11 @@ def _of_stage(
     blocks: list[Block], stage: int, stages: int, parallel: Parallel, options: Options
 ) -> Memory:
     size = Fraction(options.precision_bits, 8)
-    # Tables have a place of their own already; experts' replicas are fewer.
     shared = [Fraction(0)] * 4
     for block in blocks:
         count = held(block, parallel)
-        copies = parallel.dp // parallel.ep if block.experts else parallel.dp
-        copies = 1 if block.is_table else copies
-        shards = [copies if parallel.zero >= stage_of else 1 for stage_of in (3, 2, 1)]
+        same = copies(block, parallel)
+        shards = [same if parallel.zero >= stage_of else 1 for stage_of in (3, 2, 1)]
         for k, bytes_each in enumerate((size, size, Fraction(_STATE_BYTES))):
             shared[k] += count * bytes_each / shards[k]
     samples = Fraction(options.samples, parallel.parts)
@@ -79,7 +77,7 @@ def _of_stage(
     kept = [_kept(block, parallel) for block in blocks]
     if options.recompute:
         # What layers take in is kept still, and of one layer at a time all.
-        inputs = [Fraction(block.inputs) for block in blocks]
+        inputs = [_cut(block, block.inputs, parallel) for block in blocks]
         numbers = sum(inputs, Fraction(0)) * under_way + max(kept, default=Fraction(0))
     else:
         numbers = sum(kept, Fraction(0)) * under_way
@@ -89,7 +87,10 @@ def _of_stage(
 
 def _kept(block: Block, parallel: Parallel) -> Fraction:
     """Numbers that a layer keeps for one sample."""
-    numbers = block.inputs if block.kept is None else block.kept
+    return _cut(block, block.kept_numbers, parallel)
+
+
+def _cut(block: Block, numbers: int, parallel: Parallel) -> Fraction:
     # What comes in whole is kept whole; only between a cut by columns and one by rows is it a part.
     return Fraction(numbers, parallel.tp if block.split in ("rows", "inside") else 1)
 

@@ -34,6 +34,8 @@ _LEAST = 8
 """Bytes of a chunk for each NPU, at least; what is less has fewer chunks, and counts as one of so many."""
 DIRECT = "direct"
 """What plans all-to-alls that the algorithm does not do, and messages: quick on any network."""
+_NEVER = (1 << 64) - 1
+"""A time that the core refuses."""
 _JOINT = ("greedy", "blind")
 """Synthesizers that plan all groups of an axis together."""
 
@@ -172,7 +174,8 @@ class DimensionNetwork(Network):
         if self.algorithm == IDEAL:
             return Shape.timed(_ideal_ps(kind, network, group.size, size), first[0])
         if kind == "all-to-all":
-            return Shape.all_to_all(network, size, self.chunks or 1, network.switching, first)
+            size, chunks = _cut(size, group.size, self.chunks)
+            return Shape.all_to_all(network, size, chunks or 1, network.switching, first)
         size, chunks = _cut(size, group.size, self.chunks)
         collective = collective_on(kind, network, size)
         chunks = None if self.algorithm.startswith(PREFIX) else chunks
@@ -248,7 +251,8 @@ def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
     """
     bandwidth = sum(row[3] for row in _core.rails(network))
     times = 2 if kind == "all-reduce" else 1
-    return -(-times * size * (npus - 1) * 10**12 // (npus * max(bandwidth, 1)))
+    time = -(-times * size * (npus - 1) * 10**12 // (npus * max(bandwidth, 1)))
+    return min(time, _NEVER)
 
 
 class PlanNetwork(Network):

@@ -78,7 +78,11 @@ class Parallel:
             raise SpecError(
                 f"parallel: order: {shown(self.order)} will not do; name each of {', '.join(AXES)} once"
             )
-        for axis in self.dimensions:
+        for axis, given in self.dimensions.items():
+            if not isinstance(given, Sequence):
+                raise SpecError(
+                    f"parallel: dimensions: {axis}: {shown(given)} is no list; give one, such as [1]"
+                )
             if axis not in AXES:
                 raise SpecError(
                     f"parallel: dimensions: there is no axis {shown(axis)}; use {', '.join(AXES)}"

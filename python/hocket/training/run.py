@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from hocket import _core
 from hocket.blocks import Block, blocks_of
-from hocket.collectives import Progress
+from hocket.collectives import Progress, check_chunks
 from hocket.compute import Chiplet
 from hocket.errors import SpecError
 from hocket.roofline import Accelerator, accelerator
@@ -97,9 +97,14 @@ def train(
     model = load(workload) if isinstance(workload, str) else workload
     spread = Parallel(dp=topology.npu_count) if parallel is None else parallel
     spread = Parallel.parse(spread) if isinstance(spread, str) else spread
+    if not isinstance(spread, Parallel):
+        raise SpecError(f"parallel: {shown(parallel)} is no sizes; write them as dp=64,tp=16")
     computes = _accelerator(npu, efficiency)
+    check_chunks(chunks)
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
+    if not isinstance(algorithm, str):
+        raise SpecError(f"algorithm: {shown(algorithm)} is no name; give one, such as themis")
     options = Options(
         samples=whole("samples", samples, 1, 1 << 24),
         iterations=whole("iterations", iterations, 1, _MOST_ITERATIONS),
@@ -121,6 +126,7 @@ def train(
     blocks = blocks_of(model)
     if isinstance(npu, Chiplet):
         blocks = blocks_on_chiplet(model, npu, options.samples // spread.parts)
+    _check_experts(blocks, spread)
     stages = cut(blocks, spread.pp, [_time(block, spread, computes, options) for block in blocks])
     memory = memory_of(stages, spread, options)
     if fits:
@@ -149,6 +155,15 @@ def _bucket(bucket: int | str | None) -> int | None:
     if isinstance(bucket, str):
         return parse_size(bucket, field="bucket")
     return None if bucket is None else whole("bucket", bucket, 1, 1 << 62)
+
+
+def _check_experts(blocks: list[Block], parallel: Parallel) -> None:
+    for block in blocks:
+        if block.experts % parallel.ep:
+            raise SpecError(
+                f"parallel: ep={parallel.ep} does not divide the {block.experts} experts of layer "
+                f"{block.name}; give a divisor of them"
+            )
 
 
 def _accelerator(npu: Accelerator | Chiplet | str, efficiency: float | None) -> Accelerator:

@@ -24,7 +24,7 @@ pub struct Outcome {
 }
 
 /// Nodes and calls may take this long one after the other.
-const LONGEST_PS: u128 = 4_000_000_000_000_000_000;
+pub(super) const LONGEST_PS: u128 = 4_000_000_000_000_000_000;
 
 /// Runs a graph on shapes.
 ///

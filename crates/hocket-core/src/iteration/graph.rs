@@ -118,7 +118,7 @@ pub enum GraphError {
         /// How many there are.
         needed: usize,
     },
-    /// A number names nothing.
+    /// A number names nothing, or what has been named.
     #[error("{column}: entry {entry} is {value}; give a number below {below}")]
     Range {
         /// Which column.
@@ -189,6 +189,7 @@ impl Graph {
         size("calls.members", self.calls.members.len(), joined.len())?;
         rows("deps.first", &self.deps.first, self.deps.of.len())?;
         rows("calls.first", &self.calls.first, self.calls.members.len())?;
+        let mut is_member = vec![false; nodes];
         for call in 0..calls {
             let most = self.calls.members(call).len();
             let starters = self.calls.starters[call];
@@ -201,7 +202,8 @@ impl Graph {
                 });
             }
             for &node in self.calls.members(call) {
-                if self.nodes.call[node as usize] != call as u32 {
+                let is_twice = std::mem::replace(&mut is_member[node as usize], true);
+                if is_twice || self.nodes.call[node as usize] != call as u32 {
                     return Err(GraphError::Range {
                         column: "calls.members",
                         entry: call,

@@ -3,12 +3,16 @@
 use crate::multirail::{Model, Operation, PARTS, Policy, Rail, Schedule, Tasks, servers};
 use crate::topology::DimensionKind;
 
+use super::engine::LONGEST_PS;
+use super::graph::GraphError;
 use super::station::Station;
 
 /// What a collective or a message has each of its actors do: tasks for the actor's servers.
 ///
 /// An actor has servers, numbered from 0; a rail has one, or two where it goes both ways or its switches
 /// sum. Many calls may have one shape.
+///
+/// Whatever makes one refuses what uses no rail, and what could take longer than can be told.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shape {
     pub(super) tasks: Tasks,
@@ -24,13 +28,13 @@ impl Shape {
     /// A schedule of an all-reduce, reduce-scatter or all-gather.
     ///
     /// `first`: of each rail of the schedule, the actor's first server for it.
-    pub fn of_schedule(schedule: &Schedule, first: &[u16]) -> Self {
+    pub fn of_schedule(schedule: &Schedule, first: &[u16]) -> Result<Self, GraphError> {
         let tasks = Tasks::of(&schedule.rails, &schedule.lanes, PARTS);
         let key = match schedule.policy {
             Policy::Fifo => vec![0; tasks.held.len()],
             Policy::SmallestFirst => tasks.held.clone(),
         };
-        let servers = own_servers(&schedule.rails, PARTS, first);
+        let servers = own_servers(&schedule.rails, PARTS, first)?;
         Self::new(tasks, key, servers, schedule.model)
     }
 
@@ -48,12 +52,12 @@ impl Shape {
         chunks: usize,
         model: Model,
         first: &[u16],
-    ) -> Self {
+    ) -> Result<Self, GraphError> {
         let (own, count) = servers(rails, PARTS);
         let mut ways = vec![(0, 0); count];
         for (r, rail) in rails.iter().enumerate() {
             let end = own.get(r + 1).map_or(count, |&next| usize::from(next));
-            ways[usize::from(own[r])..end].fill((rail.step_latency.as_ps(), rail.hops()));
+            ways[usize::from(own[r])..end].fill(next_way(rail));
         }
         let mut rows = Vec::with_capacity(chunks * PARTS);
         for chunk in 0..chunks.max(1) {
@@ -70,16 +74,32 @@ impl Shape {
         }
         let tasks = Tasks::of_operations(ways, &rows);
         let key = vec![0; tasks.held.len()];
-        Self::new(tasks, key, own_servers(rails, PARTS, first), model)
+        Self::new(tasks, key, own_servers(rails, PARTS, first)?, model)
     }
 
     /// A message from an NPU to another along each of some rails in turn: over one link where a rail has
-    /// several. `ways`: of each rail, the links on the way.
-    pub fn message(rails: &[Rail], ways: &[u32], bytes: u64, model: Model, first: &[u16]) -> Self {
+    /// several. `ways`: of each rail, the links on the way, fewer than it has NPUs.
+    pub fn message(
+        rails: &[Rail],
+        ways: &[u32],
+        bytes: u64,
+        model: Model,
+        first: &[u16],
+    ) -> Result<Self, GraphError> {
+        for (entry, (rail, &value)) in rails.iter().zip(ways).enumerate() {
+            if value >= rail.size {
+                return Err(GraphError::Range {
+                    column: "ways",
+                    entry,
+                    value,
+                    below: rail.size as usize,
+                });
+            }
+        }
         let latency = |(rail, &links): (&Rail, &u32)| {
-            let hops = u64::from(links.max(1)) * rail.hops();
-            let each = rail.step_latency.as_ps();
-            (each.saturating_mul(u64::from(links.max(1))), hops)
+            let (latency, hops) = next_way(rail);
+            let links = u64::from(links.max(1));
+            (latency.saturating_mul(links), links * hops)
         };
         let row = rails.iter().enumerate().map(|(r, rail)| Operation {
             server: r as u8,
@@ -95,7 +115,7 @@ impl Shape {
     }
 
     /// What takes a time that is known already, on one server.
-    pub fn timed(time_ps: u64, server: u16) -> Self {
+    pub fn timed(time_ps: u64, server: u16) -> Result<Self, GraphError> {
         let whole = Operation {
             server: 0,
             held: 0,
@@ -105,7 +125,22 @@ impl Shape {
         Self::new(tasks, vec![0], vec![server], Model::default())
     }
 
-    fn new(tasks: Tasks, key: Vec<u64>, servers: Vec<u16>, model: Model) -> Self {
+    fn new(
+        tasks: Tasks,
+        key: Vec<u64>,
+        servers: Vec<u16>,
+        model: Model,
+    ) -> Result<Self, GraphError> {
+        if tasks.len() == 0 {
+            return Err(GraphError::Column {
+                column: "rails",
+                entries: 0,
+                needed: 1,
+            });
+        }
+        if longest_ps(&tasks) > LONGEST_PS {
+            return Err(GraphError::TooLong);
+        }
         let mut shape = Self {
             tasks,
             key,
@@ -114,7 +149,7 @@ impl Shape {
             lone_ps: 0,
         };
         shape.lone_ps = Station::lone(&shape);
-        shape
+        Ok(shape)
     }
 
     /// How long it takes where nothing else is under way, in picoseconds.
@@ -140,15 +175,32 @@ impl Shape {
     }
 }
 
+/// What all steps take one after the other, each over all of its links.
+fn longest_ps(tasks: &Tasks) -> u128 {
+    let of = |(task, &server): (usize, &u8)| {
+        let (latency, hops) = tasks.ways[usize::from(server)];
+        let step = |&time: &u64| u128::from(time) * u128::from(hops) + u128::from(latency);
+        tasks.times(task).iter().map(step).sum::<u128>()
+    };
+    tasks.server.iter().enumerate().map(of).sum()
+}
+
 /// The actor's server for each of the servers that rails have of their own.
-fn own_servers(rails: &[Rail], parts: usize, first: &[u16]) -> Vec<u16> {
+fn own_servers(rails: &[Rail], parts: usize, first: &[u16]) -> Result<Vec<u16>, GraphError> {
     let (own, count) = servers(rails, parts);
     let mut found = Vec::with_capacity(count);
     for (r, &start) in own.iter().enumerate() {
         let end = own.get(r + 1).map_or(count, |&next| usize::from(next));
-        found.extend((0..(end - usize::from(start)) as u16).map(|i| first[r] + i));
+        let more = (end - usize::from(start) - 1) as u16;
+        let last = first[r].checked_add(more).ok_or(GraphError::Range {
+            column: "first",
+            entry: r,
+            value: u32::from(first[r]),
+            below: usize::from(u16::MAX - more) + 1,
+        })?;
+        found.extend(first[r]..=last);
     }
-    found
+    Ok(found)
 }
 
 /// One part of a chunk's all-to-all along a rail.
@@ -172,6 +224,14 @@ fn exchange(rail: &Rail, first: u8, part: usize, size: f64) -> Operation {
         server: first + if goes_both_ways { part as u8 } else { 0 },
         held: size as u64,
         steps: vec![(time / f64::from(steps)).ceil() as u64; steps as usize],
+    }
+}
+
+/// Latency and links from an NPU to the next one. Of a line, a schedule's steps reach as far as two.
+fn next_way(rail: &Rail) -> (u64, u64) {
+    match rail.kind {
+        DimensionKind::Line => (rail.step_latency.as_ps() / rail.hops(), 1),
+        _ => (rail.step_latency.as_ps(), rail.hops()),
     }
 }
 

@@ -7,9 +7,10 @@ use crate::collective::CollectiveKind;
 use crate::multirail::tests::dimension;
 use crate::multirail::{Model, Policy, Rail, Schedule, fixed_order, themis};
 use crate::progress::{Progress, Silent};
-use crate::topology::{DimensionKind, Topology, build};
+use crate::topology::{DimensionKind, Switching, Topology, build};
 
 mod slow;
+mod told;
 
 fn network(sizes: &[(DimensionKind, u32, u64, u64)]) -> Topology {
     let dimensions = sizes.iter().map(|&(kind, size, gigabytes, nanoseconds)| {
@@ -95,7 +96,7 @@ proptest! {
     ) {
         let rails = Rail::of(&topology);
         let schedule = all_reduce(&rails, bytes, chunks, balanced);
-        let shape = Shape::of_schedule(&schedule, &first(&rails));
+        let shape = Shape::of_schedule(&schedule, &first(&rails)).unwrap();
         prop_assert_eq!(shape.lone_ps(), schedule.timeline.finish);
     }
 
@@ -107,7 +108,7 @@ proptest! {
     ) {
         let rails = Rail::of(&topology);
         let shapes = [true, false].map(|balanced| {
-            Shape::of_schedule(&all_reduce(&rails, 1_000_000, 4, balanced), &first(&rails))
+            Shape::of_schedule(&all_reduce(&rails, 1_000_000, 4, balanced), &first(&rails)).unwrap()
         });
         let time = |node: &Result<u64, u32>| match *node {
             Ok(time) => time,
@@ -129,8 +130,8 @@ proptest! {
         let size = |i: usize| 300_000 + 700_000 * i as u64;
         let shapes: Vec<Shape> = (0..4)
             .map(|i| match i {
-                3 => Shape::all_to_all(&rails, size(i), 3, Model::default(), &first(&rails)),
-                _ => Shape::of_schedule(&all_reduce(&rails, size(i), 4, i == 1), &first(&rails)),
+                3 => Shape::all_to_all(&rails, size(i), 3, Model::default(), &first(&rails)).unwrap(),
+                _ => Shape::of_schedule(&all_reduce(&rails, size(i), 4, i == 1), &first(&rails)).unwrap(),
             })
             .collect();
         let mut starts = calls.clone();
@@ -177,7 +178,7 @@ proptest! {
     #[test]
     fn runs_as_a_slow_simulation_does(graph in slow::graphs(), lifo: bool) {
         let shapes: Vec<Shape> =
-            slow::TIMES.iter().map(|&time| Shape::timed(time, 0)).collect();
+            slow::TIMES.iter().map(|&time| Shape::timed(time, 0).unwrap()).collect();
         let order = if lifo { Order::Lifo } else { Order::Fifo };
         let outcome = run(&graph, &shapes, order, &mut Silent).unwrap();
         prop_assert_eq!(&outcome, &slow::run(&graph, order));
@@ -212,19 +213,19 @@ proptest! {
 fn an_exchange_sends_what_pairs_add_up_to() {
     // 8 on a ring of 2 x 10 GB/s: 1 MB to all, n^2/8 links on the way over n; 4 steps.
     let ring = Rail::of(&network(&[(DimensionKind::Ring, 8, 10, 0)]));
-    let shape = Shape::all_to_all(&ring, 8_000_000, 1, Model::default(), &[0]);
+    let shape = Shape::all_to_all(&ring, 8_000_000, 1, Model::default(), &[0]).unwrap();
     assert_eq!(shape.lone_ps(), 800_000_000);
     // Pairs counted one by one: the busiest link of a ring of 7 and of a line of 4.
     let ring = Rail::of(&network(&[(DimensionKind::Ring, 7, 10, 0)]));
-    let shape = Shape::all_to_all(&ring, 7_000_000, 1, Model::default(), &[0]);
+    let shape = Shape::all_to_all(&ring, 7_000_000, 1, Model::default(), &[0]).unwrap();
     assert_eq!(shape.lone_ps(), (1 + 2 + 3) * 100_000_000);
     let line = Rail::of(&network(&[(DimensionKind::Line, 4, 10, 0)]));
-    let shape = Shape::all_to_all(&line, 4_000_000, 1, Model::default(), &[0]);
+    let shape = Shape::all_to_all(&line, 4_000_000, 1, Model::default(), &[0]).unwrap();
     // Each of 6 steps rounds up.
     assert!((400_000_000..400_000_006).contains(&shape.lone_ps()));
     // Through a switch: 7/8 of it, and the latency of two links.
     let switch = Rail::of(&network(&[(DimensionKind::Switch, 8, 10, 500)]));
-    let shape = Shape::all_to_all(&switch, 8_000_000, 1, Model::default(), &[0]);
+    let shape = Shape::all_to_all(&switch, 8_000_000, 1, Model::default(), &[0]).unwrap();
     assert_eq!(shape.lone_ps(), 700_000_000 + 1_000_000);
 }
 
@@ -234,7 +235,7 @@ fn a_message_takes_one_link() {
         (DimensionKind::FullyConnected, 5, 10, 100),
         (DimensionKind::Ring, 8, 20, 1000),
     ]));
-    let shape = Shape::message(&rails, &[1, 3], 1_000_000, Model::default(), &[0, 2]);
+    let shape = Shape::message(&rails, &[1, 3], 1_000_000, Model::default(), &[0, 2]).unwrap();
     assert_eq!(
         shape.lone_ps(),
         100_000_000 + 100_000 + 50_000_000 + 3 * 1_000_000
@@ -242,8 +243,41 @@ fn a_message_takes_one_link() {
 }
 
 #[test]
+fn an_exchange_along_a_line_takes_a_step_for_each_link() {
+    // Parts of 3 steps follow each other; nearly all of the time is latency.
+    let line = Rail::of(&network(&[(DimensionKind::Line, 4, 10, 1_000_000)]));
+    let shape = Shape::all_to_all(&line, 4_000_000, 1, Model::default(), &[0]).unwrap();
+    let time = 3_000_000_000 + 4 * 66_666_667;
+    assert!((time - 6..time + 6).contains(&shape.lone_ps()));
+}
+
+#[test]
+fn chunks_of_an_exchange_begin_with_different_rails() {
+    let switch = (DimensionKind::Switch, 2, 10, 0);
+    let rails = Rail::of(&network(&[switch, switch]));
+    let shape = Shape::all_to_all(&rails, 4_000_000, 2, Model::default(), &[0, 1]).unwrap();
+    // Each of two rails carries half of 4 MB, at once.
+    assert_eq!(shape.lone_ps(), 200_000_000);
+}
+
+#[test]
+fn a_message_is_stored_at_each_link() {
+    let rails = Rail::of(&network(&[(DimensionKind::Ring, 8, 20, 0)]));
+    let model = Model {
+        switching: Switching::StoreAndForward,
+        ..Model::default()
+    };
+    let line = Rail::of(&network(&[(DimensionKind::Line, 8, 10, 100)]));
+    let along = Shape::message(&line, &[3], 1_000_000, model, &[0]).unwrap();
+    assert_eq!(along.lone_ps(), 3 * (100_000_000 + 100_000));
+    let shape = Shape::message(&rails, &[3], 1_000_000, model, &[4]).unwrap();
+    assert_eq!(shape.lone_ps(), 3 * 50_000_000);
+    assert_eq!(shape.busy_ps(), [(4, 50_000_000)]);
+}
+
+#[test]
 fn the_last_call_goes_first_if_asked() {
-    let shapes = [Shape::timed(100, 0)];
+    let shapes = [Shape::timed(100, 0).unwrap()];
     let mut graph = chain(&[Ok(10)]);
     for after in [0, 0, 0] {
         add(&mut graph, 0, Err(0), &[after]);
@@ -256,14 +290,14 @@ fn the_last_call_goes_first_if_asked() {
 
 #[test]
 fn wrong_graphs_are_refused() {
-    let shapes = [Shape::timed(100, 0)];
+    let shapes = [Shape::timed(100, 0).unwrap()];
     let good = chain(&[Ok(10), Err(0), Ok(5)]);
     let refused = |change: &dyn Fn(&mut Graph)| {
         let mut graph = good.clone();
         change(&mut graph);
         run(&graph, &shapes, Order::Fifo, &mut Silent).unwrap_err()
     };
-    let cases: [&dyn Fn(&mut Graph); 9] = [
+    let cases: [&dyn Fn(&mut Graph); 10] = [
         &|graph| graph.nodes.actor[1] = 1,
         &|graph| graph.nodes.engine.push(0),
         &|graph| graph.calls.shape[0] = 1,
@@ -273,6 +307,11 @@ fn wrong_graphs_are_refused() {
         &|graph| graph.deps.first[1] = 2,
         &|graph| graph.station[0] = 1,
         &|graph| graph.nodes.call[2] = 0,
+        &|graph| {
+            graph.nodes.call[2] = 0;
+            graph.calls.members.push(1);
+            graph.calls.first[1] = 2;
+        },
     ];
     for change in cases {
         let error = refused(change);
@@ -286,6 +325,35 @@ fn wrong_graphs_are_refused() {
     assert_eq!(
         refused(&|graph| graph.nodes.time_ps[0] = u64::MAX),
         GraphError::TooLong
+    );
+}
+
+#[test]
+fn wrong_shapes_are_refused() {
+    let slow = Rail::of(&network(&[(DimensionKind::Ring, 5, 1, 100)]));
+    let model = Model::default();
+    assert_eq!(Shape::timed(u64::MAX, 0), Err(GraphError::TooLong));
+    assert_eq!(
+        Shape::all_to_all(&slow, u64::MAX, 1, model, &[0]),
+        Err(GraphError::TooLong)
+    );
+    assert_eq!(
+        Shape::message(&slow, &[1], u64::MAX, model, &[0]),
+        Err(GraphError::TooLong)
+    );
+    let column = |made| match made {
+        Err(GraphError::Range { column, .. } | GraphError::Column { column, .. }) => column,
+        _ => "none",
+    };
+    assert_eq!(column(Shape::message(&slow, &[5], 1, model, &[0])), "ways");
+    assert_eq!(column(Shape::message(&[], &[], 1, model, &[])), "rails");
+    assert_eq!(column(Shape::all_to_all(&[], 1, 1, model, &[])), "rails");
+    // Such a ring has two servers.
+    let last = Shape::all_to_all(&slow, 1, 1, model, &[65_534]).unwrap();
+    assert_eq!(last.server_count(), 65_536);
+    assert_eq!(
+        column(Shape::all_to_all(&slow, 1, 1, model, &[65_535])),
+        "first"
     );
 }
 
@@ -304,7 +372,7 @@ fn stops_when_asked() {
 
 #[test]
 fn what_takes_no_time_takes_none() {
-    let shapes = [Shape::timed(0, 0)];
+    let shapes = [Shape::timed(0, 0).unwrap()];
     let outcome = finish(&chain(&[Err(0), Ok(0), Err(0), Ok(7), Err(0)]), &shapes);
     assert_eq!(outcome.end_ps, [0, 0, 0, 7, 7]);
 }
