@@ -224,3 +224,24 @@ def test_tables_need_one_stage() -> None:
 def test_samples_divide_into_micro_batches() -> None:
     with pytest.raises(SpecError, match="give a multiple of 16"):
         hk.train("resnet152", product("SW", 4), parallel="pp=4", samples=10)
+
+
+def test_messages_go_the_shorter_way_over_links_between() -> None:
+    topology = hk.topology.product("Ring", [8], bandwidth=["10 GB/s"], latency=["1 us"])
+
+    def time(portion: Portion, rank: int, to: int) -> int:
+        network = network_of(topology, "hierarchical", 1)
+        shape = network.message(Group(portion.size, (portion,)), rank, to, 10_000)
+        return network.shapes[shape].lone_ps
+
+    whole = Portion(0, 8, 1)
+    assert time(whole, 0, 1) == time(whole, 0, 7) == 2 * 10**6
+    assert time(whole, 0, 3) == 6 * 10**6  # stored at each
+    # Every other NPU of the ring: twice as far, over links that are shared.
+    assert time(Portion(0, 4, 2), 0, 1) == 4 * 10**6
+
+
+def test_memory_is_that_of_the_fullest_stage() -> None:
+    stages = [[Block("a", Work(1), parameters=1)], [Block("b", Work(1), parameters=1000)]]
+    memory = memory_of(stages, Parallel(pp=2, micro_batches=1), Options(samples=1))
+    assert memory.weights == 2000
