@@ -29,7 +29,8 @@ CASES = [
 @cache
 def lasts(algorithm: str, given: int) -> int:
     size = max(given, 8 * MESH.npu_count)
-    return hk.simulate(hk.plan("all-reduce", MESH, size=size, algorithm=algorithm)).time_ps
+    plan = hk.plan("all-reduce", MESH, size=size, algorithm=algorithm, chunks=1)
+    return hk.simulate(plan).time_ps
 
 
 def trained(model: str, algorithm: str, bucket: int | None, chiplet: hk.Chiplet) -> hk.TrainingRun:
@@ -37,6 +38,7 @@ def trained(model: str, algorithm: str, bucket: int | None, chiplet: hk.Chiplet)
         model,
         MESH,
         algorithm=algorithm,
+        chunks=1,
         npu=chiplet,
         samples=16,
         bucket=bucket,

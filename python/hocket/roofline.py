@@ -108,6 +108,7 @@ _ALL = (
     Accelerator("h200", "989.4 TFLOP/s", "4800 GB/s", "141 GB"),
     Accelerator("b200", "2250 TFLOP/s", "8000 GB/s", "192 GB"),
     Accelerator("mi250", "362.1 TFLOP/s", "3276.8 GB/s", "128 GB"),
+    Accelerator("mi250-gcd", "181.05 TFLOP/s", "1638.4 GB/s", "64 GB"),
     Accelerator("mi300x", "1307.4 TFLOP/s", "5300 GB/s", "192 GB"),
     Accelerator("tpu-v3", "123 TFLOP/s", "900 GB/s", "32 GB"),
     Accelerator("tpu-v4", "275 TFLOP/s", "1200 GB/s", "32 GB"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hocket.cli import options
-from hocket.units import format_size, format_time_ps
+from hocket.units import format_flops, format_size, format_time_ps
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +48,8 @@ def _print_breakdown(console: Console, run: TrainingRun) -> None:
     table.add_column("time", justify="right")
     table.add_column("share", justify="right")
     mean = run.breakdown.over(run.options.iterations)
-    for name, time in _parts(mean):
+    forward = "forward, twice" if run.options.recompute else "forward"
+    for name, time in _parts(mean, forward):
         share = time / run.time_ps if run.time_ps else 0.0
         table.add_row(name, _time(time), f"{share:.1%}")
     table.add_section()
@@ -56,8 +57,8 @@ def _print_breakdown(console: Console, run: TrainingRun) -> None:
     console.print(table)
 
 
-def _parts(mean: Breakdown) -> list[tuple[str, float]]:
-    rows = [("forward", mean.forward), ("backward", mean.backward), ("update", mean.update)]
+def _parts(mean: Breakdown, forward: str) -> list[tuple[str, float]]:
+    rows = [(forward, mean.forward), ("backward", mean.backward), ("update", mean.update)]
     rows += [(f"exposed: {name}", time) for name, time in mean.exposed.items() if time]
     if mean.waiting:
         rows.append(("waiting", mean.waiting))
@@ -76,7 +77,7 @@ def _described(run: TrainingRun) -> str:
 
 def _facts(run: TrainingRun, algorithm: str | None, chunks: int | None) -> list[str]:
     count = run.options.iterations
-    lines = [f"{_rate(run.samples_per_second)} samples/s"]
+    lines = [f"{_rate(run.samples_per_second)} samples/s{_operations(run)}"]
     if count > 1:
         ends = [0, *run.iteration_ps]
         first, last = ends[1], ends[-1] - ends[-2]
@@ -96,6 +97,14 @@ def _facts(run: TrainingRun, algorithm: str | None, chunks: int | None) -> list[
     lines.append(f"algorithm: {_algorithm(run, algorithm, chunks)}")
     lines += [f"{name}: {_lies(run, group)}" for name, group in _used_groups(run).items()]
     return lines
+
+
+def _operations(run: TrainingRun) -> str:
+    done, share = run.operations_per_second, run.utilization
+    if done is None or share is None:
+        return ""
+    rate = f"; {format_flops(round(done))}/s an NPU, {share:.1%} of {run.npu.name}'s peak"
+    return f"{rate}, without what is recomputed" if run.options.recompute else rate
 
 
 def _rate(value: float) -> str:
@@ -235,6 +244,8 @@ def run_json(run: TrainingRun) -> dict[str, Any]:
         "total_ps": run.total_ps,
         "iteration_ends_ps": ends,
         "samples_per_s": run.samples_per_second,
+        "flops_per_s_per_npu": run.operations_per_second,
+        "utilization": run.utilization,
         "breakdown": _breakdown_json(run.breakdown.over(count)),
         "communication_alone_ps": run.communication_ps / count,
         "hidden_share": run.hidden,

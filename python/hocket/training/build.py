@@ -12,6 +12,7 @@ from hocket.roofline import Accelerator
 from hocket.training.columns import Columns, Pass, Tag
 from hocket.training.network import Network
 from hocket.training.parallel import CAUSES, Group, Parallel
+from hocket.training.stages import units
 
 __all__ = ["Options", "build"]
 
@@ -31,7 +32,8 @@ class Options:
     bucket
         Bytes of gradients that are collected before their all-reduce is due; None: those of all layers.
     recompute
-        Whether the backward pass computes what the forward pass did not keep.
+        Whether the backward pass computes what the forward pass did not keep: of each group of layers
+        (:func:`hocket.training.stages.units`) all but what comes in.
     overlap_tensor
         Whether an input gradient is summed over a tensor-parallel group while the weight gradient is
         computed, rather than after it.
@@ -153,8 +155,15 @@ class _Builder:
         if stage.actor < len(self.stages) - 1:
             last = stage.first + len(stage.blocks) - 1
             self._receive(stage, "backward", part, last, Pass.INPUT_GRADIENT)
-        for i in reversed(range(len(stage.blocks))):
-            self._backward_block(stage, i, is_last=is_last)
+        end = len(stage.blocks)
+        for unit in reversed(units(stage.blocks)):
+            of_unit = range(end - len(unit), end)
+            if self.options.recompute:
+                for i in of_unit:
+                    self._forward_block(stage, i, Pass.RECOMPUTE)
+            for i in reversed(of_unit):
+                self._backward_block(stage, i, is_last=is_last)
+            end = of_unit.start
         if stage.actor > 0:
             self._send(stage, "backward", part, 0, Pass.INPUT_GRADIENT)
         # What is left in buckets; there is something only if gradients are due.
@@ -163,9 +172,7 @@ class _Builder:
 
     def _backward_block(self, stage: _Stage, i: int, *, is_last: bool) -> None:
         block = stage.blocks[i]
-        if self.options.recompute:
-            self._forward_block(stage, i, Pass.RECOMPUTE)
-        else:
+        if not self.options.recompute:
             self._fetch(stage, i, Pass.INPUT_GRADIENT)
         self._exchange_tokens(stage, i, Pass.INPUT_GRADIENT)
         if block.is_table and block.name in stage.table_gradients:

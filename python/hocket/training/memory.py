@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -10,6 +11,7 @@ from hocket.errors import InfeasibleError
 from hocket.roofline import Accelerator
 from hocket.training.build import Options, copies, held
 from hocket.training.parallel import Parallel
+from hocket.training.stages import units
 from hocket.units import format_estimate, format_size
 
 __all__ = ["Memory", "check_memory", "memory_of"]
@@ -55,7 +57,8 @@ def memory_of(stages: list[list[Block]], parallel: Parallel, options: Options) -
     ----------
     Rajbhandari et al.: ZeRO, SC 2020, sections 3.1 and 5: 2 + 2 + 12 bytes a parameter in mixed
     precision, and what each stage divides by the replicas. Narayanan et al., SC 2021, section 2.2.1: stage
-    s of p holds p - s micro-batches.
+    s of p holds p - s micro-batches. Korthikanti et al., MLSys 2023, section 4: activations, and what
+    tensor parallelism divides of them.
     """
     each = [_of_stage(blocks, s, len(stages), parallel, options) for s, blocks in enumerate(stages)]
     return max(each, key=lambda memory: memory.total)
@@ -74,25 +77,39 @@ def _of_stage(
             shared[k] += count * bytes_each / shards[k]
     samples = Fraction(options.samples, parallel.parts)
     under_way = min(stages - stage, parallel.parts)
-    kept = [_kept(block, parallel) for block in blocks]
+    kept = [_total(_kept(block, parallel) for block in unit) for unit in units(blocks)]
     if options.recompute:
-        # What layers take in is kept still, and of one layer at a time all.
-        inputs = [_cut(block, block.inputs, parallel) for block in blocks]
-        numbers = sum(inputs, Fraction(0)) * under_way + max(kept, default=Fraction(0))
+        # What groups of layers take in is kept still, and of one group at a time all.
+        inputs = _total(_input(unit[0], parallel) for unit in units(blocks))
+        numbers = inputs * under_way + max(kept, default=Fraction(0))
     else:
-        numbers = sum(kept, Fraction(0)) * under_way
+        numbers = _total(kept) * under_way
     shared[3] = numbers * samples * size
     return Memory(*(-(-each.numerator // each.denominator) for each in shared))
 
 
+def _total(numbers: Iterable[Fraction]) -> Fraction:
+    return sum(numbers, Fraction(0))
+
+
 def _kept(block: Block, parallel: Parallel) -> Fraction:
     """Numbers that a layer keeps for one sample."""
-    return _cut(block, block.kept_numbers, parallel)
+    if block.kept is None:
+        return _input(block, parallel)
+    # What comes in whole is kept whole; where the layer is cut, all else is a part.
+    is_whole = block.split == "columns"
+    taken = min(block.kept, max(block.inputs, block.routed)) if is_whole else 0
+    return taken + Fraction(block.kept - taken, _parts(block, parallel))
 
 
-def _cut(block: Block, numbers: int, parallel: Parallel) -> Fraction:
-    # What comes in whole is kept whole; only between a cut by columns and one by rows is it a part.
-    return Fraction(numbers, parallel.tp if block.split in ("rows", "inside") else 1)
+def _input(block: Block, parallel: Parallel) -> Fraction:
+    """Numbers that a layer takes in for one sample: a part between a cut by columns and one by rows."""
+    is_whole = block.split in ("copied", "columns")
+    return Fraction(block.inputs, 1 if is_whole else parallel.tp)
+
+
+def _parts(block: Block, parallel: Parallel) -> int:
+    return 1 if block.split == "copied" else parallel.tp
 
 
 def check_memory(memory: Memory, accelerator: Accelerator) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -14,6 +14,7 @@ from hocket.naming import algorithms, check_name
 from hocket.planning import plan, plan_together
 from hocket.running import simulate
 from hocket.scheduling import MULTIRAIL, PREFIX, check_rails, schedule_collective
+from hocket.synthesis import SYNTHESIZERS
 from hocket.training.parallel import Group, Portion
 
 __all__ = [
@@ -36,7 +37,10 @@ DIRECT = "direct"
 """What plans all-to-alls that the algorithm does not do, and messages: quick on any network."""
 _NEVER = (1 << 64) - 1
 """A time that the core refuses."""
-_JOINT = ("greedy", "blind")
+_MOST_FOUND, _MOST_PIECES = 1 << 13, 1 << 17
+"""Chunks x NPUs x NPUs up to which numbers of chunks are tried, by greedy and by others: about a second."""
+GREEDY = "greedy"
+_JOINT = (GREEDY, "blind")
 """Synthesizers that plan all groups of an axis together."""
 
 
@@ -258,6 +262,8 @@ def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
 class PlanNetwork(Network):
     """Any network: what a plan takes at link fidelity. Calls of an NPU follow each other.
 
+    Without a number of chunks several are tried, as long as plans are small, and the fastest counts;
+    synthesizers that search take their own.
     An all-to-all is planned by `direct` where the algorithm makes none.
     """
 
@@ -267,7 +273,23 @@ class PlanNetwork(Network):
         algorithm, given = self.algorithm, self.chunks
         if kind == "all-to-all" and not does(algorithm, kind):
             algorithm, given = DIRECT, None
-        size, chunks = _cut(size, group.size, given)
+        least = max(size, _LEAST * group.size)
+        counts: Sequence[int | None] = [_cut(size, group.size, given)[1]]
+        if given is None and (algorithm == GREEDY or algorithm not in SYNTHESIZERS):
+            first = collective_on(kind, self.topology, least, npus=group.members[0])
+            ladder = list(_core.chunk_ladder(self.topology, first, algorithm))
+            pieces = sum(len(members) ** 2 for members in group.members)
+            most = (_MOST_FOUND if algorithm == GREEDY else _MOST_PIECES) // pieces
+            most = min(most, least // (_LEAST * group.size))
+            counts = [count for count in ladder if count <= most] or ladder[:1]
+        return Shape.timed(
+            min(self._slowest(kind, group, least, algorithm, count) for count in counts), 0
+        )
+
+    def _slowest(
+        self, kind: str, group: Group, size: int, algorithm: str, chunks: int | None
+    ) -> int:
+        """Give the time of the axis' slowest group [ps]."""
         made = {
             "topology": self.topology,
             "algorithm": algorithm,
@@ -278,13 +300,11 @@ class PlanNetwork(Network):
             joint = [
                 collective_on(kind, self.topology, size, npus=members) for members in group.members
             ]
-            together = plan_together(joint, **made)  # type: ignore[arg-type]
-            return Shape.timed(simulate(together).time_ps, 0)
-        slowest = 0
-        for members in group.members:
-            found = plan(kind, size=size, npus=members, **made)  # type: ignore[arg-type]
-            slowest = max(slowest, simulate(found).time_ps)
-        return Shape.timed(slowest, 0)
+            return simulate(plan_together(joint, **made)).time_ps  # type: ignore[arg-type]
+        return max(
+            simulate(plan(kind, size=size, npus=members, **made)).time_ps  # type: ignore[arg-type]
+            for members in group.members
+        )
 
     def _message(self, group: Group, rank: int, to: int, size: int) -> Shape:
         if self.algorithm == NOTHING:

@@ -16,6 +16,7 @@ from hocket.training.columns import Columns, Pass
 from hocket.training.memory import Memory
 from hocket.training.network import Exchange, is_on_dimensions
 from hocket.training.parallel import CAUSES, Group, Parallel, groups
+from hocket.units import parse_operations
 from hocket.workload import Workload
 
 if TYPE_CHECKING:
@@ -160,6 +161,32 @@ class TrainingRun:
     def samples_per_second(self) -> float:
         """Over all replicas."""
         return self.options.samples * self.parallel.dp / max(self.time, 1e-12)
+
+    @property
+    def operations_per_second(self) -> float | None:
+        """Operations of the model that an NPU does a second; None where a layer's time was measured.
+
+        What is recomputed, or computed by every NPU of a tensor-parallel group, counts once.
+        """
+        works = [
+            work
+            for blocks in self.stages
+            for block in blocks
+            for work in (block.forward, block.input_gradient, block.weight_gradient)
+        ]
+        if any(work.time_ps is not None for work in works):
+            return None
+        each = sum(work.flops for work in works)
+        return each * self.samples_per_second / self.parallel.npus
+
+    @property
+    def utilization(self) -> float | None:
+        """Share of its peak that an NPU does: what is known as MFU. None as `operations_per_second`.
+
+        Source: Chowdhery et al.: PaLM, 2022, section 4.1.
+        """
+        done = self.operations_per_second
+        return None if done is None else done / parse_operations(self.npu.peak, field="peak")
 
     @cached_property
     def _arrays(self) -> dict[str, NDArray[np.int64]]:

@@ -5,11 +5,32 @@ from __future__ import annotations
 from hocket.blocks import Block
 from hocket.errors import SpecError
 
-__all__ = ["cut"]
+__all__ = ["cut", "units"]
+
+
+def units(blocks: list[Block]) -> list[list[Block]]:
+    """Gather consecutive layers of one group, such as a layer of a transformer: what is trained as a whole.
+
+    Such layers share what stands before the last ``/`` of their names; a layer without one is a unit by
+    itself.
+    """
+    found: list[list[Block]] = []
+    before = ""
+    for block in blocks:
+        group = block.name.rpartition("/")[0]
+        if found and group and group == before:
+            found[-1].append(block)
+        else:
+            found.append([block])
+        before = group
+    return found
 
 
 def cut(blocks: list[Block], stages: int, times: list[int]) -> list[list[Block]]:
     """Cut layers into stages whose longest is as short as possible.
+
+    Groups of layers stay together, as long as there is one for each stage: what a stage sends is then
+    what the whole group gives.
 
     Parameters
     ----------
@@ -38,6 +59,22 @@ def cut(blocks: list[Block], stages: int, times: list[int]) -> list[list[Block]]
         raise SpecError(
             "parallel: pp: tables, and layers that join a later one, are trained in one stage; use pp=1"
         )
+    whole = units(blocks)
+    if len(whole) < stages:
+        whole = [[block] for block in blocks]
+    ends = _ends(_sums(times, whole), stages)
+    pieces = [whole[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+    return [[block for unit in piece for block in unit] for piece in pieces]
+
+
+def _sums(times: list[int], whole: list[list[Block]]) -> list[int]:
+    """Add up the times of each unit's layers."""
+    rest = iter(times)
+    return [sum(next(rest) for _ in unit) for unit in whole]
+
+
+def _ends(times: list[int], stages: int) -> list[int]:
+    """Give the ends of stages, of at least as many units."""
     low, high = max(times), sum(times)
     while low < high:
         middle = (low + high) // 2
@@ -54,7 +91,7 @@ def cut(blocks: list[Block], stages: int, times: list[int]) -> list[list[Block]]
             key=lambda i: sum(times[starts[i] : ends[i]]),
         )
         ends.insert(longest, (starts[longest] + ends[longest]) // 2)
-    return [blocks[start:end] for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+    return ends
 
 
 def _filled(times: list[int], most: int, stages: int) -> list[int]:
