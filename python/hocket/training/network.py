@@ -9,11 +9,12 @@ from typing import NamedTuple
 from hocket import _core
 from hocket._core.iteration import Shape
 from hocket.collectives import Progress, check_chunks, collective_on
-from hocket.errors import SpecError
+from hocket.errors import InfeasibleError, SpecError
 from hocket.naming import algorithms, check_name
 from hocket.planning import plan, plan_together
 from hocket.running import simulate
 from hocket.scheduling import MULTIRAIL, PREFIX, check_rails, schedule_collective
+from hocket.training.columns import LONGEST_PS
 from hocket.training.parallel import Group, Portion
 
 __all__ = [
@@ -240,11 +241,21 @@ def _cut(size: int, npus: int, chunks: int | None) -> tuple[int, int | None]:
 def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
     """Give the time of a collective at all bandwidth of all dimensions, latencies apart [ps].
 
-    Bytes that an NPU must send / its bandwidth: twice S (n - 1) / n of an all-reduce, once of others.
+    Bytes that an NPU must send / its bandwidth: twice S (n - 1) / n of an all-reduce, once of others;
+    S of an all-reduce where a switch sums.
     """
-    bandwidth = sum(row[3] for row in _core.rails(network))
-    times = 2 if kind == "all-reduce" else 1
-    return -(-times * size * (npus - 1) * 10**12 // (npus * max(bandwidth, 1)))
+    rails = _core.rails(network)
+    bandwidth = sum(row[3] for row in rails)
+    parts = npus - 1
+    if kind == "all-reduce":
+        parts = npus if any(row[6] for row in rails) else 2 * parts
+    time = -(-size * parts * 10**12 // (npus * max(bandwidth, 1)))
+    if time > LONGEST_PS:
+        raise InfeasibleError(
+            f"{IDEAL} cannot run here: a collective takes longer than 46 days; "
+            "check sizes and bandwidths"
+        )
+    return time
 
 
 class PlanNetwork(Network):
