@@ -123,6 +123,11 @@ def test_times_and_sizes_that_cannot_be_counted() -> None:
             hk.InfeasibleError, match=f"{algorithm} cannot run here: .* than 46 days"
         ):
             trained(heavy, slow_links, "dp=4", algorithm=algorithm, fits=False)
+    routed = Block("a", Work(1), parameters=4, outputs=10**12, experts=4, routed=10**17)
+    layers = Model("layers", (routed, Block("b", Work(1), inputs=10**12, outputs=1)))
+    for parallel, kind in (("dp=4,ep=4", "all-to-all"), ("pp=2,dp=2,micro-batches=1", "message")):
+        with pytest.raises(hk.InfeasibleError, match=f"{kind} of .* than 46 days"):
+            trained(layers, slow_links, parallel, samples=1, fits=False)
 
 
 @pytest.mark.parametrize(("bits", "moved"), [(1, 24.25), (7, 25.75), (16, 28), (32, 32)])

@@ -16,6 +16,7 @@ from hocket.running import simulate
 from hocket.scheduling import MULTIRAIL, PREFIX, check_rails, schedule_collective
 from hocket.training.columns import LONGEST_PS
 from hocket.training.parallel import Group, Portion
+from hocket.units import format_size
 
 __all__ = [
     "IDEAL",
@@ -170,6 +171,7 @@ class DimensionNetwork(Network):
         if self.algorithm == IDEAL:
             return Shape.timed(_ideal_ps(kind, network, group.size, size), first[0])
         if kind == "all-to-all":
+            _check_time(kind, network, size)
             return Shape.all_to_all(network, size, self.chunks or 1, network.switching, first)
         size, chunks = _cut(size, group.size, self.chunks)
         collective = collective_on(kind, network, size)
@@ -192,6 +194,7 @@ class DimensionNetwork(Network):
             ways.append(min(steps, 1) if kind in ("Switch", "FullyConnected") else steps)
             rank, to = rank // portion.size, to // portion.size
         first = [self._first(portion) for portion in group.portions]
+        _check_time("message", network, size)
         return Shape.message(network, ways, size, network.switching, first)
 
     def _first(self, portion: Portion) -> int:
@@ -251,11 +254,21 @@ def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
         parts = npus if any(row[6] for row in rails) else 2 * parts
     time = -(-size * parts * 10**12 // (npus * max(bandwidth, 1)))
     if time > LONGEST_PS:
-        raise InfeasibleError(
-            f"{IDEAL} cannot run here: a collective takes longer than 46 days; "
-            "check sizes and bandwidths"
-        )
+        raise _too_long(f"{IDEAL} cannot run here: a collective takes")
     return time
+
+
+def _check_time(kind: str, network: _core.Topology, size: int) -> None:
+    """Refuse what could take longer than the core counts: all bytes over each link of each dimension."""
+    total = 0
+    for dimension, npus, bandwidth, *_ in network.dimensions:
+        total += size * (1 if dimension == "Switch" else npus) * 10**12 // bandwidth
+    if total > LONGEST_PS:
+        raise _too_long(f"{kind} of {format_size(size)} cannot run here: it could take")
+
+
+def _too_long(what: str) -> InfeasibleError:
+    return InfeasibleError(f"{what} longer than 46 days; check sizes and bandwidths")
 
 
 class PlanNetwork(Network):
