@@ -74,7 +74,9 @@ def test_one_collective_takes_what_it_takes_alone(name: str, network: str) -> No
         run = traces.replay(trace, topology, algorithm=algorithm, chunks=1)
         does = algorithm if (algorithm, kind) != ("ring", "all-to-all") else "direct"
         plan = hk.plan(kind, topology, size=size, algorithm=does, chunks=1)
-        assert run.time_ps == hk.simulate(plan).time_ps
+        alone = hk.simulate(plan).time_ps
+        # Instead of what an algorithm does not do, the number of chunks is the fastest.
+        assert run.time_ps == alone if does == algorithm else 0 < run.time_ps <= alone
         assert bool(run.notes) == (does != algorithm)
         check_sums(run)
     if kind == "all-to-all":
@@ -192,8 +194,9 @@ def test_a_group_that_is_no_part_is_planned() -> None:
     topology = product("SW_SW", [4, 2])
     nodes = [collective(0, chakra.ALL_REDUCE, MB, "1")]
     run = traces.replay(make(nodes, nodes, [], nodes, nodes, groups={1: [0, 1, 3, 4]}), topology)
-    plan = hk.plan("all-reduce", topology, size=MB, npus=[0, 1, 3, 4], algorithm="ring")
-    assert run.time_ps == hk.simulate(plan).time_ps
+    plan = hk.plan("all-reduce", topology, size=MB, npus=[0, 1, 3, 4], algorithm="ring", chunks=1)
+    # Numbers of chunks are tried, and the fastest counts.
+    assert 0 < run.time_ps <= hk.simulate(plan).time_ps
     assert run.notes == (
         "all-reduce of ranks 0, 1, 3, 4: these are no product of parts of dimensions; planned by "
         "ring and timed alone",
@@ -203,9 +206,9 @@ def test_a_group_that_is_no_part_is_planned() -> None:
 def test_lost_links_leave_plans() -> None:
     topology = product("Ring_SW", [4, 2]).without([], [("npu0", "npu1")])
     trace = make(*[[collective(0, chakra.ALL_REDUCE, MB)]] * 8)
-    run = traces.replay(trace, topology)
+    run = traces.replay(trace, topology, chunks=2)
     assert run.algorithm == "greedy"
-    plan = hk.plan("all-reduce", topology, size=MB, algorithm="greedy")
+    plan = hk.plan("all-reduce", topology, size=MB, algorithm="greedy", chunks=2)
     assert run.time_ps == hk.simulate(plan).time_ps
     sent = make([send(0, 1, MB)], [receive(0, 0, MB)])
     assert traces.replay(sent, topology).time_ps == MB * 10 + 3 * 700_000  # the long way round

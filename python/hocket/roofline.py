@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 
 from hocket.blocks import Work
 from hocket.errors import SpecError
@@ -79,8 +80,7 @@ class Accelerator:
         """
         if work.time_ps is not None:
             return _ceil(work.time_ps * samples)
-        rate = parse_operations(self.peak, field="peak") * Fraction(str(self.efficiency))
-        time = work.flops * samples * _SECOND / rate
+        time = work.flops * samples * self._flop_ps
         if self.memory_bandwidth is not None:
             moved = work.bytes * samples + weight_bytes
             time = max(time, self.moves_ps(moved))
@@ -88,10 +88,21 @@ class Accelerator:
 
     def moves_ps(self, moved: Fraction) -> Fraction:
         """Give the time in which memory reads or writes so many bytes [ps]."""
+        return moved * self._byte_ps
+
+    @cached_property
+    def _flop_ps(self) -> Fraction:
+        """Time of an operation [ps]."""
+        rate = parse_operations(self.peak, field="peak")
+        return _SECOND / (rate * Fraction(str(self.efficiency)))
+
+    @cached_property
+    def _byte_ps(self) -> Fraction:
+        """Time in which memory reads or writes a byte [ps]."""
         if self.memory_bandwidth is None:
             return Fraction(0)
         rate = parse_bandwidth(self.memory_bandwidth, field="memory_bandwidth")
-        return moved * _SECOND / (rate * Fraction(str(self.memory_efficiency)))
+        return _SECOND / (rate * Fraction(str(self.memory_efficiency)))
 
 
 def _ceil(value: Fraction) -> int:

@@ -116,3 +116,44 @@ def test_times_and_sizes_that_cannot_be_counted() -> None:
     wide = Model("wide", (Block("a", Work(1), Work(1), inputs=1 << 61, split="columns"),))
     with pytest.raises(hk.SpecError, match=r"samples: with .* a collective is of"):
         trained(wide, network(4), "tp=4", samples=1 << 20, fits=False)
+    heavy = Model("heavy", (Block("a", Work(1), parameters=10**9, outputs=1),))
+    slow_links = hk.topology.product("Switch", [4], bandwidth=["1 B/s"], latency=["0 ns"])
+    for algorithm in ("ideal", "themis"):
+        with pytest.raises(hk.Error, match="longer than 46 days"):
+            trained(heavy, slow_links, "dp=4", algorithm=algorithm, fits=False)
+    routed = Block("a", Work(1), parameters=4, outputs=10**12, experts=4, routed=10**17)
+    layers = Model("layers", (routed, Block("b", Work(1), inputs=10**12, outputs=1)))
+    for parallel in ("dp=4,ep=4", "pp=2,dp=2,micro-batches=1"):
+        with pytest.raises(hk.Error, match="longer than 46 days"):
+            trained(layers, slow_links, parallel, samples=1, fits=False)
+
+
+@pytest.mark.parametrize(("bits", "moved"), [(1, 24.25), (7, 25.75), (16, 28), (32, 32)])
+def test_an_update_moves_parts_of_bytes_too(bits: int, moved: float) -> None:
+    """Weight, two moments of 32 bits read and written; the gradient read and a copy written."""
+    npu = hk.Accelerator("npu", "1 TFLOP/s", "1 TB/s")
+    layer = Model("layer", (Block("a", Work(1), parameters=10**6, outputs=1),))
+    run = trained(layer, network(2), "dp=2", npu=npu, precision_bits=bits, algorithm="none")
+    assert run.breakdown.update == moved * 10**6
+
+
+@pytest.mark.parametrize("offload", [(True,), (True, True), (True, False), (False, True)])
+def test_ideal_is_no_slower_than_switches_that_sum(offload: tuple[bool, ...]) -> None:
+    sizes = (8, 4)[: len(offload)]
+    topology = hk.topology.product(
+        "_".join(["Switch"] * len(sizes)),
+        sizes,
+        bandwidth=["25 GB/s"] * len(sizes),
+        latency=["0 ns"] * len(sizes),
+        offload=offload,
+    )
+    group = groups(Parallel(dp=topology.npu_count), topology, on_dimensions=True)["dp"]
+    for kind in ("all-reduce", "reduce-scatter", "all-gather"):
+        alone = []
+        for algorithm in ("ideal", "themis", "hierarchical"):
+            found = network_of(topology, algorithm)
+            alone.append(found.shapes[found.collective(kind, group, 10**7)].lone_ps)
+        assert alone[0] == min(alone)
+    one = network_of(topology, "ideal")
+    sums = one.shapes[one.collective("all-reduce", group, 10**7)].lone_ps
+    assert sums == 10**7 * 40 // len(sizes)

@@ -413,7 +413,7 @@ def update_bytes(precision_bits: int) -> Fraction:
     The weight, its two moments and the gradient are read, the first three are written, and a copy of
     the weight in the training's precision as well.
     """
-    return Fraction(3 * 4 * 2 + 2 * precision_bits // 8)
+    return 3 * 4 * 2 + Fraction(2 * precision_bits, 8)
 
 
 def is_work(work: Work) -> bool:

@@ -18,7 +18,7 @@ __all__ = ["Columns", "Pass", "Tag"]
 
 _NONE = (1 << 32) - 1
 _MESSAGE, _COLLECTIVE = 0, 1
-_LONGEST_PS = 4 * 10**18
+LONGEST_PS = 4 * 10**18
 """Of a pass; the core counts no more of all of them."""
 
 
@@ -122,7 +122,7 @@ class Columns:
         """
         import numpy as np
 
-        if max(self.time_ps, default=0) > _LONGEST_PS:
+        if max(self.time_ps, default=0) > LONGEST_PS:
             raise SpecError(
                 "npu: a pass of a layer takes longer than a month; use a faster one, or fewer samples"
             )

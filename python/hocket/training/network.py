@@ -251,12 +251,15 @@ def _cut(size: int, npus: int, chunks: int | None) -> tuple[int, int | None]:
 def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
     """Give the time of a collective at all bandwidth of all dimensions, latencies apart [ps].
 
-    Bytes that an NPU must send / its bandwidth: twice S (n - 1) / n of an all-reduce, once of others.
+    Bytes that an NPU must send / its bandwidth: twice S (n - 1) / n of an all-reduce, once of others;
+    S of an all-reduce where a switch sums.
     """
-    bandwidth = sum(row[3] for row in _core.rails(network))
-    times = 2 if kind == "all-reduce" else 1
-    time = -(-times * size * (npus - 1) * 10**12 // (npus * max(bandwidth, 1)))
-    return min(time, _NEVER)
+    rails = _core.rails(network)
+    bandwidth = sum(row[3] for row in rails)
+    parts = npus - 1
+    if kind == "all-reduce":
+        parts = npus if any(row[6] for row in rails) else 2 * parts
+    return min(-(-size * parts * 10**12 // (npus * max(bandwidth, 1))), _NEVER)
 
 
 class PlanNetwork(Network):
