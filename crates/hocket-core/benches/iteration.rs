@@ -28,7 +28,7 @@ fn all_reduce() -> Shape {
     let lanes = themis(&rails, kind, 25 << 20, 64);
     let policy = Policy::SmallestFirst;
     let schedule = Schedule::new(kind, rails, lanes, policy, Model::default());
-    Shape::of_schedule(&schedule, &[0, 2, 4])
+    Shape::of_schedule(&schedule, &[0, 2, 4]).expect("servers for three rails")
 }
 
 /// Actors whose nodes follow each other: computation, and every `each`-th a call of its own. Calls wait for

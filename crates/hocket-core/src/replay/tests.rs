@@ -81,7 +81,10 @@ fn message(trace: &mut Trace, from: u32, to: u32, bytes: u64) {
 }
 
 fn run(trace: &Trace, times: &[u64]) -> Result<Outcome, ReplayError> {
-    let shapes: Vec<Shape> = times.iter().map(|&time| Shape::timed(time, 0)).collect();
+    let shapes: Vec<Shape> = times
+        .iter()
+        .map(|&time| Shape::timed(time, 0).unwrap())
+        .collect();
     let shape_of: Vec<u32> = (0..times.len() as u32).collect();
     let replay = Replay::new(trace, RATES);
     let ran = replay.run(trace, &shape_of, &shapes, Order::Fifo, &mut Silent);
@@ -233,7 +236,7 @@ proptest! {
         let made = in_groups(&steps);
         let mut replay = Replay::new(&made, RATES);
         let sizes = &replay.collectives.size;
-        let shapes: Vec<Shape> = sizes.iter().map(|&size| Shape::timed(7 * size, 0)).collect();
+        let shapes: Vec<Shape> = sizes.iter().map(|&size| Shape::timed(7 * size, 0).unwrap()).collect();
         let shape_of: Vec<u32> = (0..shapes.len() as u32).collect();
         let run = |replay: &Replay| {
             replay.run(&made, &shape_of, &shapes, Order::Fifo, &mut Silent).map(|ran| ran.1)
