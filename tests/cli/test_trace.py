@@ -145,6 +145,10 @@ def test_runs_that_are_refused(hocket: Hocket, folder: Path) -> None:
         ([trace, *RING, "--npu", "a10"], "there is no 'a10'"),
         ([trace, *RING, "--efficiency", "0"], "efficiency: 0.0 will not do"),
         ([trace, *RING, "--perfetto", "none/t.json"], "there is no folder"),
+        (
+            [trace, *RING, "--perfetto", "t.png"],
+            "--perfetto: 't.png' has no ending that fits; use .json",
+        ),
         ([trace, *RING, "--dependencies", "some"], "--dependencies: there is no 'some'"),
         (["nothing", *RING], "there is no nothing.0.et"),
     ]:

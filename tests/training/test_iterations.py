@@ -215,6 +215,28 @@ def test_experts_exchange_tokens_there_and_back() -> None:
     assert sizes == {of_experts, of_others}
 
 
+def test_tables_of_one_name_are_two() -> None:
+    work = Work(time_ps=US)
+    table = Block("t", work, Work(), work, parameters=8, outputs=10**6, is_table=True, joins="top")
+    layers = model(table, table, block("top", 5))
+    run = train(layers, switch(4), algorithm="ideal", bucket=None)
+    # 15 us each: forward, the first while the second table computes; backward, both at once.
+    assert run.breakdown.exposed["table"] == (30 - 1) * US + 30 * US
+    columns = run.columns
+    back = [
+        node
+        for node, tag in enumerate(columns.tags)
+        if tag.cause == CAUSES.index("table") and tag.does is Pass.INPUT_GRADIENT
+    ]
+    waited = {
+        columns.tags[node].layer: dep
+        for node in range(len(columns.actor))
+        for dep in columns.deps[columns.first_dep[node] : columns.first_dep[node + 1]]
+        if dep in back
+    }
+    assert waited == {0: back[0], 1: back[1]}
+
+
 def test_tables_are_exchanged_beside_other_layers() -> None:
     table = Block(
         "table",

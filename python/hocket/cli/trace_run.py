@@ -9,7 +9,7 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
-from hocket.files.atomic import check_target
+from hocket.files.perfetto import check_trace
 from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def run(
     options.choice("--dependencies", dependencies, DEPENDENCIES)
     options.choice("--order", order, ORDERS)
     if perfetto is not None:
-        check_target(Path(perfetto))
+        check_trace("--perfetto", Path(perfetto))
     network = options.read_topology(topology, bandwidth, latency, failed)
     made = load(prefix, groups, dependencies=cast(Literal["all", "data"], dependencies))
     with options.watching() as watch:

@@ -152,11 +152,9 @@ def _check_targets(timeline: str | None, perfetto: str | None) -> None:
 
         check_picture(Path(timeline))
     if perfetto is not None:
-        from hocket.files.atomic import check_target
+        from hocket.files.perfetto import check_trace
 
-        check_target(Path(perfetto))
-        if timeline is not None and Path(timeline).resolve() == Path(perfetto).resolve():
-            raise SpecError(f"--perfetto: {perfetto} is the time-line's file; name another")
+        check_trace("--perfetto", Path(perfetto))
 
 
 def _write(

@@ -14,9 +14,11 @@ from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
-from hocket.files.atomic import replacing
+from hocket.errors import SpecError
+from hocket.files.atomic import check_target, replacing
+from hocket.units import shown
 
-__all__ = ["Span", "in_lanes", "write_spans"]
+__all__ = ["Span", "check_trace", "in_lanes", "write_spans"]
 
 _AT_ONCE = 10_000
 """Events that are written together."""
@@ -34,6 +36,20 @@ class Span(NamedTuple):
     start_ps: int
     end_ps: int
     category: str = ""
+
+
+def check_trace(option: str, path: Path) -> None:
+    """Refuse a file that cannot be one of trace events, before the work.
+
+    Raises
+    ------
+    SpecError
+        If its name does not end in ``.json``, or it cannot be written.
+    """
+    if path.suffix == ".json" or path.is_dir():
+        check_target(path)
+        return
+    raise SpecError(f"{option}: {shown(str(path))} has no ending that fits; use .json")
 
 
 def write_spans(

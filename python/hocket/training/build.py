@@ -73,7 +73,7 @@ class _Stage:
     """Tables by the layer that needs their outputs."""
     tables: dict[str, list[int]] = field(default_factory=dict)
     """Calls that bring these outputs, likewise."""
-    table_gradients: dict[str, int] = field(default_factory=dict)
+    table_gradients: dict[int, int] = field(default_factory=dict)
     recent: list[int] = field(default_factory=list)
     """The last two nodes that computed, so that weights are fetched one layer ahead."""
 
@@ -175,8 +175,8 @@ class _Builder:
         if not self.options.recompute:
             self._fetch(stage, i, Pass.INPUT_GRADIENT)
         self._exchange_tokens(stage, i, Pass.INPUT_GRADIENT)
-        if block.is_table and block.name in stage.table_gradients:
-            stage.awaited.append(stage.table_gradients.pop(block.name))
+        if i in stage.table_gradients:
+            stage.awaited.append(stage.table_gradients.pop(i))
         of_input = is_work(block.input_gradient)
         is_summed = block.split == "columns" and self.groups["tp"].size > 1 and of_input
         if is_summed and not self.options.overlap_tensor:
@@ -211,7 +211,7 @@ class _Builder:
             size = self._bytes(stage.blocks[i].outputs * self.samples)
             does = Pass.INPUT_GRADIENT
             call = self._call(stage, i, does, "table", "all-to-all", "dp", size, [stage.last])
-            stage.table_gradients[stage.blocks[i].name] = call
+            stage.table_gradients[i] = call
 
     def _update(self, stage: _Stage) -> None:
         """Add the update of weights, which needs all gradients, and what follows of it."""
