@@ -386,7 +386,11 @@ BAD = {
     layers("bytes_per_parameter: 2"): ["job 'net': bytes_per_parameter: of a workload"],
     layers("\n    model: bloom"): ["line 3", "job 'net': model: there is a workload"],
     bloom("samples: 3"): ["line 2", "job 'big': samples: is of a workload"],
-    jobs("{name: a,\n    workload: resnet}"): ["line 3", "job 'a': workload: there is no", "152"],
+    jobs("{name: a,\n    workload: resnet}"): [
+        "line 3",
+        "job 'a': workload: there is no",
+        "did you mean 'resnet",
+    ],
     jobs("{name: a, workload: x/nowhere.yml}"): ["line 2", "job 'a': workload: ", "cannot be read"],
     jobs("{name: a, workload: 3}"): ["line 2", "job 'a': workload: 3 is no text"],
     "jobs: [\n": ["is not YAML"],
