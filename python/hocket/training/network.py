@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -108,7 +109,7 @@ class Exchange(NamedTuple):
 
 
 @dataclass
-class Network:
+class Network(ABC):
     """Gives a shape for each collective; the same for the same.
 
     Attributes
@@ -149,11 +150,11 @@ class Network:
             self.exchanges.append(exchange)
         return self._known[key]
 
-    def _collective(self, kind: str, group: Group, size: int) -> Shape:
-        raise NotImplementedError
+    @abstractmethod
+    def _collective(self, kind: str, group: Group, size: int) -> Shape: ...
 
-    def _message(self, group: Group, rank: int, to: int, size: int) -> Shape:
-        raise NotImplementedError
+    @abstractmethod
+    def _message(self, group: Group, rank: int, to: int, size: int) -> Shape: ...
 
 
 @dataclass
