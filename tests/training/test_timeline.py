@@ -145,7 +145,7 @@ def test_a_trace_is_written_whole_or_not_at_all(
     run = trained(transformer(1), network(2), "dp=2")
     target = tmp_path / "trace.json"
     target.write_text("older")
-    monkeypatch.setattr(json, "dumps", lambda event: 1 / 0)
+    monkeypatch.setattr(json, "dumps", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         run.save_perfetto(target)
     assert [path.name for path in tmp_path.iterdir()] == ["trace.json"]

@@ -25,7 +25,7 @@ _AT_ONCE = 10_000
 
 
 class Span(NamedTuple):
-    """Something that took its time on a track of a process; times in ps.
+    """Something that took its time on a track of a process; times in ps; what else there is to say of it.
 
     Those of a track do not overlap, or lie within each other.
     """
@@ -36,6 +36,7 @@ class Span(NamedTuple):
     start_ps: int
     end_ps: int
     category: str = ""
+    about: Mapping[str, object] | None = None
 
 
 def check_trace(option: str, path: Path) -> None:
@@ -94,10 +95,11 @@ def _events(
     def quoted(text: str) -> str:
         return texts.get(text) or texts.setdefault(text, json.dumps(text))
 
-    for process, track, name, start, end, category in spans:
+    for process, track, name, start, end, category, about in spans:
+        args = "" if about is None else f',"args":{json.dumps(about, separators=(",", ":"))}'
         yield (
             f'{{"ph":"X","pid":{process},"tid":{track},"name":{quoted(name)},"cat":{quoted(category)},'
-            f'"ts":{_micros(start)},"dur":{_micros(end - start)}}}'
+            f'"ts":{_micros(start)},"dur":{_micros(end - start)}{args}}}'
         )
 
 

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import heapq
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hocket.training.columns import Pass
 from hocket.training.parallel import CAUSES
 
 if TYPE_CHECKING:
+    from hocket.blocks import Block
     from hocket.training.result import TrainingRun
 
-__all__ = ["COMPUTE", "Span", "save_perfetto", "timeline", "trace_events"]
+__all__ = ["COMPUTE", "Span", "save_perfetto", "timeline"]
 
 COMPUTE = "compute"
 """The track of what is computed; those of calls are named as their causes."""
@@ -108,71 +107,36 @@ def _spans(run: TrainingRun) -> Iterator[Span]:
 def save_perfetto(run: TrainingRun, path: Path) -> None:
     """Write a run's time-line as trace events: JSON, whole or not at all.
 
-    References
-    ----------
-    Trace Event Format, Google: events of phase ``X`` (complete) and ``M`` (metadata).
+    A process is a stage; names count stages from 1. What overlaps on a track goes to tracks of its own.
     """
-    from hocket.files.atomic import replacing
+    from hocket.files.perfetto import Span as Event
+    from hocket.files.perfetto import in_lanes, write_spans
 
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-        file.write('{"displayTimeUnit": "ms", "traceEvents": [\n')
-        for i, event in enumerate(trace_events(run)):
-            file.write((",\n" if i else "") + json.dumps(event))
-        file.write("\n]}\n")
-
-
-def trace_events(run: TrainingRun) -> Iterator[dict[str, Any]]:
-    """Give trace events: names of processes and threads, then everything that took time.
-
-    A process is a stage; names count stages from 1. What overlaps on a track goes to threads of its
-    own, since events of one thread may only lie within each other.
-    """
-    tracks: dict[tuple[int, str], list[Span]] = {}
+    by_track: dict[tuple[int, str], list[Span]] = {}
     for span in timeline(run):
-        tracks.setdefault((span.stage, span.track), []).append(span)
-    order = (COMPUTE, *CAUSES)
-    for stage, blocks in enumerate(run.stages):
-        layers = f"{blocks[0].name} to {blocks[-1].name}" if len(blocks) > 1 else blocks[0].name
-        yield _named("process_name", stage, 0, f"stage {stage + 1}: {layers}")
-        thread = 0
-        for track in order:
-            lanes = _lanes(tracks.get((stage, track), []))
-            for i, lane in enumerate(lanes):
-                yield _named("thread_name", stage, thread, track + (f" {i + 1}" if i else ""))
-                yield from (_event(span, thread) for span in lane)
-                thread += 1
+        by_track.setdefault((span.stage, span.track), []).append(span)
+    names: dict[tuple[int, int], str] = {}
+    events = []
+    for stage in range(len(run.stages)):
+        for track in (COMPUTE, *CAUSES):
+            spans = by_track.get((stage, track), [])
+            lanes = in_lanes((span.start_ps, span.end_ps) for span in spans)
+            first = sum(1 for process, _ in names if process == stage)
+            for lane in range(max(lanes, default=-1) + 1):
+                names[stage, first + lane] = track + (f" {lane + 1}" if lane else "")
+            for span, lane in zip(spans, lanes, strict=True):
+                times = (span.start_ps, span.end_ps)
+                events.append(Event(stage, first + lane, span.name, *times, track, _about(span)))
+    write_spans(path, {s: _named(s, blocks) for s, blocks in enumerate(run.stages)}, names, events)
 
 
-def _named(what: str, stage: int, thread: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "name": what, "pid": stage, "tid": thread, "args": {"name": name}}
+def _named(stage: int, blocks: list[Block]) -> str:
+    layers = f"{blocks[0].name} to {blocks[-1].name}" if len(blocks) > 1 else blocks[0].name
+    return f"stage {stage + 1}: {layers}"
 
 
-def _event(span: Span, thread: int) -> dict[str, Any]:
-    about: dict[str, Any] = {"pass": span.does, "iteration": span.iteration}
+def _about(span: Span) -> dict[str, object]:
+    about: dict[str, object] = {"pass": span.does, "iteration": span.iteration}
     if span.cause is not None:
         about |= {"cause": span.cause, "bytes": span.size, "exposed_us": span.exposed_ps / _US}
-    return {
-        "ph": "X",
-        "name": span.name,
-        "cat": span.track,
-        "pid": span.stage,
-        "tid": thread,
-        "ts": span.start_ps / _US,
-        "dur": (span.end_ps - span.start_ps) / _US,
-        "args": about,
-    }
-
-
-def _lanes(spans: Iterable[Span]) -> list[list[Span]]:
-    """Deal out spans, in the order of starts, to as few lanes as keep them apart."""
-    lanes: list[list[Span]] = []
-    free: list[tuple[int, int]] = []
-    for span in spans:
-        if free and free[0][0] <= span.start_ps:
-            _, lane = heapq.heappop(free)
-        else:
-            lane = len(lanes)
-            lanes.append([])
-        lanes[lane].append(span)
-        heapq.heappush(free, (span.end_ps, lane))
-    return lanes
+    return about
