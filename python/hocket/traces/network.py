@@ -8,8 +8,7 @@ from functools import cached_property
 from hocket import _core
 from hocket._core.iteration import Shape
 from hocket.collectives import Progress
-from hocket.errors import InfeasibleError, SpecError
-from hocket.scheduling import check_rails
+from hocket.errors import InfeasibleError
 from hocket.traces.placing import portions_of, whole
 from hocket.training.network import (
     CHUNKS,
@@ -18,11 +17,12 @@ from hocket.training.network import (
     DimensionNetwork,
     PlanNetwork,
     does,
+    has_dimensions,
     is_on_dimensions,
 )
 from hocket.training.parallel import Group
 
-__all__ = ["OTHERWISE", "TraceNetwork", "has_rails"]
+__all__ = ["OTHERWISE", "TraceNetwork"]
 
 OTHERWISE = {
     "all-reduce": "ring",
@@ -36,15 +36,6 @@ OTHERWISE = {
 }
 """What plans collectives that the algorithm does not do: what is quick to plan, of any ranks anywhere."""
 _SCHEDULED = ("all-reduce", "reduce-scatter", "all-gather", "all-to-all")
-
-
-def has_rails(topology: _core.Topology) -> bool:
-    """Tell whether a topology has dimensions, and all of their links."""
-    try:
-        check_rails(topology)
-    except SpecError:
-        return False
-    return bool(topology.dimensions)
 
 
 @dataclass
@@ -70,7 +61,7 @@ class TraceNetwork:
         self._on_dimensions = is_on_dimensions(self.topology, self.algorithm)
         self._nothing: int | None = None
         self._all: Group | None = None
-        if has_rails(self.topology):
+        if has_dimensions(self.topology):
             self._all = Group(self.topology.npu_count, whole(self.topology))
 
     def collective(self, kind: str, ranks: tuple[int, ...], size: int) -> int:

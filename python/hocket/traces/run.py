@@ -12,8 +12,9 @@ from hocket.collectives import Progress, check_chunks
 from hocket.errors import SpecError
 from hocket.roofline import Accelerator, accelerator
 from hocket.traces.files import CALLS, groups_of
-from hocket.traces.network import TraceNetwork, has_rails
+from hocket.traces.network import TraceNetwork
 from hocket.traces.result import TraceRun
+from hocket.training.network import has_dimensions
 from hocket.units import parse_bandwidth, parse_operations, shown
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def replay(
         raise SpecError(f"order: there is no {shown(order)}; use {' or '.join(ORDERS)}")
     check_chunks(chunks)
     if algorithm is None:
-        algorithm = DEFAULT_ALGORITHM if has_rails(topology) else ANYWHERE
+        algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
     computes = accelerator(npu) if isinstance(npu, str) else npu
     if not isinstance(computes, Accelerator):
         raise SpecError(f"npu: {shown(npu)} is no accelerator; give a name, such as a100")
