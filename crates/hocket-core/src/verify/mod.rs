@@ -15,6 +15,7 @@
 //! collective; what is right there is right out of place too.
 
 mod contribution;
+mod forest;
 mod layout;
 mod ordering;
 mod replay;
@@ -41,6 +42,7 @@ pub struct Verified {
     plan: Arc<Plan>,
     topology: Arc<Topology>,
     routes: Routes,
+    reproducible: bool,
 }
 
 impl Verified {
@@ -57,6 +59,12 @@ impl Verified {
     /// The links that each transfer takes.
     pub fn routes(&self) -> &Routes {
         &self.routes
+    }
+
+    /// Whether sums come out bit by bit the same in every timing, rounding included: every two sums
+    /// into one value are ordered by the waits, so that each value is one expression.
+    pub fn reproducible(&self) -> bool {
+        self.reproducible
     }
 }
 
@@ -114,10 +122,14 @@ pub fn verify(
             }
         }
         replay.component(starts[component], starts[component + 1], &records[range]);
+        if replay.report.is_full() {
+            break;
+        }
     }
     if !replay.report.is_empty() {
         return Err(VerifyError::Wrong(replay.report));
     }
+    let reproducible = replay.reproducible;
     drop(replay);
     drop(records);
     match Routes::resolve(&plan, &topology) {
@@ -125,6 +137,7 @@ pub fn verify(
             plan,
             topology,
             routes,
+            reproducible,
         }),
         Err(missing) => Err(VerifyError::Wrong(no_route(&plan, missing.transfer))),
     }

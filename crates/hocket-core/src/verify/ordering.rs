@@ -1,18 +1,26 @@
 //! Does one transfer always end before another starts?
 
+use super::forest::Forest;
+use super::structure::Order;
 use crate::id::TransferId;
 use crate::plan::{Plan, Wait, WaitOn};
 
-/// Answers questions about the order that a plan's waits enforce. Exact: a quick look at the wait
-/// itself and the groups nested in it, then, where that finds nothing, a search of everything that
-/// comes before.
+/// Answers questions about the order that a plan's waits enforce.
+///
+/// Quick looks come first: at the wait itself and the groups nested in it, then, once searches have
+/// cost as much as it takes to build one, at a [`Forest`]. What these leave open is searched for in
+/// everything that comes before, all of it at once. The answers are exact.
 pub(super) struct Ordering<'a> {
     plan: &'a Plan,
+    order: &'a Order,
     /// Position of each transfer in the wait order; `None` where that is the plan's own.
     position: Option<Vec<u32>>,
+    forest: Option<Forest>,
+    /// Transfers and members of groups that searches went through.
+    searched: u64,
     seen: Vec<u32>,
     seen_groups: Vec<u32>,
-    search: u32,
+    mark: u32,
     stack: Vec<u32>,
     open: Vec<u32>,
 }
@@ -20,59 +28,60 @@ pub(super) struct Ordering<'a> {
 /// Members of groups that a short look goes through before it gives up.
 const LOOK: usize = 64;
 /// Transfers that are looked for in a list one by one.
-const FEW: usize = 16;
+pub(super) const FEW: usize = 16;
+/// Members of a wait that are looked at one by one.
+const MEMBERS: usize = 8;
 
 impl<'a> Ordering<'a> {
-    pub(super) fn new(plan: &'a Plan, order: &super::structure::Order) -> Self {
-        let position = match order {
-            super::structure::Order::Plan => None,
-            super::structure::Order::Other(order) => {
-                let mut position = vec![0; plan.len()];
-                for (at, &transfer) in order.iter().enumerate() {
-                    position[transfer as usize] = at as u32;
-                }
-                Some(position)
-            }
-        };
+    pub(super) fn new(plan: &'a Plan, order: &'a Order) -> Self {
         Self {
             plan,
-            position,
+            order,
+            position: order.positions(),
+            forest: None,
+            searched: 0,
             seen: Vec::new(),
             seen_groups: Vec::new(),
-            search: 0,
+            mark: 0,
             stack: Vec::new(),
             open: Vec::new(),
         }
     }
 
-    /// Whether whoever waits for `wait` starts after `transfer` has ended.
-    #[inline]
-    pub(super) fn ends_before(&mut self, transfer: TransferId, wait: Wait) -> bool {
-        self.first_open(std::iter::once(transfer), wait).is_none()
+    /// Transfers and members of groups that searches went through so far, a measure of the work.
+    #[cfg(test)]
+    pub(super) fn searched(&self) -> u64 {
+        self.searched
     }
 
     /// The first of `transfers` that may not have ended when whoever waits for `wait` starts.
-    ///
-    /// One walk through the groups nested in `wait` finds all that are direct members.
     pub(super) fn first_open(
         &mut self,
         transfers: impl Iterator<Item = TransferId>,
         wait: Wait,
     ) -> Option<TransferId> {
+        self.open_all(transfers);
+        self.strike(wait);
+        if wait != Wait::NOTHING {
+            self.strike_above(wait);
+            self.search(wait, u64::MAX);
+        }
+        self.open.first().map(|&open| TransferId(open))
+    }
+
+    fn open_all(&mut self, transfers: impl Iterator<Item = TransferId>) {
         self.open.clear();
         self.open.extend(transfers.map(|transfer| transfer.0));
+    }
+
+    /// Takes what `wait` names, itself or in groups nested in it, off the list `open`.
+    fn strike(&mut self, wait: Wait) {
         match wait.target() {
-            WaitOn::Nothing => return self.open.first().map(|&open| TransferId(open)),
+            WaitOn::Nothing => {}
             WaitOn::Transfer(id) => self.open.retain(|&open| open != id.0),
             WaitOn::Group(group) if self.open.len() <= FEW => self.strike_few(group),
             WaitOn::Group(group) => self.strike_many(group),
         }
-        while let Some(open) = self.open.pop() {
-            if !self.is_ancestor(TransferId(open), wait) {
-                return Some(TransferId(open));
-            }
-        }
-        None
     }
 
     /// Takes the members of a group, nested ones included, off a short list `open`.
@@ -86,15 +95,15 @@ impl<'a> Ordering<'a> {
                     WaitOn::Nothing => {}
                     WaitOn::Group(nested) => self.stack.push(nested),
                     WaitOn::Transfer(id) => {
-                        looks -= 1;
                         let found = self.open.iter().position(|&open| open == id.0);
                         if let Some(found) = found {
                             self.open.swap_remove(found);
                         }
-                        if looks == 0 || self.open.is_empty() {
-                            return;
-                        }
                     }
+                }
+                looks -= 1;
+                if looks == 0 || self.open.is_empty() {
+                    return;
                 }
             }
         }
@@ -102,11 +111,7 @@ impl<'a> Ordering<'a> {
 
     /// As [`Self::strike_few`], for a long list.
     fn strike_many(&mut self, group: u32) {
-        self.seen.resize(self.plan.len(), 0);
-        self.search += 1;
-        for &open in &self.open {
-            self.seen[open as usize] = self.search;
-        }
+        let mark = self.mark_open();
         let mut looks = LOOK + 2 * self.open.len();
         self.stack.clear();
         self.stack.push(group);
@@ -124,16 +129,91 @@ impl<'a> Ordering<'a> {
                 }
             }
         }
-        self.open
-            .retain(|&open| self.seen[open as usize] == self.search);
+        self.open.retain(|&open| self.seen[open as usize] == mark);
     }
 
-    /// Whether `inner` is `outer`, or a member of it or of a group nested in it, as far as a short
-    /// look tells; `false` may only mean that it was not found.
-    pub(super) fn is_nested(&mut self, inner: Wait, outer: Wait) -> bool {
+    /// A fresh mark, set on all transfers of `open`.
+    fn mark_open(&mut self) -> u32 {
+        let mark = self.fresh_mark();
+        for &open in &self.open {
+            self.seen[open as usize] = mark;
+        }
+        mark
+    }
+
+    fn fresh_mark(&mut self) -> u32 {
+        self.seen.resize(self.plan.len(), 0);
+        self.mark += 1;
+        self.mark
+    }
+
+    /// Takes what the forest tells off the list `open`, if there is a forest.
+    fn strike_above(&mut self, wait: Wait) {
+        if let Some(forest) = &self.forest {
+            let above = |open: u32| is_above(self.plan, forest, Wait::on(TransferId(open)), wait);
+            self.open.retain(|&open| !above(open));
+        }
+    }
+
+    /// Takes everything that ends before `wait` is over off the list `open`, by a search back to
+    /// the earliest of them that goes through `budget` transfers and members at most.
+    fn search(&mut self, wait: Wait, budget: u64) {
+        let Some(earliest) = self.open.iter().map(|&open| self.position_of(open)).min() else {
+            return;
+        };
+        self.seen_groups.resize(self.plan.groups().len(), 0);
+        let mark = self.fresh_mark();
+        let end = self.searched.saturating_add(budget);
+        self.stack.clear();
+        self.stack.push(wait.to_bits());
+        while let Some(bits) = self.stack.pop() {
+            self.searched += 1;
+            if self.searched > end {
+                break;
+            }
+            match Wait::from_bits(bits).target() {
+                WaitOn::Nothing => {}
+                WaitOn::Transfer(id) => {
+                    let seen = std::mem::replace(&mut self.seen[id.index()], mark);
+                    if seen != mark && self.position_of(id.0) > earliest {
+                        self.stack.push(self.plan.wait()[id.index()]);
+                    }
+                }
+                WaitOn::Group(group) => {
+                    let group = group as usize;
+                    let seen = std::mem::replace(&mut self.seen_groups[group], mark);
+                    if seen != mark {
+                        self.stack.extend_from_slice(self.plan.groups().get(group));
+                    }
+                }
+            }
+        }
+        self.open.retain(|&open| self.seen[open as usize] != mark);
+        let nodes = self.plan.len() + self.plan.groups().len();
+        if self.forest.is_none() && self.searched > nodes as u64 {
+            self.forest = Some(Forest::new(self.plan, self.order, self.position.as_deref()));
+        }
+    }
+
+    /// Whether `inner` is always over when `outer` is, as far as a short look tells; `false` may
+    /// only mean that it was not found.
+    pub(super) fn covers(&mut self, inner: Wait, outer: Wait) -> bool {
+        self.is_near(inner, outer)
+            || self
+                .forest
+                .as_ref()
+                .is_some_and(|forest| is_above(self.plan, forest, inner, outer))
+    }
+
+    /// Whether `inner` is `outer`, or a member of it or of a group nested in it; where `outer` is a
+    /// transfer, then of what that waits for. A short look.
+    fn is_near(&mut self, inner: Wait, outer: Wait) -> bool {
         let mut looks = LOOK;
         self.stack.clear();
         self.stack.push(outer.to_bits());
+        if let WaitOn::Transfer(id) = outer.target() {
+            self.stack.push(self.plan.wait()[id.index()]);
+        }
         while let Some(bits) = self.stack.pop() {
             if bits == inner.to_bits() {
                 return true;
@@ -144,48 +224,104 @@ impl<'a> Ordering<'a> {
                 if looks == 0 {
                     return members.contains(&inner.to_bits());
                 }
-                for &member in members {
-                    self.stack.push(member);
-                }
+                self.stack.extend_from_slice(members);
             }
         }
         false
     }
 
-    /// Searches everything that ends before `wait` is over, back to the position of `transfer`.
-    fn is_ancestor(&mut self, transfer: TransferId, wait: Wait) -> bool {
-        self.seen.resize(self.plan.len(), 0);
-        self.seen_groups.resize(self.plan.groups().len(), 0);
-        self.search += 1;
-        let target = self.position_of(transfer);
-        self.stack.clear();
-        self.stack.push(wait.to_bits());
-        while let Some(bits) = self.stack.pop() {
-            match Wait::from_bits(bits).target() {
-                WaitOn::Nothing => {}
-                WaitOn::Transfer(id) if id == transfer => return true,
-                WaitOn::Transfer(id) => {
-                    let seen = std::mem::replace(&mut self.seen[id.index()], self.search);
-                    if seen != self.search && self.position_of(id) > target {
-                        self.stack.push(self.plan.wait()[id.index()]);
-                    }
+    /// A wait that is over no later than `wait`, but like it not before all of `transfers` have
+    /// ended: the part of it that the waits of others are likely to share.
+    ///
+    /// # Complexity
+    /// A small multiple of the number of `transfers`, all of which end before `wait` is over.
+    pub(super) fn narrow(
+        &mut self,
+        transfers: impl Iterator<Item = TransferId> + Clone,
+        mut wait: Wait,
+    ) -> Wait {
+        let positions = transfers.clone().map(|id| self.position_of(id.0));
+        let (mut steps, mut latest) = (LOOK, 0);
+        positions.for_each(|position| {
+            steps += 1;
+            latest = latest.max(position);
+        });
+        let mut tries = 2 * MEMBERS;
+        while steps > 0 {
+            steps -= 1;
+            let next = match wait.target() {
+                WaitOn::Nothing => None,
+                // What ends before this transfer has ended, itself apart, ends before it starts.
+                WaitOn::Transfer(id) if self.position_of(id.0) > latest => {
+                    Some(self.plan.wait()[id.index()])
                 }
+                WaitOn::Transfer(_) => None,
                 WaitOn::Group(group) => {
-                    let group = group as usize;
-                    let seen = std::mem::replace(&mut self.seen_groups[group], self.search);
-                    if seen != self.search {
-                        self.stack.extend_from_slice(self.plan.groups().get(group));
-                    }
+                    self.sole_member(transfers.clone(), group, latest, &mut tries)
                 }
+            };
+            match next {
+                Some(bits) => wait = Wait::from_bits(bits),
+                None => break,
             }
         }
-        false
+        wait
     }
 
-    fn position_of(&self, transfer: TransferId) -> u32 {
+    /// A member of a group that is not over before all of `transfers`, which end by position
+    /// `latest`, have ended; as far as a number of `tries` finds one.
+    fn sole_member(
+        &mut self,
+        transfers: impl Iterator<Item = TransferId> + Clone,
+        group: u32,
+        latest: u32,
+        tries: &mut usize,
+    ) -> Option<u32> {
+        let members = self.plan.groups().get(group as usize);
+        for &bits in &members[..members.len().min(LOOK)] {
+            let member = Wait::from_bits(bits);
+            let is_late = match member.target() {
+                WaitOn::Nothing => false,
+                WaitOn::Transfer(id) => self.position_of(id.0) > latest,
+                WaitOn::Group(_) => true,
+            };
+            if !is_late {
+                continue;
+            }
+            if *tries == 0 {
+                return None;
+            }
+            *tries -= 1;
+            self.open_all(transfers.clone());
+            self.strike(member);
+            self.strike_above(member);
+            if matches!(member.target(), WaitOn::Transfer(_)) {
+                self.search(member, (LOOK + 4 * self.open.len()) as u64);
+            }
+            if self.open.is_empty() {
+                return Some(bits);
+            }
+        }
+        None
+    }
+
+    fn position_of(&self, transfer: u32) -> u32 {
         match &self.position {
-            None => transfer.0,
-            Some(position) => position[transfer.index()],
+            None => transfer,
+            Some(position) => position[transfer as usize],
         }
     }
+}
+
+/// Whether `above` lies above `below`, or above one of its first members if it is a group.
+fn is_above(plan: &Plan, forest: &Forest, above: Wait, below: Wait) -> bool {
+    let members = match below.target() {
+        WaitOn::Group(group) => plan.groups().get(group as usize),
+        _ => &[],
+    };
+    let few = &members[..members.len().min(MEMBERS)];
+    forest.is_above(above, below)
+        || few
+            .iter()
+            .any(|&bits| forest.is_above(above, Wait::from_bits(bits)))
 }

@@ -2,7 +2,7 @@
 
 use super::contribution::{Set, SetTable};
 use super::layout::{Layout, Run, runs};
-use super::ordering::Ordering;
+use super::ordering::{FEW, Ordering};
 use super::structure::{Order, Record};
 use super::violation::{Code, VerifyReport, Violation};
 use crate::collective::{Demand, NpuSet};
@@ -14,26 +14,46 @@ const MORE: u32 = 1 << 31;
 /// Bytes of stored sets after which they are forgotten between components.
 const TABLE_LIMIT: usize = 256 << 20;
 
-/// What one NPU holds of one segment, and who touched it.
+/// How a transfer accesses a place. Two reads do not conflict, nor do two sums; all else does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Read,
+    Sum,
+    Copy,
+}
+
+/// What one NPU holds of one segment, and who accessed it.
+///
+/// The accesses, in the order of the replay, fall into *phases*: longest runs without a conflict,
+/// which are reads, or sums, or one copy. Every two conflicting accesses are ordered if and only if
+/// each access comes after all of the phase before its own (docs/proof.md), so that two phases are
+/// all that must be known.
 #[derive(Clone, Copy)]
 struct State {
     value: Set,
-    /// Transfers that wrote it since the last copy into it, that one included.
-    writers: u32,
-    /// The last copy into it.
-    copied_by: u32,
-    /// Transfers that read it since it was last written.
-    readers: u32,
+    /// The accesses of the phase under way.
+    phase: u32,
+    /// The accesses of the phase before it.
+    before: u32,
+    /// A wait known to be over only after all of `before` ended, as bits; or nothing.
+    settled: u32,
+    /// Whether `settled` is what several waits have in common.
+    narrowed: bool,
     /// How often it was read in all.
     reads: u32,
-    /// A wait known to be over only after every writer ended, as bits; or nothing.
-    settled: u32,
     /// Component in which this state was last used, plus one.
     epoch: u32,
+    /// What the phase under way does.
+    access: Access,
 }
 
-/// A replay needs states at finer grain than it has.
-struct TooCoarse;
+/// Why a replay ends early.
+enum Halt {
+    /// It needs states at finer grain than it has.
+    TooCoarse,
+    /// As many violations as are kept were found.
+    Enough,
+}
 
 /// The replay of one plan.
 pub(super) struct Replay<'a> {
@@ -43,19 +63,21 @@ pub(super) struct Replay<'a> {
     sets: SetTable,
     ordering: Ordering<'a>,
     states: Vec<State>,
-    /// Further entries of the lists of writers and readers: (transfer, the rest of the list).
+    /// Further entries of the lists of accesses: (transfer, the rest of the list).
     lists: Vec<(u32, u32)>,
     epoch: u32,
     first: u32,
     layout: Layout,
-    /// The last answer of [`Ordering::is_nested`] that was yes.
-    nested: (Wait, Wait),
+    /// The last answer of [`Ordering::covers`] that was yes.
+    covered: (Wait, Wait),
+    /// Whether every two sums of one phase were ordered so far.
+    pub(super) reproducible: bool,
     /// Everything wrong so far.
     pub(super) report: VerifyReport,
 }
 
 impl<'a> Replay<'a> {
-    pub(super) fn new(plan: &'a Plan, npus: usize, order: &Order) -> Self {
+    pub(super) fn new(plan: &'a Plan, npus: usize, order: &'a Order) -> Self {
         let participants = plan.collective().npus();
         let mut rank = vec![NONE; npus];
         for (r, npu) in participants.iter().enumerate() {
@@ -72,29 +94,30 @@ impl<'a> Replay<'a> {
             epoch: 0,
             first: 0,
             layout: Layout::Whole,
-            nested: (Wait::NOTHING, Wait::NOTHING),
+            covered: (Wait::NOTHING, Wait::NOTHING),
+            reproducible: true,
             report: VerifyReport::default(),
         }
     }
 
     /// Replays the transfers that carry chunks `first..end`, which are those of `records`, in wait
-    /// order; then checks the postcondition of these chunks.
+    /// order; then checks the postcondition of these chunks. Stops once as many violations as a
+    /// report keeps were found.
     pub(super) fn component(&mut self, first: u32, end: u32, records: &[Record]) {
         if self.sets.memory() > TABLE_LIMIT {
             self.sets.clear();
         }
         let runs = runs(&self.plan.chunks().demand()[first as usize..end as usize]);
         let before = self.report.clone();
-        if self.replay(first, end, records, &runs, false).is_err() {
+        let mut done = self.replay(first, end, records, &runs, false);
+        if matches!(done, Err(Halt::TooCoarse)) {
             self.report = before;
-            let again = self.replay(first, end, records, &runs, true);
-            debug_assert!(
-                again.is_ok(),
-                "segments cut at every boundary are fine enough"
-            );
+            done = self.replay(first, end, records, &runs, true);
         }
-        for run in &runs {
-            self.check_post(run);
+        match done {
+            Ok(()) => runs.iter().for_each(|run| self.check_post(run)),
+            Err(Halt::Enough) => {}
+            Err(Halt::TooCoarse) => unreachable!("segments cut at every boundary are fine enough"),
         }
     }
 
@@ -105,30 +128,24 @@ impl<'a> Replay<'a> {
         records: &[Record],
         runs: &[Run],
         finest: bool,
-    ) -> Result<(), TooCoarse> {
+    ) -> Result<(), Halt> {
         let npus = self.rank.len();
         self.first = first;
         self.epoch += 1;
         self.lists.clear();
         let span = (first, end - first);
         self.layout = Layout::new(records, span, runs, &self.demands, npus, finest);
-        let fresh = State {
-            value: Set::EMPTY,
-            writers: NONE,
-            copied_by: NONE,
-            readers: NONE,
-            reads: 0,
-            settled: Wait::NOTHING.to_bits(),
-            epoch: 0,
-        };
         let segments = self.layout.len(npus);
         if self.states.len() < segments {
-            self.states.resize(segments, fresh);
+            self.states.resize(segments, State::new(Set::EMPTY, 0));
         }
         records.iter().try_for_each(|record| self.transfer(record))
     }
 
-    fn transfer(&mut self, record: &Record) -> Result<(), TooCoarse> {
+    fn transfer(&mut self, record: &Record) -> Result<(), Halt> {
+        if self.report.is_full() {
+            return Err(Halt::Enough);
+        }
         let start = record.chunk - self.first;
         let end = start + record.count;
         let position = |npu, at| self.layout.position(npu, at);
@@ -161,7 +178,7 @@ impl<'a> Replay<'a> {
                 }
             };
             if ends(segment, to_end) > ends(source, from_end) {
-                return Err(TooCoarse);
+                return Err(Halt::TooCoarse);
             }
             let value = self.states[source].value;
             if value != Set::EMPTY {
@@ -176,15 +193,7 @@ impl<'a> Replay<'a> {
     fn touch(&mut self, segment: usize, npu: u32) {
         if self.states[segment].epoch != self.epoch {
             let demand = self.demand_of(segment);
-            self.states[segment] = State {
-                value: self.initial(demand, npu),
-                writers: NONE,
-                copied_by: NONE,
-                readers: NONE,
-                reads: 0,
-                settled: Wait::NOTHING.to_bits(),
-                epoch: self.epoch,
-            };
+            self.states[segment] = State::new(self.initial(demand, npu), self.epoch);
         }
     }
 
@@ -215,85 +224,119 @@ impl<'a> Replay<'a> {
             });
             return Set::EMPTY;
         }
-        let settled = state.settled == record.wait && record.wait != Wait::NOTHING.to_bits();
-        if state.writers != NONE && !settled {
-            self.check_read(segment, record);
+        if let Some(open) = self.enter(segment, record, Access::Read) {
+            self.blame(Code::UnorderedRead, segment, record, record.src, |_| {
+                format!("is sent without waiting for transfer {open}, which brings part of it")
+            });
         }
         let state = &mut self.states[segment];
-        state.readers = push(&mut self.lists, state.readers, record.transfer());
         state.reads = state.reads.saturating_add(1);
         state.value
-    }
-
-    /// A read must come after every write so far.
-    fn check_read(&mut self, segment: usize, record: &Record) {
-        let state = self.states[segment];
-        let wait = Wait::from_bits(record.wait);
-        let settled = Wait::from_bits(state.settled);
-        if settled == Wait::NOTHING || !self.is_nested(settled, wait) {
-            let writers = Entries {
-                lists: &self.lists,
-                list: state.writers,
-            };
-            if let Some(writer) = self.ordering.first_open(writers, wait) {
-                self.blame(Code::UnorderedRead, segment, record, record.src, |_| {
-                    format!(
-                        "is sent without waiting for transfer {writer}, which brings part of it"
-                    )
-                });
-                return;
-            }
-        }
-        self.states[segment].settled = record.wait;
-    }
-
-    /// As [`Ordering::is_nested`]; what a transfer carries was mostly settled by one wait.
-    #[inline]
-    fn is_nested(&mut self, inner: Wait, outer: Wait) -> bool {
-        if self.nested != (inner, outer) {
-            if !self.ordering.is_nested(inner, outer) {
-                return false;
-            }
-            self.nested = (inner, outer);
-        }
-        true
     }
 
     #[inline]
     fn write(&mut self, segment: usize, record: &Record, value: Set) {
         self.touch(segment, record.dst);
         let state = self.states[segment];
-        let new = if record.reduces() {
-            self.reduced(segment, record, value)
+        let (new, open) = if record.reduces() {
+            let new = self.reduced(segment, record, value);
+            (new, self.enter(segment, record, Access::Sum))
         } else {
             if state.value == value {
                 self.blame(Code::DeliveredTwice, segment, record, record.dst, |_| {
                     format!("NPU {} already holds it", record.dst)
                 });
             }
-            Some(value)
-        };
-        if state.readers != NONE || (state.writers != NONE && !record.reduces()) {
-            self.check_write(segment, record, value);
-        } else if state.copied_by != NONE {
-            let copy = TransferId(state.copied_by);
-            if !self
-                .ordering
-                .ends_before(copy, Wait::from_bits(record.wait))
-            {
-                self.blame_write(segment, record, copy);
+            if self.came_back(&state, record.dst, segment, value) {
+                self.states[segment].phase = NONE; // the one read ended before
             }
+            (Some(value), self.enter(segment, record, Access::Copy))
+        };
+        if let Some(open) = open {
+            self.blame(Code::UnorderedWrite, segment, record, record.dst, |_| {
+                format!(
+                    "is received at NPU {} while transfer {open} may still use it",
+                    record.dst
+                )
+            });
+        }
+        self.states[segment].value = new.unwrap_or(state.value);
+    }
+
+    /// Adds an access to its phase, or begins the next with it, and finds a transfer of the phase
+    /// before that it does not come after.
+    #[inline]
+    fn enter(&mut self, segment: usize, record: &Record, access: Access) -> Option<TransferId> {
+        let state = &mut self.states[segment];
+        if state.access != access || access == Access::Copy {
+            state.begin(access);
+        } else if access == Access::Sum && self.reproducible && state.phase != NONE {
+            self.follow(segment, record);
+        }
+        let state = &self.states[segment];
+        // A lone transfer is its own list, and waiting for it is the same four bytes.
+        let is_direct = state.before == record.wait && state.before & MORE == 0;
+        let is_settled = state.settled == record.wait && record.wait != Wait::NOTHING.to_bits();
+        let open = if state.before == NONE || is_direct || is_settled {
+            None
+        } else {
+            self.check_before(segment, record)
+        };
+        let state = &mut self.states[segment];
+        state.phase = push(&mut self.lists, state.phase, record.transfer());
+        open
+    }
+
+    /// Notes if a sum is not ordered with the one before it in its phase, so that floating-point
+    /// sums may differ from run to run.
+    fn follow(&mut self, segment: usize, record: &Record) {
+        let phase = Entries {
+            lists: &self.lists,
+            list: self.states[segment].phase,
+        };
+        let wait = Wait::from_bits(record.wait);
+        self.reproducible = self.ordering.first_open(phase.take(1), wait).is_none();
+    }
+
+    /// The first transfer of the phase before that may not have ended when this one starts.
+    fn check_before(&mut self, segment: usize, record: &Record) -> Option<TransferId> {
+        let state = self.states[segment];
+        let wait = Wait::from_bits(record.wait);
+        let settled = Wait::from_bits(state.settled);
+        if settled != Wait::NOTHING && self.covers(settled, wait) {
+            if !state.narrowed {
+                self.states[segment].settled = record.wait; // the next is likely to be the same
+            }
+            return None;
+        }
+        let before = Entries {
+            lists: &self.lists,
+            list: state.before,
+        };
+        let open = self.ordering.first_open(before.clone(), wait);
+        if open.is_some() {
+            return open;
         }
         let state = &mut self.states[segment];
-        state.value = new.unwrap_or(state.value);
-        state.settled = Wait::NOTHING.to_bits();
-        state.readers = NONE;
-        if record.reduces() {
-            state.writers = push(&mut self.lists, state.writers, record.transfer());
-        } else {
-            state.writers = record.transfer().0;
-            state.copied_by = record.transfer().0;
+        state.settled = record.wait;
+        if settled != Wait::NOTHING && before.clone().nth(FEW).is_some() {
+            // Waits differ: what they have in common settles those to come.
+            state.settled = self.ordering.narrow(before, wait).to_bits();
+            state.narrowed = true;
         }
+        None
+    }
+
+    /// As [`Ordering::covers`]; what a transfer carries was mostly settled by one wait.
+    #[inline]
+    fn covers(&mut self, inner: Wait, outer: Wait) -> bool {
+        if self.covered != (inner, outer) {
+            if !self.ordering.covers(inner, outer) {
+                return false;
+            }
+            self.covered = (inner, outer);
+        }
+        true
     }
 
     fn reduced(&mut self, segment: usize, record: &Record, value: Set) -> Option<Set> {
@@ -326,48 +369,17 @@ impl<'a> Replay<'a> {
         union
     }
 
-    /// A write must come after every read and write that it could disturb.
-    fn check_write(&mut self, segment: usize, record: &Record, value: Set) {
-        let state = self.states[segment];
-        if !record.reduces() && self.came_back(&state, record.dst, segment, value) {
-            return;
-        }
-        let earlier = Entries {
-            lists: &self.lists,
-            list: if state.readers == NONE {
-                state.writers
-            } else {
-                state.readers
-            },
-        };
-        if let Some(earlier) = self
-            .ordering
-            .first_open(earlier, Wait::from_bits(record.wait))
-        {
-            self.blame_write(segment, record, earlier);
-        }
-    }
-
-    fn blame_write(&mut self, segment: usize, record: &Record, earlier: TransferId) {
-        self.blame(Code::UnorderedWrite, segment, record, record.dst, |_| {
-            format!(
-                "is received at NPU {} while transfer {earlier} may still use it",
-                record.dst
-            )
-        });
-    }
-
     /// Whether a value that is copied in must have left by the one read there was, so that it comes
     /// after it without a search.
     ///
     /// A contribution of an NPU to a sum is, at first, nowhere else. If the NPU sent the chunk once
     /// only, then whatever contains its contribution descends from that send. And that send came
-    /// after every write before it, as [`Self::check_read`] saw.
+    /// after every write before it, as [`Self::enter`] saw.
     fn came_back(&self, state: &State, npu: u32, segment: usize, value: Set) -> bool {
         let demand = &self.demands[self.demand_of(segment) as usize];
         let rank = self.rank[npu as usize];
         state.reads == 1
-            && state.readers != NONE
+            && state.access == Access::Read
             && demand.reduced
             && rank != NONE
             && demand.holders.contains(NpuId(npu))
@@ -402,9 +414,13 @@ impl<'a> Replay<'a> {
     fn blame_end(&mut self, segment: usize, npu: NpuId, run: &Run, target: Set) {
         let state = self.states[segment];
         let chunk = self.first + self.layout.start(segment).max(run.start);
+        let written = match state.access {
+            Access::Read => state.before,
+            Access::Sum | Access::Copy => state.phase,
+        };
         let mut writers = Entries {
             lists: &self.lists,
-            list: state.writers,
+            list: written,
         };
         let (sets, first) = (&self.sets, writers.next());
         let missing = sets
@@ -465,6 +481,32 @@ impl<'a> Replay<'a> {
     }
 }
 
+impl State {
+    /// A place that nobody accessed yet.
+    fn new(value: Set, epoch: u32) -> Self {
+        Self {
+            value,
+            phase: NONE,
+            before: NONE,
+            settled: Wait::NOTHING.to_bits(),
+            narrowed: false,
+            reads: 0,
+            epoch,
+            access: Access::Read,
+        }
+    }
+
+    /// Begins a phase.
+    #[inline]
+    fn begin(&mut self, access: Access) {
+        self.before = self.phase;
+        self.phase = NONE;
+        self.settled = Wait::NOTHING.to_bits();
+        self.narrowed = false;
+        self.access = access;
+    }
+}
+
 /// Adds a transfer to a list: a lone one is the list itself.
 #[inline]
 fn push(lists: &mut Vec<(u32, u32)>, list: u32, transfer: TransferId) -> u32 {
@@ -475,7 +517,8 @@ fn push(lists: &mut Vec<(u32, u32)>, list: u32, transfer: TransferId) -> u32 {
     (lists.len() - 1) as u32 | MORE
 }
 
-/// The transfers of a list.
+/// The transfers of a list, latest first.
+#[derive(Clone)]
 struct Entries<'a> {
     lists: &'a [(u32, u32)],
     list: u32,

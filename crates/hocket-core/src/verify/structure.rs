@@ -159,6 +159,28 @@ pub(super) enum Order {
     Other(Vec<u32>),
 }
 
+impl Order {
+    /// The transfer at a position.
+    pub(super) fn at(&self, position: usize) -> u32 {
+        match self {
+            Order::Plan => position as u32,
+            Order::Other(order) => order[position],
+        }
+    }
+
+    /// The position of each transfer; `None` where that is its number.
+    pub(super) fn positions(&self) -> Option<Vec<u32>> {
+        let Order::Other(order) = self else {
+            return None;
+        };
+        let mut positions = vec![0; order.len()];
+        for (position, &transfer) in order.iter().enumerate() {
+            positions[transfer as usize] = position as u32;
+        }
+        Some(positions)
+    }
+}
+
 /// Finds an order, or reports a cycle of waits.
 ///
 /// # Complexity

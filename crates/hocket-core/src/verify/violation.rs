@@ -131,9 +131,14 @@ impl VerifyReport {
         &self.violations
     }
 
-    /// How many there are in all.
+    /// How many were found; once [`VerifyReport::KEPT`] are, the replay looks for no more.
     pub fn count(&self) -> u64 {
         self.count
+    }
+
+    /// Whether as many are kept as can be, so that there may be more.
+    pub fn is_full(&self) -> bool {
+        self.violations.len() == Self::KEPT
     }
 
     /// Whether there is none.
@@ -153,8 +158,10 @@ impl VerifyReport {
 impl fmt::Display for VerifyReport {
     /// One line: how many violations, and the first.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let more = if self.is_full() { " or more" } else { "" };
         let plural = if self.count == 1 { "" } else { "s" };
-        write!(f, "the plan is wrong, {} violation{plural}", self.count)?;
+        let count = self.count;
+        write!(f, "the plan is wrong, {count}{more} violation{plural}")?;
         match self.violations.first() {
             Some(first) if self.count > 1 => write!(f, "; the first: {first}"),
             Some(first) => write!(f, ": {first}"),
