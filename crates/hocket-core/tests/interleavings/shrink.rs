@@ -1,0 +1,162 @@
+//! The smallest plan that a fault of a judge still shows in, and plans in words.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use hocket_core::plan::{Columns, Lists, Plan, Wait, WaitOn};
+
+/// The columns of a plan and its groups.
+#[derive(Clone)]
+struct Parts {
+    columns: Columns,
+    groups: Vec<Vec<u32>>,
+}
+
+/// Takes out of a plan all that can go while `fails` still holds.
+pub fn shrink(plan: &Arc<Plan>, fails: &dyn Fn(&Arc<Plan>) -> bool) -> Arc<Plan> {
+    let mut smallest = plan.clone();
+    while let Some(less) = smaller(&smallest).into_iter().map(Arc::new).find(fails) {
+        smallest = less;
+    }
+    smallest
+}
+
+/// The plans that are one step smaller.
+fn smaller(plan: &Plan) -> Vec<Plan> {
+    let parts = Parts::of(plan);
+    let mut plans: Vec<Parts> = Vec::new();
+    for t in (0..plan.len()).rev() {
+        plans.push(parts.without(t));
+    }
+    let unused = |g: &usize| !parts.names(Wait::group(*g as u32));
+    plans.extend((0..parts.groups.len()).rev().find(unused).map(|g| parts.without_group(g)));
+    for t in 0..plan.len() {
+        if plan.chunk_count()[t] > 1 {
+            for first in 0..2 {
+                let mut less = parts.clone();
+                less.columns.chunk[t] += first;
+                less.columns.chunk_count[t] -= 1;
+                plans.push(less);
+            }
+        }
+        let mut simpler = vec![Wait::NOTHING.to_bits()];
+        if let WaitOn::Group(g) = Wait::from_bits(plan.wait()[t]).target() {
+            simpler.extend_from_slice(plan.groups().get(g as usize));
+        }
+        simpler.retain(|_| plan.wait()[t] != Wait::NOTHING.to_bits());
+        plans.extend(simpler.into_iter().map(|bits| {
+            let mut less = parts.clone();
+            less.columns.wait[t] = bits;
+            less
+        }));
+    }
+    for (g, members) in parts.groups.iter().enumerate() {
+        for i in 0..members.len() {
+            let mut less = parts.clone();
+            less.groups[g].remove(i);
+            plans.push(less);
+        }
+    }
+    plans.into_iter().map(|parts| parts.plan_like(plan)).collect()
+}
+
+impl Parts {
+    fn of(plan: &Plan) -> Self {
+        Self {
+            columns: Columns {
+                chunk: plan.chunk().to_vec(),
+                chunk_count: plan.chunk_count().to_vec(),
+                src: plan.src().to_vec(),
+                dst: plan.dst().to_vec(),
+                op: plan.op().to_vec(),
+                wait: plan.wait().to_vec(),
+                path: plan.path().to_vec(),
+            },
+            groups: plan.groups().iter().map(<[u32]>::to_vec).collect(),
+        }
+    }
+
+    fn plan_like(self, plan: &Plan) -> Plan {
+        let mut groups = Lists::default();
+        self.groups.iter().for_each(|members| {
+            groups.push(members);
+        });
+        let (collective, chunks) = (plan.collective().clone(), plan.chunks().clone());
+        let paths = plan.paths().clone();
+        Plan::from_columns("smaller", collective, chunks, self.columns, groups, paths)
+            .expect("a plan")
+    }
+
+    fn names(&self, wait: Wait) -> bool {
+        let bits = wait.to_bits();
+        self.columns.wait.contains(&bits) || self.groups.iter().any(|list| list.contains(&bits))
+    }
+
+    /// Without a transfer; nobody waits for it any more.
+    fn without(&self, t: usize) -> Self {
+        let mut less = self.clone();
+        let columns = &mut less.columns;
+        for column in [
+            &mut columns.chunk,
+            &mut columns.chunk_count,
+            &mut columns.src,
+            &mut columns.dst,
+            &mut columns.wait,
+            &mut columns.path,
+        ] {
+            column.remove(t);
+        }
+        columns.op.remove(t);
+        let gone = Wait::on(t.into()).to_bits();
+        let moved = |bits: u32| match Wait::from_bits(bits).target() {
+            WaitOn::Transfer(u) if u.index() > t => bits - 1,
+            _ if bits == gone => Wait::NOTHING.to_bits(),
+            _ => bits,
+        };
+        columns.wait.iter_mut().for_each(|bits| *bits = moved(*bits));
+        for list in &mut less.groups {
+            list.retain(|&bits| bits != gone);
+            list.iter_mut().for_each(|bits| *bits = moved(*bits));
+        }
+        less
+    }
+
+    /// Without a group that nobody names.
+    fn without_group(&self, g: usize) -> Self {
+        let mut less = self.clone();
+        less.groups.remove(g);
+        let lists = less.groups.iter_mut().flatten();
+        for bits in lists.chain(&mut less.columns.wait) {
+            if let WaitOn::Group(other) = Wait::from_bits(*bits).target()
+                && other as usize > g
+            {
+                *bits -= 1;
+            }
+        }
+        less
+    }
+}
+
+/// A plan in words: its demands, its chunks, its transfers and what they wait for.
+pub fn words(plan: &Plan) -> String {
+    let mut text = format!("{} among {:?}\n", plan.collective().kind(), plan.collective().npus());
+    for (d, demand) in plan.collective().demands().iter().enumerate() {
+        let kind = if demand.reduced { "summed" } else { "copied" };
+        let (holders, wanted) = (&demand.holders, &demand.wanted);
+        let _ = writeln!(text, "  demand {d}: {kind}, held by {holders:?}, wanted by {wanted:?}");
+    }
+    let _ = writeln!(text, "  demands of the chunks: {:?}", plan.chunks().demand());
+    for (g, members) in plan.groups().iter().enumerate() {
+        let members: Vec<Wait> = members.iter().map(|&bits| Wait::from_bits(bits)).collect();
+        let _ = writeln!(text, "  group {g}: {members:?}");
+    }
+    for t in (0..plan.len()).map(|t| plan.transfer(t.into())) {
+        let last = t.chunk.0 + t.count - 1;
+        let _ = writeln!(
+            text,
+            "  {} chunks {} to {last} from NPU {} to NPU {}, after {:?}",
+            t.op, t.chunk, t.src, t.dst, t.wait
+        );
+    }
+    text
+}
