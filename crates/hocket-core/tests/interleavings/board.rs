@@ -17,7 +17,8 @@ pub struct Row {
 impl Row {
     /// Whether two transfers access one place, not both to read it and not both to add to it.
     pub fn conflicts(&self, other: &Row) -> bool {
-        let apart = self.chunk + self.count <= other.chunk || other.chunk + other.count <= self.chunk;
+        let apart =
+            self.chunk + self.count <= other.chunk || other.chunk + other.count <= self.chunk;
         let both_add = self.op == Op::Reduce && other.op == Op::Reduce;
         !apart
             && (self.src == other.dst
@@ -83,7 +84,12 @@ impl Board {
             && (row.chunk..row.chunk + row.count).all(|chunk| {
                 let (sent, there) = (self.held[row.src][chunk], self.held[row.dst][chunk]);
                 let sums = self.data[chunk].reduced && there != 0 && sent & there == 0;
-                sent != 0 && if row.op == Op::Copy { sent != there } else { sums }
+                sent != 0
+                    && if row.op == Op::Copy {
+                        sent != there
+                    } else {
+                        sums
+                    }
             })
     }
 
@@ -91,7 +97,11 @@ impl Board {
         for chunk in row.chunk..row.chunk + row.count {
             let sent = self.held[row.src][chunk];
             let there = &mut self.held[row.dst][chunk];
-            *there = if row.op == Op::Copy { sent } else { *there | sent };
+            *there = if row.op == Op::Copy {
+                sent
+            } else {
+                *there | sent
+            };
         }
     }
 

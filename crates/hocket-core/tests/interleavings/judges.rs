@@ -92,8 +92,14 @@ const PAIRS: &str = "disagree: right by pairs";
 const SAME_BITS: &str = "disagree: reproducible";
 const BLAME: &str = "disagree: verify blames neither of the two whose order is missing";
 /// All of them.
-pub const DISAGREEMENTS: [&str; 6] =
-    [ACCEPTS_WRONG, REFUSES_RIGHT, DEFINITIONS, PAIRS, SAME_BITS, BLAME];
+pub const DISAGREEMENTS: [&str; 6] = [
+    ACCEPTS_WRONG,
+    REFUSES_RIGHT,
+    DEFINITIONS,
+    PAIRS,
+    SAME_BITS,
+    BLAME,
+];
 
 /// How many plans there were of which something is true.
 #[derive(Clone, Debug, Default)]
@@ -141,7 +147,11 @@ impl Tally {
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (name, count) in &self.counts {
-            writeln!(f, "{name:<66} {count:>9} {:>6.2} %", 100.0 * self.share(name))?;
+            writeln!(
+                f,
+                "{name:<66} {count:>9} {:>6.2} %",
+                100.0 * self.share(name)
+            )?;
         }
         write!(f, "{:<66} {:>9}", "states", self.states)
     }
@@ -156,18 +166,36 @@ pub fn facts(case: &Case, judged: &Judged) -> Vec<(&'static str, bool)> {
         ("plans", true),
         ("right", right),
         ("wrong", !right),
-        ("wrong by exactly one missing order", !right && case.change == Change::OneOrder),
+        (
+            "wrong by exactly one missing order",
+            !right && case.change == Change::OneOrder,
+        ),
         ("wrong: overlap", faults.has(Fault::Overlap)),
         ("wrong: values differ by timing", faults.has(Fault::Differs)),
-        ("wrong: read where nothing is", faults.has(Fault::ReadNothing)),
+        (
+            "wrong: read where nothing is",
+            faults.has(Fault::ReadNothing),
+        ),
         ("wrong: bad sum", faults.has(Fault::BadSum)),
         ("wrong: redundant copy", faults.has(Fault::Redundant)),
         ("wrong: missing at the end", faults.has(Fault::Missing)),
         ("wrong: cycle of waits", faults.has(Fault::Stuck)),
-        ("right outcome, but a race", outcome && faults.has(Fault::Overlap)),
-        ("right outcome, but only a redundant copy", outcome && faults.has(Fault::Redundant) && !faults.has(Fault::Overlap)),
-        ("reproducible", judged.reproducible.is_some_and(|(same, _)| same)),
-        ("right and not reproducible", judged.reproducible.is_some_and(|(same, _)| !same)),
+        (
+            "right outcome, but a race",
+            outcome && faults.has(Fault::Overlap),
+        ),
+        (
+            "right outcome, but only a redundant copy",
+            outcome && faults.has(Fault::Redundant) && !faults.has(Fault::Overlap),
+        ),
+        (
+            "reproducible",
+            judged.reproducible.is_some_and(|(same, _)| same),
+        ),
+        (
+            "right and not reproducible",
+            judged.reproducible.is_some_and(|(same, _)| !same),
+        ),
     ];
     facts.extend(corners(case, right));
     let blamed = misplaced_blame(case, judged);
@@ -183,7 +211,10 @@ fn misplaced_blame(case: &Case, judged: &Judged) -> bool {
         return false;
     };
     let two = [Some(TransferId::from(t)), Some(TransferId::from(u))];
-    let named = report.violations().iter().any(|v| two.contains(&v.transfer));
+    let named = report
+        .violations()
+        .iter()
+        .any(|v| two.contains(&v.transfer));
     !named
 }
 
@@ -192,9 +223,8 @@ fn corners(case: &Case, right: bool) -> Vec<(&'static str, bool)> {
     let plan = &case.plan;
     let n = plan.len();
     let chunks = |t: usize| plan.chunk()[t]..plan.chunk()[t] + plan.chunk_count()[t];
-    let meet = |t: usize, u: usize| {
-        chunks(t).start < chunks(u).end && chunks(u).start < chunks(t).end
-    };
+    let meet =
+        |t: usize, u: usize| chunks(t).start < chunks(u).end && chunks(u).start < chunks(t).end;
     let sums = |t: usize| plan.op()[t] == Op::Reduce as u8;
     let any = |holds: &dyn Fn(usize) -> bool| (0..n).any(holds);
     let any_two = |holds: &dyn Fn(usize, usize) -> bool| {
@@ -206,7 +236,8 @@ fn corners(case: &Case, right: bool) -> Vec<(&'static str, bool)> {
         let at = |t: usize| sums(t) && dst[t] == src[r] && meet(t, r);
         (0..n).filter(|&t| at(t)).count() > 1
     });
-    let in_part = any_two(&|t, u| chunks(t).start < chunks(u).start && chunks(t).end < chunks(u).end);
+    let in_part =
+        any_two(&|t, u| chunks(t).start < chunks(u).start && chunks(t).end < chunks(u).end);
     let waits = waits(plan);
     let forward = any(&|t| waits[t].iter().any(|u| u > t));
     let is_group = |bits: &u32| matches!(Wait::from_bits(*bits).target(), WaitOn::Group(_));
@@ -216,15 +247,30 @@ fn corners(case: &Case, right: bool) -> Vec<(&'static str, bool)> {
     named.dedup();
     let takes_part = |npu: u32| plan.collective().npus().iter().any(|p| p.0 == npu);
     vec![
-        ("right, a place is read and summed into twice", right && read_and_sums),
-        ("a copy over a sum", any_two(&|t, u| sums(t) && !sums(u) && into(t, u))),
+        (
+            "right, a place is read and summed into twice",
+            right && read_and_sums,
+        ),
+        (
+            "a copy over a sum",
+            any_two(&|t, u| sums(t) && !sums(u) && into(t, u)),
+        ),
         ("ranges overlap in part", in_part),
         ("several components", components(plan) > 1),
-        ("an NPU that takes no part is used", any(&|t| !takes_part(dst[t]))),
+        (
+            "an NPU that takes no part is used",
+            any(&|t| !takes_part(dst[t])),
+        ),
         ("a wait points forward", forward),
         ("a group is shared", named.len() < groups_named),
-        ("a group in a group", plan.groups().items().iter().any(is_group)),
-        ("an empty group", plan.groups().iter().any(<[u32]>::is_empty)),
+        (
+            "a group in a group",
+            plan.groups().items().iter().any(is_group),
+        ),
+        (
+            "an empty group",
+            plan.groups().iter().any(<[u32]>::is_empty),
+        ),
         ("several demands", plan.collective().demands().len() > 1),
         ("no transfers", n == 0),
         ("eight or nine transfers", n >= 8),
@@ -235,7 +281,8 @@ fn corners(case: &Case, right: bool) -> Vec<(&'static str, bool)> {
 fn components(plan: &Plan) -> usize {
     let starts: BTreeSet<u32> = (0..plan.chunks().len() as u32)
         .filter(|&c| {
-            let across = |t: usize| plan.chunk()[t] < c && c < plan.chunk()[t] + plan.chunk_count()[t];
+            let across =
+                |t: usize| plan.chunk()[t] < c && c < plan.chunk()[t] + plan.chunk_count()[t];
             !(0..plan.len()).any(across)
         })
         .collect();

@@ -6,6 +6,7 @@
 
 mod board;
 mod judges;
+mod midsize;
 mod oracle;
 mod order;
 #[path = "../properties/oracle.rs"]
@@ -21,10 +22,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hocket_core::plan::Plan;
 use hocket_core::topology::Topology;
 
-use crate::judges::{DISAGREEMENTS, Judged, Tally, facts, star};
+use crate::judges::{DISAGREEMENTS, Judged, Tally, facts, said, star};
 use crate::shrink::{shrink, words};
 use crate::small::case;
 
+/// A number from the environment.
 fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text
@@ -60,8 +62,9 @@ fn run(first: u64, plans: u64) -> (Tally, Option<u64>) {
     let threads = setting("HOCKET_ORACLE_THREADS", all).max(1);
     let next = AtomicU64::new(0);
     let work = || {
-        let stars: BTreeMap<usize, Arc<Topology>> =
-            (2..=oracle::MOST_NPUS).map(|npus| (npus, star(npus))).collect();
+        let stars: BTreeMap<usize, Arc<Topology>> = (2..=oracle::MOST_NPUS)
+            .map(|npus| (npus, star(npus)))
+            .collect();
         let (mut tally, mut failed) = (Tally::default(), None);
         loop {
             let start = next.fetch_add(BATCH, Ordering::Relaxed);
@@ -110,4 +113,40 @@ fn explain(seed: u64) -> String {
         judged.said,
         judged.reproducible,
     )
+}
+
+#[test]
+fn verify_agrees_with_pairs_of_accesses_on_larger_plans() {
+    let plans = setting("HOCKET_ORACLE_LARGER", 300);
+    let first = setting("HOCKET_ORACLE_SEED", 1);
+    let mut tally = Tally::default();
+    let (mut transfers, mut failed) = (0, None);
+    for seed in (0..plans).map(|i| first.wrapping_add(i)) {
+        let (plan, npus) = midsize::plan(seed);
+        let right = pairwise::is_right(&plan);
+        let accepted = said(&plan, &star(npus)).is_ok();
+        transfers += plan.len();
+        tally.count([
+            ("larger plans", true),
+            ("right", right),
+            ("wrong", !right),
+            ("disagree: verify accepts a wrong plan", accepted && !right),
+            ("disagree: verify refuses a right plan", !accepted && right),
+        ]);
+        if accepted != right && failed.is_none() {
+            let topology = star(npus);
+            let differ = |plan: &Arc<Plan>| {
+                said(plan, &topology).is_ok() == accepted && pairwise::is_right(plan) == right
+            };
+            failed = Some(format!("seed {seed}\n{}", words(&shrink(&plan, &differ))));
+        }
+    }
+    println!(
+        "{tally}\ntransfers of a plan, mean: {}",
+        transfers as u64 / plans.max(1)
+    );
+    if let Some(smallest) = failed {
+        panic!("{tally}\n{smallest}");
+    }
+    assert!(tally.share("right") >= 0.10 && tally.share("wrong") >= 0.10);
 }

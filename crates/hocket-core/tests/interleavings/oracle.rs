@@ -282,9 +282,8 @@ impl<'a> Course<'a> {
 
     /// Starts and ends, as soon as may be, what does not carry the chunk.
     fn let_others_pass(&self, mut state: State) -> State {
-        let other = |state: &State, t: &usize| {
-            self.carriers >> t & 1 == 0 && self.may_start(state, *t)
-        };
+        let other =
+            |state: &State, t: &usize| self.carriers >> t & 1 == 0 && self.may_start(state, *t);
         while let Some(t) = (0..self.plan.len()).find(|t| other(&state, t)) {
             state.started |= 1 << t;
             state.ended |= 1 << t;
@@ -340,7 +339,11 @@ impl<'a> Course<'a> {
         if *self.left.get_or_insert(state.held) != state.held {
             faults.add(Fault::Differs);
         }
-        if self.wanted.iter().any(|&(npu, value)| state.held[npu] != value) {
+        if self
+            .wanted
+            .iter()
+            .any(|&(npu, value)| state.held[npu] != value)
+        {
             faults.add(Fault::Missing);
         }
     }
@@ -348,9 +351,7 @@ impl<'a> Course<'a> {
     /// Whether two transfers access one place, not both to read it and not both to add to it.
     fn conflict(&self, t: usize, u: usize) -> bool {
         let (src, dst) = (self.plan.src(), self.plan.dst());
-        src[t] == dst[u]
-            || dst[t] == src[u]
-            || dst[t] == dst[u] && !(self.sums(t) && self.sums(u))
+        src[t] == dst[u] || dst[t] == src[u] || dst[t] == dst[u] && !(self.sums(t) && self.sums(u))
     }
 
     fn sums(&self, t: usize) -> bool {

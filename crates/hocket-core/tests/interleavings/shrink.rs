@@ -29,7 +29,12 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
         plans.push(parts.without(t));
     }
     let unused = |g: &usize| !parts.names(Wait::group(*g as u32));
-    plans.extend((0..parts.groups.len()).rev().find(unused).map(|g| parts.without_group(g)));
+    plans.extend(
+        (0..parts.groups.len())
+            .rev()
+            .find(unused)
+            .map(|g| parts.without_group(g)),
+    );
     for t in 0..plan.len() {
         if plan.chunk_count()[t] > 1 {
             for first in 0..2 {
@@ -57,7 +62,10 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
             plans.push(less);
         }
     }
-    plans.into_iter().map(|parts| parts.plan_like(plan)).collect()
+    plans
+        .into_iter()
+        .map(|parts| parts.plan_like(plan))
+        .collect()
 }
 
 impl Parts {
@@ -113,7 +121,10 @@ impl Parts {
             _ if bits == gone => Wait::NOTHING.to_bits(),
             _ => bits,
         };
-        columns.wait.iter_mut().for_each(|bits| *bits = moved(*bits));
+        columns
+            .wait
+            .iter_mut()
+            .for_each(|bits| *bits = moved(*bits));
         for list in &mut less.groups {
             list.retain(|&bits| bits != gone);
             list.iter_mut().for_each(|bits| *bits = moved(*bits));
@@ -139,13 +150,24 @@ impl Parts {
 
 /// A plan in words: its demands, its chunks, its transfers and what they wait for.
 pub fn words(plan: &Plan) -> String {
-    let mut text = format!("{} among {:?}\n", plan.collective().kind(), plan.collective().npus());
+    let mut text = format!(
+        "{} among {:?}\n",
+        plan.collective().kind(),
+        plan.collective().npus()
+    );
     for (d, demand) in plan.collective().demands().iter().enumerate() {
         let kind = if demand.reduced { "summed" } else { "copied" };
         let (holders, wanted) = (&demand.holders, &demand.wanted);
-        let _ = writeln!(text, "  demand {d}: {kind}, held by {holders:?}, wanted by {wanted:?}");
+        let _ = writeln!(
+            text,
+            "  demand {d}: {kind}, held by {holders:?}, wanted by {wanted:?}"
+        );
     }
-    let _ = writeln!(text, "  demands of the chunks: {:?}", plan.chunks().demand());
+    let _ = writeln!(
+        text,
+        "  demands of the chunks: {:?}",
+        plan.chunks().demand()
+    );
     for (g, members) in plan.groups().iter().enumerate() {
         let members: Vec<Wait> = members.iter().map(|&bits| Wait::from_bits(bits)).collect();
         let _ = writeln!(text, "  group {g}: {members:?}");

@@ -115,7 +115,11 @@ fn collective(npus: usize, draw: &mut Seed) -> Collective {
 fn cut(collective: &Collective, draw: &mut Seed) -> Option<Chunks> {
     let demands = collective.demands();
     let most = (4 / demands.len()).max(1);
-    let pieces = if percent(60, draw) { 1 } else { 1 + draw.below(most) };
+    let pieces = if percent(60, draw) {
+        1
+    } else {
+        1 + draw.below(most)
+    };
     if draw.below(2) == 0 {
         Chunks::split(&demands, pieces).ok()
     } else {
@@ -128,7 +132,9 @@ fn cut(collective: &Collective, draw: &mut Seed) -> Option<Chunks> {
 fn rows(before: &Board, draw: &mut Seed) -> Option<Vec<Row>> {
     let mut board = before.clone();
     let mut rows = Vec::new();
-    let aim = draw.below(MOST_TRANSFERS + 1).max(draw.below(MOST_TRANSFERS + 1));
+    let aim = draw
+        .below(MOST_TRANSFERS + 1)
+        .max(draw.below(MOST_TRANSFERS + 1));
     let eager = [15, 40, 80][draw.below(3)];
     let busy = percent(50, draw).then(|| (draw.below(board.npus()), draw.below(board.chunks())));
     let blunders = if percent(4, draw) { 10 } else { 0 };
@@ -158,7 +164,11 @@ fn any_row(board: &Board, busy: Option<(usize, usize)>, draw: &mut Seed) -> Row 
         count: 1,
         src,
         dst,
-        op: if draw.below(2) == 0 { Op::Copy } else { Op::Reduce },
+        op: if draw.below(2) == 0 {
+            Op::Copy
+        } else {
+            Op::Reduce
+        },
     };
     if let Some((npu, chunk)) = busy
         && percent(85, draw)
@@ -205,7 +215,9 @@ fn take_one_order(rows: &[Row], order: &Order, draw: &mut Seed) -> Option<(Order
     let mut closed = closure(order);
     let least = reduction(&closed);
     let needed = |t: usize| {
-        members(least[t]).map(move |u| (u, t)).filter(|&(u, t)| rows[u].conflicts(&rows[t]))
+        members(least[t])
+            .map(move |u| (u, t))
+            .filter(|&(u, t)| rows[u].conflicts(&rows[t]))
     };
     let pairs: Vec<(usize, usize)> = (0..rows.len()).flat_map(needed).collect();
     let &(u, t) = pick(&pairs, draw)?;
@@ -254,7 +266,13 @@ fn change_row(rows: &mut [Row], npus: usize, chunks: usize, draw: &mut Seed) -> 
         let t = draw.below(rows.len());
         let row = &mut rows[t];
         match draw.below(4) {
-            0 => row.op = if row.op == Op::Copy { Op::Reduce } else { Op::Copy },
+            0 => {
+                row.op = if row.op == Op::Copy {
+                    Op::Reduce
+                } else {
+                    Op::Copy
+                }
+            }
             1 => row.dst = (row.src + 1 + draw.below(npus - 1)) % npus,
             2 => row.src = (row.dst + 1 + draw.below(npus - 1)) % npus,
             _ => {
@@ -302,6 +320,13 @@ fn assemble(
         wait,
         path: vec![Plan::DEFAULT_ROUTE; rows.len()],
     };
-    Plan::from_columns("random", collective, chunks, columns, groups, Lists::default())
-        .expect("a plan")
+    Plan::from_columns(
+        "random",
+        collective,
+        chunks,
+        columns,
+        groups,
+        Lists::default(),
+    )
+    .expect("a plan")
 }

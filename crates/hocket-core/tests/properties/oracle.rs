@@ -108,16 +108,18 @@ fn closure(plan: &Plan) -> Option<(Vec<usize>, Vec<TransferSet>)> {
 /// What each transfer waits for, groups taken apart.
 pub fn waits(plan: &Plan) -> Vec<TransferSet> {
     let mut groups: Vec<TransferSet> = Vec::new();
-    let add = |groups: &[TransferSet], set: &mut TransferSet, bits: u32| {
-        match Wait::from_bits(bits).target() {
-            WaitOn::Nothing => {}
-            WaitOn::Transfer(t) => set.insert(t.index()),
-            WaitOn::Group(group) => set.add_all(&groups[group as usize]),
-        }
+    let add = |groups: &[TransferSet], set: &mut TransferSet, bits: u32| match Wait::from_bits(bits)
+        .target()
+    {
+        WaitOn::Nothing => {}
+        WaitOn::Transfer(t) => set.insert(t.index()),
+        WaitOn::Group(group) => set.add_all(&groups[group as usize]),
     };
     for members in plan.groups().iter() {
         let mut set = TransferSet::none_of(plan.len());
-        members.iter().for_each(|&bits| add(&groups, &mut set, bits));
+        members
+            .iter()
+            .for_each(|&bits| add(&groups, &mut set, bits));
         groups.push(set);
     }
     let of = |&bits: &u32| {
