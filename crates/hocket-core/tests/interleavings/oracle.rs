@@ -91,19 +91,30 @@ impl Faults {
         self.0 |= 1 << fault as u8;
     }
 
-    /// Whether the plan is right: no fault, whatever the timing.
+    /// The others.
+    pub fn without(mut self, fault: Fault) -> Self {
+        self.0 &= !(1 << fault as u8);
+        self
+    }
+
+    /// Whether the plan is right: no fault, whatever the timing. That values differ then follows from
+    /// other faults or is of no account.
     pub fn right(self) -> bool {
-        let mut others = self;
-        others.0 &= !(1 << Fault::Differs as u8);
-        others == Self::default()
+        self.without(Fault::Differs) == Self::default()
     }
 
     /// Whether the plan is right by the definition that knows no overlaps: every transfer reads, and
     /// every copy overwrites, the same in every run, and nothing else is wrong.
     pub fn right_by_values(self) -> bool {
-        let mut others = self;
-        others.0 &= !(1 << Fault::Overlap as u8);
-        others == Self::default()
+        self.without(Fault::Overlap) == Self::default()
+    }
+
+    /// Whether every run ends as it should and sums what it may, with values taken at one instant.
+    pub fn right_by_outcome(self) -> bool {
+        [Fault::Overlap, Fault::Differs, Fault::Redundant]
+            .into_iter()
+            .fold(self, Self::without)
+            == Self::default()
     }
 
     /// Whether values depend on the timing.
@@ -114,15 +125,6 @@ impl Faults {
     /// Whether wrong however one looks at it.
     fn hopeless(self) -> bool {
         !self.right_by_outcome()
-    }
-
-    /// Whether every run ends as it should and sums what it may, with values taken at one instant.
-    pub fn right_by_outcome(self) -> bool {
-        let mut others = self;
-        for harmless in [Fault::Overlap, Fault::Differs, Fault::Redundant] {
-            others.0 &= !(1 << harmless as u8);
-        }
-        others == Self::default()
     }
 }
 
@@ -137,11 +139,21 @@ pub struct Verdict {
 
 /// Judges a plan of at most [`MOST_TRANSFERS`] transfers among [`MOST_NPUS`] NPUs.
 pub fn judge(plan: &Plan) -> Verdict {
+    judge_by(plan, true)
+}
+
+/// The same, with what does not carry a chunk interleaved with the rest in every way.
+pub fn judge_in_full(plan: &Plan) -> Verdict {
+    judge_by(plan, false)
+}
+
+fn judge_by(plan: &Plan, others_pass: bool) -> Verdict {
     let mut verdict = Verdict::default();
     let waits = masks(plan);
     let mut seen = Seen::default();
     for chunk in 0..plan.chunks().len() {
         let mut course = Course::of(plan, chunk, &waits, &mut Sets);
+        course.others_pass = others_pass;
         course.explore(&mut Sets, &mut seen, &mut verdict, Faults::hopeless);
         if verdict.faults.hopeless() {
             break;
@@ -190,6 +202,8 @@ struct Course<'a> {
     waits: &'a [u16],
     /// Transfers that carry the chunk.
     carriers: u16,
+    /// Whether other transfers are made as soon as may be.
+    others_pass: bool,
     reduced: bool,
     before: State,
     /// Who wants what at the end.
@@ -224,6 +238,7 @@ impl<'a> Course<'a> {
             carriers: (0..plan.len())
                 .filter(carries)
                 .fold(0, |mask, t| mask | 1 << t),
+            others_pass: true,
             reduced: demand.reduced,
             before,
             wanted: wanted.map(|npu| (npu.index(), target)).collect(),
@@ -282,9 +297,10 @@ impl<'a> Course<'a> {
 
     /// Starts and ends, as soon as may be, what does not carry the chunk.
     fn let_others_pass(&self, mut state: State) -> State {
-        let other =
-            |state: &State, t: &usize| self.carriers >> t & 1 == 0 && self.may_start(state, *t);
-        while let Some(t) = (0..self.plan.len()).find(|t| other(&state, t)) {
+        let other = |state: &State, t: &usize| !self.carries(*t) && self.may_start(state, *t);
+        while self.others_pass
+            && let Some(t) = (0..self.plan.len()).find(|t| other(&state, t))
+        {
             state.started |= 1 << t;
             state.ended |= 1 << t;
         }
@@ -292,6 +308,11 @@ impl<'a> Course<'a> {
     }
 
     fn start(&mut self, state: &State, t: usize, faults: &mut Faults) -> State {
+        let mut next = *state;
+        next.started |= 1 << t;
+        if !self.carries(t) {
+            return next;
+        }
         let running = state.started & !state.ended & self.carriers;
         if (0..self.plan.len()).any(|u| running >> u & 1 == 1 && self.conflict(t, u)) {
             faults.add(Fault::Overlap);
@@ -303,8 +324,6 @@ impl<'a> Course<'a> {
         if *self.reads[t].get_or_insert(read) != read {
             faults.add(Fault::Differs);
         }
-        let mut next = *state;
-        next.started |= 1 << t;
         next.sent[t] = read;
         next
     }
@@ -312,6 +331,9 @@ impl<'a> Course<'a> {
     fn end(&mut self, state: &State, t: usize, sums: &mut impl Sums, faults: &mut Faults) -> State {
         let mut next = *state;
         next.ended |= 1 << t;
+        if !self.carries(t) {
+            return next;
+        }
         let brought = std::mem::take(&mut next.sent[t]);
         let there = &mut next.held[self.plan.dst()[t] as usize];
         if !self.sums(t) {
@@ -346,6 +368,10 @@ impl<'a> Course<'a> {
         {
             faults.add(Fault::Missing);
         }
+    }
+
+    fn carries(&self, t: usize) -> bool {
+        self.carriers >> t & 1 == 1
     }
 
     /// Whether two transfers access one place, not both to read it and not both to add to it.

@@ -1,6 +1,5 @@
-//! The smallest plan that a fault of a judge still shows in, and plans in words.
+//! The smallest plan on which judges still disagree.
 
-use std::fmt::Write as _;
 use std::sync::Arc;
 
 use hocket_core::plan::{Columns, Lists, Plan, Wait, WaitOn};
@@ -146,39 +145,4 @@ impl Parts {
         }
         less
     }
-}
-
-/// A plan in words: its demands, its chunks, its transfers and what they wait for.
-pub fn words(plan: &Plan) -> String {
-    let mut text = format!(
-        "{} among {:?}\n",
-        plan.collective().kind(),
-        plan.collective().npus()
-    );
-    for (d, demand) in plan.collective().demands().iter().enumerate() {
-        let kind = if demand.reduced { "summed" } else { "copied" };
-        let (holders, wanted) = (&demand.holders, &demand.wanted);
-        let _ = writeln!(
-            text,
-            "  demand {d}: {kind}, held by {holders:?}, wanted by {wanted:?}"
-        );
-    }
-    let _ = writeln!(
-        text,
-        "  demands of the chunks: {:?}",
-        plan.chunks().demand()
-    );
-    for (g, members) in plan.groups().iter().enumerate() {
-        let members: Vec<Wait> = members.iter().map(|&bits| Wait::from_bits(bits)).collect();
-        let _ = writeln!(text, "  group {g}: {members:?}");
-    }
-    for t in (0..plan.len()).map(|t| plan.transfer(t.into())) {
-        let last = t.chunk.0 + t.count - 1;
-        let _ = writeln!(
-            text,
-            "  {} chunks {} to {last} from NPU {} to NPU {}, after {:?}",
-            t.op, t.chunk, t.src, t.dst, t.wait
-        );
-    }
-    text
 }

@@ -7,8 +7,16 @@ use hocket_core::plan::{Op, Plan, Wait, WaitOn};
 /// What an NPU holds of a chunk: how often each NPU's contribution is in it. Absent: nothing.
 type Value = BTreeMap<u32, u32>;
 
+/// Whether two transfers of one chunk race; which transfers end before which start is given.
+pub type Races<'a> = &'a dyn Fn(&Plan, &[TransferSet], usize, usize) -> bool;
+
 /// Whether a plan is right, whatever the timing. Chunks are judged one by one.
 pub fn is_right(plan: &Plan) -> bool {
+    is_right_if(plan, &races)
+}
+
+/// Whether a plan is right by a notion of races that may be another.
+pub fn is_right_if(plan: &Plan, races: Races) -> bool {
     let Some((order, before)) = closure(plan) else {
         return false;
     };
@@ -76,7 +84,7 @@ fn replay(plan: &Plan, t: usize, reduced: bool, held: &mut BTreeMap<u32, Value>)
 }
 
 /// Whether two transfers of one chunk touch one place in an order that the waits leave open.
-fn races(plan: &Plan, before: &[TransferSet], a: usize, b: usize) -> bool {
+pub fn races(plan: &Plan, before: &[TransferSet], a: usize, b: usize) -> bool {
     if a == b || before[a].contains(b) || before[b].contains(a) {
         return false;
     }
