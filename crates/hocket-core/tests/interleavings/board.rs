@@ -41,6 +41,9 @@ pub struct Board {
     data: Vec<Data>,
     /// By NPU, then by chunk.
     held: Vec<Vec<u8>>,
+    /// Enough transfers to meet each chunk's postcondition from here; `None` if a contribution is
+    /// lost.
+    needed: Vec<Option<usize>>,
 }
 
 impl Board {
@@ -51,6 +54,7 @@ impl Board {
         let mut board = Self {
             data: Vec::new(),
             held: vec![vec![0; chunks.len()]; npus],
+            needed: Vec::new(),
         };
         for (chunk, &demand) in chunks.demand().iter().enumerate() {
             let demand = &demands[demand as usize];
@@ -67,6 +71,9 @@ impl Board {
                 wanted: wanted.map(|npu| npu.index()).collect(),
             });
         }
+        board.needed = (0..chunks.len())
+            .map(|chunk| board.needed_for(chunk))
+            .collect();
         board
     }
 
@@ -102,16 +109,20 @@ impl Board {
             } else {
                 *there | sent
             };
+            self.needed[chunk] = self.needed_for(chunk);
         }
     }
 
+    /// Whether the postcondition is met.
     pub fn done(&self) -> bool {
-        (0..self.chunks()).all(|chunk| self.needed_for(chunk) == Some(0))
+        self.needed.iter().all(|&needed| needed == Some(0))
     }
 
-    /// Enough transfers to meet the postcondition from here; `None` if a contribution is lost.
-    pub fn needed(&self) -> Option<usize> {
-        (0..self.chunks()).map(|chunk| self.needed_for(chunk)).sum()
+    /// How many transfers are enough from here, once one was made.
+    pub fn needed_after(&self, row: &Row) -> Option<usize> {
+        let mut after = self.clone();
+        after.make(row);
+        after.needed.into_iter().sum()
     }
 
     fn needed_for(&self, chunk: usize) -> Option<usize> {
@@ -146,7 +157,7 @@ impl Board {
     /// A transfer that brings the postcondition nearer, often of several chunks.
     pub fn useful(&self, draw: &mut Seed) -> Option<Row> {
         let needy: Vec<usize> = (0..self.chunks())
-            .filter(|&chunk| self.needed_for(chunk) != Some(0))
+            .filter(|&chunk| self.needed[chunk] != Some(0))
             .collect();
         let chunk = *pick(&needy, draw)?;
         let cover = self.smallest_cover(chunk)?;
@@ -182,13 +193,6 @@ impl Board {
             row = longer;
         }
         Some(row)
-    }
-
-    /// As [`needed`](Self::needed), once a transfer was made.
-    pub fn needed_after(&self, row: &Row) -> Option<usize> {
-        let mut after = self.clone();
-        after.make(row);
-        after.needed()
     }
 }
 

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use hocket_core::plan::{Op, Plan, Wait, WaitOn};
 use hocket_core::verify::{Code, VerifyReport};
 
+use crate::changes::Change;
 use crate::judges::{DISAGREEMENTS, Judged};
 use crate::oracle::Fault;
 use crate::pairwise::waits;
-use crate::small::{Case, Change};
+use crate::random::Case;
 
 /// What is true of a small plan and of what the judges say.
 pub fn facts(case: &Case, judged: &Judged) -> Vec<(&'static str, bool)> {

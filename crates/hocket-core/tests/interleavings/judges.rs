@@ -10,7 +10,7 @@ use hocket_core::verify::{Verified, VerifyError, VerifyReport, verify};
 
 use crate::oracle::{Verdict, judge, reproducible};
 use crate::pairwise::{is_reproducible, is_right};
-use crate::small::Case;
+use crate::random::Case;
 
 /// What `verify` says: whether a right plan is reproducible where it tells, or what is wrong.
 pub type Said = Result<Option<bool>, VerifyReport>;

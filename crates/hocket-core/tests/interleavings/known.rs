@@ -8,7 +8,7 @@ use hocket_core::plan::{Chunks, Op, Plan, PlanBuilder, Transfer, Wait};
 
 use crate::judges::{Judged, star};
 use crate::oracle::{Fault, judge, judge_in_full, reproducible};
-use crate::small::case;
+use crate::random::{SMALL, case};
 
 /// Sender, receiver, op, and what it waits for.
 type Line<'a> = (u32, u32, Op, &'a [u32]);
@@ -117,7 +117,7 @@ fn the_smallest_all_reduce_is_right_in_one_order_only() {
 #[test]
 fn what_does_not_carry_a_chunk_may_pass_at_once() {
     for seed in 0..1000 {
-        let plan = case(seed).plan;
+        let plan = case(SMALL, seed).plan;
         let (short, full) = (judge(&plan).faults, judge_in_full(&plan).faults);
         assert_eq!(short.right(), full.right(), "seed {seed}");
         assert_eq!(

@@ -1,11 +1,12 @@
 //! `verify` against every interleaving of small random plans, and against pairs of accesses on
 //! larger ones. `docs/testing.md` says what is compared and how to run more of it.
 //!
-//! `HOCKET_ORACLE_PLANS` sets how many small plans are judged (20,000), `HOCKET_ORACLE_LARGER` how
-//! many larger ones (300), `HOCKET_ORACLE_SEED` the first seed (1), `HOCKET_ORACLE_THREADS` on how
+//! `HOCKET_ORACLE_PLANS` sets how many small plans are judged (20,000), `HOCKET_ORACLE_MEDIUM`
+//! and `HOCKET_ORACLE_LARGE` how many larger ones (1,000 and 300), `HOCKET_ORACLE_SEED` the first seed (1), `HOCKET_ORACLE_THREADS` on how
 //! many threads (all).
 
 mod board;
+mod changes;
 mod facts;
 mod judges;
 mod known;
@@ -15,9 +16,10 @@ mod oracle;
 mod order;
 #[path = "../properties/oracle.rs"]
 mod pairwise;
+mod random;
+mod rows;
 mod run;
 mod shrink;
-mod small;
 mod states;
 mod tally;
 mod words;
@@ -28,11 +30,13 @@ use hocket_core::plan::Plan;
 use hocket_core::topology::Topology;
 
 use crate::facts::facts;
-use crate::judges::{ACCEPTS_WRONG, DISAGREEMENTS, Judged, REFUSES_RIGHT, SAME_BITS, said, star};
+use crate::judges::{
+    ACCEPTS_WRONG, DISAGREEMENTS, Judged, REFUSES_RIGHT, SAME_BITS, Said, said, star,
+};
 use crate::mutants::MUTANTS;
+use crate::random::{MEDIUM, SMALL, case};
 use crate::run::Seeds;
 use crate::shrink::shrink;
-use crate::small::case;
 use crate::words::words;
 
 /// Small plans that are judged by default. With fewer, corners may be missed.
@@ -43,14 +47,14 @@ fn verify_agrees_with_every_interleaving() {
     let stars = stars();
     let seeds = Seeds::by("HOCKET_ORACLE_PLANS", ENOUGH);
     let (tally, failed) = seeds.judge(&|seed, tally| {
-        let case = case(seed);
+        let case = case(SMALL, seed);
         let judged = Judged::of(&case.plan, &stars[case.npus]);
         tally.count(facts(&case, &judged));
         judged.disagreement_on(&case).is_none()
     });
     println!("{tally}");
     if let Some(seed) = failed {
-        panic!("{tally}\n{}", explain(seed));
+        panic!("{}", explain(seed));
     }
     if seeds.count >= ENOUGH {
         assert!(tally.share("right") >= 0.10);
@@ -70,7 +74,7 @@ fn stars() -> Vec<Arc<Topology>> {
 
 /// The plan of a seed on which judges disagree, made as small as may be, and what they say of it.
 fn explain(seed: u64) -> String {
-    let case = case(seed);
+    let case = case(SMALL, seed);
     let topology = star(case.npus);
     let judged = Judged::of(&case.plan, &topology);
     let how = judged.disagreement();
@@ -98,13 +102,25 @@ fn explain(seed: u64) -> String {
 }
 
 #[test]
-fn verify_agrees_with_pairs_of_accesses_on_larger_plans() {
-    let seeds = Seeds::by("HOCKET_ORACLE_LARGER", 300);
+fn verify_agrees_with_pairs_of_accesses_on_medium_plans() {
+    let seeds = Seeds::by("HOCKET_ORACLE_MEDIUM", 1000);
+    by_pairs(&seeds, "HOCKET_ORACLE_MEDIUM", &|seed| {
+        let case = case(MEDIUM, seed);
+        (case.plan, case.npus)
+    });
+}
+
+#[test]
+fn verify_agrees_with_pairs_of_accesses_on_large_plans() {
+    let seeds = Seeds::by("HOCKET_ORACLE_LARGE", 300);
+    by_pairs(&seeds, "HOCKET_ORACLE_LARGE", &midsize::plan);
+}
+
+/// Holds `verify` against the judge by pairs on plans among so many NPUs.
+fn by_pairs(seeds: &Seeds, variable: &str, plan: &(dyn Fn(u64) -> (Arc<Plan>, usize) + Sync)) {
     let (tally, failed) = seeds.judge(&|seed, tally| {
-        let (plan, npus) = midsize::plan(seed);
-        let right = pairwise::is_right(&plan);
-        let said = said(&plan, &star(npus));
-        let reproducible = right && pairwise::is_reproducible(&plan);
+        let (plan, npus) = plan(seed);
+        let (right, reproducible, said) = two_verdicts(&plan, &star(npus));
         let told = said.as_ref().ok().copied().flatten();
         let differ = [
             said.is_ok() && !right,
@@ -112,11 +128,13 @@ fn verify_agrees_with_pairs_of_accesses_on_larger_plans() {
             right && told.is_some_and(|told| told != reproducible),
         ];
         tally.count([
-            ("larger plans", true),
+            ("plans", true),
             ("right", right),
             ("wrong", !right),
             ("reproducible", reproducible),
-            ("more than 200 transfers", plan.len() > 200),
+            ("right and not reproducible", right && !reproducible),
+            ("20 transfers or more", plan.len() >= 20),
+            ("200 transfers or more", plan.len() >= 200),
             (ACCEPTS_WRONG, differ[0]),
             (REFUSES_RIGHT, differ[1]),
             (SAME_BITS, differ[2]),
@@ -125,9 +143,26 @@ fn verify_agrees_with_pairs_of_accesses_on_larger_plans() {
     });
     println!("{tally}");
     if let Some(seed) = failed {
-        panic!("{tally}\n{}", explain_larger(seed));
+        let (plan, npus) = plan(seed);
+        let topology = star(npus);
+        let first = two_verdicts(&plan, &topology);
+        let like_first = |other: &Arc<Plan>| {
+            let (right, reproducible, said) = two_verdicts(other, &topology);
+            (right, reproducible, said.ok()) == (first.0, first.1, first.2.clone().ok())
+        };
+        let smallest = shrink(&plan, &like_first);
+        panic!(
+            "seed {seed}; again: HOCKET_ORACLE_SEED={seed} {variable}=1\nmade smaller:\n{}\
+             (right, reproducible, verify): {first:?}",
+            words(&smallest),
+        );
     }
-    for name in ["right", "wrong", "reproducible", "more than 200 transfers"] {
+    for name in [
+        "right",
+        "wrong",
+        "reproducible",
+        "right and not reproducible",
+    ] {
         assert!(
             seeds.count < 300 || tally.share(name) >= 0.05,
             "few plans: {name}"
@@ -135,23 +170,11 @@ fn verify_agrees_with_pairs_of_accesses_on_larger_plans() {
     }
 }
 
-/// The larger plan of a seed on which judges disagree, made as small as may be.
-fn explain_larger(seed: u64) -> String {
-    let (plan, npus) = midsize::plan(seed);
-    let topology = star(npus);
-    let verdicts = |plan: &Arc<Plan>| {
-        let right = pairwise::is_right(plan);
-        let same = right.then(|| pairwise::is_reproducible(plan));
-        (right, same, said(plan, &topology).ok())
-    };
-    let first = verdicts(&plan);
-    let smallest = shrink(&plan, &|plan| verdicts(plan) == first);
-    let (right, same, told) = first;
-    format!(
-        "seed {seed}; again: HOCKET_ORACLE_SEED={seed} HOCKET_ORACLE_LARGER=1\n{}\
-         right: {right}, reproducible: {same:?}, verify: {told:?}",
-        words(&smallest)
-    )
+/// By pairs: whether a plan is right, and reproducible; and what `verify` says.
+fn two_verdicts(plan: &Arc<Plan>, topology: &Arc<Topology>) -> (bool, bool, Said) {
+    let right = pairwise::is_right(plan);
+    let reproducible = right && pairwise::is_reproducible(plan);
+    (right, reproducible, said(plan, topology))
 }
 
 #[test]
@@ -161,7 +184,7 @@ fn a_judge_with_a_fault_is_noticed() {
         count: ENOUGH,
     };
     let (tally, _) = seeds.judge(&|seed, tally| {
-        let case = case(seed);
+        let case = case(SMALL, seed);
         let faults = oracle::judge(&case.plan).faults;
         let wrong = |&(name, judge): &(_, fn(&Plan, _) -> bool)| {
             (name, judge(&case.plan, faults) != faults.right())

@@ -43,6 +43,8 @@ const FORMS: [Form; 7] = [
 /// A plan while it is made: who holds what (of all chunks), and the transfers so far.
 struct Draft {
     draw: Seed,
+    /// Whether sums come one after the other, so that every run rounds them alike.
+    sums_in_turn: bool,
     chunks: usize,
     contributors: usize,
     /// Contributions that each NPU holds; NPUs that hold none come after the contributors.
@@ -59,7 +61,7 @@ struct Draft {
 /// The random plan of a seed, and among how many NPUs.
 pub fn plan(seed: u64) -> (Arc<Plan>, usize) {
     let mut draft = Draft::new(Seed(Seed(!seed).next_u64()));
-    for _ in 0..1 + draft.draw.below(7) {
+    for _ in 0..1 + draft.draw.below(11) {
         match draft.draw.below(5) {
             0 | 1 => draft.reads(),
             2 | 3 => draft.sums(false),
@@ -72,10 +74,11 @@ pub fn plan(seed: u64) -> (Arc<Plan>, usize) {
 
 impl Draft {
     fn new(mut draw: Seed) -> Self {
-        let contributors = 3 + draw.below(70);
+        let contributors = 3 + draw.below(90);
         let chunks = [1, 1, 2, 3][draw.below(4)];
         let own = |npu| (0..contributors).map(|other| other == npu).collect();
         Self {
+            sums_in_turn: percent(30, &mut draw),
             draw,
             chunks,
             contributors,
@@ -91,12 +94,16 @@ impl Draft {
     /// Many NPUs get what the busy one holds.
     fn reads(&mut self) {
         self.next_phase();
-        let readers = 1 + self.draw.below(60);
-        let waits = self.waits_for_phase_before(readers);
-        for wait in waits {
+        let readers = 1 + self.draw.below(80);
+        let in_turn = percent(10, &mut self.draw);
+        let mut waits = self.waits_for_phase_before(readers);
+        for i in 0..readers {
             let reader = self.fresh();
-            let made = self.send(BUSY, reader, Op::Copy, wait);
+            let made = self.send(BUSY, reader, Op::Copy, waits[i]);
             self.written_by[reader] = made;
+            if in_turn && i + 1 < readers {
+                waits[i + 1] = made;
+            }
         }
     }
 
@@ -115,9 +122,13 @@ impl Draft {
             return;
         }
         self.next_phase();
-        let waits = self.waits_for_phase_before(missing.len());
-        for (npu, wait) in missing.into_iter().zip(waits) {
-            self.send(npu, BUSY, Op::Reduce, wait);
+        let in_turn = self.sums_in_turn || percent(10, &mut self.draw);
+        let mut waits = self.waits_for_phase_before(missing.len());
+        for (i, &npu) in missing.iter().enumerate() {
+            let made = self.send(npu, BUSY, Op::Reduce, waits[i]);
+            if in_turn && i + 1 < missing.len() {
+                waits[i + 1] = made;
+            }
         }
     }
 
@@ -259,6 +270,9 @@ impl Draft {
         let chunks = Chunks::split(std::slice::from_ref(&demand), self.chunks).expect("chunks");
         let collective = Collective::custom(all.collect(), vec![demand]).expect("a collective");
         self.drop_members();
+        if percent(6, &mut self.draw) {
+            self.change_a_row();
+        }
         if percent(30, &mut self.draw) {
             self.shuffle_rows();
         }
@@ -288,6 +302,18 @@ impl Draft {
         lists.iter().for_each(|list| {
             self.groups.push(list);
         });
+    }
+
+    /// Makes one transfer another: the other op, or another receiver.
+    fn change_a_row(&mut self) {
+        let t = self.draw.below(self.columns.src.len());
+        if self.draw.below(2) == 0 {
+            self.columns.op[t] ^= 1;
+        } else {
+            let others = self.held.len() - 1;
+            let other = self.columns.src[t] as usize + 1 + self.draw.below(others);
+            self.columns.dst[t] = (other % self.held.len()) as u32;
+        }
     }
 
     /// Puts the transfers in any order, so that waits point forward too.

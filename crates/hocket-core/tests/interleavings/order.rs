@@ -6,8 +6,11 @@ use hocket_core::units::Seed;
 
 use crate::board::{Row, percent, pick};
 
-/// For each transfer a bit for each that it waits for.
-pub type Order = Vec<u16>;
+/// Transfers, a bit each.
+pub type Mask = u64;
+
+/// For each transfer those that it waits for.
+pub type Order = Vec<Mask>;
 
 /// The orders that transfers made one after the other need: of every two that conflict.
 pub fn conflicts(rows: &[Row]) -> Order {
@@ -29,13 +32,14 @@ pub fn closure(order: &Order) -> Order {
 
 /// The fewest waits from which a closed order follows.
 pub fn reduction(closed: &Order) -> Order {
-    let implied = |mask: u16| members(mask).fold(0, |all, u| all | closed[u]);
+    let implied = |mask: Mask| members(mask).fold(0, |all, u| all | closed[u]);
     closed.iter().map(|&mask| mask & !implied(mask)).collect()
 }
 
 /// The transfers of a mask.
-pub fn members(mask: u16) -> impl Iterator<Item = usize> {
-    (0..16).filter(move |t| mask >> t & 1 == 1)
+pub fn members(mask: Mask) -> impl Iterator<Item = usize> {
+    let last = (Mask::BITS - mask.leading_zeros()) as usize;
+    (0..last).filter(move |t| mask >> t & 1 == 1)
 }
 
 /// How an order is written down.
@@ -62,7 +66,7 @@ impl Style {
 /// Groups while they are made: members, and which transfers they come to.
 struct Groups {
     lists: Lists<u32>,
-    masks: Vec<u16>,
+    masks: Vec<Mask>,
 }
 
 /// The waits of each transfer and the groups that they name.
@@ -79,7 +83,7 @@ pub fn write(order: &Order, style: Style, draw: &mut Seed) -> (Vec<u32>, Lists<u
 }
 
 impl Groups {
-    fn wait(&mut self, mask: u16, style: Style, draw: &mut Seed) -> Wait {
+    fn wait(&mut self, mask: Mask, style: Style, draw: &mut Seed) -> Wait {
         let odd = percent(style.odd, draw);
         match mask.count_ones() {
             0 if !odd => Wait::NOTHING,
@@ -88,7 +92,7 @@ impl Groups {
         }
     }
 
-    fn group(&mut self, mask: u16, style: Style, draw: &mut Seed) -> Wait {
+    fn group(&mut self, mask: Mask, style: Style, draw: &mut Seed) -> Wait {
         let same: Vec<usize> = (0..self.masks.len())
             .filter(|&g| self.masks[g] == mask)
             .collect();
@@ -106,7 +110,7 @@ impl Groups {
             let nested = match pick(&within, draw) {
                 Some(&g) if percent(60, draw) => Wait::group(g as u32),
                 _ => {
-                    let some = mask & draw.next_u64() as u16;
+                    let some = mask & draw.next_u64();
                     // A proper part, so that this ends.
                     if some == mask {
                         break;

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use hocket_core::collective::{Collective, Demand, NpuSet};
+use hocket_core::id::NpuId;
 use hocket_core::plan::{Columns, Lists, Plan, Wait, WaitOn};
 
-/// The columns of a plan and its groups.
+/// The columns of a plan and its groups, and what it is to do.
 #[derive(Clone)]
 struct Parts {
+    collective: Collective,
     columns: Columns,
     groups: Vec<Vec<u32>>,
 }
@@ -24,6 +27,8 @@ pub fn shrink(plan: &Arc<Plan>, fails: &dyn Fn(&Arc<Plan>) -> bool) -> Arc<Plan>
 fn smaller(plan: &Plan) -> Vec<Plan> {
     let parts = Parts::of(plan);
     let mut plans: Vec<Parts> = Vec::new();
+    let npus = plan.collective().npus().iter();
+    plans.extend(npus.filter_map(|&npu| parts.without_npu(npu)));
     for t in (0..plan.len()).rev() {
         plans.push(parts.without(t));
     }
@@ -70,6 +75,7 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
 impl Parts {
     fn of(plan: &Plan) -> Self {
         Self {
+            collective: plan.collective().clone(),
             columns: Columns {
                 chunk: plan.chunk().to_vec(),
                 chunk_count: plan.chunk_count().to_vec(),
@@ -88,7 +94,7 @@ impl Parts {
         self.groups.iter().for_each(|members| {
             groups.push(members);
         });
-        let (collective, chunks) = (plan.collective().clone(), plan.chunks().clone());
+        let (collective, chunks) = (self.collective, plan.chunks().clone());
         let paths = plan.paths().clone();
         Plan::from_columns("smaller", collective, chunks, self.columns, groups, paths)
             .expect("a plan")
@@ -97,6 +103,38 @@ impl Parts {
     fn names(&self, wait: Wait) -> bool {
         let bits = wait.to_bits();
         self.columns.wait.contains(&bits) || self.groups.iter().any(|list| list.contains(&bits))
+    }
+
+    /// Without what an NPU holds and wants, and all its transfers; `None` if nothing is left to do,
+    /// or nothing would change.
+    fn without_npu(&self, npu: NpuId) -> Option<Self> {
+        let all = self.collective.npus();
+        let less = |set: &NpuSet| {
+            let members = set.members(all).iter().copied();
+            NpuSet::of(members.filter(|&other| other != npu))
+        };
+        let demands = self.collective.demands();
+        let demand = |demand: &Demand| Demand {
+            bytes: demand.bytes,
+            reduced: demand.reduced,
+            holders: less(&demand.holders),
+            wanted: less(&demand.wanted),
+        };
+        let fewer: Vec<Demand> = demands.iter().map(demand).collect();
+        let touches = |t: &usize| self.columns.src[*t] == npu.0 || self.columns.dst[*t] == npu.0;
+        let gone: Vec<usize> = (0..self.columns.src.len()).filter(touches).collect();
+        let concerned = |demand: &Demand| {
+            demand.holders.members(all).contains(&npu) || demand.wanted.members(all).contains(&npu)
+        };
+        if gone.is_empty() && !demands.iter().any(concerned) {
+            return None;
+        }
+        let mut parts = gone
+            .iter()
+            .rev()
+            .fold(self.clone(), |parts, &t| parts.without(t));
+        parts.collective = Collective::custom(all.to_vec(), fewer).ok()?;
+        Some(parts)
     }
 
     /// Without a transfer; nobody waits for it any more.
