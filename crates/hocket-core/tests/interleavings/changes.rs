@@ -59,7 +59,15 @@ pub fn take_one_order(
             .filter(|&(u, t)| rows[u].conflicts(&rows[t]))
     };
     let pairs: Vec<(usize, usize)> = (0..rows.len()).flat_map(needed).collect();
-    let &(u, t) = pick(&pairs, draw)?;
+    // Orders of sums are the delicate ones.
+    let of_sums = |&&(_, t): &&(usize, usize)| rows[t].op == Op::Reduce;
+    let sums: Vec<(usize, usize)> = pairs.iter().filter(of_sums).copied().collect();
+    let from = if percent(50, draw) && !sums.is_empty() {
+        &sums
+    } else {
+        &pairs
+    };
+    let &(u, t) = pick(from, draw)?;
     closed[t] &= !(1 << u);
     Some((in_full_or_part(&closed, draw), (u, t)))
 }

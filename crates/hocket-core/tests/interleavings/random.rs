@@ -47,7 +47,7 @@ pub fn case(size: Size, seed: u64) -> Case {
 }
 
 fn attempt(size: Size, draw: &mut Seed) -> Option<Case> {
-    let npus = 2 + draw.below(size.npus - 1);
+    let npus = 2 + draw.below(size.npus - 1).max(draw.below(size.npus - 1));
     let collective = collective(npus, draw);
     let chunks = cut(&collective, size, draw)?;
     let mut rows = rows(&Board::new(npus, &collective, &chunks), size, draw)?;

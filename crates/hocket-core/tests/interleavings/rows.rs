@@ -68,9 +68,8 @@ pub fn cut(collective: &Collective, size: Size, draw: &mut Seed) -> Option<Chunk
 pub fn rows(before: &Board, size: Size, draw: &mut Seed) -> Option<Vec<Row>> {
     let mut board = before.clone();
     let mut rows = Vec::new();
-    let aim = draw
-        .below(size.transfers + 1)
-        .max(draw.below(size.transfers + 1));
+    let aims = [0; 3].map(|_| draw.below(size.transfers + 1));
+    let aim = aims.into_iter().max().unwrap_or(0);
     let eager = [15, 40, 80][draw.below(3)];
     let busy = percent(50, draw).then(|| (draw.below(board.npus()), draw.below(board.chunks())));
     let blunders = if percent(4, draw) { 10 } else { 0 };

@@ -30,7 +30,8 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
     let npus = plan.collective().npus().iter();
     plans.extend(npus.filter_map(|&npu| parts.without_npu(npu)));
     for t in (0..plan.len()).rev() {
-        plans.push(parts.without(t));
+        plans.push(parts.without(t, Wait::NOTHING.to_bits()));
+        plans.push(parts.without(t, plan.wait()[t]));
     }
     let unused = |g: &usize| !parts.names(Wait::group(*g as u32));
     plans.extend(
@@ -68,7 +69,7 @@ fn smaller(plan: &Plan) -> Vec<Plan> {
     }
     plans
         .into_iter()
-        .map(|parts| parts.plan_like(plan))
+        .filter_map(|parts| parts.plan_like(plan))
         .collect()
 }
 
@@ -89,15 +90,15 @@ impl Parts {
         }
     }
 
-    fn plan_like(self, plan: &Plan) -> Plan {
+    fn plan_like(self, plan: &Plan) -> Option<Plan> {
         let mut groups = Lists::default();
         self.groups.iter().for_each(|members| {
             groups.push(members);
         });
         let (collective, chunks) = (self.collective, plan.chunks().clone());
         let paths = plan.paths().clone();
-        Plan::from_columns("smaller", collective, chunks, self.columns, groups, paths)
-            .expect("a plan")
+        // Where a group would name a later one there is no plan.
+        Plan::from_columns("smaller", collective, chunks, self.columns, groups, paths).ok()
     }
 
     fn names(&self, wait: Wait) -> bool {
@@ -129,16 +130,15 @@ impl Parts {
         if gone.is_empty() && !demands.iter().any(concerned) {
             return None;
         }
-        let mut parts = gone
-            .iter()
-            .rev()
-            .fold(self.clone(), |parts, &t| parts.without(t));
+        let mut parts = gone.iter().rev().fold(self.clone(), |parts, &t| {
+            parts.without(t, Wait::NOTHING.to_bits())
+        });
         parts.collective = Collective::custom(all.to_vec(), fewer).ok()?;
         Some(parts)
     }
 
-    /// Without a transfer; nobody waits for it any more.
-    fn without(&self, t: usize) -> Self {
+    /// Without a transfer; who waited for it waits for another thing, or for nothing.
+    fn without(&self, t: usize, instead: u32) -> Self {
         let mut less = self.clone();
         let columns = &mut less.columns;
         for column in [
@@ -155,16 +155,14 @@ impl Parts {
         let gone = Wait::on(t.into()).to_bits();
         let moved = |bits: u32| match Wait::from_bits(bits).target() {
             WaitOn::Transfer(u) if u.index() > t => bits - 1,
-            _ if bits == gone => Wait::NOTHING.to_bits(),
             _ => bits,
         };
-        columns
-            .wait
-            .iter_mut()
-            .for_each(|bits| *bits = moved(*bits));
+        let lists = less.groups.iter_mut().flatten();
+        for bits in lists.chain(&mut columns.wait) {
+            *bits = moved(if *bits == gone { instead } else { *bits });
+        }
         for list in &mut less.groups {
-            list.retain(|&bits| bits != gone);
-            list.iter_mut().for_each(|bits| *bits = moved(*bits));
+            list.retain(|&bits| bits != Wait::NOTHING.to_bits());
         }
         less
     }
