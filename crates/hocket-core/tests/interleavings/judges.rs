@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use hocket_core::plan::Plan;
+use hocket_core::plan::{Op, Plan};
 use hocket_core::progress::Silent;
 use hocket_core::topology::{Topology, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Time};
 use hocket_core::verify::{Verified, VerifyError, VerifyReport, verify};
 
 use crate::oracle::{Verdict, judge, reproducible};
-use crate::pairwise::{is_reproducible, is_right};
+use crate::pairwise::{closure, is_right};
 use crate::random::Case;
 
 /// What `verify` says: whether a right plan is reproducible where it tells, or what is wrong.
@@ -60,7 +60,7 @@ impl Judged {
             oracle,
             pairs: is_right(plan),
             said: said(plan, topology),
-            reproducible: right.then(|| (reproducible(plan), is_reproducible(plan))),
+            reproducible: right.then(|| (reproducible(plan), sums_in_one_order(plan))),
         }
     }
 
@@ -86,6 +86,23 @@ impl Judged {
         let told = self.said.as_ref().ok().copied().flatten();
         (expressions != pairs || told.is_some_and(|told| told != expressions)).then_some(SAME_BITS)
     }
+}
+
+/// Whether each place of a right plan is added to in one order only: then every sum is the same
+/// expression in every timing.
+pub fn sums_in_one_order(plan: &Plan) -> bool {
+    let (_, before) = closure(plan).expect("a right plan has no cycle");
+    let apart = |a: usize, b: usize| {
+        plan.dst()[a] != plan.dst()[b]
+            || plan.chunk()[a] + plan.chunk_count()[a] <= plan.chunk()[b]
+            || plan.chunk()[b] + plan.chunk_count()[b] <= plan.chunk()[a]
+    };
+    let sums = |&t: &usize| plan.op()[t] == Op::Reduce as u8;
+    let ordered = |a: usize, b: usize| before[a].contains(b) || before[b].contains(a);
+    (0..plan.len()).filter(sums).all(|a| {
+        let mut others = (0..a).filter(sums);
+        others.all(|b| apart(a, b) || ordered(a, b))
+    })
 }
 
 /// Whether a plan in which exactly one order is missing is refused without a word of either of the

@@ -1,6 +1,7 @@
 //! Judging many plans on all threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use crate::tally::Tally;
 
@@ -32,8 +33,8 @@ impl Seeds {
         }
     }
 
-    /// Judges each; `judge` counts what it finds and says whether all is well. Gives the counts and
-    /// the lowest seed of which it was not, the same on any number of threads.
+    /// Judges each; `judge` counts what it finds and says whether all is well. Prints the counts, and
+    /// gives them with the lowest seed for which it was not: the same on any number of threads.
     pub fn judge(&self, judge: &(dyn Fn(u64, &mut Tally) -> bool + Sync)) -> (Tally, Option<u64>) {
         const BATCH: u64 = 64;
         let all = std::thread::available_parallelism().map_or(1, usize::from) as u64;
@@ -54,7 +55,8 @@ impl Seeds {
                 }
             }
         };
-        std::thread::scope(|scope| {
+        let start = Instant::now();
+        let (tally, failed) = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             let mut all = (Tally::default(), None);
             for worker in workers {
@@ -63,6 +65,9 @@ impl Seeds {
                 all.1 = [all.1, failed].into_iter().flatten().min();
             }
             all
-        })
+        });
+        let seconds = start.elapsed().as_secs_f64();
+        println!("\n{tally}{seconds:.1} s on {threads} threads");
+        (tally, failed)
     }
 }

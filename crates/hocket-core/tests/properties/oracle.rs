@@ -48,23 +48,6 @@ pub fn is_right_if(plan: &Plan, races: Races) -> bool {
     })
 }
 
-/// Whether each place of a right plan is added to in one order only: then every sum is the same
-/// expression in every timing.
-pub fn is_reproducible(plan: &Plan) -> bool {
-    let (_, before) = closure(plan).expect("a right plan has no cycle");
-    let apart = |a: usize, b: usize| {
-        plan.dst()[a] != plan.dst()[b]
-            || plan.chunk()[a] + plan.chunk_count()[a] <= plan.chunk()[b]
-            || plan.chunk()[b] + plan.chunk_count()[b] <= plan.chunk()[a]
-    };
-    let sums = |&t: &usize| plan.op()[t] == Op::Reduce as u8;
-    let ordered = |a: usize, b: usize| before[a].contains(b) || before[b].contains(a);
-    (0..plan.len()).filter(sums).all(|a| {
-        let mut others = (0..a).filter(sums);
-        others.all(|b| apart(a, b) || ordered(a, b))
-    })
-}
-
 /// Makes one transfer; false if it makes no sense.
 fn replay(plan: &Plan, t: usize, reduced: bool, held: &mut BTreeMap<u32, Value>) -> bool {
     let Some(sent) = held.get(&plan.src()[t]).cloned() else {
@@ -96,7 +79,7 @@ pub fn races(plan: &Plan, before: &[TransferSet], a: usize, b: usize) -> bool {
 
 /// An order that the waits allow, and for each transfer all that end before it starts; `None` for a
 /// cycle.
-fn closure(plan: &Plan) -> Option<(Vec<usize>, Vec<TransferSet>)> {
+pub fn closure(plan: &Plan) -> Option<(Vec<usize>, Vec<TransferSet>)> {
     let n = plan.len();
     let mut before = waits(plan);
     for k in 0..n {
