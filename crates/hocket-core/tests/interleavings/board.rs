@@ -77,10 +77,12 @@ impl Board {
         board
     }
 
+    /// How many NPUs there are.
     pub fn npus(&self) -> usize {
         self.held.len()
     }
 
+    /// How many chunks there are.
     pub fn chunks(&self) -> usize {
         self.data.len()
     }
@@ -100,6 +102,17 @@ impl Board {
             })
     }
 
+    /// Whether transfers make sense one after the other.
+    pub fn allows(&self, rows: &[Row]) -> bool {
+        let mut board = self.clone();
+        rows.iter().all(|row| {
+            let fits = board.fits(row);
+            board.make(row);
+            fits
+        })
+    }
+
+    /// What is held once a transfer was made.
     pub fn make(&mut self, row: &Row) {
         for chunk in row.chunk..row.chunk + row.count {
             let sent = self.held[row.src][chunk];

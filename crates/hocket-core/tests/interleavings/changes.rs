@@ -19,7 +19,7 @@ pub enum Change {
     Moved,
     /// Waits were added in any direction.
     Added,
-    /// A transfer was changed.
+    /// A transfer was changed, or made no sense to begin with.
     Row,
 }
 

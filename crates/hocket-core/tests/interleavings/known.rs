@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hocket_core::collective::{Collective, Demand, NpuSet};
 use hocket_core::id::{ChunkId, NpuId, TransferId};
-use hocket_core::plan::{Chunks, Op, Plan, PlanBuilder, Transfer, Wait};
+use hocket_core::plan::{Chunks, Columns, Op, Plan, PlanBuilder, Transfer, Wait};
 
 use crate::judges::{Judged, star};
 use crate::oracle::{Fault, judge, judge_in_full, reproducible};
@@ -131,4 +131,39 @@ fn what_does_not_carry_a_chunk_may_pass_at_once() {
             "seed {seed}"
         );
     }
+}
+
+#[test]
+fn only_one_order_is_missing() {
+    let mut plans = 0;
+    for case in (0..2000).map(|seed| case(SMALL, seed)) {
+        let Some((before, after)) = case.missing else {
+            continue;
+        };
+        assert!(!judge(&case.plan).faults.right());
+        assert!(judge(&with_wait(&case.plan, before, after)).faults.right());
+        plans += 1;
+    }
+    assert!(plans > 400, "{plans}");
+}
+
+/// The plan in which one transfer waits for another, too.
+fn with_wait(plan: &Plan, before: usize, after: usize) -> Plan {
+    let mut wait = plan.wait().to_vec();
+    let mut groups = plan.groups().clone();
+    let mut both = vec![Wait::on(before.into()).to_bits()];
+    both.extend((wait[after] != Wait::NOTHING.to_bits()).then_some(wait[after]));
+    wait[after] = Wait::group(groups.push(&both)).to_bits();
+    let columns = Columns {
+        chunk: plan.chunk().to_vec(),
+        chunk_count: plan.chunk_count().to_vec(),
+        src: plan.src().to_vec(),
+        dst: plan.dst().to_vec(),
+        op: plan.op().to_vec(),
+        wait,
+        path: plan.path().to_vec(),
+    };
+    let (collective, chunks) = (plan.collective().clone(), plan.chunks().clone());
+    let paths = plan.paths().clone();
+    Plan::from_columns("whole", collective, chunks, columns, groups, paths).expect("a plan")
 }

@@ -6,6 +6,7 @@
 //! the chunk in question then only holds others up, and is made as soon as its waits allow.
 
 use std::collections::HashMap;
+use std::fmt;
 
 use hocket_core::plan::{Op, Plan};
 
@@ -77,9 +78,30 @@ pub enum Fault {
     Stuck,
 }
 
+impl Fault {
+    const ALL: [Fault; 7] = [
+        Fault::Overlap,
+        Fault::Differs,
+        Fault::ReadNothing,
+        Fault::BadSum,
+        Fault::Redundant,
+        Fault::Missing,
+        Fault::Stuck,
+    ];
+}
+
 /// The faults of all runs together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Faults(u8);
+
+impl fmt::Debug for Faults {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = Fault::ALL.into_iter();
+        f.debug_set()
+            .entries(all.filter(|&fault| self.has(fault)))
+            .finish()
+    }
+}
 
 impl Faults {
     /// Whether a fault is among them.

@@ -50,10 +50,12 @@ fn attempt(size: Size, draw: &mut Seed) -> Option<Case> {
     let npus = 2 + draw.below(size.npus - 1).max(draw.below(size.npus - 1));
     let collective = collective(npus, draw);
     let chunks = cut(&collective, size, draw)?;
-    let mut rows = rows(&Board::new(npus, &collective, &chunks), size, draw)?;
+    let board = Board::new(npus, &collective, &chunks);
+    let mut rows = rows(&board, size, draw)?;
     let mut order = orders(&rows, draw);
     let mut missing = None;
     let change = match draw.below(100) {
+        _ if !board.allows(&rows) => Change::Row,
         0..40 => Change::None,
         40..68 => match take_one_order(&rows, &order, draw) {
             Some((less, pair)) => {
