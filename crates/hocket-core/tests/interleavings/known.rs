@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use hocket_core::collective::{Collective, Demand, NpuSet};
 use hocket_core::id::{ChunkId, NpuId, TransferId};
-use hocket_core::plan::{Chunks, Columns, Op, Plan, PlanBuilder, Transfer, Wait};
+use hocket_core::plan::{Chunks, Op, Plan, PlanBuilder, Transfer, Wait};
 
+use crate::columns::columns;
 use crate::judges::{Judged, star};
 use crate::oracle::{Fault, judge, judge_in_full, reproducible};
 use crate::random::{SMALL, case};
@@ -149,20 +150,12 @@ fn only_one_order_is_missing() {
 
 /// The plan in which one transfer waits for another, too.
 fn with_wait(plan: &Plan, before: usize, after: usize) -> Plan {
-    let mut wait = plan.wait().to_vec();
+    let mut columns = columns(plan);
     let mut groups = plan.groups().clone();
+    let wait = &mut columns.wait[after];
     let mut both = vec![Wait::on(before.into()).to_bits()];
-    both.extend((wait[after] != Wait::NOTHING.to_bits()).then_some(wait[after]));
-    wait[after] = Wait::group(groups.push(&both)).to_bits();
-    let columns = Columns {
-        chunk: plan.chunk().to_vec(),
-        chunk_count: plan.chunk_count().to_vec(),
-        src: plan.src().to_vec(),
-        dst: plan.dst().to_vec(),
-        op: plan.op().to_vec(),
-        wait,
-        path: plan.path().to_vec(),
-    };
+    both.extend((*wait != Wait::NOTHING.to_bits()).then_some(*wait));
+    *wait = Wait::group(groups.push(&both)).to_bits();
     let (collective, chunks) = (plan.collective().clone(), plan.chunks().clone());
     let paths = plan.paths().clone();
     Plan::from_columns("whole", collective, chunks, columns, groups, paths).expect("a plan")

@@ -7,6 +7,8 @@
 
 mod board;
 mod changes;
+#[path = "../properties/columns.rs"]
+mod columns;
 mod facts;
 mod judges;
 mod known;

@@ -6,6 +6,8 @@ use hocket_core::collective::{Collective, Demand, NpuSet};
 use hocket_core::id::NpuId;
 use hocket_core::plan::{Columns, Lists, Plan, Wait, WaitOn};
 
+use crate::columns::columns;
+
 /// The columns of a plan and its groups, and what it is to do.
 #[derive(Clone)]
 struct Parts {
@@ -77,15 +79,7 @@ impl Parts {
     fn of(plan: &Plan) -> Self {
         Self {
             collective: plan.collective().clone(),
-            columns: Columns {
-                chunk: plan.chunk().to_vec(),
-                chunk_count: plan.chunk_count().to_vec(),
-                src: plan.src().to_vec(),
-                dst: plan.dst().to_vec(),
-                op: plan.op().to_vec(),
-                wait: plan.wait().to_vec(),
-                path: plan.path().to_vec(),
-            },
+            columns: columns(plan),
             groups: plan.groups().iter().map(<[u32]>::to_vec).collect(),
         }
     }
