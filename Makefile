@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest slow
 
-.PHONY: help tools venv torch build demo test bench clean $(CHECKS) examples
+.PHONY: help tools venv torch build demo test oracle bench clean $(CHECKS) examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -85,6 +85,11 @@ slow: .venv/build.stamp ## the tests that take more than a few seconds each
 
 examples: .venv/build.stamp ## run the examples only and compare what they print
 	$(BIN)/python -m pytest -q tests/test_examples.py
+
+oracle: | tools ## 5,000,000 random plans: verify against every interleaving (docs/testing.md)
+	HOCKET_ORACLE_PLANS=$${HOCKET_ORACLE_PLANS:-5000000} \
+	HOCKET_ORACLE_MEDIUM=$${HOCKET_ORACLE_MEDIUM:-100000} HOCKET_ORACLE_LARGE=$${HOCKET_ORACLE_LARGE:-40000} \
+	cargo test $(CARGO_FLAGS) --test interleavings verify_agrees -- --nocapture --test-threads 1
 
 bench: .venv/build.stamp ## time the stages of the core (bench/RESULTS.md has the figures)
 	cargo bench $(CARGO_FLAGS)

@@ -2,6 +2,7 @@
 //!
 //! `PROPTEST_CASES` sets how many cases each property gets (64 by default).
 
+mod columns;
 mod flows;
 mod fluids;
 mod garbage;

@@ -12,6 +12,7 @@ use hocket_core::units::Seed;
 use hocket_core::verify::{VerifyError, verify};
 use proptest::prelude::*;
 
+use crate::columns::columns;
 use crate::networks::{collective_on, config, topology};
 use crate::oracle::is_right;
 
@@ -173,18 +174,6 @@ fn mutate(
         lists.push(members);
     }
     Some(rebuild(plan, columns, lists))
-}
-
-fn columns(plan: &Plan) -> Columns {
-    Columns {
-        chunk: plan.chunk().to_vec(),
-        chunk_count: plan.chunk_count().to_vec(),
-        src: plan.src().to_vec(),
-        dst: plan.dst().to_vec(),
-        op: plan.op().to_vec(),
-        wait: plan.wait().to_vec(),
-        path: plan.path().to_vec(),
-    }
 }
 
 fn rebuild(plan: &Plan, columns: Columns, groups: Lists<u32>) -> Plan {

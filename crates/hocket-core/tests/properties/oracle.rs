@@ -2,14 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use hocket_core::id::TransferId;
 use hocket_core::plan::{Op, Plan, Wait, WaitOn};
 
 /// What an NPU holds of a chunk: how often each NPU's contribution is in it. Absent: nothing.
 type Value = BTreeMap<u32, u32>;
 
+/// Whether two transfers of one chunk race; which transfers end before which start is given.
+pub type Races<'a> = &'a dyn Fn(&Plan, &[TransferSet], usize, usize) -> bool;
+
 /// Whether a plan is right, whatever the timing. Chunks are judged one by one.
 pub fn is_right(plan: &Plan) -> bool {
+    is_right_if(plan, &races)
+}
+
+/// Whether a plan is right by a notion of races that may be another.
+pub fn is_right_if(plan: &Plan, races: Races) -> bool {
     let Some((order, before)) = closure(plan) else {
         return false;
     };
@@ -60,8 +67,8 @@ fn replay(plan: &Plan, t: usize, reduced: bool, held: &mut BTreeMap<u32, Value>)
 }
 
 /// Whether two transfers of one chunk touch one place in an order that the waits leave open.
-fn races(plan: &Plan, before: &[Vec<bool>], a: usize, b: usize) -> bool {
-    if a == b || before[a][b] || before[b][a] {
+pub fn races(plan: &Plan, before: &[TransferSet], a: usize, b: usize) -> bool {
+    if a == b || before[a].contains(b) || before[b].contains(a) {
         return false;
     }
     let sums = |t: usize| plan.op()[t] == Op::Reduce as u8;
@@ -70,40 +77,76 @@ fn races(plan: &Plan, before: &[Vec<bool>], a: usize, b: usize) -> bool {
     read_and_written || written_twice
 }
 
-/// An order that the waits allow, and which transfer ends before which starts; `None` for a cycle.
-fn closure(plan: &Plan) -> Option<(Vec<usize>, Vec<Vec<bool>>)> {
+/// An order that the waits allow, and for each transfer all that end before it starts; `None` for a
+/// cycle.
+pub fn closure(plan: &Plan) -> Option<(Vec<usize>, Vec<TransferSet>)> {
     let n = plan.len();
-    let mut before = vec![vec![false; n]; n];
-    for (t, &bits) in plan.wait().iter().enumerate() {
-        for earlier in members(plan, Wait::from_bits(bits)) {
-            before[earlier][t] = true;
-        }
-    }
+    let mut before = waits(plan);
     for k in 0..n {
-        let after_k = before[k].clone();
-        for row in before.iter_mut().filter(|row| row[k]) {
-            row.iter_mut()
-                .zip(&after_k)
-                .for_each(|(this, &that)| *this |= that);
+        let before_k = before[k].clone();
+        for set in before.iter_mut().filter(|set| set.contains(k)) {
+            set.add_all(&before_k);
         }
     }
-    if before.iter().enumerate().any(|(t, after)| after[t]) {
+    if (0..n).any(|t| before[t].contains(t)) {
         return None;
     }
     let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by_key(|&t| (0..n).filter(|&earlier| before[earlier][t]).count());
+    order.sort_by_key(|&t| before[t].iter().count());
     Some((order, before))
 }
 
-fn members(plan: &Plan, wait: Wait) -> Vec<usize> {
-    match wait.target() {
-        WaitOn::Nothing => Vec::new(),
-        WaitOn::Transfer(TransferId(t)) => vec![t as usize],
-        WaitOn::Group(group) => {
-            let members = plan.groups().get(group as usize).iter();
-            members
-                .flat_map(|&bits| self::members(plan, Wait::from_bits(bits)))
-                .collect()
+/// What each transfer waits for, groups taken apart.
+pub fn waits(plan: &Plan) -> Vec<TransferSet> {
+    let mut groups: Vec<TransferSet> = Vec::new();
+    let add = |groups: &[TransferSet], set: &mut TransferSet, bits: u32| match Wait::from_bits(bits)
+        .target()
+    {
+        WaitOn::Nothing => {}
+        WaitOn::Transfer(t) => set.insert(t.index()),
+        WaitOn::Group(group) => set.add_all(&groups[group as usize]),
+    };
+    for members in plan.groups().iter() {
+        let mut set = TransferSet::none_of(plan.len());
+        members
+            .iter()
+            .for_each(|&bits| add(&groups, &mut set, bits));
+        groups.push(set);
+    }
+    let of = |&bits: &u32| {
+        let mut set = TransferSet::none_of(plan.len());
+        add(&groups, &mut set, bits);
+        set
+    };
+    plan.wait().iter().map(of).collect()
+}
+
+/// A set of transfers, a bit each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TransferSet(Vec<u64>);
+
+impl TransferSet {
+    fn none_of(transfers: usize) -> Self {
+        Self(vec![0; transfers.div_ceil(64)])
+    }
+
+    fn insert(&mut self, t: usize) {
+        self.0[t / 64] |= 1 << (t % 64);
+    }
+
+    fn add_all(&mut self, others: &Self) {
+        for (word, other) in self.0.iter_mut().zip(&others.0) {
+            *word |= other;
         }
+    }
+
+    /// Whether a transfer is a member.
+    pub fn contains(&self, t: usize) -> bool {
+        self.0[t / 64] >> (t % 64) & 1 == 1
+    }
+
+    /// Its members, ascending.
+    pub fn iter(&self) -> impl Iterator<Item = usize> {
+        (0..64 * self.0.len()).filter(|&t| self.contains(t))
     }
 }
