@@ -6,14 +6,14 @@ use hocket_core::plan::{Op, Plan};
 use hocket_core::progress::Silent;
 use hocket_core::topology::{Topology, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Time};
-use hocket_core::verify::{Verified, VerifyError, VerifyReport, verify};
+use hocket_core::verify::{VerifyError, VerifyReport, verify};
 
 use crate::oracle::{Verdict, judge, reproducible};
 use crate::pairwise::{closure, is_right};
 use crate::random::Case;
 
-/// What `verify` says: whether a right plan is reproducible where it tells, or what is wrong.
-pub type Said = Result<Option<bool>, VerifyReport>;
+/// What `verify` says: whether a right plan is reproducible, or what is wrong.
+pub type Said = Result<bool, VerifyReport>;
 
 /// All verdicts on one plan.
 #[derive(Clone, Debug)]
@@ -41,15 +41,10 @@ pub fn star(npus: usize) -> Arc<Topology> {
 /// What `verify` says of a plan among the NPUs of a [`star`].
 pub fn said(plan: &Arc<Plan>, topology: &Arc<Topology>) -> Said {
     match verify(plan.clone(), topology.clone(), &mut Silent) {
-        Ok(verified) => Ok(tells_reproducible(&verified)),
+        Ok(verified) => Ok(verified.reproducible()),
         Err(VerifyError::Wrong(report)) => Err(report),
         Err(error) => panic!("{error}"),
     }
-}
-
-/// Whether `verify` proved that the plan is reproducible; `None` as long as it does not tell.
-fn tells_reproducible(_verified: &Verified) -> Option<bool> {
-    None
 }
 
 impl Judged {
@@ -83,8 +78,8 @@ impl Judged {
             return Some(PAIRS);
         }
         let (expressions, pairs) = self.reproducible?;
-        let told = self.said.as_ref().ok().copied().flatten();
-        (expressions != pairs || told.is_some_and(|told| told != expressions)).then_some(SAME_BITS)
+        let told = *self.said.as_ref().ok()?;
+        (expressions != pairs || expressions != told).then_some(SAME_BITS)
     }
 }
 
