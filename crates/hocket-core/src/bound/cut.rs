@@ -123,16 +123,12 @@ pub(super) fn offer(problem: &Problem, inside: Vec<bool>, best: &mut Candidate) 
         .arcs()
         .iter()
         .filter(|arc| inside[arc.src as usize] && !inside[arc.dst as usize]);
-    let delay = |src: u32, latency: u64, dst: u32| {
-        let delay = before[src as usize].saturating_add(latency);
-        delay.saturating_add(after[dst as usize])
-    };
     let pipes = crossing.map(|arc| Pipe {
-        delay: delay(arc.src, arc.latency, arc.dst),
+        delay: arc.delay(before[arc.src as usize], after[arc.dst as usize]),
         capacity: arc.capacity.into(),
     });
     // A link that no data can reach, or from which none can go on, carries nothing.
-    let mut pipes: Vec<Pipe> = pipes.filter(|pipe| pipe.delay < FAR - 1).collect();
+    let mut pipes: Vec<Pipe> = pipes.filter(|pipe| pipe.delay < FAR).collect();
     let time = fill(&mut pipes, bytes);
     let bandwidth = saturating_bandwidth(capacity(&pipes));
     best.offer(time, || witness(problem, &inside, bytes, bandwidth));

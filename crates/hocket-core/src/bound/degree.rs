@@ -117,9 +117,13 @@ fn one(
             continue;
         }
         pipes.clear();
-        pipes.extend(arcs.iter().map(|&arc| Pipe {
-            delay: entry.distance.max(problem.delay[arc as usize]),
-            capacity: problem.network.arcs()[arc as usize].capacity.into(),
+        pipes.extend(arcs.iter().map(|&number| {
+            let arc = &problem.network.arcs()[number as usize];
+            let distance = entry.distance.saturating_sub(arc.sending);
+            Pipe {
+                delay: distance.max(problem.delay[number as usize]),
+                capacity: arc.capacity.into(),
+            }
         }));
         let time = fill(&mut pipes, bytes);
         let bandwidth = saturating_bandwidth(capacity(&pipes));

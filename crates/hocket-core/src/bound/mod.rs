@@ -40,9 +40,26 @@ use crate::units::Time;
 use needs::Needs;
 use network::{Network, latency_from_npus};
 
-/// How much work a bound may take. Beyond a limit the bound stays true but may be lower.
+/// Whose times a bound is for: fidelities differ in when a link carries which bytes. docs/models.md has the
+/// proofs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fidelity {
+    /// Links as in the module's model, however messages are cut and ordered on them.
+    #[default]
+    Link,
+    /// Flits: a link sends one within its latency, so that each arrives the latency after it *began*.
+    Packet {
+        /// Bytes of a flit.
+        flit_bytes: u64,
+    },
+}
+
+/// Whose times are bound, and how much work it may take: beyond a limit the bound stays true but may be
+/// lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundOptions {
+    /// Of which simulation no run is faster; default link.
+    pub fidelity: Fidelity,
     /// Participants up to which the distances of all pairs are searched; default 4,096.
     pub pair_limit: usize,
     /// Participants up to which the worst cut is searched among all cuts; default 4,096.
@@ -54,6 +71,7 @@ pub struct BoundOptions {
 impl Default for BoundOptions {
     fn default() -> Self {
         Self {
+            fidelity: Fidelity::default(),
             pair_limit: 4_096,
             exact_cut_limit: 4_096,
             exact_partition_limit: 512,
@@ -130,7 +148,7 @@ struct Problem<'a> {
     needs: Needs<'a>,
     network: Network,
     reversed: Network,
-    /// By arc: the least latency from an NPU over that arc to an NPU.
+    /// By arc, [`network::Arc::delay`] on the shortest way from an NPU to an NPU.
     delay: Vec<u64>,
     /// Whether every participant reaches every other.
     connected: bool,
@@ -141,15 +159,12 @@ struct Problem<'a> {
 
 impl<'a> Problem<'a> {
     fn new(topology: &'a Topology, collective: &'a Collective, options: BoundOptions) -> Self {
-        let network = Network::new(topology);
+        let network = Network::new(topology, options.fidelity);
         let reversed = network.reversed();
         let before = latency_from_npus(&network);
         let after = latency_from_npus(&reversed);
-        let delay = network.arcs().iter().map(|arc| {
-            before[arc.src as usize]
-                .saturating_add(arc.latency)
-                .saturating_add(after[arc.dst as usize])
-        });
+        let delay = network.arcs().iter();
+        let delay = delay.map(|arc| arc.delay(before[arc.src as usize], after[arc.dst as usize]));
         let delay = delay.collect();
         let npus = collective.npus();
         let connected = [&network, &reversed].into_iter().all(|network| {

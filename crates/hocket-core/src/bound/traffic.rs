@@ -69,7 +69,7 @@ fn offer(
 ) {
     let work = one_to_one(problem, length) + one_to_many(problem, length);
     let arcs = problem.network.arcs().iter().zip(&problem.delay);
-    let used = arcs.filter(|&(arc, &delay)| length(arc) > 0 && delay < FAR - 1);
+    let used = arcs.filter(|&(arc, &delay)| length(arc) > 0 && delay < FAR);
     let mut pipes: Vec<Pipe> = used
         .map(|(arc, &delay)| Pipe {
             delay,
