@@ -54,8 +54,7 @@ class Run(Outcome):
     def lower_bound(self) -> _core.Bound:
         """The lower bound on any plan's time at this fidelity, with its witness."""
         flit = (self.packets or Packets()).flit_bytes
-        fidelity = "packet" if self.fidelity == "packet" else "link"
-        return _core.bound(self.topology, self.collective, fidelity, flit)
+        return _core.bound(self.topology, self.collective, self.fidelity, flit)
 
     @property
     def order(self) -> LinkOrder | None:

@@ -42,7 +42,9 @@ pub(crate) fn bound(
     collective.check_on(topology)?;
     let names = [
         ("link", Fidelity::Link),
+        ("flow", Fidelity::Flow),
         ("packet", Fidelity::Packet { flit_bytes }),
+        ("dimension", Fidelity::Dimension),
     ];
     let options = BoundOptions {
         fidelity: choose("fidelity", fidelity, &names)?,

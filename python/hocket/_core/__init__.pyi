@@ -487,7 +487,7 @@ class Bound:
 def bound(
     topology: Topology,
     collective: Collective,
-    fidelity: Literal["link", "packet"] = "link",
+    fidelity: Literal["link", "flow", "packet", "dimension"] = "link",
     flit_bytes: int = 512,
 ) -> Bound:
     """Bound any plan's time at a fidelity; `flit_bytes` are those of packet fidelity."""

@@ -34,7 +34,7 @@ mod tests;
 
 pub use witness::{Lengths, Witness};
 
-use crate::collective::Collective;
+use crate::collective::{Collective, CollectiveKind};
 use crate::topology::{Dimension, Topology};
 use crate::units::Time;
 use needs::Needs;
@@ -47,11 +47,19 @@ pub enum Fidelity {
     /// Links as in the module's model, however messages are cut and ordered on them.
     #[default]
     Link,
+    /// Fluids: a transfer is on all links of its way at once, and the latencies of all follow its last
+    /// byte. What comes from afar may pass its last links early, so that `ingress` counts distances no
+    /// further than one transfer, and `cut` those from any NPU inside.
+    Flow,
     /// Flits: a link sends one within its latency, so that each arrives the latency after it *began*.
     Packet {
         /// Bytes of a flit.
         flit_bytes: u64,
     },
+    /// One NPU for all: shares of an all-gather and a reduce-scatter are equal, to fractions of a byte.
+    /// Where switches sum, only what each NPU sends or receives whole is bound: `ingress` of what is
+    /// gathered, `egress` of what is scattered, and `latency`.
+    Dimension,
 }
 
 /// Whose times are bound, and how much work it may take: beyond a limit the bound stays true but may be
@@ -116,17 +124,22 @@ pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOption
             exact_partition: true,
         };
     }
-    let cuts = cut::bounds(&problem);
-    let traffic = traffic::bounds(&problem);
-    let partitions = partition::bounds(&problem);
-    let candidates = [
-        ("ingress", degree.ingress),
-        ("egress", degree.egress),
-        ("cut", cuts.best),
-        ("partition", partitions.best),
-        ("traffic", traffic),
-        ("latency", degree.latency),
-    ];
+    let mut exact = [false; 2];
+    let candidates = if sums_in_switches(topology, options.fidelity) {
+        with_sums_in_switches(collective.kind(), degree)
+    } else {
+        let cuts = cut::bounds(&problem);
+        let partitions = partition::bounds(&problem);
+        exact = [cuts.exact, partitions.exact];
+        vec![
+            ("ingress", degree.ingress),
+            ("egress", degree.egress),
+            ("cut", cuts.best),
+            ("partition", partitions.best),
+            ("traffic", traffic::bounds(&problem)),
+            ("latency", degree.latency),
+        ]
+    };
     let applies = |(_, it): &&(&'static str, Candidate)| it.time > Time::ZERO;
     let components = candidates.iter().filter(applies);
     let components = components.map(|(name, it)| (*name, it.time)).collect();
@@ -138,9 +151,31 @@ pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOption
         time: best.time,
         witness: best.witness,
         components,
-        exact_cut: cuts.exact,
-        exact_partition: partitions.exact,
+        exact_cut: exact[0],
+        exact_partition: exact[1],
     }
+}
+
+/// Whether bytes may be summed and copied where no NPU is: only dimension fidelity knows that.
+fn sums_in_switches(topology: &Topology, fidelity: Fidelity) -> bool {
+    let mut dimensions = topology.dimensions().iter();
+    fidelity == Fidelity::Dimension && dimensions.any(|it| it.offload && it.size > 1)
+}
+
+/// What holds where switches sum: a schedule counts all bytes of a reduce-scatter where they leave an
+/// NPU, all of an all-gather where they enter one, and the sums and shares on the other side not at all.
+fn with_sums_in_switches(
+    kind: CollectiveKind,
+    degree: degree::Degree,
+) -> Vec<(&'static str, Candidate)> {
+    let mut candidates = vec![("latency", degree.latency)];
+    if kind != CollectiveKind::ReduceScatter {
+        candidates.push(("ingress", degree.ingress));
+    }
+    if kind != CollectiveKind::AllGather {
+        candidates.push(("egress", degree.egress));
+    }
+    candidates
 }
 
 /// What every component works on.
@@ -175,7 +210,7 @@ impl<'a> Problem<'a> {
             npus.iter().all(|npu| reached[npu.index()])
         });
         Self {
-            needs: Needs::new(collective),
+            needs: Needs::new(collective, options.fidelity),
             network,
             reversed,
             delay,

@@ -79,10 +79,10 @@ fn offer(
     if work == 0 || pipes.is_empty() {
         return;
     }
-    let time = fill(&mut pipes, work);
+    let time = fill(&mut pipes, work, problem.needs.parts());
     best.offer(time, || Witness::Traffic {
         lengths,
-        work,
+        work: problem.needs.in_bytes(work),
         capacity: capacity(&pipes),
     });
 }

@@ -11,7 +11,7 @@ use hocket_core::id::{DeviceId, TransferId};
 use hocket_core::plan::{LinkOrder, Op, Wait, WaitOn};
 use hocket_core::simulate::PacketOptions;
 use hocket_core::topology::Topology;
-use hocket_core::units::Time;
+use hocket_core::units::{Bandwidth, Time};
 use hocket_core::verify::Verified;
 
 /// What becomes of a plan, in cycles.
