@@ -6,7 +6,8 @@
 //! sum in the network; a switch with a limit passes no more than that. NPUs store, copy, forward and
 //! sum at no cost, also those that take no part. Data may be cut in any way, links are full duplex.
 //! What makes a plan slower (whole chunks, store and forward, links held during the latency) keeps
-//! every bound true.
+//! every bound true. Simulations that are not of this model have bounds of their own, by the same arguments:
+//! [`Fidelity`].
 //!
 //! # Components
 //! | name | proves | file |

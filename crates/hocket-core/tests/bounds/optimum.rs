@@ -43,6 +43,13 @@ struct Instance {
 /// what is on its way: chunk x 16 + value + 1, or 0.
 type State = Vec<u16>;
 
+/// What a slot comes to.
+enum Step {
+    Done,
+    Open,
+    TooMany,
+}
+
 /// A copy's only value.
 const COPY: u16 = 1;
 
@@ -106,16 +113,15 @@ impl Instance {
         choices
     }
 
-    /// Every state a slot later.
-    fn follow(&self, state: &State, later: &mut HashSet<State>) -> Option<()> {
+    /// Puts every state a slot later into `later`; ends early where one of them is done.
+    fn follow(&self, state: &State, later: &mut HashSet<State>) -> Step {
         let flights = self.chunks.len() * self.npus;
-        let mut partial: HashSet<State> = HashSet::new();
         let mut arrived = state.clone();
         for (i, link) in self.links.iter().enumerate() {
             let message = std::mem::take(&mut arrived[flights + i]);
             self.deliver(&mut arrived, link, message);
         }
-        partial.insert(arrived);
+        let mut partial: HashSet<State> = HashSet::from([arrived]);
         for (i, link) in self.links.iter().enumerate() {
             let choices = self.choices(state, link);
             let mut next = HashSet::with_capacity(partial.len() * choices.len());
@@ -126,16 +132,23 @@ impl Instance {
                         true => after[flights + i] = choice,
                         false => self.deliver(&mut after, link, choice),
                     }
+                    // What the other links bring takes nothing away.
+                    if self.is_done(&after) {
+                        return Step::Done;
+                    }
                     next.insert(after);
                 }
             }
             partial = next;
             if partial.len() > MOST_STATES {
-                return None;
+                return Step::TooMany;
             }
         }
         later.extend(partial);
-        (later.len() <= MOST_STATES).then_some(())
+        match later.len() > MOST_STATES {
+            true => Step::TooMany,
+            false => Step::Open,
+        }
     }
 
     fn deliver(&self, state: &mut State, link: &Link, message: u16) {
@@ -149,20 +162,22 @@ impl Instance {
     /// The least number of slots; `None` where that is too much to search.
     fn optimum(&self) -> Option<u64> {
         let mut states = HashSet::from([self.start()]);
+        if states.iter().any(|state| self.is_done(state)) {
+            return Some(0);
+        }
         let mut seen = states.clone();
-        for slots in 0.. {
-            if states.iter().any(|state| self.is_done(state)) {
-                return Some(slots);
-            }
+        for slots in 1.. {
             let mut later = HashSet::new();
             for state in &states {
-                self.follow(state, &mut later)?;
+                match self.follow(state, &mut later) {
+                    Step::Done => return Some(slots),
+                    Step::TooMany => return None,
+                    Step::Open => {}
+                }
             }
             later.retain(|state| seen.insert(state.clone()));
-            if later.is_empty() {
-                return None;
-            }
             states = later;
+            assert!(!states.is_empty(), "everybody can be reached");
         }
         None
     }
