@@ -2,7 +2,8 @@
 //!
 //! Random networks, collectives, plans and options; see docs/models.md for what is to hold, and why.
 //! `HOCKET_BOUND_RUNS` says how many runs (20,000 by default), `HOCKET_BOUND_SEED` where to begin,
-//! `HOCKET_BOUND_CASE` which one case to run again, told step by step.
+//! `HOCKET_BOUND_CASE` which one case to run again, told step by step; `HOCKET_OPTIMUM_CASES` how many tiny
+//! cases of each kind are searched for their optimum (24).
 
 mod causes;
 mod networks;

@@ -72,14 +72,17 @@ struct Draft<'a> {
     seed: &'a mut Seed,
     /// Whether messages take ways of their own, and NPUs that take no part help.
     roams: bool,
+    /// By NPU, what it sent last, where NPUs send one message after the other.
+    turns: Option<Vec<Wait>>,
 }
 
 fn at_random(topology: &Topology, collective: &Collective, seed: &mut Seed) -> Option<Plan> {
     let demands = collective.demands();
     let mut chunks = Chunks::with_capacity(2 * demands.len());
+    let pieces = [0, 1, 2, 6][seed.below(4)];
     for (number, demand) in demands.iter().enumerate() {
         let mut left = demand.bytes;
-        for _ in 0..seed.below(3) {
+        for _ in 0..pieces {
             let piece = seed.below(left as usize + 1) as u64;
             if piece > 0 && piece < left {
                 chunks.push(number as u32, piece);
@@ -93,11 +96,13 @@ fn at_random(topology: &Topology, collective: &Collective, seed: &mut Seed) -> O
     let of = chunks.demand().to_vec();
     let builder = PlanBuilder::new("random", collective, chunks);
     let roams = seed.below(2) == 0;
+    let turns = (seed.below(2) == 0).then(|| vec![Wait::NOTHING; topology.npu_count()]);
     let mut draft = Draft {
         topology,
         builder,
         seed,
         roams,
+        turns,
     };
     for (chunk, &demand) in of.iter().enumerate() {
         draft.chunk(chunk as u32, &demands[demand as usize], collective.npus())?;
@@ -201,6 +206,10 @@ impl Draft<'_> {
     fn send(&mut self, chunk: u32, src: NpuId, dst: NpuId, op: Op, wait: Wait) -> Option<Wait> {
         let way = self.way(src, dst)?;
         let path = (self.roams && self.seed.below(2) == 0).then(|| self.builder.path(&way));
+        let wait = match &self.turns {
+            Some(last) => self.builder.all_of(&[wait, last[src.index()]]),
+            None => wait,
+        };
         let sent = self.builder.push(Transfer {
             chunk: ChunkId(chunk),
             count: 1,
@@ -210,6 +219,9 @@ impl Draft<'_> {
             wait,
             path,
         });
+        if let Some(last) = &mut self.turns {
+            last[src.index()] = Wait::on(sent);
+        }
         Some(Wait::on(sent))
     }
 
