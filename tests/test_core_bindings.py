@@ -257,6 +257,16 @@ def test_bound_is_met_by_a_plan_that_cannot_be_better() -> None:
         _core.bound(ring(), _core.Collective("all-reduce", [0, 7], 1))
 
 
+def test_bounds_are_of_a_fidelity() -> None:
+    # Two links of 500 ps, on which a flit takes 9 ns and 4.5: they count those, less the one that is sent.
+    far = _core.Collective.custom([0, 2], [(900, False, [0], [2])])
+    times = {name: _core.bound(ring(), far, name).time_ps for name in ("link", "flow", "dimension")}
+    assert times == {"link": 901_000, "flow": 901_000, "dimension": 901_000}
+    assert _core.bound(ring(), far, "packet", 9).time_ps == 9_000 + 4_500 - 9_000 + 900_000
+    with pytest.raises(SpecError, match='fidelity is "cell"; it is link or flow or packet'):
+        _core.bound(ring(), far, "cell")  # type: ignore[arg-type]
+
+
 def test_verify_is_remembered() -> None:
     plan = broadcast()
     assert not plan.is_verified

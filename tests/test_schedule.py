@@ -116,6 +116,18 @@ def test_a_run_says_what_it_is() -> None:
     assert ring.simulate().switching == "store-and-forward"
 
 
+@pytest.mark.parametrize("kind", ["all-gather", "reduce-scatter"])
+def test_shares_of_sizes_that_do_not_divide_are_equal(kind: str) -> None:
+    """Of 5 B one of three NPUs has 1 B in a plan, and 5/3 B in a schedule: it lacks 10/3 B over 2 GB/s."""
+    full = hk.topology.fully_connected(3, bandwidth="1 GB/s", latency="0 ns")
+    run = hk.schedule(kind, full, size="5 B", algorithm="hierarchical", chunks=1).simulate()
+    assert run.lower_bound.time_ps == 1666
+    assert run.gap >= 0
+    assert (
+        hk.simulate(hk.plan(kind, full, size="5 B", algorithm="direct")).lower_bound.time_ps == 2000
+    )
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_utilization_is_that_of_the_formula(kind: str) -> None:
     """2 S (1 - 1/n) / (sum of bandwidth x time), and half of it for the other two."""
@@ -294,6 +306,9 @@ def test_switches_that_sum() -> None:
     passes = hk.schedule("all-reduce", over(), size=SIZE, algorithm="themis", chunks=16)
     assert sums.simulate().time_ps < passes.simulate().time_ps
     assert sums.simulate().ideal is None
+    bound = sums.simulate().lower_bound
+    assert dict(bound.components).keys() == {"latency", "ingress", "egress"}
+    assert 0 < bound.time_ps <= sums.simulate().time_ps
     for algorithm in ("themis", "themis-fifo", "multirail-optimal", sums):
         with pytest.raises(hk.InfeasibleError, match="switches of dimension 2 sum") as caught:
             hk.plan(

@@ -50,7 +50,7 @@ class Comparison:
     collective, topology
         What was compared on what.
     bound
-        The lower bound on any plan's time, with its witness.
+        The lower bound on any plan's time at the fidelity, with its witness.
     entries
         Results, fastest first.
     refused

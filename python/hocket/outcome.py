@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Literal
 
 from hocket import _core
@@ -84,10 +83,10 @@ class Outcome(ABC):
         """
         return self.algbw * self.collective.bus_factor
 
-    @cached_property
+    @property
+    @abstractmethod
     def lower_bound(self) -> _core.Bound:
-        """The lower bound on any plan's time, with its witness."""
-        return _core.bound(self.topology, self.collective)
+        """The lower bound on any plan's time at this fidelity, with its witness."""
 
     @property
     def bound(self) -> float:

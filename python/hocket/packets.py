@@ -51,6 +51,11 @@ class Packets:
         """Read every field once, so that mistakes are found here."""
         self.to_core()
 
+    @property
+    def flit_bytes(self) -> int:
+        """Bytes of a flit."""
+        return parse_size(self.flit, field="flit")
+
     def to_core(self) -> dict[str, int | None]:
         """Give the knobs in bytes, picoseconds and bytes per second."""
         cycle = rate = None
@@ -66,7 +71,7 @@ class Packets:
             rate = parse_bandwidth(self.reduction_rate, field="reduction_rate")
         return {
             "packet_bytes": parse_size(self.packet, field="packet"),
-            "flit_bytes": parse_size(self.flit, field="flit"),
+            "flit_bytes": self.flit_bytes,
             "header_flits": _count(self.header_flits, "header_flits", least=0),
             "virtual_channels": _count(
                 self.virtual_channels, "virtual_channels", most=_MOST_CHANNELS

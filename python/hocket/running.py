@@ -53,7 +53,8 @@ class Run(Outcome):
     @cached_property
     def lower_bound(self) -> _core.Bound:
         """The lower bound on any plan's time at this fidelity, with its witness."""
-        return lower_bound(self.topology, self.collective, self.packets)
+        flit = (self.packets or Packets()).flit_bytes
+        return _core.bound(self.topology, self.collective, self.fidelity, flit)
 
     @property
     def order(self) -> LinkOrder | None:
@@ -219,14 +220,6 @@ class Run(Outcome):
 
     def __repr__(self) -> str:
         return f"<Run of {self.plan!r}: {self.time * 1e6:.3f} us>"
-
-
-def lower_bound(
-    topology: _core.Topology, collective: _core.Collective, packets: Packets | None
-) -> _core.Bound:
-    """Bound the time of any plan; in packets a link's latency covers the first flit."""
-    flit = None if packets is None else packets.to_core()["flit_bytes"]
-    return _core.bound(topology, collective, flit)
 
 
 @overload

@@ -72,6 +72,15 @@ class DimensionRun(Outcome):
         return cast(Latency, self.core.latency)
 
     @cached_property
+    def lower_bound(self) -> _core.Bound:
+        """The lower bound on any schedule's time, with its witness.
+
+        All NPUs have equal shares of the data, to fractions of a byte. Where switches sum, it is what each
+        NPU has to send or to receive, and the latency.
+        """
+        return _core.bound(self.topology, self.collective, "dimension")
+
+    @cached_property
     def _dimension_report(self) -> _core.DimensionReport:
         return self.core.report()
 

@@ -1,9 +1,9 @@
 //! `bound`.
 
-use hocket_core::bound::{self as core, BoundOptions};
-use hocket_core::topology::Topology;
+use hocket_core::bound::{self as core, BoundOptions, Fidelity};
 use pyo3::prelude::*;
 
+use crate::choice::choose;
 use crate::collective::PyCollective;
 use crate::error::CoreError;
 use crate::topology::PyTopology;
@@ -25,22 +25,32 @@ impl Bound {
     }
 }
 
-/// Give a lower bound on the time of any plan for the collective on the topology.
+/// Give a lower bound on the time of any plan for the collective on the topology, at a fidelity.
 ///
 /// `time_ps` [ps], `witness` (what proves it, in words), `components` (every argument's own bound).
+/// `flit_bytes` is of packet fidelity.
 #[pyfunction]
-#[pyo3(signature = (topology, collective, flit_bytes=None))]
+#[pyo3(signature = (topology, collective, fidelity="link", flit_bytes=512))]
 pub(crate) fn bound(
     py: Python<'_>,
     topology: &PyTopology,
     collective: &PyCollective,
-    flit_bytes: Option<u64>,
+    fidelity: &str,
+    flit_bytes: u64,
 ) -> Result<Bound, CoreError> {
     let (topology, collective) = (topology.core(), collective.core());
     collective.check_on(topology)?;
-    let less = flit_bytes.map(|bytes| Topology::clone(topology).with_latencies_less(bytes));
-    let topology = less.as_ref().unwrap_or(topology);
-    let bound = py.detach(|| core::bound(topology, collective, &BoundOptions::default()));
+    let names = [
+        ("link", Fidelity::Link),
+        ("flow", Fidelity::Flow),
+        ("packet", Fidelity::Packet { flit_bytes }),
+        ("dimension", Fidelity::Dimension),
+    ];
+    let options = BoundOptions {
+        fidelity: choose("fidelity", fidelity, &names)?,
+        ..BoundOptions::default()
+    };
+    let bound = py.detach(|| core::bound(topology, collective, &options));
     let components = bound.components.iter();
     Ok(Bound {
         time_ps: bound.time.as_ps(),

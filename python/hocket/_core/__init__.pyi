@@ -6,7 +6,7 @@ then; an exception that it raises stops the call and comes out of it, and so doe
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, TypeAlias, final
+from typing import Final, Literal, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
@@ -484,8 +484,13 @@ class Bound:
     def exact_partition(self) -> bool:
         """Whether the partition is the best of all partitions."""
 
-def bound(topology: Topology, collective: Collective, flit_bytes: int | None = None) -> Bound:
-    """Bound any plan's time; with flits, of which a link's latency covers the first."""
+def bound(
+    topology: Topology,
+    collective: Collective,
+    fidelity: Literal["link", "flow", "packet", "dimension"] = "link",
+    flit_bytes: int = 512,
+) -> Bound:
+    """Bound any plan's time at a fidelity; `flit_bytes` are those of packet fidelity."""
 
 def verify(plan: Plan, progress: _Progress | None = None) -> None:
     """Prove a plan right, once, or VerificationError; later calls return at once."""

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from hocket import _core
 from hocket.cli import options
 from hocket.cli.compare import run_json
 from hocket.cli.plan import describe, plan_facts
@@ -178,16 +177,8 @@ def _times(table: Table, run: Outcome) -> None:
     table.add_row("time", format_time_ps(run.time_ps))
     table.add_row("algbw", format_bandwidth(round(run.algbw)))
     table.add_row("busbw", format_bandwidth(round(run.busbw)))
-    if sums(run):
-        table.add_row("bound", "none: switches sum, and bounds are of transfers between NPUs")
-        return
     table.add_row("bound", f"{format_time_ps(bound.time_ps)}: {bound.witness}")
     table.add_row("gap", f"{run.gap:.1%}")
-
-
-def sums(run: Outcome) -> bool:
-    """Whether switches sum, so that no bound on transfers holds."""
-    return any(rail[-1] for rail in _core.rails(run.topology)) and isinstance(run, DimensionRun)
 
 
 def _uses(table: Table, run: Outcome) -> None:
@@ -218,8 +209,8 @@ def dimension_run_json(run: DimensionRun) -> dict[str, Any]:
         "time_ps": run.time_ps,
         "algbw_bytes_per_s": run.algbw,
         "busbw_bytes_per_s": run.busbw,
-        "bound_ps": None if sums(run) else run.lower_bound.time_ps,
-        "gap": None if sums(run) else run.gap,
+        "bound_ps": run.lower_bound.time_ps,
+        "gap": run.gap,
         "utilization": run.utilization,
         "switching": run.switching,
         "latency_model": run.latency,

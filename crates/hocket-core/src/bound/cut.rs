@@ -5,7 +5,7 @@ use super::maxflow::{FlowNetwork, UNLIMITED};
 use super::network::{FAR, Network, Search};
 use super::spread::{self, Spread, Way};
 use super::witness::saturating_bandwidth;
-use super::{Candidate, Problem, Witness, sweep};
+use super::{Candidate, Fidelity, Problem, Witness, sweep};
 use crate::id::{DeviceId, NpuId};
 use crate::units::Bandwidth;
 
@@ -58,7 +58,8 @@ impl Ratio {
 /// best of the cuts that [`sweep`] finds.
 ///
 /// With latencies: bytes that cross link e start no earlier than data from an NPU inside A reaches e
-/// and have to go on to one outside, so e has less than t, see [`fill`].
+/// and have to go on to one outside, so e has less than t, see [`fill`]. Fluids are on all links of a
+/// transfer at once; the first transfer out of A begins at some NPU inside, one that helps perhaps.
 ///
 /// # Source
 /// Edmonds, Edge-disjoint branchings, 1973; Zhao et al., ForestColl: efficient collective
@@ -117,24 +118,26 @@ pub(super) fn offer(problem: &Problem, inside: Vec<bool>, best: &mut Candidate) 
             .run(network, from, |arc| arc.latency)
             .to_vec()
     };
-    let before = from(&within, network);
+    // A transfer of fluids begins at any NPU inside, and is on all its links from then on.
+    let sources: Vec<NpuId> = match problem.options.fidelity {
+        Fidelity::Flow => network.npus().filter(|npu| inside[npu.index()]).collect(),
+        _ => within,
+    };
+    let before = from(&sources, network);
     let after = from(&without, &problem.reversed);
     let crossing = network
         .arcs()
         .iter()
         .filter(|arc| inside[arc.src as usize] && !inside[arc.dst as usize]);
-    let delay = |src: u32, latency: u64, dst: u32| {
-        let delay = before[src as usize].saturating_add(latency);
-        delay.saturating_add(after[dst as usize])
-    };
     let pipes = crossing.map(|arc| Pipe {
-        delay: delay(arc.src, arc.latency, arc.dst),
+        delay: arc.delay(before[arc.src as usize], after[arc.dst as usize]),
         capacity: arc.capacity.into(),
     });
     // A link that no data can reach, or from which none can go on, carries nothing.
-    let mut pipes: Vec<Pipe> = pipes.filter(|pipe| pipe.delay < FAR - 1).collect();
-    let time = fill(&mut pipes, bytes);
+    let mut pipes: Vec<Pipe> = pipes.filter(|pipe| pipe.delay < FAR).collect();
+    let time = fill(&mut pipes, bytes, problem.needs.parts());
     let bandwidth = saturating_bandwidth(capacity(&pipes));
+    let bytes = problem.needs.in_bytes(bytes);
     best.offer(time, || witness(problem, &inside, bytes, bandwidth));
 }
 

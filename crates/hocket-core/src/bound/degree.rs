@@ -4,7 +4,7 @@ use super::fill::{Pipe, capacity, fill};
 use super::needs::Decides;
 use super::network::{FAR, Search};
 use super::witness::saturating_bandwidth;
-use super::{Candidate, Problem, Witness};
+use super::{Candidate, Fidelity, Problem, Witness};
 use crate::id::NpuId;
 use crate::units::Time;
 
@@ -38,6 +38,10 @@ enum Side {
 /// every x; the largest x gives latency plus transmission, x = 0 the plain degree bound. The same
 /// the other way for what must leave v. A copy with several holders comes from the nearest; of a sum
 /// the farthest contribution has to arrive.
+///
+/// At flow fidelity a transfer is on its last link from its start on, and its latencies follow its last
+/// byte. So what leaves v has the distance of all its way still before it, but what enters v may have
+/// passed link e at any time up to t - (latency of the transfer over e): there x is 0.
 ///
 /// # Complexity
 /// Two shortest-path searches per participant; beyond `pair_limit` participants only so many of
@@ -117,12 +121,20 @@ fn one(
             continue;
         }
         pipes.clear();
-        pipes.extend(arcs.iter().map(|&arc| Pipe {
-            delay: entry.distance.max(problem.delay[arc as usize]),
-            capacity: problem.network.arcs()[arc as usize].capacity.into(),
+        pipes.extend(arcs.iter().map(|&number| {
+            let arc = &problem.network.arcs()[number as usize];
+            let distance = match (side, problem.options.fidelity) {
+                (Side::Ingress, Fidelity::Flow) => 0,
+                _ => entry.distance.saturating_sub(arc.sending),
+            };
+            Pipe {
+                delay: distance.max(problem.delay[number as usize]),
+                capacity: arc.capacity.into(),
+            }
         }));
-        let time = fill(&mut pipes, bytes);
+        let time = fill(&mut pipes, bytes, problem.needs.parts());
         let bandwidth = saturating_bandwidth(capacity(&pipes));
+        let bytes = problem.needs.in_bytes(bytes);
         let latency = Time::from_ps(pipes[0].delay);
         match side {
             Side::Ingress => found.ingress.offer(time, || Witness::Ingress {

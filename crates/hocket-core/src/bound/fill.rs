@@ -12,22 +12,24 @@ pub(super) struct Pipe {
     pub capacity: u128,
 }
 
-/// The least t, rounded down to picoseconds, with sum of capacity x max(0, t - delay) >= bytes.
+/// The least t, rounded down to picoseconds, with sum of capacity x max(0, t - delay) >= amount / parts
+/// bytes.
 ///
 /// The left side is increasing and piecewise linear in t: with the pipes by rising delay, the first
-/// k alone need t_k = (bytes + sum of capacity x delay) / sum of capacity, and the answer is the
+/// k alone need t_k = (amount / parts + sum of capacity x delay) / sum of capacity, and the answer is the
 /// first t_k that ends before pipe k + 1 opens. Sums saturate, which can only lower the result.
 /// [`Time::MAX`] where there is no pipe. `pipes` is left sorted.
-pub(super) fn fill(pipes: &mut [Pipe], bytes: u128) -> Time {
+pub(super) fn fill(pipes: &mut [Pipe], amount: u128, parts: u64) -> Time {
     pipes.sort_unstable();
-    if bytes == 0 {
+    if amount == 0 {
         return Time::ZERO;
     }
-    let mut work = bytes.saturating_mul(PS_PER_SECOND);
+    let mut work = amount.saturating_mul(PS_PER_SECOND);
     let mut capacity: u128 = 0;
     for (i, pipe) in pipes.iter().enumerate() {
-        capacity = capacity.saturating_add(pipe.capacity);
-        work = work.saturating_add(pipe.capacity.saturating_mul(pipe.delay.into()));
+        let more = pipe.capacity.saturating_mul(parts.into());
+        capacity = capacity.saturating_add(more);
+        work = work.saturating_add(more.saturating_mul(pipe.delay.into()));
         let time = work / capacity;
         // Compare without rounding: work / capacity <= delay.
         let opens_in_time = |next: &Pipe| work > capacity.saturating_mul(next.delay.into());
@@ -56,15 +58,16 @@ mod tests {
     fn pipes_fill_as_by_hand() {
         let giga = 1_000_000_000;
         // 1 kB over 1 GB/s after 5 ns: 1 us + 5 ns.
-        assert_eq!(fill(&mut [pipe(5_000, giga)], 1_000).as_ps(), 1_005_000);
+        assert_eq!(fill(&mut [pipe(5_000, giga)], 1_000, 1).as_ps(), 1_005_000);
+        assert_eq!(fill(&mut [pipe(5_000, giga)], 10_000, 3).as_ps(), 3_338_333);
         // A second pipe opens at 500 ns: 500 B are left, shared by two: 250 ns more.
         let mut two = [pipe(500_000, giga), pipe(0, giga)];
-        assert_eq!(fill(&mut two, 1_000).as_ps(), 750_000);
+        assert_eq!(fill(&mut two, 1_000, 1).as_ps(), 750_000);
         // It opens too late to matter.
         let mut late = [pipe(0, giga), pipe(1_000_000, giga)];
-        assert_eq!(fill(&mut late, 1_000).as_ps(), 1_000_000);
-        assert_eq!(fill(&mut [], 1), Time::MAX);
-        assert_eq!(fill(&mut [], 0), Time::ZERO);
+        assert_eq!(fill(&mut late, 1_000, 1).as_ps(), 1_000_000);
+        assert_eq!(fill(&mut [], 1, 1), Time::MAX);
+        assert_eq!(fill(&mut [], 0, 1), Time::ZERO);
     }
 
     #[test]
@@ -87,11 +90,11 @@ mod tests {
             };
             let enough = |t: u64| carried(t) >= bytes * PS_PER_SECOND;
             let least = (0..).find(|&t| enough(t)).expect("time is not bounded");
-            let answer = fill(&mut pipes.clone(), bytes).as_ps();
+            let answer = fill(&mut pipes.clone(), bytes, 1).as_ps();
             // Rounded down: the least whole time, or one less where the exact time is not whole.
             assert!(answer == least || answer + 1 == least, "{answer} {least}");
             pipes.reverse();
-            assert_eq!(fill(&mut pipes, bytes).as_ps(), answer);
+            assert_eq!(fill(&mut pipes, bytes, 1).as_ps(), answer);
         }
     }
 }

@@ -270,6 +270,7 @@ impl FlowNetwork {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bound::Fidelity;
     use crate::id::DeviceId;
     use crate::topology::TopologyBuilder;
     use crate::units::{Bandwidth, Seed, Time};
@@ -326,7 +327,7 @@ mod tests {
                     builder.link(DeviceId::from(a), DeviceId::from(b), bandwidth, Time::ZERO);
                 }
             }
-            let network = Network::new(&builder.finish().expect("valid"));
+            let network = Network::new(&builder.finish().expect("valid"), Fidelity::Link);
             let mut flows = FlowNetwork::new(&network, 1, 1);
             // One network for all pairs: a flow leaves no trace.
             for source in 0..n {

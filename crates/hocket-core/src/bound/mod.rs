@@ -6,7 +6,8 @@
 //! sum in the network; a switch with a limit passes no more than that. NPUs store, copy, forward and
 //! sum at no cost, also those that take no part. Data may be cut in any way, links are full duplex.
 //! What makes a plan slower (whole chunks, store and forward, links held during the latency) keeps
-//! every bound true.
+//! every bound true. Simulations that are not of this model have bounds of their own, by the same arguments:
+//! [`Fidelity`].
 //!
 //! # Components
 //! | name | proves | file |
@@ -34,15 +35,40 @@ mod tests;
 
 pub use witness::{Lengths, Witness};
 
-use crate::collective::Collective;
+use crate::collective::{Collective, CollectiveKind};
 use crate::topology::{Dimension, Topology};
 use crate::units::Time;
 use needs::Needs;
 use network::{Network, latency_from_npus};
 
-/// How much work a bound may take. Beyond a limit the bound stays true but may be lower.
+/// Whose times a bound is for: fidelities differ in when a link carries which bytes. docs/models.md has the
+/// proofs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Fidelity {
+    /// Links as in the module's model, however messages are cut and ordered on them.
+    #[default]
+    Link,
+    /// Fluids: a transfer is on all links of its way at once, and the latencies of all follow its last
+    /// byte. What comes from afar may pass its last links early, so that `ingress` counts distances no
+    /// further than one transfer, and `cut` those from any NPU inside.
+    Flow,
+    /// Flits: a link sends one within its latency, so that each arrives the latency after it *began*.
+    Packet {
+        /// Bytes of a flit.
+        flit_bytes: u64,
+    },
+    /// One NPU for all: shares of an all-gather and a reduce-scatter are equal, to fractions of a byte.
+    /// Where switches sum, only what each NPU sends or receives whole is bound: `ingress` of what is
+    /// gathered, `egress` of what is scattered, and `latency`.
+    Dimension,
+}
+
+/// Whose times are bound, and how much work it may take: beyond a limit the bound stays true but may be
+/// lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundOptions {
+    /// Of which simulation no run is faster; default link.
+    pub fidelity: Fidelity,
     /// Participants up to which the distances of all pairs are searched; default 4,096.
     pub pair_limit: usize,
     /// Participants up to which the worst cut is searched among all cuts; default 4,096.
@@ -54,6 +80,7 @@ pub struct BoundOptions {
 impl Default for BoundOptions {
     fn default() -> Self {
         Self {
+            fidelity: Fidelity::default(),
             pair_limit: 4_096,
             exact_cut_limit: 4_096,
             exact_partition_limit: 512,
@@ -98,17 +125,22 @@ pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOption
             exact_partition: true,
         };
     }
-    let cuts = cut::bounds(&problem);
-    let traffic = traffic::bounds(&problem);
-    let partitions = partition::bounds(&problem);
-    let candidates = [
-        ("ingress", degree.ingress),
-        ("egress", degree.egress),
-        ("cut", cuts.best),
-        ("partition", partitions.best),
-        ("traffic", traffic),
-        ("latency", degree.latency),
-    ];
+    let mut exact = [false; 2];
+    let candidates = if sums_in_switches(topology, options.fidelity) {
+        with_sums_in_switches(collective.kind(), degree)
+    } else {
+        let cuts = cut::bounds(&problem);
+        let partitions = partition::bounds(&problem);
+        exact = [cuts.exact, partitions.exact];
+        vec![
+            ("ingress", degree.ingress),
+            ("egress", degree.egress),
+            ("cut", cuts.best),
+            ("partition", partitions.best),
+            ("traffic", traffic::bounds(&problem)),
+            ("latency", degree.latency),
+        ]
+    };
     let applies = |(_, it): &&(&'static str, Candidate)| it.time > Time::ZERO;
     let components = candidates.iter().filter(applies);
     let components = components.map(|(name, it)| (*name, it.time)).collect();
@@ -120,9 +152,31 @@ pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOption
         time: best.time,
         witness: best.witness,
         components,
-        exact_cut: cuts.exact,
-        exact_partition: partitions.exact,
+        exact_cut: exact[0],
+        exact_partition: exact[1],
     }
+}
+
+/// Whether bytes may be summed and copied where no NPU is: only dimension fidelity knows that.
+fn sums_in_switches(topology: &Topology, fidelity: Fidelity) -> bool {
+    let mut dimensions = topology.dimensions().iter();
+    fidelity == Fidelity::Dimension && dimensions.any(|it| it.offload && it.size > 1)
+}
+
+/// What holds where switches sum: a schedule counts all bytes of a reduce-scatter where they leave an
+/// NPU, all of an all-gather where they enter one, and the sums and shares on the other side not at all.
+fn with_sums_in_switches(
+    kind: CollectiveKind,
+    degree: degree::Degree,
+) -> Vec<(&'static str, Candidate)> {
+    let mut candidates = vec![("latency", degree.latency)];
+    if kind != CollectiveKind::ReduceScatter {
+        candidates.push(("ingress", degree.ingress));
+    }
+    if kind != CollectiveKind::AllGather {
+        candidates.push(("egress", degree.egress));
+    }
+    candidates
 }
 
 /// What every component works on.
@@ -130,7 +184,7 @@ struct Problem<'a> {
     needs: Needs<'a>,
     network: Network,
     reversed: Network,
-    /// By arc: the least latency from an NPU over that arc to an NPU.
+    /// By arc, [`network::Arc::delay`] on the shortest way from an NPU to an NPU.
     delay: Vec<u64>,
     /// Whether every participant reaches every other.
     connected: bool,
@@ -141,15 +195,12 @@ struct Problem<'a> {
 
 impl<'a> Problem<'a> {
     fn new(topology: &'a Topology, collective: &'a Collective, options: BoundOptions) -> Self {
-        let network = Network::new(topology);
+        let network = Network::new(topology, options.fidelity);
         let reversed = network.reversed();
         let before = latency_from_npus(&network);
         let after = latency_from_npus(&reversed);
-        let delay = network.arcs().iter().map(|arc| {
-            before[arc.src as usize]
-                .saturating_add(arc.latency)
-                .saturating_add(after[arc.dst as usize])
-        });
+        let delay = network.arcs().iter();
+        let delay = delay.map(|arc| arc.delay(before[arc.src as usize], after[arc.dst as usize]));
         let delay = delay.collect();
         let npus = collective.npus();
         let connected = [&network, &reversed].into_iter().all(|network| {
@@ -160,7 +211,7 @@ impl<'a> Problem<'a> {
             npus.iter().all(|npu| reached[npu.index()])
         });
         Self {
-            needs: Needs::new(collective),
+            needs: Needs::new(collective, options.fidelity),
             network,
             reversed,
             delay,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::Fidelity;
 use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
 use crate::id::NpuId;
 
@@ -25,6 +26,8 @@ pub(super) struct Needs<'a> {
     held: ByNpu,
     /// For an all-to-all, the bytes that each rank gets from each other one.
     all_to_all: Option<Vec<u64>>,
+    /// In how many parts a byte is counted.
+    parts: u64,
 }
 
 #[derive(Debug, Default)]
@@ -53,10 +56,16 @@ impl ByNpu {
 }
 
 impl<'a> Needs<'a> {
-    pub fn new(collective: &'a Collective) -> Self {
+    pub fn new(collective: &'a Collective, fidelity: Fidelity) -> Self {
         let npus = collective.npus();
         let n = npus.len();
-        let is_all_to_all = collective.kind() == CollectiveKind::AllToAll;
+        let kind = collective.kind();
+        let is_all_to_all = kind == CollectiveKind::AllToAll;
+        let is_shared = matches!(
+            kind,
+            CollectiveKind::AllGather | CollectiveKind::ReduceScatter
+        );
+        let equal_shares = is_shared && fidelity == Fidelity::Dimension;
         let all_to_all = is_all_to_all.then(|| {
             let block = |i| collective.block_start(i + 1, n) - collective.block_start(i, n);
             (0..n).map(block).collect()
@@ -64,7 +73,11 @@ impl<'a> Needs<'a> {
         let demands = if is_all_to_all {
             Vec::new()
         } else {
-            merge(collective.demands(), npus)
+            let mut demands = collective.demands();
+            for demand in demands.iter_mut().filter(|_| equal_shares) {
+                demand.bytes = collective.size();
+            }
+            merge(demands, npus)
         };
         let (mut wanted, mut held) = (ByNpu::default(), ByNpu::default());
         for (i, demand) in demands.iter().enumerate() {
@@ -77,7 +90,18 @@ impl<'a> Needs<'a> {
             wanted,
             held,
             all_to_all,
+            parts: if equal_shares { n as u64 } else { 1 },
         }
+    }
+
+    /// In how many parts a byte is counted: all amounts here are of such parts.
+    pub fn parts(&self) -> u64 {
+        self.parts
+    }
+
+    /// An amount in bytes, rounded up.
+    pub fn in_bytes(&self, amount: u128) -> u128 {
+        amount.div_ceil(self.parts.into())
     }
 
     /// Participants.

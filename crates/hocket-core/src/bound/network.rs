@@ -3,9 +3,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use super::Fidelity;
 use crate::id::{DeviceId, NpuId};
 use crate::topology::{DeviceKind, Topology};
-use crate::units::gcd;
+use crate::units::{Bandwidth, gcd};
 
 /// Distance of a node that cannot be reached.
 pub(super) const FAR: u64 = u64::MAX;
@@ -17,10 +18,24 @@ pub(super) struct Arc {
     pub dst: u32,
     /// Bytes per second.
     pub capacity: u64,
-    /// Picoseconds.
+    /// From when a byte enters until it may leave the far end [ps].
     pub latency: u64,
+    /// How much of it the arc's last bytes are still being sent [ps]; see [`Fidelity::Packet`].
+    pub sending: u64,
     /// Whether it is the inside of a switch.
     pub internal: bool,
+}
+
+impl Arc {
+    /// For how much of a run the arc carries nothing, if no byte reaches it sooner than `before` and
+    /// all that leaves it is under way for `after` more; [`FAR`] where it is of no use at all.
+    pub fn delay(&self, before: u64, after: u64) -> u64 {
+        let way = before.saturating_add(self.latency).saturating_add(after);
+        if way >= FAR - 1 {
+            return FAR;
+        }
+        way.saturating_sub(self.sending)
+    }
 }
 
 /// Arcs, indexed both ways. Node `i` is device `i`; the nodes after the devices are the far halves
@@ -42,7 +57,11 @@ struct Index {
 }
 
 impl Network {
-    pub fn new(topology: &Topology) -> Self {
+    pub fn new(topology: &Topology, fidelity: Fidelity) -> Self {
+        let flit = |rate: Bandwidth| match fidelity {
+            Fidelity::Packet { flit_bytes } => rate.transmission(flit_bytes).as_ps(),
+            _ => 0,
+        };
         let count = topology.device_count();
         let mut device_of: Vec<DeviceId> = (0..count).map(DeviceId::from).collect();
         let mut exit: Vec<u32> = (0..count as u32).collect();
@@ -58,15 +77,22 @@ impl Network {
                 dst: exit[i],
                 capacity: limit.bytes_per_second(),
                 latency: 0,
+                sending: flit(limit),
                 internal: true,
             });
         }
-        arcs.extend(topology.links().iter().map(|link| Arc {
-            src: exit[link.src.index()],
-            dst: link.dst.0,
-            capacity: link.bandwidth.bytes_per_second(),
-            latency: link.latency.as_ps(),
-            internal: false,
+        arcs.extend(topology.links().iter().map(|link| {
+            let limit = topology.device(link.src).limit;
+            let sending = flit(link.bandwidth);
+            Arc {
+                src: exit[link.src.index()],
+                dst: link.dst.0,
+                capacity: link.bandwidth.bytes_per_second(),
+                // A flit is sent within its latency, and at no more than the limit behind it.
+                latency: link.latency.as_ps().max(sending).max(limit.map_or(0, flit)),
+                sending,
+                internal: false,
+            }
         }));
         Self::index(topology.npu_count(), count, device_of, arcs)
     }

@@ -143,7 +143,7 @@ fn offer(problem: &Problem, parts: &Parts, weight: u128, leaving: bool, best: &m
             capacity: network.arcs()[arc].capacity.into(),
         });
     });
-    let time = fill(&mut pipes, bytes);
+    let time = fill(&mut pipes, bytes, problem.needs.parts());
     best.offer(time, || Witness::Partition {
         parts: parts
             .iter()

@@ -69,7 +69,7 @@ fn offer(
 ) {
     let work = one_to_one(problem, length) + one_to_many(problem, length);
     let arcs = problem.network.arcs().iter().zip(&problem.delay);
-    let used = arcs.filter(|&(arc, &delay)| length(arc) > 0 && delay < FAR - 1);
+    let used = arcs.filter(|&(arc, &delay)| length(arc) > 0 && delay < FAR);
     let mut pipes: Vec<Pipe> = used
         .map(|(arc, &delay)| Pipe {
             delay,
@@ -79,10 +79,10 @@ fn offer(
     if work == 0 || pipes.is_empty() {
         return;
     }
-    let time = fill(&mut pipes, work);
+    let time = fill(&mut pipes, work, problem.needs.parts());
     best.offer(time, || Witness::Traffic {
         lengths,
-        work,
+        work: problem.needs.in_bytes(work),
         capacity: capacity(&pipes),
     });
 }

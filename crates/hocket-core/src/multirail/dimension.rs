@@ -171,15 +171,18 @@ impl Tasks {
                 let second = split && part == 1 || rail.offload && stage.pass == Pass::AllGather;
                 self.server[task] = self.first_server[usize::from(stage.rail)] + u8::from(second);
                 self.held[task] = stage.held as u64;
-                let share = if split { 1.0 } else { 1.0 / self.parts as f64 };
-                let block = stage.occupied_ps(rails) * share / f64::from(rail.blocks());
+                let parts = if split { 1 } else { self.parts };
                 let steps = rail.steps();
+                let mut known = (0, 0);
                 for step in 0..steps.len() {
                     let blocks = match stage.pass {
                         Pass::ReduceScatter => steps[step],
                         Pass::AllGather => steps[steps.len() - 1 - step],
                     };
-                    self.time[at + step] = (block * f64::from(blocks)).ceil() as u64;
+                    if blocks != known.0 {
+                        known = (blocks, rail.sending(lane.bytes, blocks, &stage, parts));
+                    }
+                    self.time[at + step] = known.1;
                 }
                 at += steps.len();
                 task += 1;

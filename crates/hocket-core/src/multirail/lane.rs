@@ -28,6 +28,8 @@ pub struct Stage {
     pub held: f64,
     /// Bytes that an NPU sends (or receives, if that is more).
     pub sent: f64,
+    /// A block of the pass is the lane's bytes over this.
+    pub(crate) spread: u64,
 }
 
 impl Stage {
@@ -82,22 +84,24 @@ impl Lane {
     /// the chunk's size before a reduce-scatter, or after an all-gather.
     pub fn stages<'a>(&'a self, rails: &'a [Rail]) -> impl Iterator<Item = Stage> + 'a {
         let mut held = self.bytes as f64;
+        let mut spread = 1u64;
         let sums = self.reduce_scatter.iter().map(move |&rail| {
+            let size = rails[usize::from(rail)].size;
+            spread *= u64::from(size);
             let stage = Stage {
                 pass: Pass::ReduceScatter,
                 rail,
                 held,
                 sent: held * rails[usize::from(rail)].share(),
+                spread,
             };
-            held /= f64::from(rails[usize::from(rail)].size);
+            held /= f64::from(size);
             stage
         });
-        let all: f64 = self
-            .all_gather
-            .iter()
-            .map(|&rail| f64::from(rails[usize::from(rail)].size))
-            .product();
-        let mut held = self.bytes as f64 / all;
+        let sizes = self.all_gather.iter();
+        let sizes = sizes.map(|&rail| u64::from(rails[usize::from(rail)].size));
+        let mut spread: u64 = sizes.product();
+        let mut held = self.bytes as f64 / spread as f64;
         let copies = self.all_gather.iter().map(move |&rail| {
             let size = f64::from(rails[usize::from(rail)].size);
             let stage = Stage {
@@ -105,8 +109,10 @@ impl Lane {
                 rail,
                 held,
                 sent: held * size * rails[usize::from(rail)].share(),
+                spread,
             };
             held *= size;
+            spread /= u64::from(rails[usize::from(rail)].size);
             stage
         });
         sums.chain(copies)

@@ -1,5 +1,6 @@
 //! The rails that chunks travel on: one for each dimension with more than one NPU.
 
+use super::Stage;
 use crate::collective::pattern::{Pass, Pattern, Shape};
 use crate::topology::{Dimension, DimensionKind, Topology};
 use crate::units::Time;
@@ -68,6 +69,16 @@ impl Rail {
     /// The sum over the steps.
     pub(crate) fn blocks(&self) -> u32 {
         self.steps.iter().sum()
+    }
+
+    /// Time to send so many blocks of a pass of a lane, cut into parts: exact, and rounded up to whole
+    /// picoseconds. What is longer than can be told is as long as can be.
+    pub(crate) fn sending(&self, bytes: u64, blocks: u32, stage: &Stage, parts: usize) -> u64 {
+        const PS_PER_SECOND: u128 = 1_000_000_000_000;
+        let work = (u128::from(bytes) * u128::from(blocks)).saturating_mul(PS_PER_SECOND);
+        let rate = u128::from(self.bandwidth) * u128::from(stage.spread);
+        let time = work.div_ceil(rate.saturating_mul(parts as u128).max(1));
+        u64::try_from(time).unwrap_or(u64::MAX)
     }
 
     /// Moves of a pass among the NPUs of a group, and the blocks that they carry together.

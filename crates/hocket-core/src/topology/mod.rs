@@ -168,16 +168,6 @@ impl Topology {
         self
     }
 
-    /// The same network, each link's latency less the time that `bytes` take on it: what remains where
-    /// a latency is counted from when they begin, and not from when they are sent.
-    pub fn with_latencies_less(mut self, bytes: u64) -> Self {
-        for link in &mut self.links {
-            let sent = link.bandwidth.transmission(bytes);
-            link.latency = link.latency.saturating_sub(sent);
-        }
-        self
-    }
-
     /// How many NPUs there are.
     pub fn npu_count(&self) -> usize {
         self.npu_count as usize

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
-use hocket_core::bound::{BoundOptions, bound};
+use hocket_core::bound::{BoundOptions, Fidelity, bound};
 use hocket_core::collective::CollectiveKind;
 use hocket_core::progress::Silent;
 use hocket_core::simulate::{FlowOptions, Run, simulate_flows};
@@ -85,7 +85,8 @@ proptest! {
         let mut seed = Seed(seed);
         let kind = CollectiveKind::NAMED[seed.below(CollectiveKind::NAMED.len())];
         let collective = collective_on(&topology, kind, seed.next_u64());
-        let bound = bound(&topology, &collective, &BoundOptions::default());
+        let of_flows = BoundOptions { fidelity: Fidelity::Flow, ..BoundOptions::default() };
+        let bound = bound(&topology, &collective, &of_flows);
         for algorithm in Algorithm::ALL {
             if check_applicable(&topology, &collective, algorithm).is_err() {
                 continue;

@@ -11,7 +11,7 @@ use hocket_core::id::{DeviceId, TransferId};
 use hocket_core::plan::{LinkOrder, Op, Wait, WaitOn};
 use hocket_core::simulate::PacketOptions;
 use hocket_core::topology::Topology;
-use hocket_core::units::Time;
+use hocket_core::units::{Bandwidth, Time};
 use hocket_core::verify::Verified;
 
 /// What becomes of a plan, in cycles.
@@ -178,8 +178,14 @@ impl<'a> Routers<'a> {
     /// Cycles that a flit holds a link, and that it flies.
     fn flit_and_flight(&self, link: usize) -> (u64, u64) {
         let link = &self.topology().links()[link];
-        let flit = self.cycles(link.bandwidth.transmission(self.options.flit_bytes));
-        (flit.max(1), flit.max(self.cycles(link.latency)).max(1))
+        let flit = |rate: Bandwidth| {
+            self.cycles(rate.transmission(self.options.flit_bytes))
+                .max(1)
+        };
+        let sent = flit(link.bandwidth);
+        // It comes through the switch and over the link at once, at the rate of the slower.
+        let through = self.topology().device(link.src).limit.map_or(0, flit);
+        (sent, sent.max(self.cycles(link.latency)).max(through))
     }
 
     fn step(&mut self, now: u64) {

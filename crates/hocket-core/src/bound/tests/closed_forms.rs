@@ -257,6 +257,7 @@ fn limits_lower_the_bound_and_say_so() {
         pair_limit: 2,
         exact_cut_limit: 2,
         exact_partition_limit: 2,
+        ..BoundOptions::default()
     };
     for kind in CollectiveKind::NAMED {
         let collective = Collective::among_all(kind, &topology, 8_000).expect("valid");

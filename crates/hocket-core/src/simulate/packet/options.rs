@@ -144,10 +144,12 @@ impl Timing {
         cycles.clamp(1, self.longest() + 1)
     }
 
-    /// From a flit's start on a link to its arrival: the link's latency, in which it is sent.
-    pub(super) fn flight(&self, link: &Link) -> u64 {
+    /// From a flit's start on a link to its arrival: the link's latency, in which it is sent, no faster
+    /// than the limit of the switch behind the link lets it through.
+    pub(super) fn flight(&self, link: &Link, limit: Option<Bandwidth>) -> u64 {
         let latency = self.cycles(link.latency).min(self.longest() + 1);
-        latency.max(self.flit(link.bandwidth))
+        let sent = self.flit(link.bandwidth);
+        latency.max(limit.map_or(sent, |limit| sent.max(self.flit(limit))))
     }
 
     /// Flits of a packet.

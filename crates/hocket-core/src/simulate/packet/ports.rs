@@ -150,7 +150,7 @@ impl Ports {
         let links = topology.links().len();
         let outputs = topology.links().iter().map(|link| Output {
             flit: timing.flit(link.bandwidth),
-            flight: timing.flight(link),
+            flight: timing.flight(link, topology.device(link.src).limit),
             src: link.src.0,
             free: 0,
             waiting: Vec::new(),

@@ -336,6 +336,25 @@ fn links_of_a_switch_with_a_limit_take_turns() {
 }
 
 #[test]
+fn the_first_flit_takes_its_time_through_a_limit_too() {
+    // 25 GB/s and 21 ns a link; a flit of 512 B takes 2,048 cycles through 0.25 GB/s.
+    let limit = Bandwidth::from_bytes_per_second(250_000_000).unwrap();
+    let through = |limit| {
+        let topology = build::switch(2, rate(), Time::from_ns(21), limit).unwrap();
+        let message = |bytes| {
+            let one = messages(&Arc::new(topology.clone()), &[(0, 1, bytes)], false);
+            ends(&run(&one, PacketOptions::default()))[0]
+        };
+        [message(512), message(4 * 512)]
+    };
+    assert_eq!(through(None), [54, 116]);
+    assert_eq!(
+        through(Some(limit)),
+        [54 - 21 + 2048, 54 - 21 + 4 * 2048 - 1]
+    );
+}
+
+#[test]
 fn a_circle_of_full_buffers_is_reported() {
     // Each of four round a one-way ring sends three links far: every buffer fills with packets that
     // want the next one.
