@@ -1,7 +1,8 @@
 //! `bound`.
 
-use hocket_core::bound::{self as core, BoundOptions};
+use hocket_core::bound::{self as core, BoundOptions, Witness};
 use hocket_core::topology::Topology;
+use hocket_core::units::Time;
 use pyo3::prelude::*;
 
 use crate::collective::PyCollective;
@@ -41,6 +42,15 @@ pub(crate) fn bound(
     let less = flit_bytes.map(|bytes| Topology::clone(topology).with_latencies_less(bytes));
     let topology = less.as_ref().unwrap_or(topology);
     let bound = py.detach(|| core::bound(topology, collective, &BoundOptions::default()));
+    let is_known = matches!(bound.witness, Witness::Unreachable { .. });
+    if bound.time == Time::MAX && !is_known {
+        return Err(CoreError::Spec(format!(
+            "{} of {} B takes longer than 213 days, more than can be told; make sizes smaller or \
+             bandwidths larger",
+            collective.kind(),
+            collective.size()
+        )));
+    }
     let components = bound.components.iter();
     Ok(Bound {
         time_ps: bound.time.as_ps(),
