@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from pathlib import Path
 from typing import Any
 
 import networkx as nx
@@ -489,14 +490,17 @@ def test_exact_gives_greedys_plan_where_that_is_faster() -> None:
 
 @pytest.mark.parametrize("latency", ["overlapped", "occupying"])
 @pytest.mark.parametrize("kind", ["all-gather", "all-reduce", "broadcast", "all-to-all"])
-def test_exact_is_never_slower_than_greedy(kind: str, latency: Any) -> None:
-    graph = nx.DiGraph()
-    graph.add_node("s", kind="switch", limit="6 GB/s")
-    for i, rate in enumerate((1, 25, 10, 10)):
-        graph.add_edge(i, "s", bandwidth=f"{rate} GB/s", latency="5 us")
-        graph.add_edge("s", i, bandwidth=f"{rate} GB/s", latency="100 us")
-    graph.add_edge(0, 1, bandwidth="3 GB/s", latency="700 ns")
-    topo = hk.topology.from_networkx(graph)
+def test_exact_is_never_slower_than_greedy(kind: str, latency: Any, tmp_path: Path) -> None:
+    rates = (1, 25, 10, 10)
+    links = [
+        f"  - {{a: npu{i}, b: s, bandwidth: {rate} GB/s, latency: 5 us,\n"
+        f"     reverse: {{bandwidth: {rate} GB/s, latency: 100 us}}}}"
+        for i, rate in enumerate(rates)
+    ]
+    links.append("  - {a: npu0, b: npu1, bandwidth: 3 GB/s, latency: 700 ns, ways: one}")
+    head = ["npus: 4", "switches: [{name: s, limit: 6 GB/s}]", "links:"]
+    (tmp_path / "limited.yml").write_text("\n".join([*head, *links, ""]), encoding="utf-8")
+    topo = hk.topology.load(tmp_path / "limited.yml")
     times = {}
     for method in ("greedy", "exact"):
         plan = hk.plan(
