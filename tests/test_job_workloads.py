@@ -80,6 +80,7 @@ def test_micro_batches_of_a_workload() -> None:
         ({"precision": 0}, "precision: 0 is too small"),
         ({"precision": 5000}, "precision: 5000 is too large"),
         ({"efficiency": -1}, "efficiency: -1 will not do"),
+        ({"efficiency": 50}, r"efficiency: 50 will not do; .*; did you mean 0\.5\?"),
         ({"efficiency": [1]}, r"efficiency: \[1\] is no number"),
         ({"pipeline": 3, "samples": 7}, "samples: 7 do not divide into 12 micro-batches"),
         ({"pipeline": 10, "samples": 40}, "pp=10 stages need a layer each"),
@@ -118,13 +119,13 @@ def test_workloads_of_a_file(tmp_path: Path) -> None:
     file.write_text(
         "defaults: {model: bloom, npu: h100, compute: paper, bytes_per_parameter: 2, tensor: 2}\n"
         "jobs:\n"
-        "  - {name: shipped, workload: resnet152, samples: 8, efficiency: 1.5, precision: 32}\n"
+        "  - {name: shipped, workload: resnet152, samples: 8, efficiency: 0.75, precision: 32}\n"
         "  - {name: own, workload: models/own.yml, npu: v100, micro_batches: 2}\n"
         "  - {name: model, data: 2}\n",
         encoding="utf-8",
     )
     shipped, own, by_model = load_jobs(file)
-    knobs = {"samples": 8, "efficiency": 1.5, "precision": 32, "npu": "h100", "tensor": 2}
+    knobs = {"samples": 8, "efficiency": 0.75, "precision": 32, "npu": "h100", "tensor": 2}
     assert shipped == Job("shipped", workload="resnet152", **knobs)  # type: ignore[arg-type]
     assert isinstance(own.workload, hk.Workload)
     assert (own.workload.name, own.npu, own.micro_batches) == ("own", "v100", 2)

@@ -503,6 +503,7 @@ def test_ranks_that_wait_for_each_other() -> None:
         ({"npu": "a10"}, "accelerator: there is no 'a10'"),
         ({"npu": 3}, "npu: 3 is no accelerator"),
         ({"efficiency": -1}, "efficiency: -1 will not do"),
+        ({"efficiency": 50}, "efficiency: 50 will not do; give a number above 0 and up to 1; did"),
         ({"order": "random"}, "order: there is no 'random'; use fifo or lifo"),
     ],
 )

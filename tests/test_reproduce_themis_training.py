@@ -113,7 +113,7 @@ def test_command_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_setups_are_one_number_each() -> None:
-    assert {name: setup.efficiency for name, setup in SETUPS.items()} == {
+    assert {name: setup.peaks for name, setup in SETUPS.items()} == {
         "resnet152": 21.0,
         "gnmt": 5.5,
         "dlrm": 0.6,

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from hocket.blocks import Work
 from hocket.errors import SpecError
+from hocket.limits import share_of_peak
 from hocket.units import parse_bandwidth, parse_operations, parse_size, shown
 
 __all__ = ["ACCELERATORS", "Accelerator", "accelerator"]
@@ -54,12 +55,7 @@ class Accelerator:
         if self.memory is not None:
             parse_size(self.memory, field="memory")
         for field in ("efficiency", "memory_efficiency"):
-            given: object = getattr(self, field)
-            fits = isinstance(given, int | float) and not isinstance(given, bool) and given > 0
-            if not fits or given > 1e6:  # type: ignore[operator]
-                raise SpecError(
-                    f"{field}: {shown(given)} will not do; give a number above 0, such as 0.5"
-                )
+            share_of_peak(field, getattr(self, field))
 
     @property
     def memory_bytes(self) -> int | None:

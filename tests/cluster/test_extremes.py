@@ -190,3 +190,9 @@ def test_limits_of_switches_are_refused(tmp_path: Path) -> None:
     file.write_text(f"npus: 4\n{switches}links:\n{links}", encoding="utf-8")
     with pytest.raises(hk.SpecError, match="a switch has a limit, which flows on chosen paths"):
         simulate(cluster(file, gpus_per_host=2, nics_per_host=2), [a_job(tensor=2)])
+
+
+@pytest.mark.parametrize("field", ["jitter", "rate_control"])
+def test_shares_are_not_per_cent(field: str) -> None:
+    with pytest.raises(hk.SpecError, match=rf"^{field}: 5 .* from 0 to 1; did you mean 0\.05\?$"):
+        simulate(small(), [a_job(iterations=1)], **{field: 5})  # type: ignore[arg-type]

@@ -157,3 +157,19 @@ def test_ideal_is_no_slower_than_switches_that_sum(offload: tuple[bool, ...]) ->
     one = network_of(topology, "ideal")
     sums = one.shapes[one.collective("all-reduce", group, 10**7)].lone_ps
     assert sums == 10**7 * 40 // len(sizes)
+
+
+@pytest.mark.parametrize("field", ["efficiency", "memory_efficiency"])
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (50, "50 will not do; give a number above 0 and up to 1; did you mean 0.5?"),
+        (1.5, "1.5 will not do; give a number above 0 and up to 1, such as 0.5"),
+        (1e5, "100000.0 will not do; give a number above 0 and up to 1, such as 0.5"),
+        ("half", "'half' is no number; give a number above 0 and up to 1, such as 0.5"),
+    ],
+)
+def test_nothing_computes_faster_than_its_peak(field: str, given: object, words: str) -> None:
+    with pytest.raises(hk.SpecError) as caught:
+        hk.Accelerator("mine", "1 TFLOP/s", **{field: given})  # type: ignore[arg-type]
+    assert str(caught.value) == f"{field}: {words}"

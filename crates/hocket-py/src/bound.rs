@@ -1,6 +1,7 @@
 //! `bound`.
 
-use hocket_core::bound::{self as core, BoundOptions, Fidelity};
+use hocket_core::bound::{self as core, BoundOptions, Fidelity, Witness};
+use hocket_core::units::Time;
 use pyo3::prelude::*;
 
 use crate::choice::choose;
@@ -51,6 +52,15 @@ pub(crate) fn bound(
         ..BoundOptions::default()
     };
     let bound = py.detach(|| core::bound(topology, collective, &options));
+    let is_known = matches!(bound.witness, Witness::Unreachable { .. });
+    if bound.time == Time::MAX && !is_known {
+        return Err(CoreError::Spec(format!(
+            "{} of {} B takes longer than 213 days, more than can be told; make sizes smaller or \
+             bandwidths larger",
+            collective.kind(),
+            collective.size()
+        )));
+    }
     let components = bound.components.iter();
     Ok(Bound {
         time_ps: bound.time.as_ps(),

@@ -16,7 +16,7 @@ from hocket.files.atomic import check_target
 from hocket.naming import algorithms as known_algorithms
 from hocket.outcome import Latency
 from hocket.planning import Plan, plan_collective
-from hocket.synthesis import CompactTimetable, timetable
+from hocket.synthesis import CompactTimetable, Synthesis, timetable
 from hocket.synthesis.choices import ROUNDING
 from hocket.units import format_time_ps
 
@@ -114,9 +114,9 @@ def plan(
             trials=trials,
             progress=watch,
         ).verify(progress=watch)
+    bound_ps = bound.result().time_ps
     if output is not None:
         made.save(output)
-    bound_ps = bound.result().time_ps
     facts = plan_facts(made)
     if json:
         options.print_json({**facts, "verified": True, "bound_ps": bound_ps, "file": output})
@@ -124,8 +124,7 @@ def plan(
     console = options.output()
     console.print(f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound_ps)}")
     if made.synthesis is not None:
-        if made.synthesis.time is not None:
-            console.print(simulated_line(made.synthesis.time, bound_ps), highlight=False)
+        console.print(time_line(made.synthesis, bound_ps), highlight=False)
         console.print(synthesis_line(made, bound_ps), highlight=False)
     if output is not None:
         console.print(f"written to {Path(output)}", highlight=False)
@@ -169,32 +168,45 @@ def plan_facts(plan: Plan) -> dict[str, object]:
     }
 
 
-def simulated_line(seconds: float, bound_ps: int) -> str:
-    """Say when a plan ends, and how far that is from the bound."""
-    time_ps = round(seconds * 1e12)
+def time_line(made: Synthesis, bound_ps: int) -> str:
+    """Say when a synthesized plan ends, and how far that is from the bound."""
+    time_ps = round(made.time * 1e12)
     gap = f", {time_ps / bound_ps - 1:.1%} above the bound" if bound_ps else ""
-    return f"simulated: {format_time_ps(time_ps)}{gap}"
+    return f"{'simulated' if made.simulated else 'timetable'}: {format_time_ps(time_ps)}{gap}"
 
 
 def synthesis_line(plan: Plan, bound_ps: int) -> str:
-    """Say how good a synthesized plan is on its time-expanded network."""
+    """Say how good a synthesized plan is among those of its chunks."""
     made = plan.synthesis
     assert made is not None, "asked of synthesized plans only"
-    end = round(made.end * 1e12)
-    text = f"timetable: {format_time_ps(end)}"
-    if made.slots is not None and made.slot is not None:
-        text += f" = {made.slots} slots of {format_time_ps(round(made.slot * 1e12))}"
     if made.method == "blind":
         return "ways chosen as if each chunk were alone on the network; links serve as chunks come"
+    switches = plan.topology.npu_count < len(plan.topology.device_names)
+    unwound = f" with switches unwound as {made.unwind}" if switches else ""
+    found = _slots(made) if made.method == "exact" else ""
+    if found and plan.algorithm != "exact":
+        return f"{found} make a slower plan: this is greedy's, which needs no slots"
     if made.status == "optimal":
-        if made.method == "exact" and plan.collective.kind == "all-reduce":
-            return f"{text}, optimal for a reduce-scatter and then an all-gather in these slots"
-        slots = " in these slots" if made.method == "exact" else ""
-        switches = plan.topology.npu_count < len(plan.topology.device_names)
-        unwound = f" with switches unwound as {made.unwind}" if switches else ""
-        return f"{text}, optimal: no timetable of these chunks{slots}{unwound} is shorter"
+        if found and plan.collective.kind == "all-reduce":
+            return f"{found}, optimal for a reduce-scatter and then an all-gather in these slots"
+        slots = f"{found}, optimal: " if found else "optimal: "
+        where = " in these slots" if found else ""
+        return f"{slots}no timetable of these chunks{where}{unwound} is shorter"
+    if found:
+        if made.slots == made.least_slots:
+            return f"{found}, the fewest that there can be; the plan takes longer than they do"
+        return f"{found}, of at least {made.least_slots} that a timetable in such slots takes"
     least = max(round(made.least * 1e12), bound_ps)
-    return f"{text}, {end / least - 1:.1%} above the least it could be, {format_time_ps(least)}"
+    above = round(made.time * 1e12) / least - 1
+    return f"{above:.1%} above the least that a timetable of these chunks{unwound} could take"
+
+
+def _slots(made: Synthesis) -> str:
+    """Say how many slots a timetable takes."""
+    assert made.slots is not None
+    assert made.slot is not None
+    plural = "" if made.slots == 1 else "s"
+    return f"{made.slots} slot{plural} of {format_time_ps(round(made.slot * 1e12))}"
 
 
 def describe(plan: Plan) -> str:

@@ -20,6 +20,7 @@ from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
 from hocket.files.model import FIELD, Name, Strict, Words
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
+from hocket.limits import share_hint
 from hocket.roofline import ACCELERATORS
 from hocket.routing.jobs import (
     COLLECTIVES,
@@ -134,7 +135,7 @@ class Defaults(Strict):
     samples: Count | None = Field(
         default=None, description="Of each copy in an iteration of a workload; 32 by default."
     )
-    efficiency: Annotated[float, Field(gt=0)] | None = Field(
+    efficiency: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=None, description="Share of the NPU's peak that a workload reaches; 1 by default."
     )
     precision: Annotated[int, Field(ge=1, le=1024)] | None = Field(
@@ -329,8 +330,8 @@ class _Reader(Located):
             message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
             return self.wrong(place, message)
         if words[-1:] == ("efficiency",) and given is not None:
-            most = " and up to 1" if words[-2:-1] == ("compute",) else ""
-            return self.wrong(place, f"{shown(given)} will not do; give a number above 0{most}")
+            right = f"give a number above 0 and up to 1{share_hint(given)}"
+            return self.wrong(place, f"{shown(given)} will not do; {right}")
         if kind in ("list_type", "too_short") and given is not None and words[-1] in _LISTS:
             wrong = "is empty" if kind == "too_short" else f"{shown(given)} is no list"
             return self.wrong(place, f"{wrong}; write it as {_LISTS[words[-1]]}")

@@ -60,7 +60,7 @@ class Setup:
     ----------
     parallel, samples
         How it is spread, and samples of a replica.
-    efficiency
+    peaks
         In shares of an A100's peak: see above.
     recompute
         Whether forward passes are computed again.
@@ -70,7 +70,7 @@ class Setup:
 
     parallel: str
     samples: int
-    efficiency: float
+    peaks: float
     recompute: bool = False
     in_figure_4: bool = True
 
@@ -201,13 +201,13 @@ def reproduce_training(
 
 def _cell(workload: str, network: str, algorithm: str, on: _core.Topology) -> Cell:
     setup = SETUPS[workload]
-    run = trained(workload, on, algorithm, setup.efficiency)
+    run = trained(workload, on, algorithm, setup.peaks)
     where = run.breakdown
     exposed = {cause: time for cause, time in where.exposed.items() if time}
     return Cell(workload, network, algorithm, run.total_ps, where.forward, where.backward, exposed)
 
 
-def trained(workload: str, on: _core.Topology, algorithm: str, efficiency: float) -> TrainingRun:
+def trained(workload: str, on: _core.Topology, algorithm: str, peaks: float) -> TrainingRun:
     """Train a model as section 5.2 has it."""
     setup = SETUPS[workload]
     return train(
@@ -217,7 +217,7 @@ def trained(workload: str, on: _core.Topology, algorithm: str, efficiency: float
         algorithm=algorithm,
         samples=setup.samples,
         iterations=ITERATIONS,
-        npu=Accelerator("a100", "312 TFLOP/s", efficiency=efficiency),
+        npu=Accelerator("a100", f"{312 * peaks:g} TFLOP/s"),
         bucket=None,
         recompute=setup.recompute,
         overlap_tensor=False,

@@ -12,6 +12,7 @@ from hocket import _core
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.files.complaint import did_you_mean
+from hocket.limits import share_of_peak
 from hocket.roofline import Accelerator
 from hocket.routing.models import MODELS, Model, model
 from hocket.training.alone import Alone, alone
@@ -113,12 +114,7 @@ class Compute:
         if self.tokens_per_iteration is not None:
             parse_count(self.tokens_per_iteration, field="tokens_per_iteration")
         parse_operations(self.peak, field="peak")
-        right = "give a number above 0 and up to 1"
-        given: object = self.efficiency
-        if isinstance(given, bool) or not isinstance(given, int | float | Fraction):
-            raise SpecError(f"efficiency: {shown(given)} is no number; {right}")
-        if not 0 < given <= 1:
-            raise SpecError(f"efficiency: {shown(given)} will not do; {right}")
+        share_of_peak("efficiency", self.efficiency)
         if self.micro_batches is not None:
             whole("micro_batches", self.micro_batches, 1, MOST)
 
@@ -384,9 +380,8 @@ class Job:
         for name in ("samples", "precision", "micro_batches"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name), 1, MOST)
-        given: object = self.efficiency
-        if given is not None and (isinstance(given, bool) or not isinstance(given, int | float)):
-            raise SpecError(f"efficiency: {shown(given)} is no number; give one such as 0.5")
+        if self.efficiency is not None:
+            share_of_peak("efficiency", self.efficiency)
         if not isinstance(self.npu, Accelerator | str | None):
             raise SpecError(f"npu: {shown(self.npu)} is no name; give one such as a100")
 

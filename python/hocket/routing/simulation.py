@@ -14,6 +14,7 @@ from hocket._core import routing as core_routing
 from hocket.collectives import Progress
 from hocket.errors import SpecError
 from hocket.files.text import read_failures
+from hocket.limits import share_hint
 from hocket.routing.assignment import HASHES, SCHEMES, solve
 from hocket.routing.draw import Draw
 from hocket.routing.fabric import MOST_SEED, Cluster
@@ -482,7 +483,8 @@ def _slack_ppm(rate_control: float | None, scheme: str) -> int | None:
 
 def _share(field: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise SpecError(f"{field}: {shown(value)} will not do; give a share from 0 to 1")
+        right = f"give a share from 0 to 1{share_hint(value)}"
+        raise SpecError(f"{field}: {shown(value)} will not do; {right}")
     return float(value)
 
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from hocket import _core
 from hocket.collectives import Progress
+from hocket.errors import SpecError
 from hocket.exact import SlotPlan, solve, solve_clustered
 from hocket.synthesis.choices import SynthesisOptions
 from hocket.synthesis.slots import Sends, Slots, slot_length, slots_of
+from hocket.units import format_time_ps
 
 _NO_TIME = 0.001
 _WORKERS = 1
@@ -40,7 +42,13 @@ def solve_exactly(
     two phases are solved one after the other, and the greedy timetable is taken where it is shorter.
     """
     length = options.factor or slot_length(problem)
-    rounded = problem.discretised(length)
+    try:
+        rounded = problem.discretised(length)
+    except SpecError:
+        raise SpecError(
+            f"slot: in slots of {format_time_ps(length)} a plan could take longer than 26 days; give a "
+            "shorter one"
+        ) from None
     ends = time.monotonic() + (options.time_limit or float("inf"))
     greedy = rounded.greedy(
         options.seed, options.trials, time_limit=options.time_limit, progress=progress

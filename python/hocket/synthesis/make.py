@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from hocket import _core
 from hocket.collectives import Progress
@@ -20,25 +21,24 @@ class Synthesis:
     method
         ``greedy``, ``exact`` or ``blind``.
     status
-        ``optimal`` where nothing on this time-expanded network is shorter (by more than 0.001 %: chunks
-        whose sizes differ by a byte count as the larger) and the plan keeps to its timetable, else
-        ``feasible``.
-    end
-        When the timetable that the plan was made of ends [s]; the plan itself may be faster, and through
-        switches slower. Of ``blind``, which has no timetable, when the plan ends.
+        ``optimal`` where no timetable of these chunks (of ``exact``: in these slots) is shorter, by more
+        than 0.001 % (chunks whose sizes differ by a byte count as the larger), and the plan keeps to its
+        own; else ``feasible``.
+    time
+        When the plan ends [s], simulated at link fidelity with the same latency.
+    simulated
+        Whether it was: the time of more than 300,000 transfers is that of their timetable, and
+        :func:`hocket.simulate` gives their own.
     least
-        A proven lower bound on the end of any timetable of this network as unwound, with these chunks [s];
-        copies of an all-reduce are counted after its sums where `method` is ``exact``. Of ``blind``, which
-        keeps to no unwinding, at most `end`.
+        A proven lower bound on the time of any timetable of these chunks on this network as unwound [s]; at
+        most `time`, since a plan may be faster through switches than edges that share their links evenly.
     slots, least_slots
-        The same in slots, for ``exact``; else ``None``.
+        Of ``exact``, how many slots its timetable takes, and how many any takes in such slots; copies of an
+        all-reduce are counted after its sums. Else ``None``.
     slot
         How long a slot is [s]; ``None`` where there are none.
     unwind
         How switches were unwound: one entry for all, or one for each dimension.
-    time
-        When the plan ends, simulated at link fidelity with the same latency [s]; ``None`` for more than
-        300,000 transfers, which are left to :func:`hocket.simulate`.
     seed
         Of the random choices.
     seconds
@@ -47,60 +47,76 @@ class Synthesis:
 
     method: str
     status: str
-    end: float
+    time: float
+    simulated: bool
     least: float
     slots: int | None
     least_slots: int | None
     slot: float | None
     unwind: str
-    time: float | None
     seed: int
     seconds: float
 
     @property
     def gap(self) -> float:
-        """How much longer than the least: end / least - 1."""
-        return self.end / self.least - 1 if self.least else 0.0
+        """How much longer than the least: time / least - 1."""
+        return self.time / self.least - 1 if self.least else 0.0
 
 
 _SIMULATED = 300_000
-"""Transfers up to which rival unwindings are simulated."""
+"""Transfers up to which plans are simulated, to choose among them and to say when they end."""
 
 
-@dataclass
 class _Made:
-    """What one unwinding gave: timetables, or (blind) a plan."""
+    """What one unwinding gave: a plan, made of timetables or (blind) without."""
 
-    problem: _core.Problem
-    tables: _core.Timetables | None
-    own_plan: _core.Plan | None
-    unwinding: list[str]
+    def __init__(
+        self,
+        problem: _core.Problem,
+        unwinding: list[str],
+        found: _core.Timetables | _core.Plan,
+        latency: str,
+        algorithm: str = "greedy",
+    ) -> None:
+        self.problem = problem
+        self.unwinding = unwinding
+        self._found = found
+        self._latency = latency
+        self._algorithm = algorithm
 
+    @cached_property
     def plan(self) -> _core.Plan:
-        """Give the plan; it is made once."""
-        if self.own_plan is None:
-            assert self.tables is not None, "one or the other"
-            self.own_plan = self.problem.plan("greedy", self.tables)
-        return self.own_plan
+        """The plan."""
+        if isinstance(self._found, _core.Plan):
+            return self._found
+        return self.problem.plan(self._algorithm, self._found)
 
-    def simulated(self, latency: str) -> int:
-        """Give its time on the real network [ps]."""
-        return _time_of(self.plan(), latency)
+    @property
+    def end_ps(self) -> int | None:
+        """When its timetable ends; ``None`` where there is none."""
+        return None if isinstance(self._found, _core.Plan) else self._found.end_ps
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is simulated."""
+        return self.problem.transfers <= _SIMULATED or self.end_ps is None
+
+    @cached_property
+    def time_ps(self) -> int:
+        """When the plan ends on the network itself, proved and simulated; else when its timetable does."""
+        if not self.is_small and self.end_ps is not None:
+            return self.end_ps
+        _core.verify(self.plan)
+        return _core.simulate(self.plan, latency=self._latency).time_ps
 
 
-def _time_of(plan: _core.Plan, latency: str) -> int:
-    """Prove a plan and simulate it [ps]."""
-    _core.verify(plan)
-    return _core.simulate(plan, latency=latency).time_ps
-
-
-def _quickest(made: list[_Made], latency: str) -> _Made:
+def _quickest(made: list[_Made]) -> _Made:
     """Give the best: through switches a plan may be slower than its timetable, so it is simulated."""
     if len(made) == 1:
         return made[0]
-    if any(each.problem.transfers > _SIMULATED for each in made):
-        return min(made, key=lambda each: each.tables.end_ps if each.tables is not None else 0)
-    return min(made, key=lambda each: each.simulated(latency))
+    if all(each.is_small for each in made):
+        return min(made, key=lambda each: each.time_ps)
+    return min(made, key=lambda each: each.end_ps or each.time_ps)
 
 
 class Deadline:
@@ -148,65 +164,79 @@ def synthesize(
         raise SpecError(f"algorithm: {algorithm!r} is no synthesizer")
     started = time.perf_counter()
     deadline = Deadline(options.time_limit)
-    unwindings = options.unwindings(topology)
+    best = _quickest(
+        _unwound(collective, topology, algorithm, pieces, options, memory_limit, deadline, progress)
+    )
+    least_ps = best.problem.least_ps
+    solved = own = None
+    if algorithm == "exact":
+        from hocket.synthesis.exact import solve_exactly
+
+        rest = replace(options, time_limit=deadline.left())
+        solved = solve_exactly(best.problem, rest, memory_limit, progress)
+        own = _Made(solved.problem, best.unwinding, solved.timetables, options.latency, "exact")
+    seconds = time.perf_counter() - started
+    if own is not None:
+        # Slots round up and hold links during their latency: greedy, which does neither, may be faster.
+        best = min(own, best, key=lambda each: each.time_ps)
+    time_ps = best.time_ps
+    least_ps = min(least_ps, time_ps)
+    is_least = time_ps <= least_ps * (1 + ROUNDING)
+    if solved is not None and best is own:
+        is_least = solved.slots == solved.least
+    is_plain = len(topology.device_names) == topology.npu_count == len(collective.npus)
+    keeps_time = best.end_ps is not None and time_ps <= best.end_ps and (best.is_small or is_plain)
+    return best.plan, Synthesis(
+        method=algorithm,
+        status="optimal" if is_least and keeps_time else "feasible",
+        time=time_ps * 1e-12,
+        simulated=best.is_small,
+        least=least_ps * 1e-12,
+        slots=None if solved is None else solved.slots,
+        least_slots=None if solved is None else solved.least,
+        slot=None if solved is None else solved.length * 1e-12,
+        unwind=",".join(best.unwinding),
+        seed=options.seed,
+        seconds=seconds,
+    )
+
+
+def _unwound(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    algorithm: str,
+    pieces: int,
+    options: SynthesisOptions,
+    memory_limit: int,
+    deadline: Deadline,
+    progress: Progress | None,
+) -> list[_Made]:
+    """Plan with each unwinding that is to be tried, for as long as there is time."""
     made: list[_Made] = []
     failure: Error | None = None
-    for unwinding in unwindings:
+    for unwinding in options.unwindings(topology):
         if made and deadline.is_over():
             break
         problem = _core.Problem(
             topology, collective, pieces, unwinding, options.latency, memory_limit
         )
         try:
+            found: _core.Plan | _core.Timetables
             if algorithm == "blind":
-                made.append(_Made(problem, None, problem.blind(options.seed), unwinding))
+                found = problem.blind(options.seed)
             else:
-                tables = problem.greedy(
+                found = problem.greedy(
                     options.seed, options.trials, time_limit=deadline.left(), progress=progress
                 )
-                made.append(_Made(problem, tables, None, unwinding))
         except Error as error:
             failure = error
             if deadline.is_over() and isinstance(error, InfeasibleError):
                 failure = InfeasibleError(
                     f"{algorithm} found no plan within {options.time_limit:g} s; give more time"
                 )
+            continue
+        made.append(_Made(problem, unwinding, found, options.latency))
     if not made:
         assert failure is not None, "there is always an unwinding to try"
         raise failure
-    best = _quickest(made, options.latency)
-    problem, least = best.problem, best.problem.least_ps
-    slots = least_slots = slot = None
-    if algorithm == "exact":
-        from hocket.synthesis.exact import solve_exactly
-
-        rest = replace(options, time_limit=deadline.left())
-        solved = solve_exactly(problem, rest, memory_limit, progress)
-        plan = solved.problem.plan("exact", solved.timetables)
-        slots, least_slots, slot = solved.slots, solved.least, solved.length
-        end, least = slots * slot, least_slots * slot
-    else:
-        plan = best.plan()
-        end = best.simulated(options.latency) if best.tables is None else best.tables.end_ps
-    seconds = time.perf_counter() - started
-    simulated = None
-    keeps_time = len(topology.device_names) == topology.npu_count == len(collective.npus)
-    if len(plan) <= _SIMULATED:
-        simulated = _time_of(plan, options.latency)
-        keeps_time = simulated <= end
-    if algorithm == "blind":
-        least = min(least, end)
-    is_optimal = end <= least * (1 + ROUNDING) and keeps_time and algorithm != "blind"
-    return plan, Synthesis(
-        method=algorithm,
-        status="optimal" if is_optimal else "feasible",
-        end=end * 1e-12,
-        least=least * 1e-12,
-        slots=slots,
-        least_slots=least_slots,
-        slot=None if slot is None else slot * 1e-12,
-        unwind=",".join(best.unwinding),
-        time=None if simulated is None else simulated * 1e-12,
-        seed=options.seed,
-        seconds=seconds,
-    )
+    return made

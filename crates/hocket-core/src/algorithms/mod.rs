@@ -161,7 +161,8 @@ pub fn schedule(
     if multirail::is_too_long(&rails, bytes, chunks) {
         return Err(PlanError::NotApplicable {
             algorithm: algorithm.name(),
-            why: "it could take longer than 46 days; check sizes and bandwidths".to_owned(),
+            why: "it could take longer than 46 days; make sizes smaller or bandwidths larger"
+                .to_owned(),
         });
     }
     let model = Model {

@@ -247,7 +247,9 @@ pub enum ClusterError {
         time: Time,
     },
     /// Longer than time can be told.
-    #[error("the jobs take longer than 213 days; check sizes, arrivals and iterations")]
+    #[error(
+        "the jobs take longer than 213 days; make sizes, arrivals or iterations smaller, or bandwidths larger"
+    )]
     TooLong,
     /// The simulation was asked to stop.
     #[error(transparent)]

@@ -143,7 +143,8 @@ pub enum GraphError {
     },
     /// Times add up to more than can be told.
     #[error(
-        "all nodes and calls one after the other could take longer than 46 days; make them shorter"
+        "all nodes and calls one after the other could take longer than 46 days; make sizes smaller, \
+         or bandwidths and speeds larger"
     )]
     TooLong,
     /// Asked to stop.

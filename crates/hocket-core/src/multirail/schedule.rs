@@ -80,7 +80,10 @@ impl Schedule {
             .map(|lane| lane.bytes)
             .fold(0, u64::saturating_add);
         if is_too_long(&rails, bytes, lanes.len()) {
-            return Err("it could take longer than 46 days; check sizes and bandwidths".to_owned());
+            return Err(
+                "it could take longer than 46 days; make sizes smaller or bandwidths larger"
+                    .to_owned(),
+            );
         }
         const MOST_STEPS: usize = 1 << 26;
         let steps: usize = rails.iter().map(Rail::step_count).sum();

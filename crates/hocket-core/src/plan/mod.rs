@@ -239,6 +239,12 @@ pub enum PlanError {
         /// What there is.
         known: String,
     },
+    /// Times might pass what can be told.
+    #[error(
+        "a plan could take longer than 26 days, too close to the 213 days that can be told; make sizes \
+         smaller or bandwidths larger"
+    )]
+    TooLong,
     /// More chunks than bytes.
     #[error(
         "{what} of {bytes} B cannot be cut into {chunks} chunks of at least one byte; use fewer chunks or more bytes"

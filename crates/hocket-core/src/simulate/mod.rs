@@ -65,7 +65,9 @@ pub enum SimulateError {
         why: String,
     },
     /// Longer than time can be told.
-    #[error("the run takes longer than 213 days; check sizes and bandwidths")]
+    #[error(
+        "the run takes longer than 213 days, more than can be told; make sizes smaller or bandwidths larger"
+    )]
     TooLong,
     /// The simulation was asked to stop.
     #[error(transparent)]

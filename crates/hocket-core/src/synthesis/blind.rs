@@ -7,7 +7,6 @@ use super::greedy::Failure;
 use super::lower::Timetables;
 use super::network::{Network, Timing};
 use super::problem::Problem;
-use super::relay::Unreachable;
 use super::spread::{Spread, Wanted};
 use super::timetable::{Send, Timetable};
 use crate::units::Seed;
@@ -74,7 +73,7 @@ fn trees(
             while !std::mem::replace(&mut reached[at as usize], true) {
                 let edge = via[at as usize];
                 if edge == u32::MAX {
-                    return Err(Failure::Unreachable(Unreachable { chunk, npu }));
+                    return Err(Failure::Unreachable);
                 }
                 at = network.edges()[edge as usize].src.0;
                 let start = far[at as usize];

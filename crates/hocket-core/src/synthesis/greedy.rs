@@ -4,7 +4,7 @@ use super::detour::{Detour, Near};
 use super::event::{Choice, Matching, matched};
 use super::least::least;
 use super::network::{Network, Timing};
-use super::relay::{Unreachable, relayed};
+use super::relay::relayed;
 use super::slots::{Clockwork, slot_table};
 use super::spread::{Bits, Spread, Wanted};
 use super::symmetric::Symmetry;
@@ -41,7 +41,8 @@ pub(super) fn trials_at_once(sends: u128) -> u128 {
 /// Why there is no timetable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    Unreachable(Unreachable),
+    /// Somebody who wants a chunk cannot be reached.
+    Unreachable,
     Interrupted,
 }
 
@@ -89,7 +90,7 @@ pub(super) fn greedy(
         }
         best = slotted(network, spread, timings, trials.seed, progress)?;
         if sends >= MANY && best.is_none() && Clockwork::of(spread, timings).is_some() {
-            return Err(Failure::Unreachable(unreached(network, spread)));
+            return Err(Failure::Unreachable);
         }
         if let Some(found) = best.take_if(|best| sends >= MANY || best.end <= floor) {
             return Ok(found);
@@ -176,7 +177,7 @@ pub(super) fn greedy(
             }
         }
         if best.is_none() {
-            return Err(Failure::Unreachable(unreached(network, spread)));
+            return Err(Failure::Unreachable);
         }
         done += batch;
         if best.as_ref().is_some_and(|best| best.end <= floor) {
@@ -245,41 +246,4 @@ pub(super) fn threads(npus: usize) -> usize {
         true => 1,
         false => std::thread::available_parallelism().map_or(1, |threads| threads.get()),
     }
-}
-
-/// Somebody who cannot get what he wants: matching stopped before all had everything.
-pub(super) fn unreached(network: &Network, spread: &Spread) -> Unreachable {
-    find_unreached(network, spread).unwrap_or(Unreachable { chunk: 0, npu: 0 })
-}
-
-/// Somebody who wants a chunk that cannot come to him, if there is anybody.
-pub(super) fn find_unreached(network: &Network, spread: &Spread) -> Option<Unreachable> {
-    let mut others = spread.others.iter().copied().peekable();
-    for (chunk, &(holder, _)) in (0..).zip(&spread.holders) {
-        let mut stack = vec![holder];
-        while let Some((_, npu)) = others.next_if(|&(of, _)| of == chunk) {
-            stack.push(npu);
-        }
-        let mut seen = vec![false; network.npus()];
-        stack.iter().for_each(|&npu| seen[npu as usize] = true);
-        while let Some(npu) = stack.pop() {
-            for &edge in network.out_edges(npu as usize) {
-                let dst = network.edges()[edge as usize].dst.0;
-                if !std::mem::replace(&mut seen[dst as usize], true) {
-                    stack.push(dst);
-                }
-            }
-        }
-        let npu = match &spread.wanted {
-            Wanted::All => (0..network.npus() as u32).find(|&npu| !seen[npu as usize]),
-            Wanted::Listed(lists) => {
-                let mut npus = lists.get(chunk as usize).iter().copied();
-                npus.find(|&npu| !seen[npu as usize])
-            }
-        };
-        if let Some(npu) = npu {
-            return Some(Unreachable { chunk, npu });
-        }
-    }
-    None
 }

@@ -1,5 +1,7 @@
 //! A timetable made into a plan on the topology itself.
 
+use std::collections::HashMap;
+
 use super::network::Network;
 use super::timetable::{Send, Timetable};
 use super::work::{Part, Work};
@@ -30,7 +32,8 @@ const NONE: u32 = u32::MAX;
 /// A copy waits until its chunk has come, a sum until all that flows into it has. Links serve in the
 /// plan's order, so that nothing is later than the timetable says, with one exception: where an NPU
 /// that has nothing to add passes a sum on, what comes first is copied there, and the rest waits for
-/// it. Such an NPU sends nothing where nothing has come.
+/// it. Such an NPU sends nothing where nothing has come. A sum that is made at an NPU with nothing to
+/// add may be complete before it gets there; it is not copied back to where it was complete.
 pub(super) fn lower(
     algorithm: &str,
     collective: &Collective,
@@ -45,7 +48,7 @@ pub(super) fn lower(
         plan.path(network.path(edge));
     }
     let mut arrived = Arrived::new(network.npus(), work.chunks.len());
-    let holders = Holders::new(network.npus(), collective, &work.chunks);
+    let mut holders = Holders::new(network.npus(), collective, work);
     let (mut sums, mut copies) = (&times.sums.sends[..], &times.copies.sends[..]);
     loop {
         let next = match (sums, copies) {
@@ -59,7 +62,7 @@ pub(super) fn lower(
             false => copies = &copies[1..],
         }
         let part = if next.0 { &work.sums } else { &work.copies };
-        push(&mut plan, network, part, next, &holders, &mut arrived);
+        push(&mut plan, network, part, next, &mut holders, &mut arrived);
     }
 }
 
@@ -68,13 +71,16 @@ fn push(
     network: &Network,
     part: &Part,
     (is_sum, send): (bool, &Send),
-    holders: &Holders<'_>,
+    holders: &mut Holders<'_>,
     arrived: &mut Arrived,
 ) {
     let ends = network.edges()[send.edge as usize];
     let (src, dst) = (ends.src, ends.dst);
     let chunk = part.ids[send.chunk as usize];
     if is_sum && !holders.contains(chunk, src) && !arrived.any(src.0, chunk) {
+        return;
+    }
+    if !is_sum && holders.is_complete(chunk, dst) {
         return;
     }
     let mut wait = arrived.wait(plan, src.0, chunk);
@@ -95,30 +101,67 @@ fn push(
         path: Some(send.edge),
     });
     arrived.note(dst.0, chunk, id, is_sum);
+    if is_sum {
+        holders.add(chunk, src, dst);
+    }
 }
 
-/// Who has something of each chunk at the start.
+/// Who has something of each chunk at the start, and how much of some sums has come where.
 struct Holders<'a> {
     chunks: &'a Chunks,
     demands: Vec<Demand>,
     participates: Vec<bool>,
+    /// How many add to each chunk that is summed at an NPU with nothing to add.
+    adding: HashMap<u32, u32>,
+    /// Of those chunks: how many of the contributions have come to each NPU.
+    come: HashMap<(u32, NpuId), u32>,
 }
 
 impl<'a> Holders<'a> {
-    fn new(npus: usize, collective: &Collective, chunks: &'a Chunks) -> Self {
+    fn new(npus: usize, collective: &Collective, work: &'a Work) -> Self {
         let mut participates = vec![false; npus];
         let participants = collective.npus().iter();
         participants.for_each(|npu| participates[npu.index()] = true);
-        Self {
-            chunks,
+        let mut holders = Self {
+            chunks: &work.chunks,
             demands: collective.demands(),
             participates,
+            adding: HashMap::new(),
+            come: HashMap::new(),
+        };
+        for (&chunk, &(site, _)) in work.sums.ids.iter().zip(&work.sums.spread.holders) {
+            if !holders.contains(chunk, NpuId(site)) {
+                let demand = &holders.demands[work.chunks.demand()[chunk as usize] as usize];
+                let adding = demand.holders.members(collective.npus()).len();
+                holders.adding.insert(chunk, adding as u32);
+            }
         }
+        holders
     }
 
     fn contains(&self, chunk: u32, npu: NpuId) -> bool {
         let demand = self.chunks.demand()[chunk as usize] as usize;
         self.participates[npu.index()] && self.demands[demand].holders.contains(npu)
+    }
+
+    /// How many contributions are at an NPU.
+    fn at(&self, chunk: u32, npu: NpuId) -> u32 {
+        let come = self.come.get(&(chunk, npu)).copied().unwrap_or(0);
+        come + u32::from(self.contains(chunk, npu))
+    }
+
+    /// Notes that all that one NPU has of a sum has been sent to another.
+    fn add(&mut self, chunk: u32, src: NpuId, dst: NpuId) {
+        if self.adding.contains_key(&chunk) {
+            let sent = self.at(chunk, src);
+            *self.come.entry((chunk, dst)).or_insert(0) += sent;
+        }
+    }
+
+    /// Whether an NPU through which a sum has come has had all of it.
+    fn is_complete(&self, chunk: u32, npu: NpuId) -> bool {
+        let adding = self.adding.get(&chunk);
+        adding.is_some_and(|&adding| self.at(chunk, npu) == adding)
     }
 }
 

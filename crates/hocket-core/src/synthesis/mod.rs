@@ -7,8 +7,8 @@
 //!
 //! | file | what it is |
 //! | --- | --- |
-//! | `network`, `unwind` | NPUs, the edges between them, what a chunk costs on each |
-//! | `work`, `spread` | what is to be summed and copied; who holds and who wants each chunk |
+//! | `network`, `unwind`, `fabric` | NPUs, the edges between them (through switches too), what a chunk costs on each |
+//! | `work`, `sites`, `spread` | what is to be summed (and where) and copied; who holds and who wants each chunk |
 //! | `greedy`, `event` | greedy matching, event by event, best of several trials |
 //! | `slots`, `blocks`, `slot_table` | the same slot by slot, where links are all alike: bits as they are looked at, a compact table |
 //! | `symmetric` | one NPU's part, done by all, where the network looks the same from each |
@@ -16,6 +16,7 @@
 //! | `overlap` | sums and copies in one timetable |
 //! | `blind` | the congestion-blind baseline |
 //! | `relay` | ways for chunks that not everybody wants |
+//! | `cut` | who is cut off, where there is no plan |
 //! | `least` | the least time that any timetable takes |
 //! | `timetable`, `lower` | the sends, checked; the plan made of them |
 //!
@@ -24,8 +25,10 @@
 
 mod blind;
 mod blocks;
+mod cut;
 mod detour;
 mod event;
+mod fabric;
 mod greedy;
 mod least;
 mod lower;
@@ -33,6 +36,7 @@ mod network;
 mod overlap;
 mod problem;
 mod relay;
+mod sites;
 mod slot_table;
 mod slots;
 mod spread;
@@ -45,7 +49,6 @@ pub use blind::BLIND;
 pub use lower::Timetables;
 pub use network::{Edge, Network, Timing};
 pub use problem::{Compact, Problem};
-pub use relay::Unreachable;
 pub use slot_table::SlotTable;
 pub use spread::{Spread, Wanted};
 pub use timetable::{Send, Timetable};
@@ -105,7 +108,7 @@ pub const GREEDY: &str = "greedy";
 ///
 /// # Errors
 /// [`PlanError::TooLarge`] before anything is allocated; [`PlanError::TooManyChunks`];
-/// [`PlanError::NotApplicable`] where somebody cannot be reached, or on an interruption;
+/// [`PlanError::TooLong`]; [`PlanError::NotApplicable`] where somebody cannot be reached, or on an interruption;
 /// [`PlanError::Collective`] where the topology lacks a participant.
 pub fn synthesize(
     topology: &Topology,

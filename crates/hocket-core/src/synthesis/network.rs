@@ -4,6 +4,7 @@ use super::unwind::{self, Unwinding};
 use crate::id::{LinkId, NpuId};
 use crate::plan::Lists;
 use crate::topology::{LatencyModel, Switching, Topology};
+use crate::units::Bandwidth;
 
 /// A way from one NPU to another that one chunk takes at a time: a link, or links through switches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,35 +115,23 @@ impl Network {
 
     /// What a chunk of `bytes` costs on each edge.
     ///
-    /// A link that k edges share gives each 1/k of its bandwidth. Stored and forwarded, a chunk is
-    /// sent whole on every link of its path; cut through, the slowest of them alone counts.
+    /// A link, or a switch's own limit, that k edges share gives each 1/k of its bandwidth. Stored and
+    /// forwarded, a chunk is sent whole on every link of its path and passes every limit whole; cut
+    /// through, the slowest of them alone counts.
     ///
     /// # Source
     /// TACOS, section IV-D: degree-d unwinding leaves each edge 1/d of the bandwidth.
     pub fn timings(&self, topology: &Topology, bytes: u64, latency: LatencyModel) -> Vec<Timing> {
-        let timing = |path: &[LinkId]| {
+        let time = |path| {
             let (mut sum, mut alpha, mut widest, mut occupied) = (0u64, 0u64, 0u64, 0u64);
-            for &id in path {
-                let link = topology.link(id);
-                let share = self.link_share[id.index()];
-                let mut sent = link
-                    .bandwidth
-                    .transmission(bytes)
-                    .as_ps()
-                    .saturating_mul(share);
-                let through = &topology.device(link.src);
-                if let Some(limit) = through.limit.filter(|_| !topology.is_npu(link.src)) {
-                    let share = self.device_share[link.src.index()];
-                    sent = sent.max(limit.transmission(bytes).as_ps().saturating_mul(share));
-                }
-                alpha = alpha.saturating_add(link.latency.as_ps());
+            for (bandwidth, share, delay) in self.stages(topology, path) {
+                let sent = bandwidth.transmission(bytes).as_ps().saturating_mul(share);
+                alpha = alpha.saturating_add(delay);
                 sum = sum.saturating_add(sent);
                 widest = widest.max(sent);
                 occupied = occupied.max(match latency {
                     LatencyModel::Overlapped => sent,
-                    LatencyModel::Occupying => {
-                        sent.saturating_add(link.latency.as_ps().saturating_mul(share))
-                    }
+                    LatencyModel::Occupying => sent.saturating_add(delay.saturating_mul(share)),
                 });
             }
             let delay = match topology.switching() {
@@ -154,7 +143,25 @@ impl Network {
                 occupied: occupied.max(1),
             }
         };
-        self.paths.iter().map(timing).collect()
+        self.paths.iter().map(time).collect()
+    }
+
+    /// What serves a chunk on a path, one after the other: the bandwidth, how many edges share it, and
+    /// the latency after it, in picoseconds.
+    fn stages<'a>(
+        &'a self,
+        topology: &'a Topology,
+        path: &'a [LinkId],
+    ) -> impl Iterator<Item = (Bandwidth, u64, u64)> + 'a {
+        path.iter().flat_map(|&id| {
+            let link = topology.link(id);
+            let limit = topology.device(link.src).limit;
+            let limit = limit.filter(|_| !topology.is_npu(link.src));
+            let limit = limit.map(|limit| (limit, self.device_share[link.src.index()], 0));
+            let share = self.link_share[id.index()];
+            let link = (link.bandwidth, share, link.latency.as_ps());
+            limit.into_iter().chain([link])
+        })
     }
 }
 

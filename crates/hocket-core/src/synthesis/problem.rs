@@ -1,11 +1,11 @@
 //! One synthesis problem: a collective on a network as unwound, and the ways to solve it.
 
-use super::greedy::{Failure, Trials, find_unreached, greedy, threads, trials_at_once, unreached};
+use super::cut::cut_off;
+use super::greedy::{Failure, Trials, greedy, threads, trials_at_once};
 use super::least::least;
 use super::lower::{Timetables, lower};
 use super::network::{Network, Timing};
 use super::overlap;
-use super::relay::Unreachable;
 use super::slot_table::SlotTable;
 use super::slots::{Clockwork, slot_table};
 use super::spread::{Spread, Wanted};
@@ -54,7 +54,7 @@ impl Problem {
     ///
     /// # Errors
     /// [`PlanError::TooLarge`] before anything is allocated; [`PlanError::TooManyChunks`];
-    /// [`PlanError::Collective`] where the topology lacks a participant.
+    /// [`PlanError::TooLong`]; [`PlanError::Collective`] where the topology lacks a participant.
     pub fn new(
         topology: &Topology,
         collective: &Collective,
@@ -65,13 +65,13 @@ impl Problem {
     ) -> Result<Self, PlanError> {
         collective.check_on(topology)?;
         check_chunks(collective, pieces, memory_limit)?;
-        let work = Work::new(topology.npu_count(), collective, pieces)?;
         let unwinding = if unwinding.is_empty() {
             &[Unwinding::Max]
         } else {
             unwinding
         };
         let network = Network::new(topology, unwinding);
+        let work = Work::new(&network, collective, pieces)?;
         let smaller = |part: &Part| {
             let mut spread = part.spread.clone();
             let less = shortfall(&work, part);
@@ -105,10 +105,7 @@ impl Problem {
         let chunks = (self.work.sums.ids.len() + self.work.copies.ids.len()) as u128;
         let npus = self.network.npus() as u128;
         if u128::from(longest) * (chunks + npus) * 4 > u128::from(u64::MAX / 2) {
-            return Err(PlanError::NotApplicable {
-                algorithm: GREEDY,
-                why: "it could take longer than 26 days; check sizes and bandwidths".to_owned(),
-            });
+            return Err(PlanError::TooLong);
         }
         Ok(())
     }
@@ -116,9 +113,12 @@ impl Problem {
     /// The same problem in slots of `factor` picoseconds: every cost rounded up to whole slots, so that
     /// what is sent always fits, and an edge is held until its chunk is there.
     ///
+    /// # Errors
+    /// [`PlanError::TooLong`] for slots so long that times could pass what can be told.
+    ///
     /// # Source
     /// TACOS, section IV-C.
-    pub fn discretised(&self, factor: u64) -> Self {
+    pub fn discretised(&self, factor: u64) -> Result<Self, PlanError> {
         let factor = factor.max(1);
         let rounded = |timing: &Timing| {
             let delay = timing.delay.div_ceil(factor).saturating_mul(factor);
@@ -127,13 +127,15 @@ impl Problem {
                 occupied: delay,
             }
         };
-        Self {
+        let slotted = Self {
             sum_times: self.sum_times.iter().map(rounded).collect(),
             copy_times: self.copy_times.iter().map(rounded).collect(),
             smallest_times: [&self.smallest_times[0], &self.smallest_times[1]]
                 .map(|times| times.iter().map(rounded).collect()),
             ..self.clone()
-        }
+        };
+        slotted.check_times()?;
+        Ok(slotted)
     }
 
     /// The network that chunks are matched to.
@@ -211,8 +213,7 @@ impl Problem {
         let stopped = |_| self.refused(GREEDY, Failure::Interrupted);
         let table = slot_table(network, spread, seed, clockwork.lag, threads, progress);
         let Some(table) = table.map_err(stopped)? else {
-            let failure = Failure::Unreachable(unreached(network, spread));
-            return Err(self.refused(GREEDY, failure));
+            return Err(self.refused(GREEDY, Failure::Unreachable));
         };
         let checked = table.check(network, spread, progress).map_err(stopped)?;
         checked.map_err(|why| PlanError::Malformed { why })?;
@@ -334,11 +335,17 @@ impl Problem {
         for (sends, part) in parts {
             let chunks = part.ids.len() as u32;
             if let Some(send) = sends.iter().find(|s| s.chunk >= chunks || s.edge >= edges) {
-                let why = format!("there is no {send:?}: {chunks} chunks, {edges} edges");
+                let why = format!(
+                    "chunk {} on edge {}: there are {chunks} chunks and {edges} edges",
+                    send.chunk, send.edge
+                );
                 return Err(PlanError::Malformed { why });
             }
             if let Some(send) = sends.iter().find(|s| s.start > LATEST) {
-                let why = format!("{send:?} starts too late: at {LATEST} ps at most");
+                let why = format!(
+                    "chunk {} on edge {} starts at {} ps; give a start of {LATEST} ps or before",
+                    send.chunk, send.edge, send.start
+                );
                 return Err(PlanError::Malformed { why });
             }
         }
@@ -425,21 +432,8 @@ impl Problem {
     fn refused(&self, algorithm: &'static str, failure: Failure) -> PlanError {
         let why = match failure {
             Failure::Interrupted => "stopped on request before it was done".to_owned(),
-            // Which part of the work failed, or which chunks of it, does not matter: the first is named.
-            Failure::Unreachable(failed) => {
-                let (sums, copies) = self.parts();
-                let of_sums = find_unreached(&self.mirror, &sums.spread).map(|found| (sums, found));
-                let (part, Unreachable { chunk, npu }) = of_sums.unwrap_or_else(|| {
-                    let found = find_unreached(&self.network, &copies.spread);
-                    (copies, found.unwrap_or(failed))
-                });
-                let id = part.ids[chunk as usize];
-                let holder = part.spread.holders[chunk as usize].0;
-                format!(
-                    "NPU {npu} needs chunk {id}, and there is no way between it and NPU {holder}; \
-                     add a link, or leave one of them out"
-                )
-            }
+            Failure::Unreachable => cut_off(&self.network, &self.collective, &self.work.chunks)
+                .expect("matching ends early only where somebody is cut off"),
         };
         PlanError::NotApplicable { algorithm, why }
     }

@@ -17,15 +17,6 @@ pub(super) struct Relayed {
     pub(super) ahead: Vec<u32>,
 }
 
-/// Somebody who wants a chunk and cannot be reached.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unreachable {
-    /// The chunk.
-    pub chunk: u32,
-    /// Who wants it.
-    pub npu: u32,
-}
-
 /// Gives every chunk a tree from its holders to all who want it: one after the other, each wanter joined
 /// to the tree by the shortest way, where edges that already carry much count as longer.
 ///
@@ -60,9 +51,8 @@ pub(super) fn relayed(
         if !progress.report("finding ways", done as u64, chunks as u64) {
             return Err(Failure::Interrupted);
         }
-        let tree = router
-            .tree(chunk, wanted.get(chunk as usize))
-            .map_err(Failure::Unreachable)?;
+        let tree = router.tree(chunk, wanted.get(chunk as usize));
+        let tree = tree.ok_or(Failure::Unreachable)?;
         for &(npu, edge) in tree.iter().rev() {
             joined[chunk as usize].push(npu);
             let timing = router.timing(edge, chunk);
@@ -192,8 +182,9 @@ impl<'a> Router<'a> {
         None
     }
 
-    /// The tree of a chunk: each NPU that joins, with the edge it joins by, after that edge's source.
-    fn tree(&mut self, chunk: u32, wanted: &[u32]) -> Result<Vec<(u32, u32)>, Unreachable> {
+    /// The tree of a chunk: each NPU that joins, with the edge it joins by, after that edge's source;
+    /// `None` where somebody who wants it cannot be reached.
+    fn tree(&mut self, chunk: u32, wanted: &[u32]) -> Option<Vec<(u32, u32)>> {
         let mut sources = vec![self.spread.holders[chunk as usize].0];
         sources.extend(&self.others[chunk as usize]);
         let mut left = vec![false; self.network.npus()];
@@ -206,13 +197,7 @@ impl<'a> Router<'a> {
             .iter()
             .for_each(|&npu| self.in_tree[npu as usize] = true);
         while missing > 0 {
-            let Some(end) = self.search(&sources, chunk, Some(&left)) else {
-                let npu = (0..)
-                    .zip(&left)
-                    .find(|(_, left)| **left)
-                    .map_or(0, |(npu, _)| npu);
-                return Err(Unreachable { chunk, npu });
-            };
+            let end = self.search(&sources, chunk, Some(&left))?;
             let mut way = Vec::new();
             let mut at = end;
             while !self.in_tree[at as usize] {
@@ -228,6 +213,6 @@ impl<'a> Router<'a> {
                 tree.push((npu, edge));
             }
         }
-        Ok(tree)
+        Some(tree)
     }
 }

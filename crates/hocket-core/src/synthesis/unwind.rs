@@ -1,14 +1,18 @@
 //! Switches unwound into edges between NPUs.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::HashSet;
 use std::fmt;
 
+use super::fabric::{Around, Fabric};
 use super::network::Edge;
-use crate::id::{DeviceId, LinkId, NpuId};
+use crate::id::{LinkId, NpuId};
 use crate::topology::Topology;
 
 /// How many NPUs each NPU of a switch is joined to for the whole plan.
+///
+/// Whatever is chosen, whoever can be reached through the switches can be reached over the edges: an
+/// NPU with links of one direction only is joined to as many that have both, and where that leaves
+/// somebody out, as behind switches that are joined one way, edges are added until nobody is.
 ///
 /// # Source
 /// TACOS, section IV-D and Fig. 10.
@@ -26,10 +30,20 @@ impl Unwinding {
     /// How far on, among n NPUs, those lie that an NPU is joined to.
     fn offsets(self, n: usize) -> Vec<usize> {
         match self {
+            _ if n < 2 => Vec::new(),
             Unwinding::Degree(d) => (1..=(d as usize).min(n - 1)).collect(),
             Unwinding::BothWays if n > 2 => vec![1, n - 1],
             Unwinding::BothWays => vec![1],
             Unwinding::Max => (1..n).collect(),
+        }
+    }
+
+    /// How many of n others an NPU with links of one direction is joined to.
+    fn degree(self, n: usize) -> usize {
+        match self {
+            Unwinding::Degree(d) => n.min(d as usize),
+            Unwinding::BothWays => n.min(2),
+            Unwinding::Max => n,
         }
     }
 }
@@ -66,32 +80,130 @@ impl std::str::FromStr for Unwinding {
 
 /// Gives every edge that the fabrics of a topology unwind into, with its path, and counts it into
 /// `link_share`.
+///
+/// # Complexity
+/// One search of its fabric for each edge; where a fabric joins its NPUs one way only in places, one
+/// more search for each NPU that sends into it.
 pub(super) fn unwind(
     topology: &Topology,
     unwinding: &[Unwinding],
     link_share: &mut [u64],
-    mut give: impl FnMut(Edge, &[LinkId]),
+    give: impl FnMut(Edge, &[LinkId]),
 ) {
     let dimension_of = match unwinding.len() {
         1 => None,
         _ => topology.link_dimensions(),
+    };
+    let mut edges = Edges {
+        topology,
+        link_share,
+        give,
     };
     for fabric in Fabric::all(topology) {
         let dimension = dimension_of
             .as_ref()
             .and_then(|of| of[fabric.first_link.index()]);
         let chosen = unwinding[dimension.map_or(0, |d| (d as usize).min(unwinding.len() - 1))];
-        let n = fabric.npus.len();
+        let mut joined = HashSet::new();
+        edges.circle(&fabric, chosen, &mut joined);
+        edges.one_way(&fabric, chosen, &mut joined);
+        if !fabric.is_whole || fabric.both.is_empty() {
+            edges.complete(&fabric, &joined);
+        }
+    }
+}
+
+/// The edges of a network while they are made.
+struct Edges<'a, Give> {
+    topology: &'a Topology,
+    link_share: &'a mut [u64],
+    give: Give,
+}
+
+/// Edges that there are by now, by their ends.
+type Joined = HashSet<(NpuId, NpuId)>;
+
+impl<Give: FnMut(Edge, &[LinkId])> Edges<'_, Give> {
+    /// Makes an edge, if there is a way for it.
+    fn join(&mut self, fabric: &Fabric, (src, dst): (NpuId, NpuId), joined: &mut Joined) {
+        if let Some(path) = fabric.path(self.topology, src, dst, self.link_share) {
+            path.iter()
+                .for_each(|link| self.link_share[link.index()] += 1);
+            (self.give)(Edge { src, dst }, &path);
+            joined.insert((src, dst));
+        }
+    }
+
+    /// Edges among the NPUs with links of both directions, in a circle.
+    fn circle(&mut self, fabric: &Fabric, chosen: Unwinding, joined: &mut Joined) {
+        let n = fabric.both.len();
         for _ in 0..fabric.ports {
             for offset in chosen.offsets(n) {
-                for (i, &src) in fabric.npus.iter().enumerate() {
-                    let dst = fabric.npus[(i + offset) % n];
-                    if let Some(path) = fabric.path(topology, src, dst, link_share) {
-                        path.iter().for_each(|link| link_share[link.index()] += 1);
-                        give(Edge { src, dst }, &path);
+                for (i, src) in fabric.both.iter().enumerate() {
+                    let dst = &fabric.both[(i + offset) % n];
+                    self.join(fabric, (src.npu, dst.npu), joined);
+                }
+            }
+        }
+    }
+
+    /// Edges of the NPUs with links of one direction: to those who can pass on, if there are any; the
+    /// first to the first, the second to the second, so that all are used alike.
+    fn one_way(&mut self, fabric: &Fabric, chosen: Unwinding, joined: &mut Joined) {
+        let turned = |&(one, other): &(NpuId, NpuId)| (other, one);
+        let sides = [
+            (&fabric.senders, &fabric.receivers, false),
+            (&fabric.receivers, &fabric.senders, true),
+        ];
+        for (ends, opposite, is_turned) in sides {
+            let others = match (chosen, fabric.both.is_empty()) {
+                (Unwinding::Max, _) => [&fabric.both[..], opposite].concat(),
+                (_, true) => opposite.clone(),
+                (_, false) => fabric.both.clone(),
+            };
+            for (i, end) in ends.iter().enumerate() {
+                for offset in 0..chosen.degree(others.len()) {
+                    let pair = (end.npu, others[(i + offset) % others.len()].npu);
+                    let pair = if is_turned { turned(&pair) } else { pair };
+                    if !joined.contains(&pair) {
+                        (0..end.links).for_each(|_| self.join(fabric, pair, joined));
                     }
                 }
             }
+        }
+    }
+
+    /// Edges to all who can be reached through the switches and not yet over edges.
+    fn complete(&mut self, fabric: &Fabric, joined: &Joined) {
+        let mut next = vec![Vec::new(); self.topology.npu_count()];
+        for &(src, dst) in joined {
+            next[src.index()].push(dst);
+        }
+        let mut added = Joined::new();
+        let senders = fabric.both.iter().chain(&fabric.senders);
+        for (i, &Around { npu: src, .. }) in senders.enumerate() {
+            let mut seen = vec![false; next.len()];
+            spread(src, &next, &mut seen);
+            let mut ends = fabric.reached_from(self.topology, src);
+            let turn = i % ends.len().max(1);
+            ends.rotate_left(turn);
+            for dst in ends {
+                if !seen[dst.index()] {
+                    self.join(fabric, (src, dst), &mut added);
+                    next[src.index()].push(dst);
+                    spread(dst, &next, &mut seen);
+                }
+            }
+        }
+    }
+}
+
+/// Marks an NPU and all that can be reached from it over edges.
+fn spread(from: NpuId, next: &[Vec<NpuId>], seen: &mut [bool]) {
+    let mut stack = vec![from];
+    while let Some(npu) = stack.pop() {
+        if !std::mem::replace(&mut seen[npu.index()], true) {
+            stack.extend(&next[npu.index()]);
         }
     }
 }
@@ -104,124 +216,11 @@ pub(super) fn fabric_sizes(topology: &Topology) -> Vec<(Option<u32>, usize)> {
     for fabric in Fabric::all(topology) {
         let of = dimension_of.as_ref();
         let dimension = of.and_then(|of| of[fabric.first_link.index()]);
+        let npus = fabric.npus();
         match sizes.iter_mut().find(|(of, _)| *of == dimension) {
-            Some((_, size)) => *size = (*size).max(fabric.npus.len()),
-            None => sizes.push((dimension, fabric.npus.len())),
+            Some((_, size)) => *size = (*size).max(npus),
+            None => sizes.push((dimension, npus)),
         }
     }
     sizes
-}
-
-/// Switches that are joined among each other, and the NPUs around them.
-struct Fabric {
-    member: Vec<bool>,
-    npus: Vec<NpuId>,
-    first_link: LinkId,
-    /// Links into the fabric that every one of its NPUs has.
-    ports: usize,
-}
-
-impl Fabric {
-    fn all(topology: &Topology) -> Vec<Self> {
-        let mut seen = vec![false; topology.device_count()];
-        let switches = topology.npu_count()..topology.device_count();
-        let mut fabrics = Vec::new();
-        for start in switches {
-            if !seen[start] {
-                fabrics.extend(Self::around(topology, DeviceId::from(start), &mut seen));
-            }
-        }
-        fabrics
-    }
-
-    /// The fabric of one switch; `None` where it joins fewer than two NPUs.
-    fn around(topology: &Topology, start: DeviceId, seen: &mut [bool]) -> Option<Self> {
-        let mut stack = vec![start];
-        let mut switches = Vec::new();
-        seen[start.index()] = true;
-        let mut entries: Vec<(NpuId, LinkId)> = Vec::new();
-        while let Some(switch) = stack.pop() {
-            switches.push(switch);
-            let ends = topology
-                .in_links(switch)
-                .iter()
-                .map(|&id| (id, topology.link(id).src));
-            let ends = ends.chain(
-                topology
-                    .out_links(switch)
-                    .iter()
-                    .map(|&id| (id, topology.link(id).dst)),
-            );
-            for (id, end) in ends {
-                if topology.is_npu(end) {
-                    if topology.link(id).src == end {
-                        entries.push((NpuId(end.0), id));
-                    }
-                } else if !std::mem::replace(&mut seen[end.index()], true) {
-                    stack.push(end);
-                }
-            }
-        }
-        entries.sort_unstable();
-        let ports = entries.chunk_by(|a, b| a.0 == b.0);
-        let npus: Vec<NpuId> = ports.clone().map(|group| group[0].0).collect();
-        if npus.len() < 2 {
-            return None;
-        }
-        let mut member = vec![false; topology.device_count()];
-        switches
-            .iter()
-            .for_each(|switch| member[switch.index()] = true);
-        Some(Self {
-            member,
-            first_link: entries[0].1,
-            ports: ports.map(<[_]>::len).min().unwrap_or(1),
-            npus,
-        })
-    }
-
-    /// The way through the fabric with fewest links, and of those the least shared; `None` where
-    /// there is no way.
-    fn path(
-        &self,
-        topology: &Topology,
-        src: NpuId,
-        dst: NpuId,
-        link_share: &[u64],
-    ) -> Option<Vec<LinkId>> {
-        let cost = |id: LinkId| {
-            let rate = topology.link(id).bandwidth.bytes_per_second();
-            ((u128::from(link_share[id.index()] + 1) << 64) / u128::from(rate)) as u64
-        };
-        let mut best = std::collections::HashMap::new();
-        let mut queue = BinaryHeap::from([Reverse(((0u32, 0u64), src.device()))]);
-        best.insert(src.device(), ((0u32, 0u64), LinkId(u32::MAX)));
-        while let Some(Reverse((length, device))) = queue.pop() {
-            if device == dst.device() {
-                break;
-            }
-            if best[&device].0 < length {
-                continue;
-            }
-            for &id in topology.out_links(device) {
-                let end = topology.link(id).dst;
-                let inside =
-                    self.member[end.index()] || (end == dst.device() && !topology.is_npu(device));
-                let found = (length.0 + 1, length.1.saturating_add(cost(id)));
-                if inside && best.get(&end).is_none_or(|known| (found, id) < *known) {
-                    best.insert(end, (found, id));
-                    queue.push(Reverse((found, end)));
-                }
-            }
-        }
-        let mut path = Vec::new();
-        let mut device = dst.device();
-        while device != src.device() {
-            let (_, link) = best.get(&device)?;
-            path.push(*link);
-            device = topology.link(*link).src;
-        }
-        path.reverse();
-        Some(path)
-    }
 }

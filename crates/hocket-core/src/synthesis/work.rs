@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use super::network::Network;
+use super::sites::Sites;
 use super::spread::{Spread, Wanted};
-use crate::collective::{Collective, Demand, NpuSet};
+use crate::collective::Collective;
 use crate::id::NpuId;
 use crate::plan::{Chunks, Lists, PlanError};
 
@@ -34,17 +36,23 @@ impl Work {
     ///
     /// # Errors
     /// [`PlanError::TooManyChunks`] where there are fewer bytes than pieces.
-    pub fn new(npus: usize, collective: &Collective, pieces: usize) -> Result<Self, PlanError> {
+    pub fn new(
+        network: &Network,
+        collective: &Collective,
+        pieces: usize,
+    ) -> Result<Self, PlanError> {
+        let npus = network.npus();
         let participants = collective.npus();
         let demands = collective.demands();
         let mut chunks = Chunks::with_capacity(demands.len() * pieces);
         let everybody = participants.len() == npus;
+        let mut sites = Sites::new(network);
         let sizes = Sizes::new(demands.iter().map(|demand| {
             let holders = demand.holders.members(participants);
             let wanted = demand.wanted.members(participants);
             let reduced = demand.reduced && holders.len() > 1;
             let count = if reduced {
-                sites(demand, holders, wanted).len() * pieces
+                sites.of(demand, holders, wanted).len() * pieces
             } else {
                 pieces
             };
@@ -56,13 +64,11 @@ impl Work {
             let holders = demand.holders.members(participants);
             let wanted = demand.wanted.members(participants);
             let reduced = demand.reduced && holders.len() > 1;
-            // Best at those who both add and want: nobody else has to pass the sum on.
-            let sites = sites(demand, holders, wanted);
-            let count = if reduced {
-                sites.len() * pieces
-            } else {
-                pieces
+            let sites = match reduced {
+                true => sites.of(demand, holders, wanted),
+                false => Cow::Borrowed(&[][..]),
             };
+            let count = pieces * sites.len().max(1);
             let first = chunks.len() as u32;
             chunks.split_one(d as u32, demand.bytes, count)?;
             let bytes = sizes.of(demand.bytes.div_ceil(count as u64));
@@ -89,21 +95,6 @@ impl Work {
     /// Transfers of its plan, if nobody passes on what he does not want.
     pub fn transfers(&self) -> u128 {
         self.sums.transfers() + self.copies.transfers()
-    }
-}
-
-/// Where the sums of a demand are made: at those who both add and want, so that nobody else has to pass a sum
-/// on; where there is none such, at one who adds: the sum is then complete nowhere before it is there, and
-/// nobody is sent it who has it.
-fn sites<'a>(demand: &Demand, holders: &'a [NpuId], wanted: &'a [NpuId]) -> Cow<'a, [NpuId]> {
-    if matches!(demand.holders, NpuSet::All) {
-        return Cow::Borrowed(wanted);
-    }
-    let adds = |npu: &NpuId| demand.holders.contains(*npu);
-    let both: Vec<NpuId> = wanted.iter().copied().filter(adds).collect();
-    match both.is_empty() {
-        true => Cow::Borrowed(&holders[..1]),
-        false => Cow::Owned(both),
     }
 }
 

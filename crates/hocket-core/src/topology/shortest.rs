@@ -29,7 +29,7 @@ impl RouteTree {
     /// # Source
     /// Dijkstra, A note on two problems in connexion with graphs, 1959.
     pub fn to(topology: &Topology, dst: DeviceId, bytes: u64, stop: Option<DeviceId>) -> Self {
-        Self::within(topology, dst, bytes, stop, Time::MAX)
+        Self::search(topology, dst, bytes, stop, None)
     }
 
     /// As [`to`](Self::to), but finds only ways that take less than `limit`.
@@ -39,6 +39,17 @@ impl RouteTree {
         bytes: u64,
         stop: Option<DeviceId>,
         limit: Time,
+    ) -> Self {
+        Self::search(topology, dst, bytes, stop, Some(limit))
+    }
+
+    /// Ways that take [`Time::MAX`] are ways too: what takes longer than can be told is not out of reach.
+    fn search(
+        topology: &Topology,
+        dst: DeviceId,
+        bytes: u64,
+        stop: Option<DeviceId>,
+        limit: Option<Time>,
     ) -> Self {
         let count = topology.device_count();
         let mut next: Vec<Option<LinkId>> = vec![None; count];
@@ -71,7 +82,7 @@ impl RouteTree {
                     hops[device.index()] + 1,
                     Some(id),
                 );
-                if found.0 >= limit {
+                if limit.is_some_and(|limit| found.0 >= limit) {
                     continue;
                 }
                 let best = (time[source], hops[source], next[source]);
@@ -110,5 +121,31 @@ impl RouteTree {
             device = topology.link(link).dst;
         }
         Some(links)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::TopologyBuilder;
+    use crate::units::Bandwidth;
+
+    /// Three NPUs in a row, a byte per second: 2^40 bytes take longer than can be told.
+    #[test]
+    fn what_takes_longer_than_can_be_told_is_reached_all_the_same() {
+        let mut builder = TopologyBuilder::new("slow");
+        builder.npus(4);
+        let slow = Bandwidth::from_bytes_per_second(1).expect("positive");
+        for (a, b) in [(0, 1), (1, 2)] {
+            builder.both_ways(DeviceId(a), DeviceId(b), slow, Time::from_ns(1));
+        }
+        let topology = builder.finish().expect("valid");
+        let tree = RouteTree::to(&topology, DeviceId(2), 1 << 40, None);
+        assert_eq!(tree.time(DeviceId(0)), Some(Time::MAX));
+        let path = tree.path(&topology, DeviceId(0)).expect("two links");
+        assert_eq!(path.len(), 2);
+        assert_eq!(tree.time(DeviceId(3)), None);
+        let within = RouteTree::within(&topology, DeviceId(2), 1 << 40, None, Time::MAX);
+        assert_eq!(within.path(&topology, DeviceId(0)), None);
     }
 }

@@ -123,11 +123,10 @@ fn by_pairs(seeds: &Seeds, variable: &str, plan: &(dyn Fn(u64) -> (Arc<Plan>, us
     let (tally, failed) = seeds.judge(&|seed, tally| {
         let (plan, npus) = plan(seed);
         let (right, reproducible, said) = two_verdicts(&plan, &star(npus));
-        let told = said.as_ref().ok().copied().flatten();
         let differ = [
             said.is_ok() && !right,
             said.is_err() && right,
-            right && told.is_some_and(|told| told != reproducible),
+            right && said.as_ref().is_ok_and(|&told| told != reproducible),
         ];
         tally.count([
             ("plans", true),

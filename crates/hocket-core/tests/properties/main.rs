@@ -9,6 +9,7 @@ mod garbage;
 mod mutations;
 mod networks;
 mod packets;
+mod one_way;
 mod oracle;
 mod plans;
 mod routers;

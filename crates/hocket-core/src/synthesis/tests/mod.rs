@@ -2,6 +2,7 @@
 
 mod closed_forms;
 mod network;
+mod one_way;
 mod oracle;
 mod same;
 

@@ -1,6 +1,7 @@
 //! Switches unwound, and costs in whole slots.
 
 use super::*;
+use crate::topology::Switching;
 use crate::topology::build::Clos;
 
 fn pairs(network: &Network) -> Vec<(u32, u32)> {
@@ -19,7 +20,7 @@ fn timings(topology: &Topology, unwinding: Unwinding, bytes: u64) -> (Network, V
 #[test]
 fn degree_d_gives_each_npu_d_edges_of_a_dth_of_the_bandwidth() {
     let topology = build::switch(4, gb_per_s(120), Time::ZERO, None).expect("a switch");
-    let topology = topology.with_switching(crate::topology::Switching::CutThrough);
+    let topology = topology.with_switching(Switching::CutThrough);
     let cases = [
         (Unwinding::Degree(1), vec![1], 1),
         (Unwinding::BothWays, vec![1, 3], 2),
@@ -51,10 +52,36 @@ fn degree_d_gives_each_npu_d_edges_of_a_dth_of_the_bandwidth() {
 #[test]
 fn stored_and_forwarded_a_chunk_is_sent_on_every_link() {
     let topology = build::switch(4, gb_per_s(100), Time::from_ns(300), None).expect("a switch");
-    let topology = topology.with_switching(crate::topology::Switching::StoreAndForward);
+    let topology = topology.with_switching(Switching::StoreAndForward);
     let (_, found) = timings(&topology, Unwinding::Degree(2), 100_000);
     for timing in found {
         assert_eq!((timing.delay, timing.occupied), (4_600_000, 2_000_000));
+    }
+}
+
+/// A chunk of 100 us on a link and 200 us at the limit, which as many edges share as links do.
+#[test]
+fn a_switch_with_a_limit_of_its_own_is_passed_like_a_link() {
+    for (npus, unwinding, share) in [(2, Unwinding::Degree(1), 2), (4, Unwinding::Degree(2), 8)] {
+        let mut builder = TopologyBuilder::new("limited");
+        builder.npus(npus);
+        let switch = builder.switch("s", Some(gb_per_s(5)));
+        for npu in 0..npus as u32 {
+            builder.both_ways(DeviceId(npu), switch, gb_per_s(10), Time::from_ns(300));
+        }
+        let topology = builder.finish().expect("valid");
+        let degree = share / npus as u64;
+        for (switching, delay) in [
+            (Switching::StoreAndForward, 200 * degree + 200 * share),
+            (Switching::CutThrough, 200 * share),
+        ] {
+            let topology = topology.clone().with_switching(switching);
+            let (_, found) = timings(&topology, unwinding, 1_000_000);
+            for timing in found {
+                assert_eq!(timing.delay, delay * 1_000_000 + 600_000, "{switching:?}");
+                assert_eq!(timing.occupied, 200 * share * 1_000_000);
+            }
+        }
     }
 }
 
@@ -127,7 +154,7 @@ fn slots_are_never_shorter_and_their_timetables_hold() {
     ] {
         let exact = problem(&topology, kind, 10_007, None);
         for factor in [1, 999, 700_000, 5_000_000] {
-            let slotted = exact.discretised(factor);
+            let slotted = exact.discretised(factor).expect("short slots");
             let times = [
                 (exact.sum_times(), slotted.sum_times()),
                 (exact.copy_times(), slotted.copy_times()),
@@ -148,5 +175,16 @@ fn slots_are_never_shorter_and_their_timetables_hold() {
             let again = exact.timetables(sums, copies).expect("it holds as well");
             assert!(again.end() <= found.end());
         }
+    }
+}
+
+#[test]
+fn slots_that_no_time_is_told_in_are_refused() {
+    let topology = undirected(3, &[(0, 1), (1, 2)]);
+    let exact = problem(&topology, CollectiveKind::AllGather, 1_000, None);
+    assert!(exact.discretised(1 << 50).is_ok());
+    for factor in [1 << 62, u64::MAX] {
+        let refused = exact.discretised(factor).err();
+        assert_eq!(refused, Some(crate::plan::PlanError::TooLong), "{factor}");
     }
 }
