@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hocket._core import cluster as cluster
+from hocket._core import interrupt as interrupt
 from hocket._core import iteration as iteration
 from hocket._core import replay as replay
 from hocket._core import routing as routing
@@ -56,6 +57,7 @@ __all__ = [
     "default_chunks",
     "dimension_report",
     "heat",
+    "interrupt",
     "iteration",
     "plan",
     "plan_of",
