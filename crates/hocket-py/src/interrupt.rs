@@ -1,6 +1,6 @@
 //! Ctrl-C ends a command in time, whatever the command is doing.
 //!
-//! Python heeds a signal between two of its own instructions, the core where it reports progress. A solver,
+//! Python hears a signal between two of its own instructions, the core where it reports progress. A solver,
 //! a drawing or the sort of a long list gives neither a chance. So a thread that needs no interpreter waits
 //! for the signal as well, and ends what has not ended by itself.
 

@@ -18,33 +18,33 @@ INTERRUPTED = 130
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 a plan is wrong, 2 bad input, 130 interrupted."""
-    end = _end
-    try:
-        from hocket.cli.interrupt import end, guard
+    _listen()
+    from hocket.cli.interrupt import guard
 
-        guard()
-        code = run(sys.argv[1:] if argv is None else argv)
-    except KeyboardInterrupt:
-        code = INTERRUPTED
-    if code == INTERRUPTED:
-        end()
-    sys.exit(code)
+    guard(_end)
+    sys.exit(run(sys.argv[1:] if argv is None else argv))
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run the command line and give its exit code; an interrupt is raised.
-
-    Raises
-    ------
-    KeyboardInterrupt
-        After Ctrl-C.
-    """
+    """Run the command line and give its exit code."""
     from hocket.cli.app import run
 
     return run(argv)
 
 
-def _end() -> None:
-    """End the process where the guard is not there yet."""
-    os.write(sys.stderr.fileno(), b"hocket: stopped\n")
+def _listen() -> None:
+    """End at Ctrl-C from here on; where the signal is ignored (``nohup``), it stays so."""
+    # signal itself imports enough to be interrupted in the midst
+    import _signal  # type: ignore[import-not-found]
+
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        try:
+            _signal.signal(_signal.SIGINT, _end)
+        except ValueError:
+            return  # not the main thread, which alone hears signals
+
+
+def _end(number: int, frame: object) -> None:
+    """End the process while nothing is there that could be half done."""
+    os.write(2, b"hocket: stopped\n")
     os._exit(INTERRUPTED)

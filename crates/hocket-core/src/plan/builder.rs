@@ -232,14 +232,16 @@ impl Plan {
         {
             let wait = Wait::from_bits(columns.wait[i]);
             return malformed(format!(
-                "transfer {i}: waits for {wait:?}, which does not exist"
+                "transfer {i} waits for {wait}, which is not there; there are {} transfers and {} groups",
+                columns.wait.len(),
+                groups.len()
             ));
         }
         for (g, members) in groups.iter().enumerate() {
             if let Some(&bits) = members.iter().find(|&&bits| stray(bits, g)) {
                 let wait = Wait::from_bits(bits);
                 return malformed(format!(
-                    "group {g}: member {wait:?} does not come before it"
+                    "group {g} has {wait} as a member; members are transfers and groups before it"
                 ));
             }
         }

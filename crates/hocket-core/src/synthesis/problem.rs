@@ -334,11 +334,13 @@ impl Problem {
         for (sends, part) in parts {
             let chunks = part.ids.len() as u32;
             if let Some(send) = sends.iter().find(|s| s.chunk >= chunks || s.edge >= edges) {
-                let why = format!("there is no {send:?}: {chunks} chunks, {edges} edges");
+                let why = format!(
+                    "a send of {send} is not there: chunks are below {chunks}, edges below {edges}"
+                );
                 return Err(PlanError::Malformed { why });
             }
             if let Some(send) = sends.iter().find(|s| s.start > LATEST) {
-                let why = format!("{send:?} starts too late: at {LATEST} ps at most");
+                let why = format!("a send of {send} starts too late: at {LATEST} ps at most");
                 return Err(PlanError::Malformed { why });
             }
         }
