@@ -38,7 +38,9 @@ mod _core {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use crate::algorithms::{PyAlgorithm, algorithms, chunk_ladder, default_chunks, plan};
+    use crate::algorithms::{
+        PyAlgorithm, algorithms, check_size, chunk_ladder, default_chunks, plan,
+    };
     #[pymodule_export]
     use crate::bound::{Bound, bound};
     #[pymodule_export]

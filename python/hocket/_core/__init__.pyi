@@ -52,6 +52,7 @@ __all__ = [
     "build_ring",
     "build_switch",
     "build_torus",
+    "check_size",
     "chunk_ladder",
     "cluster",
     "default_chunks",
@@ -538,6 +539,16 @@ def plan(
     hocket.errors.SpecError
         For an unknown algorithm, more chunks than bytes, a plan that is too large.
     """
+
+def check_size(
+    kind: str,
+    npus: int,
+    dimensions: Sequence[tuple[str, int, int, int] | tuple[str, int, int, int, bool]],
+    algorithm: str | None,
+    chunks: int | None,
+    memory_limit: int,
+) -> None:
+    """Refuse a plan, or without an algorithm a greedy timetable, that is too large on any such network."""
 
 def default_chunks(topology: Topology, collective: Collective, algorithm: str) -> int:
     """Slices that an algorithm cuts the data into where none are given."""

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import typer
 
 from hocket import _core
-from hocket.errors import SpecError
+from hocket.collectives import check_chunks, kind_of
+from hocket.errors import Error, SpecError
 from hocket.files.build import build_topology
+from hocket.files.outline import outline_of
 from hocket.files.spec import TopologySpec
 from hocket.files.text import from_text, read_failures
+from hocket.memory import memory_limit
 from hocket.packets import PRESETS, Packets
+from hocket.sizes import check_any, check_timetable
 from hocket.units import format_size, parse_bandwidth
 
 if TYPE_CHECKING:
@@ -221,6 +225,33 @@ def read_topology(
 ) -> _core.Topology:
     """Make the topology that ``--topology`` and its companions describe."""
     return build_topology(read_spec(text, bandwidth, latency, failed))
+
+
+def check_size(
+    spec: TopologySpec,
+    kind: str,
+    algorithms: list[str] | None,
+    chunks: int | None,
+    *,
+    npus: str | None,
+    is_timetable: bool = False,
+) -> None:
+    """Refuse plans that no memory holds, before the network is built; all NPUs are to take part.
+
+    Where none of the algorithms is named, one that makes a smaller plan is enough.
+    """
+    if npus is not None:  # whose number is known when their names are
+        return
+    check_chunks(chunks)
+    outline = outline_of(spec)
+    count = outline.npus - len(spec.failed_nodes)
+    try:
+        if is_timetable:
+            check_timetable(kind_of(kind), count, chunks, memory_limit())
+        else:
+            check_any(kind_of(kind), count, outline.dimensions, algorithms, chunks)
+    except Error as error:
+        raise type(error)(f"{spec.origin}, {count} NPUs: {error}") from None
 
 
 def read_npus(text: str | None, topology: _core.Topology) -> list[int | str] | None:
