@@ -108,7 +108,13 @@ def test_times_are_exact_or_rounded_up(text: str, time: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "rate"),
-    [("1 Hz", 1), ("1GHz", 10**9), ("940 MHz", 940 * 10**6), ("1.5 kHz", 1500), ("1.6e9 Hz", 16 * 10**8)],
+    [
+        ("1 Hz", 1),
+        ("1GHz", 10**9),
+        ("940 MHz", 940 * 10**6),
+        ("1.5 kHz", 1500),
+        ("1.6e9 Hz", 16 * 10**8),
+    ],
 )
 def test_frequencies_are_exact_or_rounded(text: str, rate: int) -> None:
     assert parse_frequency(text, field="clock") == rate

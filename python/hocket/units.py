@@ -1,8 +1,8 @@
 """Quantities as people write them: ``"200 Gb/s"``, ``"700 ns"``, ``"256 MiB"``.
 
 b is bit, B is byte; k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024. Inside, bandwidth is whole
-bytes per second, time whole picoseconds, size whole bytes. A bare number is refused, and so is what rounding
-to whole ones would change: a rate by more than a billionth, a time by more than a thousandth.
+bytes per second, time whole picoseconds, size whole bytes. A bare number is refused, and so is what
+rounding to whole ones would change: a rate by more than a billionth, a time by more than a thousandth.
 """
 
 from __future__ import annotations
@@ -211,6 +211,13 @@ def _whole(value: Fraction, field: str, text: object, names: tuple[str, str]) ->
             f"{field}: {text!r} is {float(value):.12g} {many}; give a whole number of them"
         )
     return whole
+
+
+def printable(text: str) -> str:
+    """Give a text of one line for a terminal: what would steer it, or hide, stands there as in Python."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def shown(value: object) -> str:

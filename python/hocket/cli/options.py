@@ -22,7 +22,7 @@ from hocket.files.text import from_text, read_failures
 from hocket.memory import memory_limit
 from hocket.packets import PRESETS, Packets
 from hocket.sizes import check_any, check_timetable
-from hocket.units import format_size, parse_bandwidth
+from hocket.units import format_size, parse_bandwidth, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -374,9 +374,9 @@ def print_json(value: Any) -> None:
 
 def output() -> Console:
     """Give the console for tables; as wide as it must be where the output is no terminal."""
-    from rich.console import Console
+    from hocket.cli.console import Plain
 
-    return Console() if sys.stdout.isatty() else Console(width=140, color_system=None)
+    return Plain() if sys.stdout.isatty() else Plain(width=140, color_system=None)
 
 
 def new_table(title: str | None = None, *, show_header: bool = True) -> Table:
@@ -464,7 +464,7 @@ def print_error(
     argv: Sequence[str], kind: str, message: str, violations: Sequence[Violation] | None = None
 ) -> None:
     """Print an error: one line on standard error, and JSON on standard output where that was asked."""
-    message = " ".join(message.split())
+    message = printable(" ".join(message.split()))
     print(f"hocket: {message}", file=sys.stderr)
     if "--json" not in argv:
         return

@@ -3,6 +3,7 @@
 use super::{Chunks, LinkOrder, Lists, Op, Plan, PlanError, Wait};
 use crate::collective::Collective;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
+use crate::topology::name_fault;
 
 /// One transfer, as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +198,10 @@ impl Plan {
         paths: Lists<LinkId>,
     ) -> Result<Self, PlanError> {
         let malformed = |why: String| Err(PlanError::Malformed { why });
+        let algorithm = algorithm.into();
+        if let Some(why) = name_fault(&algorithm) {
+            return malformed(format!("the name of its algorithm {why}"));
+        }
         let len = columns.chunk.len();
         let lengths = [
             ("chunk_count", columns.chunk_count.len()),
@@ -252,7 +257,7 @@ impl Plan {
             return malformed(format!("transfer {i}: path {path} does not exist"));
         }
         Ok(Self {
-            algorithm: algorithm.into(),
+            algorithm,
             collective,
             chunks,
             chunk: columns.chunk,
