@@ -80,6 +80,25 @@ def test_modules_use_only_those_above_them() -> None:
     assert not wrong
 
 
+DEBUG = re.compile(r"\{(\w*):#?\?\}")
+# Variables that hold text, which is quoted so, and lists of numbers.
+QUOTED = {"name", "given", "topology", "src", "dst", "first", "other", "order", "stuck", "", "0"}
+
+
+def test_errors_have_no_debug_text() -> None:
+    """What Rust prints for debugging (`Transfer(TransferId(3))`) is for nobody who reads an error."""
+    wrong = []
+    for file in sorted((ROOT / "crates").rglob("src/**/*.rs")):
+        if "tests" in (*file.parts, file.stem):
+            continue
+        source = file.read_text().split("#[cfg(test)]\nmod tests {")[0]
+        for number, line in enumerate(source.splitlines(), 1):
+            names = set(DEBUG.findall(re.sub(r"//.*|assert\w*!.*", "", line)))
+            if names - QUOTED:
+                wrong.append(f"{file.relative_to(ROOT)}:{number}: {line.strip()}")
+    assert not wrong
+
+
 def test_no_file_names_a_path_of_one_machine() -> None:
     wrong = []
     for file in tracked():

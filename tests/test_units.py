@@ -76,7 +76,8 @@ def test_sizes_are_exact(text: str, size: int) -> None:
         ("8 b/s", 1),
         ("1 B/s", 1),
         ("3 B/s", 3),
-        ("12 b/s", 2),  # 1.5 bytes to the nearest, to even
+        ("16 b/s", 2),
+        ("33.3333333333 GB/s", 33_333_333_333),  # within a billionth
         ("1 KiB / s", 1024),
     ],
 )
@@ -97,7 +98,7 @@ def test_bandwidths_are_exact(text: str, rate: int) -> None:
         ("0.35us", 350_000),
         ("2 ms", 2 * 10**9),
         ("1 s", 10**12),
-        ("0.1 ps", 1),  # rounded up
+        ("999.5 ps", 1000),  # rounded up, by less than a thousandth
         ("1.0001 ns", 1001),
     ],
 )
@@ -107,7 +108,13 @@ def test_times_are_exact_or_rounded_up(text: str, time: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "rate"),
-    [("1 Hz", 1), ("1GHz", 10**9), ("940 MHz", 940 * 10**6), ("1.5 kHz", 1500), ("1.6 Hz", 2)],
+    [
+        ("1 Hz", 1),
+        ("1GHz", 10**9),
+        ("940 MHz", 940 * 10**6),
+        ("1.5 kHz", 1500),
+        ("1.6e9 Hz", 16 * 10**8),
+    ],
 )
 def test_frequencies_are_exact_or_rounded(text: str, rate: int) -> None:
     assert parse_frequency(text, field="clock") == rate
@@ -120,11 +127,30 @@ def test_frequencies_are_exact_or_rounded(text: str, rate: int) -> None:
         ("312TFLOPS", 312 * 10**12),
         ("1.5 PFLOP/s", 1_500 * 10**12),
         ("1 FLOP/s", 1),
-        ("2.6 FLOP/s", 3),
+        ("2.6e1 FLOP/s", 26),
     ],
 )
 def test_speeds_are_exact_or_rounded(text: str, rate: int) -> None:
     assert parse_operations(text, field="peak") == rate
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "right"),
+    [
+        (parse_bandwidth, "9 b/s", "is 1.125 bytes per second; give a whole number"),
+        (parse_bandwidth, "12 b/s", "is 1.5 bytes per second"),
+        (parse_bandwidth, "1.0000001 kB/s", "is 1000.0001 bytes per second"),
+        (parse_time, "0.1 ps", "is 0.1 picoseconds; give a whole number"),
+        (parse_time, "500.4 ps", "is 500.4 picoseconds"),
+        (parse_frequency, "1.6 Hz", "is 1.6 hertz"),
+        (parse_operations, "2.6 FLOP/s", "is 2.6 operations per second"),
+    ],
+)
+def test_what_rounding_would_change_is_refused(
+    read: Callable[..., int], text: str, right: str
+) -> None:
+    with pytest.raises(SpecError, match=f"^field: '{text}' {right}"):
+        read(text, field="field")
 
 
 @pytest.mark.parametrize(

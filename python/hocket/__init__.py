@@ -4,81 +4,37 @@
 >>> topo = hk.topology.mesh(4, 4, bandwidth="25 GB/s", latency="21 ns")
 >>> plan = hk.plan("all-reduce", topo, size="256 MB", algorithm="ring")
 >>> run = hk.simulate(plan.verify())
+
+What a program uses is imported when it is first asked for: the command line is then ready for Ctrl-C
+before anything that takes long to import.
 """
 
-from hocket import routing, topology, traces, training, workload
-from hocket._core import Bound, Collective, Topology, __version__, bound
-from hocket.advice import Advice, advise_dimensions
-from hocket.collectives import collective_on
-from hocket.comparing import Comparison, compare
-from hocket.compute import Array, Chiplet
-from hocket.errors import (
-    Error,
-    InfeasibleError,
-    SimulationError,
-    SpecError,
-    VerificationError,
-)
-from hocket.naming import Algorithm, algorithms
-from hocket.outcome import DimensionUse, Outcome
-from hocket.packets import Packets
-from hocket.planning import Plan, plan, plan_collective, plan_together
-from hocket.roofline import Accelerator, accelerator
-from hocket.running import Run, simulate
-from hocket.scheduling import DimensionRun, Lane, Schedule, schedule
-from hocket.synthesis import CompactTimetable, Synthesis, SynthesisOptions, timetable
-from hocket.training import Epoch, Iteration, Parallel, TrainingRun, train
-from hocket.workload import Layer, Workload
+TYPE_CHECKING = False  # typing itself takes longer to import than this file
+if TYPE_CHECKING:
+    from hocket._public import *  # noqa: F403
 
-__all__ = [
-    "Accelerator",
-    "Advice",
-    "Algorithm",
-    "Array",
-    "Bound",
-    "Chiplet",
-    "Collective",
-    "CompactTimetable",
-    "Comparison",
-    "DimensionRun",
-    "DimensionUse",
-    "Epoch",
-    "Error",
-    "InfeasibleError",
-    "Iteration",
-    "Lane",
-    "Layer",
-    "Outcome",
-    "Packets",
-    "Parallel",
-    "Plan",
-    "Run",
-    "Schedule",
-    "SimulationError",
-    "SpecError",
-    "Synthesis",
-    "SynthesisOptions",
-    "Topology",
-    "TrainingRun",
-    "VerificationError",
-    "Workload",
-    "__version__",
-    "accelerator",
-    "advise_dimensions",
-    "algorithms",
-    "bound",
-    "collective_on",
-    "compare",
-    "plan",
-    "plan_collective",
-    "plan_together",
-    "routing",
-    "schedule",
-    "simulate",
-    "timetable",
-    "topology",
-    "traces",
-    "train",
-    "training",
-    "workload",
-]
+
+if not TYPE_CHECKING:  # which would take every name for one of the package
+
+    def __getattr__(name: str) -> object:
+        """Give a module of the package, or a public name."""
+        from importlib import import_module
+        from importlib.util import find_spec
+
+        unknown = AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name not in ("__all__", "__version__"):
+            if name.startswith("__"):
+                raise unknown
+            if name.isidentifier() and find_spec(f"{__name__}.{name}") is not None:
+                return import_module(f"{__name__}.{name}")
+        public = vars(import_module(f"{__name__}._public"))
+        if name not in public or (name.startswith("_") and not name.startswith("__")):
+            raise unknown
+        globals()[name] = public[name]
+        return public[name]
+
+
+def __dir__() -> list[str]:
+    from hocket import _public
+
+    return sorted({*globals(), *_public.__all__})

@@ -64,7 +64,7 @@ def collective_on(
         raise SpecError(
             f"topology: {topology!r} is no Topology; make one, as by hk.topology.load(...)"
         )
-    kind = _SPELLINGS.get(str(kind).lower().replace("_", "").replace("-", ""), str(kind))
+    kind = kind_of(kind)
     numbers = (
         list(range(topology.npu_count))
         if npus is None
@@ -85,6 +85,11 @@ def collective_on(
             f'size: {size!r} is not a whole number of bytes below 2^63; give one, or text as "256 MB"'
         )
     return _core.Collective(kind, numbers, size, rank, in_place)
+
+
+def kind_of(text: str) -> str:
+    """Give a kind as the core names it; what is none is left as it is."""
+    return _SPELLINGS.get(str(text).lower().replace("_", "").replace("-", ""), str(text))
 
 
 def joined(collectives: Sequence[_core.Collective]) -> _core.Collective:

@@ -9,11 +9,13 @@ from typing import get_args
 from hocket import _core, naming
 from hocket.collectives import check_chunks, collective_on
 from hocket.errors import InfeasibleError, SimulationError, SpecError
+from hocket.memory import checked_limit
 from hocket.outcome import Latency, LinkOrder, Switching
 from hocket.packets import Packets
 from hocket.planning import Plan, plan_collective
 from hocket.running import Fidelity, Run, simulate
 from hocket.scheduling import PREFIX
+from hocket.sizes import too_large
 from hocket.synthesis import SYNTHESIZERS
 
 
@@ -141,15 +143,22 @@ def compare(
             raise SpecError(f"algorithm: there is no {name!r}; algorithms are {', '.join(known)}")
     entries: list[Entry] = []
     refused: dict[str, str] = {}
+    limit = checked_limit(memory_limit)
+    count, sides = len(collective.npus), topology.dimensions
     for name in names:
+        is_named = algorithms is not None
+        reason = too_large(collective.kind, count, sides, name, chunks, is_named, limit)
+        if reason is not None:
+            refused[name] = reason
+            continue
         best: Entry | None = None
         try:
-            for count in _ladder(name, topology, collective, chunks):
+            for slices in _ladder(name, topology, collective, chunks):
                 made = plan_collective(
                     collective,
                     topology,
                     algorithm=name,
-                    chunks=count,
+                    chunks=slices,
                     memory_limit=memory_limit,
                     time_limit=time_limit,
                     latency=latency,
@@ -157,7 +166,7 @@ def compare(
                 )
                 made.verify(progress=progress)
                 run = _run(made, fidelity, order, switching, latency, packets, flow_rate, progress)
-                used = count or (len(made.schedule) if made.schedule is not None else 1)
+                used = slices or (len(made.schedule) if made.schedule is not None else 1)
                 if on_result is not None:
                     on_result(name, used, run)
                 if best is None or run.time_ps < best.run.time_ps:

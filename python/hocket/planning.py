@@ -14,6 +14,7 @@ from hocket.memory import checked_limit
 from hocket.naming import check_name, check_options
 from hocket.outcome import Latency
 from hocket.scheduling import MULTIRAIL, PREFIX, Schedule, schedule_collective
+from hocket.sizes import check_plan
 from hocket.synthesis import SYNTHESIZERS, Synthesis, SynthesisOptions, synthesize
 from hocket.units import parse_time
 
@@ -346,6 +347,9 @@ def plan_collective(
         check_name(algorithm)
     given = {"unwind": unwind, "trials": trials, "cluster": cluster, "slot": slot}
     check_options(algorithm, {**given, "seed": seed or None})
+    if isinstance(algorithm, str):
+        count = len(collective.npus)
+        check_plan(collective.kind, count, topology.dimensions, algorithm, chunks, limit)
     if isinstance(algorithm, str) and algorithm in SYNTHESIZERS:
         options = SynthesisOptions(
             seed=seed,

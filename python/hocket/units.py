@@ -1,7 +1,8 @@
 """Quantities as people write them: ``"200 Gb/s"``, ``"700 ns"``, ``"256 MiB"``.
 
 b is bit, B is byte; k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024. Inside, bandwidth is whole
-bytes per second, time whole picoseconds, size whole bytes. A bare number is refused.
+bytes per second, time whole picoseconds, size whole bytes. A bare number is refused, and so is what
+rounding to whole ones would change: a rate by more than a billionth, a time by more than a thousandth.
 """
 
 from __future__ import annotations
@@ -17,6 +18,9 @@ _NUMBER = re.compile(
 )
 _LONGEST = 64
 _LIMIT = 1 << 63
+ROUNDING = Fraction(1, 10**9)
+"""By how much a rate may be changed, as a share of it."""
+_LATER = Fraction(1, 1000)
 
 _PREFIXES = {
     "": 1,
@@ -77,15 +81,16 @@ def parse_size(text: object, *, field: str) -> int:
 
 
 def parse_bandwidth(text: object, *, field: str) -> int:
-    """Read a bandwidth, such as ``"200 Gb/s"`` or ``"25 GB/s"`` [bytes/s], to the nearest byte.
+    """Read a bandwidth, such as ``"200 Gb/s"`` or ``"25 GB/s"`` [bytes/s].
 
     Raises
     ------
     SpecError
-        Naming ``field``, if it is no bandwidth or less than one byte per second.
+        Naming ``field``, if it is no bandwidth, less than one byte per second, or not a whole number of
+        bytes per second within a billionth.
     """
     value = _parse(text, field, _RATES, "bandwidth", '"25 GB/s" or "200 Gb/s"')
-    return round(_positive(value, field, text, "a byte per second"))
+    return _whole(value, field, text, ("a byte per second", "bytes per second"))
 
 
 def parse_time(text: object, *, field: str) -> int:
@@ -94,35 +99,42 @@ def parse_time(text: object, *, field: str) -> int:
     Raises
     ------
     SpecError
-        Naming ``field``, if it is no time.
+        Naming ``field``, if it is no time, or rounding would add more than a thousandth of it.
     """
     value = _parse(text, field, _TIMES, "time", '"700 ns" or "1.7 us"')
-    return -(-value.numerator // value.denominator)
+    whole = -(-value.numerator // value.denominator)
+    if whole - value > value * _LATER:
+        raise SpecError(
+            f"{field}: {text!r} is {float(value):.12g} picoseconds; give a whole number of them"
+        )
+    return whole
 
 
 def parse_frequency(text: object, *, field: str) -> int:
-    """Read a frequency, such as ``"1 GHz"`` or ``"940 MHz"`` [Hz], to the nearest hertz.
+    """Read a frequency, such as ``"1 GHz"`` or ``"940 MHz"`` [Hz].
 
     Raises
     ------
     SpecError
-        Naming ``field``, if it is no frequency or less than one hertz.
+        Naming ``field``, if it is no frequency, less than one hertz, or not a whole number of hertz within
+        a billionth.
     """
     value = _parse(text, field, _FREQUENCIES, "frequency", '"1 GHz" or "940 MHz"')
-    return round(_positive(value, field, text, "a hertz"))
+    return _whole(value, field, text, ("a hertz", "hertz"))
 
 
 def parse_operations(text: object, *, field: str) -> int:
-    """Read operations per second, such as ``"312 TFLOP/s"`` [FLOP/s], to the nearest one.
+    """Read operations per second, such as ``"312 TFLOP/s"`` [FLOP/s].
 
     Raises
     ------
     SpecError
-        Naming ``field``, if it is none or less than one a second.
+        Naming ``field``, if it is none, less than one a second, or not a whole number a second within a
+        billionth.
     """
     right = '"312 TFLOP/s" or "1.5 PFLOP/s"'
     value = _parse(text, field, _OPERATIONS, "speed", right)
-    return round(_positive(value, field, text, "an operation per second"))
+    return _whole(value, field, text, ("an operation per second", "operations per second"))
 
 
 def parse_count(value: object, *, field: str) -> int:
@@ -188,6 +200,24 @@ def _positive(value: Fraction, field: str, text: object, least: str) -> Fraction
         wrong = "0; give it more than 0" if value == 0 else f"less than {least}; give it more"
         raise SpecError(f"{field}: {text!r} is {wrong}")
     return value
+
+
+def _whole(value: Fraction, field: str, text: object, names: tuple[str, str]) -> int:
+    """Give a rate as a whole number; ``names`` say what one of them is, and several."""
+    least, many = names
+    whole = round(_positive(value, field, text, least))
+    if abs(whole - value) > value * ROUNDING:
+        raise SpecError(
+            f"{field}: {text!r} is {float(value):.12g} {many}; give a whole number of them"
+        )
+    return whole
+
+
+def printable(text: str) -> str:
+    """Give a text of one line for a terminal: what would steer it, or hide, stands there as in Python."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def shown(value: object) -> str:

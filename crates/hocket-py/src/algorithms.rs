@@ -1,13 +1,13 @@
-//! `plan`, `algorithms`, `chunk_ladder`.
+//! `plan`, `algorithms`, `chunk_ladder`, `check_size`.
 
-use hocket_core::algorithms::{self as core, Algorithm, PlanOptions};
+use hocket_core::algorithms::{self as core, Algorithm, Outline, PlanOptions};
 use pyo3::prelude::*;
 
 use crate::collective::PyCollective;
 use crate::error::CoreError;
 use crate::plan::PyPlan;
 use crate::progress;
-use crate::topology::PyTopology;
+use crate::topology::{GivenDimension, PyTopology, to_dimensions};
 
 /// An algorithm: what it is called, what it does, which collectives it implements.
 #[pyclass(name = "Algorithm", module = "hocket._core", frozen, get_all)]
@@ -47,6 +47,29 @@ pub(crate) fn plan(
     let on = network.clone();
     let plan = progress::attended(py, move || core::plan(&on, &collective, &options))??;
     Ok(PyPlan::new(plan, network))
+}
+
+/// Refuses a plan that is too large whatever its network, of which the dimensions are enough to know.
+#[pyfunction]
+#[pyo3(signature = (kind, npus, dimensions, algorithm, chunks, memory_limit))]
+pub(crate) fn check_size(
+    kind: &str,
+    npus: u32,
+    dimensions: Vec<GivenDimension>,
+    algorithm: Option<&str>,
+    chunks: Option<usize>,
+    memory_limit: u64,
+) -> Result<(), CoreError> {
+    let outline = Outline {
+        kind: kind.parse()?,
+        npus,
+        dimensions: &to_dimensions(&dimensions)?,
+    };
+    match algorithm {
+        Some(name) => outline.check(name.parse()?, chunks, memory_limit)?,
+        None => outline.check_timetable(chunks, memory_limit)?,
+    }
+    Ok(())
 }
 
 #[pyfunction]

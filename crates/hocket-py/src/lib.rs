@@ -8,6 +8,7 @@ mod arrays;
 mod choice;
 mod error;
 mod progress;
+mod interrupt;
 mod topology;
 mod build;
 mod routing;
@@ -37,7 +38,9 @@ mod _core {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use crate::algorithms::{PyAlgorithm, algorithms, chunk_ladder, default_chunks, plan};
+    use crate::algorithms::{
+        PyAlgorithm, algorithms, check_size, chunk_ladder, default_chunks, plan,
+    };
     #[pymodule_export]
     use crate::bound::{Bound, bound};
     #[pymodule_export]
@@ -50,6 +53,13 @@ mod _core {
     use crate::collective::PyCollective;
     #[pymodule_export]
     use crate::multirail::{Balance, DimensionRun, PySchedule, balance, plan_of, rails, schedule};
+    /// `hocket._core.interrupt`: the end of a command after Ctrl-C.
+    #[pymodule]
+    mod interrupt {
+        #[pymodule_export]
+        use crate::interrupt::{end, finished, guard, unfinished};
+    }
+
     /// `hocket._core.iteration`: graphs of computation and collectives.
     #[pymodule]
     mod iteration {
@@ -102,7 +112,14 @@ mod _core {
     #[pymodule_init]
     fn init(module: &pyo3::Bound<'_, PyModule>) -> PyResult<()> {
         let modules = module.py().import("sys")?.getattr("modules")?;
-        for name in ["cluster", "iteration", "replay", "routing", "trace"] {
+        for name in [
+            "cluster",
+            "interrupt",
+            "iteration",
+            "replay",
+            "routing",
+            "trace",
+        ] {
             modules.set_item(format!("hocket._core.{name}"), module.getattr(name)?)?;
         }
         Ok(())

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hocket._core import cluster as cluster
+from hocket._core import interrupt as interrupt
 from hocket._core import iteration as iteration
 from hocket._core import replay as replay
 from hocket._core import routing as routing
@@ -51,11 +52,13 @@ __all__ = [
     "build_ring",
     "build_switch",
     "build_torus",
+    "check_size",
     "chunk_ladder",
     "cluster",
     "default_chunks",
     "dimension_report",
     "heat",
+    "interrupt",
     "iteration",
     "plan",
     "plan_of",
@@ -541,6 +544,16 @@ def plan(
     hocket.errors.SpecError
         For an unknown algorithm, more chunks than bytes, a plan that is too large.
     """
+
+def check_size(
+    kind: str,
+    npus: int,
+    dimensions: Sequence[tuple[str, int, int, int] | tuple[str, int, int, int, bool]],
+    algorithm: str | None,
+    chunks: int | None,
+    memory_limit: int,
+) -> None:
+    """Refuse a plan, or without an algorithm a greedy timetable, that is too large on any such network."""
 
 def default_chunks(topology: Topology, collective: Collective, algorithm: str) -> int:
     """Slices that an algorithm cuts the data into where none are given."""

@@ -9,6 +9,7 @@ from hocket import _core
 from hocket.cli import options
 from hocket.comparing import Comparison, Entry
 from hocket.comparing import compare as run_comparison
+from hocket.files.build import build_topology
 from hocket.outcome import Latency, LinkOrder, Switching, gap
 from hocket.running import Fidelity, Run
 from hocket.units import format_bandwidth, format_size, format_time_ps
@@ -47,7 +48,9 @@ def compare(
     json: options.Json = False,
 ) -> None:
     """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
-    network = options.read_topology(topology, bandwidth, latency, failed)
+    spec = options.read_spec(topology, bandwidth, latency, failed)
+    options.check_size(spec, kind, algorithm or None, chunks, npus=npus)
+    network = build_topology(spec)
     options.check_model(order, switching, latency_model)
     options.choice("--fidelity", fidelity, get_args(Fidelity))
     packets = options.read_packets(

@@ -13,12 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import typer
 
 from hocket import _core
-from hocket.errors import SpecError
+from hocket.collectives import check_chunks, kind_of
+from hocket.errors import Error, SpecError
 from hocket.files.build import build_topology
+from hocket.files.outline import outline_of
 from hocket.files.spec import TopologySpec
 from hocket.files.text import from_text, read_failures
+from hocket.memory import memory_limit
 from hocket.packets import PRESETS, Packets
-from hocket.units import format_size, parse_bandwidth
+from hocket.sizes import check_any, check_timetable
+from hocket.units import format_size, parse_bandwidth, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -223,6 +227,33 @@ def read_topology(
     return build_topology(read_spec(text, bandwidth, latency, failed))
 
 
+def check_size(
+    spec: TopologySpec,
+    kind: str,
+    algorithms: list[str] | None,
+    chunks: int | None,
+    *,
+    npus: str | None,
+    is_timetable: bool = False,
+) -> None:
+    """Refuse plans that no memory holds, before the network is built; all NPUs are to take part.
+
+    Where none of the algorithms is named, one that makes a smaller plan is enough.
+    """
+    if npus is not None:  # whose number is known when their names are
+        return
+    check_chunks(chunks)
+    outline = outline_of(spec)
+    count = outline.npus - len(spec.failed_nodes)
+    try:
+        if is_timetable:
+            check_timetable(kind_of(kind), count, chunks, memory_limit())
+        else:
+            check_any(kind_of(kind), count, outline.dimensions, algorithms, chunks)
+    except Error as error:
+        raise type(error)(f"{spec.origin}, {count} NPUs: {error}") from None
+
+
 def read_npus(text: str | None, topology: _core.Topology) -> list[int | str] | None:
     """Read ``--npus``: names, numbers and ranges of numbers, separated by commas."""
     if text is None:
@@ -343,9 +374,9 @@ def print_json(value: Any) -> None:
 
 def output() -> Console:
     """Give the console for tables; as wide as it must be where the output is no terminal."""
-    from rich.console import Console
+    from hocket.cli.console import Plain
 
-    return Console() if sys.stdout.isatty() else Console(width=140, color_system=None)
+    return Plain() if sys.stdout.isatty() else Plain(width=140, color_system=None)
 
 
 def new_table(title: str | None = None, *, show_header: bool = True) -> Table:
@@ -433,7 +464,7 @@ def print_error(
     argv: Sequence[str], kind: str, message: str, violations: Sequence[Violation] | None = None
 ) -> None:
     """Print an error: one line on standard error, and JSON on standard output where that was asked."""
-    message = " ".join(message.split())
+    message = printable(" ".join(message.split()))
     print(f"hocket: {message}", file=sys.stderr)
     if "--json" not in argv:
         return

@@ -13,6 +13,7 @@ from hocket.cli import options
 from hocket.collectives import collective_on, slices_of
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
+from hocket.files.build import build_topology
 from hocket.naming import algorithms as known_algorithms
 from hocket.outcome import Latency
 from hocket.planning import Plan, plan_collective
@@ -75,7 +76,11 @@ def plan(
     if output is not None:
         check_target(Path(output))
     options.check_model(None, None, latency_model)
-    network = options.read_topology(topology, bandwidth, latency, failed)
+    spec = options.read_spec(topology, bandwidth, latency, failed)
+    if chunk_size is None:
+        names = None if timetable_only or algorithm == "auto" else [algorithm]
+        options.check_size(spec, kind, names, chunks, npus=npus, is_timetable=timetable_only)
+    network = build_topology(spec)
     collective = collective_on(
         kind,
         network,

@@ -207,10 +207,8 @@ def _draw(run: ClusterRun, timeline: str | None, heat: str | None) -> None:
 
 
 def _print(run: ClusterRun, *, has_outages: bool) -> None:
-    from rich.markup import escape
-
     console = options.output()
-    table = options.new_table(title=escape(f"{run.scheme} on {_described(run.cluster)}"))
+    table = options.new_table(title=f"{run.scheme} on {_described(run.cluster)}")
     table.add_column("job", no_wrap=True)
     for name in ("GPUs", "rings", "iterations", "all-reduce", "ideal", "slowdown"):
         table.add_column(name, justify="right")
@@ -218,7 +216,7 @@ def _print(run: ClusterRun, *, has_outages: bool) -> None:
         table.add_column(name, justify="right")
     for job in run.jobs:
         table.add_row(
-            escape(job.job.name),
+            job.job.name,
             f"{job.job.gpus:,}",
             f"{len(job.placed.rings)} of {job.job.data}",
             f"{len(job.iterations):,}",
@@ -294,15 +292,13 @@ def _compare(cluster: Cluster, jobs: JobList, knobs: dict[str, Any], json: bool)
 
 
 def _print_comparison(console: Console, cluster: Cluster, runs: Sequence[ClusterRun]) -> None:
-    from rich.markup import escape
-
     has_times = len(runs[0].jobs) <= _MOST_TIMES
     what = "all-reduce times, x the ideal" if has_times else "all-reduce times over the ideal"
-    table = options.new_table(title=escape(f"{what}, {_described(cluster)}"))
+    table = options.new_table(title=f"{what}, {_described(cluster)}")
     table.add_column("scheme", no_wrap=True)
     jobs = runs[0].jobs if len(runs[0].jobs) <= _MOST_COLUMNS else ()
     for job in jobs:
-        table.add_column(escape(job.job.name), justify="right")
+        table.add_column(job.job.name, justify="right")
     for name in ("mean", "worst", "end", "load", "bound"):
         table.add_column(name, justify="right", no_wrap=True)
     ranked = sorted(runs, key=lambda run: _mean_slowdown(run.jobs))
@@ -332,7 +328,7 @@ def _print_comparison(console: Console, cluster: Cluster, runs: Sequence[Cluster
 
 
 def _say(console: Console, line: str) -> None:
-    console.print(line, highlight=False, markup=False, soft_wrap=True)
+    console.print(line, highlight=False, soft_wrap=True)
 
 
 def _mean_slowdown(jobs: Sequence[JobRun]) -> float:

@@ -30,7 +30,7 @@ def print_run(run: TrainingRun, algorithm: str | None, chunks: int | None, *, la
     console = options.output()
     _print_breakdown(console, run)
     for line in _facts(run, algorithm, chunks):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, highlight=False, soft_wrap=True)
     if len(run.stages) > 1:
         _print_stages(console, run)
     if layers:
@@ -42,7 +42,7 @@ def _print_breakdown(console: Console, run: TrainingRun) -> None:
         f"{run.workload.name} on {run.topology.npu_count:,} NPUs of {run.topology.name}: "
         f"{run.parallel}, {_described(run)}"
     )
-    console.print(title, highlight=False, markup=False, soft_wrap=True)
+    console.print(title, highlight=False, soft_wrap=True)
     table = options.new_table()
     table.add_column("of an iteration", no_wrap=True)
     table.add_column("time", justify="right")
@@ -150,8 +150,6 @@ def _lies(run: TrainingRun, group: Group) -> str:
 
 
 def _print_stages(console: Console, run: TrainingRun) -> None:
-    from rich.markup import escape
-
     count = run.options.iterations
     means = [each.over(count) for each in run.stage_breakdowns]
     causes = [name for name in means[0].exposed if any(mean.exposed[name] for mean in means)]
@@ -166,7 +164,7 @@ def _print_stages(console: Console, run: TrainingRun) -> None:
         names = f"{len(blocks):,}: {_names([block.name for block in blocks])}"
         exposed = [mean.exposed[name] for name in causes]
         times = [mean.forward, mean.backward, mean.update, *exposed, mean.waiting]
-        table.add_row(str(s + 1), escape(names), *(_time(time) for time in times))
+        table.add_row(str(s + 1), names, *(_time(time) for time in times))
     console.print(table)
 
 
@@ -175,8 +173,6 @@ def _names(names: list[str]) -> str:
 
 
 def _print_layers(console: Console, run: TrainingRun) -> None:
-    from rich.markup import escape
-
     count = run.options.iterations
     ranked = sorted(
         (layer for layer in run.layers if layer.communication),
@@ -192,9 +188,7 @@ def _print_layers(console: Console, run: TrainingRun) -> None:
         table.add_column(name, justify="right")
     for layer in ranked[:_MOST_LAYERS]:
         times = (layer.forward, layer.backward, layer.communication, layer.exposed)
-        table.add_row(
-            escape(layer.name), str(layer.stage + 1), *(_time(time / count) for time in times)
-        )
+        table.add_row(layer.name, str(layer.stage + 1), *(_time(time / count) for time in times))
     console.print(table)
     rest = ranked[_MOST_LAYERS:]
     if rest:

@@ -137,9 +137,9 @@ def show(
 def _print_remarks(model: Workload) -> None:
     console = options.output()
     for note in model.notes:
-        console.print(f"note: {note}", highlight=False, markup=False)
+        console.print(f"note: {note}", highlight=False)
     for line in model.source:
-        console.print(f"source: {line}", highlight=False, markup=False)
+        console.print(f"source: {line}", highlight=False)
 
 
 def _pair(option: str, text: str) -> tuple[int, int]:
@@ -154,9 +154,7 @@ def _pair(option: str, text: str) -> tuple[int, int]:
 
 
 def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
-    from rich.markup import escape
-
-    table = options.new_table(title=escape(model.name))
+    table = options.new_table(title=model.name)
     table.add_column("layer", overflow="fold")
     names = ("input", "filter", "channels", "filters", "stride", "times")
     for name in (*names, "parameters", "gradient bytes", "forward", "backward"):
@@ -165,7 +163,7 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
         layer = each.layer
         size = layer.gradient_bytes(chiplet.precision_bits)
         table.add_row(
-            escape(layer.name),
+            layer.name,
             f"{layer.input_height}x{layer.input_width}",
             f"{layer.filter_height}x{layer.filter_width}",
             *(f"{count:,}" for count in (layer.channels, layer.filters, layer.stride, layer.times)),
@@ -243,9 +241,7 @@ def _show_costs(model: Workload, *, json: bool) -> None:
 
 
 def _costs_table(model: Workload, blocks: list[Block]) -> Table:
-    from rich.markup import escape
-
-    table = options.new_table(title=escape(model.name))
+    table = options.new_table(title=model.name)
     table.add_column("layer", overflow="fold")
     for name in ("many", "parameters", "forward", "backward", "bytes", "kept", "outputs"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -253,7 +249,7 @@ def _costs_table(model: Workload, blocks: list[Block]) -> Table:
     rows = _alike(blocks)
     for block, many in rows[:_MOST_ROWS]:
         table.add_row(
-            escape(block.name),
+            block.name,
             f"{many:,}",
             f"{block.parameters:,}",
             _amount(block.forward),

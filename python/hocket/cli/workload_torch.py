@@ -83,20 +83,17 @@ def _print(model: Workload, path: Path | None) -> None:
     if path is None:
         _print_table(model)
     for note in model.notes:
-        console.print(f"note: {note}", highlight=False, markup=False)
+        console.print(f"note: {note}", highlight=False)
     if path is not None:
         console.print(
             f"{len(model.layers):,} layers, {model.parameters:,} parameters, "
             f"{_total(model, 'forward', 'flops'):,} FLOPs forward: written to {path}",
             highlight=False,
-            markup=False,
         )
 
 
 def _print_table(model: Workload) -> None:
-    from rich.markup import escape
-
-    table = options.new_table(title=escape(model.name))
+    table = options.new_table(title=model.name)
     table.add_column("layer", overflow="fold")
     names = ("FLOPs", "bytes", "input gradient", "weight gradient")
     for column in ("parameters", *names, "inputs", "outputs", "kept"):
@@ -107,7 +104,7 @@ def _print_table(model: Workload) -> None:
         gradients = (each.input_gradient.flops, each.weight_gradient.flops)
         sizes = (each.inputs, each.outputs, each.kept)
         row = (each.parameters, *counts, *gradients, *sizes)
-        table.add_row(escape(each.name), *(f"{count:,}" for count in row))
+        table.add_row(each.name, *(f"{count:,}" for count in row))
     if len(blocks) > _MOST_ROWS:
         table.caption = f"{len(blocks) - _MOST_ROWS:,} more: --json lists all"
     table.add_section()

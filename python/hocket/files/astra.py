@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
 from typing import Any
 
 from hocket.errors import SpecError
 from hocket.files.complaint import did_you_mean
 from hocket.files.spec import DimensionSpec, TopologySpec, skipped
 from hocket.files.yaml_tree import Place
-from hocket.units import shown
+from hocket.units import ROUNDING, shown
 
 _KEYS = ("topology", "npus_count", "bandwidth", "latency")
 _KINDS = ("Ring", "FullyConnected", "Switch")
@@ -90,7 +91,14 @@ def spec_from_astra(
                 f"{shown(values['latency'][i])} is no latency; ASTRA-sim's is a plain number "
                 "of ns, 0 or more and less than 10^9",
             )
-        dimensions.append(DimensionSpec(kind, size, round(rate * 2**30), int(delay) * 1000))
+        whole = round(rate * 2**30)
+        if abs(whole - Fraction(rate) * 2**30) > Fraction(rate) * 2**30 * ROUNDING:
+            raise wrong(
+                ("bandwidth", i),
+                f"{shown(values['bandwidth'][i])} is {rate * 2**30:g} bytes per second; give a whole "
+                "number of them, in units of 2^30",
+            )
+        dimensions.append(DimensionSpec(kind, size, whole, int(delay) * 1000))
     note = "ASTRA-sim's units: GB/s is 2^30 bytes per second, latency in whole ns"
     notes = (note, *skipped(dimensions))
     return TopologySpec(stem, dimensions=tuple(dimensions), notes=notes)

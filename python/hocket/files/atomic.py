@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hocket import _core
 from hocket.errors import SpecError
 
 
@@ -79,14 +80,11 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     check_target(path)
     special, target = _is_special(path), _real(path)
-    beside = None if special else target.parent
+    folder = Path(tempfile.gettempdir()) if special else target.parent
+    temporary = folder / f".hocket-{os.urandom(8).hex()}.part"
+    _core.interrupt.unfinished(str(temporary))
     try:
-        handle, name = tempfile.mkstemp(prefix=".hocket-", suffix=".part", dir=beside)
-    except OSError as error:
-        raise SpecError(f"{path}: cannot be written: {error.strerror}") from None
-    os.close(handle)
-    temporary = Path(name)
-    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         yield temporary
         if special:
             with temporary.open("rb") as written, path.open("wb") as device:
@@ -98,6 +96,7 @@ def replacing(path: Path) -> Iterator[Path]:
         raise SpecError(f"{path}: cannot be written: {error.strerror or error}") from None
     finally:
         temporary.unlink(missing_ok=True)
+        _core.interrupt.finished(str(temporary))
 
 
 def _mode(target: Path) -> int:

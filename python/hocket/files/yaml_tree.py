@@ -11,9 +11,11 @@ import yaml
 
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
+from hocket.units import shown
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_LARGEST = 256 << 20
+_LARGEST = 8 << 20
+"""Bytes; as many take ten seconds to read."""
 _DEEPEST = 16
 _CONTROL = re.compile(
     "[^\\t\\n\\r\\x20-\\x7e\\x85\\xa0-\\ud7ff\\ue000-\\ufffd\\U00010000-\\U0010ffff]"
@@ -62,9 +64,12 @@ def read_yaml(path: Path, kind: FileKind = TOPOLOGY) -> tuple[dict[str, Any], di
     """
     name = shown_path(path)
     try:
-        if path.stat().st_size > _LARGEST:
-            raise SpecError(f"{name}: is larger than {_LARGEST >> 20} MiB; {kind.shorter}")
-        text = path.read_text(encoding="utf-8")
+        with path.open("rb") as file:  # what has no size, such as a pipe, may have no end
+            raw = file.read(_LARGEST + 1)
+        if len(raw) > _LARGEST:
+            most = f"the most that a {kind.name} file may be"
+            raise SpecError(f"{name}: is larger than {_LARGEST >> 20} MiB, {most}; {kind.shorter}")
+        text = raw.decode("utf-8")
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise SpecError(f"{name}: cannot be read: {reason}; give a {kind.name} file") from None
@@ -158,21 +163,33 @@ class _Tree:
             if not isinstance(event, yaml.ScalarEvent):
                 raise self._wrong(event, "a key is no word; keys are plain words")
             key = event.value
+            self._check_shown(event)
             if key in values:
-                shown = key if len(key) <= _SHOWN else key[:_SHOWN] + "..."
-                raise self._wrong(event, f"key {shown!r} stands twice; keep one")
+                text = key if len(key) <= _SHOWN else key[:_SHOWN] + "..."
+                raise self._wrong(event, f"key {text!r} stands twice; keep one")
             inner = (*place, key)
             values[key] = self._value(self._loader.get_event(), inner)
             self.lines[inner] = self._line(event)
         return values
 
+    def _check_shown(self, event: yaml.ScalarEvent) -> None:
+        """Refuse a text that, by its escapes, has a character that cannot be shown."""
+        text = event.value.replace("\n", " ")
+        if not text.isprintable():
+            hidden = next(letter for letter in text if not letter.isprintable())
+            code = f"U+{ord(hidden):04X}"
+            raise self._wrong(
+                event, f"{shown(event.value)} has the character {code}, no text; remove it"
+            )
+
     def _scalar(self, event: yaml.ScalarEvent) -> Any:
         """Give a null, truth value, number or text; what looks like a date is text."""
         tag = self._loader.resolve(yaml.ScalarNode, event.value, event.implicit)
         if tag.rpartition(":")[2] not in ("null", "bool", "int", "float"):
+            self._check_shown(event)
             return event.value
         try:
             return self._loader.construct_object(yaml.ScalarNode(tag, event.value))
         except (ValueError, OverflowError):
-            shown = event.value if len(event.value) <= _SHOWN else event.value[:_SHOWN] + "..."
-            raise self._wrong(event, f"{shown!r} is no number; quote it if it is text") from None
+            text = event.value if len(event.value) <= _SHOWN else event.value[:_SHOWN] + "..."
+            raise self._wrong(event, f"{text!r} is no number; quote it if it is text") from None

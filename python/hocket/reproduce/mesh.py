@@ -12,17 +12,18 @@ Laskar et al.: Enhancing Collective Communication in MCM Accelerators for Deep L
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from statistics import mean
 
 from hocket import _core, topology
+from hocket.collectives import Progress
 from hocket.outcome import LinkOrder
 from hocket.packets import PRESETS
 from hocket.planning import Plan, plan
 from hocket.reproduce.mesh_trees import published_multitree
+from hocket.reproduce.parallel import in_parallel
 from hocket.running import Run, simulate
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -83,8 +84,8 @@ def trains(side: int, method: str) -> int:
     return side * side - method.startswith("tto")
 
 
-def plan_of(case: Case) -> Plan:
-    """Plan a case."""
+def plan_of(case: Case, progress: Progress | None = None) -> Plan:
+    """Plan a case, and prove it."""
     on, size = network(case.side), f"{_filled(case)} B"
     if case.method == "multitree-published":
         return published_multitree(on, size)
@@ -102,7 +103,7 @@ def plan_of(case: Case) -> Plan:
         bidirectional = "ring-bi-odd" if case.side % 2 else "bidirectional-ring"
         name = bidirectional if case.method == "bidirectional" else case.method
         made = plan("all-reduce", on, size=size, algorithm=name, chunks=1)
-    return made.verify()
+    return made.verify(progress=progress)
 
 
 def _filled(case: Case) -> int:
@@ -114,11 +115,16 @@ def _filled(case: Case) -> int:
     return -(-case.size // whole) * whole
 
 
-def run_of(case: Case, *, keep_services: bool = False) -> Run:
+def time_of(case: Case, progress: Progress) -> int:
+    """Plan, prove and run a case; give its time [ps]."""
+    return run_of(case, progress=progress).time_ps
+
+
+def run_of(case: Case, *, keep_services: bool = False, progress: Progress | None = None) -> Run:
     """Plan, prove and run a case."""
-    made = plan_of(case)
+    made = plan_of(case, progress)
     if "relayed" in case.variants:
-        return simulate(made, switching="store-and-forward")
+        return simulate(made, switching="store-and-forward", progress=progress)
     packets = PRESETS[PRESET]
     if "header" in case.variants:
         packets = replace(packets, header_flits=1)
@@ -126,7 +132,12 @@ def run_of(case: Case, *, keep_services: bool = False) -> Run:
         packets = replace(packets, reduction_rate="100 GB/s")
     order: LinkOrder | None = "ready" if "ready" in case.variants else None
     return simulate(
-        made, fidelity="packet", packets=packets, order=order, keep_services=keep_services
+        made,
+        fidelity="packet",
+        packets=packets,
+        order=order,
+        keep_services=keep_services,
+        progress=progress,
     )
 
 
@@ -141,18 +152,12 @@ class Study:
         new = sorted(set(cases) - self.times.keys(), key=_work, reverse=True)
         if not new:
             return
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-            futures = {pool.submit(run_of, case): case for case in new}
-            try:
-                for done, future in enumerate(as_completed(futures), 1):
-                    case = futures[future]
-                    self.times[case] = future.result().time_ps
-                    if on_case is not None:
-                        name = " ".join(filter(None, (case.method, case.variant)))
-                        on_case(f"{name} on {case.side} x {case.side}", done, len(new))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        with closing(in_parallel(time_of, new)) as times:
+            for done, (case, time_ps) in enumerate(times, 1):
+                self.times[case] = time_ps
+                if on_case is not None:
+                    name = " ".join(filter(None, (case.method, case.variant)))
+                    on_case(f"{name} on {case.side} x {case.side}", done, len(new))
 
     def bandwidth(self, case: Case) -> float:
         """Size / time [bytes/s]."""

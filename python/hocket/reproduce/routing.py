@@ -13,15 +13,16 @@ Cohen et al.: Routing for large ML models, section 5.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from statistics import mean
 from typing import NamedTuple
 
+from hocket.collectives import Progress
 from hocket.errors import SpecError
+from hocket.reproduce.parallel import in_parallel
 from hocket.routing import MODELS, Cluster, Compute, Job, Placed, cluster, place, simulate
 from hocket.routing.draw import Draw
 
@@ -163,7 +164,7 @@ def cluster_of(failed: int, seed: int | None = None) -> Cluster:
     return cluster(FABRIC, failed_spines=failed, seed=seed)
 
 
-def run_of(cell: Cell) -> Outcome:
+def run_of(cell: Cell, progress: Progress | None = None) -> Outcome:
     """Draw, place and run the jobs of a cell."""
     fabric = cluster_of(cell.failed, cell.seed if cell.variant == "random-spines" else None)
     jobs, draws = jobs_of(cell)
@@ -176,6 +177,7 @@ def run_of(cell: Cell) -> Outcome:
         order=method.order,
         seed=cell.seed,
         time_limit=SOLVER_SECONDS,
+        progress=progress,
     )
     measured = tuple(
         Measured(
@@ -235,17 +237,11 @@ class Study:
         new = sorted(wanted - self.outcomes.keys(), key=_work, reverse=True)
         if not new:
             return
-        with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-            futures = {pool.submit(run_of, cell): cell for cell in new}
-            try:
-                for done, future in enumerate(as_completed(futures), 1):
-                    cell = futures[future]
-                    self.outcomes[cell] = future.result()
-                    if on_case is not None:
-                        on_case(f"{cell.method}, {cell.jobs} jobs", done, len(new))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+        with closing(in_parallel(run_of, new)) as outcomes:
+            for done, (cell, outcome) in enumerate(outcomes, 1):
+                self.outcomes[cell] = outcome
+                if on_case is not None:
+                    on_case(f"{cell.method}, {cell.jobs} jobs", done, len(new))
 
     def of(self, cell: Cell) -> list[Outcome]:
         """Give what a cell gave, by seed; empty where it was not run."""

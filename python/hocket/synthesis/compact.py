@@ -65,6 +65,7 @@ def timetable(
         raise InfeasibleError(
             f"no timetable without a plan for {topology.name}: it has switches; make a plan"
         )
+    _core.check_size(collective.kind, len(collective.npus), [], None, chunks, limit)
     started = time.perf_counter()
     pieces = chunks or _core.default_chunks(topology, collective, "greedy")
     unwinding = options.unwindings(topology)[0]

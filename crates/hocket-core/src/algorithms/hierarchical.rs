@@ -10,22 +10,22 @@
 
 use super::Job;
 use super::dimensional::{self, Along};
-use crate::collective::Collective;
 use crate::collective::pattern::{Pattern, Shape};
+use crate::collective::{Collective, CollectiveKind};
 use crate::id::NpuId;
 use crate::plan::{Plan, PlanError};
 use crate::topology::{Dimension, DimensionKind, Topology};
 
 /// Reduce-scatter up the dimensions, all-gather down.
 pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let sides: Vec<Along> = sides(job.topology).map(along).collect();
+    let sides: Vec<Along> = sides(job.topology.dimensions()).map(along).collect();
     dimensional::build(job, job.collective.npus(), &sides, job.chunks)
 }
 
 /// Transfers, exactly.
-pub(super) fn transfers(topology: &Topology, collective: &Collective, chunks: u128) -> u128 {
-    let sides = sides(topology).map(|side| (side.size as usize, shape(side.kind)));
-    dimensional::transfers(collective.kind(), chunks, sides)
+pub(super) fn transfers(dimensions: &[Dimension], kind: CollectiveKind, chunks: u128) -> u128 {
+    let sides = sides(dimensions).map(|side| (side.size as usize, shape(side.kind)));
+    dimensional::transfers(kind, chunks, sides)
 }
 
 /// Why it cannot run, if it cannot.
@@ -58,8 +58,8 @@ pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<St
 }
 
 /// The dimensions with more than one NPU.
-fn sides(topology: &Topology) -> impl Iterator<Item = &Dimension> + Clone {
-    topology.dimensions().iter().filter(|side| side.size > 1)
+fn sides(dimensions: &[Dimension]) -> impl Iterator<Item = &Dimension> + Clone {
+    dimensions.iter().filter(|side| side.size > 1)
 }
 
 fn shape(kind: DimensionKind) -> Shape {

@@ -17,6 +17,7 @@ mod hdrm;
 mod hierarchical;
 mod mesh;
 mod multitree;
+mod outline;
 mod pairwise;
 mod rails;
 mod reach;
@@ -29,9 +30,9 @@ mod two_tree_overlap;
 
 pub use algorithm::Algorithm;
 pub use chunking::{chunk_ladder, default_chunks};
+pub use outline::Outline;
 pub use rails::plan_of;
 
-use crate::collective::pattern::Shape;
 use crate::collective::{Collective, CollectiveKind};
 use crate::multirail::{self, Model, PARTS, Policy, Problem, Rail, Schedule};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError};
@@ -285,37 +286,12 @@ pub fn transfer_count(
     algorithm: Algorithm,
     chunks: usize,
 ) -> u128 {
-    let (kind, k) = (collective.kind(), chunks as u128);
-    let count = collective.npus().len();
-    let n = count as u128;
-    let flat = |lanes, shape| dimensional::transfers(kind, lanes, [(count, shape)].into_iter());
-    match algorithm {
-        Algorithm::Ring => flat(k, Shape::Ring),
-        Algorithm::BidirectionalRing => flat(2 * k, Shape::Ring),
-        Algorithm::HalvingDoubling | Algorithm::Hdrm => flat(k, Shape::HalvingDoubling),
-        Algorithm::Hierarchical => hierarchical::transfers(topology, collective, k),
-        Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
-            hierarchical::transfers(topology, collective, k.saturating_mul(PARTS as u128))
-        }
-        Algorithm::DoubleBinaryTree => k.saturating_mul(4 * (n - 1)),
-        Algorithm::Binomial | Algorithm::Chain => k.saturating_mul(n - 1),
-        Algorithm::Pairwise => k.saturating_mul(n * (n - 1)),
-        Algorithm::Direct if kind.is_rooted() => k.saturating_mul(n - 1),
-        Algorithm::Direct if kind == CollectiveKind::AllToAll => k.saturating_mul(n * (n - 1)),
-        Algorithm::Direct => flat(k, Shape::Direct),
-        Algorithm::RingBiOdd => ring_bi_odd::transfers(n, k),
-        Algorithm::Tto | Algorithm::TtoOverlapped => tto::transfers(n, k),
-        Algorithm::TwoTreeOverlap => two_tree_overlap::transfers(n, k),
-        Algorithm::MultiTree => multitree::transfers(kind, n, k),
-        Algorithm::Ring2d => ring_2d::transfers(topology, k),
-        Algorithm::Greedy => match kind {
-            CollectiveKind::AllReduce => k.saturating_mul(2 * n * (n - 1)),
-            CollectiveKind::AllGather
-            | CollectiveKind::ReduceScatter
-            | CollectiveKind::AllToAll => k.saturating_mul(n * (n - 1)),
-            _ => k.saturating_mul(n - 1),
-        },
-    }
+    let outline = Outline {
+        kind: collective.kind(),
+        npus: u32::try_from(collective.npus().len()).expect("ids of NPUs have 32 bits"),
+        dimensions: topology.dimensions(),
+    };
+    outline.transfers(algorithm, chunks)
 }
 
 /// One plan to build; all checks are done.

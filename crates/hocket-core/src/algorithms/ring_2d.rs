@@ -13,11 +13,11 @@ use super::mesh::is_of_all;
 use crate::collective::Collective;
 use crate::id::NpuId;
 use crate::plan::{Chunks, Plan, PlanError, Wait};
-use crate::topology::{DimensionKind, Topology};
+use crate::topology::{Dimension, DimensionKind, Topology};
 
 /// Both halves abreast.
 pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let (columns, rows) = sides(job.topology).expect("refused otherwise");
+    let (columns, rows) = sides(job.topology.dimensions()).expect("refused otherwise");
     let halves = [true, false].map(|rows_first| Half {
         columns,
         rows,
@@ -44,8 +44,8 @@ pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
 }
 
 /// Transfers, exactly.
-pub(super) fn transfers(topology: &Topology, chunks: u128) -> u128 {
-    let (columns, rows) = sides(topology).unwrap_or((1, 1));
+pub(super) fn transfers(dimensions: &[Dimension], chunks: u128) -> u128 {
+    let (columns, rows) = sides(dimensions).unwrap_or((1, 1));
     let (columns, rows) = (columns as u128, rows as u128);
     chunks.saturating_mul(4 * columns * rows * (columns + rows - 2))
 }
@@ -53,7 +53,7 @@ pub(super) fn transfers(topology: &Topology, chunks: u128) -> u128 {
 /// Why it cannot run, if it cannot.
 pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     let name = topology.name();
-    let Some((columns, rows)) = sides(topology) else {
+    let Some((columns, rows)) = sides(topology.dimensions()) else {
         return Some(format!(
             "it needs a mesh or torus of two dimensions, and {name:?} is none; use ring or greedy"
         ));
@@ -87,12 +87,8 @@ pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<St
 }
 
 /// Columns and rows.
-fn sides(topology: &Topology) -> Option<(usize, usize)> {
-    let sides: Vec<_> = topology
-        .dimensions()
-        .iter()
-        .filter(|side| side.size > 1)
-        .collect();
+fn sides(dimensions: &[Dimension]) -> Option<(usize, usize)> {
+    let sides: Vec<_> = dimensions.iter().filter(|side| side.size > 1).collect();
     let round = |kind| matches!(kind, DimensionKind::Line | DimensionKind::Ring);
     match sides[..] {
         [x, y] if round(x.kind) && round(y.kind) => Some((x.size as usize, y.size as usize)),

@@ -3,6 +3,7 @@
 use super::{Chunks, LinkOrder, Lists, Op, Plan, PlanError, Wait};
 use crate::collective::Collective;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
+use crate::topology::name_fault;
 
 /// One transfer, as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -197,6 +198,10 @@ impl Plan {
         paths: Lists<LinkId>,
     ) -> Result<Self, PlanError> {
         let malformed = |why: String| Err(PlanError::Malformed { why });
+        let algorithm = algorithm.into();
+        if let Some(why) = name_fault(&algorithm) {
+            return malformed(format!("the name of its algorithm {why}"));
+        }
         let len = columns.chunk.len();
         let lengths = [
             ("chunk_count", columns.chunk_count.len()),
@@ -232,14 +237,16 @@ impl Plan {
         {
             let wait = Wait::from_bits(columns.wait[i]);
             return malformed(format!(
-                "transfer {i}: waits for {wait:?}, which does not exist"
+                "transfer {i} waits for {wait}, which is not there; there are {} transfers and {} groups",
+                columns.wait.len(),
+                groups.len()
             ));
         }
         for (g, members) in groups.iter().enumerate() {
             if let Some(&bits) = members.iter().find(|&&bits| stray(bits, g)) {
                 let wait = Wait::from_bits(bits);
                 return malformed(format!(
-                    "group {g}: member {wait:?} does not come before it"
+                    "group {g} has {wait} as a member; members are transfers and groups before it"
                 ));
             }
         }
@@ -250,7 +257,7 @@ impl Plan {
             return malformed(format!("transfer {i}: path {path} does not exist"));
         }
         Ok(Self {
-            algorithm: algorithm.into(),
+            algorithm,
             collective,
             chunks,
             chunk: columns.chunk,

@@ -67,6 +67,16 @@ pub enum WaitOn {
     Group(u32),
 }
 
+impl fmt::Display for Wait {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.target() {
+            WaitOn::Nothing => f.write_str("nothing"),
+            WaitOn::Transfer(transfer) => write!(f, "transfer {transfer}"),
+            WaitOn::Group(group) => write!(f, "group {group}"),
+        }
+    }
+}
+
 impl Wait {
     const GROUP: u32 = 1 << 31;
     /// Highest count of transfers, and of groups, of one plan.

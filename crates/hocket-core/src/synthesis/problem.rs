@@ -336,16 +336,12 @@ impl Problem {
             let chunks = part.ids.len() as u32;
             if let Some(send) = sends.iter().find(|s| s.chunk >= chunks || s.edge >= edges) {
                 let why = format!(
-                    "chunk {} on edge {}: there are {chunks} chunks and {edges} edges",
-                    send.chunk, send.edge
+                    "a send of {send} is not there: chunks are below {chunks}, edges below {edges}"
                 );
                 return Err(PlanError::Malformed { why });
             }
             if let Some(send) = sends.iter().find(|s| s.start > LATEST) {
-                let why = format!(
-                    "chunk {} on edge {} starts at {} ps; give a start of {LATEST} ps or before",
-                    send.chunk, send.edge, send.start
-                );
+                let why = format!("a send of {send} starts at {} ps; give a start of {LATEST} ps or before", send.start);
                 return Err(PlanError::Malformed { why });
             }
         }

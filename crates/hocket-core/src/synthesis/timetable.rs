@@ -14,6 +14,13 @@ pub struct Send {
     pub start: u64,
 }
 
+impl std::fmt::Display for Send {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Send { chunk, edge, start } = self;
+        write!(f, "chunk {chunk} over edge {edge} at {start} ps")
+    }
+}
+
 /// Sends in the order of their starts, and when the last has arrived.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timetable {

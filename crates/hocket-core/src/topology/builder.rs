@@ -88,7 +88,8 @@ impl TopologyBuilder {
     ///
     /// # Errors
     /// [`TopologyError::DuplicateDevice`], [`TopologyError::SelfLoop`], or
-    /// [`TopologyError::BadParameter`] for no NPU at all or a link end that is no device.
+    /// [`TopologyError::BadParameter`] for no NPU at all, a link end that is no device or a name that cannot
+    /// be shown in a line.
     pub fn finish(self) -> Result<Topology, TopologyError> {
         let npu_count = self
             .devices
@@ -101,8 +102,20 @@ impl TopologyBuilder {
                 why: "has no NPU; give it at least one".to_owned(),
             });
         }
+        if let Some(why) = name_fault(&self.name) {
+            return Err(TopologyError::BadParameter {
+                what: "name of the topology".to_owned(),
+                why,
+            });
+        }
         let mut names = HashSet::with_capacity(self.devices.len());
-        for device in &self.devices {
+        for (id, device) in self.devices.iter().enumerate() {
+            if let Some(why) = name_fault(&device.name) {
+                return Err(TopologyError::BadParameter {
+                    what: format!("name of device {id}"),
+                    why,
+                });
+            }
             if !names.insert(device.name.as_str()) {
                 return Err(TopologyError::DuplicateDevice {
                     name: device.name.clone(),
@@ -140,6 +153,28 @@ impl TopologyBuilder {
             in_links,
         })
     }
+}
+
+/// Why a name would not show as what it is, in one line: it is empty or very long, or has a character that
+/// ends a line, hides, turns the text round or steers a terminal.
+pub(crate) fn name_fault(name: &str) -> Option<String> {
+    const LONGEST: usize = 10_000;
+    let hides = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+            || c == '\u{feff}'
+    };
+    if name.is_empty() {
+        return Some("is empty; give it a letter at least".to_owned());
+    }
+    if name.len() > LONGEST {
+        return Some(format!("is longer than {LONGEST} bytes; shorten it"));
+    }
+    let hidden = name.chars().find(|&c| hides(c))?;
+    Some(format!(
+        "has the character U+{:04X}, which cannot be shown; remove it",
+        u32::from(hidden)
+    ))
 }
 
 /// Links grouped by their near end, by far end and link id within a group; `ends` gives (near, far).

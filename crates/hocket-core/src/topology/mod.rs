@@ -10,6 +10,7 @@ mod link_dimensions;
 pub mod shortest;
 
 pub use builder::TopologyBuilder;
+pub(crate) use builder::name_fault;
 pub use crossing::{LatencyModel, Switching};
 
 use crate::id::{DeviceId, LinkId, NpuId};

@@ -1,6 +1,7 @@
 //! Transfers, steps and bytes by closed form.
 
 use super::*;
+use crate::collective::pattern::Shape;
 use crate::collective::pattern::{Pass, Pattern};
 
 fn ceil_log2(n: usize) -> usize {

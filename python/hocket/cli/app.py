@@ -1,0 +1,120 @@
+"""The commands, and what becomes of their errors."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from hocket import _core
+from hocket.cli import INTERRUPTED
+from hocket.cli.advise import advise
+from hocket.cli.compare import compare
+from hocket.cli.compare_training import compare_training
+from hocket.cli.options import EXAMPLES, print_error
+from hocket.cli.plan import algorithms, plan
+from hocket.cli.reproduce import reproduce
+from hocket.cli.reproduce_mesh import mesh_study
+from hocket.cli.reproduce_routing import routing_study
+from hocket.cli.reproduce_tacos import tacos
+from hocket.cli.route import route
+from hocket.cli.schedule import schedule
+from hocket.cli.simulate import simulate
+from hocket.cli.topology import topology
+from hocket.cli.trace import trace
+from hocket.cli.train import train
+from hocket.cli.verify import verify
+from hocket.cli.view import view
+from hocket.cli.workload import workload
+from hocket.errors import Error, VerificationError
+
+_STDOUT = 1
+
+app = typer.Typer(
+    name="hocket",
+    help="Plan, prove, bound and simulate collective communication on any network.",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXAMPLES["hocket"],
+)
+app.command(epilog=EXAMPLES["compare"])(compare)
+app.command("compare-training", epilog=EXAMPLES["compare-training"])(compare_training)
+app.command(epilog=EXAMPLES["plan"])(plan)
+app.command(epilog=EXAMPLES["schedule"])(schedule)
+app.command(epilog=EXAMPLES["verify"])(verify)
+app.command(epilog=EXAMPLES["simulate"])(simulate)
+app.command(epilog=EXAMPLES["view"])(view)
+app.command(epilog=EXAMPLES["route"])(route)
+app.command(epilog=EXAMPLES["train"])(train)
+app.command(epilog=EXAMPLES["algorithms"])(algorithms)
+reproduce.command("tacos", epilog=EXAMPLES["reproduce tacos"])(tacos)
+reproduce.command("mesh", epilog=EXAMPLES["reproduce mesh"])(mesh_study)
+reproduce.command("routing", epilog=EXAMPLES["reproduce routing"])(routing_study)
+app.add_typer(advise, name="advise")
+app.add_typer(reproduce, name="reproduce")
+app.add_typer(topology, name="topology")
+app.add_typer(trace, name="trace")
+app.add_typer(workload, name="workload")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"hocket {_core.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Take the options before the command."""
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command line and give its exit code."""
+    try:
+        code = app(args=list(argv), prog_name="hocket", standalone_mode=False)
+        sys.stdout.flush()
+    except VerificationError as error:
+        print_error(argv, type(error).__name__, str(error), error.violations)
+        return 1
+    except Error as error:
+        print_error(argv, type(error).__name__, str(error))
+        return 2
+    except typer.TyperException as error:
+        message = _usage_message(error)
+        if message:  # without one, the help of a command that was given nothing is printed already
+            print_error(argv, "UsageError", f"{message}; see `hocket --help`")
+        return 2
+    except typer.Abort:
+        return INTERRUPTED
+    except (BrokenPipeError, SystemExit):
+        # Whoever read the output has gone: `hocket ... | head`. Nothing more can be written.
+        # (Typer gives SystemExit for that, and for nothing else outside its standalone mode.)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), _STDOUT)
+        return 0
+    except OSError as error:
+        about = f"{error.filename}: " if error.filename else ""
+        print_error(argv, "OSError", about + (error.strerror or str(error)))
+        return 2
+    except MemoryError:
+        print_error(argv, "MemoryError", "not enough memory; use fewer NPUs or chunks")
+        return 2
+    return code if isinstance(code, int) else 0
+
+
+def _usage_message(error: typer.TyperException) -> str:
+    """Say what is wrong with the options, naming the option."""
+    format_message = getattr(error, "format_message", None)
+    message = str(error) if format_message is None else str(format_message())
+    return message.rstrip(".")
