@@ -261,13 +261,16 @@ def _cut(size: int, npus: int, chunks: int | None) -> tuple[int, int | None]:
 def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
     """Give the time of a collective at all bandwidth of all dimensions, latencies apart [ps].
 
-    Bytes that an NPU must send / its bandwidth: twice S (n - 1) / n of an all-reduce, once of others;
-    S of an all-reduce where a switch sums.
+    Bytes that an NPU must send or receive / its bandwidth: twice S (n - 1) / n of an all-reduce, S of a
+    broadcast or reduce, of which an NPU receives or sends all, and S (n - 1) / n of others; S of an
+    all-reduce where a switch sums.
     """
     rails = _core.rails(network)
     bandwidth = sum(row[3] for row in rails)
     parts = npus - 1
-    if kind == "all-reduce":
+    if kind in ("broadcast", "reduce"):
+        parts = npus
+    elif kind == "all-reduce":
         parts = npus if any(row[6] for row in rails) else 2 * parts
     return min(-(-size * parts * 10**12 // (npus * max(bandwidth, 1))), _NEVER)
 
