@@ -408,6 +408,26 @@ def test_no_run_is_shorter_than_its_bounds(ranks: list[list[Node]]) -> None:
         assert call.end_ps - call.start_ps >= call.size * 20 + 500_000
 
 
+def test_what_takes_no_time_ends_before_engines_choose() -> None:
+    """Of the nodes that may begin, the first of the file: one that waits for barriers as well."""
+    nodes = [
+        collective(0, chakra.BARRIER, 1),
+        collective(1, chakra.BARRIER, 1),
+        Node(2, micros=9, data=[0, 1]),
+        Node(3, micros=6),
+    ]
+    run = traces.replay(make(nodes), ring(2))
+    assert run.outcome.end_ps.tolist() == [0, 0, 9 * US, 15 * US]
+
+
+@pytest.mark.parametrize("kind", [chakra.BROADCAST, chakra.REDUCE])
+def test_all_bandwidth_carries_all_bytes_of_a_root(kind: int) -> None:
+    """Half of them would do in an all-gather of two: here one NPU has, or gets, them all."""
+    network = hk.topology.product("SW", [2], bandwidth=["1 GB/s"], latency=["0 ns"])
+    trace = make([collective(0, kind, 1000)], [collective(0, kind, 1000)])
+    assert traces.replay(trace, network, algorithm="ideal").time_ps == US
+
+
 # Timelines.
 
 

@@ -16,7 +16,7 @@ from hocket.errors import (
 from hocket.naming import Algorithm, algorithms
 from hocket.outcome import DimensionUse, Outcome
 from hocket.packets import Packets
-from hocket.planning import Plan, plan, plan_collective, plan_together
+from hocket.planning import Plan, merge_plans, plan, plan_collective, plan_together
 from hocket.roofline import Accelerator, accelerator
 from hocket.running import Run, simulate
 from hocket.scheduling import DimensionRun, Lane, Schedule, schedule
@@ -63,6 +63,7 @@ __all__ = [
     "bound",
     "collective_on",
     "compare",
+    "merge_plans",
     "plan",
     "plan_collective",
     "plan_together",

@@ -105,20 +105,7 @@ def joined(collectives: Sequence[_core.Collective]) -> _core.Collective:
     for each in collectives:
         if not isinstance(each, _core.Collective):
             raise SpecError(f"collectives: {each!r} is none; make one with hocket.collective_on")
-    npus = sorted({npu for collective in collectives for npu in collective.npus})
-    demands = []
-    for collective in collectives:
-        own = list(collective.npus)
-        for size, reduced, holders, wanted in collective.demands():
-            demands.append(
-                (
-                    size,
-                    reduced,
-                    own if holders is None else holders,
-                    own if wanted is None else wanted,
-                )
-            )
-    return _core.Collective.custom(npus, demands)
+    return _core.Collective.joined(list(collectives))
 
 
 def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:

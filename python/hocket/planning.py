@@ -322,6 +322,37 @@ def plan_together(
     )
 
 
+def merge_plans(plans: Sequence[Plan], *, memory_limit: int | None = None) -> Plan:
+    """Make one plan that carries out several at once, as of groups that do not know of each other.
+
+    Each keeps its chunks, paths and waits. Transfers take turns, plan by plan, so that where two are
+    ready for a link at the same time no plan is always served first. Links serve by readiness, unless
+    all plans ask for plan order.
+
+    Parameters
+    ----------
+    plans
+        On one topology.
+    memory_limit
+        Bytes that the work may take; most of the machine's memory by default.
+
+    Returns
+    -------
+    Plan
+        Of one custom collective that has the demands of all of them; not yet verified.
+
+    Raises
+    ------
+    SpecError
+        If there is none, they are of different topologies, or they do not fit in memory.
+    """
+    for each in plans:
+        if not isinstance(each, Plan):
+            raise SpecError(f"plans: {each!r} is no Plan; make one by hk.plan(...)")
+    cores = [each.core for each in plans]
+    return Plan(_core.Plan.merged(cores, checked_limit(memory_limit)))
+
+
 def plan_collective(
     collective: _core.Collective,
     topology: _core.Topology,

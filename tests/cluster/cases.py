@@ -45,6 +45,18 @@ def a_cluster(random: Random) -> Cluster:
     )
 
 
+def a_fat_tree(random: Random) -> Cluster:
+    """Three levels of switches of 4 or 6 ports; nothing has failed."""
+    gpus = random.randint(1, 4)
+    return cluster(
+        random.choice(["fat-tree:4", "fat-tree:4", "fat-tree:6"]),
+        gpus_per_host=gpus,
+        nics_per_host=1,
+        bandwidth=random.choice(["100 Gb/s", "7 GB/s"]),
+        latency=random.choice(["0 ns", "500 ns", "1234 ps"]),
+    )
+
+
 def a_job(random: Random, name: str, gpus: int) -> Job | None:
     """A job for so many GPUs at most; None where none of the kind drawn fits."""
     collective = random.choice(COLLECTIVES)
@@ -82,12 +94,13 @@ def some_jobs(random: Random, where: Cluster) -> list[Placed]:
     return place(where, jobs, random.randrange(99)) if jobs else some_jobs(random, where)
 
 
-def a_case(seed: int) -> Case:
+def a_case(seed: int, *, has_three_levels: bool = False) -> Case:
     """Everything drawn, options too."""
     random = Random(seed)
-    where = a_cluster(random)
+    where = a_fat_tree(random) if has_three_levels else a_cluster(random)
+    schemes = ["greedy", "greedy", "edge-coloring", "ecmp", "least-loaded"]
     options: dict[str, Any] = {
-        "scheme": random.choice(["greedy", "greedy", "edge-coloring", "ecmp", "least-loaded"]),
+        "scheme": random.choice(schemes[:4] if has_three_levels else schemes),
         "seed": random.randrange(99),
         "weights": random.choice(["flows", "flows", "bytes"]),
         "answer": random.choice(["0 s", "0 s", "3 us", "200 us"]),

@@ -24,6 +24,9 @@ GROUP = 1 << 31
 NO_WAIT = (1 << 32) - 1
 
 
+Way = tuple[int, ...]
+
+
 class Transfer(NamedTuple):
     """What a rank sends to another when all of `after` have arrived."""
 
@@ -110,8 +113,9 @@ class Connection:
     down: int | None
     """Links of the NICs; None inside a host."""
     links: list[int] = field(default_factory=list)
-    spine: int | None = None
-    decided: int | None = None
+    way: Way | None = None
+    """The links between its ToRs."""
+    decided: Way | None = None
     """What the controller chose last, whether its answer is there or not."""
     waiting: deque[int] = field(default_factory=deque)
     sends: int | None = None
@@ -204,6 +208,7 @@ class Fluid:
         names = fabric.device_names
         ends = zip(fabric.link_src.tolist(), fabric.link_dst.tolist(), strict=True)
         self.links = {(names[src], names[dst]): i for i, (src, dst) in enumerate(ends)}
+        self.has_three_levels = "core0" in names
         self.capacity = [rate * UNITS for rate in fabric.link_bandwidth.tolist()]
         self.latency = fabric.link_latency_ps.tolist()
         self.carried: list[Any] = [0] * len(self.capacity)
@@ -213,7 +218,7 @@ class Fluid:
         self.rows: dict[tuple[int, int], Row] = {}
         self.choices: list[Choice] = []
         self.arrivals: list[tuple[int, Connection, int, int]] = []
-        self.answers: list[tuple[int, list[tuple[Connection, int]], list[int], int]] = []
+        self.answers: list[tuple[int, list[tuple[Connection, Way]], list[int], int]] = []
         self.starting: list[int] = []
         self.routed: list[int] = []
         """Jobs that have paths for when they communicate together."""
@@ -246,8 +251,9 @@ class Fluid:
         if hosts[0] == hosts[1]:
             return Connection(job, group, (tors[0], tors[1]), None, None)
         names = [self.cluster.topology.device_names[self.cluster.nic_of(gpu)] for gpu in (src, dst)]
-        up = self.links[names[0], f"tor{tors[0]}"]
-        down = self.links[f"tor{tors[1]}", names[1]]
+        below = "edge" if self.has_three_levels else "tor"
+        up = self.links[names[0], f"{below}{tors[0]}"]
+        down = self.links[f"{below}{tors[1]}", names[1]]
         return Connection(job, group, (tors[0], tors[1]), up, down, [up, down])
 
     def _compute(self, number: int, time: int) -> None:
@@ -365,8 +371,8 @@ class Fluid:
             everyone = range(len(self.jobs))
             paths, choice = self._decide(everyone, everyone)
             self.choices.append(choice)
-            for flow, spine in paths:
-                self._move(flow, spine)
+            for flow, way in paths:
+                self._move(flow, way)
         while True:
             sending = [flow for flow in self.flows if flow.sends is not None]
             sending = [flow for flow in sending if not self._dead() & {*flow.links}]
@@ -457,7 +463,7 @@ class Fluid:
 
     def _decide(
         self, active: Sequence[int], starting: Sequence[int]
-    ) -> tuple[list[tuple[Connection, int]], Choice]:
+    ) -> tuple[list[tuple[Connection, Way]], Choice]:
         """Paths for the flows of jobs that start; the others keep theirs."""
         between = {
             i: [flow for flow in self.jobs[i].flows.values() if flow.is_between_tors]
@@ -467,44 +473,52 @@ class Fluid:
         new = [flow for i in active if i in starting for flow in between[i]]
         flows = [(*flow.tors, self._weight(flow)) for flow in [*kept, *new]]
         made = hk.routing.assign(self.fabric, flows, scheme=self.scheme, seed=self.seed)
-        spines = made.spines.tolist()
+        ways = [self._ends(path.tolist(), made.topology) for path in made.paths]
         if kept:
-            spines = self._after(flows, [flow.decided for flow in kept])
-        for flow, spine in zip([*kept, *new], spines, strict=True):
-            flow.decided = spine
-        choice = self._choice(flows, spines, made.certificate.load)
-        return list(zip(new, spines[len(kept) :], strict=True)), choice
+            ways = self._after(flows, [flow.decided for flow in kept])
+        for flow, way in zip([*kept, *new], ways, strict=True):
+            flow.decided = way
+        choice = self._choice(flows, ways, made.certificate.load)
+        return list(zip(new, ways[len(kept) :], strict=True)), choice
+
+    def _ends(self, path: Sequence[int], fabric: hk.Topology) -> Way:
+        """Links of the whole fabric, of those of what is left of it."""
+        names, src, dst = fabric.device_names, fabric.link_src, fabric.link_dst
+        return tuple(self.links[names[src[link]], names[dst[link]]] for link in path)
 
     def _choice(
-        self, flows: Sequence[tuple[int, int, int]], spines: Sequence[int], bound: int
+        self, flows: Sequence[tuple[int, int, int]], ways: Sequence[Way], bound: int
     ) -> Choice:
-        loads: dict[tuple[str, int, int], int] = defaultdict(int)
-        for (src, dst, weight), spine in zip(flows, spines, strict=True):
-            loads["up", src, spine] += weight
-            loads["down", dst, spine] += weight
+        loads: dict[int, int] = defaultdict(int)
+        for (_, _, weight), way in zip(flows, ways, strict=True):
+            for link in way:
+                loads[link] += weight
         return Choice(self.now, len(flows), 0, max(loads.values(), default=0), bound)
 
     def _after(
-        self, flows: Sequence[tuple[int, int, int]], fixed: Sequence[int | None]
-    ) -> list[int]:
+        self, flows: Sequence[tuple[int, int, int]], fixed: Sequence[Way | None]
+    ) -> list[Way]:
         """Least loaded: each flow to the uplink of its ToR that carries least, the lowest of several."""
         assert self.scheme == "least-loaded"
+        assert not self.has_three_levels
         spines = {name for ends in self.links for name in ends if name.startswith("spine")}
         numbers = sorted(int(name.removeprefix("spine")) for name in spines)
-        loads: dict[tuple[int, int], int] = defaultdict(int)
+        loads: dict[int, int] = defaultdict(int)
         chosen = []
         for i, (src, dst, weight) in enumerate(flows):
-            spine = fixed[i] if i < len(fixed) else None
-            if spine is None:
-                ways = [s for s in numbers if self._path(src, dst, s) is not None]
-                spine = min(ways, key=lambda s: (loads[src, s], s))
-            loads[src, spine] += weight
-            chosen.append(spine)
+            way = fixed[i] if i < len(fixed) else None
+            if way is None:
+                ways = [self._over(src, dst, spine) for spine in numbers]
+                way = min((each for each in ways if each), key=lambda each: loads[each[0]])
+            loads[way[0]] += weight
+            chosen.append(way)
         return chosen
 
-    def _path(self, src: int, dst: int, spine: int) -> list[int] | None:
+    def _over(self, src: int, dst: int, spine: int) -> Way | None:
         ends = [(f"tor{src}", f"spine{spine}"), (f"spine{spine}", f"tor{dst}")]
-        return [self.links[end] for end in ends] if all(end in self.links for end in ends) else None
+        if any(end not in self.links for end in ends):
+            return None
+        return tuple(self.links[end] for end in ends)
 
     def _weight(self, flow: Connection) -> int:
         """Bytes that have not left, in whole ones."""
@@ -513,9 +527,9 @@ class Fluid:
         return flow.phase_left + (0 if flow.sends is None else -(-flow.left // BYTE))
 
     def _answered(
-        self, paths: Sequence[tuple[Connection, int]], starting: Sequence[int], choice: int
+        self, paths: Sequence[tuple[Connection, Way]], starting: Sequence[int], choice: int
     ) -> None:
-        moved = sum(self._move(flow, spine) for flow, spine in paths)
+        moved = sum(self._move(flow, way) for flow, way in paths)
         self.choices[choice] = self.choices[choice]._replace(moved=moved)
         self._start(starting)
         if self.slack_ppm is not None:
@@ -531,13 +545,11 @@ class Fluid:
         for flow in flows:
             flow.most = flow.rate + flow.rate // 10**6 * slack_ppm
 
-    def _move(self, flow: Connection, spine: int) -> bool:
-        if flow.spine == spine:
+    def _move(self, flow: Connection, way: Way) -> bool:
+        if flow.way == way:
             return False
-        path = self._path(*flow.tors, spine)
-        assert path is not None
         assert flow.up is not None
         assert flow.down is not None
-        flow.spine, flow.links = spine, [flow.up, *path, flow.down]
+        flow.way, flow.links = way, [flow.up, *way, flow.down]
         self.moves += flow.sends is not None
         return flow.sends is not None

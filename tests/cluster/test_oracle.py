@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import cases
@@ -12,6 +13,10 @@ from fluid import Fluid
 import hocket as hk
 from hocket.routing import Job, place
 
+CASES = int(os.environ.get("HOCKET_JOB_CASES", "30"))
+"""How many; a long run sets more."""
+PARTS = 3
+
 
 def check(seeds: range) -> None:
     """Equal to the picosecond: both round rates down to 2^-24 bytes/s, and ends up."""
@@ -20,9 +25,16 @@ def check(seeds: range) -> None:
         cases.check_alike(cases.hocket(case), cases.slowly(case))
 
 
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", range(PARTS))
 def test_random_jobs(part: int) -> None:
-    check(range(20 + 10 * part, 30 + 10 * part))
+    check(range(20 + part, 20 + CASES, PARTS))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_jobs_on_fat_trees(part: int) -> None:
+    for seed in range(part, CASES, PARTS):
+        case = cases.a_case(seed, has_three_levels=True)
+        cases.check_alike(cases.hocket(case), cases.slowly(case))
 
 
 @pytest.mark.slow

@@ -64,6 +64,27 @@ def test_neighbours_share_layers_first() -> None:
     assert on["dp"].portions == (Portion(0, 16, 1),)
 
 
+def test_replicas_of_experts_have_a_dimension_once() -> None:
+    """Experts cut the replicas of a dimension in two; the links along it are there once."""
+    topology = product("SW", 16, bandwidth="100 GB/s")
+    on = groups(Parallel(dp=16, ep=4), topology, on_dimensions=True)
+    assert on["dp"].portions == (Portion(0, 16, 1),)
+    assert (on["ep"].portions, on["replicas"].portions) == (
+        (Portion(0, 4, 1),),
+        (Portion(0, 4, 4),),
+    )
+    for algorithm in ("ideal", "themis"):
+        network = network_of(topology, algorithm)
+        shape = network.collective("all-reduce", on["dp"], 16_000_000)
+        # 2 x 15/16 x 16 MB / 100 GB/s; an all-to-all half of that.
+        assert network.shapes[shape].lone_ps == 300 * 10**6
+        shape = network.collective("all-to-all", on["dp"], 16_000_000)
+        assert network.shapes[shape].lone_ps == 150 * 10**6
+    # Of two dimensions each in part: 2 of 4 and 3 of 9 experts, then the rest of both.
+    odd = groups(Parallel(dp=36, ep=6), product("SW_SW", 4, 9), on_dimensions=True)
+    assert odd["dp"].portions == (Portion(0, 4, 1), Portion(1, 9, 1))
+
+
 @pytest.mark.parametrize(
     ("parallel", "words"),
     [

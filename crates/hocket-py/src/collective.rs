@@ -54,6 +54,12 @@ impl PyCollective {
         Ok(Self::from_core(core.with_in_place(in_place)))
     }
 
+    #[staticmethod]
+    fn joined(collectives: Vec<PyRef<'_, Self>>) -> Result<Self, CoreError> {
+        let all: Vec<&core::Collective> = collectives.iter().map(|each| &each.core).collect();
+        Ok(Self::from_core(core::Collective::joined(&all)?))
+    }
+
     #[getter]
     fn kind(&self) -> &'static str {
         self.core.kind().name()

@@ -109,6 +109,29 @@ impl PyPlan {
         Ok(Self::new(core, Arc::clone(topology.core())))
     }
 
+    #[staticmethod]
+    fn merged(
+        py: Python<'_>,
+        plans: Vec<PyRef<'_, Self>>,
+        memory_limit: u64,
+    ) -> Result<Self, CoreError> {
+        let Some(first) = plans.first() else {
+            let why = "plans: there is none; give one or more";
+            return Err(CoreError::Spec(why.to_owned()));
+        };
+        let topology = Arc::clone(&first.topology);
+        if plans.iter().any(|plan| plan.topology != topology) {
+            let why = "plans: they are of different topologies; give plans of one";
+            return Err(CoreError::Spec(why.to_owned()));
+        }
+        let cores: Vec<Arc<core::Plan>> = plans.iter().map(|plan| Arc::clone(&plan.core)).collect();
+        let core = py.detach(|| {
+            let all: Vec<&core::Plan> = cores.iter().map(Arc::as_ref).collect();
+            core::Plan::merged(&all, memory_limit)
+        })?;
+        Ok(Self::new(core, topology))
+    }
+
     #[getter]
     fn link_order(&self) -> &'static str {
         name_of(&self.core.link_order(), ORDERS)

@@ -293,6 +293,10 @@ class Collective:
     ) -> Collective:
         """Make one of demands: (bytes, reduced, holders, wanted), None for all participants."""
 
+    @staticmethod
+    def joined(collectives: Sequence[Collective]) -> Collective:
+        """Make one that has the demands of several, in order, or SpecError if there is none."""
+
     @property
     def kind(self) -> str:
         """The pattern, such as all-reduce, or custom."""
@@ -354,6 +358,10 @@ class Plan:
         link_order: str = "ready",
     ) -> Plan:
         """Make a plan of columns (copied), or SpecError where they do not fit together."""
+
+    @staticmethod
+    def merged(plans: Sequence[Plan], memory_limit: int) -> Plan:
+        """Make one plan that carries out several at once; transfers of the plans take turns."""
 
     @property
     def algorithm(self) -> str: ...

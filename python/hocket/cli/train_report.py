@@ -125,7 +125,7 @@ def _algorithm(run: TrainingRun, given: str | None, chunks: int | None) -> str:
     if given is None:
         which = "with dimensions" if on_dimensions else "without whole dimensions"
         reason = f", the default on networks {which}"
-    how = "" if on_dimensions else "; each collective takes what its plan takes alone"
+    how = "" if on_dimensions else "; each collective takes what its axis' groups take together"
     return f"{run.algorithm}{pieces}{reason}{how}"
 
 

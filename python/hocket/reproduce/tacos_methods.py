@@ -10,7 +10,7 @@ from hocket.collectives import collective_on, joined
 from hocket.errors import InfeasibleError
 from hocket.memory import memory_limit
 from hocket.outcome import Latency
-from hocket.planning import Plan, plan_collective
+from hocket.planning import Plan, merge_plans, plan_collective
 
 LATENCY_MODEL: Latency = "occupying"
 """A link is taken for its latency as well: alpha + beta n, section II-C."""
@@ -37,7 +37,7 @@ def make_plan(
     """
     if method in ("ring", "rank-ring", "direct"):
         plans = [_baseline(each, network, method) for each in collectives]
-        return plans[0] if len(plans) == 1 else _at_once(plans, network)
+        return plans[0] if len(plans) == 1 else merge_plans(plans)
     searched = method in ("exact", "early", "cluster")
     return plan_collective(
         collectives[0] if len(collectives) == 1 else joined(collectives),
@@ -86,50 +86,7 @@ _NAMES = (
     "path_offsets",
     "path_items",
 )
-_GROUP = 1 << 31
 
 
 def _columns(core: _core.Plan) -> dict[str, Any]:
     return {name: getattr(core, name) for name in _NAMES}
-
-
-def _at_once(plans: Sequence[Plan], network: _core.Topology) -> Plan:
-    """Put plans side by side in one, which does all that each does."""
-    columns = _columns(plans[0].core)
-    demands = len(plans[0].collective.demands())
-    for each in plans[1:]:
-        columns = _beside(columns, _columns(each.core), demands)
-        demands += len(each.collective.demands())
-    collective = joined([each.collective for each in plans])
-    algorithm = plans[0].algorithm
-    return Plan(_core.Plan.from_columns(network, collective, algorithm, **columns))
-
-
-def _beside(one: dict[str, Any], other: dict[str, Any], demands: int) -> dict[str, Any]:
-    """Append columns whose chunks, transfers, groups and paths are counted from 0 to others."""
-    import numpy as np
-
-    chunks, transfers = len(one["chunk_demand"]), len(one["chunk"])
-    groups, paths = len(one["group_offsets"]) - 1, len(one["path_offsets"]) - 1
-
-    def waits(values: Any) -> Any:
-        shift = np.where(values & _GROUP, groups, transfers).astype(np.uint32)
-        return np.where(values == Plan.NO_WAIT, values, values + shift).astype(np.uint32)
-
-    def offsets(name: str) -> Any:
-        return np.concatenate([one[name], other[name][1:] + one[name][-1]]).astype(one[name].dtype)
-
-    shifted = {
-        **other,
-        "chunk_demand": other["chunk_demand"] + demands,
-        "chunk": other["chunk"] + chunks,
-        "wait": waits(other["wait"]),
-        "group_items": waits(other["group_items"]),
-        "path": np.where(other["path"] == Plan.DEFAULT_ROUTE, other["path"], other["path"] + paths),
-    }
-    joined = {
-        name: np.concatenate([one[name], shifted[name]]).astype(one[name].dtype) for name in _NAMES
-    }
-    for name in ("chunk_offsets", "group_offsets", "path_offsets"):
-        joined[name] = offsets(name)
-    return joined

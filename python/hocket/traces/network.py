@@ -102,13 +102,8 @@ class TraceNetwork:
     def _no_time(self) -> int:
         if self._nothing is None:
             self._nothing = len(self.shapes)
-            self.shapes.append(Shape.timed(0, self._free_server()))
+            self.shapes.append(Shape.timed(0, 0))
         return self._nothing
-
-    def _free_server(self) -> int:
-        """Give the first of an NPU's servers that nothing else uses, so that nothing waits there."""
-        kinds = [kind for kind, *_ in self.topology.dimensions]
-        return max((34 if "FullyConnected" in kinds else 2) * len(kinds), 1)
 
     def _note(self, kind: str, why: str) -> None:
         self._why.setdefault(f"{kind}: {why}; planned by {OTHERWISE[kind]} and timed alone")

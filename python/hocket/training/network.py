@@ -5,18 +5,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hocket import _core
 from hocket._core.iteration import Shape
 from hocket.collectives import Progress, check_chunks, collective_on
 from hocket.errors import SpecError
 from hocket.naming import algorithms, check_name
-from hocket.planning import plan, plan_together
+from hocket.planning import plan, plan_collective, plan_together
 from hocket.running import simulate
 from hocket.scheduling import MULTIRAIL, PREFIX, check_rails, schedule_collective
 from hocket.synthesis import SYNTHESIZERS
+from hocket.training.contention import Use, at_once, servers, use_of
 from hocket.training.parallel import Group, Portion
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 __all__ = [
     "IDEAL",
@@ -150,6 +155,10 @@ class Network(ABC):
             self.exchanges.append(exchange)
         return self._known[key]
 
+    def placed(self) -> list[Shape]:
+        """Give the shapes as calls are to be served, once all have been asked for."""
+        return self.shapes
+
     @abstractmethod
     def _collective(self, kind: str, group: Group, size: int) -> Shape: ...
 
@@ -252,24 +261,41 @@ def _cut(size: int, npus: int, chunks: int | None) -> tuple[int, int | None]:
 def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
     """Give the time of a collective at all bandwidth of all dimensions, latencies apart [ps].
 
-    Bytes that an NPU must send / its bandwidth: twice S (n - 1) / n of an all-reduce, once of others;
-    S of an all-reduce where a switch sums.
+    Bytes that an NPU must send or receive / its bandwidth: twice S (n - 1) / n of an all-reduce, S of a
+    broadcast or reduce, of which an NPU receives or sends all, and S (n - 1) / n of others; S of an
+    all-reduce where a switch sums.
     """
     rails = _core.rails(network)
     bandwidth = sum(row[3] for row in rails)
     parts = npus - 1
-    if kind == "all-reduce":
+    if kind in ("broadcast", "reduce"):
+        parts = npus
+    elif kind == "all-reduce":
         parts = npus if any(row[6] for row in rails) else 2 * parts
     return min(-(-size * parts * 10**12 // (npus * max(bandwidth, 1))), _NEVER)
 
 
+@dataclass
 class PlanNetwork(Network):
-    """Any network: what a plan takes at link fidelity. Calls of an NPU follow each other.
+    """Any network: what the plans of all groups of an axis take at link fidelity when they begin together.
 
     Without a number of chunks several are tried, as long as plans are small, and the fastest counts;
     synthesizers that search take their own.
     An all-to-all is planned by `direct` where the algorithm makes none.
     """
+
+    _uses: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
+    """What shapes use, by their places."""
+
+    def placed(self) -> list[Shape]:
+        """Give the shapes, those that share a link, directly or through others, on one server of an NPU.
+
+        Calls of an NPU on one server follow each other; those on different ones go on at once.
+        """
+        found = list(self.shapes)
+        for place, server in zip(self._uses, servers(self._uses.values()), strict=True):
+            found[place] = Shape.timed(self.shapes[place].lone_ps, server)
+        return found
 
     def _collective(self, kind: str, group: Group, size: int) -> Shape:
         if self.algorithm == NOTHING:
@@ -286,36 +312,40 @@ class PlanNetwork(Network):
             most = (_MOST_FOUND if algorithm == GREEDY else _MOST_PIECES) // pieces
             most = min(most, least // (_LEAST * group.size))
             counts = [count for count in ladder if count <= most] or ladder[:1]
-        return Shape.timed(
-            min(self._slowest(kind, group, least, algorithm, count) for count in counts), 0
-        )
+        uses = [self._use(kind, group, least, algorithm, count) for count in counts]
+        return self._timed(min(uses, key=lambda use: use.time_ps))
 
-    def _slowest(
-        self, kind: str, group: Group, size: int, algorithm: str, chunks: int | None
-    ) -> int:
-        """Give the time of the axis' slowest group [ps]."""
-        made = {
-            "topology": self.topology,
-            "algorithm": algorithm,
-            "chunks": chunks,
-            "progress": self.progress,
-        }
-        if len(group.members) > 1 and algorithm in _JOINT:
-            joint = [
-                collective_on(kind, self.topology, size, npus=members) for members in group.members
-            ]
-            return simulate(plan_together(joint, **made)).time_ps  # type: ignore[arg-type]
-        return max(
-            simulate(plan(kind, size=size, npus=members, **made)).time_ps  # type: ignore[arg-type]
-            for members in group.members
-        )
+    def _use(self, kind: str, group: Group, size: int, algorithm: str, chunks: int | None) -> Use:
+        """Give what all groups of the axis take together."""
+        collectives = [
+            collective_on(kind, self.topology, size, npus=members) for members in group.members
+        ]
+        if len(collectives) > 1 and algorithm in _JOINT:
+            together = plan_together(
+                collectives,
+                self.topology,
+                algorithm=algorithm,
+                chunks=chunks,
+                progress=self.progress,
+            )
+            return use_of(simulate(together, progress=self.progress))
+        plans = [
+            plan_collective(
+                collective,
+                self.topology,
+                algorithm=algorithm,
+                chunks=chunks,
+                progress=self.progress,
+            )
+            for collective in collectives
+        ]
+        return at_once(plans, self.progress)
 
     def _message(self, group: Group, rank: int, to: int, size: int) -> Shape:
         if self.algorithm == NOTHING:
             return Shape.timed(0, 0)
-        slowest = 0
-        for members in group.members:
-            found = plan(
+        plans = [
+            plan(
                 "broadcast",
                 self.topology,
                 size=size,
@@ -323,5 +353,10 @@ class PlanNetwork(Network):
                 root=members[rank],
                 algorithm=DIRECT,
             )
-            slowest = max(slowest, simulate(found).time_ps)
-        return Shape.timed(slowest, 0)
+            for members in group.members
+        ]
+        return self._timed(at_once(plans, self.progress))
+
+    def _timed(self, use: Use) -> Shape:
+        self._uses[len(self.shapes)] = use.servers
+        return Shape.timed(use.time_ps, 0)

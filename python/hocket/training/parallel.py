@@ -229,9 +229,20 @@ def _on_dimensions(
                 f"{shape} of topology {topology.name!r}; give sizes that divide them"
             )
         found[name] = tuple(portions)
-    found["dp"] = found["ep"] + found["replicas"]
+    found["dp"] = _merged(found["ep"] + found["replicas"])
     size_of = {**dict(order), "dp": parallel.dp}
     return {name: Group(size_of[name], portions) for name, portions in found.items()}
+
+
+def _merged(portions: Sequence[Portion]) -> tuple[Portion, ...]:
+    """Give one portion for each dimension: replicas of experts lie beyond those that share them."""
+    found: dict[int, Portion] = {}
+    for portion in portions:
+        before = found.get(portion.dimension)
+        size = portion.size if before is None else before.size * portion.size
+        stride = portion.stride if before is None else before.stride
+        found[portion.dimension] = Portion(portion.dimension, size, stride)
+    return tuple(found.values())
 
 
 def _axis_of(name: str) -> str:

@@ -64,9 +64,9 @@ def train(
         How the model is spread, as ``"dp=64,tp=16"``; by default all NPUs have replicas.
     algorithm
         Of collectives: one that schedules dimensions (``themis``, ``hierarchical``, ``multirail-optimal``,
-        ...); any other of :func:`hocket.algorithms`, each collective then taking what its plan takes
-        alone; ``ideal``: all bandwidth of a group's dimensions used all the time; ``none``: no time. By
-        default themis where there are dimensions, else greedy.
+        ...); any other of :func:`hocket.algorithms`, each collective then taking what the plans of all
+        groups of its axis take together; ``ideal``: all bandwidth of a group's dimensions used all the
+        time; ``none``: no time. By default themis where there are dimensions, else greedy.
     chunks
         Of each collective; 64 by default on dimensions, else the algorithm's own.
     samples
@@ -134,7 +134,8 @@ def train(
     network = network_of(topology, algorithm, chunks, progress)
     _check_passes(stages, spread, options)
     columns = build(stages, spread, found, network, computes, options, progress)
-    outcome = columns.run(network.shapes, order=order, progress=progress)
+    shapes = network.placed()
+    outcome = columns.run(shapes, order=order, progress=progress)
     return TrainingRun(
         workload=model,
         topology=topology,
@@ -145,7 +146,7 @@ def train(
         memory=memory,
         stages=stages,
         columns=columns,
-        shapes=network.shapes,
+        shapes=shapes,
         outcome=outcome,
         exchanges=network.exchanges,
     )

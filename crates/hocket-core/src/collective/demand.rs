@@ -62,7 +62,7 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// What is wrong with this demand among `npus`, if anything.
+    /// What is wrong with this demand among `npus`, which ascend, if anything.
     pub(super) fn check(&self, npus: &[NpuId]) -> Result<(), String> {
         if self.bytes == 0 {
             return Err("has 0 bytes; give it at least one".to_owned());
@@ -72,7 +72,7 @@ impl Demand {
             if members.is_empty() {
                 return Err(format!("is {word} by nobody; name at least one NPU"));
             }
-            if let Some(npu) = members.iter().find(|npu| !npus.contains(npu)) {
+            if let Some(npu) = members.iter().find(|npu| npus.binary_search(npu).is_err()) {
                 return Err(format!("is {word} by NPU {npu}, which does not take part"));
             }
         }

@@ -267,10 +267,12 @@ impl Collective {
         if demands.is_empty() {
             return Err(CollectiveError::ZeroSize);
         }
+        let mut ascending = npus.clone();
+        ascending.sort_unstable();
         let mut size = 0u64;
         for (index, demand) in demands.iter().enumerate() {
             demand
-                .check(&npus)
+                .check(&ascending)
                 .and_then(|()| {
                     size = size.checked_add(demand.bytes).ok_or_else(|| {
                         "brings the bytes of all demands past 2^64; make them smaller".to_owned()
@@ -287,6 +289,37 @@ impl Collective {
             in_place: true,
             custom: demands,
         })
+    }
+
+    /// One custom collective that has the demands of several, in order, among all of their NPUs in ascending
+    /// order.
+    ///
+    /// # Errors
+    /// [`CollectiveError::ZeroSize`] if there is none; [`CollectiveError::BadDemand`] if they have 2^64
+    /// bytes or more in all.
+    pub fn joined(collectives: &[&Collective]) -> Result<Self, CollectiveError> {
+        let all = collectives
+            .iter()
+            .flat_map(|each| each.npus.iter().copied());
+        let mut npus: Vec<NpuId> = all.collect();
+        npus.sort_unstable();
+        npus.dedup();
+        let mut demands = Vec::new();
+        for each in collectives {
+            let own = |set: NpuSet| match set {
+                NpuSet::All => NpuSet::of(each.npus.iter().copied()),
+                some => some,
+            };
+            demands.extend(each.demands().into_iter().map(|demand| Demand {
+                holders: own(demand.holders),
+                wanted: own(demand.wanted),
+                ..demand
+            }));
+        }
+        match npus.is_empty() {
+            true => Err(CollectiveError::ZeroSize),
+            false => Self::custom(npus, demands),
+        }
     }
 
     /// The same collective with its result in a buffer of its own (`false`) or over its input

@@ -30,7 +30,8 @@ pub(super) const LONGEST_PS: u128 = 4_000_000_000_000_000_000;
 ///
 /// A node begins when all that it waits for has ended; one that computes, when its engine is free as well,
 /// which takes the first (by number) of those that may begin. A call begins when its starters are ready; its
-/// other members end with it, or when they are ready if that is later.
+/// other members end with it, or when they are ready if that is later. One that takes no time waits for no
+/// server, and ends before engines choose what they begin.
 ///
 /// # Errors
 /// If the graph is not whole, nodes wait for each other, or it is asked to stop.
@@ -72,16 +73,18 @@ pub fn run(
 const DONE: u32 = u32::MAX;
 
 /// An event: time; what it is, in the order in which things happen at one moment; and the number of the
-/// node, station or engine.
+/// node, call, station or engine.
 type Event = Reverse<(u64, u8, u32)>;
 /// A node ends.
 const NODE: u8 = 0;
+/// A call that takes no time ends.
+const CALL: u8 = 1;
 /// A message arrives at a station.
-const ARRIVAL: u8 = 1;
+const ARRIVAL: u8 = 2;
 /// An engine may begin a node.
-const CHOICE: u8 = 2;
+const CHOICE: u8 = 3;
 /// A station takes a step.
-const SERVICE: u8 = 3;
+const SERVICE: u8 = 4;
 const NO_EVENT: (u64, u8) = (u64::MAX, ARRIVAL);
 
 struct Run<'a> {
@@ -169,6 +172,7 @@ impl<'a> Run<'a> {
                     done += 1;
                     self.computed(number as usize, now);
                 }
+                CALL => done += self.served(number as usize, now),
                 CHOICE => self.choose(number as usize, now),
                 _ => done += self.step(number as usize, now, kind),
             }
@@ -272,13 +276,19 @@ impl<'a> Run<'a> {
     fn start(&mut self, call: usize, now: u64) {
         self.out.call_start_ps[call] = now;
         self.call_state[call] = CallState::Runs;
+        let shape = self.graph.calls.shape[call];
+        if self.shapes[shape as usize].lone_ps() == 0 {
+            self.call_left[call] = 1;
+            self.events.push(Reverse((now, CALL, call as u32)));
+            return;
+        }
         let turn = match self.order {
             Order::Fifo => (u128::from(now) << 32) | call as u128,
             Order::Lifo => (u128::from(!now) << 32) | u128::from(!(call as u32)),
         };
         let admitted = Call {
             number: call as u32,
-            shape: self.graph.calls.shape[call],
+            shape,
             rank: u128::from(self.graph.calls.priority[call]) << 96 | turn,
         };
         let starters = self.graph.calls.starters(call);

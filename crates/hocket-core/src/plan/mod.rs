@@ -2,6 +2,7 @@
 
 mod builder;
 mod chunks;
+mod merge;
 pub mod routes;
 mod waits;
 
