@@ -3,6 +3,7 @@
 use hocket_core::algorithms::{self as core, Algorithm, PlanOptions};
 use pyo3::prelude::*;
 
+use crate::choice;
 use crate::collective::PyCollective;
 use crate::error::CoreError;
 use crate::plan::PyPlan;
@@ -29,7 +30,10 @@ pub(crate) fn algorithms() -> Vec<PyAlgorithm> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (topology, collective, algorithm, chunks, memory_limit))]
+#[pyo3(signature = (
+    topology, collective, algorithm, chunks, memory_limit, routing="balanced", routing_seed=0
+))]
+#[expect(clippy::too_many_arguments, reason = "options, named in Python")]
 pub(crate) fn plan(
     py: Python<'_>,
     topology: &PyTopology,
@@ -37,10 +41,13 @@ pub(crate) fn plan(
     algorithm: &str,
     chunks: Option<usize>,
     memory_limit: u64,
+    routing: &str,
+    routing_seed: u64,
 ) -> Result<PyPlan, CoreError> {
     let options = PlanOptions {
         chunks,
         memory_limit,
+        routing: choice::routing(routing, routing_seed)?,
         ..PlanOptions::new(algorithm.parse()?)
     };
     let (network, collective) = (topology.core().clone(), collective.core().clone());

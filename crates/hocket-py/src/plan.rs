@@ -10,7 +10,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::{self, to_vec};
-use crate::choice::{ORDERS, choose, name_of};
+use crate::choice::{self, ORDERS, choose, name_of};
 use crate::collective::PyCollective;
 use crate::error::CoreError;
 use crate::progress;
@@ -64,7 +64,8 @@ impl PyPlan {
     #[pyo3(signature = (
         topology, collective, algorithm, *, chunk_offsets, chunk_demand,
         chunk, chunk_count, src, dst, op, wait, path,
-        group_offsets, group_items, path_offsets, path_items, link_order="ready"
+        group_offsets, group_items, path_offsets, path_items, link_order="ready",
+        routing="single", routing_seed=0, own_paths=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
     fn from_columns<'py>(
@@ -86,8 +87,12 @@ impl PyPlan {
         path_offsets: PyReadonlyArray1<'py, u32>,
         path_items: PyReadonlyArray1<'py, u32>,
         link_order: &str,
+        routing: &str,
+        routing_seed: u64,
+        own_paths: Option<u32>,
     ) -> Result<Self, CoreError> {
         let link_order = choose("link_order", link_order, ORDERS)?;
+        let routing = choice::routing(routing, routing_seed)?;
         let chunks = Chunks::from_columns(to_vec(&chunk_offsets), to_vec(&chunk_demand))?;
         let groups = Lists::from_columns("groups", to_vec(&group_offsets), to_vec(&group_items))?;
         let links = to_vec(&path_items).into_iter().map(LinkId).collect();
@@ -106,7 +111,28 @@ impl PyPlan {
             core::Plan::from_columns(algorithm, collective, chunks, columns, groups, paths)
         })?;
         let core = core.with_link_order(link_order);
+        let core = core.said_routed(routing, own_paths.unwrap_or(u32::MAX));
         Ok(Self::new(core, Arc::clone(topology.core())))
+    }
+
+    /// The same transfers, spread over equal paths in another way.
+    #[pyo3(signature = (routing, seed=0))]
+    fn routed(&self, py: Python<'_>, routing: &str, seed: u64) -> Result<Self, CoreError> {
+        let routing = choice::routing(routing, seed)?;
+        let (plan, topology) = (Arc::clone(&self.core), Arc::clone(&self.topology));
+        let core = py.detach(|| core::Plan::clone(&plan).routed(&topology, routing));
+        Ok(Self::new(core, topology))
+    }
+
+    /// How transfers are spread over equal paths, and the seed of ecmp.
+    #[getter]
+    fn routing(&self) -> (&'static str, u64) {
+        choice::name_of_routing(self.core.routing())
+    }
+
+    #[getter]
+    fn own_paths(&self) -> u32 {
+        self.core.own_paths()
     }
 
     #[getter]

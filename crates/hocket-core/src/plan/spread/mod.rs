@@ -1,0 +1,123 @@
+//! Which of several equal paths each transfer of a plan takes.
+//!
+//! Paths are equal where they take a lone message the same time over as many hops and pass switches only
+//! ([`EqualPaths`]). A transfer whose path an algorithm chose keeps it; so does one with a single
+//! shortest path, and one whose shortest path passes an NPU.
+
+mod balanced;
+mod ecmp;
+mod steps;
+
+use std::collections::HashMap;
+
+use super::Plan;
+use crate::id::{NpuId, TransferId};
+use crate::topology::Topology;
+use crate::topology::equal::{EqualPaths, PathSet};
+use crate::units::Seed;
+
+/// How transfers are spread over equal paths.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Routing {
+    /// All on one: the first by the numbers of its links.
+    #[default]
+    Single,
+    /// Transfers that run together on different ones, as evenly as can be found.
+    Balanced,
+    /// At each switch by a hash of the switch, the seed, sender and receiver: all that one NPU sends to
+    /// another takes one path, as the packets of a connection do.
+    Ecmp(Seed),
+    /// Each transfer on all at once: its bytes evenly (flow fidelity), or its packets in turn (packet
+    /// fidelity). Link fidelity, whose messages are whole, cannot simulate it.
+    Spray,
+}
+
+impl Plan {
+    /// The same plan with its transfers spread over equal paths; those of an earlier call are forgotten.
+    ///
+    /// Networks without equal paths leave it as it is, at no cost.
+    ///
+    /// # Complexity
+    /// That of [`EqualPaths::of`], and O(transfers x equal paths of each).
+    pub fn routed(mut self, topology: &Topology, routing: Routing) -> Self {
+        self.forget_routing();
+        self.routing = routing;
+        let spreads = matches!(routing, Routing::Balanced | Routing::Ecmp(_));
+        if !spreads || !EqualPaths::may_exist(topology) {
+            return self;
+        }
+        let equal = equal_paths(&self, topology);
+        if equal.is_empty() {
+            return self;
+        }
+        let choices = choices(&self, topology, &equal);
+        let chosen = match routing {
+            Routing::Ecmp(seed) => ecmp::choose(&self, topology, &equal, &choices, seed),
+            _ => balanced::choose(&self, topology, &equal, &choices),
+        };
+        self.take(&equal, &choices, &chosen);
+        self
+    }
+
+    /// Puts transfers on the paths that were chosen for them.
+    fn take(&mut self, equal: &EqualPaths, choices: &[Choice], chosen: &[u32]) {
+        let mut known: HashMap<(u32, u32, PathSet, u32), u32> = HashMap::new();
+        let mut links = Vec::new();
+        for (choice, &path) in choices.iter().zip(chosen) {
+            let i = choice.transfer as usize;
+            let (src, dst) = (self.src[i], self.dst[i]);
+            let paths = &mut self.paths;
+            let id = known.entry((src, dst, choice.set, path)).or_insert_with(|| {
+                links.clear();
+                links.extend(equal.links((NpuId(src), NpuId(dst)), choice.set, path as usize));
+                paths.push(&links)
+            });
+            self.path[i] = *id;
+        }
+    }
+
+    /// Back to the paths that the algorithm chose.
+    fn forget_routing(&mut self) {
+        let own = self.own_paths();
+        for path in &mut self.path {
+            if *path != Self::DEFAULT_ROUTE && *path >= own {
+                *path = Self::DEFAULT_ROUTE;
+            }
+        }
+        self.paths.truncate(own as usize);
+    }
+}
+
+/// A transfer that has equal paths to choose among.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    transfer: u32,
+    set: PathSet,
+}
+
+/// The equal paths of a plan's transfers that take the default route.
+pub(super) fn equal_paths(plan: &Plan, topology: &Topology) -> EqualPaths {
+    EqualPaths::of(topology, free(plan).map(|i| ends(plan, i)))
+}
+
+fn choices(plan: &Plan, topology: &Topology, equal: &EqualPaths) -> Vec<Choice> {
+    let choice = |i: usize| {
+        let (src, dst, bytes) = ends(plan, i);
+        let set = equal.between(topology, src, dst, bytes)?;
+        Some(Choice {
+            transfer: i as u32,
+            set,
+        })
+    };
+    free(plan).filter_map(choice).collect()
+}
+
+fn free(plan: &Plan) -> impl Iterator<Item = usize> + '_ {
+    let default = |i: &usize| plan.path[*i] == Plan::DEFAULT_ROUTE;
+    (0..plan.len()).filter(default)
+}
+
+fn ends(plan: &Plan, i: usize) -> (NpuId, NpuId, u64) {
+    let bytes = plan.bytes(TransferId(i as u32));
+    (NpuId(plan.src[i]), NpuId(plan.dst[i]), bytes)
+}
