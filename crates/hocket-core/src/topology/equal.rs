@@ -1,6 +1,7 @@
 //! Paths of equal time that differ in the switches, or the parallel links, that they take.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
 
 use super::Topology;
 use super::shortest::RouteTree;
@@ -27,7 +28,30 @@ pub struct EqualPaths {
     sets: Vec<Set>,
     /// The links of each set's paths, one path after the other.
     links: Vec<LinkId>,
-    index: HashMap<Key, u32>,
+    index: HashMap<Key, u32, BuildHasherDefault<Mix>>,
+}
+
+/// Hashes a few integers quickly; nobody chooses them to collide.
+#[derive(Clone, Default)]
+pub(crate) struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(value.into());
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        let mixed = (self.0 ^ value).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 32;
+    }
 }
 
 /// Where what differs starts and ends, and the size of messages (0: any).
@@ -42,7 +66,7 @@ struct Set {
 
 const NO_SET: u32 = u32::MAX;
 /// Most paths of a set; of more, this many are taken, evenly.
-const MOST_PATHS: u64 = 128;
+const MOST_PATHS: u64 = 256;
 /// Fewest where there are many sets, and links of all sets together.
 const LEAST_PATHS: u64 = 8;
 const MOST_LINKS: u64 = 1 << 26;
@@ -67,7 +91,7 @@ impl EqualPaths {
             any_size: false,
             sets: Vec::new(),
             links: Vec::new(),
-            index: HashMap::new(),
+            index: HashMap::default(),
         };
         found.any_size = found.is_alike(topology);
         for (src, dst, bytes) in wanted {
@@ -174,7 +198,10 @@ impl EqualPaths {
         };
         let mut rest = links.filter(|link| inner(link.src) && inner(link.dst));
         rest.all(|link| (link.bandwidth, link.latency) == (one.bandwidth, one.latency))
-            && topology.devices().iter().all(|device| device.limit.is_none())
+            && topology
+                .devices()
+                .iter()
+                .all(|device| device.limit.is_none())
             && topology.npus().all(|npu| leaves(&npu))
     }
 }
@@ -225,9 +252,8 @@ impl<'a> Ways<'a> {
     /// The best links at a device, and where they lead; NPUs pass nothing on.
     fn steps(&self, device: DeviceId) -> Vec<(LinkId, DeviceId)> {
         let end = |id: LinkId| (id, self.topology.link(id).dst);
-        let leads_on = |&(_, end): &(LinkId, DeviceId)| {
-            end == self.tree.dst() || !self.topology.is_npu(end)
-        };
+        let leads_on =
+            |&(_, end): &(LinkId, DeviceId)| end == self.tree.dst() || !self.topology.is_npu(end);
         let best = self.tree.equal(self.topology, device);
         best.map(end).filter(leads_on).collect()
     }
@@ -317,7 +343,9 @@ impl Islands {
                     return None;
                 }
                 let next = neighbours(topology, device);
-                let next = next.into_iter().filter(|&end| !topology.is_npu(end) && end != before);
+                let next = next
+                    .into_iter()
+                    .filter(|&end| !topology.is_npu(end) && end != before);
                 stack.extend(next.map(|end| (end, device)));
             }
         }

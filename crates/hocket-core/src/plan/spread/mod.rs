@@ -6,14 +6,16 @@
 
 mod balanced;
 mod ecmp;
+mod loads;
 mod steps;
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use super::Plan;
 use crate::id::{NpuId, TransferId};
 use crate::topology::Topology;
-use crate::topology::equal::{EqualPaths, PathSet};
+use crate::topology::equal::{EqualPaths, Mix, PathSet};
 use crate::units::Seed;
 
 /// How transfers are spread over equal paths.
@@ -61,17 +63,19 @@ impl Plan {
 
     /// Puts transfers on the paths that were chosen for them.
     fn take(&mut self, equal: &EqualPaths, choices: &[Choice], chosen: &[u32]) {
-        let mut known: HashMap<(u32, u32, PathSet, u32), u32> = HashMap::new();
+        let mut known: HashMap<_, u32, BuildHasherDefault<Mix>> = HashMap::default();
         let mut links = Vec::new();
         for (choice, &path) in choices.iter().zip(chosen) {
             let i = choice.transfer as usize;
             let (src, dst) = (self.src[i], self.dst[i]);
             let paths = &mut self.paths;
-            let id = known.entry((src, dst, choice.set, path)).or_insert_with(|| {
-                links.clear();
-                links.extend(equal.links((NpuId(src), NpuId(dst)), choice.set, path as usize));
-                paths.push(&links)
-            });
+            let id = known
+                .entry((src, dst, choice.set, path))
+                .or_insert_with(|| {
+                    links.clear();
+                    links.extend(equal.links((NpuId(src), NpuId(dst)), choice.set, path as usize));
+                    paths.push(&links)
+                });
             self.path[i] = *id;
         }
     }
