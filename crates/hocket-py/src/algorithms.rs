@@ -3,7 +3,6 @@
 use hocket_core::algorithms::{self as core, Algorithm, PlanOptions};
 use pyo3::prelude::*;
 
-use crate::choice;
 use crate::collective::PyCollective;
 use crate::error::CoreError;
 use crate::plan::PyPlan;
@@ -31,9 +30,8 @@ pub(crate) fn algorithms() -> Vec<PyAlgorithm> {
 
 #[pyfunction]
 #[pyo3(signature = (
-    topology, collective, algorithm, chunks, memory_limit, routing="balanced", routing_seed=0
+    topology, collective, algorithm, chunks, memory_limit, routing="balanced"
 ))]
-#[expect(clippy::too_many_arguments, reason = "options, named in Python")]
 pub(crate) fn plan(
     py: Python<'_>,
     topology: &PyTopology,
@@ -42,12 +40,11 @@ pub(crate) fn plan(
     chunks: Option<usize>,
     memory_limit: u64,
     routing: &str,
-    routing_seed: u64,
 ) -> Result<PyPlan, CoreError> {
     let options = PlanOptions {
         chunks,
         memory_limit,
-        routing: choice::routing(routing, routing_seed)?,
+        routing: routing.parse()?,
         ..PlanOptions::new(algorithm.parse()?)
     };
     let (network, collective) = (topology.core().clone(), collective.core().clone());

@@ -1,9 +1,7 @@
 //! Choices of the core by their names in Python.
 
 use hocket_core::multirail::Policy;
-use hocket_core::plan::Routing;
 use hocket_core::simulate::{LatencyModel, LinkOrder, Switching};
-use hocket_core::units::Seed;
 
 use crate::error::CoreError;
 
@@ -24,30 +22,6 @@ pub(crate) const POLICIES: &Names<Policy> = &[
     ("first-come", Policy::Fifo),
     ("smallest-first", Policy::SmallestFirst),
 ];
-
-const ROUTINGS: &Names<Routing> = &[
-    ("balanced", Routing::Balanced),
-    ("ecmp", Routing::Ecmp(Seed(0))),
-    ("spray", Routing::Spray),
-    ("single", Routing::Single),
-];
-
-/// A routing by its name; the seed is of `ecmp`.
-pub(crate) fn routing(name: &str, seed: u64) -> Result<Routing, CoreError> {
-    let chosen = choose("routing", name, ROUTINGS)?;
-    Ok(match chosen {
-        Routing::Ecmp(_) => Routing::Ecmp(Seed(seed)),
-        other => other,
-    })
-}
-
-/// A routing's name, and the seed of `ecmp` (0 of others).
-pub(crate) fn name_of_routing(routing: Routing) -> (&'static str, u64) {
-    match routing {
-        Routing::Ecmp(seed) => (name_of(&Routing::Ecmp(Seed(0)), ROUTINGS), seed.0),
-        other => (name_of(&other, ROUTINGS), 0),
-    }
-}
 
 /// The choice of a name; `what` is chosen.
 pub(crate) fn choose<T: Copy>(what: &str, name: &str, choices: &Names<T>) -> Result<T, CoreError> {

@@ -10,7 +10,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays::{self, to_vec};
-use crate::choice::{self, ORDERS, choose, name_of};
+use crate::choice::{ORDERS, choose, name_of};
 use crate::collective::PyCollective;
 use crate::error::CoreError;
 use crate::progress;
@@ -65,7 +65,7 @@ impl PyPlan {
         topology, collective, algorithm, *, chunk_offsets, chunk_demand,
         chunk, chunk_count, src, dst, op, wait, path,
         group_offsets, group_items, path_offsets, path_items, link_order="ready",
-        routing="single", routing_seed=0, own_paths=None
+        routing="single", own_paths=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
     fn from_columns<'py>(
@@ -88,11 +88,10 @@ impl PyPlan {
         path_items: PyReadonlyArray1<'py, u32>,
         link_order: &str,
         routing: &str,
-        routing_seed: u64,
         own_paths: Option<u32>,
     ) -> Result<Self, CoreError> {
         let link_order = choose("link_order", link_order, ORDERS)?;
-        let routing = choice::routing(routing, routing_seed)?;
+        let routing = routing.parse()?;
         let chunks = Chunks::from_columns(to_vec(&chunk_offsets), to_vec(&chunk_demand))?;
         let groups = Lists::from_columns("groups", to_vec(&group_offsets), to_vec(&group_items))?;
         let links = to_vec(&path_items).into_iter().map(LinkId).collect();
@@ -115,19 +114,27 @@ impl PyPlan {
         Ok(Self::new(core, Arc::clone(topology.core())))
     }
 
-    /// The same transfers, spread over equal paths in another way.
-    #[pyo3(signature = (routing, seed=0))]
-    fn routed(&self, py: Python<'_>, routing: &str, seed: u64) -> Result<Self, CoreError> {
-        let routing = choice::routing(routing, seed)?;
+    /// The same transfers, spread over equal paths in another way; with `release` also those whose own path is one
+    /// of several.
+    #[pyo3(signature = (routing, *, release=false))]
+    fn routed(&self, py: Python<'_>, routing: &str, release: bool) -> Result<Self, CoreError> {
+        let routing = routing.parse()?;
         let (plan, topology) = (Arc::clone(&self.core), Arc::clone(&self.topology));
-        let core = py.detach(|| core::Plan::clone(&plan).routed(&topology, routing));
+        let core = py.detach(|| {
+            let plan = core::Plan::clone(&plan);
+            let plan = if release {
+                plan.released(&topology)
+            } else {
+                plan
+            };
+            plan.routed(&topology, routing)
+        });
         Ok(Self::new(core, topology))
     }
 
-    /// How transfers are spread over equal paths, and the seed of ecmp.
     #[getter]
-    fn routing(&self) -> (&'static str, u64) {
-        choice::name_of_routing(self.core.routing())
+    fn routing(&self) -> String {
+        self.core.routing().to_string()
     }
 
     #[getter]
@@ -244,4 +251,11 @@ impl PyPlan {
     fn chunk_demand<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         arrays::column(slf, |this| this.core.chunks().demand())
     }
+}
+
+/// A routing's name as it is written in files.
+#[pyfunction]
+pub(crate) fn checked_routing(name: &str) -> Result<String, CoreError> {
+    let routing: core::Routing = name.parse()?;
+    Ok(routing.to_string())
 }

@@ -43,6 +43,7 @@ def compare(
     reduction_rate: options.ReductionRate = None,
     flow_rate: options.FlowRate = None,
     time_limit: options.TimeLimit = None,
+    routing: options.Routing = "balanced",
     plot: options.Plot = None,
     json: options.Json = False,
 ) -> None:
@@ -92,6 +93,7 @@ def compare(
             packets=packets,
             flow_rate=flow_rate,
             time_limit=time_limit,
+            routing=routing,
             on_result=note,
             progress=watch,
         )
@@ -124,8 +126,12 @@ def _print(comparison: Comparison) -> None:
     ):
         table.add_column(name, justify="right")
     table.add_column("verified")
+    has_equal = any(entry.run.equal_links[0] for entry in comparison)
+    if has_equal:
+        table.add_column("idle equal links", justify="right")
     for entry in comparison:
-        table.add_row(*_row(comparison, entry))
+        idle = [options.idle_links(entry.run)] if has_equal else []
+        table.add_row(*_row(comparison, entry), *idle)
     console.print(table)
     bound = comparison.bound
     console.print(f"bound {format_time_ps(bound.time_ps)}: {bound.witness}", highlight=False)
@@ -203,5 +209,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "cycle_ps": run.cycle_ps,
         "packets": options.packets_json(run),
         "transfers": len(run.plan),
+        "routing": run.plan.routing,
+        "equal_links": dict(zip(("links", "idle"), run.equal_links, strict=True)),
         "verified": run.plan.is_verified,
     }

@@ -9,7 +9,7 @@ mod waits;
 pub use builder::{Columns, PlanBuilder, Transfer};
 pub use chunks::Chunks;
 pub use routes::{NoRoute, Route, Routes};
-pub use spread::Routing;
+pub use spread::{BadRouting, Routing};
 pub(crate) use waits::WaitGraph;
 
 use std::fmt;

@@ -10,7 +10,7 @@ use crate::units::Seed;
 
 /// Paths between two NPUs that are all shortest by time, then by hops, and pass switches only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct PathSet(u32);
+pub struct PathSet(pub(crate) u32);
 
 /// The sets of equal paths between pairs of NPUs, for messages of given sizes.
 ///
@@ -176,6 +176,35 @@ impl EqualPaths {
         let [first, last] = [self.only[0][src.index()], self.only[1][dst.index()]];
         let middle = self.middle(set, path).iter().copied();
         first.into_iter().chain(middle).chain(last)
+    }
+
+    /// The link of a path from one NPU to another at a hop; `None` after the last.
+    #[inline]
+    pub fn link(
+        &self,
+        (src, dst): (NpuId, NpuId),
+        set: PathSet,
+        path: usize,
+        hop: usize,
+    ) -> Option<LinkId> {
+        let first = self.only[0][src.index()];
+        if hop == 0 && first.is_some() {
+            return first;
+        }
+        let middle = self.middle(set, path);
+        let hop = hop - usize::from(first.is_some());
+        match hop.cmp(&middle.len()) {
+            std::cmp::Ordering::Less => Some(middle[hop]),
+            std::cmp::Ordering::Equal => self.only[1][dst.index()],
+            std::cmp::Ordering::Greater => None,
+        }
+    }
+
+    /// How many links each path from one NPU to another has.
+    #[inline]
+    pub fn hops(&self, (src, dst): (NpuId, NpuId), set: PathSet) -> usize {
+        let ends = [self.only[0][src.index()], self.only[1][dst.index()]];
+        self.sets[set.0 as usize].hops as usize + ends.iter().flatten().count()
     }
 
     fn key(&self, topology: &Topology, src: NpuId, dst: NpuId, bytes: u64) -> Key {

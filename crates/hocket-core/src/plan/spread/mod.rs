@@ -10,7 +10,9 @@ mod loads;
 mod steps;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::hash::BuildHasherDefault;
+use std::str::FromStr;
 
 use super::Plan;
 use crate::id::{NpuId, TransferId};
@@ -32,6 +34,39 @@ pub enum Routing {
     /// Each transfer on all at once: its bytes evenly (flow fidelity), or its packets in turn (packet
     /// fidelity). Link fidelity, whose messages are whole, cannot simulate it.
     Spray,
+}
+
+impl fmt::Display for Routing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Routing::Single => f.write_str("single"),
+            Routing::Balanced => f.write_str("balanced"),
+            Routing::Ecmp(Seed(0)) => f.write_str("ecmp"),
+            Routing::Ecmp(seed) => write!(f, "ecmp:{}", seed.0),
+            Routing::Spray => f.write_str("spray"),
+        }
+    }
+}
+
+/// A name that is no routing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("routing: there is no {0:?}; use balanced, ecmp, ecmp:SEED (as ecmp:7), spray or single")]
+pub struct BadRouting(String);
+
+impl FromStr for Routing {
+    type Err = BadRouting;
+
+    fn from_str(name: &str) -> Result<Self, BadRouting> {
+        let seed = |digits: &str| digits.parse().ok().map(|seed| Routing::Ecmp(Seed(seed)));
+        let found = match name {
+            "single" => Some(Routing::Single),
+            "balanced" => Some(Routing::Balanced),
+            "ecmp" => Some(Routing::Ecmp(Seed(0))),
+            "spray" => Some(Routing::Spray),
+            _ => name.strip_prefix("ecmp:").and_then(seed),
+        };
+        found.ok_or_else(|| BadRouting(name.to_owned()))
+    }
 }
 
 impl Plan {
@@ -58,6 +93,43 @@ impl Plan {
             _ => balanced::choose(&self, topology, &equal, &choices),
         };
         self.take(&equal, &choices, &chosen);
+        self
+    }
+
+    /// The same plan, in which transfers whose own path is one of several equal ones may be spread as well by
+    /// [`routed`](Self::routed): for plans whose algorithm took any of them.
+    pub fn released(mut self, topology: &Topology) -> Self {
+        if !EqualPaths::may_exist(topology) {
+            return self;
+        }
+        let own = |i: &usize| self.path[*i] != Self::DEFAULT_ROUTE;
+        let equal = EqualPaths::of(
+            topology,
+            (0..self.len()).filter(own).map(|i| ends(&self, i)),
+        );
+        let mut known: HashMap<(u32, PathSet), bool, BuildHasherDefault<Mix>> = HashMap::default();
+        for i in 0..self.len() {
+            let (path, (src, dst, bytes)) = (self.path[i], ends(&self, i));
+            if path == Self::DEFAULT_ROUTE {
+                continue;
+            }
+            let Some(set) = equal.between(topology, src, dst, bytes) else {
+                continue;
+            };
+            let links = self.paths.get(path as usize);
+            let is_one = |other| {
+                equal
+                    .links((src, dst), set, other)
+                    .eq(links.iter().copied())
+            };
+            let mut others = 0..equal.count(set);
+            if *known
+                .entry((path, set))
+                .or_insert_with(|| others.any(is_one))
+            {
+                self.path[i] = Self::DEFAULT_ROUTE;
+            }
+        }
         self
     }
 
