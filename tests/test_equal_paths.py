@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import hocket as hk
 from hocket.cli import run as command
 from hocket.files.build import build_topology
 from hocket.files.text import from_text, read_failures
+from hocket.running import Fidelity
 
 SIZE = "64MB"
 
@@ -144,8 +146,8 @@ def test_a_connection_keeps_its_ecmp_path() -> None:
     assert all(len(paths) == 1 for paths in taken.values())
 
 
-@pytest.mark.parametrize("fidelity", ["flow", "packet"])
-def test_spray_splits_a_transfer_over_all_paths(fidelity: str) -> None:
+@pytest.mark.parametrize("fidelity", get_args(Fidelity)[1:])
+def test_spray_splits_a_transfer_over_all_paths(fidelity: Fidelity) -> None:
     topology = network("clos:4x2x1")
     made = hk.plan("broadcast", topology, size="4MB", algorithm="direct", routing="spray")
     run = hk.simulate(made, fidelity=fidelity)

@@ -128,7 +128,7 @@ def _print(comparison: Comparison) -> None:
     table.add_column("verified")
     has_equal = any(entry.run.equal_links[0] for entry in comparison)
     if has_equal:
-        table.add_column("idle equal links", justify="right")
+        table.add_column("idle links", justify="right")
     for entry in comparison:
         idle = [options.idle_links(entry.run)] if has_equal else []
         table.add_row(*_row(comparison, entry), *idle)
