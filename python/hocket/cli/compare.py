@@ -104,10 +104,10 @@ def compare(
     if json:
         options.print_json(as_json(comparison))
     else:
-        _print(comparison)
+        _print(comparison, routing)
 
 
-def _print(comparison: Comparison) -> None:
+def _print(comparison: Comparison, routing: str) -> None:
     collective = comparison.collective
     console = options.output()
     title = options.title(collective, comparison.topology)
@@ -126,15 +126,13 @@ def _print(comparison: Comparison) -> None:
     ):
         table.add_column(name, justify="right")
     table.add_column("verified")
-    has_equal = any(entry.run.equal_links[0] for entry in comparison)
-    if has_equal:
-        table.add_column("idle links", justify="right")
     for entry in comparison:
-        idle = [options.idle_links(entry.run)] if has_equal else []
-        table.add_row(*_row(comparison, entry), *idle)
+        table.add_row(*_row(comparison, entry))
     console.print(table)
     bound = comparison.bound
     console.print(f"bound {format_time_ps(bound.time_ps)}: {bound.witness}", highlight=False)
+    if any(entry.run.equal_links[0] for entry in comparison):
+        console.print(f"equal paths: {routing}; idle links: {_idle(comparison)}", highlight=False)
     kinds = {each.name: each.kinds for each in _core.algorithms()}
     left_out: dict[str, list[str]] = {}
     for name, reason in comparison.refused.items():
@@ -142,6 +140,16 @@ def _print(comparison: Comparison) -> None:
             left_out.setdefault(reason.removeprefix(f"{name} cannot run here: "), []).append(name)
     for reason, names in left_out.items():
         console.print(f"left out: {', '.join(names)}: {reason}", highlight=False)
+
+
+def _idle(comparison: Comparison) -> str:
+    """Say which algorithms leave links of equal paths idle."""
+    idle = [
+        f"{entry.algorithm} {options.idle_links(entry.run)}"
+        for entry in comparison
+        if entry.run.equal_links[1]
+    ]
+    return ", ".join(idle) or "none"
 
 
 def _row(comparison: Comparison, entry: Entry) -> list[str]:

@@ -315,7 +315,7 @@ def read_packets(preset: str | None, **knobs: str | int | None) -> Packets | Non
 def idle_links(run: Run) -> str:
     """Say how many of the links among which equal paths differ carried nothing."""
     links, idle = run.equal_links
-    return f"{idle} of {links}" if links else "–"
+    return f"{idle} of {links}"
 
 
 def packets_json(run: Run) -> dict[str, int | None] | None:
