@@ -12,7 +12,7 @@ from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.memory import checked_limit
 from hocket.outcome import Latency, LinkOrder, Switching
 from hocket.packets import Packets
-from hocket.planning import Plan, plan_collective
+from hocket.planning import Plan, checked_routing, plan_collective
 from hocket.running import Fidelity, Run, simulate
 from hocket.scheduling import PREFIX
 from hocket.sizes import too_large
@@ -94,6 +94,7 @@ def compare(
     flow_rate: str | None = None,
     time_limit: str | None = None,
     memory_limit: int | None = None,
+    routing: str = "balanced",
     on_result: Callable[[str, int, Run], None] | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Comparison:
@@ -114,6 +115,9 @@ def compare(
         Of the simulations: ``link``, ``flow`` or ``packet``.
     time_limit
         For each search, see :func:`hocket.schedule`.
+    routing
+        How transfers are spread over equal paths, see :func:`hocket.plan`; ``"spray"`` at flow and packet
+        fidelity only.
     on_result
         Called as ``on_result(algorithm, chunks, run)`` after each simulation.
     progress
@@ -128,6 +132,7 @@ def compare(
     """
     collective = collective_on(kind, topology, size, npus=npus, root=root)
     check_chunks(chunks)
+    checked_routing(routing)
     if fidelity not in get_args(Fidelity):
         raise SpecError(f"fidelity: {fidelity!r} cannot be compared at; use link, flow or packet")
     known = [algorithm.name for algorithm in naming.algorithms()]
@@ -162,6 +167,7 @@ def compare(
                     memory_limit=memory_limit,
                     time_limit=time_limit,
                     latency=latency,
+                    routing=routing,
                     progress=progress,
                 )
                 made.verify(progress=progress)

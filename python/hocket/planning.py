@@ -15,8 +15,8 @@ from hocket.naming import check_name, check_options
 from hocket.outcome import Latency
 from hocket.scheduling import MULTIRAIL, PREFIX, Schedule, schedule_collective
 from hocket.sizes import check_plan
-from hocket.synthesis import SYNTHESIZERS, Synthesis, SynthesisOptions, synthesize
-from hocket.units import parse_time
+from hocket.synthesis import SYNTHESIZERS, Synthesis, SynthesisOptions, spread, synthesize
+from hocket.units import parse_time, shown
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -116,6 +116,27 @@ class Plan:
         return self.core.link_order
 
     @property
+    def routing(self) -> str:
+        """How its transfers are spread over equal paths: balanced, ecmp:SEED, spray or single.
+
+        ``single`` says that nobody spread them: an algorithm's own paths are what it chose.
+        """
+        return self.core.routing
+
+    def routed(self, routing: str) -> Plan:
+        """Spread its transfers over equal paths in another way; see :func:`plan`.
+
+        Returns
+        -------
+        Plan
+            Another plan, not yet verified. Paths that the algorithm chose stay, but for synthesizers',
+            which took any of several equal ones.
+        """
+        routing = checked_routing(routing)
+        release = self.algorithm in SYNTHESIZERS and routing != "single"
+        return Plan(self.core.routed(routing, release=release), self.own_schedule)
+
+    @property
     def schedule(self) -> Schedule | None:
         """The schedule of dimensions that it carries out; ``None`` for other algorithms."""
         if self.own_schedule is None and self.algorithm == "hierarchical":
@@ -211,6 +232,7 @@ def plan(
     slot: str | None = None,
     trials: int | None = None,
     memory_limit: int | None = None,
+    routing: str = "balanced",
     progress: Progress | None = None,
 ) -> Plan:
     """Plan a collective on a topology by a named algorithm.
@@ -233,6 +255,10 @@ def plan(
         its `factor`, with a unit, as ``"2.3 us"``.
     memory_limit
         Bytes that the work may take; most of the machine's memory by default.
+    routing
+        How transfers are spread over equal paths: ``"balanced"`` (those that run together on different
+        ones), ``"ecmp"`` or ``"ecmp:SEED"`` (by hashes of sender and receiver), ``"spray"`` (each over all;
+        for flow and packet fidelity), ``"single"`` (all on the first).
     progress
         Called as ``progress(stage, done, total)`` during a search.
 
@@ -262,6 +288,7 @@ def plan(
         slot=slot,
         trials=trials,
         memory_limit=memory_limit,
+        routing=routing,
         progress=progress,
     )
 
@@ -280,6 +307,7 @@ def plan_together(
     slot: str | None = None,
     trials: int | None = None,
     memory_limit: int | None = None,
+    routing: str = "balanced",
     progress: Progress | None = None,
 ) -> Plan:
     """Plan several collectives, of the same or of different NPUs, at once on one network.
@@ -292,7 +320,7 @@ def plan_together(
         Where.
     algorithm
         ``greedy``, ``exact`` or ``blind``.
-    chunks, time_limit, seed, unwind, latency, cluster, slot, trials, memory_limit, progress
+    chunks, time_limit, seed, unwind, latency, cluster, slot, trials, memory_limit, routing, progress
         See :func:`plan`.
 
     Returns
@@ -318,6 +346,7 @@ def plan_together(
         slot=slot,
         trials=trials,
         memory_limit=memory_limit,
+        routing=routing,
         progress=progress,
     )
 
@@ -367,11 +396,13 @@ def plan_collective(
     slot: str | None = None,
     trials: int | None = None,
     memory_limit: int | None = None,
+    routing: str = "balanced",
     progress: Progress | None = None,
 ) -> Plan:
     """Plan a collective that is already made; see :func:`plan`."""
     check_chunks(chunks)
     limit = checked_limit(memory_limit)
+    routing = checked_routing(routing)
     if not isinstance(algorithm, (str, Schedule)):
         raise SpecError(f"algorithm: {algorithm!r} is neither a name nor a schedule")
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
@@ -394,7 +425,7 @@ def plan_collective(
         if algorithm == "auto":
             from hocket.synthesis.auto import best_plan
 
-            return best_plan(collective, topology, chunks, options, limit, progress)
+            return best_plan(collective, topology, chunks, options, limit, routing, progress)
         pieces = chunks or _core.default_chunks(topology, collective, "greedy")
         core, synthesis = synthesize(
             collective,
@@ -405,11 +436,12 @@ def plan_collective(
             memory_limit=limit,
             progress=progress,
         )
+        core, synthesis = spread(core, synthesis, routing, latency)
         return Plan(core, synthesis=synthesis)
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
         if time_limit is not None:
             parse_time(time_limit, field="time_limit")
-        return Plan(_core.plan(topology, collective, algorithm, chunks, limit))
+        return Plan(_core.plan(topology, collective, algorithm, chunks, limit, routing))
     schedule = schedule_collective(
         collective,
         topology,
@@ -418,7 +450,23 @@ def plan_collective(
         time_limit=time_limit,
         progress=progress,
     )
-    return Plan(_core.plan_of(schedule.core, limit), schedule)
+    core = _core.plan_of(schedule.core, limit)
+    return Plan(core.routed(routing) if topology.may_have_equal_paths else core, schedule)
+
+
+def checked_routing(routing: object) -> str:
+    """Give a routing back as it is written in files.
+
+    Raises
+    ------
+    SpecError
+        If it is none.
+    """
+    if not isinstance(routing, str):
+        raise SpecError(
+            f"routing: {shown(routing)} is no name; give balanced, ecmp, spray or single"
+        )
+    return _core.checked_routing(routing)
 
 
 def _slot_ps(text: str) -> int:

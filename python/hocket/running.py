@@ -106,6 +106,11 @@ class Run(Outcome):
         """Most bytes that crossed one link."""
         return self._report.max_link_bytes
 
+    @cached_property
+    def equal_links(self) -> tuple[int, int]:
+        """Links among which equal paths differ, and how many of them carried nothing."""
+        return _core.equal_links(self.core)
+
     @property
     def start_ps(self) -> NDArray[np.uint64]:
         """When each transfer began to occupy its first link [ps], shape ``(len(plan),)``."""
@@ -232,6 +237,7 @@ def simulate(
     latency: Latency = "overlapped",
     packets: Packets | str | None = None,
     flow_rate: str | None = None,
+    routing: str | None = None,
     keep_services: bool = False,
     progress: Progress | None = None,
 ) -> Run: ...
@@ -257,6 +263,7 @@ def simulate(
     latency: Latency = "overlapped",
     packets: Packets | str | None = None,
     flow_rate: str | None = None,
+    routing: str | None = None,
     keep_services: bool = False,
     progress: Progress | None = None,
 ) -> Run | DimensionRun: ...
@@ -271,6 +278,7 @@ def simulate(
     latency: Latency = "overlapped",
     packets: Packets | str | None = None,
     flow_rate: str | None = None,
+    routing: str | None = None,
     keep_services: bool = False,
     progress: Progress | None = None,
 ) -> Run | DimensionRun:
@@ -300,6 +308,9 @@ def simulate(
     flow_rate
         Of flow fidelity: no transfer is faster than this, such as ``"10 GB/s"``; by default as fast
         as its links.
+    routing
+        Spread transfers over equal paths in another way than the plan says, see :func:`hocket.plan`;
+        ``"spray"`` at flow and packet fidelity only.
     keep_services
         Whether to keep every stay on a link, which :meth:`Run.heat` needs.
     progress
@@ -331,6 +342,10 @@ def simulate(
         raise SpecError(f"packets: {fidelity} fidelity has none; leave it out, or use packet")
     if flow_rate is not None and fidelity != "flow":
         raise SpecError(f"flow_rate: {fidelity} fidelity has no flows; leave it out, or use flow")
+    if routing is not None:
+        if fidelity == "dimension":
+            raise SpecError("routing: dimension fidelity has no paths; leave it out, or use link")
+        plan = plan.routed(routing)
     if fidelity == "flow":
         return _as_flows(plan, flow_rate, order, switching, latency, keep_services, progress)
     if fidelity == "dimension":

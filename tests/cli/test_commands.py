@@ -179,6 +179,7 @@ def test_plan_json(hocket: Any) -> None:
         "size_bytes": 1_000_000,
         "in_place": False,
         "chunks": 5,
+        "routing": "balanced",
         "transfers": 10,
         "verified": True,
         "bound_ps": hk.bound(plan.topology, plan.collective).time_ps,

@@ -29,7 +29,9 @@ pub(crate) fn algorithms() -> Vec<PyAlgorithm> {
 }
 
 #[pyfunction]
-#[pyo3(signature = (topology, collective, algorithm, chunks, memory_limit))]
+#[pyo3(signature = (
+    topology, collective, algorithm, chunks, memory_limit, routing="balanced"
+))]
 pub(crate) fn plan(
     py: Python<'_>,
     topology: &PyTopology,
@@ -37,10 +39,12 @@ pub(crate) fn plan(
     algorithm: &str,
     chunks: Option<usize>,
     memory_limit: u64,
+    routing: &str,
 ) -> Result<PyPlan, CoreError> {
     let options = PlanOptions {
         chunks,
         memory_limit,
+        routing: routing.parse()?,
         ..PlanOptions::new(algorithm.parse()?)
     };
     let (network, collective) = (topology.core().clone(), collective.core().clone());

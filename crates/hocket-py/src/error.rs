@@ -3,7 +3,7 @@
 use hocket_core::cluster::ClusterError;
 use hocket_core::collective::CollectiveError;
 use hocket_core::iteration::GraphError;
-use hocket_core::plan::PlanError;
+use hocket_core::plan::{BadRouting, PlanError};
 use hocket_core::progress::Interrupted;
 use hocket_core::replay::ReplayError;
 use hocket_core::report::ReportError;
@@ -43,6 +43,12 @@ impl From<CoreError> for PyErr {
 
 impl From<TopologyError> for CoreError {
     fn from(error: TopologyError) -> Self {
+        CoreError::Spec(error.to_string())
+    }
+}
+
+impl From<BadRouting> for CoreError {
+    fn from(error: BadRouting) -> Self {
         CoreError::Spec(error.to_string())
     }
 }
@@ -122,7 +128,9 @@ impl From<SimulateError> for CoreError {
     fn from(error: SimulateError) -> Self {
         match error {
             SimulateError::Interrupted(_) => CoreError::Interrupted,
-            SimulateError::Packets { .. } => CoreError::Spec(error.to_string()),
+            SimulateError::Packets { .. } | SimulateError::Sprayed => {
+                CoreError::Spec(error.to_string())
+            }
             _ => CoreError::Simulation(error.to_string()),
         }
     }

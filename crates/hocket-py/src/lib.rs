@@ -68,7 +68,7 @@ mod _core {
     }
 
     #[pymodule_export]
-    use crate::plan::PyPlan;
+    use crate::plan::{PyPlan, checked_routing};
     /// `hocket._core.replay`: execution traces on a network.
     #[pymodule]
     mod replay {
@@ -77,7 +77,9 @@ mod _core {
     }
 
     #[pymodule_export]
-    use crate::report::{DimensionReport, Report, activity, dimension_report, heat, report};
+    use crate::report::{
+        DimensionReport, Report, activity, dimension_report, equal_links, heat, report,
+    };
     /// `hocket._core.routing`: paths on a Clos or fat tree.
     #[pymodule]
     mod routing {

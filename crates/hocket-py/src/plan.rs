@@ -64,7 +64,8 @@ impl PyPlan {
     #[pyo3(signature = (
         topology, collective, algorithm, *, chunk_offsets, chunk_demand,
         chunk, chunk_count, src, dst, op, wait, path,
-        group_offsets, group_items, path_offsets, path_items, link_order="ready"
+        group_offsets, group_items, path_offsets, path_items, link_order="ready",
+        routing="single", own_paths=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
     fn from_columns<'py>(
@@ -86,8 +87,11 @@ impl PyPlan {
         path_offsets: PyReadonlyArray1<'py, u32>,
         path_items: PyReadonlyArray1<'py, u32>,
         link_order: &str,
+        routing: &str,
+        own_paths: Option<u32>,
     ) -> Result<Self, CoreError> {
         let link_order = choose("link_order", link_order, ORDERS)?;
+        let routing = routing.parse()?;
         let chunks = Chunks::from_columns(to_vec(&chunk_offsets), to_vec(&chunk_demand))?;
         let groups = Lists::from_columns("groups", to_vec(&group_offsets), to_vec(&group_items))?;
         let links = to_vec(&path_items).into_iter().map(LinkId).collect();
@@ -106,6 +110,7 @@ impl PyPlan {
             core::Plan::from_columns(algorithm, collective, chunks, columns, groups, paths)
         })?;
         let core = core.with_link_order(link_order);
+        let core = core.said_routed(routing, own_paths.unwrap_or(u32::MAX));
         Ok(Self::new(core, Arc::clone(topology.core())))
     }
 
@@ -130,6 +135,34 @@ impl PyPlan {
             core::Plan::merged(&all, memory_limit)
         })?;
         Ok(Self::new(core, topology))
+    }
+
+    /// The same transfers, spread over equal paths in another way; with `release` also those whose own path is one
+    /// of several.
+    #[pyo3(signature = (routing, *, release=false))]
+    fn routed(&self, py: Python<'_>, routing: &str, release: bool) -> Result<Self, CoreError> {
+        let routing = routing.parse()?;
+        let (plan, topology) = (Arc::clone(&self.core), Arc::clone(&self.topology));
+        let core = py.detach(|| {
+            let plan = core::Plan::clone(&plan);
+            let plan = if release {
+                plan.released(&topology)
+            } else {
+                plan
+            };
+            plan.routed(&topology, routing)
+        });
+        Ok(Self::new(core, topology))
+    }
+
+    #[getter]
+    fn routing(&self) -> String {
+        self.core.routing().to_string()
+    }
+
+    #[getter]
+    fn own_paths(&self) -> u32 {
+        self.core.own_paths()
     }
 
     #[getter]
@@ -241,4 +274,11 @@ impl PyPlan {
     fn chunk_demand<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         arrays::column(slf, |this| this.core.chunks().demand())
     }
+}
+
+/// A routing's name as it is written in files.
+#[pyfunction]
+pub(crate) fn checked_routing(name: &str) -> Result<String, CoreError> {
+    let routing: core::Routing = name.parse()?;
+    Ok(routing.to_string())
 }

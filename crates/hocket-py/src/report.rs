@@ -37,6 +37,13 @@ pub(crate) fn report(run: &PyRun) -> Report {
     }
 }
 
+/// Links of equal paths: how many there are, and how many carried nothing.
+#[pyfunction]
+pub(crate) fn equal_links(run: &PyRun) -> (usize, usize) {
+    let found = core::EqualLinks::new(run.core(), run.verified());
+    (found.links, found.idle)
+}
+
 /// How well one run uses the dimensions of a product topology.
 #[pyclass(module = "hocket._core", frozen, get_all)]
 pub(crate) struct DimensionReport {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hocket_core::id::DeviceId;
+use hocket_core::topology::equal::EqualPaths;
 use hocket_core::topology::{self as core, DimensionKind, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Time};
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -140,6 +141,12 @@ impl PyTopology {
     #[getter]
     fn name(&self) -> &str {
         self.core.name()
+    }
+
+    /// Whether any two NPUs may have equal paths; `False` is certain.
+    #[getter]
+    fn may_have_equal_paths(&self) -> bool {
+        EqualPaths::may_exist(&self.core)
     }
 
     #[getter]

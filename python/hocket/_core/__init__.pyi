@@ -116,6 +116,10 @@ class Topology:
     @property
     def name(self) -> str: ...
     @property
+    def may_have_equal_paths(self) -> bool:
+        """Whether any two NPUs may have equal paths; ``False`` is certain."""
+
+    @property
     def npu_count(self) -> int: ...
     @property
     def device_count(self) -> int: ...
@@ -325,6 +329,9 @@ class Collective:
     def __eq__(self, other: object, /) -> bool: ...
     def __ne__(self, other: object, /) -> bool: ...
 
+def checked_routing(name: str) -> str:
+    """Give a routing back as it is written in files, or SpecError."""
+
 @final
 class Plan:
     """The transfers that implement a collective on a topology, as columns.
@@ -356,6 +363,8 @@ class Plan:
         path_offsets: _U32,
         path_items: _U32,
         link_order: str = "ready",
+        routing: str = "single",
+        own_paths: int | None = None,
     ) -> Plan:
         """Make a plan of columns (copied), or SpecError where they do not fit together."""
 
@@ -369,6 +378,20 @@ class Plan:
     def collective(self) -> Collective: ...
     @property
     def topology(self) -> Topology: ...
+    def routed(self, routing: str, *, release: bool = False) -> Plan:
+        """The same transfers, spread over equal paths in another way.
+
+        With `release` also those whose own path is one of several equal ones.
+        """
+
+    @property
+    def routing(self) -> str:
+        """How transfers are spread over equal paths."""
+
+    @property
+    def own_paths(self) -> int:
+        """How many of the paths are the algorithm's own; the rest are of ``routing``."""
+
     @property
     def link_order(self) -> str:
         """In what order links are meant to serve: ``ready`` or ``plan``."""
@@ -531,6 +554,7 @@ def plan(
     algorithm: str,
     chunks: int | None,
     memory_limit: int,
+    routing: str = "balanced",
 ) -> Plan:
     """Make a plan by one algorithm.
 
@@ -801,6 +825,9 @@ class Report:
 
 def report(run: Run) -> Report:
     """Sum a run up."""
+
+def equal_links(run: Run) -> tuple[int, int]:
+    """Links among which equal paths differ, and how many of them carried nothing."""
 
 def heat(run: Run, bins: int) -> npt.NDArray[np.float32]:
     """Share of each of the time bins in which each link was occupied, (link_count, bins)."""

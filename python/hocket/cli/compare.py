@@ -44,6 +44,7 @@ def compare(
     reduction_rate: options.ReductionRate = None,
     flow_rate: options.FlowRate = None,
     time_limit: options.TimeLimit = None,
+    routing: options.Routing = "balanced",
     plot: options.Plot = None,
     json: options.Json = False,
 ) -> None:
@@ -95,6 +96,7 @@ def compare(
             packets=packets,
             flow_rate=flow_rate,
             time_limit=time_limit,
+            routing=routing,
             on_result=note,
             progress=watch,
         )
@@ -105,10 +107,10 @@ def compare(
     if json:
         options.print_json(as_json(comparison))
     else:
-        _print(comparison)
+        _print(comparison, routing)
 
 
-def _print(comparison: Comparison) -> None:
+def _print(comparison: Comparison, routing: str) -> None:
     collective = comparison.collective
     console = options.output()
     title = options.title(collective, comparison.topology)
@@ -132,6 +134,8 @@ def _print(comparison: Comparison) -> None:
     console.print(table)
     bound = comparison.bound
     console.print(f"bound {format_time_ps(bound.time_ps)}: {bound.witness}", highlight=False)
+    if any(entry.run.equal_links[0] for entry in comparison):
+        console.print(f"equal paths: {routing}; idle links: {_idle(comparison)}", highlight=False)
     kinds = {each.name: each.kinds for each in _core.algorithms()}
     left_out: dict[str, list[str]] = {}
     for name, reason in comparison.refused.items():
@@ -139,6 +143,16 @@ def _print(comparison: Comparison) -> None:
             left_out.setdefault(reason.removeprefix(f"{name} cannot run here: "), []).append(name)
     for reason, names in left_out.items():
         console.print(f"left out: {', '.join(names)}: {reason}", highlight=False)
+
+
+def _idle(comparison: Comparison) -> str:
+    """Say which algorithms leave links of equal paths idle."""
+    idle = [
+        f"{entry.algorithm} {options.idle_links(entry.run)}"
+        for entry in comparison
+        if entry.run.equal_links[1]
+    ]
+    return ", ".join(idle) or "none"
 
 
 def _row(comparison: Comparison, entry: Entry) -> list[str]:
@@ -206,5 +220,7 @@ def run_json(run: Run) -> dict[str, Any]:
         "cycle_ps": run.cycle_ps,
         "packets": options.packets_json(run),
         "transfers": len(run.plan),
+        "routing": run.plan.routing,
+        "equal_links": dict(zip(("links", "idle"), run.equal_links, strict=True)),
         "verified": run.plan.is_verified,
     }

@@ -199,6 +199,17 @@ FlowRate = Annotated[
     str | None,
     typer.Option("--flow-rate", help='Of flow fidelity: no transfer is faster, "10 GB/s".'),
 ]
+Routing = Annotated[
+    str,
+    typer.Option(
+        "--routing",
+        help="Over equal paths: balanced, ecmp, ecmp:SEED, spray (flow and packet fidelity) or single.",
+    ),
+]
+OwnRouting = Annotated[
+    str | None,
+    typer.Option("--routing", help="Spread over equal paths anew, as `hocket plan --routing`."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Plot = Annotated[
     str | None, typer.Option("--plot", help="Also draw a picture: a .png, .svg or .pdf file.")
@@ -330,6 +341,12 @@ def read_packets(preset: str | None, **knobs: str | int | None) -> Packets | Non
         field, colon, rest = str(error).partition(":")
         option = names.get(field, field.replace("_", "-"))
         raise SpecError(f"--{option}{colon}{rest}") from None
+
+
+def idle_links(run: Run) -> str:
+    """Say how many of the links among which equal paths differ carried nothing."""
+    links, idle = run.equal_links
+    return f"{idle} of {links}"
 
 
 def packets_json(run: Run) -> dict[str, int | None] | None:

@@ -66,6 +66,7 @@ def plan(
             help="For greedy with tens of thousands of NPUs: match and check slot by slot, no plan.",
         ),
     ] = False,
+    routing: options.Routing = "balanced",
     in_place: Annotated[bool, typer.Option(help="Whether the result overwrites the input.")] = True,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the plan to this Parquet file.")
@@ -117,6 +118,7 @@ def plan(
             cluster=cluster,
             slot=slot,
             trials=trials,
+            routing=routing,
             progress=watch,
         ).verify(progress=watch)
     bound_ps = bound.result().time_ps
@@ -169,6 +171,7 @@ def plan_facts(plan: Plan) -> dict[str, object]:
         "in_place": collective.in_place,
         "chunks": plan.chunks,
         "transfers": len(plan),
+        "routing": plan.routing,
         **({} if plan.synthesis is None else {"synthesis": asdict(plan.synthesis)}),
     }
 

@@ -47,6 +47,7 @@ def simulate(
     clock: options.Clock = None,
     reduction_rate: options.ReductionRate = None,
     flow_rate: options.FlowRate = None,
+    routing: options.OwnRouting = None,
     plot: options.Plot = None,
     output: Annotated[
         str | None,
@@ -85,7 +86,7 @@ def simulate(
             raise SpecError(f"--output: {output} is the plan; name another file")
     made = Plan.load(plan)
     if fidelity == "dimension":
-        for name, given in (("--order", order), ("--output", output)):
+        for name, given in (("--order", order), ("--output", output), ("--routing", routing)):
             if given is not None:
                 raise SpecError(f"{name} is of links; leave it out, or use --fidelity link")
         outcome = run_plan(
@@ -105,6 +106,7 @@ def simulate(
             order=cast(LinkOrder | None, order),
             switching=cast(Switching | None, switching),
             latency=cast(Latency, latency_model),
+            routing=routing,
             keep_services=plot is not None,
             progress=watch,
         )
@@ -115,7 +117,7 @@ def simulate(
     if output is not None:
         run.save(output)
     if json:
-        options.print_json({**plan_facts(made), **run_json(run), **_dimensions_json(run)})
+        options.print_json({**plan_facts(run.plan), **run_json(run), **_dimensions_json(run)})
     else:
         _print(run)
 
@@ -130,6 +132,9 @@ def _print(run: Run) -> None:
         table.add_row("busiest link", f"{busiest[0]}→{busiest[1]}, {busiest[2]:.1%} of the time")
     table.add_row("most bytes over a link", format_size(run.max_link_bytes))
     table.add_row("links", _links(run))
+    if run.equal_links[0]:
+        idle = f"{run.plan.routing}; {options.idle_links(run)} links are idle"
+        table.add_row("equal paths", idle)
     if run.cycle_ps is not None:
         table.add_row("packets", _packets(run))
         table.add_row("cycle", format_time_ps(run.cycle_ps))

@@ -4,7 +4,8 @@ Columns: ``chunk``, ``chunk_count``, ``src``, ``dst`` (NPU numbers), ``op`` (``c
 ``size_bytes``, ``wait`` (row of the transfer that must end first, or null), ``wait_group`` (the group
 whose members must all end first, or null), ``path`` (explicit path, or null for the default route).
 The metadata holds the topology, the collective, the chunks, the groups and the paths under keys that
-begin with ``hocket.``, so that a file is all that verifying and simulating need.
+begin with ``hocket.`` (and how the plan was spread over equal paths, behind how many of the algorithm's
+own), so that a file is all that verifying and simulating need.
 """
 
 from __future__ import annotations
@@ -65,6 +66,8 @@ def save_plan(plan: Plan, path: Path) -> None:
         "algorithm": core.algorithm,
         "collective": collective_to_json(core.collective),
         "link_order": core.link_order,
+        "routing": core.routing,
+        "own_paths": core.own_paths,
     }
     metadata = {
         "hocket.plan": json.dumps(head),
@@ -195,6 +198,8 @@ def _read(file: pq.ParquetFile) -> Plan:
         path_offsets=unpack(metadata["hocket.path_offsets"], "uint32"),
         path_items=unpack(metadata["hocket.path_items"], "uint32"),
         link_order=str(head.get("link_order", "ready")),
+        routing=str(head.get("routing", "single")),
+        own_paths=head.get("own_paths"),
     )
     if "hocket.schedule" not in metadata:
         return Plan(core)

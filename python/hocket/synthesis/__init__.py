@@ -2,13 +2,14 @@
 
 from hocket.synthesis.choices import SYNTHESIZERS, SynthesisOptions
 from hocket.synthesis.compact import CompactTimetable, timetable
-from hocket.synthesis.make import Synthesis, synthesize
+from hocket.synthesis.make import Synthesis, spread, synthesize
 
 __all__ = [
     "SYNTHESIZERS",
     "CompactTimetable",
     "Synthesis",
     "SynthesisOptions",
+    "spread",
     "synthesize",
     "timetable",
 ]

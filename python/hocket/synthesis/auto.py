@@ -31,6 +31,7 @@ def best_plan(
     chunks: int | None,
     options: SynthesisOptions,
     memory_limit: int,
+    routing: str,
     progress: Progress | None,
 ) -> Plan:
     """Try every method, cheapest first, and keep the plan that is simulated to be the fastest.
@@ -51,7 +52,7 @@ def best_plan(
     bound = _core.bound(topology, collective).time_ps
     best: tuple[int, Plan] | None = None
     failure: Error | None = None
-    for make in _attempts(collective, topology, chunks, options, memory_limit, progress):
+    for make in _attempts(collective, topology, chunks, options, memory_limit, routing, progress):
         left = ends - time.monotonic()
         if best is not None and (left <= 0 or best[0] <= bound):
             break
@@ -79,6 +80,7 @@ def _attempts(
     chunks: int | None,
     options: SynthesisOptions,
     memory_limit: int,
+    routing: str,
     progress: Progress | None,
 ) -> Iterator[Callable[[float], Plan]]:
     """Give functions that make a plan, given the seconds left; cheap methods first."""
@@ -96,6 +98,7 @@ def _attempts(
                 seed=(options.seed + again) % (1 << 64),
                 time_limit=f"{max(1, round(left * 1000))} ms",
                 memory_limit=memory_limit,
+                routing=routing,
                 progress=progress,
                 **more,
             )

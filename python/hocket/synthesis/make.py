@@ -119,6 +119,27 @@ def _quickest(made: list[_Made]) -> _Made:
     return min(made, key=lambda each: each.end_ps or each.time_ps)
 
 
+def spread(
+    plan: _core.Plan, synthesis: Synthesis, routing: str, latency: str
+) -> tuple[_core.Plan, Synthesis]:
+    """Spread a synthesized plan over equal paths, and say when it ends then.
+
+    Balanced only where it is no slower: unwinding has spread what shares links.
+    """
+    if routing == "single" or not plan.topology.may_have_equal_paths:
+        return plan, synthesis
+    if routing == "spray":
+        return plan.routed(routing, release=True), replace(synthesis, time=None)
+    if synthesis.time is None:
+        made = plan if routing == "balanced" else plan.routed(routing, release=True)
+        return made, synthesis
+    made = plan.routed(routing, release=True)
+    time_ps = _time_of(made, latency)
+    if routing == "balanced" and time_ps > round(synthesis.time * 1e12):
+        return plan, synthesis
+    return made, replace(synthesis, time=time_ps * 1e-12)
+
+
 class Deadline:
     """What is left of a time limit."""
 

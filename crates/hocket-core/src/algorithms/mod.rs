@@ -35,7 +35,7 @@ pub use rails::plan_of;
 
 use crate::collective::{Collective, CollectiveKind};
 use crate::multirail::{self, Model, PARTS, Policy, Problem, Rail, Schedule};
-use crate::plan::{Chunks, Plan, PlanBuilder, PlanError};
+use crate::plan::{Chunks, Plan, PlanBuilder, PlanError, Routing};
 use crate::progress::{Progress, Silent};
 use crate::synthesis;
 use crate::topology::Topology;
@@ -58,6 +58,9 @@ pub struct PlanOptions {
     pub effort: u64,
     /// Of random choices; 0 by default.
     pub seed: u64,
+    /// How transfers are spread over equal paths; balanced by default. Of greedy, which chooses its
+    /// paths itself, nothing is changed.
+    pub routing: Routing,
 }
 
 impl PlanOptions {
@@ -69,6 +72,7 @@ impl PlanOptions {
             memory_limit: 16 << 30,
             effort: multirail::EFFORT,
             seed: 0,
+            routing: Routing::Balanced,
         }
     }
 }
@@ -129,7 +133,7 @@ pub fn plan(
         Algorithm::Greedy => unreachable!("synthesized above"),
     }?;
     debug_assert_eq!(plan.len() as u128, transfers);
-    Ok(plan)
+    Ok(plan.routed(topology, options.routing))
 }
 
 /// Makes the schedule of a multi-rail algorithm, or of hierarchical: which way through the dimensions

@@ -1,6 +1,6 @@
 //! Appends transfers to a plan.
 
-use super::{Chunks, LinkOrder, Lists, Op, Plan, PlanError, Wait};
+use super::{Chunks, LinkOrder, Lists, Op, Plan, PlanError, Routing, Wait};
 use crate::collective::Collective;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
 use crate::topology::name_fault;
@@ -53,6 +53,8 @@ impl PlanBuilder {
                 groups: Lists::default(),
                 paths: Lists::default(),
                 link_order: LinkOrder::Ready,
+                routing: Routing::Single,
+                own_paths: 0,
             },
         }
     }
@@ -158,7 +160,8 @@ impl PlanBuilder {
     }
 
     /// The plan.
-    pub fn finish(self) -> Plan {
+    pub fn finish(mut self) -> Plan {
+        self.plan.own_paths = self.plan.paths.len() as u32;
         self.plan
     }
 }
@@ -268,8 +271,10 @@ impl Plan {
             wait: columns.wait,
             path: columns.path,
             groups,
-            paths,
             link_order: LinkOrder::Ready,
+            routing: Routing::Single,
+            own_paths: paths.len() as u32,
+            paths,
         })
     }
 }

@@ -4,11 +4,13 @@ mod builder;
 mod chunks;
 mod merge;
 pub mod routes;
+mod spread;
 mod waits;
 
 pub use builder::{Columns, PlanBuilder, Transfer};
 pub use chunks::Chunks;
 pub use routes::{NoRoute, Route, Routes};
+pub use spread::{BadRouting, Routing};
 pub(crate) use waits::WaitGraph;
 
 use std::fmt;
@@ -157,6 +159,14 @@ impl<T: Copy> Lists<T> {
         let end = u32::try_from(self.items.len()).expect("lists hold at most 2^32 items");
         self.offsets.push(end);
         (self.offsets.len() - 2) as u32
+    }
+
+    /// Forgets all but the first `len` lists.
+    pub(crate) fn truncate(&mut self, len: usize) {
+        if len < self.len() {
+            self.items.truncate(self.offsets[len] as usize);
+            self.offsets.truncate(len + 1);
+        }
     }
 
     /// Lists from columns (a file, another tool); `name` is what errors call them.
@@ -313,6 +323,9 @@ pub struct Plan {
     groups: Lists<u32>,
     paths: Lists<LinkId>,
     link_order: LinkOrder,
+    routing: Routing,
+    /// How many of `paths` are the algorithm's own: those behind are of `routing`.
+    own_paths: u32,
 }
 
 impl Plan {
@@ -332,6 +345,25 @@ impl Plan {
     /// The same plan, whose links are meant to serve in another order.
     pub fn with_link_order(mut self, order: LinkOrder) -> Self {
         self.link_order = order;
+        self
+    }
+
+    /// How its transfers were spread over equal paths; [`Routing::Single`] where they were not.
+    pub fn routing(&self) -> Routing {
+        self.routing
+    }
+
+    /// How many of [`paths`](Self::paths) are the algorithm's own; what comes behind is of
+    /// [`routing`](Self::routing).
+    pub fn own_paths(&self) -> u32 {
+        self.own_paths
+    }
+
+    /// The same plan, said to have been spread over equal paths in a certain way (a plan from a file); the
+    /// algorithm's own paths are the first `own_paths`.
+    pub fn said_routed(mut self, routing: Routing, own_paths: u32) -> Self {
+        self.routing = routing;
+        self.own_paths = own_paths.min(self.paths.len() as u32);
         self
     }
 

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{Lists, Plan};
+use super::spread;
+use super::{Lists, Plan, Routing};
 use crate::id::{DeviceId, LinkId, NpuId, TransferId};
 use crate::topology::Topology;
+use crate::topology::equal::{EqualPaths, PathSet};
 use crate::topology::shortest::RouteTree;
 use crate::units::{Bandwidth, Time};
 
@@ -17,6 +19,8 @@ pub struct Routes {
     route: Vec<u32>,
     paths: Lists<LinkId>,
     trees: Vec<Box<[u32]>>,
+    /// Of a plan whose transfers are sprayed.
+    equal: Option<Box<EqualPaths>>,
 }
 
 /// One route, taken apart.
@@ -28,10 +32,13 @@ pub enum Route {
     Path(u32),
     /// Position of a tree of next hops, see [`Routes::next`].
     Tree(u32),
+    /// All paths of a set of [`Routes::equal`].
+    Spray(PathSet),
 }
 
 const PATH: u32 = 1 << 30;
 const TREE: u32 = 2 << 30;
+const SPRAY: u32 = 3 << 30;
 const INDEX: u32 = PATH - 1;
 const NO_LINK: u32 = u32::MAX;
 /// Senders to one destination, at one size, that are searched one by one before a tree is made.
@@ -54,6 +61,7 @@ impl Routes {
     /// O(transfers) where sender and receiver are joined by one link or one switch; otherwise one
     /// search, O(links log devices), for each destination and size.
     pub fn resolve(plan: &Plan, topology: &Topology) -> Result<Self, NoRoute> {
+        let equal = sprayed(plan, topology);
         let mut router = Router::new(topology, plan.paths().clone(), plan.len());
         let mut route = Vec::with_capacity(plan.len());
         for i in 0..plan.len() {
@@ -61,9 +69,14 @@ impl Routes {
             let found = match plan.path()[i] {
                 Plan::DEFAULT_ROUTE => {
                     let (src, dst) = (NpuId(plan.src()[i]), NpuId(plan.dst()[i]));
-                    router
-                        .route(src, dst, plan.bytes(transfer))
-                        .ok_or(NoRoute { transfer })?
+                    let bytes = plan.bytes(transfer);
+                    let set = equal
+                        .as_ref()
+                        .and_then(|equal| equal.between(topology, src, dst, bytes));
+                    match set {
+                        Some(set) => set.0 | SPRAY,
+                        None => router.route(src, dst, bytes).ok_or(NoRoute { transfer })?,
+                    }
                 }
                 path => path | PATH,
             };
@@ -73,6 +86,7 @@ impl Routes {
             route,
             paths: router.paths,
             trees: router.trees,
+            equal,
         })
     }
 
@@ -83,7 +97,8 @@ impl Routes {
         match bits & !INDEX {
             0 => Route::Link(LinkId(bits)),
             PATH => Route::Path(bits & INDEX),
-            _ => Route::Tree(bits & INDEX),
+            TREE => Route::Tree(bits & INDEX),
+            _ => Route::Spray(PathSet(bits & INDEX)),
         }
     }
 
@@ -92,13 +107,27 @@ impl Routes {
         &self.paths
     }
 
+    /// The equal paths over which transfers are sprayed; `None` where none is.
+    pub fn equal(&self) -> Option<&EqualPaths> {
+        self.equal.as_deref()
+    }
+
     /// The next link at a device of a tree that leads on from there.
     #[inline]
     pub fn next(&self, tree: u32, device: DeviceId) -> LinkId {
         LinkId(self.trees[tree as usize][device.index()])
     }
 
-    /// Where a transfer is before its first link, for [`follow`](Self::follow).
+    /// Where a part of a sprayed transfer is that takes a path of its set, before its first link.
+    #[inline]
+    pub fn start_on(&self, plan: &Plan, transfer: TransferId, set: PathSet, path: usize) -> u32 {
+        let equal = self.equal.as_ref().expect("a set is of the equal paths");
+        let hops = equal.hops(ends(plan, transfer), set);
+        (path * (hops + 1)) as u32
+    }
+
+    /// Where a transfer is before its first link, for [`follow`](Self::follow); of a sprayed one, the part on
+    /// its first path.
     #[inline]
     pub fn start(&self, plan: &Plan, transfer: TransferId) -> u32 {
         match self.route(transfer) {
@@ -126,10 +155,18 @@ impl Routes {
                 let link = self.next(tree, DeviceId(at));
                 (link, topology.link(link).dst.0)
             }),
+            Route::Spray(set) => {
+                let equal = self.equal.as_ref()?;
+                let ends = ends(plan, transfer);
+                let places = equal.hops(ends, set) + 1;
+                let (path, hop) = (at as usize / places, at as usize % places);
+                let link = equal.link(ends, set, path, hop);
+                link.map(|link| (link, at + 1))
+            }
         }
     }
 
-    /// The links a transfer takes, in order.
+    /// The links a transfer takes, in order; of a sprayed one those of its first path.
     pub fn links(&self, plan: &Plan, topology: &Topology, transfer: TransferId) -> Vec<LinkId> {
         let mut at = self.start(plan, transfer);
         let mut links = Vec::new();
@@ -139,6 +176,20 @@ impl Routes {
         }
         links
     }
+}
+
+fn ends(plan: &Plan, transfer: TransferId) -> (NpuId, NpuId) {
+    let i = transfer.index();
+    (NpuId(plan.src()[i]), NpuId(plan.dst()[i]))
+}
+
+/// The equal paths of a plan whose transfers are sprayed; `None` where there are none.
+fn sprayed(plan: &Plan, topology: &Topology) -> Option<Box<EqualPaths>> {
+    if plan.routing() != Routing::Spray || !EqualPaths::may_exist(topology) {
+        return None;
+    }
+    let equal = spread::equal_paths(plan, topology);
+    (!equal.is_empty()).then(|| Box::new(equal))
 }
 
 /// Most slots of the cache of a sender's latest routes.

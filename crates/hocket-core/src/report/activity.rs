@@ -2,7 +2,7 @@
 
 use super::ReportError;
 use super::dimensions::{link_dimensions, wide};
-use crate::id::{DeviceId, LinkId, TransferId};
+use crate::id::{DeviceId, LinkId, NpuId, TransferId};
 use crate::plan::Route;
 use crate::simulate::Run;
 use crate::units::Time;
@@ -100,6 +100,17 @@ impl<'a> Passing<'a> {
             Route::Link(link) => self.links[link.index()],
             Route::Path(path) => self.paths[path as usize],
             Route::Tree(tree) => self.along_tree(tree, transfer as usize),
+            Route::Spray(set) => {
+                let plan = self.verified.plan();
+                let i = transfer as usize;
+                let ends = (NpuId(plan.src()[i]), NpuId(plan.dst()[i]));
+                let equal = self.verified.routes().equal().into_iter();
+                let paths = equal.flat_map(|equal| {
+                    let paths = 0..equal.count(set);
+                    paths.flat_map(move |path| equal.links(ends, set, path))
+                });
+                paths.fold(0, |mask, link| mask | self.links[link.index()])
+            }
         }
     }
 

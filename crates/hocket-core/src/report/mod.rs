@@ -2,11 +2,13 @@
 
 mod activity;
 mod dimensions;
+mod equal;
 mod heat;
 mod schedule;
 
 pub use activity::{Bins, activity};
 pub use dimensions::{DimensionReport, DimensionUse};
+pub use equal::EqualLinks;
 pub use heat::heat;
 pub use schedule::{schedule_activity, schedule_report};
 

@@ -31,15 +31,21 @@ const NONE: u32 = u32::MAX;
 const ROUNDS: usize = 8;
 
 /// Colours the flows of a complete fabric.
-pub(super) fn color(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
+///
+/// Where colours are not used alike the first are used most: `turn` is how far the colours are turned round
+/// among the switches that they stand for.
+pub(super) fn color(fabric: &Fabric, flows: &[Flow], turn: usize) -> Vec<u32> {
     let edges: Vec<[u32; 2]> = flows.iter().map(|flow| [flow.src, flow.dst]).collect();
     let order = heaviest_first(flows, (0..flows.len() as u32).collect());
     let Some(upper) = &fabric.upper else {
         let colors = balanced(&edges, order, fabric.tor_count(), fabric.tops().len());
-        let spine = |&color: &u32| fabric.tops()[color as usize];
+        let spine = |&color: &u32| turned(fabric.tops(), color, turn);
         return colors.iter().map(spine).collect();
     };
-    let planes = planes(fabric, upper);
+    let mut planes = planes(fabric, upper);
+    let further = turn / planes.len().max(1);
+    let by = turn % planes.len().max(1);
+    planes.rotate_left(by);
     let mut plane_of = balanced(&edges, order, fabric.tor_count(), planes.len());
     even_out(upper, flows, &mut plane_of, &planes);
     let mut choices = vec![0; flows.len()];
@@ -61,10 +67,14 @@ pub(super) fn color(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
         let order = heaviest_first(&among, (0..among.len() as u32).collect());
         let colors = balanced(&edges, order, upper.pods, cores.len().max(1));
         for (&i, &color) in of.iter().zip(&colors) {
-            choices[i as usize] = cores[color as usize];
+            choices[i as usize] = turned(cores, color, further);
         }
     }
     choices
+}
+
+fn turned(switches: &[u32], color: u32, turn: usize) -> u32 {
+    switches[(color as usize + turn) % switches.len()]
 }
 
 fn heaviest_first(flows: &[Flow], mut order: Vec<u32>) -> Vec<u32> {

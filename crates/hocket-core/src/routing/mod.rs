@@ -127,13 +127,20 @@ pub fn assign(
         Scheme::Annealing(options) => annealing::anneal(fabric, flows, bound, options, seed),
         Scheme::EdgeColoring => {
             let start = match fabric.is_complete() && fabric.is_even() {
-                true => balance::color(fabric, flows),
+                true => balance::color(fabric, flows, 0),
                 false => greedy::greedy(fabric, flows.iter()),
             };
             exchange::improve(fabric, flows, start, bound)
         }
     };
     Ok(Assignment::new(fabric, flows, choices, certificate))
+}
+
+/// The choices of a balanced colouring, see [`Scheme::EdgeColoring`]; `None` where links are missing or
+/// differ, and for flows that [`assign`] would refuse. Switches that are used more than others take `turn`s.
+pub(crate) fn colored(fabric: &Fabric, flows: &[Flow], turn: usize) -> Option<Vec<u32>> {
+    let whole = fabric.is_complete() && fabric.is_even();
+    (whole && error::check(fabric, flows).is_ok()).then(|| balance::color(fabric, flows, turn))
 }
 
 #[cfg(test)]

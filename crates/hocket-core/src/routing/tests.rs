@@ -306,7 +306,7 @@ fn meets_by_colours(fabric: &Fabric, count: usize, within: bool, seed: &mut Seed
     };
     let mut flows: Vec<Flow> = (0..count).map(flow).collect();
     flows.retain(|flow| within || fabric.pod_of(flow.src) != fabric.pod_of(flow.dst));
-    let choices = balance::color(fabric, &flows);
+    let choices = balance::color(fabric, &flows, 0);
     let made = assignment_of(fabric, &flows, choices).unwrap();
     made.max_link_load() == made.certificate().load
 }

@@ -47,6 +47,12 @@ pub enum SimulateError {
         /// The first of them.
         first: TransferId,
     },
+    /// A sprayed plan at link fidelity.
+    #[error(
+        "routing: spray splits transfers over paths, and at link fidelity messages are whole; simulate at flow \
+         or packet fidelity, or route balanced"
+    )]
+    Sprayed,
     /// Packets wait for each other's buffers.
     #[error(
         "{waiting} transfers wait for ever, their packets for room in each other's buffers: {cycle}; give \
@@ -81,8 +87,8 @@ pub enum SimulateError {
 /// switch with a bandwidth limit serves what crosses it one message at a time too. Deterministic.
 ///
 /// # Errors
-/// [`SimulateError::Deadlock`] (plan order only), [`SimulateError::TooLong`],
-/// [`SimulateError::Interrupted`].
+/// [`SimulateError::Deadlock`] (plan order only), [`SimulateError::Sprayed`],
+/// [`SimulateError::TooLong`], [`SimulateError::Interrupted`].
 ///
 /// # Complexity
 /// O(hops) events, each O(log of the spread of pending times); memory 16 bytes a transfer and 16 an
@@ -95,6 +101,9 @@ pub fn simulate(
     options: &SimulateOptions,
     progress: &mut dyn Progress,
 ) -> Result<Run, SimulateError> {
+    if verified.routes().equal().is_some() {
+        return Err(SimulateError::Sprayed);
+    }
     link::simulate(verified, options, progress)
 }
 

@@ -80,6 +80,13 @@ impl<'a> Way<'a> {
                 let servers = self.paths.get(path as usize);
                 servers.get(at as usize).map(|&server| (server, at + 1))
             }
+            Route::Spray(_) => {
+                let (plan, topology) = (self.plan, self.topology);
+                let next = self
+                    .routes
+                    .follow(plan, topology, TransferId(message.transfer), at);
+                next.map(|(link, at)| (link.0, at))
+            }
             Route::Tree(tree) => {
                 let device = at & !PASSED;
                 if device == self.plan.dst()[message.transfer as usize] {
@@ -95,5 +102,33 @@ impl<'a> Way<'a> {
                 Some((link.0, self.topology.link(link).dst.0))
             }
         }
+    }
+
+    /// How many paths a transfer is sprayed over, if it is.
+    pub(super) fn sprayed(&self, transfer: u32) -> Option<usize> {
+        match self.routes.route(TransferId(transfer)) {
+            Route::Spray(set) => self.routes.equal().map(|equal| equal.count(set)),
+            _ => None,
+        }
+    }
+
+    /// The servers of one of the paths that a transfer is sprayed over.
+    pub(super) fn servers_on(&self, transfer: u32, path: usize) -> Vec<u32> {
+        let Route::Spray(set) = self.routes.route(TransferId(transfer)) else {
+            return Vec::new();
+        };
+        let id = TransferId(transfer);
+        let mut at = self.routes.start_on(self.plan, id, set, path);
+        let mut servers = Vec::new();
+        while let Some((link, next)) = self.routes.follow(self.plan, self.topology, id, at) {
+            servers.push(link.0);
+            let limit = self
+                .limits
+                .get(self.topology.link(link).dst.index())
+                .copied();
+            servers.extend(limit.filter(|&limit| limit != NONE));
+            at = next;
+        }
+        servers
     }
 }

@@ -3,6 +3,7 @@
 mod builder;
 pub mod build;
 pub mod embedding;
+pub mod equal;
 pub mod failures;
 pub mod inspect;
 mod crossing;

@@ -13,8 +13,10 @@ use crate::units::Time;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RouteTree {
     dst: DeviceId,
+    bytes: u64,
     next: Vec<Option<LinkId>>,
     time: Vec<Time>,
+    hops: Vec<u32>,
 }
 
 impl RouteTree {
@@ -73,12 +75,8 @@ impl RouteTree {
                 if settled[source] {
                     continue;
                 }
-                let mut length = link.latency + link.bandwidth.transmission(bytes);
-                if let Some(limit) = topology.device(device).limit {
-                    length = length + limit.transmission(bytes);
-                }
                 let found = (
-                    time[device.index()] + length,
+                    time[device.index()] + length(topology, id, bytes),
                     hops[device.index()] + 1,
                     Some(id),
                 );
@@ -92,7 +90,13 @@ impl RouteTree {
                 }
             }
         }
-        Self { dst, next, time }
+        Self {
+            dst,
+            bytes,
+            next,
+            time,
+            hops,
+        }
     }
 
     /// Where every way ends.
@@ -104,6 +108,25 @@ impl RouteTree {
     #[inline]
     pub fn next(&self, device: DeviceId) -> Option<LinkId> {
         self.next[device.index()]
+    }
+
+    /// The links to take at a device that are as good as any: the same time in as many hops. None at
+    /// the destination and where there is no way; the tree must be of a whole search.
+    pub fn equal<'a>(
+        &'a self,
+        topology: &'a Topology,
+        device: DeviceId,
+    ) -> impl Iterator<Item = LinkId> + 'a {
+        let best = (self.time[device.index()], self.hops[device.index()]);
+        let is_best = move |&id: &LinkId| {
+            let end = topology.link(id).dst.index();
+            self.hops[end] < best.1
+                && (
+                    self.time[end] + length(topology, id, self.bytes),
+                    self.hops[end] + 1,
+                ) == best
+        };
+        topology.out_links(device).iter().copied().filter(is_best)
     }
 
     /// Time of a lone message from a device; `None` where there is no way.
@@ -122,6 +145,14 @@ impl RouteTree {
         }
         Some(links)
     }
+}
+
+/// What a lone message takes over a link and, at its end, across a switch with a limit.
+fn length(topology: &Topology, id: LinkId, bytes: u64) -> Time {
+    let link = topology.link(id);
+    let crossing = topology.device(link.dst).limit;
+    let crossing = crossing.map_or(Time::ZERO, |limit| limit.transmission(bytes));
+    link.latency + link.bandwidth.transmission(bytes) + crossing
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 mod columns;
 mod flows;
 mod fluids;
+mod equal_paths;
 mod garbage;
 mod mutations;
 mod networks;

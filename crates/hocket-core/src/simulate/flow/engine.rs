@@ -1,6 +1,6 @@
 //! Moment by moment: which flows end, what starts then, and how they share what there is.
 
-use super::{Ends, Fair, FlowOptions, Pass};
+use super::{Ends, Fair, FlowOptions, Pass, spray};
 use crate::id::{LinkId, TransferId};
 use crate::plan::Plan;
 use crate::progress::{Interrupted, Progress};
@@ -40,6 +40,8 @@ struct Engine<'a> {
     plan: &'a Plan,
     way: Way<'a>,
     fair: Fair,
+    /// Parts of a flow that passes are counted in.
+    scale: u32,
     /// No flow gets more.
     most: u128,
     ends: Ends,
@@ -109,7 +111,8 @@ impl<'a> Engine<'a> {
         let limits = topology.devices().iter().filter_map(|device| device.limit);
         let capacity: Vec<u128> = links.chain(limits).map(units).collect();
         let busy_since = vec![0; capacity.len()];
-        let mut fair = Fair::new(capacity, 1);
+        let scale = spray::scale(verified);
+        let mut fair = Fair::new(capacity, scale);
         if let Some(bits) = options.rate_bits {
             fair = fair.rounded(bits);
         }
@@ -119,6 +122,7 @@ impl<'a> Engine<'a> {
             way: Way::new(verified),
             busy_since,
             fair,
+            scale,
             most: options.flow_rate.map_or(u128::MAX, units),
             ends: Ends::default(),
             now: 0,
@@ -137,24 +141,16 @@ impl<'a> Engine<'a> {
     /// A transfer may start: it is a flow from now on.
     fn begin(&mut self, transfer: u32) {
         self.start[transfer as usize] = Time::from_ps(self.now);
-        self.servers.clear();
-        let mut message = self.way.start(transfer);
-        while let Some((server, at)) = self.way.next(message) {
-            self.servers.push(server);
-            message.at = at;
+        let latency = match self.way.sprayed(transfer) {
+            Some(paths) => self.pass_on_all(transfer, paths),
+            None => self.pass_on_one(transfer),
+        };
+        for pass in &self.passes {
+            if self.fair.crossings(pass.server) == 0 {
+                self.busy_since[pass.server as usize] = self.now;
+            }
         }
         let bytes = self.plan.bytes(TransferId(transfer));
-        let mut latency = Time::ZERO;
-        for &server in &self.servers {
-            if let Some(link) = self.uses.get_mut(server as usize) {
-                link.bytes += bytes;
-                link.messages += 1;
-                latency = latency + self.way.topology.link(LinkId(server)).latency;
-            }
-            if self.fair.crossings(server) == 0 {
-                self.busy_since[server as usize] = self.now;
-            }
-        }
         let flow = Flow {
             transfer,
             is_drained: false,
@@ -169,10 +165,54 @@ impl<'a> Engine<'a> {
         } else {
             self.flows[slot as usize] = flow;
         }
-        let pass = |&server: &u32| Pass { server, weight: 1 };
-        self.passes.clear();
-        self.passes.extend(self.servers.iter().map(pass));
         self.fair.add(slot, &self.passes, self.most);
+    }
+
+    /// Sets `passes` to what a transfer passes whole, counts it there, and gives its latency.
+    fn pass_on_one(&mut self, transfer: u32) -> Time {
+        let bytes = self.plan.bytes(TransferId(transfer));
+        let mut latency = Time::ZERO;
+        let mut message = self.way.start(transfer);
+        self.passes.clear();
+        while let Some((server, at)) = self.way.next(message) {
+            let weight = self.scale;
+            self.passes.push(Pass { server, weight });
+            message.at = at;
+            if let Some(link) = self.uses.get_mut(server as usize) {
+                link.bytes += bytes;
+                link.messages += 1;
+                latency = latency + self.way.topology.link(LinkId(server)).latency;
+            }
+        }
+        latency
+    }
+
+    /// The same for a transfer that is sprayed; it has arrived when the last of its parts has.
+    fn pass_on_all(&mut self, transfer: u32, paths: usize) -> Time {
+        let bytes = self.plan.bytes(TransferId(transfer));
+        let mut latency = Time::ZERO;
+        self.passes.clear();
+        for path in 0..paths {
+            let servers = self.way.servers_on(transfer, path);
+            let mut along = Time::ZERO;
+            for &server in &servers {
+                if let Some(link) = self.uses.get_mut(server as usize) {
+                    link.bytes += spray::part(bytes, path, paths);
+                    along = along + self.way.topology.link(LinkId(server)).latency;
+                }
+            }
+            latency = latency.max(along);
+            let weight = self.scale.div_ceil(paths as u32);
+            let passes = servers.into_iter().map(|server| Pass { server, weight });
+            self.passes.extend(passes);
+        }
+        spray::join(&mut self.passes, self.scale);
+        for pass in &self.passes {
+            if let Some(link) = self.uses.get_mut(pass.server as usize) {
+                link.messages += 1;
+            }
+        }
+        latency
     }
 
     /// Gives flows their rates where something changed, and says how many passages it looked at.

@@ -19,6 +19,7 @@ mod ends;
 mod engine;
 mod fair;
 mod refill;
+mod spray;
 
 pub(crate) use ends::Ends;
 pub(super) use engine::simulate;

@@ -3,6 +3,7 @@
 use super::deadlock;
 use super::options::{EJECTION, INJECTION, PacketOptions, SWITCH, Timing};
 use super::ports::{NONE, Packet, Ports};
+use super::spray;
 use crate::id::TransferId;
 use crate::plan::{LinkOrder, Op, Plan};
 use crate::progress::{Interrupted, Progress};
@@ -138,11 +139,9 @@ impl<'a> Engine<'a> {
         let order = options.order.unwrap_or(plan.link_order());
         let due = (order == LinkOrder::Plan).then(|| {
             let mut lists = vec![Vec::new(); links];
-            for transfer in (0..plan.len()).map(TransferId::from) {
-                let at = verified.routes().start(plan, transfer);
-                let first = verified.routes().follow(plan, topology, transfer, at);
-                if let Some((link, _)) = first {
-                    lists[link.index()].push(transfer.0);
+            for transfer in 0..plan.len() as u32 {
+                for link in spray::first_links(verified, options, transfer) {
+                    lists[link as usize].push(transfer);
                 }
             }
             Due {
@@ -191,16 +190,20 @@ impl<'a> Engine<'a> {
 
     /// Puts a transfer that may start into the queue of its first link.
     fn begin(&mut self, transfer: u32) {
-        let plan = self.verified.plan();
-        let at = self.verified.routes().start(plan, TransferId(transfer));
-        let (link, _) = self
-            .follow(transfer, at)
-            .expect("a transfer goes over a link");
-        let Some(due) = &mut self.due else {
-            self.enqueue(transfer, link);
-            return;
-        };
-        due.came[transfer as usize] = true;
+        self.left[transfer as usize] = self.verified.plan().bytes(TransferId(transfer));
+        if let Some(due) = &mut self.due {
+            due.came[transfer as usize] = true;
+        }
+        for link in spray::first_links(self.verified, self.options, transfer) {
+            match self.due {
+                Some(_) => self.enqueue_due(link),
+                None => self.enqueue(transfer, link),
+            }
+        }
+    }
+
+    /// Puts into a link's queue what has come and is next in the plan's order.
+    fn enqueue_due(&mut self, link: u32) {
         loop {
             let due = self.due.as_mut().expect("there is an order");
             let next = due.next[link as usize];
@@ -229,21 +232,28 @@ impl<'a> Engine<'a> {
     /// The message at a queue's front is cut into packets.
     pub(super) fn next_message(&mut self, link: u32) {
         let transfer = self.ports.queues[link as usize].messages[0];
-        let bytes = self.verified.plan().bytes(TransferId(transfer));
-        self.left[transfer as usize] = bytes;
-        self.ports.queues[link as usize].bytes_left = bytes;
+        let bytes = spray::bytes_over(self.verified, self.options, transfer, link);
+        let queue = &mut self.ports.queues[link as usize];
+        (queue.bytes_left, queue.next) = (bytes, 0);
         self.next_packet(link);
     }
 
     pub(super) fn next_packet(&mut self, link: u32) {
-        let transfer = self.ports.queues[link as usize].messages[0];
-        let at = self
-            .verified
-            .routes()
-            .start(self.verified.plan(), TransferId(transfer));
+        let queue = &mut self.ports.queues[link as usize];
+        let (transfer, left) = (queue.messages[0], queue.bytes_left);
+        let (at, bytes) =
+            match spray::packet(self.verified, self.options, transfer, link, queue.next) {
+                Some(packet) => {
+                    queue.next = packet.number + 1;
+                    (packet.at, packet.bytes)
+                }
+                None => {
+                    let plan = self.verified.plan();
+                    let at = self.verified.routes().start(plan, TransferId(transfer));
+                    (at, left.min(self.options.packet_bytes))
+                }
+            };
         let (_, at) = self.follow(transfer, at).expect("it goes over this link");
-        let left = self.ports.queues[link as usize].bytes_left;
-        let bytes = left.min(self.options.packet_bytes);
         self.ports.queues[link as usize].front = Some(Packet {
             transfer,
             at,

@@ -26,6 +26,7 @@ mod engine;
 mod forwarding;
 mod options;
 mod ports;
+mod spray;
 
 pub use options::PacketOptions;
 

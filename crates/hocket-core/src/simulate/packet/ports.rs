@@ -39,6 +39,8 @@ pub(super) struct Queue {
     pub(super) messages: VecDeque<u32>,
     /// Bytes of the first message that are not in a packet yet, with the packet at the front.
     pub(super) bytes_left: u64,
+    /// Number of the first message's next packet, where it is sprayed: counted over all queues.
+    pub(super) next: u64,
     pub(super) front: Option<Packet>,
 }
 
