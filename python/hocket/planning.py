@@ -157,6 +157,15 @@ class Plan:
         return self.core.is_verified
 
     @property
+    def is_reproducible(self) -> bool | None:
+        """Whether sums come out with the same bits in every timing, rounding included.
+
+        That is so where the waits order every two sums into one value (docs/proof.md); ``None`` as
+        long as the plan is not verified.
+        """
+        return self.core.is_reproducible
+
+    @property
     def transfers(self) -> Transfers:
         """Every transfer, as columns; no copy is made."""
         core = self.core

@@ -200,6 +200,11 @@ impl PyPlan {
         self.verified.get().is_some()
     }
 
+    #[getter]
+    fn is_reproducible(&self) -> Option<bool> {
+        self.verified.get().map(|verified| verified.reproducible())
+    }
+
     fn __len__(&self) -> usize {
         self.core.len()
     }

@@ -409,6 +409,10 @@ class Plan:
         """Whether it was proved right."""
 
     @property
+    def is_reproducible(self) -> bool | None:
+        """Whether sums have the same bits in every timing; ``None`` before the proof."""
+
+    @property
     def chunk(self) -> _U32:
         """First chunk of each transfer, (len,)."""
 

@@ -341,7 +341,10 @@ impl Problem {
                 return Err(PlanError::Malformed { why });
             }
             if let Some(send) = sends.iter().find(|s| s.start > LATEST) {
-                let why = format!("a send of {send} starts at {} ps; give a start of {LATEST} ps or before", send.start);
+                let why = format!(
+                    "a send of {send} starts at {} ps; give a start of {LATEST} ps or before",
+                    send.start
+                );
                 return Err(PlanError::Malformed { why });
             }
         }

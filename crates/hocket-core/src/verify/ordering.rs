@@ -18,6 +18,9 @@ pub(super) struct Ordering<'a> {
     forest: Option<Forest>,
     /// Transfers and members of groups that searches went through.
     searched: u64,
+    /// Transfers that were compared with a wait.
+    #[cfg(test)]
+    compared: u64,
     seen: Vec<u32>,
     seen_groups: Vec<u32>,
     mark: u32,
@@ -40,6 +43,8 @@ impl<'a> Ordering<'a> {
             position: order.positions(),
             forest: None,
             searched: 0,
+            #[cfg(test)]
+            compared: 0,
             seen: Vec::new(),
             seen_groups: Vec::new(),
             mark: 0,
@@ -48,10 +53,10 @@ impl<'a> Ordering<'a> {
         }
     }
 
-    /// Transfers and members of groups that searches went through so far, a measure of the work.
+    /// What was gone through so far, in transfers and members: a measure of the work.
     #[cfg(test)]
-    pub(super) fn searched(&self) -> u64 {
-        self.searched
+    pub(super) fn work(&self) -> u64 {
+        self.searched + self.compared
     }
 
     /// The first of `transfers` that may not have ended when whoever waits for `wait` starts.
@@ -72,6 +77,10 @@ impl<'a> Ordering<'a> {
     fn open_all(&mut self, transfers: impl Iterator<Item = TransferId>) {
         self.open.clear();
         self.open.extend(transfers.map(|transfer| transfer.0));
+        #[cfg(test)]
+        {
+            self.compared += self.open.len() as u64;
+        }
     }
 
     /// Takes what `wait` names, itself or in groups nested in it, off the list `open`.

@@ -61,7 +61,7 @@ pub(super) struct Replay<'a> {
     demands: Vec<Demand>,
     rank: Vec<u32>,
     sets: SetTable,
-    ordering: Ordering<'a>,
+    pub(super) ordering: Ordering<'a>,
     states: Vec<State>,
     /// Further entries of the lists of accesses: (transfer, the rest of the list).
     lists: Vec<(u32, u32)>,

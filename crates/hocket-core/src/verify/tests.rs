@@ -277,3 +277,182 @@ fn a_path_that_no_transfer_takes_must_exist_too() {
     b.path(&[crate::id::LinkId(99)]);
     assert_eq!(codes(b, 3), [Code::BrokenPath]);
 }
+
+/// A reduction to NPU 0 of which a read by NPU 4, aside, is the only thing that a sum may disturb.
+fn read_between_sums(first: Wait, second: Wait) -> Vec<Code> {
+    let mut b = builder(CollectiveKind::Reduce, 3, 1);
+    send(&mut b, (0, 1), (0, 4), Op::Copy, Wait::NOTHING);
+    send(&mut b, (0, 1), (1, 0), Op::Reduce, first);
+    send(&mut b, (0, 1), (2, 0), Op::Reduce, second);
+    codes(b, 5)
+}
+
+#[test]
+fn every_sum_after_a_read_waits_for_it() {
+    let (read, nothing) = (Wait::on(TransferId(0)), Wait::NOTHING);
+    let wrong = [Code::UnorderedWrite];
+    assert_eq!(read_between_sums(read, read), []);
+    assert_eq!(read_between_sums(read, Wait::on(TransferId(1))), []);
+    assert_eq!(read_between_sums(read, nothing), wrong);
+    assert_eq!(read_between_sums(nothing, read), wrong);
+    assert_eq!(read_between_sums(nothing, nothing), wrong.repeat(2));
+}
+
+#[test]
+fn nested_empty_groups_cost_nothing() {
+    const DEPTH: u32 = 60;
+    let mut b = builder(CollectiveKind::Broadcast, 3, 1);
+    let first = send(&mut b, (0, 1), (0, 1), Op::Copy, Wait::NOTHING);
+    let mut groups = vec![vec![]];
+    for depth in 1..=DEPTH {
+        groups.push(vec![Wait::group(depth - 1).to_bits(); 2]);
+    }
+    groups.push(vec![Wait::group(DEPTH).to_bits(), first.to_bits()]);
+    groups.push(vec![first.to_bits(), Wait::group(DEPTH).to_bits()]);
+    for last in [DEPTH, DEPTH + 1, DEPTH + 2] {
+        let mut b = b.clone();
+        send(&mut b, (0, 1), (1, 2), Op::Copy, Wait::group(last));
+        let plan = b.finish();
+        let mut lists = Lists::default();
+        for members in &groups {
+            lists.push(members);
+        }
+        let columns = Columns {
+            chunk: plan.chunk().to_vec(),
+            chunk_count: plan.chunk_count().to_vec(),
+            src: plan.src().to_vec(),
+            dst: plan.dst().to_vec(),
+            op: plan.op().to_vec(),
+            wait: plan.wait().to_vec(),
+            path: plan.path().to_vec(),
+        };
+        let (collective, chunks) = (plan.collective().clone(), plan.chunks().clone());
+        let none = Lists::default();
+        let plan = Plan::from_columns("nested", collective, chunks, columns, lists, none);
+        let expected: &[Code] = match last {
+            DEPTH => &[Code::UnorderedRead],
+            _ => &[],
+        };
+        assert_eq!(codes_of(plan.expect("columns"), 3), expected);
+    }
+}
+
+#[test]
+fn the_replay_ends_when_a_report_is_full() {
+    const SENDS: usize = 1000;
+    let mut b = builder(CollectiveKind::Broadcast, 2, 1);
+    for _ in 0..SENDS {
+        send(&mut b, (0, 1), (0, 1), Op::Copy, Wait::NOTHING);
+    }
+    let Err(VerifyError::Wrong(report)) = verify(Arc::new(b.finish()), line(2), &mut Silent) else {
+        panic!("delivered a thousand times");
+    };
+    assert_eq!(report.violations().len(), VerifyReport::KEPT);
+    assert!(report.is_full() && report.count() < SENDS as u64);
+    assert!(report.to_string().starts_with("the plan is wrong, 10"));
+    assert!(
+        report
+            .to_string()
+            .contains(" or more violations; the first: ")
+    );
+}
+
+#[test]
+fn sums_that_are_ordered_are_reproducible() {
+    let reduce = |ordered: bool| {
+        let mut b = builder(CollectiveKind::Reduce, 3, 1);
+        let first = send(&mut b, (0, 1), (1, 0), Op::Reduce, Wait::NOTHING);
+        let wait = if ordered { first } else { Wait::NOTHING };
+        send(&mut b, (0, 1), (2, 0), Op::Reduce, wait);
+        let proof = verify(Arc::new(b.finish()), line(3), &mut Silent);
+        proof.expect("right").reproducible()
+    };
+    assert!(reduce(true) && !reduce(false));
+    let proof = verify(Arc::new(chain_all_reduce(5).finish()), line(5), &mut Silent);
+    assert!(proof.expect("right").reproducible());
+}
+
+/// What the sums of [`busy`] wait for: all of them for all readers, one way or another.
+#[derive(Clone, Copy, Debug)]
+enum Waits {
+    OneGroup,
+    GroupAndOneMore,
+    Barrier,
+    BarrierAndOneMore,
+    Chain,
+    ChainBackwards,
+    BarriersOfOneGroup,
+}
+
+/// One busy place: `k` NPUs read it, then `k` others add to it.
+fn busy(k: usize, waits: Waits) -> Plan {
+    let mut b = builder(CollectiveKind::Reduce, k + 1, 1);
+    let aside = (k + 1) as u32;
+    let read = |b: &mut PlanBuilder, i: usize| {
+        send(b, (0, 1), (0, aside + i as u32), Op::Copy, Wait::NOTHING)
+    };
+    let readers: Vec<Wait> = (0..k).map(|i| read(&mut b, i)).collect();
+    let all = b.all_of(&readers);
+    // Transfers that only order others: a chain of copies beside the busy place.
+    let mut at = aside + k as u32;
+    let mut barrier = |b: &mut PlanBuilder, wait: Wait| {
+        at += 1;
+        send(b, (0, 1), (aside, at), Op::Copy, wait)
+    };
+    let first = barrier(&mut b, all);
+    let mut chain = vec![first];
+    for _ in 1..k {
+        let next = match waits {
+            Waits::Chain | Waits::ChainBackwards => barrier(&mut b, chain[chain.len() - 1]),
+            Waits::BarriersOfOneGroup => {
+                let own = b.all_of(&[all, readers[chain.len()]]);
+                barrier(&mut b, own)
+            }
+            _ => barrier(&mut b, readers[0]),
+        };
+        chain.push(next);
+    }
+    for i in 0..k {
+        let wait = match waits {
+            Waits::OneGroup => all,
+            Waits::GroupAndOneMore => b.all_of(&[all, chain[i]]),
+            Waits::Barrier => first,
+            Waits::BarrierAndOneMore => b.all_of(&[first, chain[i]]),
+            Waits::Chain | Waits::BarriersOfOneGroup => chain[i],
+            Waits::ChainBackwards => chain[k - 1 - i],
+        };
+        send(&mut b, (0, 1), (1 + i as u32, 0), Op::Reduce, wait);
+    }
+    b.finish()
+}
+
+#[test]
+fn shared_groups_barriers_and_chains_are_checked_in_linear_time() {
+    use super::structure;
+    for waits in [
+        Waits::OneGroup,
+        Waits::GroupAndOneMore,
+        Waits::Barrier,
+        Waits::BarrierAndOneMore,
+        Waits::Chain,
+        Waits::ChainBackwards,
+        Waits::BarriersOfOneGroup,
+    ] {
+        let work = |k: usize| {
+            let plan = busy(k, waits);
+            let order =
+                structure::wait_order(&plan, &mut VerifyReport::default()).expect("no cycle");
+            let starts = structure::components(&plan);
+            let (records, _) = structure::records(&plan, &starts, &order);
+            let mut replay = replay::Replay::new(&plan, 3 * k + 3, &order);
+            replay.component(0, 1, &records);
+            assert!(replay.report.is_empty(), "{waits:?}: {}", replay.report);
+            replay.ordering.work()
+        };
+        let (small, large) = (work(1000), work(4000));
+        assert!(
+            large <= 5 * small + 1000,
+            "{waits:?}: {small} for 1,000, {large} for 4,000"
+        );
+    }
+}
