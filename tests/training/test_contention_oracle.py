@@ -8,11 +8,10 @@ from random import Random
 from typing import Any
 
 import pytest
+from tests.cluster.fluid import transfers_of
 
 import hocket as hk
 from hocket.training.contention import at_once
-
-from tests.cluster.fluid import transfers_of
 
 CASES = int(os.environ.get("HOCKET_CONTENTION_CASES", "60"))
 """How many; a long run sets more."""
