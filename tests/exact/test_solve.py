@@ -16,8 +16,9 @@ import pytest
 from hocket.errors import SpecError
 from hocket.exact import SlotPlan, SlotProblem, check, least_slots, solve, solve_clustered
 from hocket.exact.distance import distances
-from hocket.exact.listing import complete, taste_of
+from hocket.exact.listing import best_listing, complete, taste_of
 from hocket.exact.plan import plan_of
+from hocket.exact.solve import effort_of, start_from
 
 
 def poor(problem: SlotProblem) -> SlotPlan:
@@ -108,6 +109,19 @@ def test_never_worse_than_warm() -> None:
     for made in (solve(problem, warm=warm, time_limit=2), solve_clustered(problem, warm=warm)):
         check(problem, made)
         assert made.slots <= warm.slots
+
+
+def test_time_ends_listings_too() -> None:
+    """In tens of thousands of slots they take longer than all else."""
+    problem = gap()
+    known, warm = distances(problem), poor(gap())
+    late, early = (effort_of(limit, 1, 0, None, None) for limit in (1e-9, 60))
+    kept = start_from(problem, known, warm, 0, late)
+    assert (kept.slots, kept.how) == (warm.slots, "time limit")
+    assert start_from(problem, known, warm, 0, early).slots < warm.slots
+    # Without a plan to start from there has to be one.
+    check(problem, start_from(problem, known, None, 0, late))
+    assert best_listing(problem, known, 0, 0, lambda: True) is None
 
 
 def test_early_end_keeps_what_is_proved() -> None:

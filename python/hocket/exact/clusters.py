@@ -61,7 +61,7 @@ def solve_clustered(
     effort = effort_of(time_limit, workers, seed, memory_limit, progress)
     known = distances(problem)
     least = max(least, least_of(problem, known))
-    best = start_from(problem, known, warm, least, seed)
+    best = start_from(problem, known, warm, least, effort)
     effort.tell("start", best.least, best.slots)
     if best.slots > least:
         cp_model()

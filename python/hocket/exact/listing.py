@@ -6,7 +6,7 @@ a chunk gets it along the shortest paths, at times when their edges are free.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,16 +49,30 @@ def taste_of(seed: int, number: int) -> Taste:
     return Taste(np.random.default_rng([seed, number]), _DETOURS[number % len(_DETOURS)], crowds)
 
 
+class OutOfTimeError(Exception):
+    """Raised where a listing is given up, half done."""
+
+
 def best_listing(
-    problem: SlotProblem, known: Distances, least: int, seed: int
+    problem: SlotProblem,
+    known: Distances,
+    least: int,
+    seed: int,
+    is_over: Callable[[], bool] | None = None,
 ) -> list[Send] | None:
-    """Make some plans with different tie-breaks and keep the shortest; end early at `least`."""
+    """Make some plans with different tie-breaks and keep the shortest; end early at `least`.
+
+    Ends as well, with what there is by then, once `is_over` says so.
+    """
     work = problem.edges * problem.chunks * max(1, least)
     rounds = int(np.clip(_WORK // max(1, work), 2, _ROUNDS))
     best: list[Send] | None = None
     best_slots = _NEVER
     for number in range(rounds):
-        sends = complete(problem, known, [], least, taste_of(seed, number))
+        try:
+            sends = complete(problem, known, [], least, taste_of(seed, number), is_over)
+        except OutOfTimeError:
+            break
         slots = plan_of(problem, sends, 0, "").slots
         if slots < best_slots:
             best, best_slots = sends, slots
@@ -73,23 +87,29 @@ def complete(
     kept: Iterable[Send],
     least: int,
     taste: Taste,
+    is_over: Callable[[], bool] | None = None,
 ) -> list[Send]:
     """List sends in real time that do all that is asked, starting from some that are kept.
 
     Sends that are kept are in mirrored time where a chunk goes backwards. Where chunks of both ways
     meet, only those that go forward are kept: the others depend on where time ends.
+
+    Raises
+    ------
+    OutOfTimeError
+        Once `is_over` says so.
     """
     ways = [way for way in (FORWARD, BACKWARD) if _has(problem, way)]
     if len(ways) < 2:
         way = ways[0] if ways else FORWARD
         busy = np.zeros((problem.edges, 64), dtype=np.bool_)
-        sends, slots = _Listing(problem, known, way, busy, taste).run(kept)
+        sends, slots = _Listing(problem, known, way, busy, taste).run(kept, is_over)
         return turned(problem, sends, slots)
     sends = [send for send in kept if problem.way(send[0]) == FORWARD]
     fewer = _loads(problem)
     if sends or fewer[FORWARD] <= fewer[BACKWARD]:
-        return _both(problem, known, FORWARD, sends, least, taste)
-    return _both(problem, known, BACKWARD, [], least, taste)
+        return _both(problem, known, FORWARD, sends, least, taste, is_over)
+    return _both(problem, known, BACKWARD, [], least, taste, is_over)
 
 
 def _both(
@@ -99,18 +119,19 @@ def _both(
     kept: list[Send],
     least: int,
     taste: Taste,
+    is_over: Callable[[], bool] | None,
 ) -> list[Send]:
     """One way first, the other in what it leaves; the end is put off until both fit."""
     busy = np.zeros((problem.edges, 64), dtype=np.bool_)
     listing = _Listing(problem, known, first, busy, taste)
-    sends, ends = listing.run(kept)
+    sends, ends = listing.run(kept, is_over)
     slots = max(least, ends)
     while True:
         taken = np.zeros((problem.edges, slots), dtype=np.bool_)
         for chunk, edge, start in sends:
             until = slots - start
             taken[edge, until - slots_of(problem, chunk, edge) : until] = True
-        other, other_ends = _Listing(problem, known, 1 - first, taken, taste).run([])
+        other, other_ends = _Listing(problem, known, 1 - first, taken, taste).run([], is_over)
         if other_ends <= slots:
             both = (sends, other) if first == FORWARD else (other, sends)
             return both[0] + turned(problem, both[1], slots)
@@ -158,7 +179,9 @@ class _Listing:
         self.landings: dict[int, list[tuple[int, int]]] = {}
         self.sends: list[Send] = []
 
-    def run(self, kept: Iterable[Send]) -> tuple[list[Send], int]:
+    def run(
+        self, kept: Iterable[Send], is_over: Callable[[], bool] | None
+    ) -> tuple[list[Send], int]:
         """Give the sends in the time of this way, and when the last ends."""
         for chunk, edge, start in sorted(kept, key=lambda send: send[2]):
             self._send(self.index[chunk], edge, start)
@@ -166,6 +189,8 @@ class _Listing:
         while self.lacks.any():
             self._fill(now)
             now += 1
+            if is_over is not None and is_over():
+                raise OutOfTimeError
         sends = useful(self.problem, self.sends)
         ends = (start + slots_of(self.problem, chunk, edge) for chunk, edge, start in sends)
         return sends, max(ends, default=0)

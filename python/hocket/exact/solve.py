@@ -93,7 +93,7 @@ def solve(
     effort = effort_of(time_limit, workers, seed, memory_limit, progress)
     known = distances(problem)
     least = max(least, least_of(problem, known))
-    best = start_from(problem, known, warm, least, seed)
+    best = start_from(problem, known, warm, least, effort)
     effort.tell("start", best.least, best.slots)
     if best.slots > least:
         cp_model()
@@ -118,14 +118,18 @@ def effort_of(
 
 
 def start_from(
-    problem: SlotProblem, known: Distances, warm: SlotPlan | None, least: int, seed: int
+    problem: SlotProblem, known: Distances, warm: SlotPlan | None, least: int, effort: Effort
 ) -> SlotPlan:
-    """Take the plan that was given, or one that lists find where that is shorter."""
+    """Take the plan that was given, or one that lists find, while there is time, where that is shorter."""
     if warm is not None and warm.slots <= least:
         return settled(warm, least, "bound")
     if warm is not None and problem.chunks * problem.edges > _LISTED:
         return settled(warm, least, "bound")
-    sends = best_listing(problem, known, least, seed)
+    # Without a plan to start from, there has to be one, however long it takes.
+    is_over = None if warm is None else effort.clock.over
+    sends = best_listing(problem, known, least, effort.seed, is_over)
+    if warm is not None and sends is None:
+        return settled(warm, least, "time limit")
     listed = plan_of(problem, sends or [], least, "bound")
     best = listed if warm is None or listed.slots < warm.slots else warm
     return settled(best, least, "bound")
