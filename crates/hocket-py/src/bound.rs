@@ -1,11 +1,14 @@
 //! `bound`.
 
+use std::sync::Arc;
+
 use hocket_core::bound::{self as core, BoundOptions};
 use hocket_core::topology::Topology;
 use pyo3::prelude::*;
 
 use crate::collective::PyCollective;
 use crate::error::CoreError;
+use crate::progress;
 use crate::topology::PyTopology;
 
 /// A lower bound on the time of any plan, and what proves it.
@@ -36,15 +39,19 @@ pub(crate) fn bound(
     collective: &PyCollective,
     flit_bytes: Option<u64>,
 ) -> Result<Bound, CoreError> {
-    let (topology, collective) = (topology.core(), collective.core());
-    collective.check_on(topology)?;
-    let less = flit_bytes.map(|bytes| Topology::clone(topology).with_latencies_less(bytes));
-    let topology = less.as_ref().unwrap_or(topology);
-    let bound = py.detach(|| core::bound(topology, collective, &BoundOptions::default()));
+    let (whole, collective) = (topology.core(), collective.core().clone());
+    collective.check_on(whole)?;
+    let topology = match flit_bytes {
+        Some(bytes) => Arc::new(Topology::clone(whole).with_latencies_less(bytes)),
+        None => Arc::clone(whole),
+    };
+    let on = Arc::clone(&topology);
+    let work = move || core::bound(&on, &collective, &BoundOptions::default());
+    let bound = progress::attended(py, work)?;
     let components = bound.components.iter();
     Ok(Bound {
         time_ps: bound.time.as_ps(),
-        witness: bound.witness.describe(topology),
+        witness: bound.witness.describe(&topology),
         components: components
             .map(|&(name, time)| (name, time.as_ps()))
             .collect(),
