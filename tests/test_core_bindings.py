@@ -395,6 +395,16 @@ def test_ctrl_c_stops_planning_that_reports_nothing() -> None:
     timer.join()
 
 
+def test_ctrl_c_stops_waiting_for_a_bound() -> None:
+    topology = _core.build_mesh([60, 60], 10**9, 0)
+    collective = _core.Collective("all-reduce", list(range(3600)), 1 << 30)
+    timer = threading.Timer(0.05, signal.raise_signal, [signal.SIGINT])
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        _core.bound(topology, collective)
+    timer.join()
+
+
 def test_other_threads_run_during_a_long_call() -> None:
     plan = long_plan()
     ran = threading.Event()

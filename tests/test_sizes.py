@@ -68,6 +68,15 @@ TOO_LARGE = {
 }
 
 
+def test_a_picture_of_too_many_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("hocket.cli.topology.build_topology", lambda _: pytest.fail("it was built"))
+    assert run(shlex.split(f"topology draw mesh:3000x3000 {ON} -o x.png")) == 2
+    assert "9000000 devices cannot be told apart" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("line", TOO_LARGE)
 def test_refused_at_once(
     line: str,

@@ -108,3 +108,76 @@ def test_an_interrupted_training_writes_nothing(tmp_path: Path, after: float) ->
     run = interrupted(tmp_path, ["train", "resnet152", *options, *files], after)
     assert (run.returncode, run.stdout, run.stderr) == (130, "", "hocket: stopped\n")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_what_python_cannot_interrupt_is_ended_all_the_same(tmp_path: Path, older: bool) -> None:
+    """One instruction that lasts for ever, in the midst of writing a file."""
+    script = """
+import collections, itertools, sys
+from pathlib import Path
+import hocket.cli
+from hocket.files.atomic import replacing
+def work(argv):
+    with replacing(Path("big.parquet")) as temporary:
+        temporary.write_text("half")
+        sys.stderr.write("@"); sys.stderr.flush()
+        collections.deque(itertools.count(), maxlen=0)
+    return 0
+hocket.cli.run = work
+hocket.cli.main([])
+"""
+    if older:
+        (tmp_path / "big.parquet").write_text("the file that was there")
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], cwd=tmp_path, stderr=subprocess.PIPE, encoding="utf-8"
+    )
+    assert process.stderr is not None
+    assert process.stderr.read(1) == "@"
+    assert [path.suffix for path in tmp_path.iterdir()].count(".part") == 1
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (130, "hocket: stopped\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["big.parquet"] * older
+
+
+def test_a_second_ctrl_c_changes_nothing(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hocket", *LONG],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    time.sleep(2.0)
+    for _ in range(20):
+        process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (130, "hocket: stopped\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
+    """As below ``nohup``, or in the background of a script."""
+    script = "import os, signal; signal.signal(signal.SIGINT, signal.SIG_IGN); os.write(2, b'@'); "
+    process = subprocess.Popen(
+        [sys.executable, "-c", script + MAIN, "algorithms"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    assert process.stderr is not None
+    assert process.stderr.read(1) == "@"
+    for _ in range(5):
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (0, "")
+    assert "halving-doubling" in out
+
+
+def test_the_module_is_the_command() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "hocket", "--version"], capture_output=True, text=True, check=True
+    )
+    assert run.stdout == f"hocket {hk.__version__}\n"

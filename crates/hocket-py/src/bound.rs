@@ -1,5 +1,7 @@
 //! `bound`.
 
+use std::sync::Arc;
+
 use hocket_core::bound::{self as core, BoundOptions, Fidelity, Witness};
 use hocket_core::units::Time;
 use pyo3::prelude::*;
@@ -7,6 +9,7 @@ use pyo3::prelude::*;
 use crate::choice::choose;
 use crate::collective::PyCollective;
 use crate::error::CoreError;
+use crate::progress;
 use crate::topology::PyTopology;
 
 /// A lower bound on the time of any plan, and what proves it.
@@ -39,7 +42,7 @@ pub(crate) fn bound(
     fidelity: &str,
     flit_bytes: u64,
 ) -> Result<Bound, CoreError> {
-    let (topology, collective) = (topology.core(), collective.core());
+    let (topology, collective) = (topology.core(), collective.core().clone());
     collective.check_on(topology)?;
     let names = [
         ("link", Fidelity::Link),
@@ -51,7 +54,8 @@ pub(crate) fn bound(
         fidelity: choose("fidelity", fidelity, &names)?,
         ..BoundOptions::default()
     };
-    let bound = py.detach(|| core::bound(topology, collective, &options));
+    let (on, of) = (Arc::clone(topology), collective.clone());
+    let bound = progress::attended(py, move || core::bound(&on, &of, &options))?;
     let is_known = matches!(bound.witness, Witness::Unreachable { .. });
     if bound.time == Time::MAX && !is_known {
         return Err(CoreError::Spec(format!(
@@ -64,7 +68,7 @@ pub(crate) fn bound(
     let components = bound.components.iter();
     Ok(Bound {
         time_ps: bound.time.as_ps(),
-        witness: bound.witness.describe(topology),
+        witness: bound.witness.describe(&topology),
         components: components
             .map(|&(name, time)| (name, time.as_ps()))
             .collect(),

@@ -36,7 +36,7 @@ unsafe extern "C" {
 #[pyfunction]
 #[cfg(unix)]
 pub(crate) fn guard(seconds: f64) -> PyResult<Option<c_int>> {
-    use std::io::Read;
+    use std::io::{BufReader, Read};
     use std::os::fd::IntoRawFd;
     use std::os::unix::net::UnixStream;
     use std::time::Duration;
@@ -47,7 +47,7 @@ pub(crate) fn guard(seconds: f64) -> PyResult<Option<c_int>> {
     told.set_nonblocking(true)?;
     let wait = move || {
         // Python writes the number of every signal that it handles.
-        let mut numbers = hears.bytes().map_while(Result::ok);
+        let mut numbers = BufReader::new(hears).bytes().map_while(Result::ok);
         if numbers.any(|number| number == SIGINT) {
             std::thread::sleep(patience);
             end();

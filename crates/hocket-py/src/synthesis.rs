@@ -65,21 +65,13 @@ impl PyProblem {
             .iter()
             .map(|name| to_unwinding(name))
             .collect::<Result<_, _>>()?;
-        let network = topology.core();
-        let collective = collective.core();
-        let core = py.detach(|| {
-            core::Problem::new(
-                network,
-                collective,
-                pieces,
-                &unwinding,
-                latency,
-                memory_limit,
-            )
-        })?;
+        let (on, collective) = (Arc::clone(topology.core()), collective.core().clone());
+        let core = progress::attended(py, move || {
+            core::Problem::new(&on, &collective, pieces, &unwinding, latency, memory_limit)
+        })??;
         Ok(Self {
             core,
-            topology: Arc::clone(network),
+            topology: Arc::clone(topology.core()),
         })
     }
 

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use crate::arrays;
 use crate::choice::{SWITCHINGS, choose, name_of};
 use crate::error::CoreError;
+use crate::progress;
 
 /// Kind, size, bandwidth [bytes/s], latency [ps] and offload of one dimension.
 type DimensionTuple = (String, u32, u64, u64, bool);
@@ -247,10 +248,11 @@ impl PyTopology {
         Ok(Self::new(self.core.without(&devices, &gone)?))
     }
 
-    fn inspect(&self, py: Python<'_>) -> Inspection {
-        let found = py.detach(|| self.core.inspect());
+    fn inspect(&self, py: Python<'_>) -> PyResult<Inspection> {
+        let core = Arc::clone(&self.core);
+        let found = progress::attended(py, move || core.inspect())?;
         let bisection = found.bisection;
-        Inspection {
+        Ok(Inspection {
             npus: found.npus,
             switches: found.switches,
             links: found.links,
@@ -266,7 +268,7 @@ impl PyTopology {
                 .map(|range| (range.min.bytes_per_second(), range.max.bytes_per_second())),
             bisection_bandwidth: bisection.as_ref().map(|cut| cut.bytes_per_second),
             bisection_is_exact: bisection.is_some_and(|cut| cut.exact),
-        }
+        })
     }
 
     fn __repr__(&self) -> String {

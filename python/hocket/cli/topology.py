@@ -11,6 +11,7 @@ import typer
 from hocket import _core, machines
 from hocket.cli import options
 from hocket.files.build import build_topology
+from hocket.files.outline import outline_of
 from hocket.files.spec import TopologySpec
 from hocket.units import format_bandwidth, format_time_ps
 
@@ -187,10 +188,11 @@ def draw(
     failed: options.Failed = None,
 ) -> None:
     """Draw a network; what has failed is left out."""
-    from hocket.plot.network import draw_network
+    from hocket.plot.network import check_count, draw_network
     from hocket.plot.style import check_picture
 
     check_picture(Path(output))
-    network = options.read_topology(topology, bandwidth, latency, failed)
-    draw_network(network, Path(output))
+    spec = options.read_spec(topology, bandwidth, latency, failed)
+    check_count(spec.origin, outline_of(spec).npus - len(spec.failed_nodes))
+    draw_network(build_topology(spec), Path(output))
     options.output().print(f"drawn to {output}", highlight=False)

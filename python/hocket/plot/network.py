@@ -22,6 +22,21 @@ _ROOMY = 240.0
 Points = NDArray[np.float64]
 
 
+def check_count(name: str, devices: int) -> None:
+    """Refuse to draw more devices than can be told apart.
+
+    Raises
+    ------
+    SpecError
+        With how many can.
+    """
+    if devices > _MOST_DEVICES:
+        raise SpecError(
+            f"{name}: {devices} devices cannot be told apart in a picture; "
+            f"draw at most {_MOST_DEVICES}"
+        )
+
+
 def draw_network(topology: _core.Topology, path: Path) -> None:
     """Draw a network; the wider a line, the more bandwidth.
 
@@ -30,11 +45,7 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
     SpecError
         If it has more devices than can be told apart.
     """
-    if topology.device_count > _MOST_DEVICES:
-        raise SpecError(
-            f"{topology.name}: {topology.device_count} devices cannot be told apart in a picture; "
-            f"draw at most {_MOST_DEVICES}"
-        )
+    check_count(topology.name, topology.device_count)
     points = layout(topology)
     bandwidth: dict[tuple[int, int], float] = defaultdict(float)
     ways: dict[tuple[int, int], set[bool]] = defaultdict(set)

@@ -240,7 +240,7 @@ impl Plan {
         {
             let wait = Wait::from_bits(columns.wait[i]);
             return malformed(format!(
-                "transfer {i} waits for {wait}, which is not there; there are {} transfers and {} groups",
+                "transfer {i} waits for {wait}, which does not exist; there are {} transfers and {} groups",
                 columns.wait.len(),
                 groups.len()
             ));
