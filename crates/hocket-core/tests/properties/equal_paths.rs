@@ -37,7 +37,11 @@ fn network() -> impl Strategy<Value = Topology> {
         }
         for _ in 0..more {
             let a = seed.below(devices);
-            join(a, (a + 1 + seed.below(devices - 1)) % devices, seed.below(kinds));
+            join(
+                a,
+                (a + 1 + seed.below(devices - 1)) % devices,
+                seed.below(kinds),
+            );
         }
         builder.finish().expect("a network")
     })
@@ -80,7 +84,9 @@ fn equal_by_search(topology: &Topology, src: NpuId, dst: NpuId, bytes: u64) -> V
     let is_best = |(time, path): &(Time, Vec<LinkId>)| Some((*time, path.len())) == best;
     let over_switches = |path: &Vec<LinkId>| {
         let between = path[..path.len() - 1].iter();
-        between.copied().all(|link| !topology.is_npu(topology.link(link).dst))
+        between
+            .copied()
+            .all(|link| !topology.is_npu(topology.link(link).dst))
     };
     let best = all.into_iter().filter(is_best).map(|(_, path)| path);
     let mut best: Vec<Vec<LinkId>> = best.filter(over_switches).collect();
@@ -215,13 +221,27 @@ fn fabric_bytes(verified: &Verified) -> Vec<u64> {
 
 #[test]
 fn a_clos_is_used_evenly_by_balanced_and_sprayed_plans() {
+    const MESSAGE: u64 = 100_000;
     let topology = clos(4, 4, 4);
-    for routing in [Routing::Balanced, Routing::Spray] {
-        let bytes = fabric_bytes(&proved(all_to_all(&topology, 1_600_000, routing), &topology));
-        assert_eq!(bytes, [12 * 4 * 100_000 / 4; 32], "{routing}");
+    let bytes = |routing| {
+        let plan = all_to_all(&topology, 16 * MESSAGE, routing);
+        fabric_bytes(&proved(plan, &topology))
+    };
+    // 12 of 15 messages of each of 4 NPUs leave a ToR, over 4 spines.
+    let even = 12 * MESSAGE;
+    assert_eq!(bytes(Routing::Spray), [even; 32]);
+    let balanced = bytes(Routing::Balanced);
+    assert!(
+        balanced.iter().all(|each| each.abs_diff(even) <= MESSAGE),
+        "{balanced:?}"
+    );
+    for spine in 0..4 {
+        // Links stand ToR by ToR, spine by spine, up before down.
+        let up: u64 = balanced.iter().skip(2 * spine).step_by(8).sum();
+        assert_eq!(up, 4 * even, "spine {spine}");
     }
-    let bytes = fabric_bytes(&proved(all_to_all(&topology, 1_600_000, Routing::Single), &topology));
-    assert_eq!(bytes.iter().filter(|&&bytes| bytes == 0).count(), 24);
+    let single = bytes(Routing::Single);
+    assert_eq!(single.iter().filter(|&&bytes| bytes == 0).count(), 24);
 }
 
 #[test]
@@ -243,8 +263,17 @@ fn networks_without_equal_paths_are_known_at_once() {
 #[test]
 fn names_of_routings_are_read_back() {
     for name in ["balanced", "single", "spray", "ecmp", "ecmp:7"] {
-        assert_eq!(name.parse::<Routing>().expect("a routing").to_string(), name);
+        assert_eq!(
+            name.parse::<Routing>().expect("a routing").to_string(),
+            name
+        );
     }
-    let wrong = "ecmp:x".parse::<Routing>().expect_err("no routing").to_string();
-    assert!(wrong.contains("ecmp:7") && wrong.contains("balanced"), "{wrong}");
+    let wrong = "ecmp:x"
+        .parse::<Routing>()
+        .expect_err("no routing")
+        .to_string();
+    assert!(
+        wrong.contains("ecmp:7") && wrong.contains("balanced"),
+        "{wrong}"
+    );
 }
