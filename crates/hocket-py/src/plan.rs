@@ -143,15 +143,12 @@ impl PyPlan {
     fn routed(&self, py: Python<'_>, routing: &str, release: bool) -> Result<Self, CoreError> {
         let routing = routing.parse()?;
         let (plan, topology) = (Arc::clone(&self.core), Arc::clone(&self.topology));
-        let core = py.detach(|| {
+        let on = Arc::clone(&topology);
+        let core = progress::attended(py, move || {
             let plan = core::Plan::clone(&plan);
-            let plan = if release {
-                plan.released(&topology)
-            } else {
-                plan
-            };
-            plan.routed(&topology, routing)
-        });
+            let plan = if release { plan.released(&on) } else { plan };
+            plan.routed(&on, routing)
+        })?;
         Ok(Self::new(core, topology))
     }
 

@@ -18,7 +18,7 @@ pub(super) fn scale(verified: &Verified) -> u32 {
             continue;
         };
         let paths = equal.count(set) as u32;
-        if scale % paths != 0 {
+        if !scale.is_multiple_of(paths) {
             scale *= paths / common(scale, paths);
             if scale > MOST {
                 return MOST;
