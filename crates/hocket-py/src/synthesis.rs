@@ -83,11 +83,11 @@ impl PyProblem {
         })
     }
 
-    fn discretised(&self, factor_ps: u64) -> Self {
-        Self {
-            core: self.core.discretised(factor_ps),
+    fn discretised(&self, factor_ps: u64) -> Result<Self, CoreError> {
+        Ok(Self {
+            core: self.core.discretised(factor_ps)?,
             topology: Arc::clone(&self.topology),
-        }
+        })
     }
 
     #[getter]

@@ -32,6 +32,10 @@ const ROUNDS: usize = 8;
 
 /// Colours the flows of a complete fabric.
 pub(super) fn color(fabric: &Fabric, flows: &[Flow]) -> Vec<u32> {
+    // A fabric without flows may have lost every plane.
+    if flows.is_empty() {
+        return Vec::new();
+    }
     let edges: Vec<[u32; 2]> = flows.iter().map(|flow| [flow.src, flow.dst]).collect();
     let order = heaviest_first(flows, (0..flows.len() as u32).collect());
     let Some(upper) = &fabric.upper else {

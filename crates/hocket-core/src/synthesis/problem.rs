@@ -116,9 +116,12 @@ impl Problem {
     /// The same problem in slots of `factor` picoseconds: every cost rounded up to whole slots, so that
     /// what is sent always fits, and an edge is held until its chunk is there.
     ///
+    /// # Errors
+    /// [`PlanError::NotApplicable`] where slots are so long that times could pass what can be told.
+    ///
     /// # Source
     /// TACOS, section IV-C.
-    pub fn discretised(&self, factor: u64) -> Self {
+    pub fn discretised(&self, factor: u64) -> Result<Self, PlanError> {
         let factor = factor.max(1);
         let rounded = |timing: &Timing| {
             let delay = timing.delay.div_ceil(factor).saturating_mul(factor);
@@ -127,13 +130,15 @@ impl Problem {
                 occupied: delay,
             }
         };
-        Self {
+        let rounded = Self {
             sum_times: self.sum_times.iter().map(rounded).collect(),
             copy_times: self.copy_times.iter().map(rounded).collect(),
             smallest_times: [&self.smallest_times[0], &self.smallest_times[1]]
                 .map(|times| times.iter().map(rounded).collect()),
             ..self.clone()
-        }
+        };
+        rounded.check_times()?;
+        Ok(rounded)
     }
 
     /// The network that chunks are matched to.
@@ -453,6 +458,12 @@ impl Problem {
 fn check_chunks(collective: &Collective, pieces: usize, limit: u64) -> Result<(), PlanError> {
     /// What a chunk takes in the lists of a problem, at least.
     const BYTES: u128 = 64;
+    if pieces == 0 {
+        return Err(PlanError::NotApplicable {
+            algorithm: GREEDY,
+            why: "0 chunks asked for; ask for one or more".to_owned(),
+        });
+    }
     let npus = collective.npus();
     let owners = |demand: &Demand| match demand.reduced {
         true => demand.wanted.members(npus).len() as u128,

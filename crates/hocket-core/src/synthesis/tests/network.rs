@@ -127,7 +127,7 @@ fn slots_are_never_shorter_and_their_timetables_hold() {
     ] {
         let exact = problem(&topology, kind, 10_007, None);
         for factor in [1, 999, 700_000, 5_000_000] {
-            let slotted = exact.discretised(factor);
+            let slotted = exact.discretised(factor).unwrap();
             let times = [
                 (exact.sum_times(), slotted.sum_times()),
                 (exact.copy_times(), slotted.copy_times()),
@@ -149,4 +149,20 @@ fn slots_are_never_shorter_and_their_timetables_hold() {
             assert!(again.end() <= found.end());
         }
     }
+}
+
+#[test]
+fn what_makes_no_problem_is_refused() {
+    let topology = undirected(3, &[(0, 1), (1, 2)]);
+    let collective = Collective::among_all(CollectiveKind::AllReduce, &topology, 1_000).unwrap();
+    let made = |pieces| {
+        let unwinding = [Unwinding::Max];
+        let latency = LatencyModel::Overlapped;
+        Problem::new(&topology, &collective, pieces, &unwinding, latency, MEMORY)
+    };
+    let none = made(0).err().expect("refused").to_string();
+    assert!(none.contains("0 chunks asked for"), "{none}");
+    let long = made(1).unwrap().discretised(1 << 62).err();
+    let long = long.expect("refused").to_string();
+    assert!(long.contains("longer than 26 days"), "{long}");
 }
