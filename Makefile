@@ -4,6 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CARGO_FLAGS := --locked
+SECONDS := 60
 DEMO := all-reduce --topology dgx1_v100 --size 256MB
 
 # pyo3 then looks at one interpreter in every step and is not built anew for each.
@@ -14,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest slow
 
-.PHONY: help tools venv torch build demo test bench clean $(CHECKS) examples
+.PHONY: help tools venv torch build demo test fuzz bench clean $(CHECKS) examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -86,8 +87,15 @@ slow: .venv/build.stamp ## the tests that take more than a few seconds each
 examples: .venv/build.stamp ## run the examples only and compare what they print
 	$(BIN)/python -m pytest -q tests/test_examples.py
 
+.venv/fuzz.stamp: .venv/build.stamp
+	$(BIN)/python -m pip install --group fuzz
+	@touch $@
+
+fuzz: .venv/fuzz.stamp ## fuzz every door for SECONDS (60) each; TARGETS names some (docs/fuzzing.md)
+	$(BIN)/python fuzz/run.py --seconds $(SECONDS) $(TARGETS)
+
 bench: .venv/build.stamp ## time the stages of the core (bench/RESULTS.md has the figures)
 	cargo bench $(CARGO_FLAGS)
 
 clean: ## remove .venv and all that was built
-	rm -rf .venv target python/hocket/*.so
+	rm -rf .venv target fuzz/target fuzz/work python/hocket/*.so
