@@ -4,6 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CARGO_FLAGS := --locked
+SECONDS := 60
 DEMO := all-reduce --topology dgx1_v100 --size 256MB
 
 # pyo3 then looks at one interpreter in every step and is not built anew for each.
@@ -14,7 +15,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest slow
 
-.PHONY: help tools venv torch build demo test oracle bench clean $(CHECKS) examples
+.PHONY: help tools venv torch build demo test oracle fuzz bench clean $(CHECKS) examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -91,8 +92,15 @@ oracle: | tools ## 5,000,000 random plans: verify against every interleaving (do
 	HOCKET_ORACLE_MEDIUM=$${HOCKET_ORACLE_MEDIUM:-100000} HOCKET_ORACLE_LARGE=$${HOCKET_ORACLE_LARGE:-40000} \
 	cargo test $(CARGO_FLAGS) --test interleavings verify_agrees -- --nocapture --test-threads 1
 
+.venv/fuzz.stamp: .venv/build.stamp
+	$(BIN)/python -m pip install --group fuzz
+	@touch $@
+
+fuzz: .venv/fuzz.stamp ## fuzz every door for SECONDS (60) each; TARGETS names some (docs/fuzzing.md)
+	$(BIN)/python fuzz/run.py --seconds $(SECONDS) $(TARGETS)
+
 bench: .venv/build.stamp ## time the stages of the core (bench/RESULTS.md has the figures)
 	cargo bench $(CARGO_FLAGS)
 
 clean: ## remove .venv and all that was built
-	rm -rf .venv target python/hocket/*.so
+	rm -rf .venv target fuzz/target fuzz/work python/hocket/*.so

@@ -490,8 +490,9 @@ def test_groups_of_pytorch_are_read(tmp_path: Path) -> None:
     ]
     about = Node(9, chakra.METADATA, inputs=f"['{json.dumps(listed)}']")
     other = Node(10, chakra.METADATA, inputs="['[{x}]']")
+    mixed = Node(11, chakra.METADATA, inputs="[{}, 1, {}]")
     ranks = [
-        [about, other, collective(0, 0, 8, "1"), collective(1, 0, 16, "2")],
+        [about, other, mixed, collective(0, 0, 8, "1"), collective(1, 0, 16, "2")],
         [about, collective(1, 0, 16, "2")],
         [collective(0, 0, 8, "1"), collective(1, 0, 16, "2")],
     ]

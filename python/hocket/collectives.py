@@ -119,6 +119,8 @@ def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
     if isinstance(npu, str):
         try:
             number = topology.device_index(npu)
+        except UnicodeEncodeError:
+            raise SpecError(f"{field}: {npu!r} is no text in UTF-8; name an NPU") from None
         except SpecError as error:
             raise SpecError(f"{field}: {error}") from None
         if number >= topology.npu_count:

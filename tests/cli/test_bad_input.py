@@ -81,6 +81,9 @@ CASES = {
     f"{P} ring --npus 3-1": ["--npus", "'3-1'"],
     f'{P} ring --npus ""': ["--npus", "''"],
     f"{P} ring --npus 0-99999999999": ["--npus", "99999999999", "0 to 3"],
+    f"{P} ring --npus {'9' * 5000}": ["--npus", "'999", "..."],
+    f"{P} ring --npus 0-{'9' * 5000}": ["--npus", "'0-999", "..."],
+    f"{B} --root {'9' * 5000}": ["root", '"999'],
     f"plan all-reduce -t dgx2_1box -s 1MB -a ring --npus 0,{'{switch}'}": ["switch", "NPU"],
     f"{B} --root 9": ["root", "no NPU 9", "0 to 3"],
     f"{B} --root bob": ["root", '"bob"', "npu0"],
@@ -273,6 +276,8 @@ def test_names_that_are_no_text(hocket: Any, files: Path) -> None:
     fabric = ["route", "jobs.yml", "--fabric", "clos:8x2"]
     result = hocket(*fabric, "--failed", "\udce9")
     check_refusal(result, [r"failed: '\udce9' is neither a device nor a link"])
+    result = hocket(*split(B), "--root", "\udce9")
+    check_refusal(result, [r"root: '\udce9' is no text in UTF-8"])
     result = hocket(*fabric, "--hash", "\udce9")
     check_refusal(result, [r"hash: there is no '\udce9'; use crc32 or toeplitz"])
 

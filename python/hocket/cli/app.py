@@ -30,6 +30,7 @@ from hocket.cli.verify import verify
 from hocket.cli.view import view
 from hocket.cli.workload import workload
 from hocket.errors import Error, VerificationError
+from hocket.units import shown
 
 _STDOUT = 1
 
@@ -106,6 +107,12 @@ def run(argv: Sequence[str]) -> int:
     except OSError as error:
         about = f"{error.filename}: " if error.filename else ""
         print_error(argv, "OSError", about + (error.strerror or str(error)))
+        return 2
+    except UnicodeEncodeError as error:
+        # Bytes of the command line that are no UTF-8, where only the core looks at them.
+        print_error(
+            argv, "SpecError", f"{shown(error.object)} is no text in UTF-8; write it as such"
+        )
         return 2
     except MemoryError:
         print_error(argv, "MemoryError", "not enough memory; use fewer NPUs or chunks")

@@ -22,7 +22,7 @@ from hocket.files.text import from_text, read_failures
 from hocket.memory import memory_limit
 from hocket.packets import PRESETS, Packets
 from hocket.sizes import check_any, check_timetable
-from hocket.units import format_size, parse_bandwidth, printable
+from hocket.units import format_size, parse_bandwidth, printable, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from hocket._core import Violation
     from hocket.running import Run
 
+_MOST_DIGITS = 20
 T = TypeVar("T")
 
 EXAMPLES = {
@@ -275,22 +276,28 @@ def read_npus(text: str | None, topology: _core.Topology) -> list[int | str] | N
         first, dash, last = item.partition("-")
         if item in names:
             npus.append(item)
-        elif item.isdecimal():
+        elif _is_number(item):
             npus.append(int(item))
-        elif dash and first.isdecimal() and last.isdecimal() and int(first) <= int(last):
+        elif dash and _is_number(first) and _is_number(last) and int(first) <= int(last):
             if int(last) >= topology.npu_count:
                 raise SpecError(
                     f"--npus: there is no NPU {last}; NPUs are 0 to {topology.npu_count - 1}"
                 )
             npus.extend(range(int(first), int(last) + 1))
         else:
-            raise SpecError(f"--npus: {item!r} is neither a name, a number nor a range such as 0-3")
+            wrong = f"--npus: {shown(item)} is neither a name, a number nor a range such as 0-3"
+            raise SpecError(wrong)
     return npus
+
+
+def _is_number(text: str) -> bool:
+    """Whether it is a whole number, of no more digits than any NPU's has."""
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def read_root(text: str | None, topology: _core.Topology) -> int | str | None:
     """Read ``--root``: a name or a number."""
-    if text is not None and text.isdecimal() and text not in topology.device_names:
+    if text is not None and _is_number(text) and text not in topology.device_names:
         return int(text)
     return text
 

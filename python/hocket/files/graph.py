@@ -6,6 +6,7 @@ from typing import Any
 
 from hocket.errors import SpecError
 from hocket.files.spec import LinkSpec, TopologySpec
+from hocket.files.text import UNWRITABLE
 from hocket.units import parse_bandwidth, parse_time
 
 
@@ -25,6 +26,8 @@ def from_networkx(graph: Any, *, bandwidth: str, latency: str, kind: str) -> Top
     taken: set[str] = set()
     for node, data in graph.nodes(data=True):
         name = str(node)
+        if UNWRITABLE.search(name):
+            raise SpecError(f"graph: node {name!r} is no text in UTF-8; give it another name")
         if name in taken:
             raise SpecError(f"graph: two nodes are called {name!r}; give each a name of its own")
         names[node] = name

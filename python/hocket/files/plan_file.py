@@ -25,6 +25,7 @@ from hocket.errors import Error, SpecError
 from hocket.files.atomic import replacing
 from hocket.files.blob import pack, unpack
 from hocket.files.topology_json import topology_from_json, topology_to_json
+from hocket.units import shown
 
 if TYPE_CHECKING:
     from hocket.planning import Plan
@@ -172,7 +173,7 @@ def _read(file: pq.ParquetFile) -> Plan:
         raise ValueError("it has no hocket.plan metadata")
     head = json.loads(metadata["hocket.plan"])
     if head["format"] != _FORMAT:
-        raise ValueError(f"its format is {head['format']}, this version reads {_FORMAT}")
+        raise ValueError(f"its format is {shown(head['format'])}, this version reads {_FORMAT}")
     topology = topology_from_json(json.loads(metadata["hocket.topology"]))
     collective = collective_from_json(head["collective"])
     if max(collective.npus, default=0) >= topology.npu_count:

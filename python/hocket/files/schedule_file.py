@@ -40,8 +40,8 @@ class LaneEntry(Strict):
 class DimensionEntry(Strict):
     """One dimension of more than one NPU."""
 
-    kind: str
-    size: int
+    kind: Literal["Ring", "FullyConnected", "Switch", "Line"]
+    size: Annotated[int, Field(ge=2, lt=1 << 32)]
 
 
 class ScheduleFile(Strict):
@@ -142,7 +142,7 @@ def schedule_from_json(
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise SpecError(f"{where}: {first['msg']}" if where else first["msg"]) from None
-    shapes = [(each.kind, each.size) for each in file.dimensions]
+    shapes: list[tuple[str, int]] = [(each.kind, each.size) for each in file.dimensions]
     check_fits(file.collective, shapes, topology, collective)
     for number, lane in enumerate(file.lanes, 1):
         for name, order in (

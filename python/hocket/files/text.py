@@ -27,7 +27,7 @@ KINDS = {
 }
 """Names of dimensions, in small letters."""
 
-_UNWRITABLE = re.compile("[\ud800-\udfff]")
+UNWRITABLE = re.compile("[\ud800-\udfff]")
 """What arguments hold for bytes that are no text."""
 
 # Family: how many sizes it takes at least and at most, and how it is written.
@@ -133,7 +133,7 @@ def read_failures(
     links: list[tuple[str, str]] = []
     given: Iterable[object] = items
     for item in given:
-        is_text = isinstance(item, str) and not _UNWRITABLE.search(item)
+        is_text = isinstance(item, str) and not UNWRITABLE.search(item)
         ends = [end.strip() for end in str(item).split(",")] if is_text else []
         if not 1 <= len(ends) <= 2 or not all(ends):
             raise SpecError(

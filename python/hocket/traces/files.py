@@ -273,6 +273,8 @@ def _process_groups(texts: Sequence[tuple[int, str]], ranks: int) -> dict[int, l
         except (ValueError, RecursionError):
             continue  # a node that says something else
         for item in items:
+            if not isinstance(item, dict):
+                continue
             number, members = str(item.get("pg_name", "")), item.get("ranks")
             if not re.fullmatch("[1-9][0-9]{0,18}", number) or not isinstance(members, list):
                 continue

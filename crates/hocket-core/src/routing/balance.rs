@@ -35,6 +35,10 @@ const ROUNDS: usize = 8;
 /// Where colours are not used alike the first are used most: `turn` is how far the colours are turned round
 /// among the switches that they stand for.
 pub(super) fn color(fabric: &Fabric, flows: &[Flow], turn: usize) -> Vec<u32> {
+    // A fabric without flows may have lost every plane.
+    if flows.is_empty() {
+        return Vec::new();
+    }
     let edges: Vec<[u32; 2]> = flows.iter().map(|flow| [flow.src, flow.dst]).collect();
     let order = heaviest_first(flows, (0..flows.len() as u32).collect());
     let Some(upper) = &fabric.upper else {

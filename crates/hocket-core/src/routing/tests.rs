@@ -410,3 +410,18 @@ fn flows_that_keep_their_choices_are_heeded() {
         assert!(matches!(wrong, Err(RoutingError::BadChoices { .. })));
     }
 }
+
+#[test]
+fn no_flows_need_no_plane() {
+    let mut builder = TopologyBuilder::new("no ToR reaches a core");
+    builder.npus(1);
+    let [edge, agg, core] = ["edge0", "agg0", "core0"].map(|name| builder.switch(name, None));
+    let bandwidth = Bandwidth::from_bytes_per_second(1_000).expect("positive");
+    builder.both_ways(DeviceId(0), edge, bandwidth, Time::ZERO);
+    builder.both_ways(agg, core, bandwidth, Time::ZERO);
+    let fabric = Fabric::new(&builder.finish().expect("valid")).expect("a fat tree");
+    for scheme in [Scheme::Greedy, Scheme::LeastLoaded, Scheme::EdgeColoring] {
+        let made = assign(&fabric, &[], scheme, Seed(0)).expect("nothing to do");
+        assert_eq!((made.choices().len(), made.max_link_load()), (0, 0));
+    }
+}

@@ -446,6 +446,12 @@ impl Problem {
 fn check_chunks(collective: &Collective, pieces: usize, limit: u64) -> Result<(), PlanError> {
     /// What a chunk takes in the lists of a problem, at least.
     const BYTES: u128 = 64;
+    if pieces == 0 {
+        return Err(PlanError::NotApplicable {
+            algorithm: GREEDY,
+            why: "0 chunks asked for; ask for one or more".to_owned(),
+        });
+    }
     let npus = collective.npus();
     let owners = |demand: &Demand| match demand.reduced {
         true => demand.wanted.members(npus).len() as u128,

@@ -89,6 +89,14 @@ fn mismatch(schedule: &Schedule, topology: &Topology, collective: &Collective) -
             topology.name()
         ));
     }
+    let lanes = schedule.lanes.iter().map(|lane| lane.bytes);
+    let bytes = lanes.fold(0, u64::saturating_add);
+    if bytes != collective.size() {
+        return Some(format!(
+            "the lanes of the schedule have {bytes} B, the collective {} B; make them equal",
+            collective.size()
+        ));
+    }
     let sums = rails.iter().find(|rail| rail.offload)?;
     Some(format!(
         "switches of dimension {} sum, and a plan is of transfers between NPUs; simulate the schedule \

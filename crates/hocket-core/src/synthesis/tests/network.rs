@@ -188,3 +188,16 @@ fn slots_that_no_time_is_told_in_are_refused() {
         assert_eq!(refused, Some(crate::plan::PlanError::TooLong), "{factor}");
     }
 }
+
+#[test]
+fn what_makes_no_problem_is_refused() {
+    let topology = undirected(3, &[(0, 1), (1, 2)]);
+    let collective = Collective::among_all(CollectiveKind::AllReduce, &topology, 1_000).unwrap();
+    let made = |pieces| {
+        let unwinding = [Unwinding::Max];
+        let latency = LatencyModel::Overlapped;
+        Problem::new(&topology, &collective, pieces, &unwinding, latency, MEMORY)
+    };
+    let none = made(0).err().expect("refused").to_string();
+    assert!(none.contains("0 chunks asked for"), "{none}");
+}

@@ -123,6 +123,8 @@ fn a_plan_is_refused_where_the_schedule_is_for_something_else() {
     let gather = Collective::among_all(AllGather, &here, 1_000_000).unwrap();
     assert!(why(&here, gather).contains("of all-reduce, not all-gather"));
     assert!(why(&there, all_reduce(&there)).contains("for other dimensions"));
+    let longer = Collective::among_all(AllReduce, &here, 1_000_001).unwrap();
+    assert!(why(&here, longer).contains("have 1000000 B, the collective 1000001 B"));
     assert!(matches!(
         plan_of(&schedule, &here, &all_reduce(&here), 1),
         Err(PlanError::TooLarge { .. })

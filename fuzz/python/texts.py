@@ -1,0 +1,163 @@
+"""Doors that take text: topology, jobs, workload and schedule files, units, specs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import checks
+from draw import ODD, Draw
+
+import hocket as hk
+from hocket import _core, units
+from hocket.cli.options import read_npus, read_root
+from hocket.collectives import collective_on
+from hocket.errors import Error, SpecError
+from hocket.files import jobs_file, schedule_file, text, workload_file, workload_text
+from hocket.files.build import build_topology
+from hocket.files.spec import TopologySpec
+
+MOST = 2_000
+"""NPUs of a network that is built, or its links; those that must be refused at once are too."""
+REFUSED = 1 << 40
+
+_FOLDER = checks.folder()
+
+
+def written(data: bytes, name: str) -> Path:
+    """Give a file that holds these bytes."""
+    path = _FOLDER / name
+    path.write_bytes(data)
+    return path
+
+
+def topology(data: bytes) -> None:
+    """A topology file: hocket's own or ASTRA-sim's."""
+    built(text.from_file(written(data, "net.yml")))
+
+
+def built(spec: TopologySpec) -> _core.Topology | None:
+    """Build what is small, or so large that it must be refused at once."""
+    if not is_tried(spec):
+        return None
+    made = build_topology(spec)
+    if made.npu_count <= MOST:
+        made.inspect()
+        repr(made)
+    return made
+
+
+def is_tried(spec: TopologySpec) -> bool:
+    """Whether a network is small, or so large that it must be refused at once."""
+    numbers = [each.size for each in spec.dimensions]
+    family = ""
+    if spec.builder is not None:
+        family = spec.builder.family
+        first = spec.builder.arguments[0]
+        given = first if isinstance(first, list) else spec.builder.arguments[:3]
+        numbers = [number for number in given if isinstance(number, int) and number < 1 << 32]
+    size = 1
+    for number in numbers:
+        size *= max(number, 1)
+    if family == "hypercube":
+        size = 2 ** min(numbers[0], 64)
+    if family == "fat_tree":
+        size = numbers[0] ** 3
+    return size <= 40 or size > REFUSED or (size <= MOST and not family)
+
+
+def jobs(data: bytes) -> None:
+    """A file of jobs."""
+    listed = jobs_file.from_file(written(data, "jobs.yml"))
+    for job in listed:
+        assert job.arrival_ps >= 0
+        for fact in ("gpus", "copy", "gradient_bytes", "compute_ps", "algorithm"):
+            getattr(job, fact)
+
+
+def workload(data: bytes) -> None:
+    """A workload file; what it describes can be written and read again."""
+    made = workload_file.from_file(written(data, "net.yml"))
+    assert made.parameters >= 0
+    made.gradient_bytes(16)
+    if len(made.layers) <= 200:
+        again = workload_file.from_text(workload_text.to_text(made), "net.yml")
+        assert again.layers == made.layers
+
+
+_TORUS = hk.topology.product("Ring_SW", [2, 4], bandwidth=["1 GB/s"] * 2, latency=["1 us"] * 2)
+_COLLECTIVE = collective_on("all-reduce", _TORUS, "1 MB")
+
+
+def schedule(data: bytes) -> None:
+    """A saved schedule; one that fits makes a plan that is right."""
+    path = written(data, "schedule.json")
+    made = schedule_file.load_schedule(path, _TORUS, _COLLECTIVE)
+    assert made.simulate().time_ps > 0
+    if len(made.lanes) <= 16:
+        _core.plan_of(made.core, 1 << 34)
+
+
+PARSERS = (
+    units.parse_size,
+    units.parse_bandwidth,
+    units.parse_time,
+    units.parse_frequency,
+    units.parse_operations,
+    units.parse_count,
+)
+
+
+def quantity(data: bytes) -> None:
+    """A quantity as text, read as each kind that there is."""
+    given = data.decode("utf-8", "surrogateescape")
+    for parse in PARSERS:
+        try:
+            value = parse(given, field="field")
+        except SpecError as error:
+            checks.refused(error)
+        else:
+            assert type(value) is int
+            assert 0 <= value <= 1 << 63
+
+
+_RING = hk.topology.ring(4, bandwidth="25 GB/s", latency="700 ns")
+
+
+def spec(data: bytes) -> None:
+    """What options hold: a network, bandwidths, latencies, failures, NPUs, a root; a line each."""
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
+    name, rates, delays, failed, npus, root = (lines + [""] * 6)[:6]
+    network: _core.Topology | None = _RING
+    try:
+        network = built(
+            text.from_text(
+                name,
+                bandwidth=[rates] if rates else None,
+                latency=[delays] if delays else None,
+            )
+        )
+    except Error as error:
+        checks.refused(error)
+    if network is None or network.npu_count > MOST:
+        return
+    for ask in (
+        lambda: network.without(*text.read_failures(failed.split(" "))),
+        lambda: collective_on(
+            "broadcast",
+            network,
+            "1 MB",
+            npus=read_npus(npus, network),
+            root=read_root(root, network),
+        ),
+    ):
+        try:
+            ask()
+        except Error as error:
+            checks.refused(error)
+
+
+def value(data: bytes) -> None:
+    """A value of another kind where a quantity belongs."""
+    draw = Draw(data)
+    for parse in PARSERS:
+        parse(draw.one_of(ODD), field="field")
