@@ -174,7 +174,15 @@ CASES = {
     "simulate good.parquet --latency-model x": ["--latency-model", "'x'", "occupying"],
     "simulate good.parquet --fidelity cell": ["fidelity", "'cell'", "link"],
     f"compare all-reduce {R} -s 1MB --order fifo": ["--order", "'fifo'"],
-    "simulate slow.parquet": ["213 days"],
+    "simulate slow.parquet": ["213 days", "sizes smaller or bandwidths larger"],
+    'plan all-gather -t mesh:3x3 --bandwidth 1kB/s --latency "1 us" -s 9TB --algorithm direct': [
+        "longer than 213 days",
+        "sizes smaller or bandwidths larger",
+    ],
+    'compare all-gather -t mesh:3x3 --bandwidth 1kB/s --latency "1 us" -s 9TB': [
+        "longer than 213 days",
+        "sizes smaller or bandwidths larger",
+    ],
     # files
     "verify nowhere.parquet": ["nowhere.parquet", "no such file", "hocket plan"],
     "verify .": [".", "is a folder"],
