@@ -68,7 +68,7 @@ pub(crate) fn bound(
     let components = bound.components.iter();
     Ok(Bound {
         time_ps: bound.time.as_ps(),
-        witness: bound.witness.describe(&topology),
+        witness: bound.witness.describe(topology),
         components: components
             .map(|&(name, time)| (name, time.as_ps()))
             .collect(),

@@ -128,16 +128,20 @@ def spread(
     """
     if routing == "single" or not plan.topology.may_have_equal_paths:
         return plan, synthesis
-    if routing == "spray":
-        return plan.routed(routing, release=True), replace(synthesis, time=None)
-    if synthesis.time is None:
-        made = plan if routing == "balanced" else plan.routed(routing, release=True)
-        return made, synthesis
     made = plan.routed(routing, release=True)
-    time_ps = _time_of(made, latency)
-    if routing == "balanced" and time_ps > round(synthesis.time * 1e12):
+    if routing == "spray":  # whose time at link fidelity nobody can tell
+        return made, replace(synthesis, simulated=False, status="feasible")
+    if not synthesis.simulated:
+        return (plan if routing == "balanced" else made), synthesis
+    _core.verify(made)
+    time_ps = _core.simulate(made, latency=latency).time_ps
+    planned_ps = round(synthesis.time * 1e12)
+    if routing == "balanced" and time_ps > planned_ps:
         return plan, synthesis
-    return made, replace(synthesis, time=time_ps * 1e-12)
+    status = synthesis.status if time_ps == planned_ps else "feasible"
+    seconds = time_ps * 1e-12
+    least = min(synthesis.least, seconds)
+    return made, replace(synthesis, status=status, time=seconds, least=least)
 
 
 class Deadline:

@@ -157,6 +157,18 @@ pub enum CollectiveError {
     /// A size of zero.
     #[error("size is 0 B; give the collective at least one byte")]
     ZeroSize,
+    /// Blocks that together pass what can be counted.
+    #[error(
+        "{kind} of {size} B: the blocks of all {npus} NPUs pass 2^64 B together; make size smaller"
+    )]
+    TooLarge {
+        /// The kind.
+        kind: CollectiveKind,
+        /// Its size in bytes.
+        size: u64,
+        /// How many NPUs take part.
+        npus: usize,
+    },
     /// A rooted kind without a root, or the reverse.
     #[error("{kind}: {why}")]
     BadRoot {
@@ -197,8 +209,8 @@ impl Collective {
     /// `root` is the rank (position in `npus`) of the root; a rooted kind without one uses rank 0.
     ///
     /// # Errors
-    /// [`CollectiveError`] for fewer than two NPUs, a repeated one, a size of 0, or a root that is
-    /// out of range or not called for.
+    /// [`CollectiveError`] for fewer than two NPUs, a repeated one, a size of 0 or one that brings the
+    /// blocks of an all-to-all past 2^64 bytes, or a root that is out of range or not called for.
     pub fn new(
         kind: CollectiveKind,
         npus: Vec<NpuId>,
@@ -213,6 +225,11 @@ impl Collective {
             return Err(CollectiveError::UnknownKind {
                 name: "custom".to_owned(),
             });
+        }
+        let is_each = kind == CollectiveKind::AllToAll; // each NPU has a vector of its own
+        if is_each && size.checked_mul(npus.len() as u64).is_none() {
+            let npus = npus.len();
+            return Err(CollectiveError::TooLarge { kind, size, npus });
         }
         let root = match (kind.is_rooted(), root) {
             (true, root) => Some(root.unwrap_or(Rank(0))),

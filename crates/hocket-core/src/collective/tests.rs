@@ -72,3 +72,15 @@ fn sizes_that_do_not_add_up_are_refused() {
         Err(CollectiveError::BadDemand { index: 1, .. })
     ));
 }
+
+#[test]
+fn blocks_that_together_pass_64_bits_are_refused() {
+    let all_to_all = |size| Collective::new(CollectiveKind::AllToAll, npus(4), size, None);
+    assert!(all_to_all(u64::MAX / 4).is_ok());
+    let refused = all_to_all(u64::MAX / 4 + 1).expect_err("2^64 B in all");
+    assert!(
+        refused.to_string().contains("make size smaller"),
+        "{refused}"
+    );
+    assert!(Collective::new(CollectiveKind::AllReduce, npus(4), u64::MAX, None).is_ok());
+}
