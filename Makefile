@@ -5,6 +5,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 CARGO_FLAGS := --locked
 SECONDS := 60
+TARGETS :=
 DEMO := all-reduce --topology dgx1_v100 --size 256MB
 
 # pyo3 then looks at one interpreter in every step and is not built anew for each.

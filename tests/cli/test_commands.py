@@ -204,7 +204,9 @@ def test_verify_and_simulate_a_file(hocket: Any, folder: Path) -> None:
     hocket(*PLAN, "-o", "plan.parquet")
     verified = hocket("verify", "plan.parquet")
     assert verified.code == 0
-    assert verified.out.endswith("24 transfers of 4 chunks: proved\n")
+    proved, reproducible = verified.out.splitlines()
+    assert proved.endswith("24 transfers of 4 chunks: proved")
+    assert reproducible == "reproducible: sums have the same bits in every timing"
     assert hocket("verify", "plan.parquet", "--json").json()["verified"] is True
 
     run = hk.simulate(hk.plan("all-reduce", ring4(), size="1 MB", algorithm="ring"))

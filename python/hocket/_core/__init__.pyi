@@ -178,10 +178,7 @@ class Topology:
         A link named by its ends goes both ways, with all links parallel to it. The rest keeps its
         names. Dimensions are kept where every NPU is.
 
-        Raises
-        ------
-        hocket.errors.SpecError
-            For a name or link that there is not, or if no NPU would be left.
+        SpecError for a name or link that there is not, or if no NPU would be left.
         """
 
     def inspect(self) -> Inspection:
@@ -562,25 +559,10 @@ def plan(
     memory_limit: int,
     routing: str = "balanced",
 ) -> Plan:
-    """Make a plan by one algorithm.
+    """Make a plan by one algorithm, with ``chunks`` slices that are pipelined or its default.
 
-    Parameters
-    ----------
-    topology, collective
-        Where and what.
-    algorithm
-        One of the names that ``algorithms`` gives.
-    chunks
-        Slices that are pipelined; None for the algorithm's default.
-    memory_limit
-        What planning, verifying and simulating may take [bytes].
-
-    Raises
-    ------
-    hocket.errors.InfeasibleError
-        Where the algorithm cannot run here, with the reason.
-    hocket.errors.SpecError
-        For an unknown algorithm, more chunks than bytes, a plan that is too large.
+    ``memory_limit`` is for planning, verifying and simulating [bytes]. InfeasibleError where the
+    algorithm cannot run here, SpecError for one that is unknown or a plan that is too large.
     """
 
 def check_size(
@@ -889,10 +871,7 @@ class Schedule:
     ) -> Schedule:
         """Make a schedule of lanes: bytes, order of the reduce-scatter, order of the all-gather.
 
-        Raises
-        ------
-        hocket.errors.SpecError, hocket.errors.InfeasibleError
-            If a lane makes no sense, or the topology has no dimensions.
+        SpecError or InfeasibleError if a lane makes no sense, or the topology has no dimensions.
         """
 
     @property
