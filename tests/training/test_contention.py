@@ -225,6 +225,22 @@ def test_merged_plans_do_what_each_does(data: st.DataObject) -> None:
     assert sends(merged) == sum(each, Counter())
 
 
+def test_equal_paths_are_shared_out_among_groups() -> None:
+    """Each of two groups by itself takes the first spine; together they take one each."""
+    clos = hk.topology.clos(spines=2, tors=2, hosts_per_tor=2, bandwidth="1 GB/s", latency="1 us")
+    plans = [
+        hk.plan("broadcast", clos, size="1 MB", npus=npus, algorithm="direct", chunks=1)
+        for npus in ([0, 2], [1, 3])
+    ]
+    lone = [hk.simulate(plan) for plan in plans]
+    assert lone[0].link_bytes[lone[1].link_bytes > 0].any()
+    assert at_once(plans).time_ps == lone[0].time_ps == lone[1].time_ps
+    merged = hk.merge_plans(plans)
+    assert (merged.routing, merged.verify().is_verified) == ("balanced", True)
+    single = hk.merge_plans([plan.routed("single") for plan in plans])
+    assert hk.simulate(single).time_ps > lone[0].time_ps
+
+
 def sends(plan: hk.Plan) -> Counter[tuple[int, ...]]:
     """Who sends how much to whom, copied or reduced."""
     rows = plan.transfers

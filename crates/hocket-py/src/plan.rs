@@ -130,9 +130,10 @@ impl PyPlan {
             return Err(CoreError::Spec(why.to_owned()));
         }
         let cores: Vec<Arc<core::Plan>> = plans.iter().map(|plan| Arc::clone(&plan.core)).collect();
+        let on = Arc::clone(&topology);
         let core = py.detach(|| {
             let all: Vec<&core::Plan> = cores.iter().map(Arc::as_ref).collect();
-            core::Plan::merged(&all, memory_limit)
+            core::Plan::merged_on(&on, &all, memory_limit)
         })?;
         Ok(Self::new(core, topology))
     }

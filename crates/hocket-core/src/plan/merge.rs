@@ -1,10 +1,31 @@
 //! Several plans as one, which does all that each does.
 
-use super::{Chunks, LinkOrder, Plan, PlanBuilder, PlanError, Transfer, Wait, WaitOn};
+use super::{Chunks, LinkOrder, Plan, PlanBuilder, PlanError, Routing, Transfer, Wait, WaitOn};
 use crate::collective::Collective;
 use crate::id::{ChunkId, TransferId};
+use crate::topology::Topology;
 
 impl Plan {
+    /// As [`merged`](Self::merged), on the topology that the plans are of: where all are routed alike, paths are chosen
+    /// anew for what all of them send together.
+    ///
+    /// # Errors
+    /// As [`merged`](Self::merged).
+    pub fn merged_on(
+        topology: &Topology,
+        plans: &[&Plan],
+        memory_limit: u64,
+    ) -> Result<Plan, PlanError> {
+        let routing = plans.first().map_or(Routing::Single, |plan| plan.routing());
+        if routing == Routing::Single || plans.iter().any(|plan| plan.routing() != routing) {
+            return Self::merged(plans, memory_limit);
+        }
+        let own = |plan: &&Plan| Plan::clone(plan).routed(topology, Routing::Single);
+        let own: Vec<Plan> = plans.iter().map(own).collect();
+        let merged = Self::merged(&own.iter().collect::<Vec<_>>(), memory_limit)?;
+        Ok(merged.routed(topology, routing))
+    }
+
     /// One plan that carries out several at the same time, each as if the others were not there.
     ///
     /// Chunks, groups and paths follow each other, plan by plan. Transfers take turns: the first of every plan,
