@@ -129,9 +129,13 @@ fn the_largest_numbers_do_not_overflow() {
             }
             let topology = builder.finish().expect("valid");
             for kind in CollectiveKind::NAMED {
-                for size in [1, u64::MAX] {
+                let largest = match kind {
+                    CollectiveKind::AllToAll => u64::MAX / 5, // a vector of each NPU
+                    _ => u64::MAX,
+                };
+                for size in [1, largest] {
                     let bound = bound_of(&topology, kind, size);
-                    let is_slow = slow == least && size == u64::MAX;
+                    let is_slow = slow == least && size == largest;
                     assert!(!is_slow || bound.time > Time::from_ns(1), "{kind}");
                     assert!(latency == Time::ZERO || bound.time > Time::from_ns(u64::MAX / 2_000));
                 }
