@@ -94,15 +94,7 @@ impl Parts {
         (plan.len() <= MOST_TRANSFERS).then(|| Self {
             offsets: plan.chunks().offsets().to_vec(),
             demand: plan.chunks().demand().to_vec(),
-            columns: Columns {
-                chunk: plan.chunk().to_vec(),
-                chunk_count: plan.chunk_count().to_vec(),
-                src: plan.src().to_vec(),
-                dst: plan.dst().to_vec(),
-                op: plan.op().to_vec(),
-                wait: plan.wait().to_vec(),
-                path: plan.path().to_vec(),
-            },
+            columns: plan.columns(),
             groups: (
                 plan.groups().offsets().to_vec(),
                 plan.groups().items().to_vec(),

@@ -364,9 +364,9 @@ def merge_plans(plans: Sequence[Plan], *, memory_limit: int | None = None) -> Pl
     """Make one plan that carries out several at once, as of groups that do not know of each other.
 
     Each keeps its chunks and waits, and its paths unless all are routed in the same way: then equal
-    paths are shared out anew among all that is sent. Transfers take turns, plan by plan, so that where two are
-    ready for a link at the same time no plan is always served first. Links serve by readiness, unless
-    all plans ask for plan order.
+    paths are shared out anew among all that is sent. Transfers take turns, plan by plan, so that where
+    two are ready for a link at the same time no plan is always served first. Links serve by readiness,
+    unless all plans ask for plan order.
 
     Parameters
     ----------

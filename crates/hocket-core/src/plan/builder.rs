@@ -186,6 +186,19 @@ pub struct Columns {
 }
 
 impl Plan {
+    /// A copy of the columns, to be changed and made a plan of again.
+    pub fn columns(&self) -> Columns {
+        Columns {
+            chunk: self.chunk.clone(),
+            chunk_count: self.chunk_count.clone(),
+            src: self.src.clone(),
+            dst: self.dst.clone(),
+            op: self.op.clone(),
+            wait: self.wait.clone(),
+            path: self.path.clone(),
+        }
+    }
+
     /// A plan from columns (a file, another tool). Only what is needed to read it safely is checked
     /// here; [`crate::verify`] judges the rest.
     ///

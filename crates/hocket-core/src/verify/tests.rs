@@ -317,15 +317,7 @@ fn nested_empty_groups_cost_nothing() {
         for members in &groups {
             lists.push(members);
         }
-        let columns = Columns {
-            chunk: plan.chunk().to_vec(),
-            chunk_count: plan.chunk_count().to_vec(),
-            src: plan.src().to_vec(),
-            dst: plan.dst().to_vec(),
-            op: plan.op().to_vec(),
-            wait: plan.wait().to_vec(),
-            path: plan.path().to_vec(),
-        };
+        let columns = plan.columns();
         let (collective, chunks) = (plan.collective().clone(), plan.chunks().clone());
         let none = Lists::default();
         let plan = Plan::from_columns("nested", collective, chunks, columns, lists, none);

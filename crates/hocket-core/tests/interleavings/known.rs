@@ -6,7 +6,6 @@ use hocket_core::collective::{Collective, Demand, NpuSet};
 use hocket_core::id::{ChunkId, NpuId, TransferId};
 use hocket_core::plan::{Chunks, Op, Plan, PlanBuilder, Transfer, Wait};
 
-use crate::columns::columns;
 use crate::judges::{Judged, star};
 use crate::oracle::{Fault, judge, judge_in_full, reproducible};
 use crate::random::{SMALL, case};
@@ -150,7 +149,7 @@ fn only_one_order_is_missing() {
 
 /// The plan in which one transfer waits for another, too.
 fn with_wait(plan: &Plan, before: usize, after: usize) -> Plan {
-    let mut columns = columns(plan);
+    let mut columns = plan.columns();
     let mut groups = plan.groups().clone();
     let wait = &mut columns.wait[after];
     let mut both = vec![Wait::on(before.into()).to_bits()];

@@ -7,8 +7,6 @@
 
 mod board;
 mod changes;
-#[path = "../properties/columns.rs"]
-mod columns;
 mod facts;
 mod judges;
 mod known;

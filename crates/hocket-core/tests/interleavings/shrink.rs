@@ -6,8 +6,6 @@ use hocket_core::collective::{Collective, Demand, NpuSet};
 use hocket_core::id::NpuId;
 use hocket_core::plan::{Columns, Lists, Plan, Wait, WaitOn};
 
-use crate::columns::columns;
-
 /// The columns of a plan and its groups, and what it is to do.
 #[derive(Clone)]
 struct Parts {
@@ -79,7 +77,7 @@ impl Parts {
     fn of(plan: &Plan) -> Self {
         Self {
             collective: plan.collective().clone(),
-            columns: columns(plan),
+            columns: plan.columns(),
             groups: plan.groups().iter().map(<[u32]>::to_vec).collect(),
         }
     }

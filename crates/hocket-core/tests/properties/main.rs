@@ -2,7 +2,6 @@
 //!
 //! `PROPTEST_CASES` sets how many cases each property gets (64 by default).
 
-mod columns;
 mod flows;
 mod fluids;
 mod equal_paths;

@@ -12,7 +12,6 @@ use hocket_core::units::Seed;
 use hocket_core::verify::{VerifyError, verify};
 use proptest::prelude::*;
 
-use crate::columns::columns;
 use crate::networks::{collective_on, config, topology};
 use crate::oracle::is_right;
 
@@ -111,7 +110,7 @@ fn plans(topology: &Topology, draw: &mut Seed) -> Vec<(Plan, String)> {
 
 /// Half of the time, lets one transfer wait for another than it did, or for nothing.
 fn shuffle_wait(plan: &Plan, draw: &mut Seed) -> Plan {
-    let mut columns = columns(plan);
+    let mut columns = plan.columns();
     if !columns.wait.is_empty() && draw.below(2) == 0 {
         let victim = draw.below(columns.wait.len());
         columns.wait[victim] = match draw.below(3) {
@@ -130,7 +129,7 @@ fn mutate(
     victim: usize,
     draw: &mut Seed,
 ) -> Option<Plan> {
-    let mut columns = columns(plan);
+    let mut columns = plan.columns();
     let mut groups: Vec<Vec<u32>> = plan.groups().iter().map(<[u32]>::to_vec).collect();
     match mutation {
         Mutation::Drop => drop_row(&mut columns, &mut groups, victim),

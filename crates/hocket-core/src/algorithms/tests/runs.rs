@@ -1,7 +1,7 @@
 //! Every algorithm does what it should, on every kind, number of NPUs, root and number of slices.
 
 use super::*;
-use crate::plan::{Columns, Wait};
+use crate::plan::Wait;
 
 /// Every collective of a kind among `npus`: one for each root.
 fn rooted(kind: CollectiveKind, npus: &[NpuId], size: u64) -> Vec<Collective> {
@@ -114,15 +114,7 @@ fn defaults_and_ladders_always_run() {
 
 /// The same plan, in which one transfer waits for nothing.
 fn without_wait(plan: &Plan, transfer: usize) -> Plan {
-    let mut columns = Columns {
-        chunk: plan.chunk().to_vec(),
-        chunk_count: plan.chunk_count().to_vec(),
-        src: plan.src().to_vec(),
-        dst: plan.dst().to_vec(),
-        op: plan.op().to_vec(),
-        wait: plan.wait().to_vec(),
-        path: plan.path().to_vec(),
-    };
+    let mut columns = plan.columns();
     columns.wait[transfer] = Wait::NOTHING.to_bits();
     Plan::from_columns(
         plan.algorithm(),
