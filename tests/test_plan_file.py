@@ -372,6 +372,34 @@ def test_changed_columns_are_refused_or_wrong(
     check_loads_or_is_refused(path)
 
 
+@pytest.mark.parametrize(
+    ("column", "position"),
+    [
+        ("wait", 2**31),
+        ("wait", 2**32 - 1),
+        ("wait_group", 2**31 - 1),
+        ("wait_group", 2**31),
+        ("wait_group", 2**32 - 1),
+        ("path", 2**32 - 1),
+    ],
+)
+def test_positions_that_would_mean_something_else_are_refused(
+    tmp_path: Path, column: str, position: int
+) -> None:
+    """As bits, group 2^31 - 1 is no wait at all, and transfer 2^31 is group 0."""
+    hand_made(hk.Collective("broadcast", [0, 1, 2], 10, 0)).save(tmp_path / "a.parquet")
+    table = pq.read_table(tmp_path / "a.parquet")
+    columns = {name: table.column(name).to_pylist() for name in table.schema.names}
+    if column != "path":
+        columns["wait"][3] = columns["wait_group"][3] = None
+    columns[column][3] = position
+    pq.write_table(pa.table(columns, schema=table.schema), tmp_path / "b.parquet")
+    with pytest.raises(
+        hk.SpecError, match=rf"column {column} has {position} in row 3; the most is"
+    ):
+        hk.Plan.load(tmp_path / "b.parquet")
+
+
 @pytest.mark.slow
 def test_ten_million_transfers_open_elsewhere(tmp_path: Path) -> None:
     n, path = 2300, tmp_path / "big.parquet"

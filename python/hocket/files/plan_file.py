@@ -34,6 +34,10 @@ _FORMAT = 1
 _ROWS = 1 << 20
 _GROUP = np.uint32(1 << 31)
 _OPS = ("copy", "reduce")
+_NONE = 2**32 - 1
+"""What stands for an empty row: no wait, or the default route."""
+_MOST_POSITION = 2**31 - 2
+"""The last transfer or group that a wait can name; with the bit of a group, the next is ``_NONE``."""
 
 _SCHEMA = pa.schema(
     [
@@ -193,7 +197,7 @@ def _read(file: pq.ParquetFile) -> Plan:
         dst=_integers(table, "dst"),
         op=_op(table),
         wait=_wait(table),
-        path=_integers(table, "path", null=_core.Plan.DEFAULT_ROUTE),
+        path=_positions(table, "path"),
         group_offsets=unpack(metadata["hocket.group_offsets"], "uint32"),
         group_items=unpack(metadata["hocket.group_items"], "uint32"),
         path_offsets=unpack(metadata["hocket.path_offsets"], "uint32"),
@@ -207,13 +211,25 @@ def _read(file: pq.ParquetFile) -> Plan:
     return Plan(core, schedule_from_json(metadata["hocket.schedule"], topology, collective))
 
 
-def _integers(table: pa.Table, name: str, null: int | None = None) -> NDArray[np.uint32]:
+def _integers(table: pa.Table, name: str) -> NDArray[np.uint32]:
     column = table.column(name)
-    if column.null_count and null is None:
+    if column.null_count:
         raise ValueError(f"column {name} has empty rows")
-    if null is not None:
-        column = column.fill_null(null)
     return np.ascontiguousarray(column.cast(pa.uint32()).to_numpy())
+
+
+def _positions(table: pa.Table, name: str) -> NDArray[np.uint32]:
+    """Give a column of positions, where an empty row becomes 2^32 - 1."""
+    column = table.column(name)
+    given = pc.is_valid(column).to_numpy().astype(bool)
+    positions = np.ascontiguousarray(column.fill_null(_NONE).cast(pa.uint32()).to_numpy())
+    stray = given & (positions > _MOST_POSITION)
+    if stray.any():
+        row = int(np.argmax(stray))
+        raise ValueError(
+            f"column {name} has {positions[row]} in row {row}; the most is {_MOST_POSITION}"
+        )
+    return positions
 
 
 def _op(table: pa.Table) -> NDArray[np.uint8]:
@@ -226,8 +242,7 @@ def _op(table: pa.Table) -> NDArray[np.uint8]:
 
 
 def _wait(table: pa.Table) -> NDArray[np.uint32]:
-    wait = _integers(table, "wait", null=_core.Plan.NO_WAIT)
-    group = _integers(table, "wait_group", null=_core.Plan.NO_WAIT)
+    wait, group = _positions(table, "wait"), _positions(table, "wait_group")
     both = (wait != _core.Plan.NO_WAIT) & (group != _core.Plan.NO_WAIT)
     if both.any():
         raise ValueError(f"row {int(np.argmax(both))} waits for a transfer and for a group")

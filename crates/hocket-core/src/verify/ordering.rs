@@ -152,6 +152,12 @@ impl<'a> Ordering<'a> {
 
     fn fresh_mark(&mut self) -> u32 {
         self.seen.resize(self.plan.len(), 0);
+        if self.mark == u32::MAX {
+            // Marks of long ago must not pass for one of those to come.
+            self.seen.fill(0);
+            self.seen_groups.fill(0);
+            self.mark = 0;
+        }
         self.mark += 1;
         self.mark
     }
@@ -333,4 +339,36 @@ fn is_above(plan: &Plan, forest: &Forest, above: Wait, below: Wait) -> bool {
         || few
             .iter()
             .any(|&bits| forest.is_above(above, Wait::from_bits(bits)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::{Collective, CollectiveKind};
+    use crate::id::NpuId;
+    use crate::plan::{Chunks, Op, PlanBuilder};
+
+    #[test]
+    fn marks_that_run_out_begin_anew() {
+        let npus: Vec<NpuId> = (0..2).map(NpuId::from).collect();
+        let collective = Collective::new(CollectiveKind::AllReduce, npus.clone(), 8, None)
+            .expect("two NPUs and some bytes are a collective");
+        let chunks = Chunks::split(&collective.demands(), 1).expect("8 bytes make a chunk");
+        let mut builder = PlanBuilder::new("test", &collective, chunks);
+        let mut send = |wait| builder.send((0, 1), npus[0], npus[1], Op::Copy, wait);
+        let first = send(Wait::NOTHING);
+        let middle = send(Wait::on(first));
+        let last = send(Wait::on(middle));
+        let apart = send(Wait::NOTHING);
+        let plan = builder.finish();
+        let order = Order::Plan;
+        let mut ordering = Ordering::new(&plan, &order);
+        for mark in [0, u32::MAX - 2] {
+            ordering.mark = mark;
+            for _ in 0..4 {
+                let open = ordering.first_open([first, apart].into_iter(), Wait::on(last));
+                assert_eq!(open, Some(apart));
+            }
+        }
+    }
 }

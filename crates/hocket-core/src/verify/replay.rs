@@ -508,13 +508,21 @@ impl State {
 }
 
 /// Adds a transfer to a list: a lone one is the list itself.
+///
+/// # Panics
+/// If the lists of one component pass 2^31 - 1 entries, 16 GiB: positions would pass for others.
 #[inline]
 fn push(lists: &mut Vec<(u32, u32)>, list: u32, transfer: TransferId) -> u32 {
     if list == NONE {
         return transfer.0;
     }
+    let position = lists.len();
+    assert!(
+        position < (NONE & !MORE) as usize,
+        "the accesses of a component are at most 2^31 - 1"
+    );
     lists.push((transfer.0, list));
-    (lists.len() - 1) as u32 | MORE
+    position as u32 | MORE
 }
 
 /// The transfers of a list, latest first.
