@@ -26,6 +26,8 @@ pub(super) struct Ordering<'a> {
     mark: u32,
     stack: Vec<u32>,
     open: Vec<u32>,
+    /// How many transfers the last question was about.
+    asked: usize,
 }
 
 /// Members of groups that a short look goes through before it gives up.
@@ -50,7 +52,14 @@ impl<'a> Ordering<'a> {
             mark: 0,
             stack: Vec::new(),
             open: Vec::new(),
+            asked: 0,
         }
+    }
+
+    /// How many transfers the last question was about.
+    #[inline]
+    pub(super) fn asked(&self) -> usize {
+        self.asked
     }
 
     /// What was gone through so far, in transfers and members: a measure of the work.
@@ -67,7 +76,7 @@ impl<'a> Ordering<'a> {
     ) -> Option<TransferId> {
         self.open_all(transfers);
         self.strike(wait);
-        if wait != Wait::NOTHING {
+        if wait != Wait::NOTHING && !self.open.is_empty() {
             self.strike_above(wait);
             self.search(wait, u64::MAX);
         }
@@ -77,9 +86,10 @@ impl<'a> Ordering<'a> {
     fn open_all(&mut self, transfers: impl Iterator<Item = TransferId>) {
         self.open.clear();
         self.open.extend(transfers.map(|transfer| transfer.0));
+        self.asked = self.open.len();
         #[cfg(test)]
         {
-            self.compared += self.open.len() as u64;
+            self.compared += self.asked as u64;
         }
     }
 

@@ -29,6 +29,7 @@ enum Access {
 /// each access comes after all of the phase before its own (docs/proof.md), so that two phases are
 /// all that must be known.
 #[derive(Clone, Copy)]
+#[repr(align(32))] // so that none lies across two lines of the cache
 struct State {
     value: Set,
     /// The accesses of the phase under way.
@@ -189,7 +190,7 @@ impl<'a> Replay<'a> {
     }
 
     /// Brings a state up to this component: what the precondition says, if it was not used yet.
-    #[inline]
+    #[inline(always)]
     fn touch(&mut self, segment: usize, npu: u32) {
         if self.states[segment].epoch != self.epoch {
             let demand = self.demand_of(segment);
@@ -238,9 +239,8 @@ impl<'a> Replay<'a> {
     fn write(&mut self, segment: usize, record: &Record, value: Set) {
         self.touch(segment, record.dst);
         let state = self.states[segment];
-        let (new, open) = if record.reduces() {
-            let new = self.reduced(segment, record, value);
-            (new, self.enter(segment, record, Access::Sum))
+        let (new, access) = if record.reduces() {
+            (self.reduced(segment, record, value), Access::Sum)
         } else {
             if state.value == value {
                 self.blame(Code::DeliveredTwice, segment, record, record.dst, |_| {
@@ -250,8 +250,9 @@ impl<'a> Replay<'a> {
             if self.came_back(&state, record.dst, segment, value) {
                 self.states[segment].phase = NONE; // the one read ended before
             }
-            (Some(value), self.enter(segment, record, Access::Copy))
+            (Some(value), Access::Copy)
         };
+        let open = self.enter(segment, record, access);
         if let Some(open) = open {
             self.blame(Code::UnorderedWrite, segment, record, record.dst, |_| {
                 format!(
@@ -265,7 +266,7 @@ impl<'a> Replay<'a> {
 
     /// Adds an access to its phase, or begins the next with it, and finds a transfer of the phase
     /// before that it does not come after.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, segment: usize, record: &Record, access: Access) -> Option<TransferId> {
         let state = &mut self.states[segment];
         if state.access != access || access == Access::Copy {
@@ -317,9 +318,10 @@ impl<'a> Replay<'a> {
         if open.is_some() {
             return open;
         }
+        let is_long = self.ordering.asked() > FEW;
         let state = &mut self.states[segment];
         state.settled = record.wait;
-        if settled != Wait::NOTHING && before.clone().nth(FEW).is_some() {
+        if settled != Wait::NOTHING && is_long {
             // Waits differ: what they have in common settles those to come.
             state.settled = self.ordering.narrow(before, wait).to_bits();
             state.narrowed = true;
