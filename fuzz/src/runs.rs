@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hocket_core::bound::{BoundOptions, bound};
+use hocket_core::bound::{BoundOptions, Fidelity, bound};
 use hocket_core::id::TransferId;
 use hocket_core::report::{Bins, Report, activity, heat};
 use hocket_core::simulate::{
@@ -19,9 +19,6 @@ const MOST_FLITS: u64 = 2_000;
 
 /// Runs a plan at each fidelity, with options that are drawn.
 pub fn check(verified: &Verified, draw: &mut Draw<'_>) {
-    let (plan, topology) = (verified.plan(), verified.topology());
-    let bound = bound(topology, plan.collective(), &BoundOptions::default());
-    bound.witness.describe(topology);
     let options = SimulateOptions {
         order: draw.one_of(&[None, Some(LinkOrder::Ready), Some(LinkOrder::Plan)]),
         switching: draw.one_of(&[
@@ -33,14 +30,7 @@ pub fn check(verified: &Verified, draw: &mut Draw<'_>) {
         keep_services: draw.yes(),
     };
     if let Some(run) = told(simulate(verified, &options, &mut Patience(1_000))) {
-        assert!(
-            run.time >= bound.time,
-            "{} in {} at link fidelity, below the bound of {}",
-            plan.algorithm(),
-            run.time,
-            bound.time
-        );
-        look_at(&run, verified);
+        look_at(&run, verified, Fidelity::Link);
     }
     let flow_rate = (draw.below(8) == 0).then(|| draw.rate());
     let options = FlowOptions {
@@ -49,7 +39,7 @@ pub fn check(verified: &Verified, draw: &mut Draw<'_>) {
         rate_bits: std::num::NonZeroU32::new(draw.below(12) as u32),
     };
     if let Some(run) = told(simulate_flows(verified, &options, &mut Patience(1_000))) {
-        look_at(&run, verified);
+        look_at(&run, verified, Fidelity::Flow);
     }
     packets(verified, draw);
 }
@@ -83,7 +73,8 @@ fn packets(verified: &Verified, draw: &mut Draw<'_>) {
         return;
     }
     if let Some(run) = told(simulate_packets(verified, &options, &mut Patience(1_000))) {
-        look_at(&run, verified);
+        let flit_bytes = options.flit_bytes;
+        look_at(&run, verified, Fidelity::Packet { flit_bytes });
     }
 }
 
@@ -98,8 +89,21 @@ fn told(result: Result<Run, SimulateError>) -> Option<Run> {
     }
 }
 
-fn look_at(run: &Run, verified: &Verified) {
+fn look_at(run: &Run, verified: &Verified, fidelity: Fidelity) {
     let (plan, topology) = (verified.plan(), verified.topology());
+    let options = BoundOptions {
+        fidelity,
+        ..BoundOptions::default()
+    };
+    let bound = bound(topology, plan.collective(), &options);
+    bound.witness.describe(topology);
+    assert!(
+        run.time >= bound.time,
+        "{} in {} at {fidelity:?} fidelity, below the bound of {}",
+        plan.algorithm(),
+        run.time,
+        bound.time
+    );
     assert_eq!(run.end.len(), plan.len());
     assert_eq!(
         run.end.iter().max().copied().unwrap_or(Time::ZERO),
