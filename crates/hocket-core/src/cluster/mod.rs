@@ -206,7 +206,7 @@ pub struct Outcome {
     pub iterations: Vec<Iteration>,
     /// Everything that the controller did.
     pub decisions: Vec<Decision>,
-    /// Bytes over each link of the topology.
+    /// Bytes over each link of the topology; each saturates at `u64::MAX`.
     pub link_bytes: Vec<u64>,
     /// Changes of what a job sends in all: when, which, and the rate since [bytes/s].
     pub rates: Vec<(Time, u32, f64)>,

@@ -247,7 +247,7 @@ impl<'a> Simulation<'a> {
         };
         this.free = free;
         this.busy = this.busy + free.saturating_sub(start);
-        this.bytes += bytes;
+        this.bytes = this.bytes.saturating_add(bytes);
         this.messages += 1;
         if self.start[i] == Time::MAX {
             self.start[i] = start;

@@ -7,7 +7,7 @@ use crate::units::Time;
 pub struct LinkUse {
     /// Time during which it was occupied.
     pub busy: Time,
-    /// Bytes that crossed it.
+    /// Bytes that crossed it; saturates at `u64::MAX`.
     pub bytes: u64,
     /// Messages that crossed it.
     pub messages: u64,

@@ -273,6 +273,19 @@ pub(super) struct Record {
 }
 
 impl Record {
+    /// A copy that waits for nothing.
+    #[cfg(test)]
+    pub(super) fn of(chunk: u32, count: u32, (src, dst): (u32, u32)) -> Self {
+        Self {
+            chunk,
+            count,
+            src,
+            dst,
+            wait: Wait::NOTHING.to_bits(),
+            id: 0,
+        }
+    }
+
     pub(super) fn transfer(&self) -> TransferId {
         TransferId(self.id & !(1 << 31))
     }
