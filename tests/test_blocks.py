@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.blocks import Block, Work, blocks_of
-from hocket.files.workload_entries import LstmSizes, TransformerSizes
-from hocket.files.workload_file import from_text
-from hocket.recurrent import Lstm
-from hocket.transformers import Transformer
+from hocket.workload.costs import Block, Work
+from hocket.workload.entries import LstmSizes, TransformerSizes
+from hocket.workload.layers import blocks_of
+from hocket.workload.recurrent import Lstm
+from hocket.workload.transformers import Transformer
+from hocket.workload.yaml import from_text
 
 SMALL: dict[str, Any] = {"layers": 3, "hidden": 64, "heads": 4, "sequence": 16, "vocabulary": 100}
 

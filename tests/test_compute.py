@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.compute import Gemm
+from hocket.workload.systolic import Gemm
 
 # Layer, cycles on 256 x 256 and on 16 x 16, as SCALE-Sim 2 and 3 print them.
 SCALE_SIM = [

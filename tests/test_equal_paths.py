@@ -11,9 +11,9 @@ import pytest
 
 import hocket as hk
 from hocket.cli import run as command
-from hocket.files.build import build_topology
-from hocket.files.text import from_text, read_failures
-from hocket.running import Fidelity
+from hocket.simulation.run import Fidelity
+from hocket.topology.build import build_topology
+from hocket.topology.text import from_text, read_failures
 
 SIZE = "64MB"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import hocket as hk
-from hocket.blocks import Block, Work
 from hocket.routing import Compute, Job, load_jobs
 from hocket.training.alone import gradient_bytes
+from hocket.workload.costs import Block, Work
 
 SECOND = 10**12
 SMALL = hk.Workload(

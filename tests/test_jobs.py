@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.files import schema
-from hocket.files.jobs_file import ComputeEntry, Defaults, JobEntry, JobsFile, from_text
+from hocket.cli import schema
+from hocket.cluster.yaml import ComputeEntry, Defaults, JobEntry, JobsFile, from_text
 from hocket.routing import COLLECTIVES, MODELS, Compute, Job, JobList, cluster, load_jobs, place
 
 ROOT = Path(__file__).parent.parent
@@ -494,7 +494,7 @@ def test_any_values_are_read_or_refused_in_a_line(values: dict[str, object]) -> 
 def test_schema_is_current(capsys: pytest.CaptureFixture[str]) -> None:
     text = schema.schema_text("jobs")
     committed = (ROOT / "docs" / "schema" / "jobs.schema.json").read_text(encoding="utf-8")
-    assert committed == text, "run python -m hocket.files.schema jobs on that file"
+    assert committed == text, "run python -m hocket.cli.schema jobs on that file"
     assert schema.main(["jobs"]) == 0
     assert capsys.readouterr().out == text
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import hocket as hk
-from hocket import machines
-from hocket.files.defaults import BANDWIDTH, LATENCY_PS
-from hocket.files.text import from_text
+from hocket.topology import machines
+from hocket.topology.defaults import BANDWIDTH, LATENCY_PS
+from hocket.topology.text import from_text
 
 GB = 10**9
 

@@ -8,7 +8,7 @@ from contextlib import closing
 
 import pytest
 
-from hocket.collectives import Progress
+from hocket.collectives.collective import Progress
 from hocket.reproduce.parallel import in_parallel
 
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hocket as hk
+from hocket.cluster.draw import Draw
 from hocket.routing import Cluster, Job, JobList, Placed, cluster, place
-from hocket.routing.draw import Draw
 
 STUDY = cluster("clos:32x64")
 SMALL = cluster("clos:16x4")  # 4 ToRs of 2 hosts

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket import _core
-from hocket.scheduling import MULTIRAIL
+from hocket.plans.schedule import MULTIRAIL
 
 LINK = {"bandwidth": "25 GB/s", "latency": "700 ns"}
 ARRAYS = [

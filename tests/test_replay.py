@@ -15,7 +15,7 @@ import hocket as hk
 from hocket import traces
 from hocket._core.trace import Draft, Trace
 from hocket.files.perfetto import Span, in_lanes, write_spans
-from hocket.traces.placing import portions_of
+from hocket.traces.placement import portions_of
 
 from . import chakra_files as chakra
 from .chakra_files import Node, collective, receive, send

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import hocket as hk
 from hocket import _core
 from hocket.cli import run
-from hocket.files.build import build_topology
-from hocket.files.outline import outline_of
-from hocket.files.text import from_text
+from hocket.topology.build import build_topology
+from hocket.topology.outline import outline_of
+from hocket.topology.text import from_text
 
 ON = '--bandwidth "1 GB/s" --latency "1 us"'
 FAMILIES = [
@@ -89,7 +89,7 @@ def test_refused_at_once(
 
     monkeypatch.chdir(tmp_path)
     memory = 16 << 30  # whatever the machine has
-    for module in ("hocket.sizes", "hocket.cli.options"):
+    for module in ("hocket.plans.sizes", "hocket.cli.options"):
         monkeypatch.setattr(f"{module}.memory_limit", lambda: memory)
     for command in ("plan", "compare"):
         monkeypatch.setattr(f"hocket.cli.{command}.build_topology", built)
@@ -122,7 +122,7 @@ def test_what_is_refused_early_is_refused_anyway(
 
 
 def test_a_comparison_leaves_out_what_nobody_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hocket.sizes._MOST_COMPARED", 100)
+    monkeypatch.setattr("hocket.plans.sizes._MOST_COMPARED", 100)
     ring = hk.topology.ring(8, bandwidth="1 GB/s", latency="1 us")
     found = hk.compare("all-reduce", ring, size="1 MB")
     assert "name it with --algorithm" in found.refused["ring"]

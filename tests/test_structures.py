@@ -9,7 +9,7 @@ import pytest
 
 import hocket as hk
 from hocket import _core
-from hocket.structures import Structure
+from hocket.simulation.structures import Structure
 
 LINK: dict[str, Any] = {"bandwidth": "1 GB/s", "latency": "0 ns"}
 

@@ -10,8 +10,8 @@ import pytest
 
 import hocket as hk
 from hocket.cli import run as command
-from hocket.files.text import from_file
-from hocket.files.topology_json import topology_from_json, topology_to_json
+from hocket.topology.json import topology_from_json, topology_to_json
+from hocket.topology.text import from_file
 
 DIMS = """\
 dims:

@@ -12,8 +12,8 @@ import pytest
 
 import hocket as hk
 from hocket import topology as tp
-from hocket.files.build import build_topology
-from hocket.files.text import KINDS, from_text
+from hocket.topology.build import build_topology
+from hocket.topology.text import KINDS, from_text
 
 LINK = {"bandwidth": "2 GB/s", "latency": "3 ns"}
 GB = 10**9

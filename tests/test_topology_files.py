@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket import machines
-from hocket.files import schema
-from hocket.files.build import build_topology
-from hocket.files.model import BUILDERS, DimsFile, Failures, Link, LinksFile, Source
-from hocket.files.text import from_file, from_text
+from hocket.cli import schema
 from hocket.files.yaml_tree import parse_yaml, read_yaml
+from hocket.topology import machines
+from hocket.topology.build import build_topology
+from hocket.topology.model import BUILDERS, DimsFile, Failures, Link, LinksFile, Source
+from hocket.topology.text import from_file, from_text
 
 ROOT = Path(__file__).parent.parent
 ASTRA = Path(__file__).parent / "data" / "astra"
@@ -735,7 +735,7 @@ def test_any_text_is_a_mapping_or_refused_in_one_line(text: str) -> None:
 
 def test_schema_is_current() -> None:
     committed = (ROOT / "docs" / "schema" / "topology.schema.json").read_text(encoding="utf-8")
-    assert committed == schema.schema_text(), "run python -m hocket.files.schema on that file"
+    assert committed == schema.schema_text(), "run python -m hocket.cli.schema on that file"
 
 
 def test_schema_has_every_form() -> None:
@@ -776,6 +776,6 @@ def test_schema_is_written_by_its_module(
     assert "there is no folder" in capsys.readouterr().err
     assert schema.main(["a", "b"]) == 2
     run = subprocess.run(
-        [sys.executable, "-m", "hocket.files.schema"], capture_output=True, check=True, text=True
+        [sys.executable, "-m", "hocket.cli.schema"], capture_output=True, check=True, text=True
     )
     assert run.stdout == schema.schema_text()

@@ -10,7 +10,7 @@ import pytest
 
 import hocket as hk
 from hocket.cli import run
-from hocket.training.comparing import algorithms_on, compare_training, merged
+from hocket.training.comparison import algorithms_on, compare_training, merged
 from hocket.training.search import search_parallels, splits
 
 MODEL = hk.Workload(

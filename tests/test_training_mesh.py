@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import hocket as hk
-from hocket.blocks import blocks_of
 from hocket.training import iteration
 from hocket.training.systolic import blocks_on_chiplet
+from hocket.workload.layers import blocks_of
 
 MESH = hk.topology.mesh(8, 8, bandwidth="25 GB/s", latency="21 ns")
 PUBLISHED: dict[str, Any] = {"folds": "overlapped", "data_gradient": True}

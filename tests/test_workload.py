@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.files import schema
-from hocket.files.workload_entries import (
+from hocket.cli import schema
+from hocket.files.yaml_tree import read_yaml
+from hocket.workload.entries import (
     CostEntry,
     GroupEntry,
     LayerEntry,
@@ -25,9 +26,8 @@ from hocket.files.workload_entries import (
     WorkEntry,
     WorkloadFile,
 )
-from hocket.files.workload_file import MOST_LAYERS, from_text
-from hocket.files.yaml_tree import read_yaml
-from hocket.workloads import describe, path
+from hocket.workload.models import describe, path
+from hocket.workload.yaml import MOST_LAYERS, from_text
 
 ROOT = Path(__file__).parent.parent
 TABLES = ROOT.parent / "shared" / "formats" / "examples" / "scalesim_csv"
@@ -426,7 +426,7 @@ def test_what_is_written_is_read(wanted: list[tuple[int, ...]]) -> None:
 def test_schema_is_current(capsys: pytest.CaptureFixture[str]) -> None:
     text = schema.schema_text("workload")
     committed = (ROOT / "docs" / "schema" / "workload.schema.json").read_text(encoding="utf-8")
-    assert committed == text, "run python -m hocket.files.schema workload on that file"
+    assert committed == text, "run python -m hocket.cli.schema workload on that file"
     assert schema.main(["workload"]) == 0
     assert capsys.readouterr().out == text
     assert schema.main(["workload", "a", "b"]) == 2

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.blocks import Block, Work
-from hocket.files.workload_file import MOST_LAYERS, from_text
+from hocket.workload.costs import Block, Work
+from hocket.workload.yaml import MOST_LAYERS, from_text
 
 FC = "{name: fc, channels: 3, filters: 4}"
 B = "{name: b, forward: {flops: 5}}"

@@ -8,7 +8,8 @@ from itertools import pairwise
 import pytest
 
 import hocket as hk
-from hocket.blocks import Block, blocks_of
+from hocket.workload.costs import Block
+from hocket.workload.layers import blocks_of
 
 
 def blocks(name: str) -> list[Block]:

@@ -8,10 +8,10 @@ import pytest
 import yaml
 
 import hocket as hk
-from hocket.blocks import Block, Work
 from hocket.errors import SpecError
-from hocket.files.workload_text import save, to_text
 from hocket.workload import Layer, Workload
+from hocket.workload.costs import Block, Work
+from hocket.workload.text import save, to_text
 
 
 @pytest.mark.parametrize("name", hk.workload.names())

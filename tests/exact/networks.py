@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from hocket.exact import SlotProblem
+from hocket.plans.exact import SlotProblem
 
 Links = list[tuple[int, int, int]]
 

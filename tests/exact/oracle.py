@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from hocket.exact import SlotProblem
+from hocket.plans.exact import SlotProblem
 
 State = tuple[frozenset[tuple[int, int]], tuple[tuple[int, int, int], ...]]
 

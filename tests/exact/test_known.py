@@ -5,7 +5,7 @@ from __future__ import annotations
 import networks
 import pytest
 
-from hocket.exact import SlotProblem, check, least_slots, solve
+from hocket.plans.exact import SlotProblem, check, least_slots, solve
 
 
 @pytest.mark.parametrize("npus", [2, 3, 5, 8])
@@ -65,10 +65,10 @@ def test_eight_pods() -> None:
 )
 def test_the_model_finds_them_too(problem: SlotProblem, slots: int) -> None:
     pytest.importorskip("ortools")
-    from hocket.exact.distance import distances
-    from hocket.exact.model import Model
-    from hocket.exact.plan import plan_of, turned
-    from hocket.exact.search import FOUND, ask
+    from hocket.plans.exact.distance import distances
+    from hocket.plans.exact.model import Model
+    from hocket.plans.exact.plan import plan_of, turned
+    from hocket.plans.exact.search import FOUND, ask
 
     answer = ask(Model(problem, distances(problem), slots), 30, 2, 0)
     assert answer.verdict == FOUND

@@ -10,10 +10,10 @@ import oracle
 import pytest
 
 from hocket.errors import SpecError
-from hocket.exact import SlotProblem, check, least_slots, solve, solve_clustered
-from hocket.exact.distance import distances
-from hocket.exact.model import Model
-from hocket.exact.search import FOUND, NONE, ask
+from hocket.plans.exact import SlotProblem, check, least_slots, solve, solve_clustered
+from hocket.plans.exact.distance import distances
+from hocket.plans.exact.model import Model
+from hocket.plans.exact.search import FOUND, NONE, ask
 
 
 def random_network(rng: np.random.Generator, npus: int, slots: int) -> networks.Links:
@@ -92,8 +92,8 @@ def test_lists_have_no_loose_ends(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_bound_is_below_lists(seed: int) -> None:
     """The bound holds for every plan, so for any plan of a larger network too."""
-    from hocket.exact.listing import complete, taste_of
-    from hocket.exact.plan import plan_of
+    from hocket.plans.exact.listing import complete, taste_of
+    from hocket.plans.exact.plan import plan_of
 
     rng = np.random.default_rng(seed)
     npus = int(rng.integers(4, 9))

@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from hocket.errors import SpecError
-from hocket.exact import SlotPlan, SlotProblem, check, least_slots, solve, solve_clustered
-from hocket.exact.distance import distances
-from hocket.exact.listing import best_listing, complete, taste_of
-from hocket.exact.plan import plan_of
-from hocket.exact.solve import effort_of, start_from
+from hocket.plans.exact import SlotPlan, SlotProblem, check, least_slots, solve, solve_clustered
+from hocket.plans.exact.distance import distances
+from hocket.plans.exact.listing import best_listing, complete, taste_of
+from hocket.plans.exact.plan import plan_of
+from hocket.plans.exact.solve import effort_of, start_from
 
 
 def poor(problem: SlotProblem) -> SlotPlan:
@@ -161,8 +161,8 @@ def test_nothing_to_do() -> None:
 
 def test_interrupt_comes_through() -> None:
     pytest.importorskip("ortools")
-    from hocket.exact.model import Model
-    from hocket.exact.search import ask
+    from hocket.plans.exact.model import Model
+    from hocket.plans.exact.search import ask
 
     problem = networks.all_gather(*networks.mesh(6, 6))
     model = Model(problem, distances(problem), 18)

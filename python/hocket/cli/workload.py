@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from hocket import workloads
-from hocket.blocks import Block, Work, blocks_of
 from hocket.cli import options
 from hocket.cli.workload_torch import EXAMPLE, from_torch
 from hocket.errors import SpecError
 from hocket.units import format_flops, format_size, format_time_ps, shown
-from hocket.workload import Layer, Workload, load
+from hocket.workload import load
+from hocket.workload import models as workloads
+from hocket.workload.costs import Block, Work
+from hocket.workload.layers import Layer, Workload, blocks_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hocket.compute import Chiplet, WorkloadCycles
+    from hocket.workload.systolic import Chiplet, WorkloadCycles
 
 workload = typer.Typer(
     help="List models that are trained, show their layers, and make them of PyTorch modules.",
@@ -101,7 +102,7 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show a workload's layers, their gradients, and the cycles to train them on a chiplet."""
-    from hocket.compute import DISTRIBUTIONS, FOLDS, INPUT_GRADIENTS, Chiplet
+    from hocket.workload.systolic import DISTRIBUTIONS, FOLDS, INPUT_GRADIENTS, Chiplet
 
     options.choice("--folds", folds, FOLDS)
     options.choice("--distribution", distribution, DISTRIBUTIONS)

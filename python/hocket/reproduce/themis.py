@@ -37,7 +37,7 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from hocket import _core, topology
-from hocket.scheduling import MULTIRAIL, DimensionRun, schedule
+from hocket.plans.schedule import MULTIRAIL, DimensionRun, schedule
 
 if TYPE_CHECKING:
     import numpy as np

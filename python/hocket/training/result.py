@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._core import iteration as core
-from hocket.blocks import Block
-from hocket.roofline import Accelerator
 from hocket.training.build import Options
 from hocket.training.columns import Columns, Pass
 from hocket.training.memory import Memory
 from hocket.training.network import Exchange, is_on_dimensions
 from hocket.training.parallel import CAUSES, Group, Parallel, groups
 from hocket.units import parse_operations
-from hocket.workload import Workload
+from hocket.workload.accelerators import Accelerator
+from hocket.workload.costs import Block
+from hocket.workload.layers import Workload
 
 if TYPE_CHECKING:
     from os import PathLike
