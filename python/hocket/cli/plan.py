@@ -15,7 +15,8 @@ from hocket.collectives.outcome import Latency
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.algorithms import algorithms as known_algorithms
-from hocket.plans.plan import Plan, plan_collective
+from hocket.plans.plan import Plan
+from hocket.plans.planner import plan_collective
 from hocket.plans.synthesis import CompactTimetable, Synthesis, timetable
 from hocket.plans.synthesis.choices import ROUNDING
 from hocket.topology.build import build_topology

@@ -283,7 +283,7 @@ class Job:
         SpecError
             With the job's name: when there are too many copies, or too few bytes for them.
         """
-        from hocket.plans.plan import plan
+        from hocket.plans.planner import plan
 
         if self.data == 1:
             return None

@@ -12,7 +12,8 @@ from hocket.collectives.collective import check_chunks, collective_on
 from hocket.collectives.outcome import Latency, LinkOrder, Switching
 from hocket.errors import InfeasibleError, SimulationError, SpecError
 from hocket.plans import algorithms as naming
-from hocket.plans.plan import Plan, checked_routing, plan_collective
+from hocket.plans.plan import Plan, checked_routing
+from hocket.plans.planner import plan_collective
 from hocket.plans.schedule import PREFIX
 from hocket.plans.sizes import too_large
 from hocket.plans.synthesis import SYNTHESIZERS

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any
 
 from hocket import _core
 from hocket.collectives.collective import Progress
-from hocket.collectives.outcome import Latency
 from hocket.errors import Error, InfeasibleError, SpecError
+from hocket.plans.plan import Plan
 from hocket.plans.synthesis.choices import SynthesisOptions
 from hocket.units import format_time_ps
 
-if TYPE_CHECKING:
-    from hocket.plans.plan import Plan
+Planner = Callable[..., Plan]
+"""Plans the collective by the ``algorithm`` that is named, with the options of :func:`hocket.plan`."""
 
 TIME_LIMIT = 10.0
 """Seconds where none are given."""
@@ -26,12 +26,11 @@ _SEEDS = 1_000
 
 
 def best_plan(
+    planner: Planner,
     collective: _core.Collective,
     topology: _core.Topology,
     chunks: int | None,
     options: SynthesisOptions,
-    memory_limit: int,
-    routing: str,
     progress: Progress | None,
 ) -> Plan:
     """Try every method, cheapest first, and keep the plan that is simulated to be the fastest.
@@ -39,20 +38,23 @@ def best_plan(
     Each plan is proved and simulated at link fidelity. Methods that cannot run here are passed over; what
     is begun before the limit is finished, where it cannot be stopped. Stops at the lower bound.
 
+    Parameters
+    ----------
+    planner
+        Makes each plan: it is handed in, since planning by name leads here too.
+
     Raises
     ------
     InfeasibleError
         If no method applies, with the reason of the first.
     """
-    from hocket.simulation.run import simulate
-
     options.unwindings(topology)  # refuses what makes no sense here
     limit = options.time_limit or TIME_LIMIT
     ends = time.monotonic() + limit
     bound = _core.bound(topology, collective).time_ps
     best: tuple[int, Plan] | None = None
     failure: Error | None = None
-    for make in _attempts(collective, topology, chunks, options, memory_limit, routing, progress):
+    for make in _attempts(planner, collective, topology, chunks, options):
         left = ends - time.monotonic()
         if best is not None and (left <= 0 or best[0] <= bound):
             break
@@ -61,9 +63,9 @@ def best_plan(
         except (InfeasibleError, SpecError) as error:
             failure = failure or error
             continue
-        found = simulate(made, latency=cast(Latency, options.latency))
-        if best is None or found.time_ps < best[0]:
-            best = (found.time_ps, made)
+        time_ps = _core.simulate(made.core, latency=options.latency).time_ps
+        if best is None or time_ps < best[0]:
+            best = (time_ps, made)
         if progress is not None:
             text = (
                 f"best {best[1].algorithm} {format_time_ps(best[0])}, bound {format_time_ps(bound)}"
@@ -75,31 +77,23 @@ def best_plan(
 
 
 def _attempts(
+    planner: Planner,
     collective: _core.Collective,
     topology: _core.Topology,
     chunks: int | None,
     options: SynthesisOptions,
-    memory_limit: int,
-    routing: str,
-    progress: Progress | None,
 ) -> Iterator[Callable[[float], Plan]]:
     """Give functions that make a plan, given the seconds left; cheap methods first."""
-    from hocket.plans.plan import plan_collective
 
     def attempt(
         name: str, count: int | None, again: int = 0, **more: Any
     ) -> Callable[[float], Plan]:
         def make(left: float) -> Plan:
-            return plan_collective(
-                collective,
-                topology,
+            return planner(
                 algorithm=name,
                 chunks=count,
                 seed=(options.seed + again) % (1 << 64),
                 time_limit=f"{max(1, round(left * 1000))} ms",
-                memory_limit=memory_limit,
-                routing=routing,
-                progress=progress,
                 **more,
             )
 

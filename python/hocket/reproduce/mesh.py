@@ -20,7 +20,8 @@ from statistics import mean
 from hocket import _core, topology
 from hocket.collectives.collective import Progress
 from hocket.collectives.outcome import LinkOrder
-from hocket.plans.plan import Plan, plan
+from hocket.plans.plan import Plan
+from hocket.plans.planner import plan
 from hocket.reproduce.mesh_trees import published_multitree
 from hocket.reproduce.parallel import in_parallel
 from hocket.simulation.packets import PRESETS

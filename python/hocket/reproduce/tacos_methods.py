@@ -10,7 +10,8 @@ from hocket._memory import memory_limit
 from hocket.collectives.collective import collective_on, joined
 from hocket.collectives.outcome import Latency
 from hocket.errors import InfeasibleError
-from hocket.plans.plan import Plan, merge_plans, plan_collective
+from hocket.plans.plan import Plan, merge_plans
+from hocket.plans.planner import plan_collective
 
 LATENCY_MODEL: Latency = "occupying"
 """A link is taken for its latency as well: alpha + beta n, section II-C."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._core import iteration as core
+from hocket._pictures import draw
 from hocket.training.build import Options
 from hocket.training.columns import Columns, Pass
 from hocket.training.memory import Memory
@@ -324,6 +325,4 @@ class TrainingRun:
 
     def plot(self, path: str | PathLike[str]) -> None:
         """Draw the time-line, and where the time of an iteration went: a .png, .svg or .pdf file."""
-        from hocket.plot.training import draw_training
-
-        draw_training(self, Path(path))
+        draw("training", self, Path(path))
