@@ -10,7 +10,7 @@ import pytest
 
 import hocket as hk
 from hocket.cli import run
-from hocket.collectives.outcome import LinkOrder
+from hocket.collectives.timing import LinkOrder
 
 
 def mesh(side: int) -> hk.Topology:

@@ -165,3 +165,10 @@ def test_nothing_is_imported_by_its_name_as_text() -> None:
         if name not in MAY_IMPORT_BY_NAME and BY_NAME.search((PACKAGE / name).read_text())
     ]
     assert not wrong
+
+
+def test_the_documentation_lists_the_rooms_in_their_order() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page.split("## The rooms of python/hocket")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `?([\w.]+)`? \|", table, re.MULTILINE)
+    assert tuple(rows[1:]) == ROOMS

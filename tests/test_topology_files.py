@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket.cli import schema
+from hocket.files.model import Source
 from hocket.files.yaml_tree import parse_yaml, read_yaml
 from hocket.topology import machines
 from hocket.topology.build import build_topology
-from hocket.topology.model import BUILDERS, DimsFile, Failures, Link, LinksFile, Source
+from hocket.topology.model import BUILDERS, DimsFile, Failures, Link, LinksFile
 from hocket.topology.text import from_file, from_text
 
 ROOT = Path(__file__).parent.parent

@@ -14,9 +14,10 @@ from hocket.errors import (
 )
 from hocket.plans.advice import Advice, advise_dimensions
 from hocket.plans.algorithms import Algorithm, algorithms
+from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan, merge_plans
 from hocket.plans.planner import plan, plan_collective, plan_together
-from hocket.plans.schedule import DimensionRun, Lane, Schedule, schedule
+from hocket.plans.schedule import Lane, Schedule, schedule
 from hocket.plans.synthesis import CompactTimetable, Synthesis, SynthesisOptions, timetable
 from hocket.simulation.packets import Packets
 from hocket.simulation.run import Run, simulate

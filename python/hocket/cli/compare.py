@@ -7,7 +7,8 @@ from typing import Any, cast, get_args
 
 from hocket import _core
 from hocket.cli import options
-from hocket.collectives.outcome import Latency, LinkOrder, Switching, gap
+from hocket.collectives.outcome import gap
+from hocket.collectives.timing import Latency, LinkOrder, Switching
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
 from hocket.simulation.run import Fidelity, Run

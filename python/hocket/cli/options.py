@@ -15,8 +15,9 @@ import typer
 from hocket import _core
 from hocket._memory import memory_limit
 from hocket.collectives.collective import check_chunks, kind_of
+from hocket.comparison.sizes import check_any
 from hocket.errors import Error, SpecError
-from hocket.plans.sizes import check_any, check_timetable
+from hocket.plans.sizes import check_timetable
 from hocket.simulation.packets import PRESETS, Packets
 from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of

@@ -11,7 +11,7 @@ import typer
 from hocket import _core
 from hocket.cli import options
 from hocket.collectives.collective import collective_on, slices_of
-from hocket.collectives.outcome import Latency
+from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.algorithms import algorithms as known_algorithms

@@ -10,16 +10,16 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from hocket.cluster import yaml as jobs_file
+from hocket.cluster.yaml import json_schema as jobs_schema
 from hocket.errors import SpecError
 from hocket.files.atomic import write_text
-from hocket.topology import model
-from hocket.workload import yaml as workload_file
+from hocket.topology.model import json_schema as topology_schema
+from hocket.workload.yaml import json_schema as workload_schema
 
 _SCHEMAS = {
-    "topology": model.json_schema,
-    "workload": workload_file.json_schema,
-    "jobs": jobs_file.json_schema,
+    "topology": topology_schema,
+    "workload": workload_schema,
+    "jobs": jobs_schema,
 }
 
 

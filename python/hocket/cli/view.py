@@ -11,7 +11,7 @@ import typer
 from hocket.cli import options
 from hocket.cli.plan import describe, plan_facts
 from hocket.cli.verify import PlanFile
-from hocket.collectives.outcome import Latency, LinkOrder, Switching
+from hocket.collectives.timing import Latency, LinkOrder, Switching
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
 from hocket.simulation.packets import Packets

@@ -14,8 +14,7 @@ from hocket.cli import options
 from hocket.cli.workload_torch import EXAMPLE, from_torch
 from hocket.errors import SpecError
 from hocket.units import format_flops, format_size, format_time_ps, shown
-from hocket.workload import load
-from hocket.workload import models as workloads
+from hocket.workload import load, models
 from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Layer, Workload, blocks_of
 
@@ -45,13 +44,13 @@ Text = Annotated[
 @workload.command("list", epilog="For example: hocket workload list --json")
 def list_workloads(json: options.Json = False) -> None:
     """List the shipped workloads."""
-    loaded = [load(name) for name in workloads.names()]
+    loaded = [load(name) for name in models.names()]
     if json:
         options.print_json(
             [
                 {
                     "name": each.name,
-                    "description": workloads.describe(each.name),
+                    "description": models.describe(each.name),
                     "layers": len(each.layers),
                     "parameters": each.parameters,
                 }
@@ -66,7 +65,7 @@ def list_workloads(json: options.Json = False) -> None:
     table.add_column("what it is")
     for each in loaded:
         sizes = (f"{len(each.layers):,}", f"{each.parameters:,}")
-        table.add_row(each.name, *sizes, workloads.describe(each.name))
+        table.add_row(each.name, *sizes, models.describe(each.name))
     options.output().print(table)
 
 

@@ -31,8 +31,8 @@ from hocket.cluster.jobs import (
 from hocket.cluster.models import MODELS
 from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
+from hocket.files.model import FIELD, Name, Strict, Words
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
-from hocket.topology.model import FIELD, Name, Strict, Words
 from hocket.units import parse_count, parse_operations, parse_time, shown
 from hocket.workload.accelerators import ACCELERATORS
 

@@ -1,19 +1,11 @@
-"""What every simulation returns, at whatever fidelity."""
+"""What doing a collective came to, at whatever fidelity: time, rates, use of dimensions."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Literal
 
 from hocket import _core
-
-LinkOrder = Literal["ready", "plan"]
-Switching = Literal["store-and-forward", "cut-through"]
-Latency = Literal["overlapped", "occupying"]
-
-MOST_CELLS = 1 << 28
-"""Most numbers in a table over time."""
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from typing import get_args
 from hocket import _core
 from hocket._memory import checked_limit
 from hocket.collectives.collective import check_chunks, collective_on
-from hocket.collectives.outcome import Latency, LinkOrder, Switching
+from hocket.collectives.timing import Latency, LinkOrder, Switching
+from hocket.comparison.sizes import too_large
 from hocket.errors import InfeasibleError, SimulationError, SpecError
-from hocket.plans import algorithms as naming
+from hocket.plans import algorithms as registry
 from hocket.plans.plan import Plan, checked_routing
 from hocket.plans.planner import plan_collective
 from hocket.plans.schedule import PREFIX
-from hocket.plans.sizes import too_large
 from hocket.plans.synthesis import SYNTHESIZERS
 from hocket.simulation.packets import Packets
 from hocket.simulation.run import Fidelity, Run, simulate
@@ -137,7 +137,7 @@ def compare(
     checked_routing(routing)
     if fidelity not in get_args(Fidelity):
         raise SpecError(f"fidelity: {fidelity!r} cannot be compared at; use link, flow or packet")
-    known = [algorithm.name for algorithm in naming.algorithms()]
+    known = [algorithm.name for algorithm in registry.algorithms()]
     names = (
         [algorithm.name for algorithm in _core.algorithms()]
         if algorithms is None

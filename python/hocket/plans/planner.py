@@ -8,7 +8,7 @@ from functools import partial
 from hocket import _core
 from hocket._memory import checked_limit
 from hocket.collectives.collective import Progress, check_chunks, collective_on, joined, slices_of
-from hocket.collectives.outcome import Latency
+from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
 from hocket.plans.algorithms import check_name, check_options
 from hocket.plans.auto import best_plan

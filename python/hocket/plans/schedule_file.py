@@ -19,8 +19,8 @@ from pydantic import Field, ValidationError
 from hocket import _core
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target, replacing
+from hocket.files.model import Strict
 from hocket.plans.schedule import Schedule, check_fits, rail_shapes, rebuilt
-from hocket.topology.model import Strict
 
 _FORMAT = 1
 _MOST_FILE = 1 << 28

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from hocket import _core
-from hocket._memory import memory_limit
-from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.synthesis.choices import SYNTHESIZERS
 
 _MOST_NPUS = 1 << 28
 """More are never built: whoever builds refuses them at once."""
-_MOST_COMPARED = 32_000_000
-"""Transfers of what is worth comparing where nobody asked for it by name: more take minutes."""
-_BYTES = 100
-"""That a transfer takes."""
 
 Sides = Sequence[tuple[str, int, int, int] | tuple[str, int, int, int, bool]]
 
@@ -51,52 +45,3 @@ def check_timetable(kind: str, npus: int, chunks: int | None, limit: int) -> Non
     """As :func:`check_plan`, of a timetable without a plan."""
     if npus < _MOST_NPUS:
         _core.check_size(kind, npus, [], None, chunks, limit)
-
-
-def check_any(
-    kind: str, npus: int, sides: Sides, names: Iterable[str] | None, chunks: int | None
-) -> None:
-    """Refuse where every algorithm makes too large a plan; see :func:`too_large`.
-
-    Raises
-    ------
-    InfeasibleError
-        With how large the plan of the first is that does this kind.
-    """
-    able = [each.name for each in _core.algorithms() if kind in each.kinds]
-    wanted = able if names is None else list(names)
-    limit = memory_limit()
-    reasons = [
-        too_large(kind, npus, sides, each, chunks, names is not None, limit) for each in wanted
-    ]
-    if reasons and None not in reasons:
-        raise InfeasibleError(str(reasons[0]))
-
-
-def too_large(
-    kind: str,
-    npus: int,
-    sides: Sides,
-    name: str,
-    chunks: int | None,
-    is_named: bool,
-    limit: int,
-) -> str | None:
-    """Say why an algorithm's plan is too large to compare; ``None`` where it is not.
-
-    What nobody asked for by name may have 32 million transfers.
-    """
-    try:
-        check_plan(kind, npus, sides, name, chunks, limit)
-    except SpecError as error:
-        return str(error)
-    if is_named:
-        return None
-    try:
-        check_plan(kind, npus, sides, name, chunks, min(limit, _MOST_COMPARED * _BYTES))
-    except SpecError:
-        return (
-            f"its plan has more than {_MOST_COMPARED:,} transfers, which takes minutes; "
-            f"name it with --algorithm to have it"
-        )
-    return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hocket.plans.schedule import DimensionRun
+from hocket.plans.dimension_run import DimensionRun
 from hocket.plot.style import picture
 from hocket.simulation.run import Run
 from hocket.units import format_size

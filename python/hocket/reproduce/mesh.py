@@ -19,7 +19,7 @@ from statistics import mean
 
 from hocket import _core, topology
 from hocket.collectives.collective import Progress
-from hocket.collectives.outcome import LinkOrder
+from hocket.collectives.timing import LinkOrder
 from hocket.plans.plan import Plan
 from hocket.plans.planner import plan
 from hocket.reproduce.mesh_trees import published_multitree

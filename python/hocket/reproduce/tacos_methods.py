@@ -8,7 +8,7 @@ from typing import Any
 from hocket import _core, topology
 from hocket._memory import memory_limit
 from hocket.collectives.collective import collective_on, joined
-from hocket.collectives.outcome import Latency
+from hocket.collectives.timing import Latency
 from hocket.errors import InfeasibleError
 from hocket.plans.plan import Plan, merge_plans
 from hocket.plans.planner import plan_collective

@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Literal, cast, overload
 
 from hocket import _core
 from hocket._memory import memory_limit
+from hocket.collectives.bins import MOST_CELLS, to_bins
 from hocket.collectives.collective import Progress
-from hocket.collectives.outcome import MOST_CELLS, Latency, LinkOrder, Outcome, Switching
+from hocket.collectives.outcome import Outcome
+from hocket.collectives.timing import Latency, LinkOrder, Switching
 from hocket.errors import SpecError
+from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
-from hocket.plans.schedule import MULTIRAIL, DimensionRun, Schedule, check_rails, to_bins
+from hocket.plans.schedule import MULTIRAIL, Schedule, check_rails
 from hocket.simulation.packets import PRESETS, Packets
 from hocket.units import parse_bandwidth, shown
 

@@ -5,29 +5,28 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
-    Discriminator,
     Field,
     Tag,
     WithJsonSchema,
     model_validator,
 )
 
+from hocket.files.model import (
+    FIELD,
+    RATE_TEXT,
+    TIME_TEXT,
+    Count,
+    Delay,
+    Name,
+    Rate,
+    Source,
+    Strict,
+    Words,
+    one_of,
+)
 from hocket.topology.defaults import Default, default
 from hocket.units import parse_bandwidth, parse_time
-
-FIELD = "@"
-"""Stands for the field in messages of validators; the reader puts the path in its place."""
-
-
-def _rate(value: object) -> int:
-    return parse_bandwidth(value, field=FIELD)
-
-
-def _delay(value: object) -> int:
-    return parse_time(value, field=FIELD)
 
 
 def rate_or_default(value: object, *, field: str = FIELD) -> int | Default:
@@ -44,30 +43,14 @@ def delay_or_default(value: object, *, field: str = FIELD) -> int | Default:
     return parse_time(value, field=field)
 
 
-_RATE_TEXT = {"type": "string", "examples": ["25 GB/s", "200 Gb/s"]}
-_TIME_TEXT = {"type": "string", "examples": ["700 ns", "1.7 us"]}
-
-Rate: TypeAlias = Annotated[int, BeforeValidator(_rate), WithJsonSchema(_RATE_TEXT)]
-Delay: TypeAlias = Annotated[int, BeforeValidator(_delay), WithJsonSchema(_TIME_TEXT)]
 RateOrDefault: TypeAlias = Annotated[
-    int | Default, BeforeValidator(lambda value: rate_or_default(value)), WithJsonSchema(_RATE_TEXT)
+    int | Default, BeforeValidator(lambda value: rate_or_default(value)), WithJsonSchema(RATE_TEXT)
 ]
 DelayOrDefault: TypeAlias = Annotated[
     int | Default,
     BeforeValidator(lambda value: delay_or_default(value)),
-    WithJsonSchema(_TIME_TEXT),
+    WithJsonSchema(TIME_TEXT),
 ]
-Count: TypeAlias = Annotated[int, Field(ge=1, lt=1 << 32)]
-Name: TypeAlias = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\s,]+$")]
-Words: TypeAlias = Annotated[str, Field(min_length=1, max_length=2000)]
-
-
-class Strict(BaseModel):
-    """No unknown keys, no conversions between types."""
-
-    model_config = ConfigDict(
-        extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True, defer_build=True
-    )
 
 
 class Failures(Strict):
@@ -79,28 +62,12 @@ class Failures(Strict):
     )
 
 
-class Source(Strict):
-    """Where the facts come from: a repository or a paper."""
-
-    paper: Words | None = None
-    repo: Words | None = None
-    path: Words | None = None
-    commit: Words | None = None
-    licence: Words | None = None
-
-    @model_validator(mode="after")
-    def _says_where(self) -> Source:
-        if self.repo is None and self.paper is None:
-            raise ValueError("key 'repo' is missing; add it, or paper:")
-        return self
-
-
 class Common(Strict):
     """Keys of every form."""
 
     name: Name | None = None
-    source: list[Source] = []
-    notes: list[Words] = []
+    source: list[Source] = Field(default=[])
+    notes: list[Words] = Field(default=[])
     failed: Failures = Failures()
     switching: Literal["store-and-forward", "cut-through"] | None = Field(
         default=None,
@@ -144,39 +111,18 @@ class Link(Strict):
     reverse: Way | None = None
 
 
-TAGS = ("<int>", "<list>", "<dict>", "<str>")
-"""Parts of a location in a pydantic error that are no keys: which form of a value was meant."""
-
-
-def _form(value: object) -> str | None:
-    tag = f"<{type(value).__name__}>"
-    return tag if tag in TAGS else None
-
-
-def _one_of(*forms: str, right: str) -> Discriminator:
-    """Tell the forms of a value apart by its type, so that an error is about the form meant."""
-
-    def tag(value: object) -> str | None:
-        if isinstance(value, BaseModel):
-            return "<dict>"
-        found = _form(value)
-        return found if found in forms else None
-
-    return Discriminator(tag, custom_error_type="form", custom_error_message=right)
-
-
 Npus: TypeAlias = Annotated[
     Annotated[Count, Tag("<int>")] | Annotated[list[Name], Tag("<list>")],
-    _one_of("<int>", "<list>", right="give a number of NPUs or a list of their names"),
+    one_of("<int>", "<list>", right="give a number of NPUs or a list of their names"),
 ]
 SwitchEntry: TypeAlias = Annotated[
     Annotated[Name, Tag("<str>")] | Annotated[Switch, Tag("<dict>")],
-    _one_of("<str>", "<dict>", right='give a name, or {name: s0, limit: "100 GB/s"}'),
+    one_of("<str>", "<dict>", right='give a name, or {name: s0, limit: "100 GB/s"}'),
 ]
 ShortLink: TypeAlias = Annotated[list[Words], Field(min_length=3, max_length=4)]
 LinkEntry: TypeAlias = Annotated[
     Annotated[Link, Tag("<dict>")] | Annotated[ShortLink, Tag("<list>")],
-    _one_of(
+    one_of(
         "<dict>",
         "<list>",
         right="write a link as [a, b, kind], [a, b, bandwidth, latency] or {a: ..., b: ..., ...}",
@@ -188,8 +134,8 @@ class LinksFile(Common):
     """Devices and links, one by one."""
 
     npus: Npus
-    switches: list[SwitchEntry] = []
-    link_kinds: dict[Words, LinkKind] = {}
+    switches: list[SwitchEntry] = Field(default=[])
+    link_kinds: dict[Words, LinkKind] = Field(default={})
     links: list[LinkEntry] = Field(
         description="Mappings, or short: [a, b, kind] or [a, b, bandwidth, latency]."
     )

@@ -14,12 +14,11 @@ from pydantic import ValidationError
 
 from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint, did_you_mean
+from hocket.files.model import FIELD, TAGS, Source, Strict
 from hocket.files.yaml_tree import Place
 from hocket.topology.defaults import Default
 from hocket.topology.model import (
     BUILDERS,
-    FIELD,
-    TAGS,
     Common,
     Dimension,
     DimsFile,
@@ -28,8 +27,6 @@ from hocket.topology.model import (
     Linked,
     LinkKind,
     LinksFile,
-    Source,
-    Strict,
     Switch,
     Way,
     delay_or_default,

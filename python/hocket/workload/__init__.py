@@ -12,6 +12,7 @@ from hocket.units import shown
 from hocket.workload import models
 from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Layer, Workload, blocks_of
+from hocket.workload.text import save, to_text
 from hocket.workload.transformers import Transformer
 
 __all__ = [
@@ -23,6 +24,8 @@ __all__ = [
     "blocks_of",
     "load",
     "names",
+    "save",
+    "to_text",
     "transformer",
 ]
 

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from hocket.errors import SpecError
-from hocket.topology.model import FIELD, Delay, Name, Source, Strict, Words
+from hocket.files.model import FIELD, Delay, Name, Source, Strict, Words
 from hocket.units import parse_count
 from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Layer

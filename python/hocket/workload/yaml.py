@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
+from hocket.files.model import FIELD
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
-from hocket.topology.model import FIELD
 from hocket.units import shown
 from hocket.workload.costs import Block
 from hocket.workload.entries import (
