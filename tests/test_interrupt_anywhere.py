@@ -21,7 +21,7 @@ import pytest
 
 import hocket as hk
 
-from . import chakra_files as chakra
+from .traces import chakra_files as chakra
 
 MOMENTS = int(os.environ.get("HOCKET_INTERRUPTS", "3"))
 WITHIN_S = float(os.environ.get("HOCKET_INTERRUPTS_WITHIN", "4"))

@@ -20,7 +20,7 @@ from hocket.traces.placement import portions_of
 from . import chakra_files as chakra
 from .chakra_files import Node, collective, receive, send
 
-REAL = Path(__file__).parent / "data" / "chakra"
+REAL = Path(__file__).parents[1] / "data" / "chakra"
 MB = 1 << 20
 US = 10**6
 

@@ -17,7 +17,7 @@ from hocket.cli import schema
 from hocket.cluster.yaml import ComputeEntry, Defaults, JobEntry, JobsFile, from_text
 from hocket.routing import COLLECTIVES, MODELS, Compute, Job, JobList, cluster, load_jobs, place
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "jobs.yml"
 JARGON = ("input should", "valid ", "dictionary", "instance", "validation", "NoneType", "Tag", "<")
 SECOND = 10**12

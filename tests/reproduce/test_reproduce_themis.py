@@ -13,7 +13,7 @@ from hocket.cli import run
 
 PNG = b"\x89PNG\r\n\x1a\n"
 PICTURES = ["fig8.png", "fig9.png", "fig10.png", "fig11.png", "overview.png"]
-DOCS = Path(__file__).parent.parent / "docs" / "img" / "themis.png"
+DOCS = Path(__file__).parents[2] / "docs" / "img" / "themis.png"
 
 Reproduce = Callable[..., tuple[int, str, str]]
 

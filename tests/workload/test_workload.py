@@ -29,7 +29,7 @@ from hocket.workload.entries import (
 from hocket.workload.models import describe, path
 from hocket.workload.yaml import MOST_LAYERS, from_text
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 TABLES = ROOT.parent / "shared" / "formats" / "examples" / "scalesim_csv"
 NAMES = [
     "alexnet",

@@ -19,7 +19,7 @@ from hocket._core.trace import Draft, Trace
 from . import chakra_files as chakra
 from .chakra_files import Node, collective, receive, send
 
-REAL = Path(__file__).parent / "data" / "chakra"
+REAL = Path(__file__).parents[1] / "data" / "chakra"
 MB = 1 << 20
 NONE = Trace.NONE
 
@@ -453,7 +453,7 @@ def test_a_set_of_files_is_found(tmp_path: Path) -> None:
     with pytest.raises(hk.SpecError, match=r"there is no nothing.0.et"):
         traces.load(tmp_path / "nothing")
     with pytest.raises(hk.SpecError, match=r"has no files such as NAME.0.et"):
-        traces.load(Path(__file__).parent / "data" / "astra")
+        traces.load(Path(__file__).parents[1] / "data" / "astra")
     with pytest.raises(hk.SpecError, match="is no path"):
         traces.load("a\0b")
 

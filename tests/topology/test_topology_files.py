@@ -21,8 +21,8 @@ from hocket.topology.build import build_topology
 from hocket.topology.model import BUILDERS, DimsFile, Failures, Link, LinksFile
 from hocket.topology.text import from_file, from_text
 
-ROOT = Path(__file__).parent.parent
-ASTRA = Path(__file__).parent / "data" / "astra"
+ROOT = Path(__file__).parents[2]
+ASTRA = Path(__file__).parents[1] / "data" / "astra"
 GB, GIB = 10**9, 2**30
 
 MESH = "builder: mesh\nsize: [3, 3]\nbandwidth: 25 GB/s\nlatency: 1 us\n"

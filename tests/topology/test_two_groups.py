@@ -9,7 +9,7 @@ import pytest
 import hocket as hk
 from hocket.cli import run
 
-FILE = Path(__file__).parent / "data" / "two_groups.yml"
+FILE = Path(__file__).parents[1] / "data" / "two_groups.yml"
 LINK, LATENCY = 5 * 10**9, 10**7  # the slow link [bytes/s, ps]
 SIZE = 100_000_000
 
