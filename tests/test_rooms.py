@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import hocket as hk
+
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "python" / "hocket"
 
@@ -82,6 +84,8 @@ def imports(source: str) -> set[str]:
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             found.update(alias.name for alias in node.names)
+            # Without "as", the name that is bound is the package: all of it can be reached.
+            found.update(alias.name.partition(".")[0] for alias in node.names if not alias.asname)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, "relative imports hide where they go"
             for alias in node.names:
@@ -110,14 +114,16 @@ if TYPE_CHECKING:
     from hocket.cli import app
 def lazy():
     from hocket.units import parse_size
-    import numpy
+    import numpy, hocket.traces.run as trace_run
 """
     assert imports(source) == {
         "hocket._core",
         "hocket.training",
         "hocket.plot.style",
+        "hocket",
         "hocket.cli.app",
         "hocket.units",
+        "hocket.traces.run",
     }
 
 
@@ -172,3 +178,19 @@ def test_the_documentation_lists_the_rooms_in_their_order() -> None:
     table = page.split("## The rooms of python/hocket")[1].split("\n## ")[0]
     rows = re.findall(r"^\| `?([\w.]+)`? \|", table, re.MULTILINE)
     assert tuple(rows[1:]) == ROOMS
+
+
+PUBLIC_ROOMS = {"routing", "topology", "traces", "training", "workload"}
+
+
+def test_no_module_takes_the_place_of_a_public_name() -> None:
+    """Importing a module sets a name in its package, over a function of that name."""
+    inner: dict[str, set[str]] = {}
+    for module in MODULES:
+        package, _, name = module.rpartition(".")
+        inner.setdefault(package, set()).add(name)
+    assert set(hk.__all__) & inner["hocket"] == PUBLIC_ROOMS
+    for room in PUBLIC_ROOMS:
+        public = getattr(hk, room)
+        assert not set(public.__all__) & inner[f"hocket.{room}"]
+        assert sorted(dir(public)) == sorted(public.__all__)
