@@ -308,7 +308,7 @@ def test_operations_take_their_roofline() -> None:
     assert run.outcome.end_ps.tolist() == [10**9, 2 * 10**9, 2 * 10**9 + 3 * US, 10**9]
     half = traces.replay(make(nodes), ring(2), efficiency=0.5)
     assert half.outcome.end_ps.tolist() == [2 * 10**9, 3 * 10**9, 3 * 10**9 + 3 * US, 10**9]
-    fast = hk.roofline.Accelerator("fast", "1000000 TFLOP/s")
+    fast = hk.Accelerator("fast", "1000000 TFLOP/s")
     assert traces.replay(make(nodes), ring(2), npu=fast).time_ps < 4 * US
 
 
