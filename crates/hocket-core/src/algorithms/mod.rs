@@ -36,10 +36,9 @@ pub use rails::plan_of;
 use crate::collective::{Collective, CollectiveKind};
 use crate::multirail::{self, Model, PARTS, Policy, Problem, Rail, Schedule};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError, Routing};
-use crate::progress::{Progress, Silent};
+use crate::progress::{Interrupted, Progress};
 use crate::synthesis;
 use crate::topology::Topology;
-use crate::units::Memory;
 use chunking::chunk_count;
 use reach::Need;
 use trees::Down;
@@ -87,10 +86,11 @@ pub fn plan(
     topology: &Topology,
     collective: &Collective,
     options: &PlanOptions,
+    progress: &mut dyn Progress,
 ) -> Result<Plan, PlanError> {
     let algorithm = options.algorithm;
     if algorithm.is_multirail() {
-        let schedule = schedule(topology, collective, options, &mut Silent)?;
+        let schedule = schedule(topology, collective, options, progress)?;
         return plan_of(&schedule, topology, collective, options.memory_limit);
     }
     let (chunks, transfers) = check(topology, collective, options)?;
@@ -100,9 +100,11 @@ pub fn plan(
             memory_limit: options.memory_limit,
             ..synthesis::Options::default()
         };
-        let made = synthesis::synthesize(topology, collective, chunks, &options, &mut Silent)?;
+        let made = synthesis::synthesize(topology, collective, chunks, &options, progress)?;
         return Ok(made.plan);
     }
+    let total = u64::try_from(transfers).unwrap_or(u64::MAX);
+    go_on(progress, 0, total)?;
     let job = Job {
         topology,
         collective,
@@ -133,6 +135,7 @@ pub fn plan(
         Algorithm::Greedy => unreachable!("synthesized above"),
     }?;
     debug_assert_eq!(plan.len() as u128, transfers);
+    go_on(progress, total, total)?;
     Ok(plan.routed(topology, options.routing))
 }
 
@@ -143,8 +146,8 @@ pub fn plan(
 /// far is the result.
 ///
 /// # Errors
-/// As [`plan`], but for memory; [`PlanError::NotApplicable`] for an algorithm that schedules no
-/// dimensions.
+/// As [`plan`], with [`PlanError::Memory`] in place of [`PlanError::TooLarge`];
+/// [`PlanError::NotApplicable`] for an algorithm that schedules no dimensions.
 pub fn schedule(
     topology: &Topology,
     collective: &Collective,
@@ -220,6 +223,15 @@ fn check(
     Ok((chunks, transfers))
 }
 
+/// Reports that so many transfers are made.
+fn go_on(progress: &mut dyn Progress, done: u64, total: u64) -> Result<(), Interrupted> {
+    if progress.report("plan", done, total) {
+        Ok(())
+    } else {
+        Err(Interrupted)
+    }
+}
+
 /// Checks that a schedule's steps fit in memory, before they are listed.
 fn check_steps(rails: &[Rail], chunks: usize, options: &PlanOptions) -> Result<(), PlanError> {
     const BYTES_PER_STEP: u128 = 64;
@@ -228,14 +240,12 @@ fn check_steps(rails: &[Rail], chunks: usize, options: &PlanOptions) -> Result<(
         .saturating_mul(2 * PARTS as u128 * chunks as u128)
         .saturating_mul(BYTES_PER_STEP);
     if bytes > u128::from(options.memory_limit) {
-        return Err(PlanError::NotApplicable {
+        return Err(PlanError::Memory {
             algorithm: options.algorithm.name(),
-            why: format!(
-                "a schedule of {chunks} chunks, each of {steps} steps a pass, needs about {} of \
-                 memory, more than the limit of {}; use fewer chunks",
-                Memory(bytes),
-                Memory(u128::from(options.memory_limit))
-            ),
+            chunks,
+            steps,
+            bytes,
+            limit: options.memory_limit,
         });
     }
     Ok(())

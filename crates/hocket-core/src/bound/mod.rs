@@ -36,10 +36,14 @@ mod tests;
 pub use witness::{Lengths, Witness};
 
 use crate::collective::{Collective, CollectiveKind};
+use crate::progress::{Interrupted, Progress};
 use crate::topology::{Dimension, Topology};
 use crate::units::Time;
 use needs::Needs;
 use network::{Network, latency_from_npus};
+
+/// Links that are looked at between two reports of progress: some milliseconds of work.
+const WORK_BETWEEN_REPORTS: u64 = 1 << 20;
 
 /// Whose times a bound is for: fidelities differ in when a link carries which bytes. docs/models.md has the
 /// proofs.
@@ -111,33 +115,41 @@ pub struct Bound {
 /// Only participants hold data; other NPUs may help by forwarding, copying and summing. The time is
 /// [`Time::MAX`], with [`Witness::Unreachable`], where data cannot get where it is wanted.
 ///
+/// # Errors
+/// [`Interrupted`].
+///
 /// # Panics
 /// If the topology lacks a participant: see [`Collective::check_on`].
-pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOptions) -> Bound {
+pub fn bound(
+    topology: &Topology,
+    collective: &Collective,
+    options: &BoundOptions,
+    progress: &mut dyn Progress,
+) -> Result<Bound, Interrupted> {
     let problem = Problem::new(topology, collective, *options);
-    let degree = degree::bounds(&problem);
+    let degree = degree::bounds(&problem, progress)?;
     if let Some(witness) = degree.unreachable {
-        return Bound {
+        return Ok(Bound {
             time: Time::MAX,
             witness,
             components: Vec::new(),
             exact_cut: true,
             exact_partition: true,
-        };
+        });
     }
     let mut exact = [false; 2];
     let candidates = if sums_in_switches(topology, options.fidelity) {
         with_sums_in_switches(collective.kind(), degree)
     } else {
-        let cuts = cut::bounds(&problem);
-        let partitions = partition::bounds(&problem);
+        let cuts = cut::bounds(&problem, progress)?;
+        let partitions = partition::bounds(&problem, progress)?;
         exact = [cuts.exact, partitions.exact];
         vec![
             ("ingress", degree.ingress),
             ("egress", degree.egress),
             ("cut", cuts.best),
             ("partition", partitions.best),
-            ("traffic", traffic::bounds(&problem)),
+            ("traffic", traffic::bounds(&problem, progress)?),
             ("latency", degree.latency),
         ]
     };
@@ -148,13 +160,13 @@ pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOption
     for (_, candidate) in candidates {
         best.offer(candidate.time, || candidate.witness);
     }
-    Bound {
+    Ok(Bound {
         time: best.time,
         witness: best.witness,
         components,
         exact_cut: exact[0],
         exact_partition: exact[1],
-    }
+    })
 }
 
 /// Whether bytes may be summed and copied where no NPU is: only dimension fidelity knows that.

@@ -17,6 +17,7 @@ use std::fmt;
 
 use crate::collective::Collective;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
+use crate::progress::Interrupted;
 use crate::units::Memory;
 
 /// What the receiver does with a chunk.
@@ -295,6 +296,28 @@ pub enum PlanError {
     /// The collective itself is at fault.
     #[error(transparent)]
     Collective(#[from] crate::collective::CollectiveError),
+    /// A schedule of dimensions that does not fit in memory.
+    #[error(
+        "{algorithm} cannot run here: a schedule of {chunks} chunks, each of {steps} steps a pass, needs about \
+         {} of memory, more than the limit of {}; use fewer chunks",
+        Memory(*bytes),
+        Memory(u128::from(*limit))
+    )]
+    Memory {
+        /// Name of the algorithm.
+        algorithm: &'static str,
+        /// Number of chunks asked for.
+        chunks: usize,
+        /// Steps of each chunk's pass through all dimensions.
+        steps: u128,
+        /// Bytes that the schedule would take.
+        bytes: u128,
+        /// Bytes that it may take.
+        limit: u64,
+    },
+    /// Planning was asked to stop, and no plan had been found yet.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// Columns that do not fit together (a plan from a file).
     #[error("plan: {why}")]
     Malformed {

@@ -108,7 +108,8 @@ pub const GREEDY: &str = "greedy";
 ///
 /// # Errors
 /// [`PlanError::TooLarge`] before anything is allocated; [`PlanError::TooManyChunks`];
-/// [`PlanError::TooLong`]; [`PlanError::NotApplicable`] where somebody cannot be reached, or on an interruption;
+/// [`PlanError::TooLong`]; [`PlanError::NotApplicable`] where an NPU that wants data cannot be reached;
+/// [`PlanError::Interrupted`] before a first plan was found (later, the best so far is the result);
 /// [`PlanError::Collective`] where the topology lacks a participant.
 pub fn synthesize(
     topology: &Topology,
