@@ -113,7 +113,7 @@ impl From<ReplayError> for CoreError {
     fn from(error: ReplayError) -> Self {
         match error {
             ReplayError::Graph(error) => error.into(),
-            ReplayError::Stuck { .. } => CoreError::Spec(error.to_string()),
+            _ => CoreError::Spec(error.to_string()),
         }
     }
 }

@@ -43,19 +43,19 @@ use chunking::chunk_count;
 use reach::Need;
 use trees::Down;
 
-/// What [`plan`] is to do.
+/// Options of [`plan`] and [`schedule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanOptions {
-    /// The recipe.
+    /// Algorithm that makes the plan.
     pub algorithm: Algorithm,
     /// Into how many slices the data is cut, each of which runs the algorithm on its own, pipelined
     /// with the others; `None` takes [`default_chunks`].
     pub chunks: Option<usize>,
     /// Memory that planning, verifying and simulating may take, in bytes. 16 GiB by default.
     pub memory_limit: u64,
-    /// How many steps a search may simulate; [`multirail::EFFORT`] by default.
+    /// Number of steps that a search may simulate; [`multirail::EFFORT`] by default.
     pub effort: u64,
-    /// Of random choices; 0 by default.
+    /// Seed of random choices; 0 by default.
     pub seed: u64,
     /// How transfers are spread over equal paths; balanced by default. Of greedy, which chooses its
     /// paths itself, nothing is changed.
@@ -78,10 +78,34 @@ impl PlanOptions {
 
 /// Makes a plan by one algorithm.
 ///
+/// `progress` may stop it. A search that has a result by then (greedy, multirail-optimal) returns the best so
+/// far; everything else returns [`PlanError::Interrupted`].
+///
 /// # Errors
 /// [`PlanError::NotApplicable`] as [`check_applicable`]; [`PlanError::TooLarge`] before anything is
-/// allocated; [`PlanError::TooManyChunks`]; [`PlanError::Collective`] where the topology lacks a
-/// participant.
+/// allocated, or [`PlanError::Memory`] for a schedule; [`PlanError::TooManyChunks`];
+/// [`PlanError::Interrupted`]; [`PlanError::Collective`] where the topology lacks a participant.
+///
+/// # Examples
+/// ```
+/// use hocket_core::algorithms::{Algorithm, PlanOptions, plan};
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::plan::PlanError;
+/// use hocket_core::progress::Silent;
+/// use hocket_core::topology::build;
+/// use hocket_core::units::{Bandwidth, Time};
+///
+/// let bandwidth = Bandwidth::from_bytes_per_second(50_000_000_000).unwrap();
+/// let mesh = build::mesh(&[3, 3], bandwidth, Time::from_ns(500))?;
+/// let all_reduce = Collective::among_all(CollectiveKind::AllReduce, &mesh, 1 << 20)?;
+///
+/// let direct = plan(&mesh, &all_reduce, &PlanOptions::new(Algorithm::Direct), &mut Silent)?;
+/// assert_eq!(direct.len(), 2 * 9 * 8); // to and from each of 8 others, for each of 9 blocks
+///
+/// let hdrm = plan(&mesh, &all_reduce, &PlanOptions::new(Algorithm::Hdrm), &mut Silent);
+/// assert!(matches!(hdrm, Err(PlanError::NotApplicable { algorithm: "hdrm", .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn plan(
     topology: &Topology,
     collective: &Collective,
@@ -148,6 +172,39 @@ pub fn plan(
 /// # Errors
 /// As [`plan`], with [`PlanError::Memory`] in place of [`PlanError::TooLarge`];
 /// [`PlanError::NotApplicable`] for an algorithm that schedules no dimensions.
+///
+/// # Examples
+/// ```
+/// use hocket_core::algorithms::{Algorithm, PlanOptions, plan_of, schedule};
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::progress::Silent;
+/// use hocket_core::topology::{Dimension, DimensionKind, build};
+/// use hocket_core::units::{Bandwidth, Time};
+///
+/// let dimension = |kind, gigabytes: u64| Dimension {
+///     kind,
+///     size: 4,
+///     bandwidth: Bandwidth::from_bytes_per_second(gigabytes * 1_000_000_000).unwrap(),
+///     latency: Time::from_ns(500),
+///     offload: false,
+/// };
+/// let dimensions = [dimension(DimensionKind::Ring, 100), dimension(DimensionKind::Switch, 50)];
+/// let network = build::product(&dimensions)?;
+/// let all_reduce = Collective::among_all(CollectiveKind::AllReduce, &network, 1 << 28)?;
+///
+/// let finish = |algorithm| {
+///     let options = PlanOptions { chunks: Some(16), ..PlanOptions::new(algorithm) };
+///     schedule(&network, &all_reduce, &options, &mut Silent).map(|found| found.timeline.finish)
+/// };
+/// // Themis spreads the load over both dimensions; the fixed order leaves the second one idle for long.
+/// assert!(finish(Algorithm::Themis)? < finish(Algorithm::Hierarchical)?);
+///
+/// let options = PlanOptions { chunks: Some(16), ..PlanOptions::new(Algorithm::Themis) };
+/// let themis = schedule(&network, &all_reduce, &options, &mut Silent)?;
+/// let plan = plan_of(&themis, &network, &all_reduce, 1 << 30)?;
+/// assert_eq!(plan.algorithm(), "themis");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn schedule(
     topology: &Topology,
     collective: &Collective,

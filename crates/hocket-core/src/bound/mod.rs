@@ -71,7 +71,7 @@ pub enum Fidelity {
 /// lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundOptions {
-    /// Of which simulation no run is faster; default link.
+    /// Fidelity whose runs are bounded; link by default.
     pub fidelity: Fidelity,
     /// Participants up to which the distances of all pairs are searched; default 4,096.
     pub pair_limit: usize,
@@ -97,7 +97,7 @@ impl Default for BoundOptions {
 pub struct Bound {
     /// No plan is faster. Rounded down to picoseconds; [`Time::MAX`] where no plan exists.
     pub time: Time,
-    /// What proves it.
+    /// Proof of the bound.
     pub witness: Witness,
     /// By name, the bound of every component that has one for this kind of demands.
     pub components: Vec<(&'static str, Time)>,
@@ -120,6 +120,24 @@ pub struct Bound {
 ///
 /// # Panics
 /// If the topology lacks a participant: see [`Collective::check_on`].
+///
+/// # Examples
+/// ```
+/// use hocket_core::bound::{BoundOptions, bound};
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::progress::Silent;
+/// use hocket_core::topology::build;
+/// use hocket_core::units::{Bandwidth, Time};
+///
+/// let gigabyte = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
+/// let line = build::line(3, gigabyte, Time::from_ns(1_000))?;
+/// let broadcast = Collective::among_all(CollectiveKind::Broadcast, &line, 1_000_000)?;
+/// let bound = bound(&line, &broadcast, &BoundOptions::default(), &mut Silent)?;
+/// // A megabyte leaves the root in 1 ms, and its last byte crosses two links after that.
+/// assert_eq!(bound.time, Time::from_ns(1_002_000));
+/// assert!(bound.exact_cut);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn bound(
     topology: &Topology,
     collective: &Collective,

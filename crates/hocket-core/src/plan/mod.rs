@@ -103,7 +103,7 @@ impl Wait {
         Wait(index | Self::GROUP)
     }
 
-    /// What it waits for.
+    /// Target of the wait.
     #[inline]
     pub const fn target(self) -> WaitOn {
         if self.0 == u32::MAX {
@@ -180,12 +180,12 @@ impl<T: Copy> Lists<T> {
         Ok(Self { offsets, items })
     }
 
-    /// How many lists.
+    /// Number of lists.
     pub fn len(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no lists.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -256,12 +256,12 @@ pub enum PlanError {
     /// No algorithm of that name.
     #[error("there is no algorithm {name:?}; algorithms are {known}")]
     UnknownAlgorithm {
-        /// What was asked for.
+        /// Name that was asked for.
         name: String,
-        /// What there is.
+        /// Names of all algorithms.
         known: String,
     },
-    /// Times might pass what can be told.
+    /// Times could exceed what 64 bits hold.
     #[error(
         "a plan could take longer than 26 days, too close to the 213 days that can be told; make sizes \
          smaller or bandwidths larger"
@@ -272,11 +272,11 @@ pub enum PlanError {
         "{what} of {bytes} B cannot be cut into {chunks} chunks of at least one byte; use fewer chunks or more bytes"
     )]
     TooManyChunks {
-        /// What is cut.
+        /// The data that is cut.
         what: String,
-        /// Its bytes.
+        /// Bytes of that data.
         bytes: u64,
-        /// Into how many.
+        /// Number of chunks asked for.
         chunks: usize,
     },
     /// More transfers than fit.
@@ -286,11 +286,11 @@ pub enum PlanError {
         Memory(u128::from(*limit))
     )]
     TooLarge {
-        /// How many transfers.
+        /// Number of transfers.
         transfers: u128,
-        /// What planning and checking them would take.
+        /// Bytes that planning and checking them would take.
         bytes: u128,
-        /// What there is.
+        /// Bytes that may be used.
         limit: u64,
     },
     /// The collective itself is at fault.
@@ -321,7 +321,7 @@ pub enum PlanError {
     /// Columns that do not fit together (a plan from a file).
     #[error("plan: {why}")]
     Malformed {
-        /// What is wrong.
+        /// What is wrong with the columns, as a sentence.
         why: String,
     },
 }
@@ -355,7 +355,7 @@ impl Plan {
     /// `path` of a transfer that takes the default route.
     pub const DEFAULT_ROUTE: u32 = u32::MAX;
 
-    /// Which algorithm made it.
+    /// Name of the algorithm that made the plan.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
@@ -390,7 +390,7 @@ impl Plan {
         self
     }
 
-    /// What it implements.
+    /// Collective that the plan implements.
     pub fn collective(&self) -> &Collective {
         &self.collective
     }
@@ -400,12 +400,12 @@ impl Plan {
         &self.chunks
     }
 
-    /// How many transfers.
+    /// Number of transfers.
     pub fn len(&self) -> usize {
         self.chunk.len()
     }
 
-    /// Whether there is no transfer.
+    /// Returns `true` if there are no transfers.
     pub fn is_empty(&self) -> bool {
         self.chunk.is_empty()
     }
