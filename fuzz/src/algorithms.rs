@@ -7,6 +7,7 @@ use hocket_core::algorithms::{
 use super::draw::Draw;
 use super::network;
 use super::runs::{one_line, prove_and_run};
+use hocket_core::progress::Silent;
 
 /// Most transfers of a plan that is made.
 const MOST_TRANSFERS: u128 = 2_000;
@@ -37,7 +38,7 @@ pub fn run(bytes: &[u8]) {
     if count > MOST_TRANSFERS && count.saturating_mul(100) < u128::from(options.memory_limit) {
         return;
     }
-    match plan(&topology, &collective, &options) {
+    match plan(&topology, &collective, &options, &mut Silent) {
         Ok(plan) => prove_and_run(plan, &topology, &mut draw),
         Err(error) => one_line(&error.to_string()),
     }

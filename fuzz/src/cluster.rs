@@ -134,7 +134,7 @@ fn pattern(draw: &mut Draw<'_>) -> Option<Pattern> {
         effort: 100,
         ..PlanOptions::new(draw.one_of(&Algorithm::ALL))
     };
-    let plan = plan(&topology, &collective, &options).ok()?;
+    let plan = plan(&topology, &collective, &options, &mut Silent).ok()?;
     let verified = verify(Arc::new(plan), Arc::new(topology), &mut Silent).ok()?;
     let rounds = draw.one_of(&[Rounds::Data, Rounds::LockStep]);
     Some(Pattern::new(verified.plan().clone(), rounds))

@@ -7,6 +7,7 @@ use hocket_core::bound::{BoundOptions, bound};
 use hocket_core::collective::Collective;
 use hocket_core::id::LinkId;
 use hocket_core::plan::{Chunks, Columns, LinkOrder, Lists, Plan};
+use hocket_core::progress::Silent;
 use hocket_core::topology::Topology;
 use hocket_core::verify::{VerifyError, verify};
 
@@ -50,7 +51,13 @@ fn judge(
         Ok(plan) => plan.with_link_order(order),
         Err(why) => return one_line(&why),
     };
-    bound(&topology, plan.collective(), &BoundOptions::default());
+    bound(
+        &topology,
+        plan.collective(),
+        &BoundOptions::default(),
+        &mut Silent,
+    )
+    .expect("nobody stops it");
     match verify(Arc::new(plan), topology, &mut Patience(1_000)) {
         Ok(verified) => runs::check(&verified, draw),
         Err(VerifyError::Wrong(report)) => {
@@ -90,7 +97,7 @@ impl Parts {
                 Algorithm::MultiTree,
             ]))
         };
-        let plan = algorithms::plan(topology, collective, &options).ok()?;
+        let plan = algorithms::plan(topology, collective, &options, &mut Silent).ok()?;
         (plan.len() <= MOST_TRANSFERS).then(|| Self {
             offsets: plan.chunks().offsets().to_vec(),
             demand: plan.chunks().demand().to_vec(),

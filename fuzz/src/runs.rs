@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hocket_core::bound::{BoundOptions, Fidelity, bound};
 use hocket_core::id::TransferId;
+use hocket_core::progress::Silent;
 use hocket_core::report::{Bins, Report, activity, heat};
 use hocket_core::simulate::{
     FlowOptions, LatencyModel, LinkOrder, PacketOptions, Run, SimulateError, SimulateOptions,
@@ -95,7 +96,7 @@ fn look_at(run: &Run, verified: &Verified, fidelity: Fidelity) {
         fidelity,
         ..BoundOptions::default()
     };
-    let bound = bound(topology, plan.collective(), &options);
+    let bound = bound(topology, plan.collective(), &options, &mut Silent).expect("nobody stops it");
     bound.witness.describe(topology);
     assert!(
         run.time >= bound.time,

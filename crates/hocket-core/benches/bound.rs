@@ -5,6 +5,7 @@ mod common;
 use criterion::{Criterion, criterion_group, criterion_main};
 use hocket_core::bound::{BoundOptions, bound};
 use hocket_core::collective::{Collective, CollectiveKind};
+use hocket_core::progress::Silent;
 use hocket_core::topology::build;
 use hocket_core::units::Time;
 
@@ -17,7 +18,10 @@ fn bounding(c: &mut Criterion) {
     for (name, topology) in [("torus 4x4x4", &torus_64), ("torus 8x8x8", &torus_512)] {
         for kind in [CollectiveKind::AllGather, CollectiveKind::AllReduce] {
             let collective = Collective::among_all(kind, topology, 1 << 30).expect("a collective");
-            let compute = || bound(topology, &collective, &BoundOptions::default());
+            let compute = || {
+                bound(topology, &collective, &BoundOptions::default(), &mut Silent)
+                    .expect("nobody stops it")
+            };
             assert!(compute().time > Time::ZERO);
             group.bench_function(format!("{kind} on {name}"), |b| b.iter(compute));
         }

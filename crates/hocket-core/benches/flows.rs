@@ -25,7 +25,7 @@ fn all_to_all(topology: &Arc<Topology>, size: u64) -> Verified {
         chunks: Some(1),
         ..PlanOptions::new(Algorithm::Direct)
     };
-    let plan = algorithms::plan(topology, &collective, &options).expect("it applies");
+    let plan = algorithms::plan(topology, &collective, &options, &mut Silent).expect("it applies");
     common::proved(plan, topology)
 }
 

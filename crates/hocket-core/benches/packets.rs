@@ -36,7 +36,7 @@ fn all_reduce(topology: &Arc<Topology>, algorithm: Algorithm) -> Verified {
         chunks: Some(chunks as usize),
         ..PlanOptions::new(algorithm)
     };
-    let plan = algorithms::plan(topology, &collective, &options).expect("it applies");
+    let plan = algorithms::plan(topology, &collective, &options, &mut Silent).expect("it applies");
     common::proved(plan, topology)
 }
 

@@ -49,7 +49,9 @@ pub(crate) fn plan(
     };
     let (network, collective) = (topology.core().clone(), collective.core().clone());
     let on = network.clone();
-    let plan = progress::attended(py, move || core::plan(&on, &collective, &options))??;
+    let plan = progress::attended(py, move |watch| {
+        core::plan(&on, &collective, &options, watch)
+    })??;
     Ok(PyPlan::new(plan, network))
 }
 

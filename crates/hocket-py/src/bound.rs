@@ -55,7 +55,7 @@ pub(crate) fn bound(
         ..BoundOptions::default()
     };
     let (on, of) = (Arc::clone(topology), collective.clone());
-    let bound = progress::attended(py, move || core::bound(&on, &of, &options))?;
+    let bound = progress::attended(py, move |watch| core::bound(&on, &of, &options, watch))??;
     let is_known = matches!(bound.witness, Witness::Unreachable { .. });
     if bound.time == Time::MAX && !is_known {
         return Err(CoreError::Spec(format!(

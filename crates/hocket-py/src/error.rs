@@ -68,7 +68,11 @@ impl From<TraceError> for CoreError {
 impl From<PlanError> for CoreError {
     fn from(error: PlanError) -> Self {
         match error {
-            PlanError::NotApplicable { .. } => CoreError::Infeasible(error.to_string()),
+            PlanError::NotApplicable { .. } | PlanError::Memory { .. } => {
+                CoreError::Infeasible(error.to_string())
+            }
+            // Ctrl-C comes out as what Python raised; what stops the work here is a limit of time.
+            PlanError::Interrupted(_) => CoreError::Infeasible(error.to_string()),
             _ => CoreError::Spec(error.to_string()),
         }
     }
@@ -109,7 +113,7 @@ impl From<ReplayError> for CoreError {
     fn from(error: ReplayError) -> Self {
         match error {
             ReplayError::Graph(error) => error.into(),
-            ReplayError::Stuck { .. } => CoreError::Spec(error.to_string()),
+            _ => CoreError::Spec(error.to_string()),
         }
     }
 }

@@ -145,7 +145,7 @@ impl PyPlan {
         let routing = routing.parse()?;
         let (plan, topology) = (Arc::clone(&self.core), Arc::clone(&self.topology));
         let on = Arc::clone(&topology);
-        let core = progress::attended(py, move || {
+        let core = progress::attended(py, move |_| {
             let plan = core::Plan::clone(&plan);
             let plan = if release { plan.released(&on) } else { plan };
             plan.routed(&on, routing)

@@ -1,6 +1,7 @@
 //! Long calls: the interpreter released, progress told to a callable, Ctrl-C heeded.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use hocket_core::progress::Progress;
@@ -76,16 +77,18 @@ where
     }
 }
 
-/// Runs `work`, which reports nothing, with the interpreter released, and looks for signals meanwhile.
+/// Runs `work`, which reports rarely or never, with the interpreter released, and looks for signals meanwhile.
 ///
-/// An exception of a signal comes out at once; the work then goes on, unheeded, until it or the process ends.
+/// An exception of a signal comes out at once; the work then stops, unheeded, when it next reports.
 pub(crate) fn attended<T: Send + 'static>(
     py: Python<'_>,
-    work: impl FnOnce() -> T + Send + 'static,
+    work: impl FnOnce(&mut dyn Progress) -> T + Send + 'static,
 ) -> PyResult<T> {
     let (give, mut take) = channel();
+    let heeded = Arc::new(());
+    let mut watch = WhileHeeded(Arc::downgrade(&heeded));
     // Nobody may be left to take it.
-    let worker = std::thread::spawn(move || drop(give.send(work())));
+    let worker = std::thread::spawn(move || drop(give.send(work(&mut watch))));
     loop {
         let taker = &mut take;
         let taken = py.detach(move || taker.recv_timeout(Duration::from_millis(50)));
@@ -97,6 +100,15 @@ pub(crate) fn attended<T: Send + 'static>(
                 std::panic::resume_unwind(panic)
             }
         }
+    }
+}
+
+/// Stops work whose result nobody waits for any more.
+struct WhileHeeded(Weak<()>);
+
+impl Progress for WhileHeeded {
+    fn report(&mut self, _: &'static str, _: u64, _: u64) -> bool {
+        self.0.strong_count() > 0
     }
 }
 

@@ -66,7 +66,7 @@ impl PyProblem {
             .map(|name| to_unwinding(name))
             .collect::<Result<_, _>>()?;
         let (on, collective) = (Arc::clone(topology.core()), collective.core().clone());
-        let core = progress::attended(py, move || {
+        let core = progress::attended(py, move |_| {
             core::Problem::new(&on, &collective, pieces, &unwinding, latency, memory_limit)
         })??;
         Ok(Self {

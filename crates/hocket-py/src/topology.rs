@@ -250,7 +250,7 @@ impl PyTopology {
 
     fn inspect(&self, py: Python<'_>) -> PyResult<Inspection> {
         let core = Arc::clone(&self.core);
-        let found = progress::attended(py, move || core.inspect())?;
+        let found = progress::attended(py, move |_| core.inspect())?;
         let bisection = found.bisection;
         Ok(Inspection {
             npus: found.npus,

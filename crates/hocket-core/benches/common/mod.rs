@@ -54,7 +54,8 @@ pub fn plan(topology: &Topology, algorithm: Algorithm, size: u64, chunks: usize)
         chunks: Some(chunks),
         ..PlanOptions::new(algorithm)
     };
-    algorithms::plan(topology, &all_reduce(topology, size), &options).expect("it applies")
+    algorithms::plan(topology, &all_reduce(topology, size), &options, &mut Silent)
+        .expect("it applies")
 }
 
 /// The plan, proved.

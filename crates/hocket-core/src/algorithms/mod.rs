@@ -36,27 +36,26 @@ pub use rails::plan_of;
 use crate::collective::{Collective, CollectiveKind};
 use crate::multirail::{self, Model, PARTS, Policy, Problem, Rail, Schedule};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError, Routing};
-use crate::progress::{Progress, Silent};
+use crate::progress::{Interrupted, Progress};
 use crate::synthesis;
 use crate::topology::Topology;
-use crate::units::Memory;
 use chunking::chunk_count;
 use reach::Need;
 use trees::Down;
 
-/// What [`plan`] is to do.
+/// Options of [`plan`] and [`schedule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanOptions {
-    /// The recipe.
+    /// Algorithm that makes the plan.
     pub algorithm: Algorithm,
     /// Into how many slices the data is cut, each of which runs the algorithm on its own, pipelined
     /// with the others; `None` takes [`default_chunks`].
     pub chunks: Option<usize>,
     /// Memory that planning, verifying and simulating may take, in bytes. 16 GiB by default.
     pub memory_limit: u64,
-    /// How many steps a search may simulate; [`multirail::EFFORT`] by default.
+    /// Number of steps that a search may simulate; [`multirail::EFFORT`] by default.
     pub effort: u64,
-    /// Of random choices; 0 by default.
+    /// Seed of random choices; 0 by default.
     pub seed: u64,
     /// How transfers are spread over equal paths; balanced by default. Of greedy, which chooses its
     /// paths itself, nothing is changed.
@@ -79,18 +78,43 @@ impl PlanOptions {
 
 /// Makes a plan by one algorithm.
 ///
+/// `progress` may stop it. A search that has a result by then (greedy, multirail-optimal) returns the best so
+/// far; everything else returns [`PlanError::Interrupted`].
+///
 /// # Errors
 /// [`PlanError::NotApplicable`] as [`check_applicable`]; [`PlanError::TooLarge`] before anything is
-/// allocated; [`PlanError::TooManyChunks`]; [`PlanError::Collective`] where the topology lacks a
-/// participant.
+/// allocated, or [`PlanError::Memory`] for a schedule; [`PlanError::TooManyChunks`];
+/// [`PlanError::Interrupted`]; [`PlanError::Collective`] where the topology lacks a participant.
+///
+/// # Examples
+/// ```
+/// use hocket_core::algorithms::{Algorithm, PlanOptions, plan};
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::plan::PlanError;
+/// use hocket_core::progress::Silent;
+/// use hocket_core::topology::build;
+/// use hocket_core::units::{Bandwidth, Time};
+///
+/// let bandwidth = Bandwidth::from_bytes_per_second(50_000_000_000).unwrap();
+/// let mesh = build::mesh(&[3, 3], bandwidth, Time::from_ns(500))?;
+/// let all_reduce = Collective::among_all(CollectiveKind::AllReduce, &mesh, 1 << 20)?;
+///
+/// let direct = plan(&mesh, &all_reduce, &PlanOptions::new(Algorithm::Direct), &mut Silent)?;
+/// assert_eq!(direct.len(), 2 * 9 * 8); // to and from each of 8 others, for each of 9 blocks
+///
+/// let hdrm = plan(&mesh, &all_reduce, &PlanOptions::new(Algorithm::Hdrm), &mut Silent);
+/// assert!(matches!(hdrm, Err(PlanError::NotApplicable { algorithm: "hdrm", .. })));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn plan(
     topology: &Topology,
     collective: &Collective,
     options: &PlanOptions,
+    progress: &mut dyn Progress,
 ) -> Result<Plan, PlanError> {
     let algorithm = options.algorithm;
     if algorithm.is_multirail() {
-        let schedule = schedule(topology, collective, options, &mut Silent)?;
+        let schedule = schedule(topology, collective, options, progress)?;
         return plan_of(&schedule, topology, collective, options.memory_limit);
     }
     let (chunks, transfers) = check(topology, collective, options)?;
@@ -100,9 +124,11 @@ pub fn plan(
             memory_limit: options.memory_limit,
             ..synthesis::Options::default()
         };
-        let made = synthesis::synthesize(topology, collective, chunks, &options, &mut Silent)?;
+        let made = synthesis::synthesize(topology, collective, chunks, &options, progress)?;
         return Ok(made.plan);
     }
+    let total = u64::try_from(transfers).unwrap_or(u64::MAX);
+    go_on(progress, 0, total)?;
     let job = Job {
         topology,
         collective,
@@ -133,6 +159,7 @@ pub fn plan(
         Algorithm::Greedy => unreachable!("synthesized above"),
     }?;
     debug_assert_eq!(plan.len() as u128, transfers);
+    go_on(progress, total, total)?;
     Ok(plan.routed(topology, options.routing))
 }
 
@@ -143,8 +170,41 @@ pub fn plan(
 /// far is the result.
 ///
 /// # Errors
-/// As [`plan`], but for memory; [`PlanError::NotApplicable`] for an algorithm that schedules no
-/// dimensions.
+/// As [`plan`], with [`PlanError::Memory`] in place of [`PlanError::TooLarge`];
+/// [`PlanError::NotApplicable`] for an algorithm that schedules no dimensions.
+///
+/// # Examples
+/// ```
+/// use hocket_core::algorithms::{Algorithm, PlanOptions, plan_of, schedule};
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::progress::Silent;
+/// use hocket_core::topology::{Dimension, DimensionKind, build};
+/// use hocket_core::units::{Bandwidth, Time};
+///
+/// let dimension = |kind, gigabytes: u64| Dimension {
+///     kind,
+///     size: 4,
+///     bandwidth: Bandwidth::from_bytes_per_second(gigabytes * 1_000_000_000).unwrap(),
+///     latency: Time::from_ns(500),
+///     offload: false,
+/// };
+/// let dimensions = [dimension(DimensionKind::Ring, 100), dimension(DimensionKind::Switch, 50)];
+/// let network = build::product(&dimensions)?;
+/// let all_reduce = Collective::among_all(CollectiveKind::AllReduce, &network, 1 << 28)?;
+///
+/// let finish = |algorithm| {
+///     let options = PlanOptions { chunks: Some(16), ..PlanOptions::new(algorithm) };
+///     schedule(&network, &all_reduce, &options, &mut Silent).map(|found| found.timeline.finish)
+/// };
+/// // Themis spreads the load over both dimensions; the fixed order leaves the second one idle for long.
+/// assert!(finish(Algorithm::Themis)? < finish(Algorithm::Hierarchical)?);
+///
+/// let options = PlanOptions { chunks: Some(16), ..PlanOptions::new(Algorithm::Themis) };
+/// let themis = schedule(&network, &all_reduce, &options, &mut Silent)?;
+/// let plan = plan_of(&themis, &network, &all_reduce, 1 << 30)?;
+/// assert_eq!(plan.algorithm(), "themis");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn schedule(
     topology: &Topology,
     collective: &Collective,
@@ -220,6 +280,15 @@ fn check(
     Ok((chunks, transfers))
 }
 
+/// Reports that so many transfers are made.
+fn go_on(progress: &mut dyn Progress, done: u64, total: u64) -> Result<(), Interrupted> {
+    if progress.report("plan", done, total) {
+        Ok(())
+    } else {
+        Err(Interrupted)
+    }
+}
+
 /// Checks that a schedule's steps fit in memory, before they are listed.
 fn check_steps(rails: &[Rail], chunks: usize, options: &PlanOptions) -> Result<(), PlanError> {
     const BYTES_PER_STEP: u128 = 64;
@@ -228,14 +297,12 @@ fn check_steps(rails: &[Rail], chunks: usize, options: &PlanOptions) -> Result<(
         .saturating_mul(2 * PARTS as u128 * chunks as u128)
         .saturating_mul(BYTES_PER_STEP);
     if bytes > u128::from(options.memory_limit) {
-        return Err(PlanError::NotApplicable {
+        return Err(PlanError::Memory {
             algorithm: options.algorithm.name(),
-            why: format!(
-                "a schedule of {chunks} chunks, each of {steps} steps a pass, needs about {} of \
-                 memory, more than the limit of {}; use fewer chunks",
-                Memory(bytes),
-                Memory(u128::from(options.memory_limit))
-            ),
+            chunks,
+            steps,
+            bytes,
+            limit: options.memory_limit,
         });
     }
     Ok(())

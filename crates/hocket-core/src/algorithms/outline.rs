@@ -12,11 +12,11 @@ use crate::topology::Dimension;
 /// What a plan's size depends on, besides its algorithm.
 #[derive(Clone, Copy, Debug)]
 pub struct Outline<'a> {
-    /// What is to be done.
+    /// Kind of the collective.
     pub kind: CollectiveKind,
-    /// How many take part.
+    /// Number of participants.
     pub npus: u32,
-    /// Of a product; empty for other networks.
+    /// Dimensions of a product; empty for other networks.
     pub dimensions: &'a [Dimension],
 }
 

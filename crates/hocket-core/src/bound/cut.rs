@@ -5,9 +5,10 @@ use super::maxflow::{fits, flow_network};
 use super::network::{FAR, Network, Search};
 use super::spread::{self, Spread, Way};
 use super::witness::saturating_bandwidth;
-use super::{Candidate, Fidelity, Problem, Witness, sweep};
+use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness, sweep};
 use crate::graph::UNLIMITED;
 use crate::id::{DeviceId, NpuId};
+use crate::progress::{Interrupted, Paced, Progress};
 use crate::units::Bandwidth;
 
 /// The best cut, and whether it is the best there is.
@@ -66,21 +67,22 @@ impl Ratio {
 /// Edmonds, Edge-disjoint branchings, 1973; Zhao et al., ForestColl: efficient collective
 /// communications on heterogeneous network fabrics, 2024; Dinkelbach, On nonlinear fractional
 /// programming, 1967.
-pub(super) fn bounds(problem: &Problem) -> Cuts {
+pub(super) fn bounds(problem: &Problem, progress: &mut dyn Progress) -> Result<Cuts, Interrupted> {
     let mut cuts = Cuts {
         exact: problem.needs.npus().len() <= problem.options.exact_cut_limit,
         ..Cuts::default()
     };
+    let mut watch = Paced::new(progress, "bound: cuts", WORK_BETWEEN_REPORTS);
     if cuts.exact {
-        by_flows(problem, &mut cuts);
+        by_flows(problem, &mut cuts, &mut watch)?;
     }
     if !cuts.exact {
-        sweep::offer(problem, &mut cuts.best);
+        sweep::offer(problem, &mut cuts.best, &mut watch)?;
     }
-    cuts
+    Ok(cuts)
 }
 
-fn by_flows(problem: &Problem, cuts: &mut Cuts) {
+fn by_flows(problem: &Problem, cuts: &mut Cuts, watch: &mut Paced) -> Result<(), Interrupted> {
     let unit = problem.network.unit();
     let spreads = spread::group(&problem.needs);
     cuts.exact = spreads.complete;
@@ -89,7 +91,7 @@ fn by_flows(problem: &Problem, cuts: &mut Cuts) {
             Way::Copy => &problem.network,
             Way::Sum => &problem.reversed,
         };
-        match worst_cut(network, spread, unit) {
+        match worst_cut(network, spread, unit, watch)? {
             Some(near) => {
                 let inside = |node: usize| near[node] == (spread.way == Way::Copy);
                 offer(
@@ -101,6 +103,7 @@ fn by_flows(problem: &Problem, cuts: &mut Cuts) {
             None => cuts.exact = false,
         }
     }
+    Ok(())
 }
 
 /// Offers the cut from the nodes `inside` to the others.
@@ -164,21 +167,29 @@ fn witness(problem: &Problem, inside: &[bool], bytes: u128, bandwidth: Bandwidth
 
 /// The set A with the greatest bytes(A) / bandwidth(A -> rest), by node; `None` where the numbers
 /// are too large to be exact.
-fn worst_cut(network: &Network, spread: &Spread, unit: u64) -> Option<Vec<bool>> {
+fn worst_cut(
+    network: &Network,
+    spread: &Spread,
+    unit: u64,
+    watch: &mut Paced,
+) -> Result<Option<Vec<bool>>, Interrupted> {
     let total: u128 = spread
         .ends
         .iter()
         .map(|&(_, bytes)| u128::from(bytes))
         .sum();
     if !fits(network, unit, total) {
-        return None;
+        return Ok(None);
     }
     if spread.own_bytes_each {
-        return worst_scatter_cut(network, spread, total, unit);
+        return worst_scatter_cut(network, spread, total, unit, watch);
     }
     let turned = network.reversed();
     let order = visiting_order(network, spread);
-    let (mut ratio, mut worst) = best_single(network, spread, total, unit)?;
+    let Some((mut ratio, mut worst)) = best_single(network, spread, total, unit) else {
+        return Ok(None);
+    };
+    let arcs = network.arcs().len() as u64;
     let mut served: Vec<u32> = Vec::new();
     'restart: loop {
         let mut flows = flow_network(&turned, unit, ratio.bytes);
@@ -190,17 +201,21 @@ fn worst_cut(network: &Network, spread: &Spread, unit: u64) -> Option<Vec<bool>>
         }
         let needed = (total * ratio.bandwidth) as i128;
         for &node in &order[served.len()..] {
+            watch.count(arcs, served.len() as u64, order.len() as u64)?;
             if flows.flow(&[(node, UNLIMITED)], needed) < needed {
                 worst = (0..network.node_count())
                     .map(|v| !flows.is_near(v))
                     .collect();
-                ratio = ratio_of(network, spread, &worst, unit)?;
+                match ratio_of(network, spread, &worst, unit) {
+                    Some(greater) => ratio = greater,
+                    None => return Ok(None),
+                }
                 continue 'restart;
             }
             flows.set_drain(node, UNLIMITED);
             served.push(node);
         }
-        return Some(worst);
+        return Ok(Some(worst));
     }
 }
 
@@ -280,20 +295,27 @@ fn worst_scatter_cut(
     spread: &Spread,
     total: u128,
     unit: u64,
-) -> Option<Vec<bool>> {
+    watch: &mut Paced,
+) -> Result<Option<Vec<bool>>, Interrupted> {
     let source = spread.targets[0];
     let needed = |ratio: Ratio| (total * ratio.bandwidth) as i128;
     let mut worst: Vec<bool> = (0..network.node_count())
         .map(|node| node == source.index())
         .collect();
+    let work = network.arcs().len() as u64 * spread.ends.len() as u64;
+    let mut round = 0;
     loop {
-        let ratio = ratio_of(network, spread, &worst, unit)?;
+        round += 1;
+        watch.count(work, round - 1, round)?;
+        let Some(ratio) = ratio_of(network, spread, &worst, unit) else {
+            return Ok(None);
+        };
         let mut flows = flow_network(network, unit, ratio.bytes);
         for &(npu, bytes) in &spread.ends {
             flows.set_drain(npu.0, (u128::from(bytes) * ratio.bandwidth) as i128);
         }
         if flows.flow(&[(source.0, UNLIMITED)], needed(ratio)) == needed(ratio) {
-            return Some(worst);
+            return Ok(Some(worst));
         }
         worst = (0..network.node_count())
             .map(|node| flows.is_near(node))

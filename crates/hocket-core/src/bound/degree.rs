@@ -4,8 +4,9 @@ use super::fill::{Pipe, capacity, fill};
 use super::needs::Decides;
 use super::network::{FAR, Search};
 use super::witness::saturating_bandwidth;
-use super::{Candidate, Fidelity, Problem, Witness};
+use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::id::NpuId;
+use crate::progress::{Interrupted, Paced, Progress};
 use crate::units::Time;
 
 /// The best bounds that single participants give.
@@ -50,7 +51,10 @@ enum Side {
 /// # Source
 /// The alpha-beta lower bounds of Chan, Heimlich, Purkayastha, van de Geijn: Collective
 /// communication: theory, practice, and experience, 2007, for any graph.
-pub(super) fn bounds(problem: &Problem) -> Degree {
+pub(super) fn bounds(
+    problem: &Problem,
+    progress: &mut dyn Progress,
+) -> Result<Degree, Interrupted> {
     let mut found = Degree {
         ingress: Candidate::default(),
         egress: Candidate::default(),
@@ -60,6 +64,8 @@ pub(super) fn bounds(problem: &Problem) -> Degree {
     let n = problem.needs.npus().len();
     let stride = n.div_ceil(problem.options.pair_limit.max(1));
     let mut search = Search::default();
+    let mut watch = Paced::new(progress, "bound: distances", WORK_BETWEEN_REPORTS);
+    let arcs = problem.network.arcs().len() as u64;
     for rank in 0..n {
         let search_distances = rank % stride == 0 || !problem.connected;
         for side in [Side::Ingress, Side::Egress] {
@@ -72,11 +78,13 @@ pub(super) fn bounds(problem: &Problem) -> Degree {
                 &mut found,
             );
             if found.unreachable.is_some() {
-                return found;
+                return Ok(found);
             }
         }
+        let looked_at = if search_distances { 2 * arcs } else { 1 };
+        watch.count(looked_at, rank as u64 + 1, n as u64)?;
     }
-    found
+    Ok(found)
 }
 
 fn one(

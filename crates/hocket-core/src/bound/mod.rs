@@ -36,10 +36,14 @@ mod tests;
 pub use witness::{Lengths, Witness};
 
 use crate::collective::{Collective, CollectiveKind};
+use crate::progress::{Interrupted, Progress};
 use crate::topology::{Dimension, Topology};
 use crate::units::Time;
 use needs::Needs;
 use network::{Network, latency_from_npus};
+
+/// Links that are looked at between two reports of progress: some milliseconds of work.
+const WORK_BETWEEN_REPORTS: u64 = 1 << 20;
 
 /// Whose times a bound is for: fidelities differ in when a link carries which bytes. docs/models.md has the
 /// proofs.
@@ -67,7 +71,7 @@ pub enum Fidelity {
 /// lower.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BoundOptions {
-    /// Of which simulation no run is faster; default link.
+    /// Fidelity whose runs are bounded; link by default.
     pub fidelity: Fidelity,
     /// Participants up to which the distances of all pairs are searched; default 4,096.
     pub pair_limit: usize,
@@ -93,7 +97,7 @@ impl Default for BoundOptions {
 pub struct Bound {
     /// No plan is faster. Rounded down to picoseconds; [`Time::MAX`] where no plan exists.
     pub time: Time,
-    /// What proves it.
+    /// Proof of the bound.
     pub witness: Witness,
     /// By name, the bound of every component that has one for this kind of demands.
     pub components: Vec<(&'static str, Time)>,
@@ -111,33 +115,59 @@ pub struct Bound {
 /// Only participants hold data; other NPUs may help by forwarding, copying and summing. The time is
 /// [`Time::MAX`], with [`Witness::Unreachable`], where data cannot get where it is wanted.
 ///
+/// # Errors
+/// [`Interrupted`].
+///
 /// # Panics
 /// If the topology lacks a participant: see [`Collective::check_on`].
-pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOptions) -> Bound {
+///
+/// # Examples
+/// ```
+/// use hocket_core::bound::{BoundOptions, bound};
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::progress::Silent;
+/// use hocket_core::topology::build;
+/// use hocket_core::units::{Bandwidth, Time};
+///
+/// let gigabyte = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
+/// let line = build::line(3, gigabyte, Time::from_ns(1_000))?;
+/// let broadcast = Collective::among_all(CollectiveKind::Broadcast, &line, 1_000_000)?;
+/// let bound = bound(&line, &broadcast, &BoundOptions::default(), &mut Silent)?;
+/// // A megabyte leaves the root in 1 ms, and its last byte crosses two links after that.
+/// assert_eq!(bound.time, Time::from_ns(1_002_000));
+/// assert!(bound.exact_cut);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn bound(
+    topology: &Topology,
+    collective: &Collective,
+    options: &BoundOptions,
+    progress: &mut dyn Progress,
+) -> Result<Bound, Interrupted> {
     let problem = Problem::new(topology, collective, *options);
-    let degree = degree::bounds(&problem);
+    let degree = degree::bounds(&problem, progress)?;
     if let Some(witness) = degree.unreachable {
-        return Bound {
+        return Ok(Bound {
             time: Time::MAX,
             witness,
             components: Vec::new(),
             exact_cut: true,
             exact_partition: true,
-        };
+        });
     }
     let mut exact = [false; 2];
     let candidates = if sums_in_switches(topology, options.fidelity) {
         with_sums_in_switches(collective.kind(), degree)
     } else {
-        let cuts = cut::bounds(&problem);
-        let partitions = partition::bounds(&problem);
+        let cuts = cut::bounds(&problem, progress)?;
+        let partitions = partition::bounds(&problem, progress)?;
         exact = [cuts.exact, partitions.exact];
         vec![
             ("ingress", degree.ingress),
             ("egress", degree.egress),
             ("cut", cuts.best),
             ("partition", partitions.best),
-            ("traffic", traffic::bounds(&problem)),
+            ("traffic", traffic::bounds(&problem, progress)?),
             ("latency", degree.latency),
         ]
     };
@@ -148,13 +178,13 @@ pub fn bound(topology: &Topology, collective: &Collective, options: &BoundOption
     for (_, candidate) in candidates {
         best.offer(candidate.time, || candidate.witness);
     }
-    Bound {
+    Ok(Bound {
         time: best.time,
         witness: best.witness,
         components,
         exact_cut: exact[0],
         exact_partition: exact[1],
-    }
+    })
 }
 
 /// Whether bytes may be summed and copied where no NPU is: only dimension fidelity knows that.

@@ -4,9 +4,10 @@ use super::fill::{Pipe, capacity, fill};
 use super::maxflow::{fits, flow_network};
 use super::network::Network;
 use super::witness::saturating_bandwidth;
-use super::{Candidate, Problem, Witness};
+use super::{Candidate, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::collective::NpuSet;
 use crate::graph::{FlowNetwork, UNLIMITED};
+use crate::progress::{Interrupted, Paced, Progress};
 
 /// The best partition, and whether it is the best there is.
 #[derive(Default)]
@@ -46,7 +47,10 @@ type Parts = Vec<Vec<u32>>;
 /// digraphs, 1974. That partitions are tight for tree packing in undirected graphs: Tutte, On the
 /// problem of decomposing a graph into n connected factors; Nash-Williams, Edge-disjoint spanning
 /// trees of finite graphs, both 1961.
-pub(super) fn bounds(problem: &Problem) -> Partitions {
+pub(super) fn bounds(
+    problem: &Problem,
+    progress: &mut dyn Progress,
+) -> Result<Partitions, Interrupted> {
     let mut found = Partitions {
         exact: true,
         ..Partitions::default()
@@ -55,8 +59,9 @@ pub(super) fn bounds(problem: &Problem) -> Partitions {
     let balanced = problem.network.is_balanced();
     // A balanced network's partitions are then no better than the cuts around their parts.
     if weight.total == 0 || (balanced && !weight.all_reduce) {
-        return found;
+        return Ok(found);
     }
+    let mut watch = Paced::new(progress, "bound: partitions", WORK_BETWEEN_REPORTS);
     let unit = problem.network.unit();
     let exact = problem.needs.npus().len() <= problem.options.exact_partition_limit;
     for leaving in [false, true] {
@@ -72,7 +77,12 @@ pub(super) fn bounds(problem: &Problem) -> Partitions {
             |parts: &Parts| offer(problem, parts, weight.total, leaving, &mut found.best);
         let single: Parts = problem.needs.npus().iter().map(|npu| vec![npu.0]).collect();
         offer(&single);
-        match exact.then(|| strongest(network, single, unit)).flatten() {
+        let strongest = if exact {
+            strongest(network, single, unit, &mut watch)?
+        } else {
+            None
+        };
+        match strongest {
             Some(parts) => offer(&parts),
             None => {
                 found.exact = false;
@@ -84,7 +94,7 @@ pub(super) fn bounds(problem: &Problem) -> Partitions {
     }
     // Where NPUs may help, the best partition is found as if they were switches.
     found.exact &= problem.needs.npus().len() == problem.network.npus().count();
-    found
+    Ok(found)
 }
 
 struct Weight {
@@ -194,13 +204,19 @@ fn for_each_entry(network: &Network, sets: &Parts, mut visit: impl FnMut(usize))
 /// # Source
 /// Cunningham, Optimal attack and reinforcement of a network, 1985; Barahona, Separating from the
 /// dominant of the spanning tree polytope, 1992. Newton's method: Dinkelbach, 1967.
-fn strongest(network: &Network, start: Parts, unit: u64) -> Option<Parts> {
+fn strongest(
+    network: &Network,
+    start: Parts,
+    unit: u64,
+    watch: &mut Paced,
+) -> Result<Option<Parts>, Interrupted> {
     let npus: Vec<u32> = start.iter().map(|part| part[0]).collect();
     let n = npus.len() as u128;
     if !fits(network, unit, n * n * n) {
-        return None;
+        return Ok(None);
     }
     let turned = network.reversed();
+    let arcs = network.arcs().len() as u64;
     let order = near_first(network, &npus);
     let mut best = start;
     loop {
@@ -210,16 +226,23 @@ fn strongest(network: &Network, start: Parts, unit: u64) -> Option<Parts> {
             bandwidth += i128::from(network.arcs()[arc].capacity / unit);
         });
         let flows = flow_network(&turned, unit, links as u128);
-        let (least, parts) = least_partition(flows, &order, bandwidth);
+        let (least, parts) = least_partition(flows, &order, bandwidth, arcs, watch)?;
         if least + bandwidth >= 0 || parts.len() < 2 {
-            return Some(best);
+            return Ok(Some(best));
         }
         best = parts;
     }
 }
 
-/// The least sum of f over the parts of a partition, times `bandwidth`, and that partition.
-fn least_partition(mut flows: FlowNetwork, order: &[u32], bandwidth: i128) -> (i128, Parts) {
+/// The least sum of f over the parts of a partition, times `bandwidth`, and that partition. The network has
+/// so many `arcs`.
+fn least_partition(
+    mut flows: FlowNetwork,
+    order: &[u32],
+    bandwidth: i128,
+    arcs: u64,
+    watch: &mut Paced,
+) -> Result<(i128, Parts), Interrupted> {
     let nodes = flows.node_count();
     let mut is_npu = vec![false; nodes];
     for &npu in order {
@@ -229,7 +252,8 @@ fn least_partition(mut flows: FlowNetwork, order: &[u32], bandwidth: i128) -> (i
     let mut positive: Vec<(u32, i128)> = Vec::new();
     let mut least = 0;
     let mut parts: Parts = Vec::new();
-    for &npu in order {
+    for (&npu, done) in order.iter().zip(0..) {
+        watch.count(arcs, done, order.len() as u64)?;
         flows.set_drain(npu, 0);
         let mut supplies = positive.clone();
         supplies.push((npu, UNLIMITED));
@@ -243,7 +267,7 @@ fn least_partition(mut flows: FlowNetwork, order: &[u32], bandwidth: i128) -> (i
         }
         unite(&mut parts, flows.near_nodes(), &is_npu);
     }
-    (least, parts)
+    Ok((least, parts))
 }
 
 /// Adds a set to disjoint ones (as far as NPUs go), uniting it with those it meets.

@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use super::needs::Crossing;
 use super::network::{Network, Search};
 use super::{Candidate, Problem, cut};
+use crate::progress::{Interrupted, Paced};
 
 /// Offers the best cuts that sweeps find.
 ///
@@ -15,7 +16,11 @@ use super::{Candidate, Problem, cut};
 /// are: by number, by coordinate along each dimension of a product (for its bisections),
 /// breadth-first and most-connected-first from two ends of the network (for groups behind slow
 /// links).
-pub(super) fn offer(problem: &Problem, best: &mut Candidate) {
+pub(super) fn offer(
+    problem: &Problem,
+    best: &mut Candidate,
+    watch: &mut Paced,
+) -> Result<(), Interrupted> {
     let network = &problem.network;
     let first = problem.needs.npus()[0].0;
     let end = farthest(network, first);
@@ -24,11 +29,14 @@ pub(super) fn offer(problem: &Problem, best: &mut Candidate) {
         orders.push(network.breadth_first(start));
         orders.push(most_connected_first(network, start));
     }
-    for order in orders {
+    let (count, arcs) = (orders.len() as u64, network.arcs().len() as u64);
+    for (order, done) in orders.into_iter().zip(0..) {
+        watch.count(4 * arcs, done, count)?;
         for inside in sweep(problem, &order).into_iter().flatten() {
             cut::offer(problem, inside, best);
         }
     }
+    Ok(())
 }
 
 /// The best prefix of an order by bytes over bandwidth, for what leaves it and for what enters it.

@@ -3,9 +3,10 @@
 use super::fill::{Pipe, capacity, fill};
 use super::network::{Arc, FAR, Search};
 use super::witness::Lengths;
-use super::{Candidate, Problem, Witness};
+use super::{Candidate, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::collective::Demand;
 use crate::id::NpuId;
+use crate::progress::{Interrupted, Paced, Progress};
 
 /// The best bound from the traffic under a few lengths of links.
 ///
@@ -30,8 +31,12 @@ use crate::id::NpuId;
 /// # Source
 /// Shahrokhi, Matula, The maximum concurrent flow problem, 1990: the best lengths give the exact
 /// time of all-to-all.
-pub(super) fn bounds(problem: &Problem) -> Candidate {
+pub(super) fn bounds(
+    problem: &Problem,
+    progress: &mut dyn Progress,
+) -> Result<Candidate, Interrupted> {
     let mut best = Candidate::default();
+    let mut watch = Paced::new(progress, "bound: traffic", WORK_BETWEEN_REPORTS);
     let fastest = problem
         .network
         .arcs()
@@ -48,17 +53,19 @@ pub(super) fn bounds(problem: &Problem) -> Candidate {
         Lengths::Hops,
         |arc| u64::from(!arc.internal),
         &mut best,
-    );
-    offer(problem, Lengths::Slowness, slowness, &mut best);
+        &mut watch,
+    )?;
+    offer(problem, Lengths::Slowness, slowness, &mut best, &mut watch)?;
     if problem.network.arcs().iter().any(|arc| arc.internal) {
         offer(
             problem,
             Lengths::LimitedSwitches,
             |arc| u64::from(arc.internal),
             &mut best,
-        );
+            &mut watch,
+        )?;
     }
-    best
+    Ok(best)
 }
 
 fn offer(
@@ -66,8 +73,9 @@ fn offer(
     lengths: Lengths,
     length: impl Fn(&Arc) -> u64 + Copy,
     best: &mut Candidate,
-) {
-    let work = one_to_one(problem, length) + one_to_many(problem, length);
+    watch: &mut Paced,
+) -> Result<(), Interrupted> {
+    let work = one_to_one(problem, length, watch)? + one_to_many(problem, length);
     let arcs = problem.network.arcs().iter().zip(&problem.delay);
     let used = arcs.filter(|&(arc, &delay)| length(arc) > 0 && delay < FAR);
     let mut pipes: Vec<Pipe> = used
@@ -77,7 +85,7 @@ fn offer(
         })
         .collect();
     if work == 0 || pipes.is_empty() {
-        return;
+        return Ok(());
     }
     let time = fill(&mut pipes, work, problem.needs.parts());
     best.offer(time, || Witness::Traffic {
@@ -85,10 +93,15 @@ fn offer(
         work: problem.needs.in_bytes(work),
         capacity: capacity(&pipes),
     });
+    Ok(())
 }
 
 /// Work of the copies that one NPU alone wants.
-fn one_to_one(problem: &Problem, length: impl Fn(&Arc) -> u64 + Copy) -> u128 {
+fn one_to_one(
+    problem: &Problem,
+    length: impl Fn(&Arc) -> u64 + Copy,
+    watch: &mut Paced,
+) -> Result<u128, Interrupted> {
     let needs = &problem.needs;
     let npus = needs.npus();
     let mut search = Search::default();
@@ -100,7 +113,10 @@ fn one_to_one(problem: &Problem, length: impl Fn(&Arc) -> u64 + Copy) -> u128 {
     }
     let stride = npus.len().div_ceil(problem.options.pair_limit.max(1));
     let mut work: u128 = 0;
+    let arcs = problem.network.arcs().len() as u64;
     for (rank, &npu) in npus.iter().enumerate() {
+        let looked_at = if rank % stride == 0 { arcs } else { 1 };
+        watch.count(looked_at, rank as u64, npus.len() as u64)?;
         let all = needs.all_to_all().map(|blocks| u128::from(blocks[rank]));
         if all.is_none() && wanted[npu.index()].is_empty() {
             continue;
@@ -120,7 +136,7 @@ fn one_to_one(problem: &Problem, length: impl Fn(&Arc) -> u64 + Copy) -> u128 {
             work += u128::from(demand.bytes) * nearest.unwrap_or(0);
         }
     }
-    work
+    Ok(work)
 }
 
 /// Work of everything else.

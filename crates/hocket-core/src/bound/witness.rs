@@ -12,18 +12,18 @@ pub enum Witness {
     Nothing,
     /// There is no way from one participant to another that needs its data.
     Unreachable {
-        /// Who holds the data.
+        /// NPU that holds the data.
         from: NpuId,
-        /// Who needs it.
+        /// NPU that needs the data.
         to: NpuId,
     },
     /// Bytes that must enter an NPU.
     Ingress {
         /// The NPU.
         npu: NpuId,
-        /// How many bytes.
+        /// Number of bytes.
         bytes: u128,
-        /// Of all links into it.
+        /// Bandwidth of all links into the NPU together.
         bandwidth: Bandwidth,
         /// Latency of the shortest way that any of these bytes can come.
         latency: Time,
@@ -32,9 +32,9 @@ pub enum Witness {
     Egress {
         /// The NPU.
         npu: NpuId,
-        /// How many bytes.
+        /// Number of bytes.
         bytes: u128,
-        /// Of all links out of it.
+        /// Bandwidth of all links out of the NPU together.
         bandwidth: Bandwidth,
         /// Latency of the shortest way that any of these bytes can go.
         latency: Time,
@@ -47,9 +47,9 @@ pub enum Witness {
         switches: Vec<DeviceId>,
         /// Whether the bytes leave the set; otherwise they enter it.
         leaving: bool,
-        /// How many bytes.
+        /// Number of bytes.
         bytes: u128,
-        /// Of all links (and insides of limited switches) that cross in that direction.
+        /// Bandwidth of all links (and insides of limited switches) that cross in that direction.
         bandwidth: Bandwidth,
     },
     /// Bytes that must pass between the parts of the network.
@@ -65,7 +65,7 @@ pub enum Witness {
     },
     /// Bytes times hops, over the bandwidth of the hops that count.
     Traffic {
-        /// Which hops count.
+        /// Lengths of the links.
         lengths: Lengths,
         /// Sum of bytes times length of the shortest way.
         work: u128,
@@ -74,11 +74,11 @@ pub enum Witness {
     },
     /// A shortest way, by latency, that some data must go.
     Latency {
-        /// Who holds the data.
+        /// NPU that holds the data.
         from: NpuId,
-        /// Who needs it.
+        /// NPU that needs the data.
         to: NpuId,
-        /// Of the whole way.
+        /// Latency of the whole route.
         latency: Time,
     },
 }

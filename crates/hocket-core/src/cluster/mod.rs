@@ -49,20 +49,20 @@ pub struct Port {
 /// A training job.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// What errors call it.
+    /// Name of the job in errors.
     pub name: String,
-    /// When it starts to compute for the first time.
+    /// Time at which the job starts to compute for the first time.
     pub arrival: Time,
-    /// How long it computes before each communication phase, by iteration.
+    /// Computing time before each communication phase, by iteration.
     pub compute: Vec<Time>,
-    /// What it communicates after that; a job without only computes.
+    /// Communication phase after each computation; a job without one only computes.
     pub phase: Option<Phase>,
 }
 
 /// What a job communicates in an iteration.
 #[derive(Clone, Debug)]
 pub struct Phase {
-    /// What each group does.
+    /// Transfers of each group.
     pub pattern: Arc<Pattern>,
     /// The ports of each group's ranks.
     pub groups: Vec<Vec<Port>>,
@@ -80,9 +80,9 @@ impl Job {
 /// Links that fail while jobs run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outage {
-    /// When.
+    /// Time at which the links fail.
     pub time: Time,
-    /// Which, such as both ways between two switches, or all links of a switch.
+    /// Links that fail, such as both directions between two switches, or all links of a switch.
     pub links: Vec<LinkId>,
 }
 
@@ -91,25 +91,25 @@ pub struct Outage {
 pub struct ClusterOptions {
     /// When flows are given paths.
     pub reroute: Reroute,
-    /// Of each flow between ranks of one host, which needs no NIC.
+    /// Bandwidth of each flow between ranks of one host, which needs no NIC.
     pub host_rate: Bandwidth,
     /// What the controller takes to answer, where it has not foreseen what happened: a job starts to
     /// communicate that much later, and flows under way move that much later.
     pub answer: Time,
-    /// Of how many coming events assignments are computed ahead; 0: none.
+    /// Number of coming events for which assignments are computed ahead; 0 for none.
     pub look_ahead: u32,
     /// Whether paths are computed ahead for the failure of each link and each switch above the ToRs; only
     /// where a controller gives them.
     pub failover: bool,
-    /// What fails.
+    /// Failures during the run.
     pub outages: Vec<Outage>,
     /// Rate control at hosts: no flow is faster than its fair share of what the controller assigned,
     /// plus this many parts per million, (1 + slack) x in section 8; `None`: as fast as links let it.
     /// Nobody tells hosts of [`Reroute::Never`] and [`Reroute::Spray`] a share.
     pub rate_slack_ppm: Option<u32>,
-    /// Flows weigh the bytes that they have left in the phase, not 1 each.
+    /// `true` weighs each flow by the bytes that it has left in the phase; `false` gives each the weight 1.
     pub by_bytes: bool,
-    /// Whether to keep the rate of each job over time (24 bytes a change).
+    /// `true` keeps the rate of each job over time, 24 bytes a change.
     pub keep_rates: bool,
 }
 
@@ -135,15 +135,15 @@ impl Default for ClusterOptions {
 pub struct Iteration {
     /// The job.
     pub job: u32,
-    /// Which of its iterations, from 0.
+    /// Number of the iteration within its job, from 0.
     pub index: u32,
-    /// When it began to compute.
+    /// Time at which the computation began.
     pub compute_start: Time,
-    /// When its first flows were ready to start.
+    /// Time at which the first flows were ready to start.
     pub start: Time,
-    /// When its last flow arrived: `end - start` is the all-reduce time.
+    /// Time at which the last flow arrived: `end - start` is the all-reduce time.
     pub end: Time,
-    /// Transfers over the fabric.
+    /// Number of transfers over the fabric.
     pub flows: u64,
     /// Their completion times, from when each began to be sent until its last byte arrived, added up
     /// (picoseconds).
@@ -178,50 +178,50 @@ impl Iteration {
     }
 }
 
-/// What the controller did at a moment.
+/// A decision of the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Decision {
-    /// When what it answers to happened.
+    /// Time of the event that the controller answers.
     pub time: Time,
-    /// Flows that were given a path.
+    /// Number of flows that were given a path.
     pub flows: u32,
-    /// How many of those that were under way took another.
+    /// Number of flows under way that moved to another path.
     pub moved: u32,
     /// The largest load of a link.
     pub max_link_load: u64,
     /// A load that no assignment can keep every link below, and the ToR that forces it.
     pub certificate: Certificate,
-    /// Whether it had been computed ahead.
+    /// `true` if the answer had been computed ahead.
     pub foreseen: bool,
-    /// Whether it answers to a failure.
+    /// `true` if the event was a failure.
     pub is_repair: bool,
 }
 
-/// What jobs did.
+/// Outcome of a simulation of jobs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
-    /// When the last job ended.
+    /// Time at which the last job ended.
     pub time: Time,
     /// Every iteration, in order of their ends.
     pub iterations: Vec<Iteration>,
-    /// Everything that the controller did.
+    /// Every decision of the controller, in order.
     pub decisions: Vec<Decision>,
     /// Bytes over each link of the topology; each saturates at `u64::MAX`.
     pub link_bytes: Vec<u64>,
-    /// Changes of what a job sends in all: when, which, and the rate since [bytes/s].
+    /// Changes of a job's total rate: time, job, and the rate from then on [bytes/s].
     pub rates: Vec<(Time, u32, f64)>,
     /// Assignments computed ahead, whether they were needed or not.
     pub computed_ahead: u64,
 }
 
-/// Why a simulation came to nothing.
+/// Why a simulation of jobs has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
     /// The router could not give every flow a path.
     #[error(transparent)]
     Routing(#[from] RoutingError),
-    /// Whoever routes gave up.
+    /// The router gave up, for a reason of its own.
     #[error("{0}")]
     Router(String),
     /// Failures that leave flows without a path.
@@ -243,10 +243,10 @@ pub enum ClusterError {
         job: String,
         /// Name of the NIC.
         nic: String,
-        /// When.
+        /// Time of the failure.
         time: Time,
     },
-    /// Longer than time can be told.
+    /// The simulated time overflows.
     #[error(
         "the jobs take longer than 213 days; make sizes, arrivals or iterations smaller, or bandwidths larger"
     )]
@@ -270,6 +270,55 @@ pub enum ClusterError {
 /// # Complexity
 /// O(log flows) a transfer, and what changed rates cost at each moment; the router's own cost each time
 /// that a job starts or stops communicating. Memory O(flows x links of a path + iterations).
+///
+/// # Examples
+/// A job on two hosts that twice computes for 1 ms and all-reduces 25 MB:
+/// ```
+/// use std::sync::Arc;
+///
+/// use hocket_core::algorithms::{Algorithm, PlanOptions, plan};
+/// use hocket_core::cluster::{
+///     ByScheme, ClusterOptions, FlowOrder, Job, Pattern, Phase, Port, Rounds, simulate,
+/// };
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::id::NpuId;
+/// use hocket_core::progress::Silent;
+/// use hocket_core::routing::{Fabric, Scheme};
+/// use hocket_core::topology::build::{self, Clos};
+/// use hocket_core::units::{Bandwidth, Seed, Time};
+///
+/// let bandwidth = Bandwidth::from_bytes_per_second(12_500_000_000).unwrap();
+/// let clos = build::clos(&Clos {
+///     spines: 1,
+///     tors: 2,
+///     hosts_per_tor: 1,
+///     host_bandwidth: bandwidth,
+///     fabric_bandwidth: bandwidth,
+///     latency: Time::ZERO,
+/// })?;
+/// let all_reduce = Collective::among_all(CollectiveKind::AllReduce, &clos, 25_000_000)?;
+/// let ring = PlanOptions { chunks: Some(1), ..PlanOptions::new(Algorithm::Ring) };
+/// let ring = plan(&clos, &all_reduce, &ring, &mut Silent)?;
+/// let job = Job {
+///     name: "two hosts".to_owned(),
+///     arrival: Time::ZERO,
+///     compute: vec![Time::from_ns(1_000_000); 2],
+///     phase: Some(Phase {
+///         pattern: Arc::new(Pattern::new(Arc::new(ring), Rounds::Data)),
+///         groups: vec![[0, 1].map(|i| Port { nic: NpuId(i), host: i }).to_vec()],
+///     }),
+/// };
+/// let mut router = ByScheme {
+///     scheme: Scheme::EdgeColoring,
+///     seed: Seed(0),
+///     order: FlowOrder::Job,
+/// };
+/// let (fabric, options) = (Fabric::new(&clos)?, ClusterOptions::default());
+/// let outcome = simulate(&clos, &fabric, &[job], &mut router, &options, &mut Silent)?;
+/// assert_eq!(outcome.iterations.len(), 2);
+/// assert_eq!(outcome.time, Time::from_ns(2 * (1_000_000 + 2_000_000)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn simulate(
     topology: &Topology,
     fabric: &Fabric,

@@ -17,7 +17,7 @@ pub enum Reroute {
     AtStart,
     /// All flows of all jobs, once and for ever: what hashing switches do.
     Never,
-    /// Nobody does: packets of every flow take all its paths in turn.
+    /// Never: packets of every flow take all its paths in turn.
     Spray,
 }
 
@@ -28,21 +28,21 @@ pub struct Problem<'a> {
     pub fabric: &'a Fabric,
     /// Flows between ToRs, job by job.
     pub flows: &'a [Flow],
-    /// Job of each.
+    /// Job that each flow belongs to.
     pub jobs: &'a [u32],
     /// Choices of the first of them, which keep their paths ([`Reroute::AtStart`]). Of the schemes only
     /// least-loaded heeds what they load.
     pub fixed: &'a [u32],
-    /// Whether nobody waits for the answer: it may be needed later.
+    /// `true` if the answer is computed ahead and may never be needed.
     pub is_ahead: bool,
 }
 
-/// Whoever gives flows paths.
+/// A controller that gives flows their paths.
 pub trait Router {
     /// Gives every flow a path, those that are fixed the one that they have.
     ///
     /// # Errors
-    /// What it wants to be told to the caller of [`super::simulate`].
+    /// Any error that [`super::simulate`] is to return.
     fn route(&mut self, problem: &Problem<'_>) -> Result<Assignment, ClusterError>;
 }
 

@@ -19,7 +19,7 @@ fn ring(ranks: u32, bytes: u64, rounds: Rounds) -> Arc<Pattern> {
     let topology = build::ring(ranks, rate, Time::ZERO, RingWays::One).unwrap();
     let collective = Collective::among_all(CollectiveKind::AllReduce, &topology, bytes).unwrap();
     let options = PlanOptions::new(Algorithm::Ring);
-    let plan = plan(&Arc::new(topology), &collective, &options).unwrap();
+    let plan = plan(&Arc::new(topology), &collective, &options, &mut Silent).unwrap();
     Arc::new(Pattern::new(Arc::new(plan), rounds))
 }
 

@@ -51,13 +51,13 @@ impl NpuSet {
 /// sum of all contributions, each once. Otherwise every holder holds the same bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// How many.
+    /// Number of bytes.
     pub bytes: u64,
-    /// Whether the holders' values are to be summed.
+    /// `true` if the holders' values are to be summed.
     pub reduced: bool,
-    /// Who holds them before.
+    /// NPUs that hold the bytes before the collective.
     pub holders: NpuSet,
-    /// Who must hold them (or their sum) after.
+    /// NPUs that must hold the bytes, or their sum, after the collective.
     pub wanted: NpuSet,
 }
 

@@ -129,13 +129,13 @@ pub enum CollectiveError {
         "there is no collective {name:?}; kinds are all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all"
     )]
     UnknownKind {
-        /// What was asked for.
+        /// Name that was asked for.
         name: String,
     },
     /// Fewer than two participants.
     #[error("a collective needs at least two NPUs, {count} given; name two or more")]
     TooFewNpus {
-        /// How many were given.
+        /// Number of NPUs that were given.
         count: usize,
     },
     /// An NPU that the topology does not have.
@@ -166,7 +166,7 @@ pub enum CollectiveError {
         kind: CollectiveKind,
         /// Its size in bytes.
         size: u64,
-        /// How many NPUs take part.
+        /// Number of participants.
         npus: usize,
     },
     /// A rooted kind without a root, or the reverse.
@@ -211,6 +211,23 @@ impl Collective {
     /// # Errors
     /// [`CollectiveError`] for fewer than two NPUs, a repeated one, a size of 0 or one that brings the
     /// blocks of an all-to-all past 2^64 bytes, or a root that is out of range or not called for.
+    ///
+    /// # Examples
+    /// ```
+    /// use hocket_core::collective::{Collective, CollectiveError, CollectiveKind};
+    /// use hocket_core::id::{NpuId, Rank};
+    ///
+    /// // NPU 5 is rank 1, and the root of a broadcast to NPUs 2 and 7.
+    /// let npus = vec![NpuId(2), NpuId(5), NpuId(7)];
+    /// let broadcast = Collective::new(CollectiveKind::Broadcast, npus, 1_000, Some(Rank(1)))?;
+    /// let demands = broadcast.demands();
+    /// assert_eq!(demands.len(), 1);
+    /// assert!(demands[0].holders.contains(NpuId(5)) && demands[0].wanted.contains(NpuId(7)));
+    ///
+    /// let alone = Collective::new(CollectiveKind::AllReduce, vec![NpuId(0)], 1_000, None);
+    /// assert_eq!(alone, Err(CollectiveError::TooFewNpus { count: 1 }));
+    /// # Ok::<(), CollectiveError>(())
+    /// ```
     pub fn new(
         kind: CollectiveKind,
         npus: Vec<NpuId>,
@@ -333,9 +350,10 @@ impl Collective {
                 ..demand
             }));
         }
-        match npus.is_empty() {
-            true => Err(CollectiveError::ZeroSize),
-            false => Self::custom(npus, demands),
+        if npus.is_empty() {
+            Err(CollectiveError::ZeroSize)
+        } else {
+            Self::custom(npus, demands)
         }
     }
 

@@ -12,15 +12,15 @@ use crate::progress::{Interrupted, Progress};
 /// Times of everything, in picoseconds from the start.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// When each node began to compute; of a call's, when it was ready for it.
+    /// Time at which each node began to compute; for a node of a call, the time at which it was ready for it.
     pub start_ps: Vec<u64>,
-    /// When each node ended.
+    /// Time at which each node ended.
     pub end_ps: Vec<u64>,
-    /// When each call began: when its starters were ready.
+    /// Time at which each call began, which is when its starters were ready.
     pub call_start_ps: Vec<u64>,
-    /// When each call ended.
+    /// Time at which each call ended.
     pub call_end_ps: Vec<u64>,
-    /// When the last node ended.
+    /// Time at which the last node ended.
     pub finish_ps: u64,
 }
 

@@ -6,7 +6,7 @@ use super::graph::{Engine, Graph, NONE};
 /// Time in which an actor's compute engine idled, by the node that it waited for, in picoseconds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exposure {
-    /// Of each node that takes part in a call: while the call ran.
+    /// Idle time while a call ran, for each node that takes part in the call.
     pub exposed_ps: Vec<u64>,
     /// Of each node: while its call had not begun, others not being ready for it; and of nodes that are no
     /// calls, while they took their time beside the compute engine.

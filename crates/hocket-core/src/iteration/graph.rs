@@ -1,9 +1,9 @@
 //! What is to be run: nodes of actors, what they wait for, and the calls that join them.
 
-/// Not a call; no station.
+/// Marks a node that is not part of a call, or an actor without a station.
 pub const NONE: u32 = u32::MAX;
 
-/// What an actor's node keeps busy.
+/// The part of an actor that a node keeps busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Engine {
@@ -28,22 +28,22 @@ pub enum Order {
 /// The nodes, as columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Nodes {
-    /// Whose each is.
+    /// Actor that owns each node.
     pub actor: Vec<u32>,
-    /// What it keeps busy, as an [`Engine`]; calls keep nothing busy but servers.
+    /// [`Engine`] that each node keeps busy, as its number; nodes of calls keep only servers busy.
     pub engine: Vec<u8>,
-    /// How long it takes, in picoseconds; of calls, 0.
+    /// Duration of each node in picoseconds; 0 for nodes of calls.
     pub time_ps: Vec<u64>,
-    /// The call that it takes part in, or `u32::MAX`.
+    /// Call that each node takes part in, or `u32::MAX`.
     pub call: Vec<u32>,
 }
 
 /// What each node waits for: those of node `n` are `of[first[n]..first[n + 1]]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Deps {
-    /// Where each node's begin, and the end of the last's.
+    /// Start of each node's list in `of`, and the end of the last list.
     pub first: Vec<u32>,
-    /// Nodes.
+    /// Nodes that are waited for.
     pub of: Vec<u32>,
 }
 
@@ -56,26 +56,26 @@ impl Deps {
 /// The collectives and messages, as columns. Members of call `c` are `members[first[c]..first[c + 1]]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Calls {
-    /// What each does, by its place among the shapes.
+    /// Shape of each call, as its position among the shapes.
     pub shape: Vec<u32>,
-    /// Least is served first, whatever the [`Order`].
+    /// Priority of each call: the least is served first, whatever the [`Order`].
     pub priority: Vec<u32>,
     /// How many of its members, the first ones, must be ready for it to begin; their actors' servers do
     /// the work. A message needs its sender alone.
     pub starters: Vec<u32>,
-    /// Where each one's members begin, and the end of the last's.
+    /// Start of each call's list in `members`, and the end of the last list.
     pub first: Vec<u32>,
-    /// Nodes.
+    /// Nodes that take part, call by call.
     pub members: Vec<u32>,
 }
 
 impl Calls {
-    /// How many.
+    /// Number of calls.
     pub fn len(&self) -> usize {
         self.shape.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no calls.
     pub fn is_empty(&self) -> bool {
         self.shape.is_empty()
     }
@@ -92,62 +92,63 @@ impl Calls {
 /// Everything that is to be run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Graph {
-    /// How many actors.
+    /// Number of actors.
     pub actors: u32,
     /// The station, a set of servers, of each actor. Actors that are always in the same calls may share one:
     /// a call uses each station of its starters once.
     pub station: Vec<u32>,
     /// The nodes.
     pub nodes: Nodes,
-    /// What they wait for.
+    /// What the nodes wait for.
     pub deps: Deps,
-    /// What joins them.
+    /// The collectives and messages that join nodes.
     pub calls: Calls,
 }
 
 /// Why a graph cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GraphError {
-    /// A column has not as many entries as there are.
+    /// A column of the wrong length.
     #[error("{column} has {entries} entries; it needs {needed}")]
     Column {
-        /// Which.
+        /// Name of the column.
         column: &'static str,
-        /// How many it has.
+        /// Number of its entries.
         entries: usize,
-        /// How many there are.
+        /// Number of entries that it needs.
         needed: usize,
     },
-    /// A number names nothing, or what has been named.
+    /// A number that names nothing, or names something twice.
     #[error("{column}: entry {entry} is {value}; give a number below {below}")]
     Range {
-        /// Which column.
+        /// Name of the column.
         column: &'static str,
-        /// Where.
+        /// Position in the column.
         entry: usize,
-        /// The number.
+        /// The number at that position.
         value: u32,
-        /// How many there are to be named.
+        /// Number that it must be below.
         below: usize,
     },
-    /// Nodes wait for each other, or for a call that lacks one of them.
+    /// Nodes that wait for each other, or for a call that lacks one of them.
     #[error(
         "node {node} of actor {actor} never runs: it waits for itself, or for a call that some node \
          never joins"
     )]
     Stuck {
-        /// The first of them.
+        /// The first node that never runs.
         node: u32,
-        /// Whose it is.
+        /// Actor that owns the node.
         actor: u32,
     },
-    /// Times add up to more than can be told.
+    /// Times whose sum overflows.
     #[error(
         "all nodes and calls one after the other could take longer than 46 days; make sizes smaller, \
          or bandwidths and speeds larger"
     )]
     TooLong,
-    /// Asked to stop.
+    /// The run was asked to stop.
     #[error(transparent)]
     Interrupted(#[from] crate::progress::Interrupted),
 }
@@ -157,13 +158,16 @@ impl Graph {
     pub(super) fn check(&self, shapes: usize) -> Result<(), GraphError> {
         let nodes = self.nodes.actor.len();
         let calls = self.calls.len();
-        let size = |column, entries: usize, needed: usize| match entries == needed {
-            true => Ok(()),
-            false => Err(GraphError::Column {
-                column,
-                entries,
-                needed,
-            }),
+        let size = |column, entries: usize, needed: usize| {
+            if entries == needed {
+                Ok(())
+            } else {
+                Err(GraphError::Column {
+                    column,
+                    entries,
+                    needed,
+                })
+            }
         };
         let actors = self.actors as usize;
         size("station", self.station.len(), actors)?;

@@ -62,7 +62,7 @@ impl Lane {
         }
     }
 
-    /// How many operations it has.
+    /// Number of operations of the lane.
     pub fn len(&self) -> usize {
         self.reduce_scatter.len() + self.all_gather.len()
     }

@@ -4,7 +4,27 @@
 //! A [`Rail`] is a dimension as a scheduler sees it, a [`Lane`] is a chunk with an order of rails.
 //! [`fixed_order`], [`themis()`] and [`optimal()`] choose orders; [`simulate`] runs them at dimension
 //! fidelity, which fixes the order in which each rail serves them: a [`Schedule`].
-//! [`crate::algorithms`] makes plans of schedules.
+//! [`crate::algorithms`] makes plans of schedules, see [`crate::algorithms::schedule`].
+//!
+//! # Examples
+//! ```
+//! use hocket_core::collective::CollectiveKind;
+//! use hocket_core::multirail::{Model, Policy, Rail, Schedule, themis};
+//! use hocket_core::topology::build::{self, RingWays};
+//! use hocket_core::units::{Bandwidth, Time};
+//!
+//! let gigabyte = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
+//! let ring = build::ring(4, gigabyte, Time::ZERO, RingWays::Both)?;
+//! let rails = Rail::of(&ring);
+//! assert_eq!(rails[0].bandwidth, 2_000_000_000); // both ways round
+//!
+//! let lanes = themis(&rails, CollectiveKind::AllReduce, 4_000_000, 1);
+//! let policy = Policy::SmallestFirst;
+//! let made = Schedule::new(CollectiveKind::AllReduce, rails, lanes, policy, Model::default());
+//! // 2 x 3/4 of 4 MB at 2 GB/s.
+//! assert_eq!(Time::from_ps(made.timeline.finish), Time::from_ns(3_000_000));
+//! # Ok::<(), hocket_core::topology::TopologyError>(())
+//! ```
 
 mod balance;
 mod desk;

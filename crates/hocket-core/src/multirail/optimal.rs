@@ -19,7 +19,7 @@ pub struct Problem {
     pub rails: Vec<Rail>,
     /// Bytes of one NPU's vector, or of the whole vector.
     pub bytes: u64,
-    /// How many lanes.
+    /// Number of lanes.
     pub chunks: usize,
     /// What times are judged by.
     pub model: Model,

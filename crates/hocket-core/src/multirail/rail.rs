@@ -8,17 +8,17 @@ use crate::units::Time;
 /// A dimension as a scheduler sees it: a server that every NPU has one of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rail {
-    /// Its place among the topology's dimensions.
+    /// Position among the topology's dimensions.
     pub dimension: usize,
-    /// What joins its NPUs.
+    /// What joins the NPUs of the dimension.
     pub kind: DimensionKind,
-    /// NPUs along it, at least 2.
+    /// Number of NPUs along the dimension, at least 2.
     pub size: u32,
     /// What one NPU sends over all of its links in the dimension together, in bytes per second.
     pub bandwidth: u64,
-    /// From NPU to NPU for a message of no bytes.
+    /// Time from NPU to NPU for a message of no bytes.
     pub step_latency: Time,
-    /// Whether its switches sum and multicast.
+    /// `true` if the dimension's switches sum and multicast.
     pub offload: bool,
     /// Blocks that the busiest NPU sends or receives in each step of a reduce-scatter, of `size`
     /// blocks in all. An all-gather takes the same steps backwards.

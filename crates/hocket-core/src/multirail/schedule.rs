@@ -18,17 +18,17 @@ pub const PARTS: usize = 2;
 /// Themis, section 4.6.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {
-    /// What made it.
+    /// Name of the algorithm that made the schedule.
     pub algorithm: &'static str,
     /// All-reduce, reduce-scatter or all-gather.
     pub kind: CollectiveKind,
-    /// What the lanes travel on.
+    /// Rails that the lanes travel on.
     pub rails: Vec<Rail>,
     /// The chunks.
     pub lanes: Vec<Lane>,
     /// Which of the operations that are ready a rail begins.
     pub policy: Policy,
-    /// What it was made for.
+    /// Model that the schedule was made for.
     pub model: Model,
     /// When each task starts and ends, and each rail's order.
     pub timeline: Timeline,

@@ -104,12 +104,12 @@ impl Chunks {
         self.demand.push(demand);
     }
 
-    /// How many chunks.
+    /// Number of chunks.
     pub fn len(&self) -> usize {
         self.demand.len()
     }
 
-    /// Whether there is none.
+    /// Returns `true` if there are no chunks.
     pub fn is_empty(&self) -> bool {
         self.demand.is_empty()
     }

@@ -18,6 +18,7 @@ use std::fmt;
 
 use crate::collective::Collective;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
+use crate::progress::Interrupted;
 use crate::units::Memory;
 
 /// What the receiver does with a chunk.
@@ -103,7 +104,7 @@ impl Wait {
         Wait(index | Self::GROUP)
     }
 
-    /// What it waits for.
+    /// Target of the wait.
     #[inline]
     pub const fn target(self) -> WaitOn {
         if self.0 == u32::MAX {
@@ -190,12 +191,12 @@ pub enum PlanError {
     /// No algorithm of that name.
     #[error("there is no algorithm {name:?}; algorithms are {known}")]
     UnknownAlgorithm {
-        /// What was asked for.
+        /// Name that was asked for.
         name: String,
-        /// What there is.
+        /// Names of all algorithms.
         known: String,
     },
-    /// Times might pass what can be told.
+    /// Times could exceed what 64 bits hold.
     #[error(
         "a plan could take longer than 26 days, too close to the 213 days that can be told; make sizes \
          smaller or bandwidths larger"
@@ -206,11 +207,11 @@ pub enum PlanError {
         "{what} of {bytes} B cannot be cut into {chunks} chunks of at least one byte; use fewer chunks or more bytes"
     )]
     TooManyChunks {
-        /// What is cut.
+        /// The data that is cut.
         what: String,
-        /// Its bytes.
+        /// Bytes of that data.
         bytes: u64,
-        /// Into how many.
+        /// Number of chunks asked for.
         chunks: usize,
     },
     /// More transfers than fit.
@@ -220,20 +221,42 @@ pub enum PlanError {
         Memory(u128::from(*limit))
     )]
     TooLarge {
-        /// How many transfers.
+        /// Number of transfers.
         transfers: u128,
-        /// What planning and checking them would take.
+        /// Bytes that planning and checking them would take.
         bytes: u128,
-        /// What there is.
+        /// Bytes that may be used.
         limit: u64,
     },
     /// The collective itself is at fault.
     #[error(transparent)]
     Collective(#[from] crate::collective::CollectiveError),
+    /// A schedule of dimensions that does not fit in memory.
+    #[error(
+        "{algorithm} cannot run here: a schedule of {chunks} chunks, each of {steps} steps a pass, needs about \
+         {} of memory, more than the limit of {}; use fewer chunks",
+        Memory(*bytes),
+        Memory(u128::from(*limit))
+    )]
+    Memory {
+        /// Name of the algorithm.
+        algorithm: &'static str,
+        /// Number of chunks asked for.
+        chunks: usize,
+        /// Steps of each chunk's pass through all dimensions.
+        steps: u128,
+        /// Bytes that the schedule would take.
+        bytes: u128,
+        /// Bytes that it may take.
+        limit: u64,
+    },
+    /// Planning was asked to stop, and no plan had been found yet.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
     /// Columns that do not fit together (a plan from a file).
     #[error("plan: {why}")]
     Malformed {
-        /// What is wrong.
+        /// What is wrong with the columns, as a sentence.
         why: String,
     },
 }
@@ -267,7 +290,7 @@ impl Plan {
     /// `path` of a transfer that takes the default route.
     pub const DEFAULT_ROUTE: u32 = u32::MAX;
 
-    /// Which algorithm made it.
+    /// Name of the algorithm that made the plan.
     pub fn algorithm(&self) -> &str {
         &self.algorithm
     }
@@ -302,7 +325,7 @@ impl Plan {
         self
     }
 
-    /// What it implements.
+    /// Collective that the plan implements.
     pub fn collective(&self) -> &Collective {
         &self.collective
     }
@@ -312,12 +335,12 @@ impl Plan {
         &self.chunks
     }
 
-    /// How many transfers.
+    /// Number of transfers.
     pub fn len(&self) -> usize {
         self.chunk.len()
     }
 
-    /// Whether there is no transfer.
+    /// Returns `true` if there are no transfers.
     pub fn is_empty(&self) -> bool {
         self.chunk.is_empty()
     }

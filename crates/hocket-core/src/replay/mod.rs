@@ -18,31 +18,31 @@ use stations::stations;
 /// What an NPU does in a second, where a trace says how much a computation is and not how long it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rates {
-    /// Operations.
+    /// Operations per second.
     pub operations: u64,
-    /// Bytes that its memory reads or writes; `None`: memory never limits.
+    /// Bytes per second that memory reads or writes; `None`: memory never limits.
     pub bytes: Option<u64>,
 }
 
 /// Collectives, each distinct one once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Collectives {
-    /// Which.
+    /// Kind of each collective.
     pub kind: Vec<CallKind>,
-    /// Among whom, as a row of the trace's groups.
+    /// Participants of each collective, as a row of the trace's groups.
     pub group: Vec<u32>,
-    /// Bytes.
+    /// Size of each, in bytes.
     pub size: Vec<u64>,
 }
 
 /// Messages, each distinct one once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Messages {
-    /// Rank that sends.
+    /// Rank that sends each message.
     pub source: Vec<u32>,
-    /// Rank that receives.
+    /// Rank that receives each message.
     pub target: Vec<u32>,
-    /// Bytes.
+    /// Size of each, in bytes.
     pub size: Vec<u64>,
 }
 
@@ -52,14 +52,15 @@ pub struct Replay {
     /// The graph. Calls are those of the trace, then its sends. The shape of each is its place among the
     /// collectives, or, after them, among the messages.
     pub graph: Graph,
-    /// What collectives there are.
+    /// Every distinct collective of the trace.
     pub collectives: Collectives,
-    /// What messages there are.
+    /// Every distinct message of the trace.
     pub messages: Messages,
 }
 
 /// Why a trace cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReplayError {
     /// Ranks wait for each other.
     #[error(
@@ -73,7 +74,7 @@ pub enum ReplayError {
         /// A node of the call that never is.
         other: Box<Place>,
     },
-    /// Anything else.
+    /// The trace's graph cannot be run for another reason.
     #[error(transparent)]
     Graph(#[from] GraphError),
 }
@@ -81,11 +82,11 @@ pub enum ReplayError {
 /// A node as messages name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Whose.
+    /// Rank that the node belongs to.
     pub rank: u32,
-    /// Its number in the file.
+    /// Number of the node in its file.
     pub id: u64,
-    /// Its name.
+    /// Name of the node.
     pub name: String,
 }
 

@@ -56,6 +56,33 @@ pub struct Report {
 
 impl Report {
     /// The figures of a run of `collective` on `topology`.
+    ///
+    /// # Examples
+    /// ```
+    /// use hocket_core::collective::{Collective, CollectiveKind};
+    /// use hocket_core::report::Report;
+    /// use hocket_core::simulate::{LinkUse, Run};
+    /// use hocket_core::topology::build::{self, RingWays};
+    /// use hocket_core::units::{Bandwidth, Time};
+    ///
+    /// let gigabyte = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
+    /// let ring = build::ring(4, gigabyte, Time::ZERO, RingWays::One)?;
+    /// let all_reduce = Collective::among_all(CollectiveKind::AllReduce, &ring, 4_000_000)?;
+    /// let half = Time::from_ns(6_000_000);
+    /// let run = Run {
+    ///     time: Time::from_ns(12_000_000), // all links are busy half of the time
+    ///     start: vec![],
+    ///     end: vec![],
+    ///     links: vec![LinkUse { busy: half, bytes: 6_000_000, messages: 6 }; 4],
+    ///     services: vec![],
+    /// };
+    /// let report = Report::new(&run, &all_reduce, &ring);
+    /// assert!((report.algbw - 4e6 / 12e-3).abs() < 1.0);
+    /// assert!((report.busbw - 1.5 * report.algbw).abs() < 1.0);
+    /// assert!((report.utilization - 0.5).abs() < 1e-9);
+    /// assert_eq!(report.gap(half), 1.0); // twice the bound
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn new(run: &Run, collective: &Collective, topology: &Topology) -> Self {
         let seconds = run.time.as_seconds();
         let rate = |bytes: f64| if seconds > 0.0 { bytes / seconds } else { 0.0 };

@@ -45,7 +45,7 @@ fn run(
         chunks: Some(chunks),
         ..PlanOptions::new(algorithm)
     };
-    let plan = algorithms::plan(topology, &collective, &options).expect("it applies");
+    let plan = algorithms::plan(topology, &collective, &options, &mut Silent).expect("it applies");
     let verified = verify(Arc::new(plan), Arc::clone(topology), &mut Silent).expect("right");
     let run = simulate(&verified, &SimulateOptions::default(), &mut Silent).expect("it runs");
     (run, verified)

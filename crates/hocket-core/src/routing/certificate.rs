@@ -8,7 +8,7 @@ use crate::graph::Lists;
 pub struct Certificate {
     /// The bound, in the unit of the weights; 0 without flows.
     pub load: u64,
-    /// What forces it; `None` without flows.
+    /// The flows that force the bound; `None` without flows.
     pub witness: Option<Witness>,
 }
 
@@ -17,21 +17,21 @@ pub struct Certificate {
 pub struct Witness {
     /// The ToR whose links they share, or a ToR of the pod whose links they share.
     pub tor: u32,
-    /// Whether they leave it (up) or enter it (down).
+    /// `true` if the flows leave the ToR (up), `false` if they enter it (down).
     pub outgoing: bool,
-    /// Whose links they share.
+    /// The links that the flows share.
     pub share: Share,
-    /// How many flows there are.
+    /// Number of flows.
     pub flows: usize,
-    /// What they weigh together.
+    /// Sum of the flows' weights.
     pub weight: u64,
-    /// Over how many links they can spread.
+    /// Number of links over which the flows can spread.
     pub links: usize,
     /// Levels of the fabric: ToRs are called `tor` on two and `edge` on three.
     pub levels: u32,
 }
 
-/// Whose links flows share.
+/// The links that the flows of a [`Witness`] share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Share {
     /// A ToR's.

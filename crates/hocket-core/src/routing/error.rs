@@ -52,7 +52,7 @@ pub enum RoutingError {
     /// Choices that do not fit the flows.
     #[error("{why}")]
     BadChoices {
-        /// What is wrong.
+        /// What is wrong with the choices, as a sentence.
         why: String,
     },
 }

@@ -110,6 +110,31 @@ pub enum Scheme {
 /// # Errors
 /// [`RoutingError`] for ToRs that are not there, a flow from a ToR to itself, weights that do not
 /// add up, and flows without a path.
+///
+/// # Examples
+/// ```
+/// use hocket_core::routing::{Fabric, Flow, Scheme, assign};
+/// use hocket_core::topology::build::{self, Clos};
+/// use hocket_core::units::{Bandwidth, Seed, Time};
+///
+/// let bandwidth = Bandwidth::from_bytes_per_second(50_000_000_000).unwrap();
+/// let clos = build::clos(&Clos {
+///     spines: 2,
+///     tors: 3,
+///     hosts_per_tor: 2,
+///     host_bandwidth: bandwidth,
+///     fabric_bandwidth: bandwidth,
+///     latency: Time::from_ns(500),
+/// })?;
+/// let fabric = Fabric::new(&clos)?;
+/// // Each ToR sends to both others: a flow for every one of its two uplinks.
+/// let pairs = [(0, 1), (1, 2), (2, 0), (0, 2), (2, 1), (1, 0)];
+/// let flows = pairs.map(|(src, dst)| Flow::new(src, dst));
+/// let best = assign(&fabric, &flows, Scheme::EdgeColoring, Seed(0))?;
+/// assert_eq!(best.max_link_load(), 1);
+/// assert_eq!(best.certificate().load, 1); // and no assignment has less
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn assign(
     fabric: &Fabric,
     flows: &[Flow],
@@ -126,9 +151,10 @@ pub fn assign(
         Scheme::LeastLoaded => hops::least_loaded(fabric, flows, &[]),
         Scheme::Annealing(options) => annealing::anneal(fabric, flows, bound, options, seed),
         Scheme::EdgeColoring => {
-            let start = match fabric.is_complete() && fabric.is_even() {
-                true => balance::color(fabric, flows, 0),
-                false => greedy::greedy(fabric, flows.iter()),
+            let start = if fabric.is_complete() && fabric.is_even() {
+                balance::color(fabric, flows, 0)
+            } else {
+                greedy::greedy(fabric, flows.iter())
             };
             exchange::improve(fabric, flows, start, bound)
         }

@@ -23,7 +23,7 @@ impl Paths {
         self.ends.push(self.links.len());
     }
 
-    /// How many paths there are.
+    /// Number of paths.
     pub fn len(&self) -> usize {
         self.ends.len()
     }

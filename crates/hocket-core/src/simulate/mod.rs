@@ -23,17 +23,17 @@ use crate::verify::Verified;
 /// The knobs of a simulation at link fidelity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SimulateOptions {
-    /// Order of service; by default the plan's own.
+    /// Order in which links serve messages; by default the plan's own.
     pub order: Option<LinkOrder>,
-    /// Crossing of devices; by default the topology's own.
+    /// How messages cross switches; by default the topology's own.
     pub switching: Option<Switching>,
-    /// Latency; default [`LatencyModel::Overlapped`].
+    /// Whether a link is held during its latency; [`LatencyModel::Overlapped`] by default.
     pub latency: LatencyModel,
-    /// Whether to keep every stay on a link ([`Run::services`], 24 bytes each); default no.
+    /// `true` keeps every stay on a link in [`Run::services`], 24 bytes each; `false` by default.
     pub keep_services: bool,
 }
 
-/// Why a simulation came to nothing.
+/// Why a simulation has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SimulateError {
@@ -42,9 +42,9 @@ pub enum SimulateError {
         "{waiting} transfers wait for ever: links serve in plan order, and transfer {first} waits for one that comes later in it; reorder the plan or serve in ready order"
     )]
     Deadlock {
-        /// How many.
+        /// Number of transfers that never end.
         waiting: usize,
-        /// The first of them.
+        /// The first of these transfers.
         first: TransferId,
     },
     /// A sprayed plan at link fidelity.
@@ -59,7 +59,7 @@ pub enum SimulateError {
          more room, route round it or use link fidelity"
     )]
     Buffers {
-        /// How many transfers have not ended.
+        /// Number of transfers that never end.
         waiting: usize,
         /// The links whose buffers wait for each other, as text.
         cycle: String,
@@ -67,10 +67,10 @@ pub enum SimulateError {
     /// The knobs of packet fidelity contradict each other.
     #[error("packets: {why}")]
     Packets {
-        /// What is wrong, and what would be right.
+        /// What is wrong with the options and what would be right.
         why: String,
     },
-    /// Longer than time can be told.
+    /// The simulated time overflows.
     #[error(
         "the run takes longer than 213 days, more than can be told; make sizes smaller or bandwidths larger"
     )]
@@ -96,6 +96,31 @@ pub enum SimulateError {
 ///
 /// # Source
 /// The congestion-aware analytical model of ASTRA-sim (Won et al., ISPASS 2023).
+///
+/// # Examples
+/// Two blocks of 1 MB for one NPU: its link takes one after the other.
+/// ```
+/// use std::sync::Arc;
+///
+/// use hocket_core::algorithms::{Algorithm, PlanOptions, plan};
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::progress::Silent;
+/// use hocket_core::simulate::{SimulateOptions, simulate};
+/// use hocket_core::topology::build;
+/// use hocket_core::units::{Bandwidth, Time};
+/// use hocket_core::verify::verify;
+///
+/// let gigabyte = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
+/// let switch = Arc::new(build::switch(3, gigabyte, Time::ZERO, None)?);
+/// let gather = Collective::among_all(CollectiveKind::Gather, &switch, 3_000_000)?;
+/// let options = PlanOptions { chunks: Some(1), ..PlanOptions::new(Algorithm::Direct) };
+/// let plan = plan(&switch, &gather, &options, &mut Silent)?;
+/// let verified = verify(Arc::new(plan), switch, &mut Silent)?;
+///
+/// let run = simulate(&verified, &SimulateOptions::default(), &mut Silent)?;
+/// assert_eq!(run.end, [Time::from_ns(1_000_000), Time::from_ns(2_000_000)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn simulate(
     verified: &Verified,
     options: &SimulateOptions,
@@ -123,6 +148,31 @@ pub fn simulate(
 ///
 /// # Source
 /// Max-min fairness and progressive filling: Bertsekas and Gallager, Data Networks, section 6.5.2.
+///
+/// # Examples
+/// Two blocks of 1 MB for one NPU: they share its link, and arrive together.
+/// ```
+/// use std::sync::Arc;
+///
+/// use hocket_core::algorithms::{Algorithm, PlanOptions, plan};
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::progress::Silent;
+/// use hocket_core::simulate::{FlowOptions, simulate_flows};
+/// use hocket_core::topology::build;
+/// use hocket_core::units::{Bandwidth, Time};
+/// use hocket_core::verify::verify;
+///
+/// let gigabyte = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
+/// let switch = Arc::new(build::switch(3, gigabyte, Time::ZERO, None)?);
+/// let gather = Collective::among_all(CollectiveKind::Gather, &switch, 3_000_000)?;
+/// let options = PlanOptions { chunks: Some(1), ..PlanOptions::new(Algorithm::Direct) };
+/// let plan = plan(&switch, &gather, &options, &mut Silent)?;
+/// let verified = verify(Arc::new(plan), switch, &mut Silent)?;
+///
+/// let run = simulate_flows(&verified, &FlowOptions::default(), &mut Silent)?;
+/// assert_eq!(run.end, [Time::from_ns(2_000_000); 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn simulate_flows(
     verified: &Verified,
     options: &FlowOptions,
@@ -148,6 +198,32 @@ pub fn simulate_flows(
 ///
 /// # Source
 /// See the module; its set-up and figures are Laskar et al.'s (table II).
+///
+/// # Examples
+/// Two blocks of 1 MB for one NPU: their packets alternate on its link.
+/// ```
+/// use std::sync::Arc;
+///
+/// use hocket_core::algorithms::{Algorithm, PlanOptions, plan};
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::progress::Silent;
+/// use hocket_core::simulate::{PacketOptions, simulate_packets};
+/// use hocket_core::topology::build;
+/// use hocket_core::units::{Bandwidth, Time};
+/// use hocket_core::verify::verify;
+///
+/// let gigabyte = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
+/// let switch = Arc::new(build::switch(3, gigabyte, Time::ZERO, None)?);
+/// let gather = Collective::among_all(CollectiveKind::Gather, &switch, 3_000_000)?;
+/// let options = PlanOptions { chunks: Some(1), ..PlanOptions::new(Algorithm::Direct) };
+/// let plan = plan(&switch, &gather, &options, &mut Silent)?;
+/// let verified = verify(Arc::new(plan), switch, &mut Silent)?;
+///
+/// let run = simulate_packets(&verified, &PacketOptions::default(), &mut Silent)?;
+/// // Both end within 1 % of the 2 ms that 2 MB take: routers add cycles, and flits are sent whole.
+/// assert!(run.end.iter().all(|end| (1_980_000..2_020_000).contains(&(end.as_ps() / 1_000))));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn simulate_packets(
     verified: &Verified,
     options: &PacketOptions,

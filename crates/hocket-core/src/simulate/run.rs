@@ -2,27 +2,27 @@
 
 use crate::units::Time;
 
-/// How much one link was used.
+/// Use of one link during a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkUse {
-    /// Time during which it was occupied.
+    /// Time during which the link was occupied.
     pub busy: Time,
-    /// Bytes that crossed it; saturates at `u64::MAX`.
+    /// Bytes that crossed the link; saturates at `u64::MAX`.
     pub bytes: u64,
-    /// Messages that crossed it.
+    /// Messages that crossed the link.
     pub messages: u64,
 }
 
 /// One message's stay on one link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Service {
-    /// The transfer.
+    /// Transfer that the message belongs to.
     pub transfer: u32,
-    /// The link.
+    /// Link that was occupied.
     pub link: u32,
-    /// When it began to occupy the link.
+    /// Time at which the message began to occupy the link.
     pub start: Time,
-    /// When it ceased to.
+    /// Time at which the link was free again.
     pub end: Time,
 }
 

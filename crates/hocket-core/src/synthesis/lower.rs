@@ -12,9 +12,9 @@ use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
 /// What is sent when: sums and copies, in real time both.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timetables {
-    /// Of what is summed; edges as they are, not turned round.
+    /// Timetable of what is summed; edges as they are, not turned round.
     pub sums: Timetable,
-    /// Of what is copied.
+    /// Timetable of what is copied.
     pub copies: Timetable,
 }
 

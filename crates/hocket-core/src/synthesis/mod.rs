@@ -68,9 +68,9 @@ pub struct Options {
     pub unwinding: Vec<Unwinding>,
     /// Whether a link is held during its latency.
     pub latency: LatencyModel,
-    /// Of the random choices.
+    /// Seed of the random choices.
     pub seed: u64,
-    /// At most so many trials of each matching.
+    /// Greatest number of trials of each matching.
     pub trials: u64,
     /// Memory that planning, verifying and simulating may take, in bytes.
     pub memory_limit: u64,
@@ -108,8 +108,28 @@ pub const GREEDY: &str = "greedy";
 ///
 /// # Errors
 /// [`PlanError::TooLarge`] before anything is allocated; [`PlanError::TooManyChunks`];
-/// [`PlanError::TooLong`]; [`PlanError::NotApplicable`] where somebody cannot be reached, or on an interruption;
+/// [`PlanError::TooLong`]; [`PlanError::NotApplicable`] where an NPU that wants data cannot be reached;
+/// [`PlanError::Interrupted`] before a first plan was found (later, the best so far is the result);
 /// [`PlanError::Collective`] where the topology lacks a participant.
+///
+/// # Examples
+/// ```
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::progress::Silent;
+/// use hocket_core::synthesis::{Options, synthesize};
+/// use hocket_core::topology::build::{self, RingWays};
+/// use hocket_core::units::{Bandwidth, Time};
+///
+/// let gigabyte = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
+/// let ring = build::ring(4, gigabyte, Time::ZERO, RingWays::One)?;
+/// let all_gather = Collective::among_all(CollectiveKind::AllGather, &ring, 4_000_000)?;
+/// let made = synthesize(&ring, &all_gather, 1, &Options::default(), &mut Silent)?;
+/// // Each NPU passes on three blocks of 1 MB, and nothing is faster.
+/// assert_eq!(Time::from_ps(made.end), Time::from_ns(3_000_000));
+/// assert_eq!(made.end, made.least);
+/// assert_eq!(made.plan.len(), 12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn synthesize(
     topology: &Topology,
     collective: &Collective,
@@ -117,9 +137,10 @@ pub fn synthesize(
     options: &Options,
     progress: &mut dyn Progress,
 ) -> Result<Synthesis, PlanError> {
-    let unwindings = match options.unwinding.is_empty() {
-        true => candidates(topology),
-        false => vec![options.unwinding.clone()],
+    let unwindings = if options.unwinding.is_empty() {
+        candidates(topology)
+    } else {
+        vec![options.unwinding.clone()]
     };
     let mut best: Option<(Problem, Timetables, Vec<Unwinding>)> = None;
     let mut failure = None;

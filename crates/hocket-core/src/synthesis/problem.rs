@@ -15,7 +15,7 @@ use super::work::{Part, Work};
 use super::{GREEDY, blind};
 use crate::collective::{Collective, CollectiveKind, Demand};
 use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
-use crate::progress::Progress;
+use crate::progress::{Interrupted, Progress};
 use crate::topology::{LatencyModel, Topology};
 
 /// The latest start that timetables from outside may name, in picoseconds.
@@ -169,7 +169,8 @@ impl Problem {
     /// Matches greedily; see [`super::synthesize`].
     ///
     /// # Errors
-    /// [`PlanError::NotApplicable`] where somebody cannot be reached, or on an interruption.
+    /// [`PlanError::NotApplicable`] where an NPU that wants data cannot be reached;
+    /// [`PlanError::Interrupted`] before a first timetable was found.
     pub fn greedy(
         &self,
         seed: u64,
@@ -185,8 +186,8 @@ impl Problem {
     /// networks too large for a plan.
     ///
     /// # Errors
-    /// [`PlanError::NotApplicable`] where links differ in cost, not everybody wants everything, it is an
-    /// all-reduce, somebody cannot be reached, or on an interruption; [`PlanError::TooLarge`].
+    /// [`PlanError::NotApplicable`] where links differ in cost, not every NPU wants everything, it is an
+    /// all-reduce, or an NPU cannot be reached; [`PlanError::TooLarge`]; [`PlanError::Interrupted`].
     pub fn compact(&self, seed: u64, progress: &mut dyn Progress) -> Result<Compact, PlanError> {
         let (sums, copies) = self.parts();
         let (network, spread, times) = match (sums.is_empty(), copies.is_empty()) {
@@ -429,12 +430,14 @@ impl Problem {
     }
 
     fn refused(&self, algorithm: &'static str, failure: Failure) -> PlanError {
-        let why = match failure {
-            Failure::Interrupted => "stopped on request before it was done".to_owned(),
-            Failure::Unreachable => cut_off(&self.network, &self.collective, &self.work.chunks)
-                .expect("matching ends early only where somebody is cut off"),
-        };
-        PlanError::NotApplicable { algorithm, why }
+        match failure {
+            Failure::Interrupted => PlanError::Interrupted(Interrupted),
+            Failure::Unreachable => PlanError::NotApplicable {
+                algorithm,
+                why: cut_off(&self.network, &self.collective, &self.work.chunks)
+                    .expect("matching ends early only where somebody is cut off"),
+            },
+        }
     }
 
     pub(super) fn parts(&self) -> (&Part, &Part) {

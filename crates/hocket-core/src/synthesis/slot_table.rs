@@ -135,7 +135,7 @@ impl SlotTable {
         self.numbers.last().map_or(0, |last| last + 1)
     }
 
-    /// How many sends.
+    /// Number of sends.
     pub fn sends(&self) -> u64 {
         let slots = self.parts.iter().flat_map(|part| &part.slots);
         slots.map(|slot| slot.chunks.len() as u64).sum()

@@ -8,7 +8,7 @@ use crate::plan::Lists;
 /// one place is, mirrored, what spreads from that place to everybody (TACOS, section VII-A).
 #[derive(Clone, Debug)]
 pub struct Spread {
-    /// How many NPUs there are.
+    /// Number of NPUs.
     pub npus: usize,
     /// Different sizes of chunks, in bytes.
     pub sizes: Vec<u64>,
@@ -22,7 +22,7 @@ pub struct Spread {
     pub wanted: Wanted,
 }
 
-/// Who wants each chunk.
+/// NPUs that want each chunk.
 #[derive(Clone, Debug)]
 pub enum Wanted {
     /// Every NPU wants every chunk.
@@ -32,7 +32,7 @@ pub enum Wanted {
 }
 
 impl Spread {
-    /// How many chunks.
+    /// Number of chunks.
     pub fn chunks(&self) -> usize {
         self.class.len()
     }

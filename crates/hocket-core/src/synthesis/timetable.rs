@@ -6,11 +6,11 @@ use super::spread::{Bits, Spread, Wanted};
 /// One chunk on one edge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Send {
-    /// Which chunk.
+    /// Chunk that is sent.
     pub chunk: u32,
     /// Over which edge.
     pub edge: u32,
-    /// When, in picoseconds.
+    /// Start of the send, in picoseconds.
     pub start: u64,
 }
 

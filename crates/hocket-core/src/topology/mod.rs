@@ -18,7 +18,7 @@ use crate::graph::Lists;
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::units::{Bandwidth, Memory, Time};
 
-/// What a device is.
+/// Kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DeviceKind {
     /// An endpoint that holds data.
@@ -41,11 +41,11 @@ pub struct Device {
 /// A directed link. A message of n bytes takes `latency + n / bandwidth`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Where it starts.
+    /// Device at which the link starts.
     pub src: DeviceId,
-    /// Where it ends.
+    /// Device at which the link ends.
     pub dst: DeviceId,
-    /// Bytes per second.
+    /// Bandwidth of the link.
     pub bandwidth: Bandwidth,
     /// Alpha of the alpha-beta model.
     pub latency: Time,
@@ -69,11 +69,11 @@ pub enum DimensionKind {
 pub struct Dimension {
     /// Building block.
     pub kind: DimensionKind,
-    /// NPUs along it.
+    /// Number of NPUs along the dimension.
     pub size: u32,
-    /// Of each of its links.
+    /// Bandwidth of each link of the dimension.
     pub bandwidth: Bandwidth,
-    /// Of each of its links; crossing a switch takes two links.
+    /// Latency of each link of the dimension; crossing a switch takes two links.
     pub latency: Time,
     /// Whether its switches sum and multicast (in-network collective offload).
     pub offload: bool,
@@ -106,11 +106,11 @@ pub enum TopologyError {
     /// A link that is not there.
     #[error("there is no link {src:?} -> {dst:?}; links of {src:?} go to: {neighbours}")]
     UnknownLink {
-        /// Start.
+        /// Name of the device at which the link would start.
         src: String,
-        /// End.
+        /// Name of the device at which the link would end.
         dst: String,
-        /// What `src` is joined to.
+        /// Names of the devices that `src` has links to.
         neighbours: String,
     },
     /// A builder's parameter that makes no network.
@@ -121,18 +121,18 @@ pub enum TopologyError {
         /// What is wrong and what would be right.
         why: String,
     },
-    /// More than fits.
+    /// A network that does not fit in memory.
     #[error(
         "{what} needs about {} of memory, more than the limit of {}; make it smaller",
         Memory(*bytes),
         Memory(u128::from(*limit))
     )]
     TooLarge {
-        /// What was asked for.
+        /// Network that was asked for.
         what: String,
-        /// What it would take.
+        /// Bytes that the network would take.
         bytes: u128,
-        /// What there is.
+        /// Bytes that it may take.
         limit: u64,
     },
 }
@@ -153,12 +153,12 @@ pub struct Topology {
 }
 
 impl Topology {
-    /// What it is called in reports.
+    /// Name of the network in reports.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How its devices pass messages on.
+    /// How devices pass messages on.
     pub fn switching(&self) -> Switching {
         self.switching
     }
@@ -169,12 +169,12 @@ impl Topology {
         self
     }
 
-    /// How many NPUs there are.
+    /// Number of NPUs.
     pub fn npu_count(&self) -> usize {
         self.npu_count as usize
     }
 
-    /// How many devices (NPUs and switches) there are.
+    /// Number of devices: NPUs and switches.
     pub fn device_count(&self) -> usize {
         self.devices.len()
     }
@@ -194,7 +194,7 @@ impl Topology {
         (0..self.npu_count).map(NpuId)
     }
 
-    /// Whether a device is an NPU.
+    /// Returns `true` if a device is an NPU.
     #[inline]
     pub fn is_npu(&self, id: DeviceId) -> bool {
         id.0 < self.npu_count

@@ -118,11 +118,11 @@ pub enum TraceError {
         group: u64,
         /// A rank that issues more.
         more: u32,
-        /// How many.
+        /// Number of calls that this rank issues.
         more_count: usize,
         /// A rank that issues fewer.
         fewer: u32,
-        /// How many.
+        /// Number of calls that this rank issues.
         fewer_count: usize,
         /// File, id and name of the node.
         node: String,
@@ -157,17 +157,17 @@ pub enum Fault {
     /// An attribute that a send or a receive cannot do without.
     #[error("has no {attribute}; a send or a receive needs it")]
     NoAttribute {
-        /// Its name.
+        /// Name of the attribute.
         attribute: &'static str,
     },
     /// An attribute of the wrong kind.
     #[error("{attribute} is {given}; write it as {right}")]
     WrongKind {
-        /// Its name.
+        /// Name of the attribute.
         attribute: &'static str,
-        /// What it is.
+        /// Kind that the attribute has.
         given: &'static str,
-        /// What it should be.
+        /// Kind that it should have.
         right: &'static str,
     },
     /// A number that is negative or too large.
@@ -278,9 +278,9 @@ pub enum Fault {
         what: &'static str,
         /// The other of the two.
         other: &'static str,
-        /// Who sends.
+        /// Rank that sends.
         src: u32,
-        /// Who receives.
+        /// Rank that receives.
         dst: u32,
         /// The tag.
         tag: u64,
@@ -300,7 +300,7 @@ pub enum Fault {
 /// A collective as messages name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Which.
+    /// Kind of the call.
     pub kind: CallKind,
     /// Its `comm_size`.
     pub bytes: u64,

@@ -79,7 +79,7 @@ pub enum CallKind {
     /// A collective node that does not say what it does, and belongs to no call. Real PyTorch
     /// traces have them: the host's side of a collective whose kernel is a node of its own.
     Unspecified = 254,
-    /// Of nodes that are no collective.
+    /// The node is not a collective.
     None = 255,
 }
 
@@ -162,7 +162,7 @@ pub struct Trace {
     pub rank_first: Vec<u32>,
     /// The node's number in its file.
     pub id: Vec<u64>,
-    /// What it is.
+    /// Kind of each node.
     pub kind: Vec<NodeKind>,
     /// How long it took, where the trace says so.
     pub duration: Vec<Time>,
@@ -211,7 +211,7 @@ pub struct Names {
     pub text: String,
     /// First byte of each, and their number.
     pub first: Vec<u32>,
-    /// Which is each row's.
+    /// Position of each row's name.
     pub of: Vec<u32>,
 }
 
@@ -229,7 +229,7 @@ pub struct Groups {
 /// Collectives, each one call of all ranks of its group.
 #[derive(Clone, Debug, Default)]
 pub struct Calls {
-    /// Which.
+    /// Kind of each call.
     pub kind: Vec<CallKind>,
     /// Among whom, as a row of `groups`.
     pub group: Vec<u32>,
@@ -258,7 +258,7 @@ impl Trace {
         Draft::read(files, follow)?.link(groups)
     }
 
-    /// How many ranks there are.
+    /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.rank_first.len().saturating_sub(1)
     }
@@ -292,7 +292,7 @@ impl Trace {
 }
 
 impl Names {
-    /// The name of a row.
+    /// Name of the node in a row.
     pub fn of_row(&self, row: u32) -> &str {
         let name = self.of[row as usize] as usize;
         &self.text[self.first[name] as usize..self.first[name + 1] as usize]
@@ -313,7 +313,7 @@ impl Groups {
 }
 
 impl Calls {
-    /// How many calls there are.
+    /// Number of calls.
     pub fn len(&self) -> usize {
         self.kind.len()
     }

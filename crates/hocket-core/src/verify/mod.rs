@@ -92,6 +92,32 @@ pub enum VerifyError {
 /// # Complexity
 /// O(transfers x segments that each touches), see `layout`; memory 24 bytes a transfer and one
 /// component's states. Waits that are not direct may cost a search each.
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+///
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::id::NpuId;
+/// use hocket_core::plan::{Chunks, Op, PlanBuilder, Wait};
+/// use hocket_core::progress::Silent;
+/// use hocket_core::topology::build;
+/// use hocket_core::units::{Bandwidth, Time};
+/// use hocket_core::verify::{Code, VerifyError, verify};
+///
+/// let gigabyte = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
+/// let line = Arc::new(build::line(3, gigabyte, Time::ZERO)?);
+/// let broadcast = Collective::among_all(CollectiveKind::Broadcast, &line, 1_000_000)?;
+/// let mut plan = PlanBuilder::new("relay", &broadcast, Chunks::split(&broadcast.demands(), 1)?);
+/// plan.send((0, 1), NpuId(0), NpuId(1), Op::Copy, Wait::NOTHING);
+/// plan.send((0, 1), NpuId(1), NpuId(2), Op::Copy, Wait::NOTHING); // does not wait for the data
+///
+/// let Err(VerifyError::Wrong(report)) = verify(Arc::new(plan.finish()), line, &mut Silent) else {
+///     panic!("it is wrong");
+/// };
+/// assert_eq!(report.violations()[0].code, Code::UnorderedRead);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn verify(
     plan: Arc<Plan>,
     topology: Arc<Topology>,

@@ -27,7 +27,7 @@ fn at(fidelity: Fidelity, topology: &Topology, collective: &Collective) -> Bound
         fidelity,
         ..BoundOptions::default()
     };
-    bound(topology, collective, &options)
+    bound(topology, collective, &options, &mut Silent).expect("nobody stops it")
 }
 
 fn proved(plan: PlanBuilder, topology: &Arc<Topology>) -> Verified {

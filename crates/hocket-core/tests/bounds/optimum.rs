@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use hocket_core::bound::{BoundOptions, bound};
 use hocket_core::collective::{Collective, CollectiveKind, Demand, NpuSet};
 use hocket_core::id::{DeviceId, NpuId, Rank};
+use hocket_core::progress::Silent;
 use hocket_core::topology::{Topology, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Seed, Time};
 
@@ -321,7 +322,13 @@ fn no_bound_is_above_the_optimum() {
             };
             row.searched += 1;
             let topology = instance.topology();
-            let bound = bound(&topology, &collective, &BoundOptions::default());
+            let bound = bound(
+                &topology,
+                &collective,
+                &BoundOptions::default(),
+                &mut Silent,
+            )
+            .expect("nobody stops it");
             let optimum = Time::from_ps(slots * SLOT.as_ps());
             assert!(
                 bound.time <= optimum,

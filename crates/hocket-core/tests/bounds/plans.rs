@@ -21,7 +21,11 @@ pub fn plans(
     seed: &mut Seed,
     tally: &mut Tally,
 ) -> Vec<Verified> {
-    if bound(topology, collective, &BoundOptions::default()).time == Time::MAX {
+    if bound(topology, collective, &BoundOptions::default(), &mut Silent)
+        .expect("nobody stops it")
+        .time
+        == Time::MAX
+    {
         tally.refuse("out of reach");
         return Vec::new();
     }
@@ -58,7 +62,7 @@ fn by_algorithm(
         seed: seed.next_u64(),
         ..PlanOptions::new(algorithm)
     };
-    let made = plan(topology, collective, &options);
+    let made = plan(topology, collective, &options, &mut Silent);
     if made.is_err() {
         tally.refuse("too little to cut");
     }

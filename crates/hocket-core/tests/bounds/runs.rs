@@ -28,7 +28,7 @@ fn bound_at(fidelity: Fidelity, topology: &Topology, collective: &Collective) ->
         fidelity,
         ..BoundOptions::default()
     };
-    bound(topology, collective, &options)
+    bound(topology, collective, &options, &mut Silent).expect("nobody stops it")
 }
 
 /// Runs of a plan: link twice, flow and packet once each.

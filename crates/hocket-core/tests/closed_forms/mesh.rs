@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use hocket_core::algorithms::{self, Algorithm, PlanOptions};
 use hocket_core::collective::{Collective, CollectiveKind};
+use hocket_core::progress::Silent;
 use hocket_core::simulate::{LatencyModel, SimulateOptions};
 use hocket_core::topology::{Topology, build};
 
@@ -43,7 +44,12 @@ fn tto_steps(algorithm: Algorithm, (columns, rows): (u32, u32), chunks: usize) -
         chunks: Some(chunks),
         ..PlanOptions::new(algorithm)
     };
-    let plan = algorithms::plan(&topology, &collective.expect("all-reduce"), &options);
+    let plan = algorithms::plan(
+        &topology,
+        &collective.expect("all-reduce"),
+        &options,
+        &mut Silent,
+    );
     let time = time_of_plan(plan.expect("a plan"), &topology, &occupying());
     steps(time, PART)
 }

@@ -68,7 +68,8 @@ pub fn time_from(
         chunks: Some(chunks),
         ..PlanOptions::new(algorithm)
     };
-    let plan = algorithms::plan(topology, &collective, &plan_options).expect("it applies");
+    let plan =
+        algorithms::plan(topology, &collective, &plan_options, &mut Silent).expect("it applies");
     time_of_plan(plan, topology, options)
 }
 

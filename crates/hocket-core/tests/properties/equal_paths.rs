@@ -119,7 +119,8 @@ fn all_to_all(topology: &Topology, size: u64, routing: Routing) -> Plan {
         routing,
         ..PlanOptions::new(Algorithm::Direct)
     };
-    algorithms::plan(topology, &collective.expect("one"), &options).expect("it applies")
+    algorithms::plan(topology, &collective.expect("one"), &options, &mut Silent)
+        .expect("it applies")
 }
 
 fn proved(plan: Plan, topology: &Topology) -> Verified {

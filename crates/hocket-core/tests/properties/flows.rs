@@ -86,13 +86,13 @@ proptest! {
         let kind = CollectiveKind::NAMED[seed.below(CollectiveKind::NAMED.len())];
         let collective = collective_on(&topology, kind, seed.next_u64());
         let of_flows = BoundOptions { fidelity: Fidelity::Flow, ..BoundOptions::default() };
-        let bound = bound(&topology, &collective, &of_flows);
+        let bound = bound(&topology, &collective, &of_flows, &mut Silent).expect("nobody stops it");
         for algorithm in Algorithm::ALL {
             if check_applicable(&topology, &collective, algorithm).is_err() {
                 continue;
             }
             let planning = PlanOptions { chunks: Some(chunks), ..PlanOptions::new(algorithm) };
-            let plan = plan(&topology, &collective, &planning).expect("it applies");
+            let plan = plan(&topology, &collective, &planning, &mut Silent).expect("it applies");
             let short = plan.len() <= 80;
             let verified = verify(Arc::new(plan), topology.clone(), &mut Silent).expect("right");
             let options = options(&mut seed);

@@ -98,7 +98,7 @@ fn plans(topology: &Topology, draw: &mut Seed) -> Vec<(Plan, String)> {
                     chunks,
                     ..PlanOptions::new(algorithm)
                 };
-                let plan = plan(topology, &collective, &options).expect("it applies");
+                let plan = plan(topology, &collective, &options, &mut Silent).expect("it applies");
                 if plan.len() <= MOST_TRANSFERS {
                     plans.push((plan, format!("{algorithm} {kind}")));
                 }

@@ -138,7 +138,13 @@ impl Case<'_> {
                 assert!(cut.is_empty(), "{what}: planned what cannot be done");
                 assert!(scattered.is_empty(), "{what}: summed nowhere");
                 let time = self.simulated(&what, plan);
-                let least = bound(self.topology, self.collective, &BoundOptions::default());
+                let least = bound(
+                    self.topology,
+                    self.collective,
+                    &BoundOptions::default(),
+                    &mut Silent,
+                )
+                .expect("nobody stops it");
                 assert!(time >= least.time, "{what}: {time} < {}", least.time);
             }
             Err(PlanError::NotApplicable { why, .. }) => {

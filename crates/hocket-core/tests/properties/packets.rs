@@ -266,7 +266,7 @@ proptest! {
             if check_applicable(&topology, &collective, algorithm).is_err() {
                 continue;
             }
-            let plan = plan(&topology, &collective, &PlanOptions::new(algorithm)).unwrap();
+            let plan = plan(&topology, &collective, &PlanOptions::new(algorithm), &mut Silent).unwrap();
             if plan.len() > 300 {
                 continue;
             }
@@ -283,7 +283,7 @@ proptest! {
         let size = npus.len() as u64 * (1 + seed.below(60) as u64);
         let collective = Collective::new(CollectiveKind::AllToAll, npus, size, None).unwrap();
         // Along x first, then along y.
-        let plan = plan(&mesh, &collective, &PlanOptions::new(Algorithm::Direct)).unwrap();
+        let plan = plan(&mesh, &collective, &PlanOptions::new(Algorithm::Direct), &mut Silent).unwrap();
         let verified = verify(Arc::new(plan), Arc::new(mesh), &mut Silent).unwrap();
         let options = PacketOptions { order: Some(LinkOrder::Ready), ..options(&mut seed) };
         let one = PacketOptions { virtual_channels: 1, ..options };
@@ -300,7 +300,7 @@ proptest! {
         let all: Vec<NpuId> = ring.npus().collect();
         let size = npus as u64 * (1 + seed.below(300) as u64);
         let collective = Collective::new(CollectiveKind::AllToAll, all, size, None).unwrap();
-        let plan = plan(&ring, &collective, &PlanOptions::new(Algorithm::Direct)).unwrap();
+        let plan = plan(&ring, &collective, &PlanOptions::new(Algorithm::Direct), &mut Silent).unwrap();
         let verified = verify(Arc::new(plan), Arc::new(ring), &mut Silent).unwrap();
         let options = PacketOptions {
             virtual_channels: 1,

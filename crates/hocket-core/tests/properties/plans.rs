@@ -28,14 +28,14 @@ proptest! {
         let topology = Arc::new(topology);
         for kind in CollectiveKind::NAMED {
             let collective = collective_on(&topology, kind, seed);
-            let bound = bound(&topology, &collective, &BoundOptions::default());
+            let bound = bound(&topology, &collective, &BoundOptions::default(), &mut Silent).expect("nobody stops it");
 
             for algorithm in Algorithm::ALL {
                 if check_applicable(&topology, &collective, algorithm).is_err() {
                     continue;
                 }
                 let options = PlanOptions { chunks: Some(chunks), ..PlanOptions::new(algorithm) };
-                let plan = plan(&topology, &collective, &options).expect("it applies");
+                let plan = plan(&topology, &collective, &options, &mut Silent).expect("it applies");
                 let verified = match verify(Arc::new(plan), topology.clone(), &mut Silent) {
                     Ok(verified) => verified,
                     Err(error) => panic!("{algorithm} {kind}: {error}"),
@@ -87,7 +87,7 @@ proptest! {
         let collective =
             Collective::among_all(CollectiveKind::AllToAll, &topology, size.max(npus)).expect("some");
         let options = PlanOptions::new(Algorithm::Direct);
-        let plan = plan(&topology, &collective, &options).expect("it applies");
+        let plan = plan(&topology, &collective, &options, &mut Silent).expect("it applies");
         let verified = verify(Arc::new(plan), topology.clone(), &mut Silent).expect("right");
         let plan = verified.plan();
         for t in (0..plan.len()).map(TransferId::from) {

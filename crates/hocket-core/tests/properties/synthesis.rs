@@ -248,7 +248,13 @@ impl Case {
         };
         assert!(self.is_possible(), "{what}: there is no way");
         let time = self.simulated(&what, plan);
-        let bound = bound(&self.topology, &self.collective, &BoundOptions::default());
+        let bound = bound(
+            &self.topology,
+            &self.collective,
+            &BoundOptions::default(),
+            &mut Silent,
+        )
+        .expect("nobody stops it");
         assert!(time >= bound.time, "{what}: {time} < {}", bound.time);
         if let Some(end) = end {
             let network = self.problem.network();

@@ -82,6 +82,7 @@ fn three_dimensions_of_switches_in_64_slices() {
         &topology,
         &collective,
         &options(Algorithm::Hierarchical, 64),
+        &mut Silent,
     )
     .unwrap();
     assert_eq!(made.len(), 64 * 1024 * 2 * (4 + 3 + 3));

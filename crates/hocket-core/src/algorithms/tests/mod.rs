@@ -7,6 +7,7 @@ mod runs;
 
 use super::*;
 use crate::id::{NpuId, Rank};
+use crate::progress::Silent;
 use crate::topology::{Dimension, DimensionKind, TopologyBuilder};
 use crate::units::{Bandwidth, Time};
 use interpreter::judge;
@@ -108,8 +109,13 @@ fn judged(
     algorithm: Algorithm,
     chunks: usize,
 ) -> (Plan, Vec<usize>) {
-    let plan = plan(topology, collective, &options(algorithm, chunks))
-        .unwrap_or_else(|error| panic!("{algorithm}, {}: {error}", collective.kind()));
+    let plan = plan(
+        topology,
+        collective,
+        &options(algorithm, chunks),
+        &mut Silent,
+    )
+    .unwrap_or_else(|error| panic!("{algorithm}, {}: {error}", collective.kind()));
     let steps = judge(&plan);
     let expected = transfer_count(topology, collective, algorithm, chunks);
     let made = plan.len() as u128;

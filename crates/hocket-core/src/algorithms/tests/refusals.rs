@@ -4,7 +4,12 @@ use super::*;
 use crate::collective::CollectiveError;
 
 fn why(topology: &Topology, collective: &Collective, algorithm: Algorithm) -> String {
-    match plan(topology, collective, &PlanOptions::new(algorithm)) {
+    match plan(
+        topology,
+        collective,
+        &PlanOptions::new(algorithm),
+        &mut Silent,
+    ) {
         Err(PlanError::NotApplicable {
             algorithm: name,
             why,
@@ -115,7 +120,12 @@ fn more_pieces_than_bytes_and_no_pieces_are_refused() {
     let topology = fully_connected(4);
     let collective = among_all(AllReduce, &topology, 10);
     for (chunks, fits) in [(2, true), (3, false), (usize::MAX, false)] {
-        let made = plan(&topology, &collective, &options(Algorithm::Ring, chunks));
+        let made = plan(
+            &topology,
+            &collective,
+            &options(Algorithm::Ring, chunks),
+            &mut Silent,
+        );
         match made {
             Ok(_) => assert!(fits),
             Err(error) => {
@@ -124,7 +134,12 @@ fn more_pieces_than_bytes_and_no_pieces_are_refused() {
             }
         }
     }
-    let none = plan(&topology, &collective, &options(Algorithm::Ring, 0));
+    let none = plan(
+        &topology,
+        &collective,
+        &options(Algorithm::Ring, 0),
+        &mut Silent,
+    );
     assert!(none.unwrap_err().to_string().contains("one or more"));
 }
 
@@ -137,7 +152,12 @@ fn what_is_too_large_is_refused_before_it_is_tried() {
         (AllReduce, Algorithm::Ring),
     ] {
         let collective = among_all(kind, &topology, 1 << 40);
-        let made = plan(&topology, &collective, &PlanOptions::new(algorithm));
+        let made = plan(
+            &topology,
+            &collective,
+            &PlanOptions::new(algorithm),
+            &mut Silent,
+        );
         let error = made.unwrap_err();
         assert!(matches!(error, PlanError::TooLarge { .. }), "{error}");
     }
@@ -146,6 +166,7 @@ fn what_is_too_large_is_refused_before_it_is_tried() {
         &topology,
         &collective,
         &options(Algorithm::HalvingDoubling, 1 << 20),
+        &mut Silent,
     );
     assert!(matches!(made, Err(PlanError::TooLarge { .. })));
 }
@@ -154,9 +175,54 @@ fn what_is_too_large_is_refused_before_it_is_tried() {
 fn an_npu_that_is_not_there_is_named() {
     let topology = fully_connected(3);
     let collective = Collective::new(AllReduce, vec![NpuId(0), NpuId(3)], 8, None).unwrap();
-    let made = plan(&topology, &collective, &PlanOptions::new(Algorithm::Ring));
+    let made = plan(
+        &topology,
+        &collective,
+        &PlanOptions::new(Algorithm::Ring),
+        &mut Silent,
+    );
     assert!(matches!(
         made,
         Err(PlanError::Collective(CollectiveError::UnknownNpu { .. }))
     ));
+}
+
+#[test]
+fn planning_stops_when_it_is_asked_to() {
+    struct Refuse;
+    impl Progress for Refuse {
+        fn report(&mut self, _: &'static str, _: u64, _: u64) -> bool {
+            false
+        }
+    }
+    let topology = product(&[(DimensionKind::Line, 24), (DimensionKind::Line, 24)]);
+    let collective = among_all(AllGather, &topology, 1 << 24);
+    for algorithm in [Algorithm::Direct, Algorithm::Greedy] {
+        let made = plan(&topology, &collective, &options(algorithm, 1), &mut Refuse);
+        assert_eq!(
+            made.err(),
+            Some(PlanError::Interrupted(Interrupted)),
+            "{algorithm}"
+        );
+    }
+}
+
+#[test]
+fn a_schedule_that_does_not_fit_says_what_it_needs() {
+    let topology = product(&[(DimensionKind::Line, 4), (DimensionKind::Line, 4)]);
+    let collective = among_all(AllReduce, &topology, 1 << 20);
+    let given = PlanOptions {
+        memory_limit: 10_000,
+        ..options(Algorithm::Themis, 64)
+    };
+    let error = schedule(&topology, &collective, &given, &mut Silent).unwrap_err();
+    assert!(
+        matches!(error, PlanError::Memory { chunks: 64, .. }),
+        "{error}"
+    );
+    assert_eq!(
+        error.to_string(),
+        "themis cannot run here: a schedule of 64 chunks, each of 6 steps a pass, needs about 96 KiB of memory, \
+         more than the limit of 10 KiB; use fewer chunks"
+    );
 }

@@ -99,7 +99,12 @@ fn defaults_and_ladders_always_run() {
             for &kind in algorithm.kinds() {
                 for size in [2 * n as u64, 100, 1 << 20] {
                     let collective = among_all(kind, &topology, size);
-                    let made = plan(&topology, &collective, &PlanOptions::new(algorithm));
+                    let made = plan(
+                        &topology,
+                        &collective,
+                        &PlanOptions::new(algorithm),
+                        &mut Silent,
+                    );
                     judge(&made.unwrap());
                     let ladder = chunk_ladder(&topology, &collective, algorithm);
                     assert!(ladder[0] == 1 && ladder.is_sorted(), "{ladder:?}");

@@ -5,10 +5,12 @@ mod closed_forms;
 mod definition;
 mod parts;
 mod properties;
+mod stopped;
 
 use super::*;
 use crate::collective::CollectiveKind;
 use crate::id::{DeviceId, NpuId, Rank};
+use crate::progress::Silent;
 use crate::topology::TopologyBuilder;
 use crate::units::{Bandwidth, Seed};
 
@@ -59,6 +61,11 @@ fn star(npus: usize, latency: Time, limit: Option<Bandwidth>) -> Topology {
 fn bound_of(topology: &Topology, kind: CollectiveKind, size: u64) -> Bound {
     let collective = Collective::among_all(kind, topology, size).expect("valid");
     bound(topology, &collective, &BoundOptions::default())
+}
+
+/// The bound, which nobody stops.
+fn bound(topology: &Topology, collective: &Collective, options: &BoundOptions) -> Bound {
+    super::bound(topology, collective, options, &mut Silent).expect("nobody stops it")
 }
 
 fn component(bound: &Bound, name: &str) -> Time {

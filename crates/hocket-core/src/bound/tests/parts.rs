@@ -1,6 +1,6 @@
 //! Which components a bound lists, and where numbers are too large.
 
-use super::maxflow::FlowNetwork;
+use super::maxflow::fits;
 use super::network::{FAR, Network, Search};
 use super::*;
 use crate::collective::{Demand, NpuSet};
@@ -68,11 +68,11 @@ fn only_dimension_fidelity_knows_switches_that_sum() {
 fn flows_that_would_overflow_do_not_fit() {
     let network = Network::new(&line(2, Time::ZERO), Fidelity::Link);
     // Two arcs of 1 GB/s, in units of 1 GB/s.
-    let fits = |total| FlowNetwork::fits(&network, GIGA, total);
-    assert!(fits((1 << 119) - 1));
-    assert!(!fits(1 << 119));
-    assert!(!FlowNetwork::fits(&network, 1, 1 << 119));
-    assert!(!FlowNetwork::fits(&network, 1, u128::MAX));
+    let fits_in_giga = |total| fits(&network, GIGA, total);
+    assert!(fits_in_giga((1 << 119) - 1));
+    assert!(!fits_in_giga(1 << 119));
+    assert!(!fits(&network, 1, 1 << 119));
+    assert!(!fits(&network, 1, u128::MAX));
 }
 
 #[test]

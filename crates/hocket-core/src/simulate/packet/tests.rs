@@ -123,7 +123,7 @@ fn all_reduce(name: &str, side: u32, mib: u64, order: LinkOrder) -> u64 {
         chunks: Some(chunks as usize),
         ..PlanOptions::new(name.parse().unwrap())
     };
-    let plan = plan(&topology, &collective, &options).unwrap();
+    let plan = plan(&topology, &collective, &options, &mut Silent).unwrap();
     let verified = verify(Arc::new(plan), topology, &mut Silent).unwrap();
     let options = PacketOptions {
         order: Some(order),
@@ -195,7 +195,7 @@ fn multitree_by_tree_step(side: u32, mib: u64) -> u64 {
         chunks: Some(1),
         ..PlanOptions::new("multitree".parse().unwrap())
     };
-    let given = plan(&topology, &collective, &options).unwrap();
+    let given = plan(&topology, &collective, &options, &mut Silent).unwrap();
     let rows: Vec<_> = (0..given.len())
         .map(|i| given.transfer(TransferId::from(i)))
         .collect();

@@ -14,11 +14,11 @@ pub struct Clos {
     pub tors: u32,
     /// NPUs below each ToR switch.
     pub hosts_per_tor: u32,
-    /// Of each link between an NPU and its ToR.
+    /// Bandwidth of each link between an NPU and its ToR.
     pub host_bandwidth: Bandwidth,
-    /// Of each link between a ToR and a spine.
+    /// Bandwidth of each link between a ToR and a spine.
     pub fabric_bandwidth: Bandwidth,
-    /// Of every link.
+    /// Latency of every link.
     pub latency: Time,
 }
 

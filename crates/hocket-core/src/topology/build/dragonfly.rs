@@ -12,13 +12,13 @@ pub struct Dragonfly {
     pub groups: u32,
     /// NPUs in each group; they are their own routers.
     pub group_size: u32,
-    /// Of each link inside a group.
+    /// Bandwidth of each link inside a group.
     pub local_bandwidth: Bandwidth,
-    /// Of each link inside a group.
+    /// Latency of each link inside a group.
     pub local_latency: Time,
-    /// Of each link between groups.
+    /// Bandwidth of each link between groups.
     pub global_bandwidth: Bandwidth,
-    /// Of each link between groups.
+    /// Latency of each link between groups.
     pub global_latency: Time,
 }
 

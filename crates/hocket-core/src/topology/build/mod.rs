@@ -10,6 +10,30 @@
 //! bigraph   NPUs - upper switches - lower switches - NPUs
 //! ```
 //!
+//! # Examples
+//! ```
+//! use hocket_core::topology::build::{self, Clos};
+//! use hocket_core::units::{Bandwidth, Time};
+//!
+//! let bandwidth = Bandwidth::from_bytes_per_second(50_000_000_000).unwrap();
+//! let latency = Time::from_ns(500);
+//! let torus = build::torus(&[4, 4, 2], bandwidth, latency)?;
+//! assert_eq!(torus.npu_count(), 32);
+//!
+//! let clos = build::clos(&Clos {
+//!     spines: 2,
+//!     tors: 4,
+//!     hosts_per_tor: 8,
+//!     host_bandwidth: bandwidth,
+//!     fabric_bandwidth: bandwidth,
+//!     latency,
+//! })?;
+//! assert_eq!(clos.npu_count(), 32);
+//! assert_eq!(clos.device_count(), 32 + 4 + 2);
+//! assert_eq!(clos.links().len(), 2 * (32 + 4 * 2));
+//! # Ok::<(), hocket_core::topology::TopologyError>(())
+//! ```
+//!
 //! NPUs are named `npu0`, `npu1`, ... Sizes are checked before anything is allocated.
 
 mod bigraph;

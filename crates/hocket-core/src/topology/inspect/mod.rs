@@ -28,11 +28,11 @@ pub struct Bisection {
 /// What [`Topology::inspect`] finds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inspection {
-    /// How many NPUs.
+    /// Number of NPUs.
     pub npus: usize,
-    /// How many switches.
+    /// Number of switches.
     pub switches: usize,
-    /// How many directed links.
+    /// Number of directed links.
     pub links: usize,
     /// Links that leave an NPU.
     pub out_degree: Range<usize>,

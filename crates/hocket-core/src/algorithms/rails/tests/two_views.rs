@@ -121,7 +121,7 @@ fn assert_hierarchical(bytes: u64, names: &[&str]) {
             chunks: Some(64),
             ..PlanOptions::new(Algorithm::Hierarchical)
         };
-        let plan = crate::algorithms::plan(&topology, &collective, &options).unwrap();
+        let plan = crate::algorithms::plan(&topology, &collective, &options, &mut Silent).unwrap();
         let rails = Rail::of(&topology);
         let lanes = fixed_order(&rails, AllReduce, bytes, 64);
         let schedule = Schedule::new(AllReduce, rails, lanes, Policy::Fifo, Model::default());

@@ -138,7 +138,7 @@ fn a_ring_takes_what_it_takes_in_whole_messages() {
         let ring = Arc::new(ring);
         let collective = Collective::among_all(CollectiveKind::AllReduce, &ring, 12_345_677);
         let options = PlanOptions::new(Algorithm::Ring);
-        let plan = plan(&ring, &collective.unwrap(), &options).unwrap();
+        let plan = plan(&ring, &collective.unwrap(), &options, &mut Silent).unwrap();
         let verified = verify(Arc::new(plan), ring, &mut Silent).unwrap();
         let whole = simulate(&verified, &SimulateOptions::default(), &mut Silent).unwrap();
         assert_eq!(run(&verified), whole);
