@@ -7,7 +7,8 @@ use std::ops::Range;
 
 use super::draft::{Draft, fits};
 use super::error::shortened;
-use super::{Fault, TraceError};
+use super::{Fault, Trace, TraceError};
+use crate::graph::Lists;
 
 const SHOWN_OF_CYCLE: usize = 4;
 
@@ -77,8 +78,8 @@ fn index(draft: &Draft, rows: Range<u32>) -> Result<HashMap<u64, u32>, TraceErro
 /// A. B. Kahn, Topological sorting of large networks, 1962; the choice of the lowest id is that of
 /// ASTRA-sim's `Workload::issue_dep_free_nodes`.
 fn put_in_order(draft: &mut Draft, rows: Range<u32>) -> Result<(), TraceError> {
-    let (dependent_first, dependents) = reverse(draft, rows.clone());
     let trace = &mut draft.trace;
+    let dependents = reverse(trace, rows.clone());
     let mut left: Vec<u32> = rows
         .clone()
         .map(|row| trace.dependencies_of(row).len() as u32)
@@ -92,7 +93,7 @@ fn put_in_order(draft: &mut Draft, rows: Range<u32>) -> Result<(), TraceError> {
     while let Some(Reverse((_, row))) = ready.pop() {
         order.push(row);
         let at = (row - rows.start) as usize;
-        for &next in &dependents[dependent_first[at] as usize..dependent_first[at + 1] as usize] {
+        for &next in dependents.get(at) {
             let waits = &mut left[(next - rows.start) as usize];
             *waits -= 1;
             if *waits == 0 {
@@ -108,31 +109,14 @@ fn put_in_order(draft: &mut Draft, rows: Range<u32>) -> Result<(), TraceError> {
     }
 }
 
-/// First of each row's dependents, and the dependents, of one rank.
-fn reverse(draft: &Draft, rows: Range<u32>) -> (Vec<u32>, Vec<u32>) {
-    let trace = &draft.trace;
-    let mut first = vec![0u32; rows.len() + 1];
-    let all = |row: u32| {
-        trace
-            .dependencies_of(row)
-            .iter()
-            .map(|&on| (on - rows.start) as usize)
+/// The dependents of each row of one rank.
+fn reverse(trace: &Trace, rows: Range<u32>) -> Lists<u32> {
+    let start = rows.start as usize;
+    let dependencies = |row: u32| {
+        let on = trace.dependencies_of(row).iter();
+        on.map(move |&on| (on as usize - start, row))
     };
-    for on in rows.clone().flat_map(all) {
-        first[on + 1] += 1;
-    }
-    for at in 1..first.len() {
-        first[at] += first[at - 1];
-    }
-    let mut next = first.clone();
-    let mut dependents = vec![0; first[rows.len()] as usize];
-    for row in rows.clone() {
-        for on in all(row) {
-            dependents[next[on] as usize] = row;
-            next[on] += 1;
-        }
-    }
-    (first, dependents)
+    Lists::grouped(rows.len(), rows.flat_map(dependencies))
 }
 
 /// Names a cycle among the nodes that still wait for something.

@@ -1,10 +1,11 @@
 //! Search for a Hamiltonian cycle in the graph of NPU pairs that are joined by a link or by switches.
 
-use std::collections::BinaryHeap;
+use std::cmp::Reverse;
 
 use super::super::Topology;
 use super::patch;
-use crate::id::{DeviceId, NpuId};
+use crate::graph::ShortestPaths;
+use crate::id::{DeviceId, LinkId, NpuId};
 use crate::units::Seed;
 
 /// Edges looked at by one depth-first search before giving up.
@@ -119,39 +120,34 @@ fn widths(topology: &Topology, npus: &[NpuId]) -> Vec<Vec<(u32, u64)>> {
     for (rank, npu) in npus.iter().enumerate() {
         ranks[npu.index()] = rank as u32;
     }
-    let mut width = vec![0u64; topology.device_count()];
+    // The widest way is the shortest one where less width is a higher cost.
+    let mut paths = ShortestPaths::new(Reverse(0u64), ());
     npus.iter()
         .map(|&npu| {
-            let mut reached: Vec<DeviceId> = Vec::new();
-            let mut queue = BinaryHeap::from([(u64::MAX, npu.device())]);
-            while let Some((through, device)) = queue.pop() {
-                if device != npu.device()
-                    && (through < width[device.index()] || topology.is_npu(device))
-                {
-                    continue;
-                }
-                for &id in topology.out_links(device) {
+            let arc = |&id: &LinkId| (topology.link(id).dst.0, id);
+            let passes_on = |device: u32| device == npu.0 || !topology.is_npu(DeviceId(device));
+            let mut ends = Vec::new();
+            paths.until(
+                topology.device_count(),
+                [(npu.0, Reverse(u64::MAX))],
+                |device| {
+                    let links = topology.out_links(DeviceId(device)).iter();
+                    links.map(arc).filter(move |_| passes_on(device))
+                },
+                |Reverse(through), id, _| {
                     let link = topology.link(id);
                     let limit = topology.device(link.dst).limit.unwrap_or(link.bandwidth);
                     let wide = through.min(link.bandwidth.min(limit).bytes_per_second());
-                    let best = &mut width[link.dst.index()];
-                    if link.dst != npu.device() && wide > *best {
-                        if *best == 0 {
-                            reached.push(link.dst);
-                        }
-                        *best = wide;
-                        queue.push((wide, link.dst));
+                    Some((Reverse(wide), ()))
+                },
+                |device, Reverse(wide)| {
+                    let rank = ranks[device as usize];
+                    if device != npu.0 && rank != u32::MAX {
+                        ends.push((rank, wide));
                     }
-                }
-            }
-            reached.sort_unstable();
-            let mut ends = Vec::new();
-            for device in reached {
-                let wide = std::mem::take(&mut width[device.index()]);
-                if ranks[device.index()] != u32::MAX {
-                    ends.push((ranks[device.index()], wide));
-                }
-            }
+                    false
+                },
+            );
             ends.sort_unstable();
             ends
         })
