@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hocket as hk
-from hocket.scheduling import MULTIRAIL
+from hocket.plans.schedule import MULTIRAIL
 
 ALPHA, RATE = 3_000_000, 2 * 10**9  # 3 us, 2 GB/s
 LINK = {"bandwidth": "2 GB/s", "latency": "3 us"}

@@ -13,7 +13,7 @@ import pytest
 
 from hocket import _core
 from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
-from hocket.scheduling import MULTIRAIL
+from hocket.plans.schedule import MULTIRAIL
 
 GB = 10**9
 LIMIT = 1 << 30  # bytes that a plan may take

@@ -17,8 +17,8 @@ from pathlib import Path
 import checks
 
 import hocket as hk
-from hocket import machines
 from hocket.cli import run
+from hocket.topology import machines
 
 _FOLDER = checks.folder() / "here"
 _RING = {"bandwidth": "1 GB/s", "latency": "1 us"}

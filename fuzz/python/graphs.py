@@ -5,7 +5,7 @@ from __future__ import annotations
 import texts
 from draw import ODD, Draw
 
-from hocket.files.graph import from_networkx
+from hocket.topology.networkx import from_networkx
 
 _NODES = (
     0,

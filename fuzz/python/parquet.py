@@ -14,7 +14,7 @@ from draw import ODD, Draw
 
 import hocket as hk
 from hocket.files.blob import pack
-from hocket.files.plan_file import load_plan
+from hocket.plans.parquet import load_plan
 from hocket.traces import files as traces
 
 _RING = hk.topology.ring(4, bandwidth="25 GB/s", latency="700 ns")

@@ -10,11 +10,15 @@ from draw import ODD, Draw
 import hocket as hk
 from hocket import _core, units
 from hocket.cli.options import read_npus, read_root
-from hocket.collectives import collective_on
+from hocket.cluster import yaml as jobs_file
+from hocket.collectives.collective import collective_on
 from hocket.errors import Error, SpecError
-from hocket.files import jobs_file, schedule_file, text, workload_file, workload_text
-from hocket.files.build import build_topology
-from hocket.files.spec import TopologySpec
+from hocket.plans import schedule_file
+from hocket.topology import text
+from hocket.topology.build import build_topology
+from hocket.topology.spec import TopologySpec
+from hocket.workload import text as workload_text
+from hocket.workload import yaml as workload_file
 
 MOST = 2_000
 """NPUs of a network that is built, or its links; those that must be refused at once are too."""

@@ -9,8 +9,12 @@ What a program uses is imported when it is first asked for: the command line is 
 before anything that takes long to import.
 """
 
+from hocket._pictures import set_painter as _set_painter
+
 TYPE_CHECKING = False  # typing itself takes longer to import than this file
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from hocket._public import *  # noqa: F403
 
 
@@ -37,4 +41,13 @@ if not TYPE_CHECKING:  # which would take every name for one of the package
 def __dir__() -> list[str]:
     from hocket import _public
 
-    return sorted({*globals(), *_public.__all__})
+    return _public.__all__
+
+
+def _draw_training(run: "TrainingRun", path: "Path") -> None:  # noqa: F405
+    from hocket.plot.training import draw_training
+
+    draw_training(run, path)
+
+
+_set_painter("training", _draw_training)

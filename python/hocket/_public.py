@@ -2,10 +2,9 @@
 
 from hocket import routing, topology, traces, training, workload
 from hocket._core import Bound, Collective, Topology, __version__, bound
-from hocket.advice import Advice, advise_dimensions
-from hocket.collectives import collective_on
-from hocket.comparing import Comparison, compare
-from hocket.compute import Array, Chiplet
+from hocket.collectives.collective import collective_on
+from hocket.collectives.outcome import DimensionUse, Outcome
+from hocket.comparison.compare import Comparison, compare
 from hocket.errors import (
     Error,
     InfeasibleError,
@@ -13,16 +12,19 @@ from hocket.errors import (
     SpecError,
     VerificationError,
 )
-from hocket.naming import Algorithm, algorithms
-from hocket.outcome import DimensionUse, Outcome
-from hocket.packets import Packets
-from hocket.planning import Plan, merge_plans, plan, plan_collective, plan_together
-from hocket.roofline import Accelerator, accelerator
-from hocket.running import Run, simulate
-from hocket.scheduling import DimensionRun, Lane, Schedule, schedule
-from hocket.synthesis import CompactTimetable, Synthesis, SynthesisOptions, timetable
+from hocket.plans.advice import Advice, advise_dimensions
+from hocket.plans.algorithms import Algorithm, algorithms
+from hocket.plans.dimension_run import DimensionRun
+from hocket.plans.plan import Plan, merge_plans
+from hocket.plans.planner import plan, plan_collective, plan_together
+from hocket.plans.schedule import Lane, Schedule, schedule
+from hocket.plans.synthesis import CompactTimetable, Synthesis, SynthesisOptions, timetable
+from hocket.simulation.packets import Packets
+from hocket.simulation.run import Run, simulate
 from hocket.training import Epoch, Iteration, Parallel, TrainingRun, train
-from hocket.workload import Layer, Workload
+from hocket.workload.accelerators import Accelerator, accelerator
+from hocket.workload.layers import Layer, Workload
+from hocket.workload.systolic import Array, Chiplet
 
 __all__ = [
     "Accelerator",

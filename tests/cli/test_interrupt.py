@@ -68,7 +68,7 @@ def test_an_interrupt_while_writing_leaves_no_half_file(tmp_path: Path) -> None:
     script = """
 import os, signal, sys
 import hocket as hk
-from hocket.files import plan_file
+from hocket.plans import parquet as plan_file
 topology = hk.topology.ring(600, bandwidth="1 GB/s", latency="1 us")
 plan = hk.plan("all-reduce", topology, size="1 GB", algorithm="ring", chunks=4)
 rows = plan_file._rows

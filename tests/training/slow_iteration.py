@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from hocket.blocks import Block
+from hocket.workload.costs import Block
 
 TERA = 10**12
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import hocket as hk
-from hocket.blocks import Block, Work
 from hocket.training import TrainingRun
+from hocket.workload.costs import Block, Work
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.blocks import Block, Work
 from hocket.errors import SpecError
 from hocket.training.contention import at_once, servers, use_of
 from hocket.training.network import network_of
 from hocket.training.parallel import Group, Parallel, groups
+from hocket.workload.costs import Block, Work
 
 from .small_models import Model
 

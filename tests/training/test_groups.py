@@ -7,9 +7,10 @@ from fractions import Fraction
 import pytest
 
 import hocket as hk
-from hocket.blocks import Block, Work, blocks_of
 from hocket.training.columns import Pass
 from hocket.training.stages import cut, units
+from hocket.workload.costs import Block, Work
+from hocket.workload.layers import blocks_of
 
 from .small_models import Model, network, trained
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket._core.iteration import Shape
-from hocket.blocks import Block, Work
 from hocket.training.columns import Pass
 from hocket.training.parallel import CAUSES
 from hocket.workload import Workload
+from hocket.workload.costs import Block, Work
 
 US = 10**6
 NO_LATENCY = "0 ns"

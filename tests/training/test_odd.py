@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import hocket as hk
-from hocket.blocks import Block, Work
-from hocket.collectives import collective_on
-from hocket.scheduling import schedule_collective
+from hocket.collectives.collective import collective_on
+from hocket.plans.schedule import schedule_collective
 from hocket.training.network import network_of
 from hocket.training.parallel import Parallel, groups
+from hocket.workload.costs import Block, Work
 
 from .small_models import Model, network, trained, transformer
 

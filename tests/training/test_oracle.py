@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hocket as hk
-from hocket.blocks import Block, Work
+from hocket.workload.costs import Block, Work
 
 from .slow_iteration import Job, Slowly
 from .small_models import Model

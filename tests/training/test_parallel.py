@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.blocks import Block, Work
 from hocket.errors import InfeasibleError, SpecError
 from hocket.training.build import Options
 from hocket.training.memory import check_memory, memory_of
 from hocket.training.network import network_of
 from hocket.training.parallel import Group, Parallel, Portion, groups
 from hocket.training.stages import cut
+from hocket.workload.costs import Block, Work
 
 
 def product(kinds: str, *sizes: int, bandwidth: str = "10 GB/s") -> hk.Topology:

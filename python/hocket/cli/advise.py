@@ -6,8 +6,8 @@ from typing import Any
 
 import typer
 
-from hocket.advice import Advice, advise_dimensions
 from hocket.cli import options
+from hocket.plans.advice import Advice, advise_dimensions
 from hocket.units import format_bandwidth
 
 advise = typer.Typer(

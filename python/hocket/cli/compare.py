@@ -7,11 +7,12 @@ from typing import Any, cast, get_args
 
 from hocket import _core
 from hocket.cli import options
-from hocket.comparing import Comparison, Entry
-from hocket.comparing import compare as run_comparison
-from hocket.files.build import build_topology
-from hocket.outcome import Latency, LinkOrder, Switching, gap
-from hocket.running import Fidelity, Run
+from hocket.collectives.outcome import gap
+from hocket.collectives.timing import Latency, LinkOrder, Switching
+from hocket.comparison.compare import Comparison, Entry
+from hocket.comparison.compare import compare as run_comparison
+from hocket.simulation.run import Fidelity, Run
+from hocket.topology.build import build_topology
 from hocket.units import format_bandwidth, format_size, format_time_ps
 
 FIDELITY_NOTES = {"flow": ", as flows that share links", "packet": ", packet by packet"}

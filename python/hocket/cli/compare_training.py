@@ -14,7 +14,7 @@ from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
     from hocket._core import Topology
-    from hocket.training.comparing import Refused, TrainingComparison, TrainingRow
+    from hocket.training.comparison import Refused, TrainingComparison, TrainingRow
     from hocket.training.search import Search
 
 Model = Annotated[
@@ -152,7 +152,7 @@ def _run(
     given: dict[str, Any],
 ) -> tuple[TrainingComparison, list[Search]]:
     """Compare; with a search, on each network the splits that were found best there."""
-    from hocket.training.comparing import (
+    from hocket.training.comparison import (
         check_algorithms,
         compare_training,
         merged,

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import typer
 
 from hocket import _core
-from hocket.collectives import check_chunks, kind_of
+from hocket._memory import memory_limit
+from hocket.collectives.collective import check_chunks, kind_of
+from hocket.comparison.sizes import check_any
 from hocket.errors import Error, SpecError
-from hocket.files.build import build_topology
-from hocket.files.outline import outline_of
-from hocket.files.spec import TopologySpec
-from hocket.files.text import from_text, read_failures
-from hocket.memory import memory_limit
-from hocket.packets import PRESETS, Packets
-from hocket.sizes import check_any, check_timetable
+from hocket.plans.sizes import check_timetable
+from hocket.simulation.packets import PRESETS, Packets
+from hocket.topology.build import build_topology
+from hocket.topology.outline import outline_of
+from hocket.topology.spec import TopologySpec
+from hocket.topology.text import from_text, read_failures
 from hocket.units import format_size, parse_bandwidth, printable, shown
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from hocket._core import Violation
-    from hocket.running import Run
+    from hocket.simulation.run import Run
 
 _MOST_DIGITS = 20
 T = TypeVar("T")

@@ -10,15 +10,16 @@ import typer
 
 from hocket import _core
 from hocket.cli import options
-from hocket.collectives import collective_on, slices_of
+from hocket.collectives.collective import collective_on, slices_of
+from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
-from hocket.files.build import build_topology
-from hocket.naming import algorithms as known_algorithms
-from hocket.outcome import Latency
-from hocket.planning import Plan, plan_collective
-from hocket.synthesis import CompactTimetable, Synthesis, timetable
-from hocket.synthesis.choices import ROUNDING
+from hocket.plans.algorithms import algorithms as known_algorithms
+from hocket.plans.plan import Plan
+from hocket.plans.planner import plan_collective
+from hocket.plans.synthesis import CompactTimetable, Synthesis, timetable
+from hocket.plans.synthesis.choices import ROUNDING
+from hocket.topology.build import build_topology
 from hocket.units import format_time_ps
 
 

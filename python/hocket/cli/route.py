@@ -11,7 +11,7 @@ import typer
 from hocket.cli import options
 from hocket.errors import SpecError
 from hocket.units import format_bandwidth, format_time_ps
-from hocket.workload import Workload
+from hocket.workload.layers import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -286,7 +286,7 @@ def _compare(cluster: Cluster, jobs: JobList, knobs: dict[str, Any], json: bool)
     console = options.output()
     _print_comparison(console, cluster, runs)
     if not has_solver:
-        from hocket.exact.model import MISSING
+        from hocket.plans.exact.model import MISSING
 
         _say(console, f"ilp is left out: it {MISSING}")
 

@@ -8,12 +8,12 @@ from typing import Annotated
 import typer
 
 from hocket import _core
-from hocket.advice import MOST_DIMENSIONS, advise_dimensions
 from hocket.cli import options
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
-from hocket.scheduling import MULTIRAIL, Schedule
-from hocket.scheduling import schedule as make_schedule
+from hocket.plans.advice import MOST_DIMENSIONS, advise_dimensions
+from hocket.plans.schedule import MULTIRAIL, Schedule
+from hocket.plans.schedule import schedule as make_schedule
 
 
 def schedule(
@@ -68,7 +68,7 @@ def schedule(
         check_picture(Path(plot))
     before = False
     if save is not None:
-        from hocket.files.schedule_file import check_name, is_kept
+        from hocket.plans.schedule_file import check_name, is_kept
 
         check_name(save)
         before = is_kept(save)
@@ -142,7 +142,7 @@ def _orders(schedule: Schedule, most: int = 6) -> list[str]:
 
 
 def _list(json: bool) -> None:
-    from hocket.files.schedule_file import schedule_folder, schedule_names
+    from hocket.plans.schedule_file import schedule_folder, schedule_names
 
     names = schedule_names()
     if json:

@@ -11,13 +11,14 @@ from hocket.cli import options
 from hocket.cli.compare import run_json
 from hocket.cli.plan import describe, plan_facts
 from hocket.cli.verify import PlanFile
+from hocket.collectives.outcome import Outcome
+from hocket.collectives.timing import Latency, LinkOrder, Switching
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
-from hocket.outcome import Latency, LinkOrder, Outcome, Switching
-from hocket.planning import Plan
-from hocket.running import FIDELITIES, Fidelity, Run
-from hocket.running import simulate as run_plan
-from hocket.scheduling import DimensionRun
+from hocket.plans.dimension_run import DimensionRun
+from hocket.plans.plan import Plan
+from hocket.simulation.run import FIDELITIES, Fidelity, Run
+from hocket.simulation.run import simulate as run_plan
 from hocket.units import format_bandwidth, format_size, format_time_ps
 
 if TYPE_CHECKING:

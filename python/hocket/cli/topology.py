@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from hocket import _core, machines
+from hocket import _core
 from hocket.cli import options
-from hocket.files.build import build_topology
-from hocket.files.outline import outline_of
-from hocket.files.spec import TopologySpec
+from hocket.topology import machines
+from hocket.topology.build import build_topology
+from hocket.topology.outline import outline_of
+from hocket.topology.spec import TopologySpec
 from hocket.units import format_bandwidth, format_time_ps
 
 if TYPE_CHECKING:

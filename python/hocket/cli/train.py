@@ -15,9 +15,9 @@ from hocket.errors import InfeasibleError, SpecError
 from hocket.units import shown
 
 if TYPE_CHECKING:
-    from hocket.compute import Chiplet
-    from hocket.roofline import Accelerator
     from hocket.training import Parallel, TrainingRun
+    from hocket.workload.accelerators import Accelerator
+    from hocket.workload.systolic import Chiplet
 
 _CHIPLET = "chiplet"
 _ALL = "all"
@@ -169,9 +169,9 @@ def _write(
 
 
 def _npu(name: str, efficiency: float | None) -> Accelerator | Chiplet:
-    from hocket.compute import Chiplet
     from hocket.files.complaint import did_you_mean
-    from hocket.roofline import ACCELERATORS
+    from hocket.workload.accelerators import ACCELERATORS
+    from hocket.workload.systolic import Chiplet
 
     if name == _CHIPLET:
         if efficiency is not None:

@@ -8,7 +8,7 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.plan import describe, plan_facts
-from hocket.planning import Plan
+from hocket.plans.plan import Plan
 
 PlanFile = Annotated[
     str, typer.Argument(metavar="PLAN", help="A file that `hocket plan -o` wrote.")

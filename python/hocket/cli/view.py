@@ -11,11 +11,11 @@ import typer
 from hocket.cli import options
 from hocket.cli.plan import describe, plan_facts
 from hocket.cli.verify import PlanFile
+from hocket.collectives.timing import Latency, LinkOrder, Switching
 from hocket.errors import SpecError
-from hocket.outcome import Latency, LinkOrder, Switching
-from hocket.packets import Packets
-from hocket.planning import Plan
-from hocket.running import Fidelity, Run, simulate
+from hocket.plans.plan import Plan
+from hocket.simulation.packets import Packets
+from hocket.simulation.run import Fidelity, Run, simulate
 from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def _structures(
 ) -> None:
     from hocket.plot.links import check_devices
     from hocket.plot.shape import draw_structures, summary
-    from hocket.structures import Phase, default_phase
+    from hocket.simulation.structures import Phase, default_phase
 
     check_devices(made.topology)
     chosen = cast(Phase, phase) if phase is not None else default_phase(made)

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from hocket import workloads
-from hocket.blocks import Block, Work, blocks_of
 from hocket.cli import options
 from hocket.cli.workload_torch import EXAMPLE, from_torch
 from hocket.errors import SpecError
 from hocket.units import format_flops, format_size, format_time_ps, shown
-from hocket.workload import Layer, Workload, load
+from hocket.workload import load, models
+from hocket.workload.costs import Block, Work
+from hocket.workload.layers import Layer, Workload, blocks_of
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from hocket.compute import Chiplet, WorkloadCycles
+    from hocket.workload.systolic import Chiplet, WorkloadCycles
 
 workload = typer.Typer(
     help="List models that are trained, show their layers, and make them of PyTorch modules.",
@@ -44,13 +44,13 @@ Text = Annotated[
 @workload.command("list", epilog="For example: hocket workload list --json")
 def list_workloads(json: options.Json = False) -> None:
     """List the shipped workloads."""
-    loaded = [load(name) for name in workloads.names()]
+    loaded = [load(name) for name in models.names()]
     if json:
         options.print_json(
             [
                 {
                     "name": each.name,
-                    "description": workloads.describe(each.name),
+                    "description": models.describe(each.name),
                     "layers": len(each.layers),
                     "parameters": each.parameters,
                 }
@@ -65,7 +65,7 @@ def list_workloads(json: options.Json = False) -> None:
     table.add_column("what it is")
     for each in loaded:
         sizes = (f"{len(each.layers):,}", f"{each.parameters:,}")
-        table.add_row(each.name, *sizes, workloads.describe(each.name))
+        table.add_row(each.name, *sizes, models.describe(each.name))
     options.output().print(table)
 
 
@@ -101,7 +101,7 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show a workload's layers, their gradients, and the cycles to train them on a chiplet."""
-    from hocket.compute import DISTRIBUTIONS, FOLDS, INPUT_GRADIENTS, Chiplet
+    from hocket.workload.systolic import DISTRIBUTIONS, FOLDS, INPUT_GRADIENTS, Chiplet
 
     options.choice("--folds", folds, FOLDS)
     options.choice("--distribution", distribution, DISTRIBUTIONS)

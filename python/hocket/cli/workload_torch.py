@@ -11,8 +11,8 @@ from hocket.cli import options
 from hocket.errors import SpecError
 
 if TYPE_CHECKING:
-    from hocket.blocks import Block
-    from hocket.workload import Workload
+    from hocket.workload.costs import Block
+    from hocket.workload.layers import Workload
 
 EXAMPLE = (
     "For example: hocket workload from-torch mypkg.models:make_model --input 3x224x224 -o mine.yml"
@@ -53,9 +53,9 @@ def from_torch(
 ) -> None:
     """Trace a PyTorch module, without memory for its numbers, and write it as a workload."""
     from hocket.files.atomic import check_target
-    from hocket.files.workload_text import save
-    from hocket.from_torch import from_torch, need_torch
-    from hocket.from_torch.factory import make, own_code
+    from hocket.workload.text import save
+    from hocket.workload.torch import from_torch, need_torch
+    from hocket.workload.torch.factory import make, own_code
 
     path = None if output is None else Path(output)
     if path is not None:

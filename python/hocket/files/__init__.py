@@ -1,1 +1,1 @@
-"""Files: topologies, plans, runs."""
+"""Reading and writing files, for every room: nothing here knows a network, a plan or a workload."""

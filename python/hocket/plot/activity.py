@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hocket.plans.dimension_run import DimensionRun
 from hocket.plot.style import picture
-from hocket.running import Run
-from hocket.scheduling import DimensionRun
+from hocket.simulation.run import Run
 from hocket.units import format_size
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hocket.comparing import Comparison
-from hocket.outcome import gap
+from hocket.collectives.outcome import gap
+from hocket.comparison.compare import Comparison
 from hocket.plot.style import ACCENT, NPU, picture
 from hocket.units import format_size
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hocket.plot.style import NPU, picture
-from hocket.training.comparing import TrainingComparison, TrainingRow
+from hocket.training.comparison import TrainingComparison, TrainingRow
 from hocket.training.parallel import CAUSES
 
 _COLORS = {

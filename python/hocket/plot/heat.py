@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hocket.plot.style import picture
-from hocket.running import Run
+from hocket.simulation.run import Run
 from hocket.units import format_size
 
 _MOST_LABELS = 80

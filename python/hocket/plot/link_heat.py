@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from hocket.plot.links import check_devices, draw_devices, draw_links, scene
 from hocket.plot.style import ACCENT, NPU, picture
-from hocket.running import Run
+from hocket.simulation.run import Run
 from hocket.units import format_size, format_time_ps
 
 BINS = 200

@@ -17,8 +17,8 @@ from matplotlib.lines import Line2D
 
 from hocket.plot.links import PALE, Scene, check_devices, draw_devices, draw_links, scene
 from hocket.plot.style import picture
-from hocket.running import Run
-from hocket.structures import Phase, Structure
+from hocket.simulation.run import Run
+from hocket.simulation.structures import Phase, Structure
 from hocket.units import format_size
 
 MOST_PANELS = 16

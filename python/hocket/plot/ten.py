@@ -23,9 +23,9 @@ from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
 from hocket.errors import SpecError
-from hocket.planning import Plan
+from hocket.plans.plan import Plan
 from hocket.plot.style import picture
-from hocket.running import Run
+from hocket.simulation.run import Run
 from hocket.units import format_size, format_time_ps
 
 MOST_NPUS, MOST_TRANSFERS = 64, 2_000

@@ -18,13 +18,14 @@ from dataclasses import dataclass, field, replace
 from statistics import mean
 
 from hocket import _core, topology
-from hocket.collectives import Progress
-from hocket.outcome import LinkOrder
-from hocket.packets import PRESETS
-from hocket.planning import Plan, plan
+from hocket.collectives.collective import Progress
+from hocket.collectives.timing import LinkOrder
+from hocket.plans.plan import Plan
+from hocket.plans.planner import plan
 from hocket.reproduce.mesh_trees import published_multitree
 from hocket.reproduce.parallel import in_parallel
-from hocket.running import Run, simulate
+from hocket.simulation.packets import PRESETS
+from hocket.simulation.run import Run, simulate
 
 KIB, MIB = 1 << 10, 1 << 20
 BANDWIDTH, LATENCY, PRESET = "25 GB/s", "21 ns", "mcm"

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from hocket import training, workload
-from hocket.compute import Chiplet
 from hocket.reproduce.mesh import Case, OnCase, Study, trains
 from hocket.reproduce.mesh_published import EPOCH_EXAMPLE
+from hocket.workload.limits import bytes_of
+from hocket.workload.systolic import Chiplet
 
 MODELS = ("alexnet", "alphagozero", "fasterrcnn", "googlenet", "ncf", "resnet152", "transformer")
 METHODS = ("ring", "ring-2d", "double-binary-tree", "multitree-published", "bidirectional", "tto")
@@ -110,7 +111,7 @@ def _chiplet(array: int = 256) -> Chiplet:
 
 
 def _bytes(model: workload.Workload) -> int:
-    return workload.bytes_of(model.row_parameters, Chiplet().precision_bits)
+    return bytes_of(model.row_parameters, Chiplet().precision_bits)
 
 
 def _padded(size: int) -> int:

@@ -11,7 +11,8 @@ trees take turns by a measure of their root's distance from the corners; and end
 from __future__ import annotations
 
 from hocket import _core
-from hocket.planning import Plan, plan
+from hocket.plans.plan import Plan
+from hocket.plans.planner import plan
 
 Edge = tuple[int, int, int]
 """Root, parent, child."""

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, ThreadPoolExecutor, as_completed
 from threading import Event
 from typing import TypeVar
 
-from hocket.collectives import Progress
+from hocket.collectives.collective import Progress
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")

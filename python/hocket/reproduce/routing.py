@@ -20,11 +20,11 @@ from functools import lru_cache
 from statistics import mean
 from typing import NamedTuple
 
-from hocket.collectives import Progress
+from hocket.cluster.draw import Draw
+from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.reproduce.parallel import in_parallel
 from hocket.routing import MODELS, Cluster, Compute, Job, Placed, cluster, place, simulate
-from hocket.routing.draw import Draw
 
 FABRIC, GPUS_PER_HOST, HOSTS = "clos:32x64", 8, 256
 RINGS = (2, 4, 8)

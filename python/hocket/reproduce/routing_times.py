@@ -16,9 +16,9 @@ from time import process_time
 from typing import NamedTuple
 
 from hocket._core import routing as core_routing
+from hocket.cluster.draw import Draw
 from hocket.reproduce.routing import OnCase, cluster_of
 from hocket.routing import assign
-from hocket.routing.draw import Draw
 
 FLOWS = (100, 400, 1_500, 10_000, 100_000)
 SCHEMES = ("ecmp", "least-loaded", "greedy", "edge-coloring", "annealing", "ilp", "ilp, 3 jobs")

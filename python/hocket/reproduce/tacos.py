@@ -27,7 +27,7 @@ from hocket.errors import InfeasibleError, SpecError
 from hocket.reproduce.tacos_methods import LATENCY_MODEL, make_plan
 from hocket.reproduce.tacos_published import ROWS, Figure
 from hocket.reproduce.tacos_targets import BASELINES, EXPERIMENTS, Target, collectives
-from hocket.running import simulate
+from hocket.simulation.run import simulate
 
 TIME_LIMIT, FULL_TIME_LIMIT = "20 s", "10 min"
 """Of each exact search, where nothing else is said."""

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from hocket import _core, topology
-from hocket.collectives import collective_on, joined
+from hocket._memory import memory_limit
+from hocket.collectives.collective import collective_on, joined
+from hocket.collectives.timing import Latency
 from hocket.errors import InfeasibleError
-from hocket.memory import memory_limit
-from hocket.outcome import Latency
-from hocket.planning import Plan, merge_plans, plan_collective
+from hocket.plans.plan import Plan, merge_plans
+from hocket.plans.planner import plan_collective
 
 LATENCY_MODEL: Latency = "occupying"
 """A link is taken for its latency as well: alpha + beta n, section II-C."""

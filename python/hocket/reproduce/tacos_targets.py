@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from hocket import topology
 from hocket._core import Collective, Topology
-from hocket.collectives import collective_on
+from hocket.collectives.collective import collective_on
 from hocket.units import parse_bandwidth
 
 LATENCY = "500 ns"

@@ -37,7 +37,8 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from hocket import _core, topology
-from hocket.scheduling import MULTIRAIL, DimensionRun, schedule
+from hocket.plans.dimension_run import DimensionRun
+from hocket.plans.schedule import MULTIRAIL, schedule
 
 if TYPE_CHECKING:
     import numpy as np

@@ -37,8 +37,8 @@ from statistics import mean
 
 from hocket import _core, topology
 from hocket.reproduce.themis import BASELINE, IDEAL, NETWORKS, OPTIMAL
-from hocket.roofline import Accelerator
 from hocket.training import TrainingRun, train
+from hocket.workload.accelerators import Accelerator
 
 __all__ = ["CURRENT", "FIGURES", "SETUPS", "Cell", "Setup", "TrainingFigures", "reproduce_training"]
 

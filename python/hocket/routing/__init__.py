@@ -15,12 +15,12 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
+from hocket.cluster.hosts import Cluster, cluster
+from hocket.cluster.jobs import COLLECTIVES, POLICIES, ROUNDS, Compute, Job, JobList
+from hocket.cluster.models import MODELS, Model
+from hocket.cluster.placement import Placed, place
 from hocket.errors import SpecError
 from hocket.routing.assignment import SCHEMES, Assignment, Certificate, Loads, assign
-from hocket.routing.fabric import Cluster, cluster
-from hocket.routing.jobs import COLLECTIVES, POLICIES, ROUNDS, Compute, Job, JobList
-from hocket.routing.models import MODELS, Model
-from hocket.routing.placement import Placed, place
 from hocket.routing.simulation import ClusterRun, Decision, Iteration, JobRun, simulate
 from hocket.units import shown
 
@@ -59,8 +59,12 @@ def load_jobs(path: str | PathLike[str]) -> JobList:
     SpecError
         Naming file, line, job and key, what was wrong and what would be right.
     """
-    from hocket.files.jobs_file import from_file
+    from hocket.cluster.yaml import from_file
 
     if "\0" in str(path):
         raise SpecError(f"path: {shown(str(path))} is no path; leave the NUL out")
     return from_file(Path(path))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,20 +8,19 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from hocket._checks import share_hint, whole
 from hocket._core import Topology
 from hocket._core import cluster as core_cluster
 from hocket._core import routing as core_routing
-from hocket.collectives import Progress
+from hocket.cluster.draw import Draw
+from hocket.cluster.hosts import MOST_SEED, Cluster
+from hocket.cluster.jobs import Job, JobList
+from hocket.cluster.placement import Placed, place
+from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
-from hocket.files.text import read_failures
-from hocket.limits import share_hint
 from hocket.routing.assignment import HASHES, SCHEMES, solve
-from hocket.routing.draw import Draw
-from hocket.routing.fabric import MOST_SEED, Cluster
-from hocket.routing.jobs import Job, JobList
-from hocket.routing.placement import Placed, place
+from hocket.topology.text import read_failures
 from hocket.units import parse_bandwidth, parse_time, shown
-from hocket.workload import whole
 
 if TYPE_CHECKING:
     import numpy as np

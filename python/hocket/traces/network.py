@@ -7,9 +7,9 @@ from functools import cached_property
 
 from hocket import _core
 from hocket._core.iteration import Shape
-from hocket.collectives import Progress
+from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError
-from hocket.traces.placing import portions_of, whole
+from hocket.traces.placement import portions_of, whole
 from hocket.training.network import (
     CHUNKS,
     IDEAL,

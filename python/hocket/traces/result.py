@@ -12,8 +12,8 @@ from hocket import _core
 from hocket._core.iteration import Outcome
 from hocket._core.replay import Replay
 from hocket._core.trace import Trace
-from hocket.roofline import Accelerator
 from hocket.traces.files import CALLS, groups_of
+from hocket.workload.accelerators import Accelerator
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from hocket import _core
 from hocket._core.replay import Replay
 from hocket._core.trace import Trace
-from hocket.collectives import Progress, check_chunks
+from hocket.collectives.collective import Progress, check_chunks
 from hocket.errors import SpecError
-from hocket.roofline import Accelerator, accelerator
 from hocket.traces.files import CALLS, groups_of
 from hocket.traces.network import TraceNetwork
 from hocket.traces.result import TraceRun
 from hocket.training.network import has_dimensions
 from hocket.units import parse_bandwidth, parse_operations, shown
+from hocket.workload.accelerators import Accelerator, accelerator
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,12 +1,12 @@
 """Training: how long an iteration takes, and what of it is communication.
 
 :func:`train` simulates iterations of any model on any network (:mod:`hocket.training.run`): layers
-(:mod:`hocket.blocks`) are spread over NPUs (`parallel`, `stages`), a graph of computation and collectives
-is made (`build`, `columns`), whose collectives take what `network` says, and run by the core.
+(:mod:`hocket.workload.costs`) are spread over NPUs (`parallel`, `stages`), a graph of computation and
+collectives is made (`build`, `columns`), whose collectives take what `network` says, and run by the core.
 :mod:`hocket.training.epochs` is the short sum of a data-parallel epoch (Laskar et al. 2024).
 """
 
-from hocket.training.comparing import TrainingComparison, TrainingRow, compare_training
+from hocket.training.comparison import TrainingComparison, TrainingRow, compare_training
 from hocket.training.epochs import (
     AllReduce,
     Epoch,
@@ -42,3 +42,7 @@ __all__ = [
     "search_parallels",
     "train",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

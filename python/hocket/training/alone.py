@@ -7,14 +7,14 @@ from fractions import Fraction
 from functools import lru_cache
 
 from hocket import _core
-from hocket.blocks import Block, blocks_of
 from hocket.errors import SpecError
-from hocket.roofline import Accelerator
 from hocket.training.build import held
 from hocket.training.network import NOTHING
 from hocket.training.parallel import Parallel
 from hocket.training.run import train
-from hocket.workload import Workload
+from hocket.workload.accelerators import Accelerator
+from hocket.workload.costs import Block
+from hocket.workload.layers import Workload, blocks_of
 
 __all__ = ["Alone", "alone", "gradient_bytes"]
 

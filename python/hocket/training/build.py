@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from fractions import Fraction
 
-from hocket.blocks import Block, Work
-from hocket.collectives import Progress
+from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
-from hocket.roofline import Accelerator
 from hocket.training.columns import Columns, Pass, Tag
 from hocket.training.network import Network
 from hocket.training.parallel import CAUSES, Group, Parallel
 from hocket.training.stages import units
+from hocket.workload.accelerators import Accelerator
+from hocket.workload.costs import Block, Work
 
 __all__ = ["Options", "build"]
 

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import TYPE_CHECKING
 
 from hocket._core import iteration as core
-from hocket.collectives import Progress
+from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 
 if TYPE_CHECKING:

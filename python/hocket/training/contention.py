@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from hocket.collectives import Progress
-from hocket.planning import Plan, merge_plans
-from hocket.running import Run, simulate
+from hocket.collectives.collective import Progress
+from hocket.plans.plan import Plan, merge_plans
+from hocket.simulation.run import Run, simulate
 
 if TYPE_CHECKING:
     import numpy as np

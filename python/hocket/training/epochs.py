@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hocket.compute import Chiplet
+from hocket._checks import whole
 from hocket.errors import SpecError
 from hocket.units import shown
-from hocket.workload import Layer, Workload, bytes_of, whole
+from hocket.workload.layers import Layer, Workload
+from hocket.workload.limits import bytes_of
+from hocket.workload.systolic import Chiplet
 
 __all__ = ["Epoch", "Iteration", "LayerAllReduce", "epoch", "iteration", "iterations"]
 

@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from hocket.blocks import Block
 from hocket.errors import InfeasibleError
-from hocket.roofline import Accelerator
 from hocket.training.build import Options, copies, held
 from hocket.training.parallel import Parallel
 from hocket.training.stages import units
 from hocket.units import format_estimate, format_size
+from hocket.workload.accelerators import Accelerator
+from hocket.workload.costs import Block
 
 __all__ = ["Memory", "check_memory", "memory_of"]
 

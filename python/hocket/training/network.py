@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hocket import _core
 from hocket._core.iteration import Shape
-from hocket.collectives import Progress, check_chunks, collective_on
+from hocket.collectives.collective import Progress, check_chunks, collective_on
 from hocket.errors import SpecError
-from hocket.naming import algorithms, check_name
-from hocket.planning import plan, plan_collective, plan_together
-from hocket.running import simulate
-from hocket.scheduling import MULTIRAIL, PREFIX, check_rails, schedule_collective
-from hocket.synthesis import SYNTHESIZERS
+from hocket.plans.algorithms import algorithms, check_name
+from hocket.plans.planner import plan, plan_collective, plan_together
+from hocket.plans.schedule import MULTIRAIL, PREFIX, check_rails, schedule_collective
+from hocket.plans.synthesis import SYNTHESIZERS
+from hocket.simulation.run import simulate
 from hocket.training.contention import Use, at_once, servers, use_of
 from hocket.training.parallel import Group, Portion
 

@@ -8,9 +8,9 @@ from math import gcd, prod
 from typing import NamedTuple
 
 from hocket import _core
+from hocket._checks import whole
 from hocket.errors import SpecError
 from hocket.units import shown
-from hocket.workload import whole
 
 __all__ = ["AXES", "CAUSES", "Group", "Parallel", "Portion", "groups"]
 

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._core import iteration as core
-from hocket.blocks import Block
-from hocket.roofline import Accelerator
+from hocket._pictures import draw
 from hocket.training.build import Options
 from hocket.training.columns import Columns, Pass
 from hocket.training.memory import Memory
 from hocket.training.network import Exchange, is_on_dimensions
 from hocket.training.parallel import CAUSES, Group, Parallel, groups
 from hocket.units import parse_operations
-from hocket.workload import Workload
+from hocket.workload.accelerators import Accelerator
+from hocket.workload.costs import Block
+from hocket.workload.layers import Workload
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -324,6 +325,4 @@ class TrainingRun:
 
     def plot(self, path: str | PathLike[str]) -> None:
         """Draw the time-line, and where the time of an iteration went: a .png, .svg or .pdf file."""
-        from hocket.plot.training import draw_training
-
-        draw_training(self, Path(path))
+        draw("training", self, Path(path))

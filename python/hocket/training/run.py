@@ -6,11 +6,9 @@ from dataclasses import replace
 from fractions import Fraction
 
 from hocket import _core
-from hocket.blocks import Block, blocks_of
-from hocket.collectives import Progress, check_chunks
-from hocket.compute import Chiplet
+from hocket._checks import whole
+from hocket.collectives.collective import Progress, check_chunks
 from hocket.errors import SpecError
-from hocket.roofline import Accelerator, accelerator
 from hocket.training.build import Options, build, held, is_work, work_of
 from hocket.training.columns import Pass
 from hocket.training.memory import check_memory, memory_of
@@ -20,7 +18,11 @@ from hocket.training.result import TrainingRun
 from hocket.training.stages import cut
 from hocket.training.systolic import blocks_on_chiplet
 from hocket.units import parse_size, shown
-from hocket.workload import Workload, load, whole
+from hocket.workload import load
+from hocket.workload.accelerators import Accelerator, accelerator
+from hocket.workload.costs import Block
+from hocket.workload.layers import Workload, blocks_of
+from hocket.workload.systolic import Chiplet
 
 __all__ = ["train"]
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hocket import _core
-from hocket.collectives import Progress
-from hocket.training.comparing import (
+from hocket._checks import whole
+from hocket.collectives.collective import Progress
+from hocket.training.comparison import (
     MOST_SAMPLES,
     Refused,
     TrainingRow,
@@ -17,7 +18,8 @@ from hocket.training.comparing import (
 from hocket.training.network import IDEAL
 from hocket.training.parallel import Parallel
 from hocket.training.run import ANYWHERE
-from hocket.workload import Workload, load, whole
+from hocket.workload import load
+from hocket.workload.layers import Workload
 
 __all__ = ["Search", "search_parallels", "splits"]
 

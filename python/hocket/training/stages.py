@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hocket.blocks import Block
 from hocket.errors import SpecError
+from hocket.workload.costs import Block
 
 __all__ = ["cut", "units"]
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from hocket.blocks import Block, Work, blocks_of
 from hocket.errors import SpecError
-from hocket.workload import Layer, Workload
+from hocket.workload.costs import Block, Work
+from hocket.workload.layers import Layer, Workload, blocks_of
 
 if TYPE_CHECKING:
-    from hocket.compute import Chiplet
+    from hocket.workload.systolic import Chiplet
 
 __all__ = ["blocks_on_chiplet"]
 

@@ -10,8 +10,8 @@ from hocket.training.columns import Pass
 from hocket.training.parallel import CAUSES
 
 if TYPE_CHECKING:
-    from hocket.blocks import Block
     from hocket.training.result import TrainingRun
+    from hocket.workload.costs import Block
 
 __all__ = ["COMPUTE", "Span", "save_perfetto", "timeline"]
 

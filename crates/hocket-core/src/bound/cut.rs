@@ -1,11 +1,12 @@
 //! Cuts: what must leave a set of devices, over the links that leave it; exact by maximum flows.
 
 use super::fill::{Pipe, capacity, fill};
-use super::maxflow::{FlowNetwork, UNLIMITED};
+use super::maxflow::{fits, flow_network};
 use super::network::{FAR, Network, Search};
 use super::spread::{self, Spread, Way};
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness, sweep};
+use crate::graph::UNLIMITED;
 use crate::id::{DeviceId, NpuId};
 use crate::progress::{Interrupted, Paced, Progress};
 use crate::units::Bandwidth;
@@ -177,7 +178,7 @@ fn worst_cut(
         .iter()
         .map(|&(_, bytes)| u128::from(bytes))
         .sum();
-    if !FlowNetwork::fits(network, unit, total) {
+    if !fits(network, unit, total) {
         return Ok(None);
     }
     if spread.own_bytes_each {
@@ -191,7 +192,7 @@ fn worst_cut(
     let arcs = network.arcs().len() as u64;
     let mut served: Vec<u32> = Vec::new();
     'restart: loop {
-        let mut flows = FlowNetwork::new(&turned, unit, ratio.bytes);
+        let mut flows = flow_network(&turned, unit, ratio.bytes);
         for &(npu, bytes) in &spread.ends {
             flows.set_drain(npu.0, (u128::from(bytes) * ratio.bandwidth) as i128);
         }
@@ -309,7 +310,7 @@ fn worst_scatter_cut(
         let Some(ratio) = ratio_of(network, spread, &worst, unit) else {
             return Ok(None);
         };
-        let mut flows = FlowNetwork::new(network, unit, ratio.bytes);
+        let mut flows = flow_network(network, unit, ratio.bytes);
         for &(npu, bytes) in &spread.ends {
             flows.set_drain(npu.0, (u128::from(bytes) * ratio.bandwidth) as i128);
         }

@@ -1,9 +1,9 @@
 //! The topology as a flow network: a switch with a limit of its own becomes two nodes and an arc.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use super::Fidelity;
+use crate::graph::{Lists, ShortestPaths};
 use crate::id::{DeviceId, NpuId};
 use crate::topology::{DeviceKind, Topology};
 use crate::units::{Bandwidth, gcd};
@@ -46,14 +46,8 @@ pub(super) struct Network {
     device_count: usize,
     device_of: Vec<DeviceId>,
     arcs: Vec<Arc>,
-    out: Index,
-    into: Index,
-}
-
-#[derive(Clone, Debug)]
-struct Index {
-    offsets: Vec<u32>,
-    arcs: Vec<u32>,
+    out: Lists<u32>,
+    into: Lists<u32>,
 }
 
 impl Network {
@@ -103,8 +97,12 @@ impl Network {
         device_of: Vec<DeviceId>,
         arcs: Vec<Arc>,
     ) -> Self {
-        let out = Index::new(device_of.len(), arcs.iter().map(|arc| arc.src));
-        let into = Index::new(device_of.len(), arcs.iter().map(|arc| arc.dst));
+        let ends = |end: fn(&Arc) -> u32| {
+            let ends = arcs.iter().map(move |arc| end(arc) as usize);
+            ends.zip(0u32..)
+        };
+        let out = Lists::grouped(device_of.len(), ends(|arc| arc.src));
+        let into = Lists::grouped(device_of.len(), ends(|arc| arc.dst));
         Self {
             npu_count,
             device_count,
@@ -155,12 +153,12 @@ impl Network {
 
     /// Positions of the arcs that leave a node.
     pub fn arcs_out(&self, node: u32) -> &[u32] {
-        self.out.of(node)
+        self.out.get(node as usize)
     }
 
     /// Positions of the arcs that enter a node.
     pub fn arcs_in(&self, node: u32) -> &[u32] {
-        self.into.of(node)
+        self.into.get(node as usize)
     }
 
     /// The greatest bandwidth that divides all bandwidths.
@@ -200,42 +198,22 @@ impl Network {
     }
 }
 
-impl Index {
-    fn new(nodes: usize, ends: impl Iterator<Item = u32> + Clone) -> Self {
-        let mut offsets = vec![0u32; nodes + 1];
-        for end in ends.clone() {
-            offsets[end as usize + 1] += 1;
-        }
-        for i in 0..nodes {
-            offsets[i + 1] += offsets[i];
-        }
-        let mut next = offsets.clone();
-        let mut arcs = vec![0; offsets[nodes] as usize];
-        for (arc, end) in ends.enumerate() {
-            arcs[next[end as usize] as usize] = arc as u32;
-            next[end as usize] += 1;
-        }
-        Self { offsets, arcs }
-    }
-
-    fn of(&self, node: u32) -> &[u32] {
-        let node = node as usize;
-        &self.arcs[self.offsets[node] as usize..self.offsets[node + 1] as usize]
-    }
+/// Shortest distances from chosen nodes, with buffers kept between searches.
+#[derive(Debug)]
+pub(super) struct Search {
+    paths: ShortestPaths<u64>,
 }
 
-/// Shortest distances from chosen nodes, with buffers kept between searches.
-#[derive(Debug, Default)]
-pub(super) struct Search {
-    distance: Vec<u64>,
-    queue: BinaryHeap<Reverse<(u64, u32)>>,
+impl Default for Search {
+    fn default() -> Self {
+        Self {
+            paths: ShortestPaths::new(FAR, ()),
+        }
+    }
 }
 
 impl Search {
     /// Distances from the nearest of `from` to every node; [`FAR`] where there is no way.
-    ///
-    /// # Source
-    /// Dijkstra, A note on two problems in connexion with graphs, 1959.
     pub fn run(
         &mut self,
         network: &Network,
@@ -243,7 +221,7 @@ impl Search {
         length: impl Fn(&Arc) -> u64,
     ) -> &[u64] {
         self.until(network, from, length, |_| false);
-        &self.distance
+        self.paths.costs()
     }
 
     /// Distance of the nearest node that is `sought`, from the nearest of `from`.
@@ -254,30 +232,21 @@ impl Search {
         length: impl Fn(&Arc) -> u64,
         sought: impl Fn(u32) -> bool,
     ) -> Option<u64> {
-        self.distance.clear();
-        self.distance.resize(network.node_count(), FAR);
-        self.queue.clear();
-        for node in from {
-            self.distance[node as usize] = 0;
-            self.queue.push(Reverse((0, node)));
-        }
-        while let Some(Reverse((so_far, node))) = self.queue.pop() {
-            if so_far > self.distance[node as usize] {
-                continue;
-            }
-            if sought(node) {
-                return Some(so_far);
-            }
-            for &id in network.arcs_out(node) {
-                let arc = &network.arcs()[id as usize];
-                let found = so_far.saturating_add(length(arc)).min(FAR - 1);
-                if found < self.distance[arc.dst as usize] {
-                    self.distance[arc.dst as usize] = found;
-                    self.queue.push(Reverse((found, arc.dst)));
-                }
-            }
-        }
-        None
+        let arc = |&id: &u32| &network.arcs()[id as usize];
+        let found = self.paths.until(
+            network.node_count(),
+            from.into_iter().map(|node| (node, 0)),
+            |node| {
+                network
+                    .arcs_out(node)
+                    .iter()
+                    .map(arc)
+                    .map(|arc| (arc.dst, arc))
+            },
+            |so_far, arc, _| Some((so_far.saturating_add(length(arc)).min(FAR - 1), ())),
+            |node, _| sought(node),
+        );
+        found.map(|node| self.paths.costs()[node as usize])
     }
 }
 

@@ -1,11 +1,12 @@
 //! Partitions: what must pass between many parts of the network, all together.
 
 use super::fill::{Pipe, capacity, fill};
-use super::maxflow::{FlowNetwork, UNLIMITED};
+use super::maxflow::{fits, flow_network};
 use super::network::Network;
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::collective::NpuSet;
+use crate::graph::{FlowNetwork, UNLIMITED};
 use crate::progress::{Interrupted, Paced, Progress};
 
 /// The best partition, and whether it is the best there is.
@@ -211,7 +212,7 @@ fn strongest(
 ) -> Result<Option<Parts>, Interrupted> {
     let npus: Vec<u32> = start.iter().map(|part| part[0]).collect();
     let n = npus.len() as u128;
-    if !FlowNetwork::fits(network, unit, n * n * n) {
+    if !fits(network, unit, n * n * n) {
         return Ok(None);
     }
     let turned = network.reversed();
@@ -224,7 +225,7 @@ fn strongest(
         for_each_entry(network, &best, |arc| {
             bandwidth += i128::from(network.arcs()[arc].capacity / unit);
         });
-        let flows = FlowNetwork::new(&turned, unit, links as u128);
+        let flows = flow_network(&turned, unit, links as u128);
         let (least, parts) = least_partition(flows, &order, bandwidth, arcs, watch)?;
         if least + bandwidth >= 0 || parts.len() < 2 {
             return Ok(Some(best));

@@ -172,3 +172,167 @@ fn most_connected_first(network: &Network, start: u32) -> Vec<u32> {
     }
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bound::{BoundOptions, Fidelity};
+    use crate::collective::{Collective, CollectiveKind};
+    use crate::id::{DeviceId, NpuId, Rank};
+    use crate::topology::{Dimension, DimensionKind, Topology, TopologyBuilder, build};
+    use crate::units::{Bandwidth, Seed, Time};
+
+    fn gb_per_s(giga: u64) -> Bandwidth {
+        Bandwidth::from_bytes_per_second(giga * 1_000_000_000).expect("positive")
+    }
+
+    /// NPUs and then switches, and links both ways: from, to, GB/s, nanoseconds.
+    fn topology(npus: usize, switches: usize, links: &[(u32, u32, u64, u64)]) -> Topology {
+        let mut builder = TopologyBuilder::new("test");
+        builder.npus(npus);
+        for i in 0..switches {
+            builder.switch(format!("switch{i}"), None);
+        }
+        for &(a, b, giga, ns) in links {
+            let (a, b) = (DeviceId(a), DeviceId(b));
+            builder.both_ways(a, b, gb_per_s(giga), Time::from_ns(ns));
+        }
+        builder.finish().expect("valid")
+    }
+
+    fn network(npus: usize, switches: usize, links: &[(u32, u32, u64, u64)]) -> Network {
+        Network::new(&topology(npus, switches, links), Fidelity::Link)
+    }
+
+    #[test]
+    fn a_switch_is_placed_between_its_neighbours() {
+        let star = network(
+            4,
+            1,
+            &[(0, 4, 1, 1), (1, 4, 1, 1), (2, 4, 1, 1), (3, 4, 1, 1)],
+        );
+        assert_eq!(placed(&star, |npu| npu), [0, 1, 4, 2, 3]);
+        assert_eq!(placed(&star, |npu| 10 - npu), [3, 2, 4, 1, 0]);
+        let links = [(0, 4, 1, 1), (1, 4, 1, 1), (2, 5, 1, 1), (3, 5, 1, 1)];
+        let tree = [&links[..], &[(4, 6, 1, 1), (5, 6, 1, 1)]].concat();
+        // Means of 0 and 1, of 2 and 3, and in a second round of those two, rounded down.
+        assert_eq!(
+            placed(&network(4, 3, &tree), |npu| npu),
+            [0, 4, 1, 6, 2, 5, 3]
+        );
+        // A switch that nothing leads to is the last.
+        assert_eq!(
+            placed(&network(2, 1, &[(0, 1, 1, 1)]), |npu| npu),
+            [0, 1, 2]
+        );
+    }
+
+    #[test]
+    fn orders_go_along_each_dimension() {
+        let problem_of = |topology: &Topology| {
+            let kind = CollectiveKind::AllToAll;
+            let collective = Collective::among_all(kind, topology, 1_000).expect("valid");
+            by_coordinate(&Problem::new(
+                topology,
+                &collective,
+                BoundOptions::default(),
+            ))
+        };
+        let dimension = |size| Dimension {
+            kind: DimensionKind::FullyConnected,
+            size,
+            bandwidth: gb_per_s(1),
+            latency: Time::ZERO,
+            offload: false,
+        };
+        let product = build::product(&[2, 3, 2].map(dimension)).expect("valid");
+        assert_eq!(
+            problem_of(&product),
+            [
+                vec![0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+                vec![0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11],
+                vec![0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11],
+                vec![0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11],
+            ]
+        );
+        let line = topology(3, 0, &[(0, 1, 1, 1), (1, 2, 1, 1)]);
+        assert_eq!(problem_of(&line), [[0, 1, 2]]);
+    }
+
+    #[test]
+    fn the_farthest_is_last_by_latency_and_of_equals_the_highest() {
+        let links = [(0, 1, 1, 9), (1, 2, 1, 0), (2, 3, 1, 0), (0, 4, 1, 9)];
+        assert_eq!(
+            farthest(&network(5, 0, &links), 0),
+            3,
+            "links take some time"
+        );
+        assert_eq!(farthest(&network(5, 0, &links), 3), 4);
+        let star = [(0, 1, 1, 5), (0, 2, 1, 5), (0, 3, 1, 5)];
+        assert_eq!(farthest(&network(4, 0, &star), 0), 3);
+        assert_eq!(farthest(&network(4, 0, &star), 3), 2);
+    }
+
+    #[test]
+    fn the_most_connected_comes_next() {
+        // From 0: 2 has 3 GB/s; then 1 has 2 + 2 with both, more than the 3 of node 3.
+        let links = [(0, 1, 2, 1), (0, 2, 3, 1), (1, 2, 2, 1), (2, 3, 3, 1)];
+        assert_eq!(
+            most_connected_first(&network(4, 0, &links), 0),
+            [0, 2, 1, 3]
+        );
+        assert_eq!(
+            most_connected_first(&network(4, 0, &links), 3),
+            [3, 2, 0, 1]
+        );
+        let equal = [(0, 1, 1, 1), (0, 2, 1, 1)];
+        assert_eq!(most_connected_first(&network(3, 0, &equal), 0), [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_sweep_takes_the_best_prefix() {
+        let mut seed = Seed(11);
+        for _ in 0..300 {
+            let (npus, switches) = (2 + seed.below(4), seed.below(3));
+            let count = npus + switches;
+            let links: Vec<(u32, u32, u64, u64)> = (0..count + seed.below(6))
+                .map(|_| {
+                    let from = seed.below(count);
+                    let to = (from + 1 + seed.below(count - 1)) % count;
+                    (from as u32, to as u32, 1 + seed.below(3) as u64, 0)
+                })
+                .collect();
+            let topology = topology(npus, switches, &links);
+            let kind = CollectiveKind::NAMED[seed.below(8)];
+            let root = kind.is_rooted().then(|| Rank(seed.below(npus) as u32));
+            let members: Vec<NpuId> = topology.npus().collect();
+            let collective = Collective::new(kind, members, 1_000, root).expect("valid");
+            let problem = Problem::new(&topology, &collective, BoundOptions::default());
+            let network = &problem.network;
+            let mut order: Vec<u32> = (0..count as u32).collect();
+            (1..count).for_each(|i| order.swap(i, seed.below(i + 1)));
+            let ratio = |inside: &[bool]| {
+                let crosses = |arc: &&super::super::network::Arc| {
+                    inside[arc.src as usize] && !inside[arc.dst as usize]
+                };
+                let arcs = network.arcs().iter().filter(crosses);
+                let bandwidth: u64 = arcs.map(|arc| arc.capacity).sum();
+                (bandwidth > 0).then(|| problem.needs.crossing(inside) as f64 / bandwidth as f64)
+            };
+            let found = sweep(&problem, &order);
+            for (side, found) in found.into_iter().enumerate() {
+                let best = (1..count)
+                    .map(|length| {
+                        let mut inside = vec![side == 1; count];
+                        for &node in &order[..length] {
+                            inside[node as usize] = side == 0;
+                        }
+                        ratio(&inside).unwrap_or(0.0)
+                    })
+                    .fold(0.0, f64::max);
+                let found = found.map_or(0.0, |inside| ratio(&inside).expect("links cross it"));
+                assert_eq!(found, best, "{kind} over {links:?} in the order {order:?}");
+            }
+        }
+    }
+}

@@ -478,7 +478,8 @@ impl<'a> Flows<'a> {
             };
             let past = if is_whole { ways } else { way + 1 };
             let of_way = |bytes| share(bytes, past) - share(bytes, way);
-            self.link_bytes[link.index()] += of_way(sent.end) - of_way(sent.start);
+            let sum = &mut self.link_bytes[link.index()];
+            *sum = sum.saturating_add(of_way(sent.end) - of_way(sent.start));
         }
         flow.bytes_left -= gone - load.credited;
         load.credited = gone;

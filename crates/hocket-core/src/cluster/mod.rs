@@ -206,7 +206,7 @@ pub struct Outcome {
     pub iterations: Vec<Iteration>,
     /// Every decision of the controller, in order.
     pub decisions: Vec<Decision>,
-    /// Bytes over each link of the topology.
+    /// Bytes over each link of the topology; each saturates at `u64::MAX`.
     pub link_bytes: Vec<u64>,
     /// Changes of a job's total rate: time, job, and the rate from then on [bytes/s].
     pub rates: Vec<(Time, u32, f64)>,

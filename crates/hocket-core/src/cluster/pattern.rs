@@ -44,7 +44,7 @@ impl Pattern {
     pub fn new(plan: Arc<Plan>, rounds: Rounds) -> Self {
         let mut known = HashMap::new();
         let mut channels = Vec::new();
-        let mut channel_bytes = Vec::new();
+        let mut channel_bytes: Vec<u64> = Vec::new();
         let mut channel_of = Vec::with_capacity(plan.len());
         let pairs = plan.src().iter().copied().zip(plan.dst().iter().copied());
         for (transfer, pair) in pairs.enumerate() {
@@ -54,7 +54,8 @@ impl Pattern {
                 channels.push(pair);
                 channel_bytes.push(0);
             }
-            channel_bytes[channel as usize] += plan.bytes(TransferId(transfer as u32));
+            let sum = &mut channel_bytes[channel as usize];
+            *sum = sum.saturating_add(plan.bytes(TransferId(transfer as u32)));
             channel_of.push(channel);
         }
         let ends = plan.src().iter().chain(plan.dst());
@@ -85,7 +86,7 @@ impl Pattern {
         &self.channels
     }
 
-    /// Bytes that go over each channel in a phase.
+    /// Bytes that go over each channel in a phase; saturates at `u64::MAX`.
     pub fn bytes_by_channel(&self) -> &[u64] {
         &self.channel_bytes
     }

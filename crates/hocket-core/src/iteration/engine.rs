@@ -6,6 +6,7 @@ use std::collections::BinaryHeap;
 use super::Shape;
 use super::graph::{Engine, Graph, GraphError, NONE, Order};
 use super::station::{Call, Station};
+use crate::graph::Lists;
 use crate::progress::{Interrupted, Progress};
 
 /// Times of everything, in picoseconds from the start.
@@ -94,9 +95,8 @@ struct Run<'a> {
     out: Outcome,
     /// Of each node, what it still waits for; [`DONE`] in the end.
     left: Vec<u32>,
-    /// Nodes that wait for node n: `waiting[first_waiting[n]..first_waiting[n + 1]]`.
-    first_waiting: Vec<u32>,
-    waiting: Vec<u32>,
+    /// Nodes that wait for each.
+    waiting: Lists<u32>,
     /// Of each call: starters that are not ready, then stations that are not done.
     call_left: Vec<u32>,
     call_state: Vec<CallState>,
@@ -122,7 +122,6 @@ impl<'a> Run<'a> {
     fn new(graph: &'a Graph, shapes: &'a [Shape], order: Order) -> Self {
         let nodes = graph.nodes.actor.len();
         let calls = graph.calls.len();
-        let (first_waiting, waiting) = reversed(graph);
         Self {
             graph,
             shapes,
@@ -140,8 +139,7 @@ impl<'a> Run<'a> {
                 .windows(2)
                 .map(|row| row[1] - row[0])
                 .collect(),
-            first_waiting,
-            waiting,
+            waiting: reversed(graph),
             call_left: graph.calls.starters.clone(),
             call_state: vec![CallState::Waits; calls],
             queues: vec![BinaryHeap::new(); 2 * graph.actors as usize],
@@ -247,8 +245,8 @@ impl<'a> Run<'a> {
         self.out.end_ps[node] = now;
         self.out.finish_ps = self.out.finish_ps.max(now);
         self.left[node] = DONE;
-        for i in self.first_waiting[node]..self.first_waiting[node + 1] {
-            let next = self.waiting[i as usize] as usize;
+        for i in 0..self.waiting.get(node).len() {
+            let next = self.waiting.get(node)[i] as usize;
             self.left[next] -= 1;
             if self.left[next] == 0 {
                 self.ready(next, now);
@@ -334,22 +332,14 @@ impl<'a> Run<'a> {
 }
 
 /// Which nodes wait for each.
-fn reversed(graph: &Graph) -> (Vec<u32>, Vec<u32>) {
+fn reversed(graph: &Graph) -> Lists<u32> {
     let nodes = graph.nodes.actor.len();
-    let mut first = vec![0u32; nodes + 1];
-    for &dep in &graph.deps.of {
-        first[dep as usize + 1] += 1;
-    }
-    for i in 0..nodes {
-        first[i + 1] += first[i];
-    }
-    let mut place = first.clone();
-    let mut waiting = vec![0; graph.deps.of.len()];
-    for node in 0..nodes {
-        for &dep in graph.deps.get(node) {
-            waiting[place[dep as usize] as usize] = node as u32;
-            place[dep as usize] += 1;
-        }
-    }
-    (first, waiting)
+    let waits = |node: usize| {
+        graph
+            .deps
+            .get(node)
+            .iter()
+            .map(move |&dep| (dep as usize, node as u32))
+    };
+    Lists::grouped(nodes, (0..nodes).flat_map(waits))
 }

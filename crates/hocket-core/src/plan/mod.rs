@@ -7,6 +7,7 @@ pub mod routes;
 mod spread;
 mod waits;
 
+pub use crate::graph::Lists;
 pub use builder::{Columns, PlanBuilder, Transfer};
 pub use chunks::Chunks;
 pub use routes::{NoRoute, Route, Routes};
@@ -134,42 +135,7 @@ impl fmt::Debug for Wait {
     }
 }
 
-/// Lists of `T`, packed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lists<T> {
-    offsets: Vec<u32>,
-    items: Vec<T>,
-}
-
-impl<T> Default for Lists<T> {
-    fn default() -> Self {
-        Self {
-            offsets: vec![0],
-            items: Vec::new(),
-        }
-    }
-}
-
 impl<T: Copy> Lists<T> {
-    /// Adds a list, giving its position.
-    ///
-    /// # Panics
-    /// If the items of all lists together pass 2^32.
-    pub fn push(&mut self, items: &[T]) -> u32 {
-        self.items.extend_from_slice(items);
-        let end = u32::try_from(self.items.len()).expect("lists hold at most 2^32 items");
-        self.offsets.push(end);
-        (self.offsets.len() - 2) as u32
-    }
-
-    /// Forgets all but the first `len` lists.
-    pub(crate) fn truncate(&mut self, len: usize) {
-        if len < self.len() {
-            self.items.truncate(self.offsets[len] as usize);
-            self.offsets.truncate(len + 1);
-        }
-    }
-
     /// Lists from columns (a file, another tool); `name` is what errors call them.
     ///
     /// # Errors
@@ -177,38 +143,7 @@ impl<T: Copy> Lists<T> {
     pub fn from_columns(name: &str, offsets: Vec<u32>, items: Vec<T>) -> Result<Self, PlanError> {
         let lists = offsets.len().saturating_sub(1);
         check_offsets(name, &offsets, lists, Some(items.len() as u64))?;
-        Ok(Self { offsets, items })
-    }
-
-    /// Number of lists.
-    pub fn len(&self) -> usize {
-        self.offsets.len() - 1
-    }
-
-    /// Returns `true` if there are no lists.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// One list.
-    #[inline]
-    pub fn get(&self, index: usize) -> &[T] {
-        &self.items[self.offsets[index] as usize..self.offsets[index + 1] as usize]
-    }
-
-    /// Every list, in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[T]> + DoubleEndedIterator {
-        (0..self.len()).map(|i| self.get(i))
-    }
-
-    /// All items, list after list.
-    pub fn items(&self) -> &[T] {
-        &self.items
-    }
-
-    /// Where each list starts in [`items`](Self::items); one more than there are lists.
-    pub fn offsets(&self) -> &[u32] {
-        &self.offsets
+        Ok(Self::from_parts(offsets, items))
     }
 }
 
@@ -482,7 +417,7 @@ impl Plan {
 
     /// Memory that the columns take, in bytes.
     pub fn memory(&self) -> usize {
-        self.len() * (6 * 4 + 1) + 4 * (self.groups.items.len() + self.groups.offsets.len())
+        self.len() * (6 * 4 + 1) + 4 * (self.groups.items().len() + self.groups.offsets().len())
     }
 }
 

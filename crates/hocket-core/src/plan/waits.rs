@@ -1,14 +1,14 @@
 //! The waits of a plan, turned around.
 
-use super::{Plan, Wait, WaitOn};
+use super::{Lists, Plan, Wait, WaitOn};
+use crate::graph::Counts;
 
 /// The graph of waits: what each transfer and each group sets free when it ends.
 ///
 /// Node t is transfer t; node `transfers + g` is group g.
 #[derive(Debug)]
 pub(crate) struct WaitGraph {
-    offsets: Vec<u32>,
-    targets: Vec<u32>,
+    freed: Lists<u32>,
     members: Vec<u32>,
 }
 
@@ -22,42 +22,31 @@ impl WaitGraph {
             WaitOn::Transfer(id) => Some(id.index()),
             WaitOn::Group(group) => Some(transfers + group as usize),
         };
-        let mut offsets = vec![0u32; nodes + 1];
-        let mut count = |bits: u32| {
-            if let Some(node) = node(bits) {
-                offsets[node + 1] += 1;
-            }
-        };
-        plan.wait().iter().for_each(|&bits| count(bits));
-        plan.groups().items().iter().for_each(|&bits| count(bits));
-        for i in 0..nodes {
-            offsets[i + 1] += offsets[i];
-        }
-        let mut targets = vec![0u32; offsets[nodes] as usize];
-        // Fill from the back, so that `offsets` needs no second copy: afterwards offsets[n] is the
-        // start of n's targets again.
+        let mut counts = Counts::<u32>::new(nodes);
+        let waits = plan.wait().iter().chain(plan.groups().items());
+        waits
+            .filter_map(|&bits| node(bits))
+            .for_each(|node| counts.add(node));
+        let mut slots = counts.into_slots();
+        let mut targets = vec![0u32; slots.len()];
         let mut fill = |bits: u32, target: usize| {
             if let Some(node) = node(bits) {
-                offsets[node + 1] -= 1;
-                targets[offsets[node + 1] as usize] = target as u32;
+                targets[slots.take(node)] = target as u32;
             }
         };
-        for (group, members) in plan.groups().iter().enumerate().rev() {
+        for (transfer, &bits) in plan.wait().iter().enumerate() {
+            fill(bits, transfer);
+        }
+        for (group, members) in plan.groups().iter().enumerate() {
             members
                 .iter()
                 .for_each(|&bits| fill(bits, transfers + group));
         }
-        for (transfer, &bits) in plan.wait().iter().enumerate().rev() {
-            fill(bits, transfer);
-        }
-        offsets.remove(0);
-        offsets.push(targets.len() as u32);
         let size =
             |members: &[u32]| members.iter().filter(|&&bits| node(bits).is_some()).count() as u32;
         let members = plan.groups().iter().map(size).collect();
         Self {
-            offsets,
-            targets,
+            freed: Lists::from_parts(slots.into_offsets(), targets),
             members,
         }
     }
@@ -65,7 +54,7 @@ impl WaitGraph {
     /// What a node sets free: transfers that wait for it and groups that it is a member of.
     #[inline]
     pub(crate) fn freed_by(&self, node: usize) -> &[u32] {
-        &self.targets[self.offsets[node] as usize..self.offsets[node + 1] as usize]
+        self.freed.get(node)
     }
 
     /// How many members of each group are still to end, at the start.

@@ -1,6 +1,7 @@
 //! A load that no assignment can keep every link below, with what forces it.
 
 use super::{Fabric, Flow};
+use crate::graph::Lists;
 
 /// A lower bound on the maximum link load of any assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +131,7 @@ impl Search<'_> {
         let of = |i: u32| Some(end(&flows[i as usize]) as usize);
         let blocks = fabric.blocks();
         let start = blocks[usize::from(!outgoing)];
-        for (tor, group) in grouped(fabric.tor_count(), order, of).iter() {
+        for (tor, group) in not_empty(&grouped(fabric.tor_count(), order, of)) {
             self.share(start + tor * fabric.columns..start + (tor + 1) * fabric.columns);
             self.raise(group, tor as u32, outgoing, Share::Tor);
         }
@@ -143,7 +144,7 @@ impl Search<'_> {
             (pods[0] != pods[1]).then_some(pods[usize::from(!outgoing)])
         };
         let start = blocks[2 + usize::from(!outgoing)];
-        for (pod, group) in grouped(upper.pods, order, of).iter() {
+        for (pod, group) in not_empty(&grouped(upper.pods, order, of)) {
             self.share(start + pod * upper.cores..start + (pod + 1) * upper.cores);
             let tor = upper.pod_of.iter().position(|&of| of as usize == pod);
             let tor = tor.expect("flows come from ToRs");
@@ -261,40 +262,14 @@ impl Search<'_> {
     }
 }
 
-/// Positions by ToR or pod, in the order given.
-struct Groups {
-    offsets: Vec<u32>,
-    members: Vec<u32>,
+/// Positions by ToR or pod, in the order given. Those that belong nowhere are left out.
+fn grouped(sets: usize, order: &[u32], set_of: impl Fn(u32) -> Option<usize>) -> Lists<u32> {
+    let in_sets = |&i: &u32| set_of(i).map(|set| (set, i));
+    Lists::grouped(sets, order.iter().filter_map(in_sets))
 }
 
-impl Groups {
-    /// Each with flows, and those.
-    fn iter(&self) -> impl Iterator<Item = (usize, &[u32])> {
-        let range = |tor: usize| self.offsets[tor] as usize..self.offsets[tor + 1] as usize;
-        let tors = 0..self.offsets.len() - 1;
-        let group = move |tor| (tor, &self.members[range(tor)]);
-        tors.map(group).filter(|(_, group)| !group.is_empty())
-    }
-}
-
-/// Those that belong nowhere are left out.
-fn grouped(sets: usize, order: &[u32], set_of: impl Fn(u32) -> Option<usize>) -> Groups {
-    let mut offsets = vec![0u32; sets + 1];
-    for &i in order {
-        if let Some(set) = set_of(i) {
-            offsets[set + 1] += 1;
-        }
-    }
-    for set in 0..sets {
-        offsets[set + 1] += offsets[set];
-    }
-    let mut next = offsets.clone();
-    let mut members = vec![0; offsets[sets] as usize];
-    for &i in order {
-        let Some(set) = set_of(i) else { continue };
-        let place = &mut next[set];
-        members[*place as usize] = i;
-        *place += 1;
-    }
-    Groups { offsets, members }
+/// Each list that is not empty, with its number.
+fn not_empty(groups: &Lists<u32>) -> impl Iterator<Item = (usize, &[u32])> {
+    let groups = groups.iter().enumerate();
+    groups.filter(|(_, group)| !group.is_empty())
 }

@@ -5,6 +5,7 @@ use super::ready::Ready;
 use super::run::{LinkUse, Run, Service};
 use super::way::{Message, Way};
 use super::{LatencyModel, LinkOrder, SimulateError, SimulateOptions, Switching};
+use crate::graph::Counts;
 use crate::id::TransferId;
 use crate::plan::Plan;
 use crate::progress::{Interrupted, Progress};
@@ -33,7 +34,7 @@ struct Due {
 
 impl Due {
     fn new(way: &Way<'_>, servers: usize) -> Self {
-        let mut offsets = vec![0usize; servers + 1];
+        let mut counts = Counts::<usize>::new(servers);
         let each = |visit: &mut dyn FnMut(u32, u32)| {
             for transfer in 0..way.plan.len() as u32 {
                 let mut message = way.start(transfer);
@@ -43,16 +44,11 @@ impl Due {
                 }
             }
         };
-        each(&mut |server, _| offsets[server as usize + 1] += 1);
-        for i in 0..servers {
-            offsets[i + 1] += offsets[i];
-        }
-        let mut next = offsets.clone();
-        let mut transfers = vec![0; offsets[servers]];
-        each(&mut |server, transfer| {
-            transfers[next[server as usize]] = transfer;
-            next[server as usize] += 1;
-        });
+        each(&mut |server, _| counts.add(server as usize));
+        let mut slots = counts.into_slots();
+        let mut transfers = vec![0; slots.len()];
+        each(&mut |server, transfer| transfers[slots.take(server as usize)] = transfer);
+        let offsets = slots.into_offsets();
         let next = offsets[..servers].to_vec();
         let came = vec![0; transfers.len()];
         Self {
@@ -247,7 +243,7 @@ impl<'a> Simulation<'a> {
         };
         this.free = free;
         this.busy = this.busy + free.saturating_sub(start);
-        this.bytes += bytes;
+        this.bytes = this.bytes.saturating_add(bytes);
         this.messages += 1;
         if self.start[i] == Time::MAX {
             self.start[i] = start;

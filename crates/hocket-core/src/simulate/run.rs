@@ -7,7 +7,7 @@ use crate::units::Time;
 pub struct LinkUse {
     /// Time during which the link was occupied.
     pub busy: Time,
-    /// Bytes that crossed the link.
+    /// Bytes that crossed the link; saturates at `u64::MAX`.
     pub bytes: u64,
     /// Messages that crossed the link.
     pub messages: u64,

@@ -1,7 +1,6 @@
 //! The congestion-blind baseline: every chunk by the shortest way, as if it were alone.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::cell::RefCell;
 
 use super::greedy::Failure;
 use super::lower::Timetables;
@@ -9,7 +8,11 @@ use super::network::{Network, Timing};
 use super::problem::Problem;
 use super::spread::{Spread, Wanted};
 use super::timetable::{Send, Timetable};
+use crate::graph::ShortestPaths;
 use crate::units::Seed;
+
+/// Ways by time; of equal ones the least lot wins.
+type Paths = ShortestPaths<u64, (u64, u32)>;
 
 /// The name of the algorithm.
 pub const BLIND: &str = "blind";
@@ -55,13 +58,14 @@ fn trees(
     for &(chunk, npu) in &spread.others {
         others[chunk as usize].push(npu);
     }
+    let mut paths = Paths::new(u64::MAX, (u64::MAX, u32::MAX));
     let everybody: Vec<u32> = (0..spread.npus as u32).collect();
     for (chunk, &(holder, _)) in (0u32..).zip(&spread.holders) {
         let mut sources = std::mem::take(&mut others[chunk as usize]);
         sources.push(holder);
         let class = spread.class[chunk as usize] as usize;
         let delay = |edge: u32| timings[edge as usize * spread.sizes.len() + class].delay;
-        let (far, via) = shortest(network, &sources, &delay, random);
+        search(&mut paths, network, &sources, delay, random);
         let wanted = match &spread.wanted {
             Wanted::All => &everybody[..],
             Wanted::Listed(lists) => lists.get(chunk as usize),
@@ -71,12 +75,12 @@ fn trees(
         for &npu in wanted {
             let mut at = npu;
             while !std::mem::replace(&mut reached[at as usize], true) {
-                let edge = via[at as usize];
+                let (_, edge) = paths.via(at);
                 if edge == u32::MAX {
                     return Err(Failure::Unreachable);
                 }
                 at = network.edges()[edge as usize].src.0;
-                let start = far[at as usize];
+                let start = paths.costs()[at as usize];
                 sends.push(Send { chunk, edge, start });
             }
         }
@@ -84,35 +88,24 @@ fn trees(
     Ok(Timetable::new(sends, timings, spread))
 }
 
-/// Distances from `sources`, and the last edge of a shortest way to each NPU.
-fn shortest(
+/// Searches for the shortest ways from `sources`: distances, and the last edge of the way to each NPU, after
+/// the lot that it drew. Each edge looked at draws one.
+fn search(
+    paths: &mut Paths,
     network: &Network,
     sources: &[u32],
-    delay: &dyn Fn(u32) -> u64,
+    delay: impl Fn(u32) -> u64,
     random: &mut Seed,
-) -> (Vec<u64>, Vec<u32>) {
-    let mut far = vec![(u64::MAX, 0u64); network.npus()];
-    let mut via = vec![u32::MAX; network.npus()];
-    let mut queue = BinaryHeap::new();
-    for &npu in sources {
-        far[npu as usize] = (0, 0);
-        queue.push(Reverse((0, npu)));
-    }
-    while let Some(Reverse((length, npu))) = queue.pop() {
-        if length > far[npu as usize].0 {
-            continue;
-        }
-        for &edge in network.out_edges(npu as usize) {
-            let dst = network.edges()[edge as usize].dst.0;
-            let found = (length + delay(edge), random.next_u64());
-            if found < far[dst as usize] {
-                if found.0 < far[dst as usize].0 {
-                    queue.push(Reverse((found.0, dst)));
-                }
-                far[dst as usize] = found;
-                via[dst as usize] = edge;
-            }
-        }
-    }
-    (far.into_iter().map(|(length, _)| length).collect(), via)
+) {
+    let random = RefCell::new(random);
+    let arc = |&edge: &u32| {
+        let lot = random.borrow_mut().next_u64();
+        (network.edges()[edge as usize].dst.0, (lot, edge))
+    };
+    paths.run(
+        network.npus(),
+        sources.iter().map(|&npu| (npu, 0)),
+        |npu| network.out_edges(npu as usize).iter().map(arc),
+        |length, (lot, edge), _| Some((length + delay(edge), (lot, edge))),
+    );
 }

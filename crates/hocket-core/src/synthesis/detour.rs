@@ -1,9 +1,7 @@
 //! Faster ways round slow edges: what need not go over one, since it is nearly there.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use super::network::{Network, Timing};
+use crate::graph::ShortestPaths;
 
 /// What to do with a chunk that would come sooner another way than over the edge that is free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +38,14 @@ impl Near {
         }
         // NPUs with several slow edges in, of one cost, share one search.
         let mut near: Vec<Vec<(u32, u64)>> = vec![Vec::new(); edges as usize];
+        let mut paths = ShortestPaths::new(u64::MAX, ());
         for npu in 0..network.npus() {
             let slow = network.in_edges(npu).iter().copied();
             let slow = slow.filter(|&edge| delay(edge) > fastest);
             let Some(limit) = slow.clone().map(delay).max() else {
                 continue;
             };
-            let found = within(network, npu as u32, limit, &delay);
+            let found = within(&mut paths, network, npu as u32, limit, delay);
             for edge in slow {
                 let limit = delay(edge);
                 let closer = found.iter().copied().filter(|&(_, far)| far < limit);
@@ -68,26 +67,27 @@ impl Near {
     }
 }
 
-/// NPUs from which `npu` is reached within less than `limit`, itself left out.
-fn within(network: &Network, npu: u32, limit: u64, delay: &dyn Fn(u32) -> u64) -> Vec<(u32, u64)> {
-    let mut far = std::collections::HashMap::from([(npu, 0)]);
-    let mut queue = BinaryHeap::from([Reverse((0, npu))]);
+/// NPUs from which `npu` is reached within less than `limit`, itself left out, nearest first.
+fn within(
+    paths: &mut ShortestPaths<u64>,
+    network: &Network,
+    npu: u32,
+    limit: u64,
+    delay: impl Fn(u32) -> u64,
+) -> Vec<(u32, u64)> {
     let mut found = Vec::new();
-    while let Some(Reverse((length, at))) = queue.pop() {
-        if far[&at] < length {
-            continue;
-        }
-        if at != npu {
-            found.push((at, length));
-        }
-        for &edge in network.in_edges(at as usize) {
-            let src = network.edges()[edge as usize].src.0;
-            let longer = length + delay(edge);
-            if longer < limit && far.get(&src).is_none_or(|&known| longer < known) {
-                far.insert(src, longer);
-                queue.push(Reverse((longer, src)));
+    let arc = |&edge: &u32| (network.edges()[edge as usize].src.0, edge);
+    paths.until(
+        network.npus(),
+        [(npu, 0)],
+        |at| network.in_edges(at as usize).iter().map(arc),
+        |length, edge, _| Some((length + delay(edge), ())).filter(|&(length, ())| length < limit),
+        |at, length| {
+            if at != npu {
+                found.push((at, length));
             }
-        }
-    }
+            false
+        },
+    );
     found
 }

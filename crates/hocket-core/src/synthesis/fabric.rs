@@ -1,10 +1,14 @@
 //! Switches that are joined among each other, with the NPUs around them and the ways between these.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
+use crate::graph::ShortestPaths;
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::topology::Topology;
+
+/// Paths by links and by how much these are shared; the lowest link wins ties.
+pub(super) type Paths = ShortestPaths<(u32, u64), LinkId>;
+
+/// No way leads over it.
+pub(super) const NO_LINK: LinkId = LinkId(u32::MAX);
 
 /// An NPU beside a fabric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,41 +128,44 @@ impl Fabric {
     pub(super) fn path(
         &self,
         topology: &Topology,
-        src: NpuId,
-        dst: NpuId,
+        (src, dst): (NpuId, NpuId),
         link_share: &[u64],
+        paths: &mut Paths,
     ) -> Option<Vec<LinkId>> {
         let cost = |id: LinkId| {
             let rate = topology.link(id).bandwidth.bytes_per_second();
             ((u128::from(link_share[id.index()] + 1) << 64) / u128::from(rate)) as u64
         };
-        let mut best = std::collections::HashMap::new();
-        let mut queue = BinaryHeap::from([Reverse(((0u32, 0u64), src.device()))]);
-        best.insert(src.device(), ((0u32, 0u64), LinkId(u32::MAX)));
-        while let Some(Reverse((length, device))) = queue.pop() {
-            if device == dst.device() {
-                break;
-            }
-            if best[&device].0 < length {
-                continue;
-            }
-            for &id in topology.out_links(device) {
+        let arc = |inside: bool| {
+            move |&id: &LinkId| {
                 let end = topology.link(id).dst;
-                let inside =
-                    self.member[end.index()] || (end == dst.device() && !topology.is_npu(device));
-                let found = (length.0 + 1, length.1.saturating_add(cost(id)));
-                if inside && best.get(&end).is_none_or(|known| (found, id) < *known) {
-                    best.insert(end, (found, id));
-                    queue.push(Reverse((found, end)));
-                }
+                let leads_on = self.member[end.index()] || (end == dst.device() && inside);
+                leads_on.then_some((end.0, id))
             }
-        }
+        };
+        paths.until(
+            topology.device_count(),
+            [(src.0, (0, 0))],
+            |device| {
+                let device = DeviceId(device);
+                let arc = arc(!topology.is_npu(device));
+                topology.out_links(device).iter().filter_map(arc)
+            },
+            |so_far, id, known| {
+                let longer = || (so_far.0 + 1, so_far.1.saturating_add(cost(id)));
+                (so_far < known).then(|| (longer(), id))
+            },
+            |device, _| device == dst.0,
+        );
         let mut path = Vec::new();
         let mut device = dst.device();
         while device != src.device() {
-            let (_, link) = best.get(&device)?;
-            path.push(*link);
-            device = topology.link(*link).src;
+            let link = paths.via(device.0);
+            if link == NO_LINK {
+                return None;
+            }
+            path.push(link);
+            device = topology.link(link).src;
         }
         path.reverse();
         Some(path)

@@ -1,10 +1,10 @@
 //! The least time that any timetable takes, by what each NPU must receive.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 use super::network::{Network, Timing};
 use super::spread::{Spread, Wanted};
+use crate::graph::ShortestPaths;
 
 /// NPUs of which distances count, in networks of that many: all. Of larger ones those with the fewest edges in, at
 /// most as many; of the others only how much each must receive.
@@ -72,6 +72,7 @@ pub(super) fn least(network: &Network, spread: &Spread, timings: &[Timing]) -> u
             }
         }
     }
+    let mut paths = ShortestPaths::new(u64::MAX, ());
     let mut most = 0;
     for npu in 0..npus {
         if counts[npu] == 0 {
@@ -80,8 +81,8 @@ pub(super) fn least(network: &Network, spread: &Spread, timings: &[Timing]) -> u
         let mut arrivals = vec![(0, counts[npu] as u64)];
         if let Some(wants) = wants.get(place[npu]) {
             let far = match even {
-                Some(delay) => even_distances(network, npu as u32, delay),
-                None => distances(network, npu as u32, &cheapest),
+                Some(delay) => &even_distances(network, npu as u32, delay),
+                None => distances(&mut paths, network, npu as u32, |edge| cheapest(edge).0),
             };
             let time = |&(holder, from): &(u32, u64)| from.saturating_add(far[holder as usize]);
             let mut times: Vec<u64> = match &spread.wanted {
@@ -149,24 +150,20 @@ fn earliest_end(edges: &[(u64, u64)], arrivals: &[(u64, u64)]) -> u64 {
 }
 
 /// Distances to an NPU.
-fn distances(network: &Network, to: u32, cheapest: &dyn Fn(u32) -> (u64, u64)) -> Vec<u64> {
-    let mut far = vec![u64::MAX; network.npus()];
-    far[to as usize] = 0;
-    let mut queue = BinaryHeap::from([Reverse((0, to))]);
-    while let Some(Reverse((length, npu))) = queue.pop() {
-        if length > far[npu as usize] {
-            continue;
-        }
-        for &edge in network.in_edges(npu as usize) {
-            let src = network.edges()[edge as usize].src.0;
-            let found = length + cheapest(edge).0;
-            if found < far[src as usize] {
-                far[src as usize] = found;
-                queue.push(Reverse((found, src)));
-            }
-        }
-    }
-    far
+fn distances<'a>(
+    paths: &'a mut ShortestPaths<u64>,
+    network: &Network,
+    to: u32,
+    delay: impl Fn(u32) -> u64,
+) -> &'a [u64] {
+    let arc = |&edge: &u32| (network.edges()[edge as usize].src.0, edge);
+    paths.run(
+        network.npus(),
+        [(to, 0)],
+        |npu| network.in_edges(npu as usize).iter().map(arc),
+        |length, edge, _| Some((length + delay(edge), ())),
+    );
+    paths.costs()
 }
 
 /// Distances to an NPU where every edge takes the same time.

@@ -1,8 +1,8 @@
 //! The network that chunks are matched to: NPUs joined by edges, switches unwound.
 
 use super::unwind::{self, Unwinding};
+use crate::graph::Lists;
 use crate::id::{LinkId, NpuId};
-use crate::plan::Lists;
 use crate::topology::{LatencyModel, Switching, Topology};
 use crate::units::Bandwidth;
 
@@ -67,9 +67,13 @@ impl Network {
             }
         });
         let npus = topology.npu_count();
+        let ends = |end: fn(&Edge) -> NpuId| {
+            let ends = edges.iter().map(move |edge| end(edge).index());
+            ends.zip(0u32..)
+        };
         Self {
-            out: adjacency(npus, edges.iter().map(|edge| edge.src)),
-            into: adjacency(npus, edges.iter().map(|edge| edge.dst)),
+            out: Lists::grouped(npus, ends(|edge| edge.src)),
+            into: Lists::grouped(npus, ends(|edge| edge.dst)),
             npus,
             edges,
             paths,
@@ -163,20 +167,4 @@ impl Network {
             limit.into_iter().chain([link])
         })
     }
-}
-
-/// For each NPU, the edges of which it is the end given.
-fn adjacency(npus: usize, ends: impl Iterator<Item = NpuId> + Clone) -> Lists<u32> {
-    let mut offsets = vec![0u32; npus + 1];
-    ends.clone().for_each(|npu| offsets[npu.index() + 1] += 1);
-    for i in 0..npus {
-        offsets[i + 1] += offsets[i];
-    }
-    let mut next = offsets.clone();
-    let mut items = vec![0; offsets[npus] as usize];
-    for (edge, npu) in ends.enumerate() {
-        items[next[npu.index()] as usize] = edge as u32;
-        next[npu.index()] += 1;
-    }
-    Lists::from_columns("edges", offsets, items).expect("offsets are running sums")
 }

@@ -1,12 +1,9 @@
 //! Ways for chunks that not everybody wants: who passes them on.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use super::greedy::Failure;
 use super::network::{Network, Timing};
 use super::spread::{Spread, Wanted};
-use crate::plan::Lists;
+use crate::graph::{FirstFound, Lists, ShortestPaths};
 use crate::progress::Progress;
 
 /// A spread in which those who pass a chunk on want it as well.
@@ -90,13 +87,10 @@ struct Router<'a> {
     /// Chunks, those with the farthest to go first.
     order: Vec<u32>,
     others: Vec<Vec<u32>>,
-    /// Scratch: distance and last edge of each NPU.
-    far: Vec<f64>,
-    via: Vec<u32>,
+    /// Bits of the distance, which are in the same order, and last edge of each NPU.
+    paths: ShortestPaths<u64, FirstFound<u32>>,
     in_tree: Vec<bool>,
 }
-
-const NONE: u32 = u32::MAX;
 
 impl<'a> Router<'a> {
     fn new(
@@ -120,19 +114,21 @@ impl<'a> Router<'a> {
             mean: 1.0,
             order: Vec::new(),
             others,
-            far: vec![0.0; npus],
-            via: vec![NONE; npus],
+            paths: ShortestPaths::new(f64::INFINITY.to_bits(), FirstFound(u32::MAX)),
             in_tree: vec![false; npus],
         };
-        let mut ways: Vec<Option<Vec<f64>>> = vec![None; npus];
+        let mut ways: Vec<Option<Vec<u64>>> = vec![None; npus];
         let mut total = 0.0;
         let mut keyed: Vec<(f64, u32)> = Vec::with_capacity(spread.chunks());
         for (chunk, &(holder, _)) in spread.holders.iter().enumerate() {
             let far = ways[holder as usize].get_or_insert_with(|| {
                 router.search(&[holder], chunk as u32, None);
-                router.far.clone()
+                router.paths.costs().to_vec()
             });
-            let ends = wanted.get(chunk).iter().map(|&npu| far[npu as usize]);
+            let ends = wanted
+                .get(chunk)
+                .iter()
+                .map(|&npu| f64::from_bits(far[npu as usize]));
             let (sum, most) = ends
                 .filter(|far| far.is_finite())
                 .fold((0.0, 0.0f64), |(sum, most), far| (sum + far, most.max(far)));
@@ -151,35 +147,24 @@ impl<'a> Router<'a> {
         self.timings[edge as usize * self.spread.sizes.len() + class]
     }
 
-    /// Distances from `sources`; stops at the first NPU that `until` names and gives it.
+    /// Searches from `sources`; stops at the first NPU that `until` names and gives it.
     fn search(&mut self, sources: &[u32], chunk: u32, until: Option<&[bool]>) -> Option<u32> {
-        self.far.fill(f64::INFINITY);
-        self.via.fill(NONE);
-        let mut queue = BinaryHeap::new();
-        for &npu in sources {
-            self.far[npu as usize] = 0.0;
-            queue.push(Reverse((0u64, npu)));
-        }
-        while let Some(Reverse((bits, npu))) = queue.pop() {
-            let far = f64::from_bits(bits);
-            if far > self.far[npu as usize] {
-                continue;
-            }
-            if until.is_some_and(|until| until[npu as usize]) {
-                return Some(npu);
-            }
-            for &edge in self.network.out_edges(npu as usize) {
+        let network = self.network;
+        let class = self.spread.class[chunk as usize] as usize;
+        let sizes = self.spread.sizes.len();
+        let arc = |&edge: &u32| (network.edges()[edge as usize].dst.0, edge);
+        self.paths.until(
+            network.npus(),
+            sources.iter().map(|&npu| (npu, 0.0f64.to_bits())),
+            |npu| network.out_edges(npu as usize).iter().map(arc),
+            |far, edge, _| {
                 let crowd = 1.0 + self.crowding * self.load[edge as usize] / self.mean;
-                let found = far + self.timing(edge, chunk).delay as f64 * crowd;
-                let dst = self.network.edges()[edge as usize].dst.0;
-                if found < self.far[dst as usize] {
-                    self.far[dst as usize] = found;
-                    self.via[dst as usize] = edge;
-                    queue.push(Reverse((found.to_bits(), dst)));
-                }
-            }
-        }
-        None
+                let delay = self.timings[edge as usize * sizes + class].delay as f64;
+                let found = f64::from_bits(far) + delay * crowd;
+                Some((found.to_bits(), FirstFound(edge)))
+            },
+            |npu, _| until.is_some_and(|until| until[npu as usize]),
+        )
     }
 
     /// The tree of a chunk: each NPU that joins, with the edge it joins by, after that edge's source;
@@ -201,7 +186,7 @@ impl<'a> Router<'a> {
             let mut way = Vec::new();
             let mut at = end;
             while !self.in_tree[at as usize] {
-                let edge = self.via[at as usize];
+                let FirstFound(edge) = self.paths.via(at);
                 way.push((at, edge));
                 at = self.network.edges()[edge as usize].src.0;
             }

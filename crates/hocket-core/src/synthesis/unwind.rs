@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fmt;
 
-use super::fabric::{Around, Fabric};
+use super::fabric::{Around, Fabric, NO_LINK, Paths};
 use super::network::Edge;
 use crate::id::{LinkId, NpuId};
 use crate::topology::Topology;
@@ -98,6 +98,7 @@ pub(super) fn unwind(
         topology,
         link_share,
         give,
+        paths: Paths::new((u32::MAX, u64::MAX), NO_LINK),
     };
     for fabric in Fabric::all(topology) {
         let dimension = dimension_of
@@ -118,6 +119,7 @@ struct Edges<'a, Give> {
     topology: &'a Topology,
     link_share: &'a mut [u64],
     give: Give,
+    paths: Paths,
 }
 
 /// Edges that there are by now, by their ends.
@@ -126,7 +128,8 @@ type Joined = HashSet<(NpuId, NpuId)>;
 impl<Give: FnMut(Edge, &[LinkId])> Edges<'_, Give> {
     /// Makes an edge, if there is a way for it.
     fn join(&mut self, fabric: &Fabric, (src, dst): (NpuId, NpuId), joined: &mut Joined) {
-        if let Some(path) = fabric.path(self.topology, src, dst, self.link_share) {
+        if let Some(path) = fabric.path(self.topology, (src, dst), self.link_share, &mut self.paths)
+        {
             path.iter()
                 .for_each(|link| self.link_share[link.index()] += 1);
             (self.give)(Edge { src, dst }, &path);

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::{Device, DeviceKind, Dimension, Link, Switching, Topology, TopologyError};
+use crate::graph::Lists;
 use crate::id::{DeviceId, LinkId};
 use crate::units::{Bandwidth, Time};
 
@@ -138,8 +139,8 @@ impl TopologyBuilder {
             }
         }
         let count = self.devices.len();
-        let (out_offsets, out_links) = adjacency(count, &self.links, |link| (link.src, link.dst));
-        let (in_offsets, in_links) = adjacency(count, &self.links, |link| (link.dst, link.src));
+        let out = adjacency(count, &self.links, |link| (link.src, link.dst));
+        let into = adjacency(count, &self.links, |link| (link.dst, link.src));
         Ok(Topology {
             name: self.name,
             npu_count: npu_count as u32,
@@ -147,10 +148,8 @@ impl TopologyBuilder {
             links: self.links,
             dimensions: self.dimensions,
             switching: self.switching,
-            out_offsets,
-            out_links,
-            in_offsets,
-            in_links,
+            out,
+            into,
         })
     }
 }
@@ -182,15 +181,10 @@ fn adjacency(
     device_count: usize,
     links: &[Link],
     ends: impl Fn(&Link) -> (DeviceId, DeviceId),
-) -> (Vec<u32>, Vec<LinkId>) {
-    let mut grouped: Vec<LinkId> = (0..links.len()).map(LinkId::from).collect();
-    grouped.sort_by_key(|id| ends(&links[id.index()]));
-    let mut offsets = vec![0u32; device_count + 1];
-    for link in links {
-        offsets[ends(link).0.index() + 1] += 1;
-    }
-    for i in 0..device_count {
-        offsets[i + 1] += offsets[i];
-    }
-    (offsets, grouped)
+) -> Lists<LinkId> {
+    let ends = |id: LinkId| ends(&links[id.index()]);
+    let all = (0..links.len()).map(LinkId::from);
+    let by_far = Lists::grouped(device_count, all.map(|id| (ends(id).1.index(), id)));
+    let by_far = by_far.items().iter().copied();
+    Lists::grouped(device_count, by_far.map(|id| (ends(id).0.index(), id)))
 }

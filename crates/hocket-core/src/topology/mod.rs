@@ -14,6 +14,7 @@ pub use builder::TopologyBuilder;
 pub(crate) use builder::name_fault;
 pub use crossing::{LatencyModel, Switching};
 
+use crate::graph::Lists;
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::units::{Bandwidth, Memory, Time};
 
@@ -147,10 +148,8 @@ pub struct Topology {
     links: Vec<Link>,
     dimensions: Vec<Dimension>,
     switching: Switching,
-    out_offsets: Vec<u32>,
-    out_links: Vec<LinkId>,
-    in_offsets: Vec<u32>,
-    in_links: Vec<LinkId>,
+    out: Lists<LinkId>,
+    into: Lists<LinkId>,
 }
 
 impl Topology {
@@ -215,16 +214,13 @@ impl Topology {
     /// Links that start at a device, by where they end, parallel ones by id.
     #[inline]
     pub fn out_links(&self, id: DeviceId) -> &[LinkId] {
-        let range =
-            self.out_offsets[id.index()] as usize..self.out_offsets[id.index() + 1] as usize;
-        &self.out_links[range]
+        self.out.get(id.index())
     }
 
     /// Links that end at a device, by where they start, parallel ones by id.
     #[inline]
     pub fn in_links(&self, id: DeviceId) -> &[LinkId] {
-        let range = self.in_offsets[id.index()] as usize..self.in_offsets[id.index() + 1] as usize;
-        &self.in_links[range]
+        self.into.get(id.index())
     }
 
     /// Parallel links from one device to another, by id; none where they are not joined.

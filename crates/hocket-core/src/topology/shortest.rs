@@ -1,9 +1,7 @@
 //! Shortest paths by time: what a transfer takes where the plan names no path.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use super::Topology;
+use crate::graph::ShortestPaths;
 use crate::id::{DeviceId, LinkId};
 use crate::units::Time;
 
@@ -14,10 +12,33 @@ use crate::units::Time;
 pub struct RouteTree {
     dst: DeviceId,
     bytes: u64,
-    next: Vec<Option<LinkId>>,
-    time: Vec<Time>,
-    hops: Vec<u32>,
+    /// The link to take, or [`NO_LINK`].
+    next: Vec<LinkId>,
+    cost: Vec<Cost>,
 }
+
+/// What a way costs: the order of the fields is the order of their weight. Packed, so that a search handles
+/// a third less.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C, packed(4))]
+struct Cost {
+    time: Time,
+    hops: u32,
+}
+
+impl Cost {
+    const ZERO: Self = Self {
+        time: Time::ZERO,
+        hops: 0,
+    };
+    /// Of no way.
+    const FAR: Self = Self {
+        time: Time::MAX,
+        hops: u32::MAX,
+    };
+}
+
+const NO_LINK: LinkId = LinkId(u32::MAX);
 
 impl RouteTree {
     /// Searches backwards from `dst` over every link, until `stop` (if given) is reached.
@@ -27,9 +48,6 @@ impl RouteTree {
     ///
     /// # Complexity
     /// O(links log devices).
-    ///
-    /// # Source
-    /// Dijkstra, A note on two problems in connexion with graphs, 1959.
     pub fn to(topology: &Topology, dst: DeviceId, bytes: u64, stop: Option<DeviceId>) -> Self {
         Self::search(topology, dst, bytes, stop, None)
     }
@@ -53,49 +71,32 @@ impl RouteTree {
         stop: Option<DeviceId>,
         limit: Option<Time>,
     ) -> Self {
-        let count = topology.device_count();
-        let mut next: Vec<Option<LinkId>> = vec![None; count];
-        let mut time = vec![Time::MAX; count];
-        let mut hops = vec![u32::MAX; count];
-        let mut settled = vec![false; count];
-        let mut queue = BinaryHeap::new();
-        time[dst.index()] = Time::ZERO;
-        hops[dst.index()] = 0;
-        queue.push(Reverse((Time::ZERO, 0u32, dst)));
-        while let Some(Reverse((_, _, device))) = queue.pop() {
-            if std::mem::replace(&mut settled[device.index()], true) {
-                continue;
-            }
-            if Some(device) == stop {
-                break;
-            }
-            for &id in topology.in_links(device) {
-                let link = topology.link(id);
-                let source = link.src.index();
-                if settled[source] {
-                    continue;
+        let arc = |&id: &LinkId| (topology.link(id).src.0, id);
+        let mut paths = ShortestPaths::new(Cost::FAR, NO_LINK);
+        paths.until(
+            topology.device_count(),
+            [(dst.0, Cost::ZERO)],
+            |device| topology.in_links(DeviceId(device)).iter().map(arc),
+            |so_far, id, known| {
+                // Where each way takes a link more, no settled device is looked at twice.
+                if known <= so_far {
+                    return None;
                 }
-                let found = (
-                    time[device.index()] + length(topology, id, bytes),
-                    hops[device.index()] + 1,
-                    Some(id),
-                );
-                if limit.is_some_and(|limit| found.0 >= limit) {
-                    continue;
-                }
-                let best = (time[source], hops[source], next[source]);
-                if next[source].is_none() || found < best {
-                    (time[source], hops[source], next[source]) = found;
-                    queue.push(Reverse((found.0, found.1, link.src)));
-                }
-            }
-        }
+                let time = so_far.time + length(topology, id, bytes);
+                let cost = Cost {
+                    time,
+                    hops: so_far.hops + 1,
+                };
+                limit.is_none_or(|limit| time < limit).then_some((cost, id))
+            },
+            |device, _| Some(DeviceId(device)) == stop,
+        );
+        let (cost, next) = paths.into_parts();
         Self {
             dst,
             bytes,
             next,
-            time,
-            hops,
+            cost,
         }
     }
 
@@ -107,7 +108,7 @@ impl RouteTree {
     /// The link to take at a device; `None` at the destination and where there is no way.
     #[inline]
     pub fn next(&self, device: DeviceId) -> Option<LinkId> {
-        self.next[device.index()]
+        Some(self.next[device.index()]).filter(|&link| link != NO_LINK)
     }
 
     /// The links to take at a device that are as good as any: the same time in as many hops. None at
@@ -117,21 +118,18 @@ impl RouteTree {
         topology: &'a Topology,
         device: DeviceId,
     ) -> impl Iterator<Item = LinkId> + 'a {
-        let best = (self.time[device.index()], self.hops[device.index()]);
+        let Cost { time, hops } = self.cost[device.index()];
         let is_best = move |&id: &LinkId| {
-            let end = topology.link(id).dst.index();
-            self.hops[end] < best.1
-                && (
-                    self.time[end] + length(topology, id, self.bytes),
-                    self.hops[end] + 1,
-                ) == best
+            let after = self.cost[topology.link(id).dst.index()];
+            after.hops.checked_add(1) == Some(hops)
+                && after.time + length(topology, id, self.bytes) == time
         };
         topology.out_links(device).iter().copied().filter(is_best)
     }
 
     /// Time of a lone message from a device; `None` where there is no way.
     pub fn time(&self, device: DeviceId) -> Option<Time> {
-        (device == self.dst || self.next(device).is_some()).then(|| self.time[device.index()])
+        (device == self.dst || self.next(device).is_some()).then(|| self.cost[device.index()].time)
     }
 
     /// The links from a device to the destination; `None` where there is no way.

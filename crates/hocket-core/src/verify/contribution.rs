@@ -218,6 +218,60 @@ mod tests {
     use super::*;
     use crate::units::Seed;
 
+    /// Keys as the tables of a replay have them: handles of runs that differ in their upper half
+    /// only, pairs of such, and bit sets.
+    fn hashes() -> [Vec<u64>; 3] {
+        use std::hash::{BuildHasher, Hash};
+        fn hash(key: impl Hash) -> u64 {
+            BuildHasherDefault::<FoldHasher>::default().hash_one(key)
+        }
+        let run = |start: u64| Set::run(start as u32, 1).0;
+        [
+            (0..4096).map(|i| hash(run(i))).collect(),
+            (0..4096)
+                .map(|i| hash((run(i / 64), run(i % 64))))
+                .collect(),
+            (0..4096)
+                .map(|i| hash(vec![1u64 << (i / 64), i % 64].into_boxed_slice()))
+                .collect(),
+        ]
+    }
+
+    #[test]
+    fn hashes_of_handles_are_spread() {
+        for hashes in hashes() {
+            // Of 4,096 random hashes 3,970 differ in their low 16 bits, give or take 11.
+            let mut low: Vec<u16> = hashes.iter().map(|&hash| hash as u16).collect();
+            low.sort_unstable();
+            low.dedup();
+            assert!(low.len() > 3_850, "{} of 4,096 differ", low.len());
+            for bit in 0..64 {
+                let ones = hashes.iter().filter(|&hash| hash >> bit & 1 == 1).count();
+                assert!(
+                    (1_700..=2_400).contains(&ones),
+                    "bit {bit} is set in {ones} of 4,096"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_union_is_stored_once_and_forgotten() {
+        let mut table = SetTable::new(6);
+        assert_eq!(table.memory(), 0);
+        let (a, b) = (table.single(0), table.single(2));
+        let union = table.disjoint_union(a, b);
+        assert_eq!(table.disjoint_union(b, a), union);
+        assert_eq!(table.memory(), 16 + 32, "one set of one word, one union");
+        assert_eq!(table.disjoint_union(union.unwrap(), a), None);
+        assert_eq!(table.memory(), 16 + 2 * 32);
+        table.clear();
+        assert_eq!(table.memory(), 0);
+        let other = table.disjoint_union(table.single(1), table.single(4));
+        assert_eq!(table.ranks(other.unwrap()).collect::<Vec<_>>(), [1, 4]);
+        assert_eq!(table.memory(), 16 + 32);
+    }
+
     #[test]
     fn unions_agree_with_bit_sets() {
         for n in [2usize, 3, 5, 64, 65, 130] {

@@ -118,3 +118,39 @@ fn downwards(plan: &Plan, order: &Order, latest: &[u32]) -> Vec<u32> {
     }
     nodes
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::{Collective, CollectiveKind};
+    use crate::id::NpuId;
+    use crate::plan::{Chunks, Op, PlanBuilder};
+
+    #[test]
+    fn groups_hang_below_their_latest_member() {
+        let npus: Vec<NpuId> = (0..2).map(NpuId::from).collect();
+        let collective = Collective::new(CollectiveKind::AllReduce, npus.clone(), 8, None).unwrap();
+        let chunks = Chunks::split(&collective.demands(), 1).unwrap();
+        let mut builder = PlanBuilder::new("by hand", &collective, chunks);
+        let send = |builder: &mut PlanBuilder, wait| {
+            Wait::on(builder.send((0, 1), npus[0], npus[1], Op::Copy, wait))
+        };
+        let first = send(&mut builder, Wait::NOTHING);
+        let second = send(&mut builder, Wait::NOTHING);
+        let both = builder.all_of(&[first, second]);
+        let third = send(&mut builder, both);
+        let nested = builder.all_of(&[both, third]);
+        let fourth = send(&mut builder, nested);
+        let plan = builder.finish();
+        let forest = Forest::new(&plan, &Order::Plan, None);
+        let chain = [second, both, third, nested, fourth];
+        for (i, &above) in chain.iter().enumerate() {
+            for (j, &below) in chain.iter().enumerate() {
+                assert_eq!(forest.is_above(above, below), i <= j, "{i} above {j}");
+            }
+            assert!(!forest.is_above(first, above), "it is not the latest");
+            assert!(!forest.is_above(above, Wait::NOTHING));
+            assert!(!forest.is_above(Wait::NOTHING, above));
+        }
+    }
+}

@@ -170,3 +170,91 @@ impl Layout {
         first..self.position(npu, end)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::{Collective, CollectiveKind};
+    use crate::units::Seed;
+
+    const NPUS: usize = 3;
+
+    #[test]
+    fn runs_are_as_long_as_they_can_be() {
+        let found: Vec<(u32, u32, u32)> = runs(&[4, 4, 0, 4, 4, 4])
+            .iter()
+            .map(|run| (run.start, run.end, run.demand))
+            .collect();
+        assert_eq!(found, [(0, 2, 4), (2, 3, 0), (3, 6, 4)]);
+    }
+
+    /// Looks up every place of a layout, beside the chunks at which segments of each NPU start.
+    fn compare(layout: &Layout, starts: &[Vec<u32>], length: u32) {
+        let total: usize = starts.iter().map(Vec::len).sum();
+        assert_eq!(layout.len(NPUS), total);
+        let mut first = 0;
+        for (npu, own) in starts.iter().enumerate() {
+            for (i, &start) in own.iter().enumerate() {
+                assert_eq!(layout.start(first + i), start);
+            }
+            for at in 0..=length {
+                let below = own.iter().filter(|&&start| start < at).count();
+                assert_eq!(layout.position(npu as u32, at), first + below);
+            }
+            for start in 0..length {
+                let holding = own.iter().rposition(|&each| each <= start).unwrap();
+                for end in start + 1..=length {
+                    let last = own.iter().filter(|&&each| each < end).count();
+                    assert_eq!(
+                        layout.overlapping(npu as u32, start, end),
+                        first + holding..first + last
+                    );
+                }
+            }
+            first += own.len();
+        }
+    }
+
+    #[test]
+    fn segments_agree_with_lists_of_their_starts() {
+        let npus: Vec<NpuId> = (0..NPUS).map(NpuId::from).collect();
+        let demands = Collective::new(CollectiveKind::AllReduce, npus, 1000, None)
+            .unwrap()
+            .demands();
+        let mut seed = Seed(7);
+        for length in [1, 2, 5, 63, 64, 65, 127, 128, 130] {
+            for finest in [false, true] {
+                let first = seed.below(9) as u32;
+                let mut starts = vec![vec![0]; NPUS];
+                let records: Vec<Record> = (0..seed.below(6))
+                    .map(|_| {
+                        let chunk = seed.below(length as usize) as u32;
+                        let count = 1 + seed.below((length - chunk) as usize) as u32;
+                        let src = seed.below(NPUS) as u32;
+                        let dst = (src + 1 + seed.below(NPUS - 1) as u32) % NPUS as u32;
+                        let touched = if finest {
+                            vec![0, 1, 2]
+                        } else {
+                            vec![src, dst]
+                        };
+                        for npu in touched {
+                            starts[npu as usize].extend([chunk, chunk + count]);
+                        }
+                        Record::of(first + chunk, count, (src, dst))
+                    })
+                    .collect();
+                for own in &mut starts {
+                    own.retain(|&start| start < length);
+                    own.sort_unstable();
+                    own.dedup();
+                }
+                let runs = runs(&vec![0; length as usize]);
+                let span = (first, length);
+                let layout = Layout::new(&records, span, &runs, &demands, NPUS, finest);
+                let is_whole = records.iter().all(|record| record.count == length);
+                assert_eq!(matches!(layout, Layout::Whole), is_whole);
+                compare(&layout, &starts, length);
+            }
+        }
+    }
+}

@@ -358,27 +358,68 @@ mod tests {
     use crate::id::NpuId;
     use crate::plan::{Chunks, Op, PlanBuilder};
 
-    #[test]
-    fn marks_that_run_out_begin_anew() {
+    /// A plan of transfers that wait for the one before, and of one, the last, that waits for nothing.
+    fn chain(length: usize) -> (Plan, Vec<TransferId>) {
         let npus: Vec<NpuId> = (0..2).map(NpuId::from).collect();
         let collective = Collective::new(CollectiveKind::AllReduce, npus.clone(), 8, None)
             .expect("two NPUs and some bytes are a collective");
         let chunks = Chunks::split(&collective.demands(), 1).expect("8 bytes make a chunk");
         let mut builder = PlanBuilder::new("test", &collective, chunks);
         let mut send = |wait| builder.send((0, 1), npus[0], npus[1], Op::Copy, wait);
-        let first = send(Wait::NOTHING);
-        let middle = send(Wait::on(first));
-        let last = send(Wait::on(middle));
-        let apart = send(Wait::NOTHING);
-        let plan = builder.finish();
+        let mut sent = vec![send(Wait::NOTHING)];
+        while sent.len() < length {
+            sent.push(send(Wait::on(sent[sent.len() - 1])));
+        }
+        sent.push(send(Wait::NOTHING));
+        (builder.finish(), sent)
+    }
+
+    #[test]
+    fn marks_that_run_out_begin_anew() {
+        let (plan, sent) = chain(3);
+        let [first, _, last, apart] = sent[..] else {
+            unreachable!("a chain of three and one apart")
+        };
         let order = Order::Plan;
         let mut ordering = Ordering::new(&plan, &order);
-        for mark in [0, u32::MAX - 2] {
+        for (mark, after) in [(0, 4), (u32::MAX - 2, 2)] {
             ordering.mark = mark;
             for _ in 0..4 {
                 let open = ordering.first_open([first, apart].into_iter(), Wait::on(last));
                 assert_eq!(open, Some(apart));
             }
+            assert_eq!(ordering.mark, after, "each search takes a mark");
         }
+    }
+
+    #[test]
+    fn a_search_ends_at_the_earliest_that_is_looked_for() {
+        let (plan, sent) = chain(1000);
+        let order = Order::Plan;
+        let mut ordering = Ordering::new(&plan, &order);
+        let mut ask = |earlier: usize, later: usize| {
+            let before = ordering.work();
+            let open = ordering.first_open([sent[earlier]].into_iter(), Wait::on(sent[later]));
+            (open.is_none(), ordering.work() - before)
+        };
+        assert_eq!(ask(999, 999), (true, 1), "it is the wait itself");
+        assert_eq!(ask(997, 999), (true, 4), "one comparison, three transfers");
+        assert_eq!(ask(1000, 999), (false, 2), "nothing after it needs a look");
+    }
+
+    #[test]
+    fn questions_about_a_chain_cost_little_once_there_is_a_forest() {
+        let (plan, sent) = chain(1000);
+        let order = Order::Plan;
+        let mut ordering = Ordering::new(&plan, &order);
+        for later in 1..1000 {
+            let earlier = [sent[later / 2], sent[1000]];
+            let wait = Wait::on(sent[later]);
+            let open = ordering.first_open(earlier[..1].iter().copied(), wait);
+            assert_eq!(open, None);
+        }
+        assert!(ordering.forest.is_some());
+        // As much by searches as there are transfers, and one search more; then a comparison each.
+        assert!(ordering.work() < 3_000, "{}", ordering.work());
     }
 }

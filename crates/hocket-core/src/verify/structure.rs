@@ -1,6 +1,7 @@
 //! What can be checked without replaying: names, paths, bytes, cycles of waits.
 
 use super::violation::{Code, VerifyReport, Violation};
+use crate::graph::Counts;
 use crate::id::{ChunkId, DeviceId, LinkId, NpuId, TransferId};
 use crate::plan::{Op, Plan, Wait, WaitGraph, WaitOn};
 use crate::topology::Topology;
@@ -273,6 +274,19 @@ pub(super) struct Record {
 }
 
 impl Record {
+    /// A copy that waits for nothing.
+    #[cfg(test)]
+    pub(super) fn of(chunk: u32, count: u32, (src, dst): (u32, u32)) -> Self {
+        Self {
+            chunk,
+            count,
+            src,
+            dst,
+            wait: Wait::NOTHING.to_bits(),
+            id: 0,
+        }
+    }
+
     pub(super) fn transfer(&self) -> TransferId {
         TransferId(self.id & !(1 << 31))
     }
@@ -291,18 +305,15 @@ pub(super) fn records(plan: &Plan, starts: &[u32], order: &Order) -> (Vec<Record
     for (c, range) in starts.windows(2).enumerate() {
         component[range[0] as usize..range[1] as usize].fill(c as u32);
     }
-    let mut offsets = vec![0u32; components + 1];
+    let mut counts = Counts::new(components);
     for &chunk in plan.chunk() {
-        offsets[component[chunk as usize] as usize + 1] += 1;
+        counts.add(component[chunk as usize] as usize);
     }
-    for i in 0..components {
-        offsets[i + 1] += offsets[i];
-    }
+    let mut slots = counts.into_slots();
     let mut records = vec![Record::default(); plan.len()];
-    let mut next = offsets.clone();
     let mut place = |i: usize| {
-        let slot = &mut next[component[plan.chunk()[i] as usize] as usize];
-        records[*slot as usize] = Record {
+        let slot = slots.take(component[plan.chunk()[i] as usize] as usize);
+        records[slot] = Record {
             chunk: plan.chunk()[i],
             count: plan.chunk_count()[i],
             src: plan.src()[i],
@@ -310,11 +321,10 @@ pub(super) fn records(plan: &Plan, starts: &[u32], order: &Order) -> (Vec<Record
             wait: plan.wait()[i],
             id: i as u32 | u32::from(plan.op()[i] == Op::Reduce as u8) << 31,
         };
-        *slot += 1;
     };
     match order {
         Order::Plan => (0..plan.len()).for_each(&mut place),
         Order::Other(order) => order.iter().for_each(|&i| place(i as usize)),
     }
-    (records, offsets)
+    (records, slots.into_offsets())
 }

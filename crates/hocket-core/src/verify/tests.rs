@@ -7,6 +7,9 @@ use crate::progress::Silent;
 use crate::topology::TopologyBuilder;
 use crate::units::{Bandwidth, Time};
 
+mod named;
+mod watched;
+
 const ALL_REDUCE: CollectiveKind = CollectiveKind::AllReduce;
 
 fn bandwidth() -> Bandwidth {

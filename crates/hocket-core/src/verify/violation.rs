@@ -169,3 +169,61 @@ impl fmt::Display for VerifyReport {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn violation(number: u32) -> Violation {
+        Violation {
+            code: Code::Missing,
+            transfer: Some(TransferId(number)),
+            chunk: Some(ChunkId(2)),
+            npu: Some(NpuId(3)),
+            detail: "never gets it".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_report_is_one_line_of_its_count_and_its_first() {
+        let mut report = VerifyReport::default();
+        assert!(report.is_empty());
+        assert_eq!(report.to_string(), "the plan is wrong, 0 violations");
+        report.add(|| violation(1));
+        let first = "missing, transfer 1, chunk 2, NPU 3: never gets it";
+        assert_eq!(
+            report.to_string(),
+            format!("the plan is wrong, 1 violation: {first}")
+        );
+        report.add(|| violation(2));
+        assert_eq!(
+            report.to_string(),
+            format!("the plan is wrong, 2 violations; the first: {first}")
+        );
+        for number in 3..=VerifyReport::KEPT as u32 {
+            assert!(!report.is_full());
+            report.add(|| violation(number));
+        }
+        assert!(report.is_full());
+        report.add(|| unreachable!("it is counted, not made"));
+        assert_eq!(report.count(), 101);
+        assert_eq!(report.violations().len(), 100);
+        assert_eq!(
+            report.to_string(),
+            format!("the plan is wrong, 101 or more violations; the first: {first}")
+        );
+        assert_eq!(Code::Missing.to_string(), "missing");
+    }
+
+    #[test]
+    fn what_a_violation_does_not_concern_is_not_named() {
+        let bare = Violation {
+            code: Code::BytesLost,
+            transfer: None,
+            chunk: None,
+            npu: None,
+            detail: "8 B".to_owned(),
+        };
+        assert_eq!(bare.to_string(), "bytes_lost: 8 B");
+    }
+}

@@ -2,6 +2,8 @@
 
 mod brute_force;
 mod closed_forms;
+mod definition;
+mod parts;
 mod properties;
 mod stopped;
 

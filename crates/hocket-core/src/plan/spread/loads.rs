@@ -145,9 +145,10 @@ impl<'a> Loads<'a> {
             for (side, id) in ends.into_iter().enumerate() {
                 let own = self.beta[id.index()].transmission(bytes).as_ps();
                 let link = self.topology.link(id);
-                *carried
+                let load = carried
                     .entry(([link.src, link.dst][side], side))
-                    .or_insert(0) += own;
+                    .or_insert(0);
+                *load = load.saturating_add(own);
                 largest = largest.max(own);
             }
         }
@@ -165,6 +166,6 @@ impl<'a> Loads<'a> {
             load / across.max(1) as u64
         };
         let least = carried.iter().map(share).max().unwrap_or(0);
-        self.busiest() > largest.max(least + largest / 2)
+        self.busiest() > largest.max(least.saturating_add(largest / 2))
     }
 }

@@ -179,7 +179,7 @@ impl<'a> Engine<'a> {
             self.passes.push(Pass { server, weight });
             message.at = at;
             if let Some(link) = self.uses.get_mut(server as usize) {
-                link.bytes += bytes;
+                link.bytes = link.bytes.saturating_add(bytes);
                 link.messages += 1;
                 latency = latency + self.way.topology.link(LinkId(server)).latency;
             }
@@ -197,7 +197,8 @@ impl<'a> Engine<'a> {
             let mut along = Time::ZERO;
             for &server in &servers {
                 if let Some(link) = self.uses.get_mut(server as usize) {
-                    link.bytes += spray::part(bytes, path, paths);
+                    let part = spray::part(bytes, path, paths);
+                    link.bytes = link.bytes.saturating_add(part);
                     along = along + self.way.topology.link(LinkId(server)).latency;
                 }
             }

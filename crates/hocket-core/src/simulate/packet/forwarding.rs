@@ -235,7 +235,7 @@ impl Engine<'_> {
         grant.channel = NONE;
         self.ports.channel[here].holder = NONE;
         let usage = &mut self.uses[link as usize];
-        usage.bytes += packet.bytes;
+        usage.bytes = usage.bytes.saturating_add(packet.bytes);
         usage.messages += u64::from(packet.is_last);
         if self.ports.buffers[here]
             .packets

@@ -17,7 +17,7 @@ pub(super) fn bisection(topology: &Topology) -> Option<Bisection> {
         return None;
     }
     let exact = n <= ENUMERATED;
-    let flow = SplitFlow::new(topology);
+    let mut flow = SplitFlow::new(topology);
     let bytes_per_second = if exact {
         halvings(n).map(|split| flow.least(&split)).min()
     } else {

@@ -1,11 +1,9 @@
 //! Distances between NPUs, in links and in latency.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use super::super::build::product_counts;
 use super::super::{DimensionKind, Topology};
-use crate::id::{DeviceId, NpuId};
+use crate::graph::ShortestPaths;
+use crate::id::{DeviceId, LinkId, NpuId};
 use crate::units::Time;
 
 /// NPUs times links above which diameters are not searched for.
@@ -52,7 +50,8 @@ pub(super) fn latency(topology: &Topology) -> Option<Time> {
         return hops(topology).map(|hops| times(first, hops));
     }
     let work = topology.npu_count() as u64 * topology.links().len() as u64;
-    let farthest = |npu| farthest_latency(topology, npu);
+    let mut paths = ShortestPaths::new(Time::MAX, ());
+    let farthest = |npu| farthest_latency(topology, npu, &mut paths);
     (work <= LARGEST).then(|| topology.npus().map(farthest).max().unwrap_or(Time::ZERO))
 }
 
@@ -130,24 +129,15 @@ fn hops_by_search(topology: &Topology) -> usize {
     farthest
 }
 
-/// Dijkstra over latencies alone.
-fn farthest_latency(topology: &Topology, src: NpuId) -> Time {
-    let mut best = vec![Time::MAX; topology.device_count()];
-    best[src.index()] = Time::ZERO;
-    let mut queue = BinaryHeap::from([Reverse((Time::ZERO, src.device()))]);
-    while let Some(Reverse((time, device))) = queue.pop() {
-        if time > best[device.index()] {
-            continue;
-        }
-        for &id in topology.out_links(device) {
-            let link = topology.link(id);
-            let found = time + link.latency;
-            if found < best[link.dst.index()] {
-                best[link.dst.index()] = found;
-                queue.push(Reverse((found, link.dst)));
-            }
-        }
-    }
-    let npus = &best[..topology.npu_count()];
+/// Latency to the NPU farthest from one.
+fn farthest_latency(topology: &Topology, src: NpuId, paths: &mut ShortestPaths<Time>) -> Time {
+    let arc = |&id: &LinkId| (topology.link(id).dst.0, topology.link(id).latency);
+    paths.run(
+        topology.device_count(),
+        [(src.0, Time::ZERO)],
+        |device| topology.out_links(DeviceId(device)).iter().map(arc),
+        |so_far, latency, _| Some((so_far + latency, ())),
+    );
+    let npus = &paths.costs()[..topology.npu_count()];
     npus.iter().copied().max().unwrap_or(Time::ZERO)
 }

@@ -1,0 +1,15 @@
+//! Tools for graphs that know nothing of networks: nodes are numbers from 0, arcs are what the caller says.
+//!
+//! | file | what it is |
+//! | --- | --- |
+//! | `csr` | compressed adjacency: [`Lists`], made by counting sort ([`Counts`]) |
+//! | `shortest` | shortest paths, with any cost and tie-break, until any node: [`ShortestPaths`] |
+//! | `maxflow` | maximum flows and least cuts, many on one network: [`FlowNetwork`] |
+
+mod csr;
+mod maxflow;
+mod shortest;
+
+pub use csr::{Counts, Lists, Offset, Slots};
+pub use maxflow::{FlowNetwork, UNLIMITED};
+pub use shortest::{FirstFound, ShortestPaths};

@@ -1,0 +1,65 @@
+"""Checks that many rooms share: names, whole numbers within bounds, shares of a whole."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from operator import index
+
+from hocket.errors import SpecError
+from hocket.units import shown
+
+__all__ = [
+    "check_name",
+    "share_hint",
+    "share_of_peak",
+    "whole",
+]
+
+_LONGEST_NAME = 2000
+
+
+def check_name(name: object) -> None:
+    """Check that a value is a name: of one line, and not too long."""
+    if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
+        raise SpecError(f"name: {shown(name)} is no name; give up to {_LONGEST_NAME} letters")
+
+
+def share_hint(value: object) -> str:
+    """Ask whether a share that is too large was meant as per cent; empty where that makes no share."""
+    is_number = isinstance(value, int | float | Fraction) and not isinstance(value, bool)
+    if not is_number or not 2 <= value <= 100:  # type: ignore[operator]
+        return ""
+    return f"; did you mean {float(value) / 100:g}?"  # type: ignore[arg-type]
+
+
+def share_of_peak(field: str, value: object) -> None:
+    """Check that a value is a share of what is there at most: above 0 and up to 1.
+
+    Raises
+    ------
+    SpecError
+        Naming `field`, and the share that per cent would be.
+    """
+    right = "give a number above 0 and up to 1, such as 0.5"
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
+        raise SpecError(f"{field}: {shown(value)} is no number; {right}")
+    if not 0 < value <= 1:
+        hint = share_hint(value) or ", such as 0.5"
+        raise SpecError(
+            f"{field}: {shown(value)} will not do; give a number above 0 and up to 1{hint}"
+        )
+
+
+def whole(field: str, value: object, least: int, most: int) -> int:
+    """Check that a value is a whole number within bounds, and give it."""
+    right = f"give a whole number from {least} to {most}"
+    if isinstance(value, bool):
+        raise SpecError(f"{field}: {shown(value)} is no number; {right}")
+    try:
+        number = index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise SpecError(f"{field}: {shown(value)} is no whole number; {right}") from None
+    if not least <= number <= most:
+        size = "small" if number < least else "large"
+        raise SpecError(f"{field}: {shown(number)} is too {size}; {right}")
+    return number

@@ -1,0 +1,51 @@
+"""Writes the JSON Schema of topology, workload or jobs files.
+
+``python -m hocket.cli.schema [topology|workload|jobs] [FILE]``
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from hocket.cluster.yaml import json_schema as jobs_schema
+from hocket.errors import SpecError
+from hocket.files.atomic import write_text
+from hocket.topology.model import json_schema as topology_schema
+from hocket.workload.yaml import json_schema as workload_schema
+
+_SCHEMAS = {
+    "topology": topology_schema,
+    "workload": workload_schema,
+    "jobs": jobs_schema,
+}
+
+
+def schema_text(kind: str = "topology") -> str:
+    """Give the schema of a kind of file as it is written."""
+    return json.dumps(_SCHEMAS[kind](), indent=2, ensure_ascii=False) + "\n"
+
+
+def main(argv: Sequence[str]) -> int:
+    """Write a schema, by default that of topologies, to the path given or to standard output."""
+    kind = "topology"
+    if argv and argv[0] in _SCHEMAS:
+        kind, *argv = argv
+    if len(argv) > 1:
+        print("usage: python -m hocket.cli.schema [topology|workload|jobs] [FILE]", file=sys.stderr)
+        return 2
+    if argv:
+        try:
+            write_text(Path(argv[0]), schema_text(kind))
+        except SpecError as error:
+            print(error, file=sys.stderr)
+            return 2
+    else:
+        sys.stdout.write(schema_text(kind))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

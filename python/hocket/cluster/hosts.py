@@ -1,0 +1,334 @@
+"""Clusters: hosts with GPUs and NICs below the ToRs of a Clos or fat tree."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from os import PathLike
+
+from hocket._checks import whole
+from hocket._core import Topology
+from hocket._core import routing as core_routing
+from hocket.cluster.draw import Draw
+from hocket.errors import SpecError
+from hocket.topology.build import build_topology
+from hocket.topology.spec import BuilderSpec, TopologySpec
+from hocket.topology.text import from_text, read_failures
+from hocket.units import parse_bandwidth, parse_time, shown
+
+__all__ = ["Cluster", "cluster"]
+
+_MOST = 1 << 20
+MOST_SEED = (1 << 64) - 1
+"""Of seeds."""
+_TOR = re.compile(r"(tor|edge)([0-9]+)")
+_SPINE = re.compile(r"(spine|core)([0-9]+)")
+
+
+@dataclass(frozen=True, repr=False)
+class Cluster:
+    """Hosts on a fabric; made by :func:`cluster`.
+
+    GPUs are numbered host by host: GPU ``g`` is in ``hosts[g // gpus_per_host]``.
+
+    Attributes
+    ----------
+    topology
+        A Clos or fat tree, less what failed; its NPUs are the ports of NICs.
+    gpus_per_host, nics_per_host
+        Of every host.
+    hosts
+        Names of those that have all their NICs; the number in a name counts failed hosts as well.
+    nics
+        NPUs of the topology that are each host's NICs.
+    tors
+        Number of the ToR, as in its name, that each host is below.
+    """
+
+    topology: Topology
+    gpus_per_host: int
+    nics_per_host: int
+    hosts: tuple[str, ...]
+    nics: tuple[tuple[int, ...], ...]
+    tors: tuple[int, ...]
+
+    @property
+    def gpu_count(self) -> int:
+        """GPUs of all hosts."""
+        return len(self.hosts) * self.gpus_per_host
+
+    def host_of(self, gpu: int) -> str:
+        """Name of the host that a GPU is in."""
+        return self.hosts[self._gpu(gpu) // self.gpus_per_host]
+
+    def nic_of(self, gpu: int) -> int:
+        """NPU of the topology by which a GPU sends.
+
+        GPUs share the NICs of their host evenly, in order.
+        """
+        host, within = divmod(self._gpu(gpu), self.gpus_per_host)
+        return self.nics[host][within * self.nics_per_host // self.gpus_per_host]
+
+    def tor_of(self, host: str) -> int:
+        """Give the number of the ToR that a host is below."""
+        return self.tors[self.index_of(host)]
+
+    def gpus_of(self, host: str) -> range:
+        """GPUs of a host."""
+        first = self.index_of(host) * self.gpus_per_host
+        return range(first, first + self.gpus_per_host)
+
+    def index_of(self, host: str) -> int:
+        """Position of a host in ``hosts``.
+
+        Raises
+        ------
+        SpecError
+            If there is no such host, or it failed.
+        """
+        given: object = host
+        index = self._positions.get(given) if isinstance(given, str) else None
+        if index is None:
+            known = f"hosts are {self.hosts[0]} to {self.hosts[-1]}, less those that failed"
+            raise SpecError(f"there is no host {shown(host)}; {known}")
+        return index
+
+    def _gpu(self, gpu: int) -> int:
+        return whole("GPU", gpu, 0, self.gpu_count - 1)
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {host: i for i, host in enumerate(self.hosts)}
+
+    def __repr__(self) -> str:
+        """Fabric and size."""
+        return (
+            f"<Cluster on {self.topology.name}: {len(self.hosts)} hosts of "
+            f"{self.gpus_per_host} GPUs and {self.nics_per_host} NICs>"
+        )
+
+
+def cluster(
+    fabric: str | PathLike[str] | Topology,
+    *,
+    gpus_per_host: int = 8,
+    nics_per_host: int = 8,
+    hosts_per_tor: int | None = None,
+    oversubscription: float | None = None,
+    bandwidth: str | None = None,
+    host_bandwidth: str | None = None,
+    latency: str | None = None,
+    failed: Iterable[str] = (),
+    failed_spines: int = 0,
+    seed: int | None = None,
+) -> Cluster:
+    """Give the hosts of a fabric.
+
+    Consecutive NPUs below a ToR are the NICs of a host: host 0 has the first ``nics_per_host``. A
+    host that lost a NIC, its ToR or the link between them is left out.
+
+    Parameters
+    ----------
+    fabric : str, path or Topology
+        ``"clos:32x64"`` (spines x ToRs, and below each ToR as many NIC ports as it has spines),
+        ``"clos:4x8x16"`` (16 ports below each ToR), ``"fat-tree:16"`` (switches of 16 ports), a
+        topology file, or a topology that ``hk.topology.clos`` or ``fat_tree`` made.
+    gpus_per_host, nics_per_host : int
+        GPU ``g`` of a host sends by its NIC ``g * nics_per_host // gpus_per_host``.
+    hosts_per_tor, oversubscription : int, float, optional
+        For ``"clos:SPINESxTORS"``: hosts below each ToR; or how many times as many ports there are
+        below a ToR as above it, which is 1 by default.
+    bandwidth, latency : str, optional
+        Of each link, for a fabric given in words: ``"100 Gb/s"`` and ``"0 ns"`` by default.
+    host_bandwidth : str, optional
+        Of the links between NICs and ToRs, for a Clos given in words, where it differs.
+    failed : iterable of str
+        ``"spine3"`` or another device, and links such as ``"tor0,spine1"``.
+    failed_spines : int
+        How many more spines (of a fat tree: core switches) failed.
+    seed : int, optional
+        Takes ``failed_spines`` at random; without it they are the highest-numbered ones.
+
+    Raises
+    ------
+    SpecError
+        When there is no such fabric, the NPUs below a ToR are no whole number of hosts, or something
+        failed that is not there.
+    """
+    gpus = whole("gpus_per_host", gpus_per_host, 1, _MOST)
+    nics = whole("nics_per_host", nics_per_host, 1, _MOST)
+    if isinstance(failed, str):
+        raise SpecError(f"failed: {shown(failed)} is no list; give it as [{failed!r}]")
+    nodes, links = read_failures(failed, option="failed")
+    shape = _Shape(nics, hosts_per_tor, oversubscription, host_bandwidth)
+    if isinstance(fabric, Topology):
+        for field, given in (("bandwidth", bandwidth), ("latency", latency)):
+            if given is not None:
+                raise SpecError(f"{field}: a Topology has its own; leave it out")
+        shape.check_unused(f"the topology {fabric.name!r}")
+        whole_fabric, where = fabric, f"fabric {fabric.name}"
+    else:
+        spec = _spec(str(fabric), bandwidth, latency, shape)
+        nodes, links = [*spec.failed_nodes, *nodes], [*spec.failed_links, *links]
+        whole_fabric = build_topology(replace(spec, failed_nodes=(), failed_links=()))
+        where = f"fabric {fabric}"
+    nodes += _lost_spines(whole_fabric, nodes, failed_spines, seed)
+    topology = _without(whole_fabric, nodes, links)
+    return _cluster(whole_fabric, topology, gpus, nics, where)
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """What may be said of a Clos besides its spines and ToRs."""
+
+    nics: int
+    hosts_per_tor: int | None
+    oversubscription: float | None
+    host_bandwidth: str | None
+
+    def check_unused(self, what: str, *, but: Sequence[str] = ()) -> None:
+        """Refuse what a fabric has no use for."""
+        for field in ("hosts_per_tor", "oversubscription", "host_bandwidth"):
+            if field not in but and getattr(self, field) is not None:
+                right = "leave it out, or give the fabric as 'clos:SPINESxTORS'"
+                raise SpecError(f"{field}: {what} has its own; {right}")
+
+    def ports(self, spines: int) -> int:
+        """Ports of NICs below each ToR."""
+        if self.hosts_per_tor is not None:
+            if self.oversubscription is not None:
+                raise SpecError("oversubscription: hosts_per_tor says as much; leave one out")
+            return whole("hosts_per_tor", self.hosts_per_tor, 1, _MOST // self.nics) * self.nics
+        ratio = _ratio(1 if self.oversubscription is None else self.oversubscription)
+        ports = spines * ratio
+        if ports > _MOST:
+            raise SpecError(
+                f"oversubscription: {float(ports):g} NIC ports below a ToR are too many; make it or "
+                f"the fabric smaller, to at most {_MOST}"
+            )
+        if ports.denominator != 1 or ports % self.nics:
+            raise SpecError(
+                f"hosts_per_tor: {float(ports):g} NIC ports below a ToR of {spines} spines are no "
+                f"whole number of hosts of {self.nics} NICs; give hosts_per_tor, or another "
+                "oversubscription or nics_per_host"
+            )
+        return int(ports)
+
+
+def _ratio(value: object) -> Fraction:
+    right = "give a number above 0, such as 2"
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
+        raise SpecError(f"oversubscription: {shown(value)} is no number; {right}")
+    if not 0 < value <= _MOST:
+        raise SpecError(f"oversubscription: {shown(value)} will not do; {right}")
+    return Fraction(str(value))
+
+
+def _spec(text: str, bandwidth: str | None, latency: str | None, shape: _Shape) -> TopologySpec:
+    """Read a fabric given in words or as a file."""
+    builder = ":" in text and "/" not in text
+    rate = "100 Gb/s" if bandwidth is None and builder else bandwidth
+    delay = "0 ns" if latency is None and builder else latency
+    if rate is not None:
+        parse_bandwidth(rate, field="bandwidth")
+    if delay is not None:
+        parse_time(delay, field="latency")
+    spec = from_text(
+        text,
+        bandwidth=None if rate is None else [rate],
+        latency=None if delay is None else [delay],
+        option="fabric",
+    )
+    spec = replace(spec, failed_from="failed")
+    if spec.builder is None or spec.builder.family != "clos" or not builder:
+        shape.check_unused(text)
+        return spec
+    spines, tors, hosts, host_rate, *link = spec.builder.arguments
+    if text.lower().count("x") == 1:  # no third size
+        hosts = shape.ports(whole("spines", spines, 1, (1 << 32) - 1))
+    else:
+        shape.check_unused(text, but=["host_bandwidth"])
+    if shape.host_bandwidth is not None:
+        host_rate = parse_bandwidth(shape.host_bandwidth, field="host_bandwidth")
+    return replace(spec, builder=BuilderSpec("clos", (spines, tors, hosts, host_rate, *link)))
+
+
+def _without(topology: Topology, nodes: list[str], links: list[tuple[str, str]]) -> Topology:
+    if not nodes and not links:
+        return topology
+    try:
+        return topology.without(nodes, links)
+    except SpecError as error:
+        raise SpecError(f"failed: {error}") from None
+
+
+def _lost_spines(topology: Topology, but: Sequence[str], count: int, seed: int | None) -> list[str]:
+    left = (name for name in topology.device_names if name not in but)
+    found = [match for match in map(_SPINE.fullmatch, left) if match]
+    spines = [match.group() for match in sorted(found, key=lambda match: int(match.group(2)))]
+    lost = whole("failed_spines", count, 0, max(0, len(spines) - 1))
+    if seed is None:
+        return spines[len(spines) - lost :]
+    return Draw(whole("seed", seed, 0, MOST_SEED)).some(spines, lost)
+
+
+def _cluster(before: Topology, after: Topology, gpus: int, nics: int, where: str) -> Cluster:
+    """Find the hosts before anything failed, and keep those that are whole after it."""
+    below = _below(before, where)
+    tors = {tor: _TOR.fullmatch(tor) for tor in below if tor is not None}
+    numbers = {tor: int(match.group(2)) for tor, match in tors.items() if match}
+    if not numbers or len(numbers) < len(tors):
+        raise SpecError(
+            f"{where}: is neither a Clos nor a fat tree; NPUs are joined to switches tor0, ... or "
+            "edge0, ..., as hk.topology.clos and fat_tree make them"
+        )
+    position = {name: i for i, name in enumerate(before.device_names)}
+    hosts = sorted(_hosts(below, nics, where), key=lambda host: position[host[0][0]])
+    now = {port: tor for tor, ports in _below(after, where).items() for port in ports}
+    position = {name: i for i, name in enumerate(after.device_names)}
+    kept = [
+        (f"host{i}", tuple(position[port] for port in ports), numbers[tor])
+        for i, (ports, tor) in enumerate(hosts)
+        if tor is not None and all(now.get(port) == tor for port in ports)
+    ]
+    if not kept:
+        raise SpecError(f"{where}: no host is left; let less fail")
+    if any(tor.startswith("tor") for tor in numbers):
+        core_routing.Fabric(after)  # says what of a Clos is missing
+    return Cluster(after, gpus, nics, *zip(*kept, strict=True))
+
+
+def _hosts(
+    below: Mapping[str | None, list[str]], nics: int, where: str
+) -> Iterator[tuple[list[str], str | None]]:
+    """Give the NPUs of each host, and its ToR."""
+    for tor, ports in below.items():
+        if len(ports) % nics:
+            what = "without a ToR" if tor is None else f"below {tor}"
+            raise SpecError(
+                f"{where}: {len(ports)} NIC ports {what} are no whole number of hosts of {nics} "
+                "NICs; give another nics_per_host, and what failed by failed="
+            )
+        for i in range(0, len(ports), nics):
+            yield ports[i : i + nics], tor
+
+
+def _below(topology: Topology, where: str) -> dict[str | None, list[str]]:
+    """NPUs below each ToR, and under None those that no ToR is joined to any more."""
+    names, count = topology.device_names, topology.npu_count
+    ends = set(zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True))
+    above: dict[int, list[str]] = defaultdict(list)
+    for src, dst in sorted(ends):
+        if src < count <= dst and (dst, src) in ends:
+            above[src].append(names[dst])
+    below: dict[str | None, list[str]] = defaultdict(list)
+    for npu in range(count):
+        if len(above[npu]) > 1:
+            both = " and ".join(above[npu][:2])
+            raise SpecError(f"{where}: {names[npu]} is joined to {both}; join each NIC to one ToR")
+        below[above[npu][0] if above[npu] else None].append(names[npu])
+    return below

@@ -1,0 +1,525 @@
+"""Training jobs: what each exchanges and how long it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import prod
+from typing import TYPE_CHECKING, NamedTuple
+
+from hocket import _core
+from hocket._checks import share_of_peak, whole
+from hocket._core import Topology
+from hocket.cluster.models import MODELS, Model, model
+from hocket.errors import SpecError
+from hocket.files.complaint import did_you_mean
+from hocket.training.alone import Alone, alone
+from hocket.units import parse_count, parse_operations, parse_time, shown
+from hocket.workload import load
+from hocket.workload.accelerators import Accelerator
+from hocket.workload.layers import Workload
+
+if TYPE_CHECKING:
+    from hocket.plans.plan import Plan
+
+__all__ = ["COLLECTIVES", "POLICIES", "ROUNDS", "Compute", "Job", "JobList"]
+
+POLICIES = ("random", "random-tors", "packed", "best-fit")
+"""Names that a job takes as ``placement``; docs/jobs.md says what each does."""
+ROUNDS = ("data", "lock-step")
+"""What a step waits for: its inputs, or all flows of the step before in its ring."""
+MOST = 1 << 24
+"""GPUs of a job, at most."""
+MOST_ITERATIONS = 10**6
+"""Of a job, at most."""
+_PAPER_RATE = 312 * 10**12
+_PAPER_SHARE = 10**9
+_SECOND = 10**12
+_LONGEST_TIME = 1 << 63
+
+
+class _Way(NamedTuple):
+    """How an all-reduce is planned: a hocket algorithm, and the network of ranks that it runs on."""
+
+    algorithm: str
+    network: Callable[[int, Sequence[int]], Topology]
+    axes: range | None = None
+
+
+_RATE, _DELAY = 12_500_000_000, 0
+"""Of the links between ranks: alike, so that the plan is that of equal ranks."""
+
+
+def _all_to_all(ranks: int, _: Sequence[int]) -> Topology:
+    return _core.build_fully_connected(ranks, _RATE, _DELAY)
+
+
+def _rings(_: int, grid: Sequence[int]) -> Topology:
+    return _core.build_product([("Ring", size, _RATE, _DELAY) for size in grid])
+
+
+def _groups(_: int, grid: Sequence[int]) -> Topology:
+    return _core.build_product([("FullyConnected", size, _RATE, _DELAY) for size in grid])
+
+
+def _torus(_: int, grid: Sequence[int]) -> Topology:
+    return _core.build_torus(list(grid), _RATE, _DELAY)
+
+
+_WAYS = {
+    "ring": _Way("ring", _all_to_all),
+    "bidirectional-ring": _Way("bidirectional-ring", _all_to_all),
+    "tree": _Way("double-binary-tree", _all_to_all),
+    "double-binary-tree": _Way("double-binary-tree", _all_to_all),
+    "halving-doubling": _Way("halving-doubling", _all_to_all),
+    "direct": _Way("direct", _all_to_all),
+    "hierarchical-ring": _Way("hierarchical", _rings, range(2, 33)),
+    "hierarchical": _Way("hierarchical", _groups, range(2, 33)),
+    "ring-2d": _Way("ring-2d", _torus, range(2, 3)),
+}
+COLLECTIVES = tuple(_WAYS)
+"""Names that a job takes as ``collective``."""
+
+
+@dataclass(frozen=True)
+class Compute:
+    """The time that an iteration computes, by its operations: 6 for each parameter and token.
+
+    Attributes
+    ----------
+    tokens_per_iteration
+        Over all copies; None: the batch that the model was published with.
+    peak
+        Of a GPU; that of an A100 by default.
+    efficiency
+        Share of the peak that is reached while the pipeline is full. BLOOM's training reached 156 of
+        312 TFLOP/s.
+    micro_batches
+        Into how many parts a copy cuts its share of the batch to keep the pipeline full; None: 4 for
+        each stage. A pipeline of p stages idles for p - 1 of them.
+
+    References
+    ----------
+    Kaplan et al.: Scaling laws for neural language models, 2020, section 2.1: 6 operations.
+    Le Scao et al.: BLOOM, 2022, section 3.4: 156 TFLOP/s.
+    Huang et al.: GPipe, 2019, section 2.3: the idle share, and 4 micro-batches for each stage.
+    """
+
+    tokens_per_iteration: int | float | str | None = None
+    peak: str = "312 TFLOP/s"
+    efficiency: float = 0.5
+    micro_batches: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.tokens_per_iteration is not None:
+            parse_count(self.tokens_per_iteration, field="tokens_per_iteration")
+        parse_operations(self.peak, field="peak")
+        share_of_peak("efficiency", self.efficiency)
+        if self.micro_batches is not None:
+            whole("micro_batches", self.micro_batches, 1, MOST)
+
+    def time_ps(self, parameters: int, tokens: int, gpus: int, pipeline: int) -> int:
+        """Give the time of an iteration [ps], rounded up.
+
+        Parameters
+        ----------
+        parameters, tokens
+            Of the model, and of the iteration.
+        gpus, pipeline
+            Of the job: all GPUs, and stages.
+        """
+        rate = parse_operations(self.peak, field="peak") * Fraction(str(self.efficiency))
+        parts = 4 * pipeline if self.micro_batches is None else self.micro_batches
+        idle = Fraction(pipeline - 1, parts)
+        return _ceil(6 * parameters * tokens * _SECOND / (gpus * rate) * (1 + idle))
+
+
+@dataclass(frozen=True)
+class Job:
+    """A model that is trained by 3D parallelism.
+
+    A copy of the model is cut over ``tensor * pipeline`` GPUs, and there are ``data`` copies. After
+    each iteration, GPU i of every copy all-reduces its part of the gradients with GPU i of the others:
+    these GPUs are ring i.
+
+    Attributes
+    ----------
+    name
+        What it is called; no two jobs of a list share one.
+    model
+        One of ``hk.routing.MODELS``, which says what is left out of the next four.
+    parameters
+        Of the model.
+    tensor, pipeline
+        Parts of each layer, and stages; 1 without a model.
+    training_tokens
+        Of the whole training; only ``compute="paper"`` needs them.
+    data
+        Copies.
+    iterations
+        How many are trained.
+    arrival
+        When it starts, such as ``"2 s"``.
+    compute
+        A :class:`Compute`; a measured time of an iteration, such as ``"1.2 s"``; or ``"paper"``: 6 for
+        each parameter and token of the *whole* training at 312 TFLOP/s, divided by 10^9, as the
+        released study of Cohen et al. has it.
+    placement
+        One of ``hk.routing.POLICIES``; None: ``"packed"``, unless hosts are listed.
+    hosts
+        Their names, instead of ``placement``, in order.
+    collective
+        How a ring all-reduces: one of ``hk.routing.COLLECTIVES``.
+    grid
+        Sizes of the grid of ranks, for hierarchical ones and ``"ring-2d"``; their product is ``data``.
+    rounds
+        ``"data"``: a step starts when its inputs are there; ``"lock-step"``: when all flows of the step
+        before in its ring are.
+    bytes_per_parameter
+        Of the gradient of a parameter.
+    workload
+        Instead of a model: a shipped workload by name, a file, or a :class:`hocket.Workload`. Its layers
+        say how long an iteration computes, unless ``compute`` is a measured time, and what gradients
+        there are.
+    npu, samples, efficiency, precision, micro_batches
+        Of a workload: what computes (``"a100"``), samples of each copy in an iteration (32), the share of
+        the NPU's peak that is reached, bits of weights and gradients (16), and into how many parts a
+        copy cuts its samples (4 for each stage of a pipeline), as of :func:`hocket.train`.
+    origin
+        Where it was read, for messages.
+
+    References
+    ----------
+    Cohen et al.: Routing for large ML models, section 5.
+    """
+
+    name: str
+    model: str | None = None
+    parameters: int | float | str | None = None
+    tensor: int | None = None
+    pipeline: int | None = None
+    training_tokens: int | float | str | None = None
+    data: int = 1
+    iterations: int = 10
+    arrival: str = "0 s"
+    compute: Compute | str = Compute()
+    placement: str | None = None
+    hosts: Sequence[str] | None = None
+    collective: str = "ring"
+    grid: Sequence[int] | None = None
+    rounds: str = "data"
+    bytes_per_parameter: int = 4
+    workload: Workload | str | None = None
+    npu: Accelerator | str | None = None
+    samples: int | None = None
+    efficiency: float | None = None
+    precision: int | None = None
+    micro_batches: int | None = None
+    origin: str = field(default="", compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        try:
+            self._check()
+        except SpecError as error:
+            raise self.wrong(str(error)) from None
+
+    @property
+    def copy(self) -> int:
+        """GPUs that hold a copy of the model."""
+        return (self.tensor or 1) * (self.pipeline or 1)
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of all copies."""
+        return self.copy * self.data
+
+    @property
+    def gradient_bytes(self) -> int:
+        """Bytes of the gradients that a GPU holds, rounded up: what a ring all-reduces.
+
+        Of a workload's pipeline, those of the stage that has most.
+        """
+        if self.workload is not None:
+            return self._alone().gradient_bytes
+        return -(-self.bytes_per_parameter * self._parameters // self.copy)
+
+    @property
+    def arrival_ps(self) -> int:
+        """When it starts [ps]."""
+        return parse_time(self.arrival, field="arrival")
+
+    @property
+    def compute_ps(self) -> int:
+        """Time that an iteration computes before it all-reduces [ps], rounded up."""
+        if isinstance(self.compute, Compute) and self.workload is not None:
+            return self._alone().compute_ps
+        if isinstance(self.compute, Compute):
+            given = (self._parameters, self._batch(), self.gpus, self.pipeline or 1)
+            return self.compute.time_ps(*given)
+        if self.compute != "paper":
+            return parse_time(self.compute, field="compute")
+        if self.training_tokens is None:
+            raise SpecError(
+                "training_tokens: there are none, and compute: paper needs them; give them or a model"
+            )
+        tokens = parse_count(self.training_tokens, field="training_tokens")
+        work = 6 * self._parameters * tokens * _SECOND
+        return _ceil(Fraction(work, _PAPER_RATE * _PAPER_SHARE))
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm of :func:`hocket.plan` that its collective is."""
+        return _WAYS[self.collective].algorithm
+
+    def all_reduce(self) -> Plan | None:
+        """Plan what a ring does after each iteration; None where there is one copy only.
+
+        The plan is for ranks, which are copies: NPU k of it is that GPU of the ring that belongs to
+        copy k. Its network is that of equal ranks and says nothing of the fabric.
+
+        Raises
+        ------
+        SpecError
+            With the job's name: when there are too many copies, or too few bytes for them.
+        """
+        from hocket.plans.planner import plan
+
+        if self.data == 1:
+            return None
+        try:
+            network = _WAYS[self.collective].network(self.data, self.grid or ())
+            return plan("all-reduce", network, size=self.gradient_bytes, algorithm=self.algorithm)
+        except SpecError as error:
+            raise self.wrong(str(error)) from None
+
+    def wrong(self, message: str) -> SpecError:
+        """Make an error about it, which says where it was read."""
+        where = f"{self.origin}: " if self.origin else ""
+        return SpecError(f"{where}job {shown(self.name)}: {message}")
+
+    def _alone(self) -> Alone:
+        """Train a copy of the workload, without any communication."""
+        assert isinstance(self.workload, Workload)
+        parallel = f"dp={self.data},tp={self.tensor},pp={self.pipeline}"
+        if self.micro_batches is not None:
+            parallel += f",micro-batches={self.micro_batches}"
+        try:
+            return alone(
+                self.workload,
+                parallel,
+                self.npu or "a100",
+                32 if self.samples is None else self.samples,
+                self.efficiency,
+                16 if self.precision is None else self.precision,
+            )
+        except SpecError as error:
+            raise SpecError(_in_words_of_a_job(str(error))) from None
+
+    @property
+    def _parameters(self) -> int:
+        return parse_count(self.parameters, field="parameters")
+
+    def _batch(self) -> int:
+        tokens = self.compute.tokens_per_iteration if isinstance(self.compute, Compute) else None
+        if tokens is not None:
+            return parse_count(tokens, field="tokens_per_iteration")
+        if self.model is None:
+            raise SpecError(
+                "compute: there are no tokens_per_iteration, and no model that says them; give them, "
+                "or a time such as '1.2 s'"
+            )
+        return model(self.model).batch_tokens
+
+    def _check(self) -> None:
+        _check_name(self.name)
+        self._check_workload()
+        self._fill(None if self.model is None else model(self.model))
+        for name, most in _COUNTS.items():
+            whole(name, getattr(self, name), 1, most)
+        if self.gpus > MOST:
+            raise SpecError(
+                f"data: {self.data} copies of {self.copy} GPUs are {self.gpus}; make it at most {MOST}"
+            )
+        parse_time(self.arrival, field="arrival")
+        self._check_compute()
+        self._check_placement()
+        self._check_collective()
+
+    def _check_workload(self) -> None:
+        """Load the workload; refuse what goes with none, or with the other ways to name a model."""
+        if self.workload is None:
+            for name in OF_WORKLOAD:
+                if getattr(self, name) is not None:
+                    raise SpecError(f"{name}: is of a workload; name one, or leave {name} out")
+            return
+        for name in ("model", "training_tokens"):
+            if getattr(self, name) is not None:
+                raise SpecError(f"{name}: there is a workload; leave one of them out")
+        if self.bytes_per_parameter != Job.bytes_per_parameter:
+            raise SpecError(
+                "bytes_per_parameter: of a workload it is precision, in bits; give that"
+            )
+        is_time = isinstance(self.compute, str) and self.compute != "paper"
+        if not is_time and self.compute != Compute():
+            raise SpecError(
+                "compute: the workload's layers say it; leave it out, or give a time such as '1.2 s'"
+            )
+        given: object = self.workload
+        if not isinstance(given, Workload | str):
+            raise SpecError(f"workload: {shown(given)} is no name; give one such as resnet152")
+        try:
+            loaded = given if isinstance(given, Workload) else load(given)
+        except SpecError as error:
+            raise SpecError(f"workload: {error}") from None
+        if self.parameters not in (None, loaded.parameters):
+            raise SpecError("parameters: the workload says them; leave one of them out")
+        object.__setattr__(self, "workload", loaded)
+        self._check_knobs()
+
+    def _check_knobs(self) -> None:
+        for name in ("samples", "precision", "micro_batches"):
+            if getattr(self, name) is not None:
+                whole(name, getattr(self, name), 1, MOST)
+        if self.efficiency is not None:
+            share_of_peak("efficiency", self.efficiency)
+        if not isinstance(self.npu, Accelerator | str | None):
+            raise SpecError(f"npu: {shown(self.npu)} is no name; give one such as a100")
+
+    def _fill(self, known: Model | None) -> None:
+        """Take from the model what is left out."""
+        if isinstance(self.workload, Workload):
+            object.__setattr__(self, "parameters", self.workload.parameters)
+        if known is None and self.parameters is None:
+            raise SpecError(
+                f"model: there is none; give one of {', '.join(MODELS)}, or parameters, or a workload"
+            )
+        if self.parameters is not None and known is not None:
+            given = parse_count(self.parameters, field="parameters")
+            if given != known.parameters:
+                raise SpecError(
+                    f"parameters: {known.name} has {known.parameters:.3g}, not {given:.3g}; leave them "
+                    "out, or the model"
+                )
+        values = {
+            "parameters": None if known is None else known.parameters,
+            "tensor": 1 if known is None else known.tensor,
+            "pipeline": 1 if known is None else known.pipeline,
+            "training_tokens": None if known is None else known.training_tokens,
+        }
+        for name, value in values.items():
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, value)
+        for name in ("parameters", "training_tokens"):
+            if getattr(self, name) is not None and self.workload is None:
+                object.__setattr__(self, name, parse_count(getattr(self, name), field=name))
+
+    def _check_compute(self) -> None:
+        if not isinstance(self.compute, Compute | str):
+            raise SpecError(
+                f"compute: {shown(self.compute)} will not do; give 'paper', a time such as '1.2 s' or "
+                "a Compute"
+            )
+        if self.workload is not None:
+            self._alone()
+        if self.compute_ps >= _LONGEST_TIME:
+            raise SpecError("compute: takes more than 100 days; make the job smaller or faster")
+
+    def _check_placement(self) -> None:
+        if self.hosts is None:
+            if self.placement is not None and self.placement not in POLICIES:
+                known = f"policies are {', '.join(POLICIES)}, or list hosts"
+                hint = did_you_mean(str(self.placement)[:99], POLICIES, known)
+                raise SpecError(f"placement: there is no {shown(self.placement)}; {hint}")
+            return
+        if self.placement is not None:
+            raise SpecError("placement: hosts are listed; leave one of them out")
+        names: object = self.hosts
+        right = "write it as [host0, host3]"
+        is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
+        if not is_list or not self.hosts:
+            raise SpecError(f"hosts: {shown(names)} is no list of names; {right}")
+        object.__setattr__(self, "hosts", tuple(self.hosts))
+        for i, name in enumerate(self.hosts):
+            if name in self.hosts[:i]:
+                raise SpecError(f"hosts: {shown(name)} is listed twice; list each host once")
+
+    def _check_collective(self) -> None:
+        _one_of("rounds", self.rounds, ROUNDS)
+        _one_of("collective", self.collective, COLLECTIVES)
+        axes = _WAYS[self.collective].axes
+        if self.collective == "bidirectional-ring" and self.data == 2:
+            raise SpecError("collective: two ranks have one ring, whichever way; use ring")
+        if axes is None:
+            if self.grid is not None:
+                raise SpecError(f"grid: {self.collective} has none; leave it out")
+            return
+        given: object = self.grid
+        many = f"{axes.start} sizes" if len(axes) == 1 else f"{axes.start} sizes or more"
+        right = f"give {self.collective} {many}, each 2 or more, whose product is data, {self.data}"
+        if not isinstance(given, list | tuple) or len(given) not in axes:
+            what = "there is none" if given is None else f"{shown(given)} will not do"
+            raise SpecError(f"grid: {what}; {right}")
+        sizes = tuple(whole("grid", size, 2, MOST) for size in given)
+        if prod(sizes) != self.data:
+            raise SpecError(f"grid: {shown(list(sizes))} is {prod(sizes)} ranks; {right}")
+        object.__setattr__(self, "grid", sizes)
+
+
+@dataclass(frozen=True)
+class JobList:
+    """Jobs that share a fabric, as a file lists them.
+
+    Attributes
+    ----------
+    jobs
+        In the order of the file.
+    seed
+        Of random placements.
+    """
+
+    jobs: tuple[Job, ...]
+    seed: int = 0
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self.jobs)
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+
+OF_WORKLOAD = ("npu", "samples", "efficiency", "precision", "micro_batches")
+"""What a job says only of a workload."""
+
+
+def _in_words_of_a_job(message: str) -> str:
+    """Name what was wrong as a job does."""
+    field, colon, rest = message.partition(":")
+    names = {"accelerator": "npu", "precision_bits": "precision"}
+    if message.startswith("parallel: micro-batches:"):
+        return "micro_batches" + message.removeprefix("parallel: micro-batches")
+    return names.get(field, field) + colon + rest
+
+
+_COUNTS = {
+    "data": MOST,
+    "tensor": MOST,
+    "pipeline": MOST,
+    "iterations": MOST_ITERATIONS,
+    "bytes_per_parameter": 64,
+}
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not 1 <= len(name) <= 200 or not name.isprintable():
+        raise SpecError(f"name: {shown(name)} is no name; give up to 200 letters")
+
+
+def _one_of(name: str, value: object, known: Sequence[str]) -> None:
+    if value not in known:
+        hint = did_you_mean(str(value)[:99], known, f"use {', '.join(known)}")
+        raise SpecError(f"{name}: there is no {shown(value)}; {hint}")
+
+
+def _ceil(value: Fraction) -> int:
+    return -(-value.numerator // value.denominator)

@@ -1,0 +1,364 @@
+"""Job files: models that are trained side by side on a fabric."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    ValidationError,
+    WithJsonSchema,
+)
+
+from hocket._checks import share_hint
+from hocket.cluster.jobs import (
+    COLLECTIVES,
+    MOST,
+    MOST_ITERATIONS,
+    OF_WORKLOAD,
+    POLICIES,
+    ROUNDS,
+    Compute,
+    Job,
+    JobList,
+)
+from hocket.cluster.models import MODELS
+from hocket.errors import SpecError
+from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
+from hocket.files.model import FIELD, Name, Strict, Words
+from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
+from hocket.units import parse_count, parse_operations, parse_time, shown
+from hocket.workload.accelerators import ACCELERATORS
+
+KIND = FileKind("jobs", "jobs:", "list fewer jobs")
+
+
+def _number(value: object) -> int:
+    return parse_count(value, field=FIELD)
+
+
+def _time(value: object) -> str:
+    parse_time(value, field=FIELD)
+    return str(value)
+
+
+def _speed(value: object) -> str:
+    parse_operations(value, field=FIELD)
+    return str(value)
+
+
+def _compute(value: object) -> str:
+    if isinstance(value, str) and not any(letter.isdecimal() for letter in value):
+        if value != "paper":
+            right = "use paper, a time such as 1.2 s, or {efficiency: 0.5}"
+            raise SpecError(f"{FIELD}: there is no {shown(value)}; {right}")
+        return value
+    return _time(value)
+
+
+def _choice(known: tuple[str, ...]) -> WithJsonSchema:
+    """Offer the names to editors; ``Job`` checks them."""
+    return WithJsonSchema({"type": "string", "enum": list(known)})
+
+
+Count: TypeAlias = Annotated[int, Field(ge=1, le=MOST)]
+Number: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_number),
+    WithJsonSchema({"type": ["number", "string"], "examples": ["13e9"]}),
+]
+Time: TypeAlias = Annotated[
+    str, BeforeValidator(_time), WithJsonSchema({"type": "string", "examples": ["2 s", "800 ms"]})
+]
+Speed: TypeAlias = Annotated[
+    str, BeforeValidator(_speed), WithJsonSchema({"type": "string", "examples": ["312 TFLOP/s"]})
+]
+ComputeText: TypeAlias = Annotated[
+    str,
+    BeforeValidator(_compute),
+    WithJsonSchema({"type": "string", "examples": ["paper", "1.2 s"]}),
+]
+
+
+class ComputeEntry(Strict):
+    """An iteration's compute by its operations."""
+
+    tokens_per_iteration: Number | None = Field(
+        default=None,
+        description="Over all copies; by default the batch that the model was published with.",
+    )
+    peak: Speed = Field(default=Compute.peak, description="Of a GPU.")
+    efficiency: Annotated[float, Field(gt=0, le=1)] = Field(
+        default=Compute.efficiency, description="Share of the peak while the pipeline is full."
+    )
+    micro_batches: Count | None = Field(
+        default=None, description="Of a copy and iteration; by default 4 for each pipeline stage."
+    )
+
+    def compute(self) -> Compute:
+        """Give what this describes."""
+        return Compute(self.tokens_per_iteration, self.peak, self.efficiency, self.micro_batches)
+
+
+_TAGS = ("<text>", "<mapping>")
+
+
+def _form(value: object) -> str:
+    return "<mapping>" if isinstance(value, dict | BaseModel) else "<text>"
+
+
+ComputeChoice: TypeAlias = Annotated[
+    Annotated[ComputeText, Tag("<text>")] | Annotated[ComputeEntry, Tag("<mapping>")],
+    Discriminator(_form),
+]
+
+
+class Defaults(Strict):
+    """What all jobs share that do not say otherwise."""
+
+    model: Annotated[Words, _choice(tuple(MODELS))] | None = Field(
+        default=None, description="Says parameters, tensor, pipeline and training_tokens."
+    )
+    workload: Words | None = Field(
+        default=None,
+        description="Instead of a model, a shipped workload, or a workload file beside this one.",
+    )
+    npu: Annotated[Words, _choice(tuple(ACCELERATORS))] | None = Field(
+        default=None, description="What trains a workload; a100 by default."
+    )
+    samples: Count | None = Field(
+        default=None, description="Of each copy in an iteration of a workload; 32 by default."
+    )
+    efficiency: Annotated[float, Field(gt=0, le=1)] | None = Field(
+        default=None, description="Share of the NPU's peak that a workload reaches; 1 by default."
+    )
+    precision: Annotated[int, Field(ge=1, le=1024)] | None = Field(
+        default=None, description="Bits of a workload's weights and gradients; 16 by default."
+    )
+    micro_batches: Count | None = Field(
+        default=None, description="Of a copy of a workload; 4 for each pipeline stage by default."
+    )
+    parameters: Number | None = Field(default=None, description="Of the model, such as 13e9.")
+    tensor: Count | None = Field(default=None, description="Parts of each layer.")
+    pipeline: Count | None = Field(default=None, description="Stages.")
+    training_tokens: Number | None = Field(
+        default=None, description="Of the whole training; for compute: paper."
+    )
+    data: Count | None = Field(default=None, description="Copies of the model; 1 by default.")
+    iterations: Annotated[int, Field(ge=1, le=MOST_ITERATIONS)] | None = Field(
+        default=None, description="10 by default."
+    )
+    arrival: Time | None = Field(default=None, description="When it starts; 0 s by default.")
+    compute: ComputeChoice | None = Field(
+        default=None,
+        description="Of an iteration: a measured time, paper, or how it follows from operations.",
+    )
+    placement: Annotated[Words, _choice(POLICIES)] | None = Field(
+        default=None, description="Which hosts it gets; packed by default."
+    )
+    collective: Annotated[Words, _choice(COLLECTIVES)] | None = Field(
+        default=None, description="How gradients are all-reduced; ring by default."
+    )
+    grid: list[Count] | None = Field(
+        default=None, description="Sizes of the grid of copies, for collectives that have one."
+    )
+    rounds: Annotated[Words, _choice(ROUNDS)] | None = Field(
+        default=None,
+        description="Whether a step starts when its inputs are there (data, the default) or when "
+        "all flows of the step before are (lock-step).",
+    )
+    bytes_per_parameter: Annotated[int, Field(ge=1, le=64)] | None = Field(
+        default=None, description="Of gradients; 4 by default."
+    )
+
+
+class JobEntry(Defaults):
+    """A job."""
+
+    name: Name
+    gpus: Count | None = Field(
+        default=None, description="To check: tensor x pipeline x data is as many."
+    )
+    hosts: Annotated[list[Name], Field(min_length=1)] | None = Field(
+        default=None, description="Instead of placement."
+    )
+
+
+class JobsFile(Strict):
+    """Jobs that share a fabric."""
+
+    seed: Annotated[int, Field(ge=0, lt=1 << 64)] = Field(
+        default=0, description="Of random placements."
+    )
+    defaults: Defaults = Defaults()
+    jobs: Annotated[list[JobEntry], Field(min_length=1)]
+
+
+def from_file(path: Path) -> JobList:
+    """Read a file of jobs.
+
+    Raises
+    ------
+    SpecError
+        Naming file, line, job, key and remedy.
+    """
+    return _jobs(*read_yaml(path, KIND), shown_path(path), path.parent)
+
+
+def from_text(text: str, name: str) -> JobList:
+    """Read a text as :func:`from_file` reads a file; ``name`` stands for it in messages."""
+    return _jobs(*parse_yaml(text, name, KIND), name, Path())
+
+
+def _jobs(values: dict[str, Any], lines: dict[Place, int], name: str, folder: Path) -> JobList:
+    reader = _Reader(values, lines, name, folder)
+    try:
+        file = JobsFile.model_validate(values)
+    except ValidationError as error:
+        raise reader.error(error) from None
+    jobs: list[Job] = []
+    names: set[str] = set()
+    for i, entry in enumerate(file.jobs):
+        if entry.name in names:
+            raise reader.wrong(("jobs", i, "name"), "stands twice; give each job its own")
+        names.add(entry.name)
+        jobs.append(reader.job(i, entry, file.defaults))
+    return JobList(tuple(jobs), file.seed)
+
+
+# What a job says of one of these, it says of all: defaults do not mix with it.
+_TOGETHER = (
+    ("model", "parameters", "workload"),
+    ("placement", "hosts"),
+    ("collective", "grid"),
+)
+_OF_MODELS = ("training_tokens", "bytes_per_parameter", "compute")
+"""Defaults that a job with a workload does not take."""
+
+
+class _Reader(Located):
+    def __init__(
+        self, values: dict[str, Any], lines: dict[Place, int], name: str, folder: Path
+    ) -> None:
+        super().__init__(lines, name)
+        self._values = values
+        self._folder = folder
+
+    def wrong(self, place: Place, message: str, *, line_of: Place = ()) -> SpecError:
+        """Make an error about a place; one within a job names the job instead of its position."""
+        if place[:1] != ("jobs",) or len(place) < 2 or not (title := self._title(place[1])):
+            return super().wrong(place, message, line_of=line_of)
+        key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place[2:])
+        where = f"job {title}: " + (f"{key.removeprefix('.')}: " if key else "")
+        return super().wrong((), where + message, line_of=line_of or place)
+
+    def _title(self, i: str | int) -> str | None:
+        jobs = self._values["jobs"]
+        entry = jobs[i] if isinstance(jobs, list) and isinstance(i, int) else None
+        name = entry.get("name") if isinstance(entry, dict) else None
+        return shown(name) if isinstance(name, str) else None
+
+    def job(self, i: int, entry: JobEntry, defaults: Defaults) -> Job:
+        """Give a job with what the defaults add to it."""
+        own = {key: getattr(entry, key) for key in entry.model_fields_set}
+        gpus = own.pop("gpus", None)
+        known = {key: getattr(defaults, key) for key in defaults.model_fields_set}
+        for keys in _TOGETHER:
+            if any(key in own for key in keys):
+                known = {key: value for key, value in known.items() if key not in keys}
+        known = {key: value for key, value in known.items() if key not in self._unfit(known | own)}
+        given = {key: value for key, value in (known | own).items() if value is not None}
+        if "workload" in given:
+            given["workload"] = self._beside(given["workload"])
+        if isinstance(compute := given.get("compute"), ComputeEntry):
+            given["compute"] = compute.compute()
+        place = ("jobs", i)
+        try:
+            job = Job(**given)
+        except SpecError as error:
+            raise self._of_job(place, str(error)) from None
+        if gpus is not None and gpus != job.gpus:
+            raise self.wrong(
+                (*place, "gpus"),
+                f"{gpus} is not tensor x pipeline x data, {job.tensor} x {job.pipeline} x {job.data} = "
+                f"{job.gpus}; leave gpus out, or make them equal",
+            )
+        return replace(job, origin=f"{self._name}, line {self._lines[place]}")
+
+    @staticmethod
+    def _unfit(given: dict[str, Any]) -> tuple[str, ...]:
+        """Defaults that do not go with how a job names what it trains."""
+        return OF_WORKLOAD if given.get("workload") is None else _OF_MODELS
+
+    def _beside(self, workload: str) -> str:
+        """Give the path of a workload file that is named from the folder of this file."""
+        is_file = workload.endswith((".yml", ".yaml")) or "/" in workload
+        return str(self._folder / workload) if is_file else workload
+
+    def _of_job(self, place: Place, message: str) -> SpecError:
+        """Find the line of what ``Job`` refuses."""
+        text = message.partition(": ")[2]
+        key, _, rest = text.partition(": ")
+        if (*place, key) in self._lines:
+            return self.wrong((*place, key), rest)
+        line = ("defaults", key) if ("defaults", key) in self._lines else place
+        return self.wrong(place, text, line_of=line)
+
+    def error(self, error: ValidationError) -> SpecError:
+        """Make one line of the first thing that pydantic found; of a misspelt key, its name."""
+        errors = error.errors(include_url=False)
+        beside = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
+        unknown = [each for each in beside if each["type"] == "extra_forbidden"]
+        found = (unknown or errors)[0]
+        place = tuple(part for part in found["loc"] if part not in _TAGS)
+        kind, given, context = found["type"], found["input"], found.get("ctx", {})
+        words = tuple(part for part in place if isinstance(part, str))
+        if kind == "extra_forbidden":
+            known = list(_model(words).model_fields)
+            hint = did_you_mean(str(place[-1]), known, f"keys are {', '.join(known)}")
+            message = f"there is no key {shown(place[-1])}; {hint}"
+            return self.wrong(place[:-1], message, line_of=place)
+        if kind == "missing":
+            return self.wrong(place[:-1], f"key {place[-1]!r} is missing; add it")
+        if kind == "value_error":
+            message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
+            return self.wrong(place, message)
+        if words[-1:] == ("efficiency",) and given is not None:
+            right = f"give a number above 0 and up to 1{share_hint(given)}"
+            return self.wrong(place, f"{shown(given)} will not do; {right}")
+        if kind in ("list_type", "too_short") and given is not None and words[-1] in _LISTS:
+            wrong = "is empty" if kind == "too_short" else f"{shown(given)} is no list"
+            return self.wrong(place, f"{wrong}; write it as {_LISTS[words[-1]]}")
+        return self.wrong(place, complaint(kind, given, context, words))
+
+
+def _model(words: tuple[str, ...]) -> type[Strict]:
+    """Which mapping a key stands in."""
+    if words[-2:-1] == ("compute",):
+        return ComputeEntry
+    if len(words) < 2:
+        return JobsFile
+    return Defaults if words[0] == "defaults" else JobEntry
+
+
+_LISTS = {
+    "jobs": "lines of - {name: big, model: bloom, data: 8}, at least one",
+    "hosts": "[host0, host3]",
+    "grid": "[2, 4]",
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """Give the JSON Schema of job files, for editors."""
+    schema = JobsFile.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "hocket jobs",
+    }

@@ -1,0 +1,1 @@
+"""Collectives: what has to be done (`collective`), and what doing it came to (`outcome`)."""

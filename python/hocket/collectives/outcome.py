@@ -1,0 +1,130 @@
+"""What doing a collective came to, at whatever fidelity: time, rates, use of dimensions."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from hocket import _core
+
+
+@dataclass(frozen=True)
+class DimensionUse:
+    """How a run uses one dimension of a product topology."""
+
+    kind: str
+    """Ring, Line, FullyConnected or Switch."""
+    size: int
+    """NPUs along it."""
+    bandwidth: float
+    """What one NPU can send over it, all its links together; the mean over the NPUs [bytes/s]."""
+    bytes: int
+    """What all NPUs sent over it, also on behalf of others."""
+    utilization: float
+    """Bytes / (bandwidth x NPUs x time), 0 to 1."""
+
+
+class Outcome(ABC):
+    """Time, rates, distance to the bound, and use of the dimensions.
+
+    Times are seconds (``float``) unless the name ends in ``_ps`` (whole picoseconds); rates are
+    bytes per second.
+    """
+
+    @property
+    @abstractmethod
+    def time_ps(self) -> int:
+        """Collective time [ps]."""
+
+    @property
+    @abstractmethod
+    def collective(self) -> _core.Collective:
+        """What was done."""
+
+    @property
+    @abstractmethod
+    def topology(self) -> _core.Topology:
+        """On what."""
+
+    @property
+    @abstractmethod
+    def _dimension_report(self) -> _core.DimensionReport: ...
+
+    @property
+    def time(self) -> float:
+        """Collective time [s]."""
+        return self.time_ps * 1e-12
+
+    @property
+    def algbw(self) -> float:
+        """Size / time [bytes/s].
+
+        References
+        ----------
+        nccl-tests, doc/PERFORMANCE.md.
+        """
+        return self.collective.size / max(self.time_ps, 1) * 1e12
+
+    @property
+    def busbw(self) -> float:
+        """Algbw times the collective's factor, e.g. 2 (n-1) / n for all-reduce [bytes/s].
+
+        References
+        ----------
+        nccl-tests, doc/PERFORMANCE.md.
+        """
+        return self.algbw * self.collective.bus_factor
+
+    @property
+    @abstractmethod
+    def lower_bound(self) -> _core.Bound:
+        """The lower bound on any plan's time at this fidelity, with its witness."""
+
+    @property
+    def bound(self) -> float:
+        """Lower bound on the time of any plan for this collective here [s]."""
+        return self.lower_bound.time_ps * 1e-12
+
+    @property
+    def gap(self) -> float:
+        """How far above the bound: time / bound - 1."""
+        return gap(self.time_ps, self.lower_bound.time_ps)
+
+    @property
+    def dimensions(self) -> list[DimensionUse]:
+        """Use of each dimension of more than one NPU, in the topology's order.
+
+        Raises
+        ------
+        SpecError
+            If the topology is no product; so do the other figures of dimensions.
+        """
+        return [DimensionUse(*row) for row in self._dimension_report.dimensions]
+
+    @property
+    def weighted_utilization(self) -> float:
+        """Mean of the dimensions' utilization, their bandwidth the weight, 0 to 1.
+
+        References
+        ----------
+        "Average BW Utilization" of Rashidi et al.: Themis, ISCA 2022, section 3.
+        """
+        return self._dimension_report.weighted_utilization
+
+    @property
+    def ideal(self) -> float | None:
+        """Time at full use of all dimensions' bandwidth [s].
+
+        Bytes that an NPU must send / its bandwidth: 2 S (1 - 1/n) for all-reduce, S (1 - 1/n) for
+        reduce-scatter and all-gather; ``None`` for other collectives, and where switches sum.
+
+        References
+        ----------
+        "Ideal" of Themis, table 3, which writes collective size / total BW.
+        """
+        return self._dimension_report.ideal
+
+
+def gap(time_ps: int, bound_ps: int) -> float:
+    """How far a time is above a bound; one below 1 ps counts as that, since times round up."""
+    return time_ps / max(bound_ps, 1) - 1.0

@@ -1,0 +1,14 @@
+"""What models of time leave to choose: how links serve, how devices pass messages on, what latency does."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+__all__ = ["Latency", "LinkOrder", "Switching"]
+
+LinkOrder = Literal["ready", "plan"]
+"""Links serve messages as they are ready, or in the order of the plan."""
+Switching = Literal["store-and-forward", "cut-through"]
+"""Devices pass a message on once it is whole, or as it arrives."""
+Latency = Literal["overlapped", "occupying"]
+"""A link serves others during its latency, or is occupied."""

@@ -1,0 +1,1 @@
+"""Comparisons: every algorithm that applies, planned, proved, simulated and ranked."""

@@ -1,0 +1,72 @@
+"""The algorithms by name: those of the core, and the synthesizers that Python adds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hocket import _core
+from hocket.errors import SpecError
+from hocket.plans.synthesis.choices import SYNTHESIZERS
+
+
+@dataclass(frozen=True)
+class Algorithm:
+    """An algorithm: what it is called, what it does, which collectives it implements."""
+
+    name: str
+    summary: str
+    kinds: tuple[str, ...]
+
+
+def algorithms() -> list[Algorithm]:
+    """Every algorithm that :func:`hocket.plan` takes."""
+    known = [Algorithm(each.name, each.summary, tuple(each.kinds)) for each in _core.algorithms()]
+    names = {each.name for each in known}
+    kinds = next(each.kinds for each in known if each.name == "greedy")
+    added = (name for name in SYNTHESIZERS if name not in names)
+    return known + [Algorithm(name, SYNTHESIZERS[name], kinds) for name in added]
+
+
+def check_name(name: str) -> None:
+    """Refuse what is the name of no algorithm.
+
+    Raises
+    ------
+    SpecError
+        With the names that there are.
+    """
+    known = [each.name for each in algorithms()]
+    if name not in known:
+        raise SpecError(f"there is no algorithm {name!r}; algorithms are {', '.join(known)}")
+
+
+_OPTIONS = {
+    "seed": tuple(SYNTHESIZERS),
+    "unwind": tuple(SYNTHESIZERS),
+    "trials": ("greedy", "exact", "auto"),
+    "slot": ("exact", "auto"),
+    "cluster": ("exact", "auto"),
+}
+
+
+def check_options(algorithm: object, given: Mapping[str, object]) -> None:
+    """Refuse an option that an algorithm does not heed, rather than leave it out silently.
+
+    Parameters
+    ----------
+    given
+        Option to value, ``None`` where it is not given.
+
+    Raises
+    ------
+    SpecError
+        With the algorithms that heed it.
+    """
+    for option, value in given.items():
+        if value is not None and algorithm not in _OPTIONS[option]:
+            heed = _OPTIONS[option]
+            name = algorithm if isinstance(algorithm, str) else "a schedule"
+            raise SpecError(
+                f"{option}: {name} does not heed it; it is for {', '.join(heed[:-1])} and {heed[-1]}"
+            )

@@ -1,0 +1,266 @@
+"""Plans: made by an algorithm, read from a file, proved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hocket import _core
+from hocket._memory import checked_limit
+from hocket.collectives.collective import Progress
+from hocket.errors import SpecError
+from hocket.plans.schedule import Schedule, schedule_collective
+from hocket.plans.synthesis import SYNTHESIZERS, Synthesis
+from hocket.units import shown
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """The transfers of a plan, as read-only NumPy columns of equal length.
+
+    Attributes
+    ----------
+    chunk, chunk_count
+        First chunk and number of consecutive chunks carried, shape ``(len(plan),)``, ``uint32``.
+    src, dst
+        Sending and receiving NPU, ``uint32``.
+    op
+        0 copy, 1 reduce, ``uint8``.
+    wait
+        What must end first, ``uint32``: ``Plan.NO_WAIT`` nothing; with the high bit set, a group (its
+        position below it); otherwise a transfer.
+    path
+        Position of an explicit path, ``uint32``, or ``Plan.DEFAULT_ROUTE``.
+    size_bytes
+        Bytes carried, ``uint64`` (computed when asked for).
+    """
+
+    chunk: NDArray[np.uint32]
+    chunk_count: NDArray[np.uint32]
+    src: NDArray[np.uint32]
+    dst: NDArray[np.uint32]
+    op: NDArray[np.uint8]
+    wait: NDArray[np.uint32]
+    path: NDArray[np.uint32]
+    _chunk_offsets: NDArray[np.uint64]
+
+    @property
+    def size_bytes(self) -> NDArray[np.uint64]:
+        """Bytes that each transfer carries."""
+        from hocket.plans.parquet import bytes_carried
+
+        return bytes_carried(self._chunk_offsets, self.chunk, self.chunk_count)
+
+    def __len__(self) -> int:
+        return len(self.chunk)
+
+
+class Plan:
+    """The transfers that implement one collective on one topology.
+
+    Made by :func:`hocket.plan` or :meth:`Plan.load`. Immutable.
+
+    Attributes
+    ----------
+    synthesis
+        How it was synthesized; ``None`` for other algorithms and for plans from files.
+    """
+
+    NO_WAIT = _core.Plan.NO_WAIT
+    DEFAULT_ROUTE = _core.Plan.DEFAULT_ROUTE
+
+    def __init__(
+        self,
+        core: _core.Plan,
+        schedule: Schedule | None = None,
+        synthesis: Synthesis | None = None,
+    ) -> None:
+        self.core = core
+        self.own_schedule = schedule
+        self.synthesis = synthesis
+
+    @property
+    def algorithm(self) -> str:
+        """Name of the algorithm that made it."""
+        return self.core.algorithm
+
+    @property
+    def topology(self) -> _core.Topology:
+        """The network it was made for."""
+        return self.core.topology
+
+    @property
+    def collective(self) -> _core.Collective:
+        """What it implements."""
+        return self.core.collective
+
+    @property
+    def chunks(self) -> int:
+        """How many chunks the data is cut into."""
+        return self.core.chunks
+
+    @property
+    def link_order(self) -> str:
+        """In what order links are meant to serve its transfers: ready or plan."""
+        return self.core.link_order
+
+    @property
+    def routing(self) -> str:
+        """How its transfers are spread over equal paths: balanced, ecmp:SEED, spray or single.
+
+        ``single`` says that nobody spread them: an algorithm's own paths are what it chose.
+        """
+        return self.core.routing
+
+    def routed(self, routing: str) -> Plan:
+        """Spread its transfers over equal paths in another way; see :func:`plan`.
+
+        Returns
+        -------
+        Plan
+            Another plan, not yet verified. Paths that the algorithm chose stay, but for synthesizers',
+            which took any of several equal ones.
+        """
+        routing = checked_routing(routing)
+        release = self.algorithm in SYNTHESIZERS and routing != "single"
+        return Plan(self.core.routed(routing, release=release), self.own_schedule)
+
+    @property
+    def schedule(self) -> Schedule | None:
+        """The schedule of dimensions that it carries out; ``None`` for other algorithms."""
+        if self.own_schedule is None and self.algorithm == "hierarchical":
+            lanes = self.chunks // len(self.collective.npus)
+            return schedule_collective(
+                self.collective, self.topology, algorithm="hierarchical", chunks=lanes
+            )
+        return self.own_schedule
+
+    @property
+    def nbytes(self) -> int:
+        """Memory that the columns take [bytes]."""
+        return self.core.nbytes
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether it has been proved right."""
+        return self.core.is_verified
+
+    @property
+    def is_reproducible(self) -> bool | None:
+        """Whether sums come out with the same bits in every timing, rounding included.
+
+        That is so where the waits order every two sums into one value (docs/proof.md); ``None`` as
+        long as the plan is not verified.
+        """
+        return self.core.is_reproducible
+
+    @property
+    def transfers(self) -> Transfers:
+        """Every transfer, as columns; no copy is made."""
+        core = self.core
+        return Transfers(
+            core.chunk,
+            core.chunk_count,
+            core.src,
+            core.dst,
+            core.op,
+            core.wait,
+            core.path,
+            core.chunk_offsets,
+        )
+
+    def verify(self, *, progress: Progress | None = None) -> Plan:
+        """Prove that the plan does what its collective asks, whatever the timing.
+
+        Returns
+        -------
+        Plan
+            This plan.
+
+        Raises
+        ------
+        VerificationError
+            With ``.violations``: code, transfer, chunk, NPU and what is wrong.
+        """
+        _core.verify(self.core, progress=progress)
+        return self
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the plan to a Parquet file, a transfer a row; whole or not at all."""
+        from hocket.plans.parquet import save_plan
+
+        save_plan(self, Path(path))
+
+    @staticmethod
+    def load(path: str | PathLike[str]) -> Plan:
+        """Read a plan that :meth:`save` wrote.
+
+        Raises
+        ------
+        SpecError
+            If the file is missing, truncated, or no plan.
+        """
+        from hocket.plans.parquet import load_plan
+
+        return load_plan(Path(path))
+
+    def __len__(self) -> int:
+        return len(self.core)
+
+    def __repr__(self) -> str:
+        return repr(self.core)
+
+
+def merge_plans(plans: Sequence[Plan], *, memory_limit: int | None = None) -> Plan:
+    """Make one plan that carries out several at once, as of groups that do not know of each other.
+
+    Each keeps its chunks and waits, and its paths unless all are routed in the same way: then equal
+    paths are shared out anew among all that is sent. Transfers take turns, plan by plan, so that where
+    two are ready for a link at the same time no plan is always served first. Links serve by readiness,
+    unless all plans ask for plan order.
+
+    Parameters
+    ----------
+    plans
+        On one topology.
+    memory_limit
+        Bytes that the work may take; most of the machine's memory by default.
+
+    Returns
+    -------
+    Plan
+        Of one custom collective that has the demands of all of them; not yet verified.
+
+    Raises
+    ------
+    SpecError
+        If there is none, they are of different topologies, or they do not fit in memory.
+    """
+    for each in plans:
+        if not isinstance(each, Plan):
+            raise SpecError(f"plans: {each!r} is no Plan; make one by hk.plan(...)")
+    cores = [each.core for each in plans]
+    return Plan(_core.Plan.merged(cores, checked_limit(memory_limit)))
+
+
+def checked_routing(routing: object) -> str:
+    """Give a routing back as it is written in files.
+
+    Raises
+    ------
+    SpecError
+        If it is none.
+    """
+    if not isinstance(routing, str):
+        raise SpecError(
+            f"routing: {shown(routing)} is no name; give balanced, ecmp, spray or single"
+        )
+    return _core.checked_routing(routing)

@@ -1,0 +1,317 @@
+"""Schedules: which way each chunk of a collective goes through the dimensions of a product, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from os import PathLike
+from typing import NamedTuple, cast
+
+from hocket import _core
+from hocket._memory import memory_limit
+from hocket.collectives.collective import Progress, check_chunks, collective_on
+from hocket.collectives.timing import Latency, Switching
+from hocket.errors import SpecError
+from hocket.plans.dimension_run import DimensionRun
+from hocket.units import parse_time
+
+MULTIRAIL = ("hierarchical", "themis-fifo", "themis", "multirail-optimal")
+"""Algorithms that schedule dimensions."""
+
+
+class Lane(NamedTuple):
+    """One chunk of a schedule and the dimensions that it goes through.
+
+    Dimensions are numbered from 0, those of one NPU left out.
+    """
+
+    bytes: int
+    """Of one NPU's vector; of the whole vector for reduce-scatter and all-gather."""
+    reduce_scatter: tuple[int, ...]
+    """Dimensions in the order of the reduce-scatter; empty for an all-gather."""
+    all_gather: tuple[int, ...]
+    """Dimensions in the order of the all-gather; empty for a reduce-scatter."""
+
+
+class Schedule:
+    """Which way each chunk goes through the dimensions, and in what order each dimension serves them.
+
+    Made by :func:`hocket.schedule` or :meth:`Schedule.load`. Immutable.
+    """
+
+    def __init__(self, core: _core.Schedule) -> None:
+        self.core = core
+
+    @property
+    def algorithm(self) -> str:
+        """What made it."""
+        return self.core.algorithm
+
+    @property
+    def topology(self) -> _core.Topology:
+        """The network it was made for."""
+        return self.core.topology
+
+    @property
+    def collective(self) -> _core.Collective:
+        """What it implements."""
+        return self.core.collective
+
+    @property
+    def policy(self) -> str:
+        """Which of the operations that are ready a dimension begins: first-come or smallest-first."""
+        return self.core.policy
+
+    @property
+    def switching(self) -> Switching:
+        """How switches pass messages on, for which it was made."""
+        return cast(Switching, self.core.switching)
+
+    @cached_property
+    def lanes(self) -> list[Lane]:
+        """The chunks."""
+        rows = self.core.lanes
+        return [Lane(size, tuple(first), tuple(second)) for size, first, second in rows]
+
+    def simulate(
+        self, *, switching: Switching | None = None, latency: Latency = "overlapped"
+    ) -> DimensionRun:
+        """Run it at dimension fidelity, each dimension serving in the order that was fixed.
+
+        Parameters
+        ----------
+        switching
+            ``"cut-through"``: a step takes one transmission; ``"store-and-forward"``: one for each
+            link; by default what it was made for.
+        latency
+            ``"overlapped"``: a dimension sends for others while messages are under way;
+            ``"occupying"``: it is occupied until they have arrived.
+
+        Raises
+        ------
+        SpecError
+            If links have failed, or a switch has a limit of its own.
+        """
+        check_rails(self.topology)
+        return DimensionRun(self.core.simulate(switching=switching, latency=latency), self)
+
+    def save(self, name: str | PathLike[str]) -> None:
+        """Keep it under a name, or in a ``.json`` file, for :meth:`load` and ``schedule:NAME``.
+
+        Raises
+        ------
+        SpecError
+            For a name that is none, or a file that cannot be written.
+        """
+        from hocket.plans.schedule_file import save_schedule
+
+        save_schedule(self, name)
+
+    @staticmethod
+    def load(
+        name: str | PathLike[str], topology: _core.Topology, collective: _core.Collective
+    ) -> Schedule:
+        """Read a schedule that :meth:`save` kept, for a collective of the same kind and any size.
+
+        Lanes get the same shares of the data as they had.
+
+        Raises
+        ------
+        SpecError
+            If there is none of that name, or it is for another collective or other dimensions.
+        """
+        from hocket.plans.schedule_file import load_schedule
+
+        return load_schedule(name, topology, collective)
+
+    def __len__(self) -> int:
+        return len(self.core.lanes)
+
+    def __repr__(self) -> str:
+        kind, topology = self.collective.kind, self.topology.name
+        return f"<Schedule {self.algorithm} {kind} on {topology!r}: {len(self)} chunks>"
+
+
+def schedule(
+    kind: str,
+    topology: _core.Topology,
+    *,
+    size: int | str,
+    algorithm: str | Schedule = "multirail-optimal",
+    chunks: int | None = None,
+    time_limit: str | None = None,
+    progress: Progress | None = None,
+) -> Schedule:
+    """Schedule a collective among all NPUs of a product topology, dimension by dimension.
+
+    Parameters
+    ----------
+    kind
+        ``all-reduce``, ``reduce-scatter`` or ``all-gather``.
+    topology
+        A product with dimensions.
+    size
+        See :func:`hocket.collective_on`.
+    algorithm
+        ``hierarchical``, ``themis-fifo``, ``themis`` or ``multirail-optimal``; ``schedule:NAME`` for
+        one that was saved; or a :class:`Schedule`.
+    chunks
+        How many; 64 by default (4 for hierarchical). A schedule that is made has its own.
+    time_limit
+        Longest time for the search of multirail-optimal, such as ``"200 ms"``: the best so far is
+        the result. By default it ends after a fixed number of trials, about a second's worth, and the
+        result is always the same.
+
+    Raises
+    ------
+    SpecError
+        For input that makes no sense.
+    InfeasibleError
+        If the topology has no dimensions, or the algorithm schedules none.
+
+    References
+    ----------
+    Rashidi et al.: Themis, ISCA 2022.
+    """
+    collective = collective_on(kind, topology, size)
+    return schedule_collective(
+        collective,
+        topology,
+        algorithm=algorithm,
+        chunks=chunks,
+        time_limit=time_limit,
+        progress=progress,
+    )
+
+
+def schedule_collective(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    *,
+    algorithm: str | Schedule,
+    chunks: int | None = None,
+    time_limit: str | None = None,
+    progress: Progress | None = None,
+) -> Schedule:
+    """Schedule a collective that is already made; see :func:`hocket.schedule`."""
+    seconds = None if time_limit is None else parse_time(time_limit, field="time_limit") * 1e-12
+    check_chunks(chunks)
+    is_made = isinstance(algorithm, Schedule) or algorithm.startswith(PREFIX)
+    if is_made and chunks is not None:
+        raise SpecError("chunks: a schedule that is made has its own; leave them out")
+    if isinstance(algorithm, Schedule):
+        try:
+            shapes = rail_shapes(algorithm.topology)
+            check_fits(algorithm.collective.kind, shapes, topology, collective)
+        except SpecError as error:
+            raise SpecError(f"schedule: {error}") from None
+        return rebuilt(
+            algorithm.algorithm,
+            algorithm.policy,
+            algorithm.switching,
+            algorithm.lanes,
+            topology,
+            collective,
+        )
+    if algorithm.startswith(PREFIX):
+        return Schedule.load(algorithm.removeprefix(PREFIX), topology, collective)
+    core = _core.schedule(
+        topology,
+        collective,
+        algorithm,
+        chunks,
+        memory_limit(),
+        time_limit=seconds,
+        progress=progress,
+    )
+    return Schedule(core)
+
+
+def check_rails(topology: _core.Topology) -> None:
+    """Refuse a product whose NPUs do not all have the same links at the same bandwidth.
+
+    Raises
+    ------
+    SpecError
+        If links have failed, or a switch has a limit of its own.
+    """
+    links = sum(_links(kind, size) for kind, size, *_ in topology.dimensions if size > 1)
+    if topology.dimensions and topology.link_count != round(links * topology.npu_count):
+        raise SpecError(
+            f"fidelity: links of topology {topology.name!r} have failed, so that NPUs differ; "
+            "use link fidelity"
+        )
+    if any(limit is not None for limit in topology.switch_limits):
+        raise SpecError(
+            f"fidelity: a switch of topology {topology.name!r} has a limit of its own; "
+            "use link fidelity"
+        )
+
+
+def _links(kind: str, size: int) -> float:
+    """Give the directed links of a dimension for each NPU."""
+    if kind == "Switch":
+        return 2
+    return {"Ring": min(size - 1, 2), "Line": 2 - 2 / size, "FullyConnected": size - 1}[kind]
+
+
+def check_fits(
+    kind: str,
+    dimensions: list[tuple[str, int]],
+    topology: _core.Topology,
+    collective: _core.Collective,
+) -> None:
+    """Refuse a schedule's kind or dimensions where they are not those of a collective's.
+
+    Raises
+    ------
+    SpecError
+        With both.
+    """
+    if kind != collective.kind:
+        raise SpecError(f"it schedules {kind}, not {collective.kind}")
+    own = rail_shapes(topology)
+    if own != dimensions:
+        raise SpecError(
+            f"it is for {_shown(dimensions)}; topology {topology.name!r} has {_shown(own)}; "
+            f"make one for it by `hocket schedule`"
+        )
+
+
+def rail_shapes(topology: _core.Topology) -> list[tuple[str, int]]:
+    """Kind and size of each dimension of more than one NPU."""
+    return [(kind, size) for _, kind, size, *_ in _core.rails(topology)]
+
+
+def _shown(dimensions: list[tuple[str, int]]) -> str:
+    return " x ".join(f"{kind} {size}" for kind, size in dimensions) or "no dimensions"
+
+
+PREFIX = "schedule:"
+"""Before the name of a saved schedule, where an algorithm's name may stand."""
+
+
+def rebuilt(
+    algorithm: str,
+    policy: str,
+    switching: str,
+    lanes: Sequence[tuple[int, Sequence[int], Sequence[int]]],
+    topology: _core.Topology,
+    collective: _core.Collective,
+) -> Schedule:
+    """Give the schedule of lanes, their bytes as shares of the collective's size.
+
+    Raises
+    ------
+    SpecError
+        If a lane makes no sense, or gets no byte.
+    """
+    total = sum(size for size, _, _ in lanes)
+    scaled, upto, start = [], 0, 0
+    for size, first, second in lanes:
+        upto += size
+        end = collective.size * upto // max(total, 1)
+        scaled.append((end - start, list(first), list(second)))
+        start = end
+    core = _core.Schedule.of_lanes(topology, collective, algorithm, policy, switching, scaled)
+    return Schedule(core)

@@ -1,0 +1,80 @@
+"""A timetable without a plan, for networks of tens of thousands of NPUs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from hocket import _core
+from hocket._memory import checked_limit
+from hocket.collectives.collective import Progress, check_chunks
+from hocket.errors import InfeasibleError
+from hocket.plans.synthesis.choices import SynthesisOptions
+
+
+@dataclass(frozen=True)
+class CompactTimetable:
+    """What greedy matching comes to, checked slot by slot: no plan is made of it.
+
+    Attributes
+    ----------
+    slots, sends
+        How many.
+    end
+        When the last chunk has come [s].
+    least
+        A lower bound on the end of any timetable of these chunks on this network [s].
+    seconds
+        How long it took.
+    """
+
+    slots: int
+    sends: int
+    end: float
+    least: float
+    seconds: float
+
+
+def timetable(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    *,
+    chunks: int | None = None,
+    seed: int = 0,
+    latency: str = "overlapped",
+    memory_limit: int | None = None,
+    progress: Progress | None = None,
+) -> CompactTimetable:
+    """Match greedily, slot by slot, and check the timetable, without making a plan of it.
+
+    A plan takes a hundred bytes a transfer, the timetable four. For networks without switches whose links
+    are all alike, and collectives in which everybody gets everything or adds to everything but not both:
+    all-gather, reduce-scatter, broadcast, reduce.
+
+    Raises
+    ------
+    InfeasibleError
+        If links differ in cost, or it is another collective, or somebody cannot be reached.
+    SpecError
+        If it does not fit in memory.
+    """
+    check_chunks(chunks)
+    options = SynthesisOptions(seed=seed, latency=latency)
+    limit = checked_limit(memory_limit)
+    if len(topology.device_names) > topology.npu_count:
+        raise InfeasibleError(
+            f"no timetable without a plan for {topology.name}: it has switches; make a plan"
+        )
+    _core.check_size(collective.kind, len(collective.npus), [], None, chunks, limit)
+    started = time.perf_counter()
+    pieces = chunks or _core.default_chunks(topology, collective, "greedy")
+    unwinding = options.unwindings(topology)[0]
+    problem = _core.Problem(topology, collective, pieces, unwinding, latency, limit)
+    slots, sends, end = problem.compact(seed, progress=progress)
+    return CompactTimetable(
+        slots=slots,
+        sends=sends,
+        end=end * 1e-12,
+        least=problem.least_ps * 1e-12,
+        seconds=time.perf_counter() - started,
+    )

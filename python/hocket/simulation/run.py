@@ -1,0 +1,464 @@
+"""Runs: plans in simulated time."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, cast, overload
+
+from hocket import _core
+from hocket._memory import memory_limit
+from hocket.collectives.bins import MOST_CELLS, to_bins
+from hocket.collectives.collective import Progress
+from hocket.collectives.outcome import Outcome
+from hocket.collectives.timing import Latency, LinkOrder, Switching
+from hocket.errors import SpecError
+from hocket.plans.dimension_run import DimensionRun
+from hocket.plans.plan import Plan
+from hocket.plans.schedule import MULTIRAIL, Schedule, check_rails
+from hocket.simulation.packets import PRESETS, Packets
+from hocket.units import parse_bandwidth, shown
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from hocket.simulation.structures import Structure
+
+Fidelity = Literal["link", "flow", "packet"]
+"""How finely a plan's transfers are simulated."""
+FIDELITIES = ("link", "flow", "packet", "dimension")
+
+
+class Run(Outcome):
+    """What a simulation returns.
+
+    Times are seconds (``float``) unless the name ends in ``_ps`` (whole picoseconds); rates are
+    bytes per second.
+    """
+
+    def __init__(self, core: _core.Run, plan: Plan, packets: Packets | None = None) -> None:
+        self.core = core
+        self.plan = plan
+        self.packets = packets
+
+    @property
+    def fidelity(self) -> Fidelity:
+        """How finely it was simulated."""
+        return cast(Fidelity, self.core.fidelity)
+
+    @property
+    def cycle_ps(self) -> int | None:
+        """A cycle of the routers' clock [ps]; ``None`` but at packet fidelity."""
+        return self.core.cycle_ps
+
+    @cached_property
+    def lower_bound(self) -> _core.Bound:
+        """The lower bound on any plan's time at this fidelity, with its witness."""
+        flit = (self.packets or Packets()).flit_bytes
+        return _core.bound(self.topology, self.collective, self.fidelity, flit)
+
+    @property
+    def order(self) -> LinkOrder | None:
+        """In what order links served; ``None`` at flow fidelity, where they serve all at once."""
+        return cast(LinkOrder | None, self.core.order)
+
+    @property
+    def switching(self) -> Switching:
+        """How messages crossed devices."""
+        return cast(Switching, self.core.switching)
+
+    @property
+    def time_ps(self) -> int:
+        """Collective time: start to last transfer's end [ps]."""
+        return self.core.time_ps
+
+    @property
+    def collective(self) -> _core.Collective:
+        """What was done."""
+        return self.plan.collective
+
+    @property
+    def topology(self) -> _core.Topology:
+        """On what."""
+        return self.plan.topology
+
+    @cached_property
+    def _report(self) -> _core.Report:
+        return _core.report(self.core)
+
+    @property
+    def utilization(self) -> float:
+        """Bytes moved over all links / (all links' bandwidth x time), 0 to 1."""
+        return self._report.utilization
+
+    @property
+    def busiest_link(self) -> tuple[str, str, float] | None:
+        """Source and destination of the link occupied longest, and for what share of the time."""
+        link = self._report.busiest_link
+        if link is None:
+            return None
+        topology = self.plan.topology
+        names = topology.device_names
+        ends = names[topology.link_src[link]], names[topology.link_dst[link]]
+        return (*ends, self._report.busiest_share)
+
+    @property
+    def max_link_bytes(self) -> int:
+        """Most bytes that crossed one link."""
+        return self._report.max_link_bytes
+
+    @cached_property
+    def equal_links(self) -> tuple[int, int]:
+        """Links among which equal paths differ, and how many of them carried nothing."""
+        return _core.equal_links(self.core)
+
+    @property
+    def start_ps(self) -> NDArray[np.uint64]:
+        """When each transfer began to occupy its first link [ps], shape ``(len(plan),)``."""
+        return self.core.start_ps
+
+    @property
+    def end_ps(self) -> NDArray[np.uint64]:
+        """When each transfer had arrived whole [ps], shape ``(len(plan),)``."""
+        return self.core.end_ps
+
+    @property
+    def link_busy_ps(self) -> NDArray[np.uint64]:
+        """Time that each link was occupied [ps], shape ``(link_count,)``."""
+        return self.core.link_busy_ps
+
+    @property
+    def link_bytes(self) -> NDArray[np.uint64]:
+        """Bytes that crossed each link, shape ``(link_count,)``."""
+        return self.core.link_bytes
+
+    @property
+    def used_links(self) -> float:
+        """Directed links that carried anything / all of them, 0 to 1."""
+        carried = self.link_bytes > 0
+        return float(carried.mean()) if len(carried) else 0.0
+
+    @property
+    def used_link_share(self) -> float:
+        """Mean over all directed links of the share of the time that they were occupied, 0 to 1.
+
+        Without latency, and with chunks of equal size that go in steps, this is link-steps used /
+        (steps x links), as "Used Link Percentage" counts: 64 / 224 of an 8x8 mesh for a ring, twice
+        that for a bidirectional one, and 64 x 63 / (32 x 224) for MultiTree's trees of 32 steps (the
+        published 53 % are 34 steps). No count of ring-2d was found that gives what is published of
+        it: where a ring closes over its row this is far from steps of one length, and depends on the
+        switching.
+
+        References
+        ----------
+        Laskar et al.: Enhancing collective communication in MCM accelerators for deep learning
+        training (HPCA 2024), table I; figure 12 is its course, the mean over links of :meth:`heat`.
+        """
+        links = len(self.link_busy_ps)
+        return float(self.link_busy_ps.sum()) / max(links * self.time_ps, 1)
+
+    def structures(
+        self, phase: Literal["reduce", "copy"] | None = None, *, chunk: int | None = None
+    ) -> list[Structure]:
+        """Find the rings and trees that the plan's chunks take; see :mod:`hocket.simulation.structures`.
+
+        Raises
+        ------
+        SpecError
+            If the run was made without ``keep_services``, or there is no such phase or chunk.
+        """
+        from hocket.simulation.structures import structures
+
+        return structures(self, phase, chunk=chunk)
+
+    @cached_property
+    def _dimension_report(self) -> _core.DimensionReport:
+        return _core.dimension_report(self.core)
+
+    def activity(self, bins: int = 100, *, period: str | None = None) -> NDArray[np.float32]:
+        """Share of each time bin in which each dimension has activity, 0 to 1.
+
+        A dimension has activity while at least one transfer that takes one of its links is between
+        start and end.
+
+        Parameters
+        ----------
+        bins
+            How many bins, equally long.
+        period
+            Instead of a number, the length of each, such as ``"100 us"``; the last ends with the
+            run.
+
+        Returns
+        -------
+        Shape ``(len(run.dimensions), bins)``.
+
+        Raises
+        ------
+        SpecError
+            If the topology is no product, or for bins too few or too many.
+
+        References
+        ----------
+        "Frontend activity rate" of Themis, section 6.1 and figure 9 (period of 100 us).
+        """
+        number, length = to_bins(self.time_ps, len(self.dimensions), bins, period)
+        return _core.activity(self.core, number, length)
+
+    def heat(self, bins: int = 200) -> NDArray[np.float32]:
+        """Share of each time bin in which each link was occupied, shape ``(link_count, bins)``.
+
+        Raises
+        ------
+        SpecError
+            If the run was made without ``keep_services``, or for bins too few or too many.
+        """
+        most = MOST_CELLS // max(self.plan.topology.link_count, 1)
+        if type(bins) is not int or not 1 <= bins <= most:
+            raise SpecError(f"bins: {bins!r} is not a number of bins; give 1 to {most}")
+        return _core.heat(self.core, bins)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write start and end of every transfer to a Parquet file; whole or not at all."""
+        from hocket.simulation.parquet import save_run
+
+        save_run(self, Path(path))
+
+    def __repr__(self) -> str:
+        return f"<Run of {self.plan!r}: {self.time * 1e6:.3f} us>"
+
+
+@overload
+def simulate(
+    plan: Plan,
+    *,
+    fidelity: Fidelity = "link",
+    order: LinkOrder | None = None,
+    switching: Switching | None = None,
+    latency: Latency = "overlapped",
+    packets: Packets | str | None = None,
+    flow_rate: str | None = None,
+    routing: str | None = None,
+    keep_services: bool = False,
+    progress: Progress | None = None,
+) -> Run: ...
+
+
+@overload
+def simulate(
+    plan: Plan,
+    *,
+    fidelity: Literal["dimension"],
+    switching: Switching | None = None,
+    latency: Latency = "overlapped",
+) -> DimensionRun: ...
+
+
+@overload
+def simulate(
+    plan: Plan,
+    *,
+    fidelity: str,
+    order: LinkOrder | None = None,
+    switching: Switching | None = None,
+    latency: Latency = "overlapped",
+    packets: Packets | str | None = None,
+    flow_rate: str | None = None,
+    routing: str | None = None,
+    keep_services: bool = False,
+    progress: Progress | None = None,
+) -> Run | DimensionRun: ...
+
+
+def simulate(
+    plan: Plan,
+    *,
+    fidelity: str = "link",
+    order: LinkOrder | None = None,
+    switching: Switching | None = None,
+    latency: Latency = "overlapped",
+    packets: Packets | str | None = None,
+    flow_rate: str | None = None,
+    routing: str | None = None,
+    keep_services: bool = False,
+    progress: Progress | None = None,
+) -> Run | DimensionRun:
+    """Simulate a plan; it is verified first if it was not yet.
+
+    Parameters
+    ----------
+    plan
+        The plan.
+    fidelity
+        ``"link"``: each link serves whole messages, one at a time. ``"flow"``: transfers are fluids
+        that share links max-min fairly, with no order of service. ``"packet"``: packets and flits
+        over routers with virtual channels, buffers and credits. ``"dimension"``: the schedule of a
+        multi-rail plan on its dimensions, as :meth:`hocket.Schedule.simulate`; fast.
+    order
+        ``"ready"``: a link serves in the order in which messages come; ``"plan"``: in plan order,
+        waiting for late ones; by default the plan's own order.
+    switching
+        ``"store-and-forward"``: a device passes a message on once it is whole; ``"cut-through"``: as
+        it arrives; by default the topology's own, which is cut-through for products with a Switch.
+    latency
+        ``"overlapped"``: a link is occupied for bytes / bandwidth; ``"occupying"``: for latency +
+        bytes / bandwidth, as TACOS counts.
+    packets
+        Of packet fidelity, a :class:`hocket.Packets` or a preset's name; by default
+        ``Packets()``.
+    flow_rate
+        Of flow fidelity: no transfer is faster than this, such as ``"10 GB/s"``; by default as fast
+        as its links.
+    routing
+        Spread transfers over equal paths in another way than the plan says, see :func:`hocket.plan`;
+        ``"spray"`` at flow and packet fidelity only.
+    keep_services
+        Whether to keep every stay on a link, which :meth:`Run.heat` needs.
+    progress
+        Called as ``progress(stage, done, total)`` during long work.
+
+    Raises
+    ------
+    VerificationError
+        If the plan is wrong.
+    SimulationError
+        If links that serve in plan order wait for each other, or packets for each other's buffers.
+    SpecError
+        If the options contradict each other or the fidelity does not heed them.
+
+    References
+    ----------
+    link: the congestion-aware analytical model of ASTRA-sim (Won et al., ISPASS 2023). flow:
+    Bertsekas and Gallager, Data Networks, section 6.5.2 (max-min fairness). packet:
+    Dally and Towles, Principles and Practices of Interconnection Networks; BookSim2 (Jiang et al.,
+    ISPASS 2013), whose stages and turns it has.
+    """
+    if not isinstance(plan, Plan):
+        raise SpecError(f"plan: {plan!r} is no Plan; make one by hk.plan(...) or hk.Plan.load(...)")
+    if fidelity not in FIDELITIES:
+        raise SpecError(
+            f"fidelity: there is no {fidelity!r}; fidelities are {', '.join(FIDELITIES)}"
+        )
+    if packets is not None and fidelity != "packet":
+        raise SpecError(f"packets: {fidelity} fidelity has none; leave it out, or use packet")
+    if flow_rate is not None and fidelity != "flow":
+        raise SpecError(f"flow_rate: {fidelity} fidelity has no flows; leave it out, or use flow")
+    if routing is not None:
+        if fidelity == "dimension":
+            raise SpecError("routing: dimension fidelity has no paths; leave it out, or use link")
+        plan = plan.routed(routing)
+    if fidelity == "flow":
+        return _as_flows(plan, flow_rate, order, switching, latency, keep_services, progress)
+    if fidelity == "dimension":
+        return _on_dimensions(plan, order, switching, latency, keep_services)
+    if fidelity == "packet":
+        return _in_packets(plan, packets, order, switching, latency, keep_services, progress)
+    core = _core.simulate(
+        plan.core,
+        order=order,
+        switching=switching,
+        latency=latency,
+        keep_services=keep_services,
+        progress=progress,
+    )
+    return Run(core, plan)
+
+
+def _as_flows(
+    plan: Plan,
+    flow_rate: str | None,
+    order: LinkOrder | None,
+    switching: Switching | None,
+    latency: Latency,
+    keep_services: bool,
+    progress: Progress | None,
+) -> Run:
+    if order is not None:
+        raise SpecError("fidelity: flows share links in no order; leave order out, or use link")
+    if switching not in (None, "cut-through") or latency != "overlapped":
+        raise SpecError(
+            "fidelity: flows cut through, and latency does not occupy a link; leave switching and "
+            "latency out, or use link"
+        )
+    rate = None if flow_rate is None else parse_bandwidth(flow_rate, field="flow_rate")
+    core = _core.simulate_flows(
+        plan.core, flow_rate=rate, keep_services=keep_services, progress=progress
+    )
+    return Run(core, plan)
+
+
+def _in_packets(
+    plan: Plan,
+    packets: Packets | str | None,
+    order: LinkOrder | None,
+    switching: Switching | None,
+    latency: Latency,
+    keep_services: bool,
+    progress: Progress | None,
+) -> Run:
+    if switching not in (None, "cut-through") or latency != "overlapped":
+        raise SpecError(
+            "fidelity: packets cut through, and latency does not occupy a link; leave switching and "
+            "latency out, or use link"
+        )
+    if isinstance(packets, str):
+        if packets not in PRESETS:
+            raise SpecError(
+                f"packets: there is no preset {packets!r}; presets are {', '.join(PRESETS)}"
+            )
+        packets = PRESETS[packets]
+    elif packets is not None and not isinstance(packets, Packets):
+        raise SpecError(f"packets: {shown(packets)} is no Packets; make one by hk.Packets(...)")
+    knobs = (packets or Packets()).to_core()
+    core = _core.simulate_packets(
+        plan.core,
+        **knobs,  # type: ignore[arg-type]
+        order=order,
+        keep_services=keep_services,
+        progress=progress,
+    )
+    return Run(core, plan, packets or Packets())
+
+
+def _on_dimensions(
+    plan: Plan,
+    order: LinkOrder | None,
+    switching: Switching | None,
+    latency: Latency,
+    keep_services: bool,
+) -> DimensionRun:
+    check_rails(plan.topology)
+    schedule = plan.schedule
+    if schedule is None:
+        names = ", ".join(MULTIRAIL)
+        raise SpecError(
+            f"fidelity: {plan.algorithm} schedules no dimensions; {names} do, or use link"
+        )
+    if order is not None or keep_services:
+        raise SpecError(
+            "fidelity: order and keep_services are of links; leave them out, or use link"
+        )
+    if any(offload for *_, offload in plan.topology.dimensions):
+        raise SpecError(
+            "fidelity: switches sum (offload), which no plan makes use of; simulate a schedule, "
+            "as by `hocket schedule`, or use link"
+        )
+    plan.verify()
+    if plan.own_schedule is not None and not _carries_out(plan, schedule):
+        raise SpecError(
+            "fidelity: the plan does not carry its schedule out; plan again, or use link"
+        )
+    return schedule.simulate(switching=switching, latency=latency)
+
+
+def _carries_out(plan: Plan, schedule: Schedule) -> bool:
+    """Whether a plan, perhaps from a file, is the one that its schedule makes."""
+    import numpy as np
+
+    made, core = _core.plan_of(schedule.core, memory_limit()), plan.core
+    return len(made) == len(core) and all(
+        np.array_equal(ours, its)
+        for ours, its in ((made.chunk, core.chunk), (made.src, core.src), (made.dst, core.dst))
+    )

@@ -1,0 +1,46 @@
+"""Networks: builders, shipped machines, files, graphs.
+
+Bandwidths and latencies are text with a unit (``"25 GB/s"``, ``"200 Gb/s"``, ``"700 ns"``); they are
+those of each link, one direction. Every function raises :class:`hocket.SpecError` for input that makes
+no sense, and returns a :class:`Topology`.
+"""
+
+from hocket._core import Topology
+from hocket.topology.families import (
+    bigraph,
+    clos,
+    dragonfly,
+    fat_tree,
+    fully_connected,
+    hypercube,
+    line,
+    mesh,
+    product,
+    ring,
+    switch,
+    torus,
+)
+from hocket.topology.sources import from_networkx, load, names
+
+__all__ = [
+    "Topology",
+    "bigraph",
+    "clos",
+    "dragonfly",
+    "fat_tree",
+    "from_networkx",
+    "fully_connected",
+    "hypercube",
+    "line",
+    "load",
+    "mesh",
+    "names",
+    "product",
+    "ring",
+    "switch",
+    "torus",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,116 @@
+"""ASTRA-sim's analytical network files.
+
+Their "GB/s" is 2^30 bytes per second and their nanoseconds are truncated to whole ones; bandwidth and
+latency are those of each link. A Ring has links both ways; a Switch is two links.
+
+References
+----------
+astra-sim/astra-network-analytical, common/NetworkFunction.h and common/NetworkParser.cc.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from fractions import Fraction
+from typing import Any
+
+from hocket.errors import SpecError
+from hocket.files.complaint import did_you_mean
+from hocket.files.yaml_tree import Place
+from hocket.topology.spec import DimensionSpec, TopologySpec, skipped
+from hocket.units import ROUNDING, shown
+
+_KEYS = ("topology", "npus_count", "bandwidth", "latency")
+_KINDS = ("Ring", "FullyConnected", "Switch")
+
+
+def is_astra(values: dict[str, Any]) -> bool:
+    """Whether the values of a file look like an ASTRA-sim network."""
+    if any(key in values for key in ("builder", "dims", "links")):
+        return False
+    lists = [
+        key for key in ("topology", "bandwidth", "latency") if isinstance(values.get(key), list)
+    ]
+    return "npus_count" in values or "topology" in lists or len(lists) == 2
+
+
+def spec_from_astra(
+    values: dict[str, Any], lines: dict[Place, int], name: str, stem: str
+) -> TopologySpec:
+    """Give what an ASTRA-sim network file describes.
+
+    Raises
+    ------
+    SpecError
+        For an unknown or missing key, lists of unequal length, or a value that makes no sense.
+    """
+
+    def wrong(place: Place, message: str) -> SpecError:
+        line = f", line {lines[place]}" if place in lines else ""
+        key = "".join(f"[{part}]" if isinstance(part, int) else part for part in place)
+        return SpecError(f"{name}{line}: {key + ': ' if key else ''}{message}")
+
+    for key in values:
+        if key not in _KEYS:
+            hint = did_you_mean(key, _KEYS, f"keys are {', '.join(_KEYS)}")
+            raise wrong((key,), f"ASTRA-sim's network files have no such key; {hint}")
+    for key in _KEYS:
+        if key not in values:
+            raise wrong((), f"key {key!r} is missing; add a list with one entry a dimension")
+        if not isinstance(values[key], list) or not values[key]:
+            raise wrong(
+                (key,), f"{shown(values[key])} is no list; give one entry a dimension, in []"
+            )
+    count = len(values["topology"])
+    for key in _KEYS[1:]:
+        if len(values[key]) != count:
+            raise wrong(
+                (key,),
+                f"has {len(values[key])} entries, topology has {count}; give one a dimension",
+            )
+    dimensions = []
+    for i in range(count):
+        kind, size = values["topology"][i], values["npus_count"][i]
+        if kind not in _KINDS:
+            known = f"use {', '.join(_KINDS)}"
+            hint = did_you_mean(kind, _KINDS, known) if isinstance(kind, str) else known
+            raise wrong(("topology", i), f"{shown(kind)} is no dimension; {hint}")
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < 1 << 32:
+            raise wrong(("npus_count", i), f"{shown(size)} is no number of NPUs; give 1 or more")
+        rate, delay = (_number(values[key][i]) for key in ("bandwidth", "latency"))
+        if rate is None or round(rate * 2**30) < 1:
+            raise wrong(
+                ("bandwidth", i),
+                f"{shown(values['bandwidth'][i])} is no bandwidth; ASTRA-sim's is a plain number "
+                "of GB/s, more than 0 and less than 10^9",
+            )
+        if delay is None:
+            raise wrong(
+                ("latency", i),
+                f"{shown(values['latency'][i])} is no latency; ASTRA-sim's is a plain number "
+                "of ns, 0 or more and less than 10^9",
+            )
+        whole = round(rate * 2**30)
+        if abs(whole - Fraction(rate) * 2**30) > Fraction(rate) * 2**30 * ROUNDING:
+            raise wrong(
+                ("bandwidth", i),
+                f"{shown(values['bandwidth'][i])} is {rate * 2**30:g} bytes per second; give a whole "
+                "number of them, in units of 2^30",
+            )
+        dimensions.append(DimensionSpec(kind, size, whole, int(delay) * 1000))
+    note = "ASTRA-sim's units: GB/s is 2^30 bytes per second, latency in whole ns"
+    notes = (note, *skipped(dimensions))
+    return TopologySpec(stem, dimensions=tuple(dimensions), notes=notes)
+
+
+def _number(value: object) -> float | None:
+    """Give a number from 0 to 10^9; YAML takes 1e3 for text, ASTRA-sim for a number."""
+    if isinstance(value, str) and re.fullmatch(r"[0-9.]{1,20}[eE][+-]?[0-9]{1,3}", value):
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if 0 <= value < 1e9 and math.isfinite(value) else None

@@ -1,0 +1,219 @@
+"""Families of networks: a builder for each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import index
+
+from hocket import _core
+from hocket._core import Topology
+from hocket.errors import SpecError
+from hocket.topology.text import KINDS
+from hocket.units import parse_bandwidth, parse_time, shown
+
+__all__ = [
+    "bigraph",
+    "clos",
+    "dragonfly",
+    "fat_tree",
+    "fully_connected",
+    "hypercube",
+    "line",
+    "mesh",
+    "product",
+    "ring",
+    "switch",
+    "torus",
+]
+
+
+def line(npus: int, *, bandwidth: str, latency: str) -> Topology:
+    """NPUs in a row: 0 - 1 - 2 - 3."""
+    return _core.build_line(_count("npus", npus), *_link(bandwidth, latency))
+
+
+def ring(npus: int, *, bandwidth: str, latency: str, both_ways: bool = True) -> Topology:
+    """NPUs in a cycle, with links one way or both."""
+    return _core.build_ring(_count("npus", npus), *_link(bandwidth, latency), both_ways)
+
+
+def fully_connected(npus: int, *, bandwidth: str, latency: str) -> Topology:
+    """A link each way between every pair of NPUs."""
+    return _core.build_fully_connected(_count("npus", npus), *_link(bandwidth, latency))
+
+
+def switch(npus: int, *, bandwidth: str, latency: str, limit: str | None = None) -> Topology:
+    """NPUs around one switch; ``limit`` is the switch's own bandwidth, all ports together."""
+    rate = None if limit is None else parse_bandwidth(limit, field="limit")
+    return _core.build_switch(_count("npus", npus), *_link(bandwidth, latency), rate)
+
+
+def mesh(*sizes: int, bandwidth: str, latency: str) -> Topology:
+    """Give a mesh of any number of axes; NPU numbers vary fastest along the first."""
+    return _core.build_mesh(_counts(sizes), *_link(bandwidth, latency))
+
+
+def torus(*sizes: int, bandwidth: str, latency: str) -> Topology:
+    """Give a mesh whose axes close; an axis of 2 has one link each way."""
+    return _core.build_torus(_counts(sizes), *_link(bandwidth, latency))
+
+
+def hypercube(log2_npus: int, *, bandwidth: str, latency: str) -> Topology:
+    """``2 ** log2_npus`` NPUs, joined where their numbers differ in one bit."""
+    return _core.build_hypercube(_count("log2_npus", log2_npus), *_link(bandwidth, latency))
+
+
+def product(
+    kinds: str,
+    sizes: Sequence[int],
+    *,
+    bandwidth: Sequence[str],
+    latency: Sequence[str],
+    offload: Sequence[bool] | None = None,
+    switching: str | None = None,
+) -> Topology:
+    """Give a product of dimensions, named as ASTRA-sim names them.
+
+    Parameters
+    ----------
+    kinds
+        ``Ring``, ``FullyConnected`` (``FC``), ``Switch`` (``SW``) and ``Line``, joined by ``_``, such
+        as ``"Ring_FC_SW"``; NPU numbers vary fastest in the first dimension.
+    sizes, bandwidth, latency
+        Of each dimension: NPUs, and its links'; one of 1 NPU is skipped.
+    offload
+        Whether each dimension's switches sum and multicast; only those of a ``Switch`` can.
+    switching
+        ``"store-and-forward"`` or ``"cut-through"``: how devices pass messages on; by default the
+        latter where there is a ``Switch``, so that from NPU to NPU is one step.
+    """
+    if not isinstance(kinds, str):
+        raise SpecError(f"kinds: {shown(kinds)} is no text; give it as 'Ring_FC_SW'")
+    names = kinds.split("_")
+    sums = [False] * len(names) if offload is None else offload
+    columns: dict[str, Sequence[object]]
+    columns = {"sizes": sizes, "bandwidth": bandwidth, "latency": latency, "offload": sums}
+    for field, given in columns.items():
+        is_list = not isinstance(given, str) and hasattr(given, "__len__")
+        if not is_list or len(given) != len(names):
+            count = str(len(given)) if is_list else f"only {shown(given)}"
+            raise SpecError(
+                f"{field}: {count} given for the {len(names)} dimensions of {kinds!r}; "
+                "give a list with one for each"
+            )
+    dimensions = []
+    for i, name in enumerate(names):
+        kind = KINDS.get(name.lower())
+        if kind is None:
+            raise SpecError(
+                f"kinds: {name!r} is no dimension; use Ring, FullyConnected (FC), Switch (SW) or Line"
+            )
+        rate = parse_bandwidth(bandwidth[i], field=f"bandwidth[{i}]")
+        delay = parse_time(latency[i], field=f"latency[{i}]")
+        if not isinstance(sums[i], bool):
+            raise SpecError(
+                f"offload[{i}]: {shown(sums[i])} is neither True nor False; give one of them"
+            )
+        if sums[i] and kind != "Switch":
+            raise SpecError(
+                f"offload[{i}]: a {kind} has no switches that could sum; leave it to a Switch"
+            )
+        dimensions.append((kind, _count(f"sizes[{i}]", sizes[i]), rate, delay, sums[i]))
+    made = _core.build_product(dimensions)
+    return made if switching is None else made.with_switching(switching)
+
+
+def dragonfly(
+    groups: int,
+    group_size: int,
+    *,
+    bandwidth: str,
+    latency: str,
+    global_bandwidth: str | None = None,
+    global_latency: str | None = None,
+) -> Topology:
+    """Fully connected groups of NPUs, and a link each way between every two groups.
+
+    The global links are like the local ones where nothing else is said.
+    """
+    rate, delay = _link(bandwidth, latency)
+    far = (
+        rate
+        if global_bandwidth is None
+        else parse_bandwidth(global_bandwidth, field="global_bandwidth")
+    )
+    late = delay if global_latency is None else parse_time(global_latency, field="global_latency")
+    members = _count("group_size", group_size)
+    return _core.build_dragonfly(_count("groups", groups), members, rate, delay, far, late)
+
+
+def clos(
+    *,
+    spines: int,
+    tors: int,
+    hosts_per_tor: int,
+    bandwidth: str,
+    latency: str,
+    host_bandwidth: str | None = None,
+) -> Topology:
+    """Give a two-level Clos: NPUs below ToR switches, every ToR joined to every spine.
+
+    ``bandwidth`` is that of the fabric's links, and of the hosts' where ``host_bandwidth`` is left out.
+    """
+    rate, delay = _link(bandwidth, latency)
+    host = (
+        rate if host_bandwidth is None else parse_bandwidth(host_bandwidth, field="host_bandwidth")
+    )
+    counts = (
+        _count("spines", spines),
+        _count("tors", tors),
+        _count("hosts_per_tor", hosts_per_tor),
+    )
+    return _core.build_clos(*counts, host, rate, delay)
+
+
+def bigraph(
+    switches_per_side: int, npus_per_switch: int, *, bandwidth: str, latency: str
+) -> Topology:
+    """Give two sides of switches, every one joined to every one across, and NPUs at all of them.
+
+    There are ``2 * switches_per_side * npus_per_switch`` NPUs, those at the upper switches first.
+
+    References
+    ----------
+    Dong et al.: EFLOPS, algorithm and system co-design for a high performance distributed training
+    platform, 2020.
+    """
+    counts = (
+        _count("switches_per_side", switches_per_side),
+        _count("npus_per_switch", npus_per_switch),
+    )
+    return _core.build_bigraph(*counts, *_link(bandwidth, latency))
+
+
+def fat_tree(k: int, *, bandwidth: str, latency: str) -> Topology:
+    """Give a three-level fat tree of k-port switches with ``k**3 / 4`` NPUs.
+
+    References
+    ----------
+    Al-Fares, Loukissas, Vahdat: A scalable, commodity data center network architecture, 2008.
+    """
+    return _core.build_fat_tree(_count("k", k), *_link(bandwidth, latency))
+
+
+def _link(bandwidth: str, latency: str) -> tuple[int, int]:
+    return parse_bandwidth(bandwidth, field="bandwidth"), parse_time(latency, field="latency")
+
+
+def _counts(values: Sequence[int]) -> list[int]:
+    return [_count(f"size {i}", value) for i, value in enumerate(values)]
+
+
+def _count(field: str, value: int) -> int:
+    try:
+        count = -1 if isinstance(value, bool) else index(value)
+    except TypeError:
+        count = -1
+    if not 1 <= count < 1 << 32:
+        raise SpecError(f"{field}: {shown(value)} is no whole number from 1 to 2^32 - 1")
+    return count

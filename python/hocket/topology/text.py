@@ -1,0 +1,260 @@
+"""What ``--topology`` may be: a file, a shipped machine, or a builder such as ``mesh:9x9``."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+
+from hocket.errors import SpecError
+from hocket.files.complaint import shown_path
+from hocket.topology import machines
+from hocket.topology.spec import BuilderSpec, DimensionSpec, TopologySpec, skipped
+from hocket.units import parse_bandwidth, parse_time, shown
+
+KINDS = {
+    "ring": "Ring",
+    "r": "Ring",
+    "fullyconnected": "FullyConnected",
+    "fc": "FullyConnected",
+    "switch": "Switch",
+    "sw": "Switch",
+    "line": "Line",
+    "mesh": "Line",
+    "l": "Line",
+}
+"""Names of dimensions, in small letters."""
+
+UNWRITABLE = re.compile("[\ud800-\udfff]")
+"""What arguments hold for bytes that are no text."""
+
+# Family: how many sizes it takes at least and at most, and how it is written.
+_FAMILIES = {
+    "line": (1, 1, "line:4"),
+    "ring": (1, 1, "ring:16"),
+    "fully_connected": (1, 1, "fully_connected:8"),
+    "fc": (1, 1, "fc:8"),
+    "switch": (1, 1, "switch:8"),
+    "mesh": (1, 32, "mesh:9x9, 1 to 32 sizes"),
+    "torus": (1, 32, "torus:4x4x4, 1 to 32 sizes"),
+    "hypercube": (1, 1, "hypercube:4, that is 2^4 NPUs"),
+    "dragonfly": (2, 2, "dragonfly:GROUPSxGROUP_SIZE"),
+    "clos": (2, 3, "clos:SPINESxTORS or clos:SPINESxTORSxHOSTS_PER_TOR"),
+    "bigraph": (2, 2, "bigraph:SWITCHES_PER_SIDExNPUS_PER_SWITCH"),
+    "fat_tree": (1, 1, "fat_tree:4"),
+}
+FORMS = (
+    "a shipped machine (`hocket topology list`), a .yml file, ring:16, line:4, switch:8, fc:8, "
+    "mesh:9x9, torus:4x4x4, hypercube:4 (2^4 NPUs), dragonfly:4x5, clos:SPINESxTORS[xHOSTS_PER_TOR], "
+    "bigraph:4x4, fat_tree:4 or a product such as Ring_FC_SW:2x8x4"
+)
+
+
+def from_file(path: Path) -> TopologySpec:
+    """Read a topology file: hocket's own YAML or ASTRA-sim's network file.
+
+    Raises
+    ------
+    SpecError
+        Naming file, line, key and remedy.
+    """
+    from hocket.files.yaml_tree import read_yaml
+    from hocket.topology.astra import is_astra, spec_from_astra
+    from hocket.topology.yaml import spec_from_values
+
+    values, lines = read_yaml(path)
+    read = spec_from_astra if is_astra(values) else spec_from_values
+    return replace(read(values, lines, shown_path(path), path.stem), origin=shown_path(path))
+
+
+def from_text(
+    text: str,
+    *,
+    bandwidth: Sequence[str] | None,
+    latency: Sequence[str] | None,
+    option: str = "--topology",
+) -> TopologySpec:
+    """Read a topology given as text.
+
+    Parameters
+    ----------
+    text
+        A path, the name of a shipped machine, or a builder with its sizes.
+    bandwidth, latency
+        For a builder: one value, or for a product one per dimension.
+    option
+        Where the text stood, for messages.
+
+    Raises
+    ------
+    SpecError
+        If it is none of these, or bandwidth or latency is missing or superfluous.
+    """
+    path = Path(text)
+    looks_like_file = path.suffix in (".yml", ".yaml") or "/" in text
+    family, colon, sizes = text.partition(":")
+    if looks_like_file or not colon:
+        is_file = _is_file(path)
+        if looks_like_file and not is_file:
+            what = "is a folder" if _is_folder(path) else "there is no such file"
+            hint = _near(path.stem, "check the path")
+            raise SpecError(f"{shown_path(path)}: {what}; {hint}")
+        is_machine = not looks_like_file and machines.known(text)
+        if not is_machine and not is_file:
+            raise SpecError(f"{option}: there is no {shown(text)}; {_near(text)}")
+        for name, given in (("--bandwidth", bandwidth), ("--latency", latency)):
+            if given:
+                raise SpecError(f"{name}: {shown_path(path)} has its own; leave the option out")
+        return (
+            replace(from_file(machines.path(text)), origin=text) if is_machine else from_file(path)
+        )
+    spec = _built(option, text, family, _sizes(option, text, sizes), bandwidth, latency)
+    return replace(spec, origin=f"{option} {text}")
+
+
+def read_failures(
+    items: Iterable[str], *, option: str = "--failed"
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Read what has failed: ``A`` is a device, ``A,B`` a link.
+
+    Returns
+    -------
+    nodes, links
+        Names of devices, and of both ends of links.
+
+    Raises
+    ------
+    SpecError
+        If it is neither.
+    """
+    nodes: list[str] = []
+    links: list[tuple[str, str]] = []
+    given: Iterable[object] = items
+    for item in given:
+        is_text = isinstance(item, str) and not UNWRITABLE.search(item)
+        ends = [end.strip() for end in str(item).split(",")] if is_text else []
+        if not 1 <= len(ends) <= 2 or not all(ends):
+            raise SpecError(
+                f"{option}: {shown(item)} is neither a device nor a link; give A or A,B"
+            )
+        if len(ends) == 1:
+            nodes.append(ends[0])
+        else:
+            links.append((ends[0], ends[1]))
+    return nodes, links
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def _near(name: str, otherwise: str = "") -> str:
+    """Name what was meant, or every form."""
+    name = name[:100].lower()
+    if name in _FAMILIES and not otherwise:
+        return f"write it with its size, as {_FAMILIES[name][2]}"
+    known = machines.names()
+    begin = [each for each in known if name and each.startswith(name)]
+    close = [each for each in get_close_matches(name, known, 3, 0.5) if each not in begin]
+    near = [repr(each) for each in (begin + close)[:3]]
+    return f"did you mean {' or '.join(near)}?" if near else otherwise or f"give {FORMS}"
+
+
+def _sizes(option: str, text: str, sizes: str) -> list[int]:
+    parts = sizes.lower().split("x")
+    if not all(part.isascii() and part.isdecimal() for part in parts):
+        raise SpecError(
+            f"{option}: {shown(text)}: {shown(sizes)} is no size; write sizes as 9x9, 1 or more each"
+        )
+    numbers = [int(part) for part in parts if len(part) <= 20]
+    if len(numbers) != len(parts) or max(numbers) >= 1 << 32:
+        raise SpecError(f"{option}: {shown(text)}: a size is 2^32 or more; make it smaller")
+    return numbers
+
+
+def _built(
+    option: str,
+    text: str,
+    family: str,
+    sizes: list[int],
+    bandwidth: Sequence[str] | None,
+    latency: Sequence[str] | None,
+) -> TopologySpec:
+    if family.replace("-", "_") in _FAMILIES:
+        family = family.replace("-", "_")
+    names = family.split("_")
+    kinds = [KINDS.get(name.lower()) for name in names]
+    is_product = family not in _FAMILIES
+    if is_product and None in kinds:
+        close = get_close_matches(family[:100].lower(), [*_FAMILIES, *KINDS], 1)
+        hint = f"did you mean {close[0]!r}?" if close else f"give {FORMS}"
+        raise SpecError(f"{option}: there is no {shown(family)} to build; {hint}")
+    least, most, form = (len(names), len(names), "") if is_product else _FAMILIES[family]
+    if not least <= len(sizes) <= most:
+        count = f"{len(sizes)} size{'s'[: len(sizes) != 1]}"
+        right = f"write it as {form}" if form else f"give one for each of {len(names)} dimensions"
+        raise SpecError(f"{option}: {shown(text)} has {count}; {right}")
+    wanted = len(names) if is_product else 1
+    rates = [
+        parse_bandwidth(each, field=field)
+        for field, each in _each("--bandwidth", "25 GB/s", text, bandwidth, wanted)
+    ]
+    delays = [
+        parse_time(each, field=field)
+        for field, each in _each("--latency", "700 ns", text, latency, wanted)
+    ]
+    if is_product:
+        dimensions = tuple(
+            DimensionSpec(str(kind), size, rate, delay)
+            for kind, size, rate, delay in zip(kinds, sizes, rates, delays, strict=True)
+        )
+        return TopologySpec(text, dimensions=dimensions, notes=skipped(dimensions))
+    return TopologySpec(text, builder=_builder(family, sizes, rates[0], delays[0]))
+
+
+def _builder(family: str, sizes: list[int], rate: int, delay: int) -> BuilderSpec:
+    link = (rate, delay)
+    first = sizes[0]
+    if family in ("fc", "fully_connected"):
+        return BuilderSpec("fully_connected", (first, *link))
+    if family in ("mesh", "torus"):
+        return BuilderSpec(family, (sizes, *link))
+    if family == "ring":
+        return BuilderSpec(family, (first, *link, True))
+    if family == "switch":
+        return BuilderSpec(family, (first, *link, None))
+    if family == "dragonfly":
+        return BuilderSpec(family, (*sizes, *link, *link))
+    if family == "clos":
+        spines, tors, hosts = (*sizes, 1)[:3]
+        return BuilderSpec(family, (spines, tors, hosts, rate, *link))
+    if family == "bigraph":
+        return BuilderSpec(family, (*sizes, *link))
+    return BuilderSpec(family, (first, *link))
+
+
+def _each(
+    option: str, example: str, text: str, values: Sequence[str] | None, wanted: int
+) -> list[tuple[str, str]]:
+    """Give one value a dimension, and where it stood for messages."""
+    if not values:
+        raise SpecError(f'{option}: {text} needs one; give {option} "{example}"')
+    split = [part for value in values for part in value.split(",")]
+    if len(split) == 1:
+        return [(option, split[0])] * wanted
+    if len(split) != wanted:
+        right = "give one" if wanted == 1 else f"give one, or one for each of {wanted} dimensions"
+        raise SpecError(f"{option}: {len(split)} given for {text}; {right}")
+    return [(f"{option}, dimension {i}", each) for i, each in enumerate(split, 1)]

@@ -1,0 +1,281 @@
+"""hocket's own topology files.
+
+Three forms: ``builder:`` with its parameters, ``dims:``, or ``npus:``, ``switches:`` and ``links:``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError
+
+from hocket.errors import SpecError
+from hocket.files.complaint import Located, complaint, did_you_mean
+from hocket.files.model import FIELD, TAGS, Source, Strict
+from hocket.files.yaml_tree import Place
+from hocket.topology.defaults import Default
+from hocket.topology.model import (
+    BUILDERS,
+    Common,
+    Dimension,
+    DimsFile,
+    Failures,
+    Link,
+    Linked,
+    LinkKind,
+    LinksFile,
+    Switch,
+    Way,
+    delay_or_default,
+    rate_or_default,
+)
+from hocket.topology.spec import BuilderSpec, DimensionSpec, LinkSpec, TopologySpec, skipped
+from hocket.units import format_bandwidth, shown
+
+
+def spec_from_values(
+    values: dict[str, Any], lines: dict[Place, int], name: str, stem: str
+) -> TopologySpec:
+    """Check the values of a topology file and give what they describe.
+
+    Parameters
+    ----------
+    values, lines
+        What :func:`hocket.files.yaml_tree.read_yaml` gave.
+    name
+        The file, for messages.
+    stem
+        What the topology is called where the file gives no name.
+
+    Raises
+    ------
+    SpecError
+        Naming file, line, key and remedy.
+    """
+    reader = _Reader(lines, name)
+    model = reader.form(values)
+    try:
+        file = model.model_validate(values)
+    except ValidationError as error:
+        raise reader.error(error, model) from None
+    title = file.name or stem
+    if isinstance(file, DimsFile):
+        dimensions = tuple(
+            DimensionSpec(each.kind, each.size, each.bandwidth, each.latency, each.offload)
+            for each in file.dims
+        )
+        spec = TopologySpec(title, dimensions=dimensions, notes=skipped(dimensions))
+        return _common(file, spec)
+    if isinstance(file, LinksFile):
+        return _common(file, reader.links_file(file, title))
+    if not isinstance(file, Linked):
+        raise TypeError("a form is a builder, dims or links")
+    builder = BuilderSpec(values["builder"], file.arguments())
+    return _common(file, TopologySpec(title, builder=builder))
+
+
+def _common(file: Common, spec: TopologySpec) -> TopologySpec:
+    source = tuple(
+        " ".join(
+            part
+            for part in (each.paper, each.repo, each.path, each.commit, each.licence)
+            if part is not None
+        )
+        for each in file.source
+    )
+    return replace(
+        spec,
+        failed_nodes=tuple(file.failed.nodes),
+        failed_links=tuple((a, b) for a, b in file.failed.links),
+        switching=file.switching,
+        notes=(*file.notes, *spec.notes),
+        source=source,
+    )
+
+
+class _Reader(Located):
+    def form(self, values: dict[str, Any]) -> type[Common]:
+        """Which form a file has."""
+        forms = [key for key in _FORMS if key in values]
+        if len(forms) > 1:
+            found = " and ".join(forms)
+            raise self.wrong((), f"has {found}; keep one of builder:, dims: and links:")
+        if not forms:
+            raise self.wrong((), f"has no builder:, dims: or links:; {_form_hint(values)}")
+        if forms == ["dims"]:
+            return DimsFile
+        if forms == ["links"]:
+            return LinksFile
+        family = values["builder"]
+        if not isinstance(family, str) or family not in BUILDERS:
+            hint = f"builders are {', '.join(BUILDERS)}"
+            raise self.wrong(
+                ("builder",),
+                f"there is no builder {shown(family)}; {did_you_mean(str(family), BUILDERS, hint)}",
+            )
+        return BUILDERS[family]
+
+    def error(self, error: ValidationError, model: type[Common]) -> SpecError:
+        """Make one line of the first thing that pydantic found; of a misspelt key, its name."""
+        errors = error.errors(include_url=False)
+        beside = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
+        unknown = [each for each in beside if each["type"] == "extra_forbidden"]
+        found = (unknown or errors)[0]
+        place = tuple(part for part in found["loc"] if part not in TAGS)
+        kind, given, context = found["type"], found["input"], found.get("ctx", {})
+        if kind == "extra_forbidden":
+            known = _keys_at(model, place)
+            hint = did_you_mean(str(place[-1]), known, f"keys are {', '.join(known)}")
+            message = f"there is no key {shown(place[-1])}; {hint}"
+            return self.wrong(place[:-1], message, line_of=place)
+        if kind == "missing":
+            return self.wrong(place[:-1], f"key {place[-1]!r} is missing; add it")
+        if kind == "value_error":
+            message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
+            return self.wrong(place, message)
+        if kind == "form":
+            wrong = "has no value" if given is None else f"{shown(given)} will not do"
+            return self.wrong(place, f"{wrong}; {found['msg']}")
+        if kind == "string_type" and place[0] == "links" and place[2:] in ((2,), (3,)):
+            read = rate_or_default if place[2] == 2 else delay_or_default
+            try:
+                read(given)
+            except SpecError as bare:
+                return self.wrong(place, str(bare).removeprefix(f"{FIELD}: "))
+        words = tuple(part for part in place if isinstance(part, str) and part != "[key]")
+        return self.wrong(place, complaint(kind, given, context, words))
+
+    def links_file(self, file: LinksFile, title: str) -> TopologySpec:
+        """Give devices and links, checked against each other."""
+        if isinstance(file.npus, int) and file.npus * _NPU_BYTES > _MEMORY:
+            raise self.wrong(
+                ("npus",),
+                f"{file.npus} NPUs need about {format_bandwidth(file.npus * _NPU_BYTES)[:-2]} of "
+                f"memory, more than the limit of {_MEMORY >> 30} GiB; make it fewer",
+            )
+        npus = [f"npu{i}" for i in range(file.npus)] if isinstance(file.npus, int) else file.npus
+        switches = [
+            (each.name, each.limit) if isinstance(each, Switch) else (each, None)
+            for each in file.switches
+        ]
+        known: dict[str, Place] = {}
+        places = [(name, ("npus", i)) for i, name in enumerate(npus)]
+        places += [(name, ("switches", i)) for i, (name, _) in enumerate(switches)]
+        for name, place in places:
+            if name in known:
+                raise self.wrong(place, f"device {name!r} is listed twice; give each its own name")
+            known[name] = place
+        if not npus:
+            raise self.wrong(("npus",), "there is no NPU; list at least one")
+        links: list[LinkSpec] = []
+        defaults: Counter[Default] = Counter()
+        pairs: dict[tuple[str, str], int] = {}
+        for i, entry in enumerate(file.links):
+            link = entry if isinstance(entry, Link) else self._short(entry, i)
+            for end in (link.a, link.b):
+                if end not in known:
+                    hint = did_you_mean(end, known, "list it under npus or switches")
+                    raise self.wrong(("links", i), f"there is no device {end!r}; {hint}")
+            if link.a == link.b:
+                raise self.wrong(("links", i), f"joins {link.a!r} to itself; remove it")
+            for ends in ((link.a, link.b), (link.b, link.a))[: 2 if link.ways == "both" else 1]:
+                if ends in pairs:
+                    raise self.wrong(
+                        ("links", i),
+                        f"{ends[0]} -> {ends[1]} stands already in links[{pairs[ends]}]; "
+                        "for parallel links use count:",
+                    )
+                pairs[ends] = i
+            links.extend(self._expand(link, file, i, defaults))
+        notes = tuple(
+            f"{each.quantity} of {count} links is a default, not from the source: {each.reason}"
+            for each, count in defaults.items()
+        )
+        return TopologySpec(
+            title, npus=tuple(npus), switches=tuple(switches), links=tuple(links), notes=notes
+        )
+
+    def _short(self, entry: list[str], i: int) -> Link:
+        a, b, *rest = entry
+        kind = rest[0] if len(rest) == 1 else None
+        rate = delay = None
+        if kind is None:
+            try:
+                rate = rate_or_default(rest[0])
+                delay = delay_or_default(rest[1])
+            except SpecError as error:
+                place = ("links", i, 2 if rate is None else 3)
+                raise self.wrong(place, str(error).removeprefix(f"{FIELD}: ")) from None
+        return Link.model_construct(a=a, b=b, kind=kind, bandwidth=rate, latency=delay)
+
+    def _expand(
+        self, link: Link, file: LinksFile, i: int, defaults: Counter[Default]
+    ) -> list[LinkSpec]:
+        """Give the directed links of an entry, parallel ones too."""
+        place: Place = ("links", i)
+        if link.reverse is not None and link.ways == "one":
+            raise self.wrong(place, "has reverse: but ways: one; keep one of them")
+        kind = None
+        if link.kind is not None:
+            kind = file.link_kinds.get(link.kind)
+            if kind is None and (link.bandwidth is None or link.latency is None):
+                known = ", ".join(file.link_kinds) or "none"
+                hint = did_you_mean(link.kind, file.link_kinds, f"link_kinds are {known}")
+                raise self.wrong(place, f"there is no link kind {link.kind!r}; {hint}")
+        ways = 2 if link.ways == "both" and link.reverse is None else 1
+
+        def number(value: int | Default, ways: int) -> int:
+            if isinstance(value, Default):
+                defaults[value] += ways * link.count
+                return value.value
+            return value
+
+        values = []
+        for key in ("bandwidth", "latency"):
+            value = getattr(link, key)
+            if value is None:
+                value = None if kind is None else getattr(kind, key)
+            if value is None:
+                raise self.wrong(place, f"key {key!r} is missing; add it, or a kind that has it")
+            values.append(number(value, ways))
+        there = LinkSpec(link.a, link.b, values[0], values[1], link.kind)
+        back: Way | None = link.reverse
+        if back is not None:
+            values = [number(back.bandwidth, 1), number(back.latency, 1)]
+        here = LinkSpec(link.b, link.a, values[0], values[1], link.kind)
+        both = [there, here] if link.ways == "both" else [there]
+        return both * link.count
+
+
+def _keys_at(model: type[Common], place: Place) -> list[str]:
+    """Keys that the mapping at a place may have."""
+    words = [part for part in place[:-1] if isinstance(part, str)]
+    for word in _INNER:
+        if word in words:
+            return list(_INNER[word].model_fields)
+    return list(model.model_fields)
+
+
+def _form_hint(values: dict[str, Any]) -> str:
+    for key in values:
+        close = get_close_matches(key.lower(), _FORMS, 1)
+        if close:
+            return f"did you mean {close[0]!r} by {shown(key)}?"
+    return "add one of them"
+
+
+_FORMS = ("builder", "dims", "links")
+_INNER: dict[str, type[Strict]] = {
+    "reverse": Way,
+    "failed": Failures,
+    "dims": Dimension,
+    "links": Link,
+    "switches": Switch,
+    "link_kinds": LinkKind,
+    "source": Source,
+}
+_NPU_BYTES = 400  # its name here, and what the core keeps of it
+_MEMORY = 16 << 30  # as the core's builders

@@ -1,0 +1,303 @@
+"""Training on several networks, spread several ways, by several algorithms: every combination, ranked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from hocket import _core
+from hocket._checks import whole
+from hocket.collectives.collective import Progress, check_chunks
+from hocket.errors import Error, SpecError, VerificationError
+from hocket.plans.algorithms import check_name
+from hocket.plans.schedule import MULTIRAIL, PREFIX
+from hocket.training.memory import Memory
+from hocket.training.network import IDEAL, NOTHING, has_dimensions
+from hocket.training.parallel import Parallel
+from hocket.training.result import Breakdown, TrainingRun
+from hocket.training.run import ANYWHERE, train
+from hocket.units import shown
+from hocket.workload import load
+from hocket.workload.layers import Workload
+
+__all__ = [
+    "Refused",
+    "TrainingComparison",
+    "TrainingRow",
+    "algorithms_on",
+    "compare_training",
+    "merged",
+]
+
+BASELINES = ("hierarchical", "ring", ANYWHERE)
+"""What others are compared with: the first of these that ran on the same network, spread the same way."""
+_ON_DIMENSIONS = (*MULTIRAIL, IDEAL, NOTHING)
+_ANYWHERE = ("ring", "double-binary-tree", "multitree", ANYWHERE, NOTHING)
+MOST_SAMPLES = 1 << 40
+
+
+@dataclass(frozen=True)
+class TrainingRow:
+    """What a combination came to.
+
+    Attributes
+    ----------
+    network, topology, parallel, algorithm
+        The combination; ``network`` is what the topology is called in the comparison.
+    time_ps
+        An iteration, the mean over all of them [ps].
+    batch
+        Samples of an iteration, of all replicas together.
+    breakdown
+        Where an iteration's time went [ps].
+    memory
+        What an NPU holds.
+    speedup
+        How many times as fast as the baseline of the same topology and parallelism; None without one.
+    """
+
+    network: str
+    topology: _core.Topology
+    parallel: Parallel
+    algorithm: str
+    time_ps: float
+    batch: int
+    breakdown: Breakdown
+    memory: Memory
+    speedup: float | None = None
+
+    @property
+    def time(self) -> float:
+        """An iteration [s]."""
+        return self.time_ps * 1e-12
+
+    @property
+    def samples_per_second(self) -> float:
+        """Over all replicas."""
+        return self.batch / max(self.time, 1e-12)
+
+    @property
+    def exposed_ps(self) -> float:
+        """Communication that compute waited for, in an iteration [ps]."""
+        return self.breakdown.communication
+
+    @property
+    def exposed_share(self) -> float:
+        """What part of an iteration that is, 0 to 1."""
+        return self.exposed_ps / max(self.time_ps, 1.0)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A combination that cannot run, and why."""
+
+    network: str
+    topology: _core.Topology
+    parallel: Parallel
+    algorithm: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class TrainingComparison:
+    """Combinations by how many samples a second they train, the best first.
+
+    Where all have one batch, that is by the time of an iteration.
+
+    Attributes
+    ----------
+    workload
+        What was trained.
+    rows
+        Those that ran.
+    refused
+        Those that cannot.
+    """
+
+    workload: Workload
+    rows: tuple[TrainingRow, ...]
+    refused: tuple[Refused, ...]
+
+    @property
+    def best(self) -> TrainingRow:
+        """The best by an algorithm, if there is one; ``ideal`` and ``none`` are none."""
+        real = (row for row in self.rows if row.algorithm not in (IDEAL, NOTHING))
+        return next(real, self.rows[0])
+
+    def __iter__(self) -> Iterator[TrainingRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+def algorithms_on(topology: _core.Topology) -> tuple[str, ...]:
+    """Give the algorithms that are compared on a network by default.
+
+    Those that schedule dimensions where these are whole, else some that do with any links; and ``none``,
+    which is what computing alone takes.
+    """
+    return _ON_DIMENSIONS if has_dimensions(topology) else _ANYWHERE
+
+
+def compare_training(
+    workload: Workload | str,
+    topologies: Mapping[str, _core.Topology] | Sequence[_core.Topology] | _core.Topology,
+    algorithms: Sequence[str] | None = None,
+    parallels: Sequence[Parallel | str] | None = None,
+    *,
+    batch: int | None = None,
+    on_row: Callable[[TrainingRow], None] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> TrainingComparison:
+    """Simulate training by every combination of networks, parallelism and algorithms.
+
+    Parameters
+    ----------
+    workload
+        A model: a shipped one by name, a file, or a :class:`hocket.Workload`.
+    topologies
+        Networks, perhaps by what they are to be called; all NPUs of each take part.
+    algorithms
+        As of :func:`hocket.train`; by default :func:`algorithms_on` of each network.
+    parallels
+        How the model is spread; by default all NPUs have replicas.
+    batch
+        Samples of an iteration, of all replicas together, in place of ``samples`` of each.
+    on_row
+        Called after each combination that ran.
+    progress
+        Called as ``progress(stage, done, total)`` during long work.
+    options
+        The others of :func:`hocket.train`.
+
+    Raises
+    ------
+    SpecError, InfeasibleError
+        If no combination runs: the reason of the first.
+
+    Complexity: combinations x that of :func:`hocket.train`.
+    """
+    model = load(workload) if isinstance(workload, str) else workload
+    networks = _named(topologies)
+    check_algorithms(algorithms)
+    spreads = [
+        Parallel.parse(each) if isinstance(each, str) else each
+        for each in _listed("parallels", parallels)
+    ]
+    check_chunks(options.get("chunks"))
+    if batch is not None:
+        whole("batch", batch, 1, MOST_SAMPLES)
+    rows: list[TrainingRow] = []
+    refused: list[Refused] = []
+    errors: list[Error] = []
+    for name, network in networks:
+        for spread in spreads or [Parallel(dp=network.npu_count)]:
+            ran: list[TrainingRow] = []
+            for algorithm in algorithms_on(network) if algorithms is None else algorithms:
+                knobs: dict[str, Any] = {
+                    "parallel": spread,
+                    "algorithm": algorithm,
+                    "progress": progress,
+                }
+                try:
+                    given = options if batch is None else _of_batch(batch, spread, options)
+                    run = train(model, network, **knobs, **given)
+                except VerificationError:
+                    raise
+                except Error as error:
+                    errors.append(error)
+                    refused.append(Refused(name, network, spread, algorithm, str(error)))
+                    continue
+                ran.append(_row(name, run))
+                if on_row is not None:
+                    on_row(ran[-1])
+            rows += _with_speedups(ran)
+    if not rows:
+        raise errors[0]
+    return TrainingComparison(model, _ranked(rows), tuple(refused))
+
+
+def check_algorithms(names: Sequence[str] | None) -> None:
+    """Refuse what is no list of names of algorithms of :func:`hocket.train`; None is all right.
+
+    Raises
+    ------
+    SpecError
+        With the names that there are.
+    """
+    for name in _listed("algorithms", names):
+        if name not in _ON_DIMENSIONS and not name.startswith(PREFIX):
+            check_name(name)
+
+
+def merged(comparisons: Sequence[TrainingComparison]) -> TrainingComparison:
+    """Rank the rows of some comparisons of one workload together."""
+    rows = [row for each in comparisons for row in each.rows]
+    refused = [one for each in comparisons for one in each.refused]
+    return TrainingComparison(comparisons[0].workload, _ranked(rows), tuple(refused))
+
+
+def _ranked(rows: list[TrainingRow]) -> tuple[TrainingRow, ...]:
+    return tuple(sorted(rows, key=lambda row: -row.samples_per_second))
+
+
+def _named(
+    topologies: Mapping[str, _core.Topology] | Sequence[_core.Topology] | _core.Topology,
+) -> list[tuple[str, _core.Topology]]:
+    if isinstance(topologies, _core.Topology):
+        topologies = [topologies]
+    if not topologies:
+        raise SpecError("topologies: there are none; give at least one")
+    if isinstance(topologies, Mapping):
+        return list(topologies.items())
+    return [(each.name, each) for each in topologies]
+
+
+def _listed(name: str, given: Sequence[Any] | None) -> Sequence[Any]:
+    if given is None:
+        return ()
+    if isinstance(given, str) or not given:
+        raise SpecError(f"{name}: {shown(given)} is no list of any; give one or more")
+    return given
+
+
+def _of_batch(batch: int, spread: Parallel, options: dict[str, Any]) -> dict[str, Any]:
+    if batch % spread.dp:
+        raise SpecError(
+            f"batch: {batch} samples do not divide among {spread.dp} replicas; give a multiple"
+        )
+    return {**options, "samples": batch // spread.dp}
+
+
+def _row(network: str, run: TrainingRun) -> TrainingRow:
+    """Keep of a run what the comparison needs, and not its graph."""
+    count = run.options.iterations
+    whole_run = run.breakdown
+    breakdown = Breakdown(
+        whole_run.forward / count,
+        whole_run.backward / count,
+        whole_run.update / count,
+        {cause: time / count for cause, time in whole_run.exposed.items()},
+        whole_run.waiting / count,
+    )
+    return TrainingRow(
+        network,
+        run.topology,
+        run.parallel,
+        run.algorithm,
+        run.time_ps,
+        run.options.samples * run.parallel.dp,
+        breakdown,
+        run.memory,
+    )
+
+
+def _with_speedups(rows: list[TrainingRow]) -> list[TrainingRow]:
+    times = {row.algorithm: row.time_ps for row in rows}
+    base = next((times[name] for name in BASELINES if name in times), None)
+    if base is None:
+        return rows
+    return [replace(row, speedup=base / max(row.time_ps, 1.0)) for row in rows]

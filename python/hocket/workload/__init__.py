@@ -1,0 +1,84 @@
+"""Workloads: models that are trained, as layers by their dimensions or by their costs."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from hocket.errors import SpecError
+from hocket.units import shown
+from hocket.workload import models
+from hocket.workload.costs import Block, Work
+from hocket.workload.layers import Layer, Workload, blocks_of
+from hocket.workload.text import save, to_text
+from hocket.workload.transformers import Transformer
+
+__all__ = [
+    "Block",
+    "Layer",
+    "Transformer",
+    "Work",
+    "Workload",
+    "blocks_of",
+    "load",
+    "names",
+    "save",
+    "to_text",
+    "transformer",
+]
+
+
+def load(name_or_path: str | PathLike[str]) -> Workload:
+    """Give a shipped workload by name, or one from a YAML file (docs/workloads.md).
+
+    Raises
+    ------
+    SpecError
+        Naming what was wrong and what would be right; of a file its name, key and line.
+    """
+    from hocket.workload.yaml import from_file
+
+    text = str(name_or_path)
+    if "\0" in text:
+        raise SpecError(f"name_or_path: {shown(text)} is no path; leave the NUL out")
+    path = Path(text)
+    if path.suffix in (".yml", ".yaml") or "/" in text:
+        return from_file(path)
+    return from_file(models.path(text))
+
+
+def names() -> list[str]:
+    """Names of the shipped workloads."""
+    return models.names()
+
+
+def transformer(name: str = "transformer", **sizes: Any) -> Workload:
+    """Give a transformer as a workload by its sizes; a sample is one sequence.
+
+    Parameters
+    ----------
+    name
+        What it is called.
+    sizes
+        Attributes of :class:`Transformer`, such as ``layers=96, hidden=12288, heads=96, sequence=2048,
+        vocabulary=50257``.
+
+    Raises
+    ------
+    SpecError
+        Naming the size that makes no sense.
+    """
+    known = [field.name for field in fields(Transformer)]
+    for key in sizes:
+        if key not in known:
+            raise SpecError(f"transformer: there is no {shown(key)}; sizes are {', '.join(known)}")
+    missing = [key for key in ("layers", "hidden", "heads", "sequence") if key not in sizes]
+    if missing:
+        raise SpecError(f"transformer: {missing[0]} is missing; give it")
+    return Workload(name, tuple(Transformer(**sizes).blocks()))
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,14 @@
+"""What the user's own code says when it fails."""
+
+from __future__ import annotations
+
+_LONGEST = 200
+
+
+def describe_failure(error: BaseException) -> str:
+    """Give an error's kind and message in one short line."""
+    text = " ".join(str(error).split())
+    text = "".join(each if each.isprintable() else "?" for each in text)
+    if len(text) > _LONGEST:
+        text = text[:_LONGEST] + "..."
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

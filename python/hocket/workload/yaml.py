@@ -1,0 +1,222 @@
+"""Workload files: layers, groups of layers that are repeated, and architectures by their sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from hocket.errors import SpecError
+from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
+from hocket.files.model import FIELD
+from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
+from hocket.units import shown
+from hocket.workload.costs import Block
+from hocket.workload.entries import (
+    TAGS,
+    CostEntry,
+    Entry,
+    GroupEntry,
+    LayerEntry,
+    WorkloadFile,
+    model_of,
+    near_keys,
+)
+from hocket.workload.layers import Layer, Workload, not_routed
+
+KIND = FileKind("workload", "layers:", "use repeat:")
+MOST_LAYERS = 100_000
+"""Of a workload, those that are repeated counted as often."""
+_DEEPEST = 4
+
+
+def from_file(path: Path) -> Workload:
+    """Read a workload file.
+
+    Raises
+    ------
+    SpecError
+        Naming file, line, key and remedy.
+    """
+    return _workload(*read_yaml(path, KIND), shown_path(path), path.stem)
+
+
+def from_text(text: str, name: str) -> Workload:
+    """Read a text as :func:`from_file` reads a file; ``name`` stands for it in messages."""
+    return _workload(*parse_yaml(text, name, KIND), name, Path(name).stem)
+
+
+def _workload(values: dict[str, Any], lines: dict[Place, int], name: str, stem: str) -> Workload:
+    reader = _Reader(lines, name)
+    reader.check_depth(values)
+    try:
+        file = WorkloadFile.model_validate(values)
+    except ValidationError as error:
+        raise reader.error(error) from None
+    count = _count(file.layers)
+    if count > MOST_LAYERS:
+        raise reader.wrong(
+            ("layers",), f"are {count} with all repeats; make it at most {MOST_LAYERS}"
+        )
+    source = tuple(
+        " ".join(
+            part for part in (each.paper, each.repo, each.path, each.commit, each.licence) if part
+        )
+        for each in file.source
+    )
+    expansion = _Expansion(reader, file.measured_samples)
+    expansion.add(file.layers, (), ("",))
+    try:
+        return Workload(file.name or stem, expansion.layers(), tuple(file.notes), source)
+    except SpecError as error:
+        raise reader.wrong(("layers",), str(error)) from None
+
+
+def _count(entries: list[Entry]) -> int:
+    total = 0
+    for each in entries:
+        if isinstance(each, GroupEntry):
+            total += each.repeat * _count(each.layers)
+        elif isinstance(each, LayerEntry | CostEntry):
+            total += each.repeat
+        else:
+            total += each.repeat * each.sizes.architecture().count
+    return total
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A layer of a file; ``scopes`` are what its name may begin with, the innermost first."""
+
+    layer: Layer | Block
+    place: Place
+    scopes: tuple[str, ...]
+
+
+class _Expansion:
+    """All layers of a file in order; what is repeated gets its number from 1 after its name."""
+
+    def __init__(self, reader: _Reader, samples: int | None) -> None:
+        self._reader = reader
+        self._samples = samples
+        self._found: list[_Placed] = []
+
+    def add(self, entries: list[Entry], place: Place, scopes: tuple[str, ...]) -> None:
+        """Add the layers of some entries, all of one group or of none."""
+        for i, each in enumerate(entries):
+            here = (*place, "layers", i)
+            for turn in range(1, each.repeat + 1):
+                name = f"{scopes[0]}{each.name or ''}" + (f".{turn}" if each.repeat > 1 else "")
+                inside = (f"{name}/", *scopes) if each.name else scopes
+                if isinstance(each, GroupEntry):
+                    self.add(each.layers, here, inside)
+                elif isinstance(each, LayerEntry):
+                    self._append(each.layer(name), here, scopes)
+                elif isinstance(each, CostEntry):
+                    self._append(self._block(each, name, here), here, scopes)
+                else:
+                    for block in each.sizes.architecture().blocks():
+                        named = replace(block, name=inside[0] + block.name)
+                        self._append(named, here, inside)
+
+    def _block(self, entry: CostEntry, name: str, place: Place) -> Block:
+        if entry.is_measured and self._samples is None:
+            raise self._reader.wrong(
+                place,
+                "has a measured time, but of how many samples is not said; add measured_samples: "
+                "at the top",
+            )
+        return entry.block(name, first=not self._found, samples=self._samples or 1)
+
+    def _append(self, layer: Layer | Block, place: Place, scopes: tuple[str, ...]) -> None:
+        before = self._found[-1].layer if self._found else None
+        wrong = not_routed(before, layer)
+        if wrong is not None:
+            raise self._reader.wrong(place, wrong)
+        self._found.append(_Placed(layer, place, scopes))
+
+    def layers(self) -> tuple[Layer | Block, ...]:
+        """Give what was added, ``joins`` as whole names of layers."""
+        last = {each.layer.name: i for i, each in enumerate(self._found)}
+        found = []
+        for i, each in enumerate(self._found):
+            layer = each.layer
+            if isinstance(layer, Block) and layer.joins is not None:
+                names = (scope + layer.joins for scope in each.scopes)
+                later = [name for name in names if last.get(name, -1) > i]
+                if not later:
+                    message = f"{shown(layer.joins)} is no later layer; name one that comes after"
+                    raise self._reader.wrong((*each.place, "joins"), message)
+                layer = replace(layer, joins=later[0])
+            found.append(layer)
+        return tuple(found)
+
+
+class _Reader(Located):
+    def check_depth(self, values: dict[str, Any]) -> None:
+        """Refuse groups in groups without end."""
+        level: list[tuple[Place, object]] = [((), values)]
+        for depth in range(_DEEPEST + 2):
+            level = [
+                ((*place, "layers", i), inner)
+                for place, value in level
+                if isinstance(value, dict) and isinstance(value.get("layers"), list)
+                for i, inner in enumerate(value["layers"])
+            ]
+            if depth == _DEEPEST + 1 and level:
+                raise self.wrong(
+                    level[0][0], f"groups are {_DEEPEST + 1} deep; make it at most {_DEEPEST}"
+                )
+
+    def error(self, error: ValidationError) -> SpecError:
+        """Make one line of the first thing that pydantic found; of a misspelt key, its name."""
+        errors = error.errors(include_url=False)
+        beside = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
+        unknown = [each for each in beside if each["type"] == "extra_forbidden"]
+        found = (unknown or errors)[0]
+        place = tuple(part for part in found["loc"] if part not in TAGS)
+        kind, given, context = found["type"], found["input"], found.get("ctx", {})
+        words = tuple(part for part in place if isinstance(part, str))
+        if kind == "extra_forbidden":
+            known = list(model_of(found["loc"]).model_fields)
+            near = near_keys(str(place[-1]), known)
+            hint = did_you_mean(str(place[-1]), near, f"keys are {', '.join(known)}")
+            message = f"there is no key {shown(place[-1])}; {hint}"
+            return self.wrong(place[:-1], message, line_of=place)
+        if kind == "missing":
+            return self.wrong(place[:-1], f"key {place[-1]!r} is missing; add it")
+        if kind == "value_error":
+            message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
+            return self.wrong(place, message.removeprefix(f"{words[-1]}: ") if words else message)
+        if kind == "form":
+            wrong = "has no value" if given is None else f"{shown(given)} will not do"
+            return self.wrong(place, f"{wrong}; {found['msg']}")
+        of_list = kind in ("list_type", "too_short", "too_long") and given is not None
+        if of_list and words[-1] in _LISTS:
+            many = (
+                f"has {context['actual_length']} entries"
+                if "short" in kind or "long" in kind
+                else ""
+            )
+            wrong = f"{shown(given)} {many or 'is no list'}"
+            return self.wrong(place, f"{wrong}; write it as {_LISTS[words[-1]]}")
+        return self.wrong(place, complaint(kind, given, context, words))
+
+
+_LISTS = {
+    "layers": "lines of - {name: fc, channels: 2048, filters: 1000}, at least one",
+    "input": "[height, width]",
+    "filter": "[height, width]",
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """Give the JSON Schema of workload files, for editors."""
+    schema = WorkloadFile.model_json_schema()
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **schema,
+        "title": "hocket workload",
+    }

@@ -1,0 +1,196 @@
+"""The rooms of the Python package and their order: a room imports only rooms above it.
+
+docs/architecture.md says what is in each. Every import counts, whether at the top of a file, in a function
+or for types only.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import hocket as hk
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "python" / "hocket"
+
+ROOMS = (
+    "ground",
+    "files",
+    "topology",
+    "collectives",
+    "plans.exact",
+    "plans.synthesis",
+    "plans",
+    "simulation",
+    "comparison",
+    "workload",
+    "workload.torch",
+    "training",
+    "traces",
+    "cluster",
+    "routing",
+    "reproduce",
+    "plot",
+    "cli",
+    "face",
+)
+"""From top to bottom. A dot means a room within a room: the modules of the outer one may import it."""
+
+LOOSE = {
+    "ground": {"errors", "units", "_checks", "_memory", "_pictures", "_core"},
+    "face": {"", "__main__", "_public", "from_torch"},
+}
+"""Rooms that are no folder: modules that lie in the package itself, ``""`` being the package."""
+
+BY_NAME = re.compile(r"\b(?:importlib|__import__|import_module|find_spec|runpy|sys\.modules)\b")
+MAY_IMPORT_BY_NAME = {
+    "__init__.py",  # the face: public names when they are first asked for
+    "cli/route.py",  # asks whether a solver is installed
+    "workload/torch/factory.py",  # a user's own module
+}
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package, by its dotted name; those of the Rust core by their stubs."""
+    files = [*PACKAGE.rglob("*.py"), *(PACKAGE / "_core").glob("*.pyi")]
+    found = {}
+    for file in sorted(files):
+        parts = file.relative_to(PACKAGE.parent).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+MODULES = modules()
+
+
+def room_of(module: str) -> str | None:
+    """Name the room that a module lies in; ``None`` where no room claims it."""
+    parts = module.split(".")[1:]
+    for length in (2, 1):
+        name = ".".join(parts[:length])
+        if len(parts) >= length and name in ROOMS and name not in LOOSE:
+            return name
+    first = parts[0] if parts else ""
+    return next((room for room, names in LOOSE.items() if first in names), None)
+
+
+def imports(source: str) -> set[str]:
+    """Name the modules of the package that some code imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+            # Without "as", the name that is bound is the package: all of it can be reached.
+            found.update(alias.name.partition(".")[0] for alias in node.names if not alias.asname)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide where they go"
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                found.add(inner if inner in MODULES else str(node.module))
+    return {name for name in found if name.partition(".")[0] == "hocket"}
+
+
+def arrows() -> dict[tuple[str, str], set[str]]:
+    """Which room imports which other, and the imports that do so."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for module, file in MODULES.items():
+        for target in imports(file.read_text()):
+            rooms = (room_of(module), room_of(target))
+            assert None not in rooms, f"{module} imports {target}: no room claims one of them"
+            if rooms[0] != rooms[1]:
+                found.setdefault(rooms, set()).add(f"{module} -> {target}")  # type: ignore[arg-type]
+    return found
+
+
+def test_every_kind_of_import_is_found() -> None:
+    source = """
+from hocket import _core, training
+import hocket.plot.style
+if TYPE_CHECKING:
+    from hocket.cli import app
+def lazy():
+    from hocket.units import parse_size
+    import numpy, hocket.traces.run as trace_run
+"""
+    assert imports(source) == {
+        "hocket._core",
+        "hocket.training",
+        "hocket.plot.style",
+        "hocket",
+        "hocket.cli.app",
+        "hocket.units",
+        "hocket.traces.run",
+    }
+
+
+@pytest.mark.parametrize(
+    ("module", "room"),
+    [
+        ("hocket", "face"),
+        ("hocket.units", "ground"),
+        ("hocket._core.trace", "ground"),
+        ("hocket.plans", "plans"),
+        ("hocket.plans.plan", "plans"),
+        ("hocket.plans.exact.cuts", "plans.exact"),
+        ("hocket.workload.torch", "workload.torch"),
+        ("hocket.ground", None),
+        ("hocket.helpers", None),
+    ],
+)
+def test_modules_lie_in_rooms(module: str, room: str | None) -> None:
+    assert room_of(module) == room
+
+
+def test_every_module_lies_in_a_room_and_every_room_has_one() -> None:
+    rooms = {module: room_of(module) for module in MODULES}
+    assert not [module for module, room in rooms.items() if room is None]
+    assert set(rooms.values()) == set(ROOMS)
+    assert {name.partition(".")[0] for names in LOOSE.values() for name in names} <= {
+        module.partition(".")[2].partition(".")[0] for module in MODULES
+    }
+
+
+def test_rooms_import_only_those_above_them() -> None:
+    upward = {
+        each
+        for (room, other), names in arrows().items()
+        if ROOMS.index(other) > ROOMS.index(room)
+        for each in names
+    }
+    assert not upward
+
+
+def test_nothing_is_imported_by_its_name_as_text() -> None:
+    wrong = [
+        name
+        for name in sorted(str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py"))
+        if name not in MAY_IMPORT_BY_NAME and BY_NAME.search((PACKAGE / name).read_text())
+    ]
+    assert not wrong
+
+
+def test_the_documentation_lists_the_rooms_in_their_order() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page.split("## The rooms of python/hocket")[1].split("\n## ")[0]
+    rows = re.findall(r"^\| `?([\w.]+)`? \|", table, re.MULTILINE)
+    assert tuple(rows[1:]) == ROOMS
+
+
+PUBLIC_ROOMS = {"routing", "topology", "traces", "training", "workload"}
+
+
+def test_no_module_takes_the_place_of_a_public_name() -> None:
+    """Importing a module sets a name in its package, over a function of that name."""
+    inner: dict[str, set[str]] = {}
+    for module in MODULES:
+        package, _, name = module.rpartition(".")
+        inner.setdefault(package, set()).add(name)
+    assert set(hk.__all__) & inner["hocket"] == PUBLIC_ROOMS
+    for room in PUBLIC_ROOMS:
+        public = getattr(hk, room)
+        assert not set(public.__all__) & inner[f"hocket.{room}"]
+        assert sorted(dir(public)) == sorted(public.__all__)

@@ -1,0 +1,464 @@
+"""``hocket.topology``: builders, graphs, failures, and networks given as text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import hocket as hk
+from hocket import topology as tp
+from hocket.topology.build import build_topology
+from hocket.topology.text import KINDS, from_text
+
+LINK = {"bandwidth": "2 GB/s", "latency": "3 ns"}
+GB = 10**9
+
+
+def pairs(topology: hk.Topology) -> set[tuple[str, str]]:
+    names = topology.device_names
+    return {(names[a], names[b]) for a, b in zip(topology.link_src, topology.link_dst, strict=True)}
+
+
+def text(value: str, **options: Any) -> hk.Topology:
+    given = {"bandwidth": ["2 GB/s"], "latency": ["3 ns"]} | options
+    return build_topology(from_text(value, **given))
+
+
+@pytest.mark.parametrize(
+    ("topology", "npus", "switches", "links"),
+    [
+        (tp.line(5, **LINK), 5, 0, 8),
+        (tp.ring(5, **LINK), 5, 0, 10),
+        (tp.ring(5, both_ways=False, **LINK), 5, 0, 5),
+        (tp.ring(2, **LINK), 2, 0, 2),
+        (tp.fully_connected(5, **LINK), 5, 0, 20),
+        (tp.switch(5, **LINK), 5, 1, 10),
+        (tp.mesh(3, 4, **LINK), 12, 0, 34),
+        (tp.mesh(2, 3, 4, **LINK), 24, 0, 92),
+        (tp.torus(3, 4, **LINK), 12, 0, 48),
+        (tp.torus(2, 2, **LINK), 4, 0, 8),
+        (tp.torus(3, 3, 3, **LINK), 27, 0, 162),
+        (tp.hypercube(4, **LINK), 16, 0, 64),
+        (tp.dragonfly(4, 5, **LINK), 20, 0, 92),
+        (tp.clos(spines=2, tors=4, hosts_per_tor=3, **LINK), 12, 6, 40),
+        (tp.bigraph(2, 3, **LINK), 12, 4, 32),
+        (tp.fat_tree(4, **LINK), 16, 20, 96),
+    ],
+    ids=lambda value: value.name if isinstance(value, hk.Topology) else "",
+)
+def test_builders(topology: hk.Topology, npus: int, switches: int, links: int) -> None:
+    found = topology.inspect()
+    assert (found.npus, found.switches, found.links) == (npus, switches, links)
+    assert found.connected
+    assert set(topology.link_bandwidth.tolist()) == {2 * GB}
+    assert set(topology.link_latency_ps.tolist()) == {3000}
+
+
+def test_builders_with_two_kinds_of_links() -> None:
+    far = tp.dragonfly(3, 2, global_bandwidth="8 Gb/s", global_latency="1 us", **LINK)
+    assert set(far.link_bandwidth.tolist()) == {2 * GB, GB}
+    assert set(far.link_latency_ps.tolist()) == {3000, 1_000_000}
+    clos = tp.clos(spines=2, tors=2, hosts_per_tor=3, host_bandwidth="1 GB/s", **LINK)
+    assert (clos.link_bandwidth == GB).sum() == 12
+    assert tp.switch(4, limit="6 GB/s", **LINK).switch_limits == [6 * GB]
+    assert tp.switch(4, **LINK).switch_limits == [None]
+
+
+def test_numpy_integers_are_sizes() -> None:
+    assert tp.mesh(np.int64(3), np.uint8(3), **LINK) == tp.mesh(3, 3, **LINK)
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        (lambda: tp.ring(-1, **LINK), "npus: -1 is no whole number from 1 to 2^32 - 1"),
+        (lambda: tp.ring(0, **LINK), "npus: 0 is no whole number"),
+        (lambda: tp.ring(True, **LINK), "npus: true is no whole number"),
+        (lambda: tp.ring(4.0, **LINK), "npus: 4.0 is no whole number"),  # type: ignore[arg-type]
+        (lambda: tp.ring("4", **LINK), "npus: '4' is no whole number"),  # type: ignore[arg-type]
+        (lambda: tp.ring(2**32, **LINK), "npus: 4294967296 is no whole number"),
+        (lambda: tp.ring(1, **LINK), "size of the ring: is 1; give it at least 2"),
+        (lambda: tp.mesh(3, 0, **LINK), "size 1: 0 is no whole number"),
+        (lambda: tp.mesh(**LINK), "mesh"),
+        (lambda: tp.fat_tree(3, **LINK), "k of the fat tree: is 3; give it an even number"),
+        (lambda: tp.ring(4, bandwidth="2", latency="3 ns"), "bandwidth: '2' has no unit"),
+        (lambda: tp.ring(4, bandwidth=2, latency="3 ns"), "bandwidth: 2 has no unit"),  # type: ignore[arg-type]
+        (lambda: tp.ring(4, bandwidth="2 GB/s", latency="-1 ns"), "latency: '-1 ns' is negative"),
+        (lambda: tp.switch(4, limit="0 B/s", **LINK), "limit: '0 B/s' is 0"),
+        (lambda: tp.dragonfly(4, 5, global_bandwidth="x", **LINK), "global_bandwidth: 'x' is no"),
+        (lambda: tp.dragonfly(4, 5, global_latency="x", **LINK), "global_latency: 'x' is no time"),
+        (
+            lambda: tp.clos(spines=1, tors=0, hosts_per_tor=1, **LINK),
+            "tors: 0 is no whole number",
+        ),
+        (
+            lambda: tp.bigraph(0, 4, **LINK),
+            "switches_per_side: 0 is no whole number from 1 to 2^32 - 1",
+        ),
+        (lambda: tp.bigraph(4, 2.0, **LINK), "npus_per_switch: 2.0 is no whole"),  # type: ignore[arg-type]
+        (lambda: tp.bigraph(10**6, 4, **LINK), "of memory, more than the limit"),
+        (lambda: tp.ring(10**9, **LINK), "needs about 150 GiB of memory"),
+        (lambda: tp.fully_connected(10**9, **LINK), "of memory, more than the limit"),
+        (lambda: tp.mesh(10**5, 10**5, **LINK), "of memory, more than the limit"),
+        (lambda: tp.fat_tree(10**5, **LINK), "of memory, more than the limit"),
+        (lambda: tp.hypercube(40, **LINK), "of memory, more than the limit"),
+        (lambda: tp.load("mesh:9x9"), "name_or_path: 'mesh:9x9' is no machine or file; for a bu"),
+        (lambda: tp.load("dgx1"), "name_or_path: there is no 'dgx1'; did you mean 'dgx1_v100'"),
+        (lambda: tp.load(""), "name_or_path: there is no ''; give a shipped machine"),
+    ],
+)
+def test_wrong_arguments(build: Callable[[], hk.Topology], says: str) -> None:
+    with pytest.raises(hk.SpecError) as error:
+        build()
+    assert says in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+
+
+# Products.
+
+
+def product(kinds: Any, sizes: Any, rates: Any = None, delays: Any = None) -> hk.Topology:
+    rates = ["1 GB/s"] * len(sizes) if rates is None else rates
+    delays = ["1 ns"] * len(sizes) if delays is None else delays
+    return tp.product(kinds, sizes, bandwidth=rates, latency=delays)
+
+
+def test_products_are_named_as_astra_sim_names_them() -> None:
+    rates = ["200 GB/s", "100 GB/s", "50 GB/s"]
+    delays = ["50 ns", "500 ns", "2 us"]
+    topology = product("Ring_FullyConnected_Switch", [2, 8, 4], rates, delays)
+    assert topology.dimensions == [
+        ("Ring", 2, 200 * GB, 50_000, False),
+        ("FullyConnected", 8, 100 * GB, 500_000, False),
+        ("Switch", 4, 50 * GB, 2_000_000, False),
+    ]
+    assert (topology.npu_count, len(topology.link_src)) == (64, 64 + 64 * 7 + 64 * 2)
+    assert len(topology.device_names) == 64 + 16
+    assert topology == product("r_FC_sw", [2, 8, 4], rates, delays)
+
+
+@pytest.mark.parametrize(("alias", "kind"), KINDS.items())
+def test_every_alias_of_a_dimension(alias: str, kind: str) -> None:
+    for name in (alias, alias.upper()):
+        assert [each[0] for each in product(f"{name}_Ring", [3, 2]).dimensions] == [kind, "Ring"]
+
+
+def test_npus_vary_fastest_in_the_first_dimension() -> None:
+    topology = product("Line_Line", [3, 2], ["1 GB/s", "2 GB/s"])
+    of = {
+        (int(a), int(b)): int(rate)
+        for a, b, rate in zip(
+            topology.link_src, topology.link_dst, topology.link_bandwidth, strict=True
+        )
+    }
+    assert of[0, 1] == GB
+    assert of[0, 3] == 2 * GB
+    assert (2, 3) not in of
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("Ring_Foo", [2, 2]), "kinds: 'Foo' is no dimension; use Ring, FullyConnected (FC)"),
+        (("", [2]), "kinds: '' is no dimension"),
+        ((3, [2]), "kinds: 3 is no text; give it as 'Ring_FC_SW'"),
+        (("Ring_Ring", [2]), "sizes: 1 given for the 2 dimensions of 'Ring_Ring'; give a list"),
+        (("Ring_Ring", [2, 2], ["1 GB/s"]), "bandwidth: 1 given for the 2 dimensions"),
+        (("Ring_Ring", [2, 2], "1 GB/s"), "bandwidth: only '1 GB/s' given for the 2 dimensions"),
+        (("Ring_Ring", [2, 2], None, ["1 ns"] * 3), "latency: 3 given for the 2 dimensions"),
+        (("Ring_Ring", [2, 2], ["1 GB/s", "1"]), "bandwidth[1]: '1' has no unit"),
+        (("Ring_Ring", [2, 2], None, ["1", "1 ns"]), "latency[0]: '1' has no unit"),
+        (("Ring_Ring", [2, 0]), "sizes[1]: 0 is no whole number"),
+    ],
+)
+def test_wrong_products(arguments: tuple[Any, ...], says: str) -> None:
+    with pytest.raises(hk.SpecError) as error:
+        product(*arguments)
+    assert str(error.value).startswith(says)
+
+
+def test_sizes_that_are_no_list() -> None:
+    with pytest.raises(hk.SpecError, match=r"^sizes: only 4 given for the 1 dimensions of 'Ring'"):
+        tp.product("Ring", 4, bandwidth=["1 GB/s"], latency=["1 ns"])  # type: ignore[arg-type]
+
+
+# Graphs.
+
+EDGE = {"bandwidth": "1 GB/s", "latency": "5 ns"}
+
+
+def test_undirected_graphs_go_both_ways() -> None:
+    graph = nx.Graph(name="mine")
+    graph.add_edge("a", "b", **EDGE)
+    graph.add_edge("b", "c", bandwidth="2 GB/s", latency="6 ns")
+    topology = tp.from_networkx(graph)
+    assert topology.name == "mine"
+    assert pairs(topology) == {("a", "b"), ("b", "a"), ("b", "c"), ("c", "b")}
+    assert sorted(topology.link_latency_ps.tolist()) == [5000, 5000, 6000, 6000]
+
+
+def test_directed_graphs_go_one_way() -> None:
+    graph = nx.DiGraph()
+    graph.add_edge(0, 1, **EDGE)
+    graph.add_edge(1, 0, bandwidth="2 GB/s", latency="6 ns")
+    graph.add_edge(1, 2, **EDGE)
+    topology = tp.from_networkx(graph)
+    assert topology.name == "networkx graph"
+    assert topology.device_names == ["0", "1", "2"]
+    assert pairs(topology) == {("0", "1"), ("1", "0"), ("1", "2")}
+    assert not topology.inspect().connected
+    assert topology.inspect().unreachable is not None
+
+
+@pytest.mark.parametrize(("kind", "links"), [(nx.MultiGraph, 4), (nx.MultiDiGraph, 2)])
+def test_parallel_edges_are_parallel_links(kind: Any, links: int) -> None:
+    graph = kind()
+    graph.add_edge("a", "b", **EDGE)
+    graph.add_edge("a", "b", **EDGE)
+    assert len(tp.from_networkx(graph).link_src) == links
+
+
+def test_switches_and_other_attribute_names() -> None:
+    graph = nx.Graph()
+    graph.add_node("s", role="switch")
+    graph.add_node("a", role="npu")
+    graph.add_edge("a", "s", bw="1 GB/s", lat="5 ns")
+    graph.add_edge("s", "b", bw="1 GB/s", lat="5 ns")
+    topology = tp.from_networkx(graph, bandwidth="bw", latency="lat", kind="role")
+    assert topology.device_names == ["a", "b", "s"]  # NPUs first
+    assert topology.npu_count == 2
+    assert topology.switch_limits == [None]
+
+
+def graph_of(*edges: tuple[Any, ...], **nodes: Any) -> nx.Graph:
+    graph = nx.Graph()
+    for node, data in nodes.items():
+        graph.add_node(node, **data)
+    for a, b, data in edges:
+        graph.add_edge(a, b, **data)
+    return graph
+
+
+@pytest.mark.parametrize(
+    ("graph", "says"),
+    [
+        ({"a": ["b"]}, "graph: dict is no networkx graph; give one"),
+        (None, "graph: NoneType is no networkx graph"),
+        (graph_of(("a", "b", {})), "graph: edge 'a' - 'b' has no 'bandwidth'; give every edge one"),
+        (graph_of(("a", "b", {"bandwidth": "1 GB/s"})), "edge 'a' - 'b' has no 'latency'"),
+        (
+            graph_of(("a", "b", EDGE | {"bandwidth": 25})),
+            "edge 'a' - 'b': bandwidth: 25 has no unit",
+        ),
+        (graph_of(("a", "b", EDGE | {"latency": "x"})), "edge 'a' - 'b': latency: 'x' is no time"),
+        (graph_of(("1", 1, EDGE)), "graph: two nodes are called '1'; give each a name of its own"),
+        (graph_of(a={"kind": "gpu"}), "graph: node 'a': kind is 'gpu'; use 'npu' or 'switch'"),
+        (graph_of(("a", "\ud800", EDGE)), r"graph: node '\ud800' is no text in UTF-8"),
+        (graph_of(("a", "a", EDGE)), "graph: "),
+        (graph_of(), "graph: "),
+        (graph_of(s={"kind": "switch"}), "graph: "),
+    ],
+)
+def test_wrong_graphs(graph: Any, says: str) -> None:
+    with pytest.raises(hk.SpecError) as error:
+        tp.from_networkx(graph)
+    assert says in str(error.value)
+    assert str(error.value).startswith("graph: ")
+
+
+def test_large_graphs_are_read_in_linear_time() -> None:
+    graph = nx.path_graph(20_000)
+    nx.set_edge_attributes(graph, "1 GB/s", "bandwidth")
+    nx.set_edge_attributes(graph, "1 ns", "latency")
+    assert len(tp.from_networkx(graph).link_src) == 2 * 19_999
+
+
+# Failures.
+
+
+def test_without_keeps_the_names_of_the_rest() -> None:
+    whole = tp.load("dgx_a100_2box")
+    less = whole.without(nodes=["b0g3", "ib1"], links=[("b0g0", "b0nvs")])
+    assert less.npu_count == 15
+    assert set(less.device_names) == set(whole.device_names) - {"b0g3", "ib1"}
+    gone = {pair for pair in pairs(whole) if {"b0g3", "ib1"} & set(pair)}
+    gone |= {("b0g0", "b0nvs"), ("b0nvs", "b0g0")}
+    assert pairs(less) == pairs(whole) - gone
+    assert pairs(whole) >= gone  # the whole one is as it was
+    again = less.without(nodes=["b1g7"])
+    assert "b1g7" not in again.device_names
+    assert again.device_index("b1g6") < again.npu_count
+
+
+def test_without_what_is_not_there() -> None:
+    topology = tp.ring(4, **LINK)
+    with pytest.raises(hk.SpecError, match='no device is called "npu9"; devices are'):
+        topology.without(nodes=["npu9"])
+    with pytest.raises(hk.SpecError, match='there is no link "npu0" -> "npu2"; links of "npu0"'):
+        topology.without(links=[("npu0", "npu2")])
+    with pytest.raises(hk.SpecError, match="leave no NPU"):
+        topology.without(nodes=topology.device_names)
+
+
+def test_failures_of_an_option_are_told_from_those_of_a_file(tmp_path: Path) -> None:
+    spec = from_text("ring:4", bandwidth=["1 GB/s"], latency=["1 ns"])
+    with pytest.raises(hk.SpecError, match=r"^--topology ring:4: --failed: no device is called"):
+        build_topology(spec.with_failures(["npu9"], []))
+    spec = from_text("dgx1_v100", bandwidth=None, latency=None)
+    with pytest.raises(hk.SpecError, match=r"^dgx1_v100: --failed: there is no link"):
+        build_topology(spec.with_failures([], [("gpu0", "gpu7")]))
+    file = tmp_path / "net.yml"
+    file.write_text("npus: 2\nlinks: []\nfailed: {nodes: [x]}\n")
+    spec = from_text(str(file), bandwidth=None, latency=None)
+    with pytest.raises(hk.SpecError, match=r"net\.yml: failed: no device is called"):
+        build_topology(spec.with_failures(spec.failed_nodes, spec.failed_links))
+
+
+# Networks given as text.
+
+
+@pytest.mark.parametrize(
+    ("given", "same"),
+    [
+        ("line:4", tp.line(4, **LINK)),
+        ("ring:4", tp.ring(4, **LINK)),
+        ("fc:4", tp.fully_connected(4, **LINK)),
+        ("fully_connected:4", tp.fully_connected(4, **LINK)),
+        ("switch:4", tp.switch(4, **LINK)),
+        ("mesh:3x4", tp.mesh(3, 4, **LINK)),
+        ("mesh:3X4", tp.mesh(3, 4, **LINK)),
+        ("torus:3x3x2", tp.torus(3, 3, 2, **LINK)),
+        ("hypercube:3", tp.hypercube(3, **LINK)),
+        ("dragonfly:4x5", tp.dragonfly(4, 5, **LINK)),
+        ("clos:2x4x3", tp.clos(spines=2, tors=4, hosts_per_tor=3, **LINK)),
+        ("clos:2x4", tp.clos(spines=2, tors=4, hosts_per_tor=1, **LINK)),
+        ("bigraph:2x3", tp.bigraph(2, 3, **LINK)),
+        ("fat_tree:4", tp.fat_tree(4, **LINK)),
+        ("fat-tree:4", tp.fat_tree(4, **LINK)),
+        ("Ring_FC_SW:2x8x4", product("Ring_FC_SW", [2, 8, 4], ["2 GB/s"] * 3, ["3 ns"] * 3)),
+        ("Switch:4", product("Switch", [4], ["2 GB/s"], ["3 ns"])),
+    ],
+)
+def test_text_is_as_the_builder(given: str, same: hk.Topology) -> None:
+    assert text(given) == same
+
+
+@pytest.mark.parametrize("rates", [["1 GB/s", "2 GB/s", "4 GB/s"], ["1 GB/s,2 GB/s,4 GB/s"]])
+def test_a_bandwidth_for_each_dimension(rates: list[str]) -> None:
+    topology = text("Ring_FC_SW:2x2x2", bandwidth=rates)
+    assert [each[2] for each in topology.dimensions] == [GB, 2 * GB, 4 * GB]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("mesh", "--topology: there is no 'mesh'; write it with its size, as mesh:9x9"),
+        ("mesh:", "--topology: 'mesh:': '' is no size; write sizes as 9x9"),
+        ("mesh:9y9", "--topology: 'mesh:9y9': '9y9' is no size; write sizes as 9x9"),
+        ("mesh:-1", "--topology: 'mesh:-1': '-1' is no size; write sizes as 9x9"),
+        ("mesh:٣", "--topology: 'mesh:٣': '٣' is no size"),
+        ("mesh:0", "--topology mesh:0: dimensions of"),
+        ("mesh:4294967296", "--topology: 'mesh:4294967296': a size is 2^32 or more"),
+        ("mesh:" + "9" * 30, "--topology: 'mesh:999"),
+        ("mesh:" + "x".join("1" * 40), "--topology: 'mesh:1x1"),
+        ("ring:3x3", "--topology: 'ring:3x3' has 2 sizes; write it as ring:16"),
+        ("fully_connected:3x3", "--topology: 'fully_connected:3x3' has 2 sizes; write it as fully"),
+        ("dragonfly:4", "--topology: 'dragonfly:4' has 1 size; write it as dragonfly:GROUPS"),
+        (
+            "clos:4",
+            "--topology: 'clos:4' has 1 size; write it as clos:SPINESxTORS or clos:SPINESxTORSx",
+        ),
+        (
+            "bigraph:4",
+            "--topology: 'bigraph:4' has 1 size; write it as bigraph:SWITCHES_PER_SIDExNPU",
+        ),
+        (
+            "bigraph:0x4",
+            "--topology bigraph:0x4: switches per side of the BiGraph: is 0; give it at",
+        ),
+        ("bigraph:4x0", "--topology bigraph:4x0: NPUs per switch of the BiGraph: is 0; give it at"),
+        ("Ring_FC:2", "--topology: 'Ring_FC:2' has 1 size; give one for each of 2 dimensions"),
+        ("rng:4", "--topology: there is no 'rng' to build; did you mean 'ring'?"),
+        ("qqq:4", "--topology: there is no 'qqq' to build; give a shipped machine"),
+        ("Ring_Foo:2x2", "--topology: there is no 'Ring_Foo' to build; "),
+        ("ring:1", "--topology ring:1: size of the ring: is 1; give it at least 2"),
+        ("ring:1000000000", "--topology ring:1000000000: ring 1000000000 (1000000000 NPUs"),
+    ],
+)
+def test_wrong_text(given: str, says: str) -> None:
+    with pytest.raises(hk.SpecError) as error:
+        text(given)
+    assert str(error.value).startswith(says)
+    assert len(str(error.value)) < 450
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "says"),
+    [
+        (
+            "mesh:3x3",
+            {"bandwidth": None},
+            '--bandwidth: mesh:3x3 needs one; give --bandwidth "25 GB',
+        ),
+        ("mesh:3x3", {"latency": None}, '--latency: mesh:3x3 needs one; give --latency "700 ns"'),
+        ("mesh:3x3", {"latency": []}, "--latency: mesh:3x3 needs one"),
+        ("mesh:3x3", {"bandwidth": ["1 GB/s"] * 2}, "--bandwidth: 2 given for mesh:3x3; give one"),
+        (
+            "Ring_FC_SW:2x2x2",
+            {"latency": ["1 ns", "2 ns"]},
+            "--latency: 2 given for Ring_FC_SW:2x2x2; give one, or one for each of 3 dimensions",
+        ),
+        ("mesh:3x3", {"bandwidth": ["25"]}, "--bandwidth: '25' has no unit"),
+        ("mesh:3x3", {"latency": ["fast"]}, "--latency: 'fast' is no time"),
+        (
+            "dgx1_v100",
+            {"latency": None},
+            "--bandwidth: dgx1_v100 has its own; leave the option out",
+        ),
+        (
+            "dgx1_v100",
+            {"bandwidth": None},
+            "--latency: dgx1_v100 has its own; leave the option out",
+        ),
+    ],
+)
+def test_wrong_options(given: str, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(hk.SpecError) as error:
+        text(given, **options)
+    assert str(error.value).startswith(says)
+
+
+@pytest.mark.parametrize(
+    ("given", "near"),
+    [
+        ("dgx1", "did you mean 'dgx1_v100'"),
+        ("DGX1_V100", "did you mean 'dgx1_v100'"),
+        ("mi300", "did you mean 'mi300x_8gpu'"),
+        ("ndv2", "did you mean 'ndv2_1box' or 'ndv2_2box' or 'ndv2_4box'?"),
+        ("something", "give a shipped machine (`hocket topology list`), a .yml file, ring:16"),
+    ],
+)
+def test_near_names_of_machines(given: str, near: str) -> None:
+    with pytest.raises(hk.SpecError) as error:
+        from_text(given, bandwidth=None, latency=None)
+    assert near in str(error.value)
+
+
+def test_a_machine_comes_before_a_file_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    network = "npus: 2\nlinks:\n  - [npu0, npu1, 1 GB/s, 1 ns]\n"
+    for name in ("dgx1_v100", "mine", "mine.yml"):
+        Path(name).write_text(network)
+    assert tp.load("dgx1_v100").npu_count == 8
+    assert tp.load(tmp_path / "dgx1_v100").npu_count == 2
+    assert tp.load("mine").npu_count == 2
+    assert tp.load("mine.yml").npu_count == 2
+    with pytest.raises(hk.SpecError, match=r"^--bandwidth: mine\.yml has its own; leave"):
+        text("mine.yml", latency=None)
