@@ -38,7 +38,10 @@ pub fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     writeln!(out, "no plan takes less than {}: {reason}", bound.time)?;
 
     for algorithm in Algorithm::ALL {
-        let options = PlanOptions::new(algorithm);
+        let options = PlanOptions {
+            effort: 200_000, // of a search: a fraction of a second
+            ..PlanOptions::new(algorithm)
+        };
         let plan = match plan(&topology, &all_reduce, &options, &mut Silent) {
             Ok(plan) => plan,
             Err(PlanError::NotApplicable { .. }) => continue,

@@ -46,15 +46,15 @@ impl Progress for Stopwatch {
 /// The example; it prints to `out`.
 pub fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let topology = Arc::new(uneven_ring()?);
-    let all_gather = Collective::among_all(CollectiveKind::AllGather, &topology, 12_000_000)?;
+    let all_reduce = Collective::among_all(CollectiveKind::AllReduce, &topology, 12_000_000)?;
     let options = PlanOptions {
-        chunks: Some(4),
+        chunks: Some(8),
         ..PlanOptions::new(Algorithm::Greedy)
     };
 
     // A search that has a plan returns the best so far when it is stopped.
-    let mut watch = Stopwatch::after(2);
-    let plan = plan(&topology, &all_gather, &options, &mut watch)?;
+    let mut watch = Stopwatch::after(3);
+    let plan = plan(&topology, &all_reduce, &options, &mut watch)?;
     for (stage, done, total) in &watch.seen {
         writeln!(out, "{stage}: {done} of {total}")?;
     }
@@ -67,14 +67,14 @@ pub fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
 
     // A call that has nothing yet returns an error of its own.
     let ring = PlanOptions::new(Algorithm::Ring);
-    match hocket_core::algorithms::plan(&topology, &all_gather, &ring, &mut Stopwatch::after(1)) {
+    match hocket_core::algorithms::plan(&topology, &all_reduce, &ring, &mut Stopwatch::after(1)) {
         Err(PlanError::Interrupted(stop)) => writeln!(out, "ring: {stop}")?,
         other => return Err(format!("not stopped: {other:?}").into()),
     }
 
     // Small networks are bounded before there is anything to report.
     let options = BoundOptions::default();
-    let bound = bound(&topology, &all_gather, &options, &mut Stopwatch::after(1))?;
+    let bound = bound(&topology, &all_reduce, &options, &mut Stopwatch::after(1))?;
     writeln!(out, "bound: {}", bound.time)?;
     Ok(())
 }

@@ -3,10 +3,13 @@
 use super::*;
 use crate::progress::Progress;
 
+/// Stage, done, total.
+type Report = (&'static str, u64, u64);
+
 /// Allows so many reports, and keeps what they say.
 struct Allow {
     left: usize,
-    seen: Vec<(&'static str, u64, u64)>,
+    seen: Vec<Report>,
 }
 
 impl Progress for Allow {
@@ -18,7 +21,7 @@ impl Progress for Allow {
     }
 }
 
-fn watched(left: usize) -> (Result<Bound, Interrupted>, Vec<(&'static str, u64, u64)>) {
+fn watched(left: usize) -> (Result<Bound, Interrupted>, Vec<Report>) {
     let torus = crate::topology::build::torus(&[16, 16], gb_per_s(1), Time::from_ns(1));
     let torus = torus.expect("a torus");
     let kind = CollectiveKind::AllReduce;
