@@ -42,8 +42,8 @@ use crate::units::Time;
 use needs::Needs;
 use network::{Network, latency_from_npus};
 
-/// Links that are looked at between two reports of progress: some milliseconds of work.
-const WORK_BETWEEN_REPORTS: u64 = 1 << 20;
+/// Links that are looked at between two reports of progress: a millisecond of work or more.
+const WORK_BETWEEN_REPORTS: u64 = 1 << 16;
 
 /// Whose times a bound is for: fidelities differ in when a link carries which bytes. docs/models.md has the
 /// proofs.

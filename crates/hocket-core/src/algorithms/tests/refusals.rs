@@ -209,7 +209,7 @@ fn planning_stops_when_it_is_asked_to() {
 
 #[test]
 fn a_schedule_that_does_not_fit_says_what_it_needs() {
-    let topology = product(&[(DimensionKind::Line, 4), (DimensionKind::Line, 4)]);
+    let topology = crate::topology::build::torus(&[4, 4], gigabyte(), latency()).unwrap();
     let collective = among_all(AllReduce, &topology, 1 << 20);
     let given = PlanOptions {
         memory_limit: 10_000,
