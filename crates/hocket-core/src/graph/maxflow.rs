@@ -352,10 +352,10 @@ mod tests {
             let mut capacity = vec![vec![0; n]; n];
             let mut arcs = Vec::new();
             // A long band, so that there are many levels and many phases.
-            for a in 0..n {
+            for (a, row) in capacity.iter_mut().enumerate() {
                 for b in (a + 1..n.min(a + 5)).chain(a.saturating_sub(4)..a) {
                     let amount = 1 + (seed.next_u64() >> (40 + seed.below(20)));
-                    capacity[a][b] += amount;
+                    row[b] += amount;
                     arcs.push((a as u32, b as u32, i128::from(amount)));
                 }
             }
@@ -382,14 +382,17 @@ mod tests {
             }
             let mut flows = FlowNetwork::new(n, arcs);
             let mut supplies = Vec::new();
-            for node in 0..n {
-                let (supply, drain) = (seed.below(9) as u64, seed.below(9) as u64);
-                capacity[n][node] = supply;
-                capacity[node][n + 1] = drain;
+            let (source, sink) = (n, n + 1);
+            let bounds: Vec<[u64; 2]> = (0..n)
+                .map(|_| [seed.below(9) as u64, seed.below(9) as u64])
+                .collect();
+            for (node, &[supply, drain]) in bounds.iter().enumerate() {
+                capacity[source][node] = supply;
+                capacity[node][sink] = drain;
                 supplies.push((node as u32, i128::from(supply)));
                 flows.set_drain(node as u32, i128::from(drain));
             }
-            let most = i128::from(naive(capacity, n, n + 1));
+            let most = i128::from(naive(capacity, source, sink));
             assert_eq!(flows.flow(&supplies, UNLIMITED), most);
             assert_eq!(flows.flow(&supplies, most / 2), most / 2);
         }
