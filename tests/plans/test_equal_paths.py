@@ -47,7 +47,7 @@ NETWORKS = ["clos:4x4x4", "clos:2x4x4", "clos:8x16x8", "clos:4x8x8", "fat_tree:4
 
 
 @pytest.mark.parametrize("text", NETWORKS)
-@pytest.mark.parametrize("algorithm", ["direct", "ring", "halving-doubling"])
+@pytest.mark.parametrize("algorithm", ["direct", "ring", "halving-doubling", "hierarchical"])
 def test_every_spine_is_used_alike(text: str, algorithm: str) -> None:
     made = hk.plan("all-reduce", network(text), size=SIZE, algorithm=algorithm, chunks=2)
     run = hk.simulate(made, switching="cut-through")

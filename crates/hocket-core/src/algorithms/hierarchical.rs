@@ -1,5 +1,8 @@
 //! Hierarchical: reduce-scatter along each dimension of a product topology, all-gather back.
 //!
+//! A Clos or fat tree with as many NPUs at every ToR is a grid too: the NPUs of a ToR are one
+//! dimension, those with the same place at all ToRs the other, both as behind one switch.
+//!
 //! Each dimension runs the algorithm that suits its building block, among the NPUs that differ only
 //! in that dimension and on the piece they own. Slices of the data are pipelined, so that all
 //! dimensions work at once.
@@ -14,22 +17,80 @@ use crate::collective::pattern::{Pattern, Shape};
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::NpuId;
 use crate::plan::{Plan, PlanError};
+use crate::routing::Fabric;
 use crate::topology::{Dimension, DimensionKind, Topology};
 
 /// Reduce-scatter up the dimensions, all-gather down.
 pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
-    let sides: Vec<Along> = sides(job.topology.dimensions()).map(along).collect();
+    let sides: Vec<Along> = grid(job.topology).into_iter().map(along).collect();
     dimensional::build(job, job.collective.npus(), &sides, job.chunks)
 }
 
-/// Transfers, exactly.
-pub(super) fn transfers(dimensions: &[Dimension], kind: CollectiveKind, chunks: u128) -> u128 {
-    let sides = sides(dimensions).map(|side| (side.size as usize, shape(side.kind)));
+/// Transfers over a grid, exactly.
+pub(super) fn transfers(sides: &[Side], kind: CollectiveKind, chunks: u128) -> u128 {
+    let sides = sides
+        .iter()
+        .map(|side| (side.size as usize, shape(side.kind)));
     dimensional::transfers(kind, chunks, sides)
+}
+
+/// One dimension of the grid of NPUs, with more than one NPU along it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Side {
+    size: u32,
+    kind: DimensionKind,
+}
+
+/// The dimensions of a product with more than one NPU.
+pub(super) fn sides(dimensions: &[Dimension]) -> Vec<Side> {
+    let long = dimensions.iter().filter(|it| it.size > 1);
+    long.map(|it| Side {
+        size: it.size,
+        kind: it.kind,
+    })
+    .collect()
+}
+
+/// The grid that the NPUs of a topology form: its dimensions, or the ToRs of a Clos; empty where
+/// there is none.
+pub(super) fn grid(topology: &Topology) -> Vec<Side> {
+    if topology.dimensions().is_empty() {
+        by_tors(topology).unwrap_or_default()
+    } else {
+        sides(topology.dimensions())
+    }
+}
+
+/// NPUs of a ToR, and ToRs, where NPUs are numbered ToR by ToR and all ToRs have as many.
+fn by_tors(topology: &Topology) -> Option<Vec<Side>> {
+    let fabric = Fabric::new(topology).ok()?;
+    let tors: Option<Vec<u32>> = topology.npus().map(|npu| fabric.tor_of(npu)).collect();
+    let tors = tors?;
+    let each = tors.chunk_by(|a, b| a == b).next()?.len();
+    let mut runs: Vec<u32> = tors.chunks(each).map(|run| run[0]).collect();
+    let even = tors.len() % each == 0
+        && tors
+            .chunks(each)
+            .all(|run| run.iter().all(|tor| tor == &run[0]));
+    let count = runs.len() as u32;
+    runs.sort_unstable();
+    runs.dedup();
+    let is_grid = even && runs.len() as u32 == count;
+    let kind = DimensionKind::Switch;
+    let both = [each as u32, count].map(|size| Side { size, kind });
+    is_grid.then(|| both.into_iter().filter(|side| side.size > 1).collect())
 }
 
 /// Why it cannot run, if it cannot.
 pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
+    if topology.dimensions().is_empty() && !grid(topology).is_empty() {
+        return refusal_of_some(topology, collective);
+    }
+    product_refusal(topology, collective)
+}
+
+/// Why an algorithm along the dimensions of a product cannot run, if it cannot.
+pub(super) fn product_refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     let sizes = topology
         .dimensions()
         .iter()
@@ -47,19 +108,19 @@ pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<St
             topology.npu_count()
         ));
     }
-    if !topology.npus().eq(collective.npus().iter().copied()) {
-        let last = NpuId::from(topology.npu_count() - 1);
-        return Some(format!(
-            "it needs all NPUs of topology {name:?} in order, 0 to {last}; leave the participants \
-             out or use another algorithm"
-        ));
-    }
-    None
+    refusal_of_some(topology, collective)
 }
 
-/// The dimensions with more than one NPU.
-fn sides(dimensions: &[Dimension]) -> impl Iterator<Item = &Dimension> + Clone {
-    dimensions.iter().filter(|side| side.size > 1)
+fn refusal_of_some(topology: &Topology, collective: &Collective) -> Option<String> {
+    if topology.npus().eq(collective.npus().iter().copied()) {
+        return None;
+    }
+    let last = NpuId::from(topology.npu_count() - 1);
+    Some(format!(
+        "it needs all NPUs of topology {:?} in order, 0 to {last}; leave the participants \
+         out or use another algorithm",
+        topology.name()
+    ))
 }
 
 fn shape(kind: DimensionKind) -> Shape {
@@ -73,7 +134,7 @@ fn shape(kind: DimensionKind) -> Shape {
 /// Slices go round a ring dimension in alternate directions, so that all its links are used. A line
 /// is a ring out over the even NPUs and back over the odd ones: two hops at most, and every link is
 /// used both ways.
-fn along(side: &Dimension) -> Along {
+fn along(side: Side) -> Along {
     let n = side.size;
     let patterns = match side.kind {
         DimensionKind::Ring => {

@@ -357,6 +357,10 @@ pub fn transfer_count(
     algorithm: Algorithm,
     chunks: usize,
 ) -> u128 {
+    if algorithm == Algorithm::Hierarchical {
+        let sides = hierarchical::grid(topology);
+        return hierarchical::transfers(&sides, collective.kind(), chunks as u128);
+    }
     let outline = Outline {
         kind: collective.kind(),
         npus: u32::try_from(collective.npus().len()).expect("ids of NPUs have 32 bits"),

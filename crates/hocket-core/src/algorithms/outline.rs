@@ -32,10 +32,12 @@ impl Outline<'_> {
             Algorithm::Ring => flat(k, Shape::Ring),
             Algorithm::BidirectionalRing => flat(2 * k, Shape::Ring),
             Algorithm::HalvingDoubling | Algorithm::Hdrm => flat(k, Shape::HalvingDoubling),
-            Algorithm::Hierarchical => hierarchical::transfers(self.dimensions, kind, k),
+            Algorithm::Hierarchical => {
+                hierarchical::transfers(&hierarchical::sides(self.dimensions), kind, k)
+            }
             Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
                 let lanes = k.saturating_mul(PARTS as u128);
-                hierarchical::transfers(self.dimensions, kind, lanes)
+                hierarchical::transfers(&hierarchical::sides(self.dimensions), kind, lanes)
             }
             Algorithm::DoubleBinaryTree => k.saturating_mul(4 * (n - 1)),
             Algorithm::Binomial | Algorithm::Chain => k.saturating_mul(n - 1),

@@ -245,6 +245,57 @@ fn a_clos_is_used_evenly_by_balanced_and_sprayed_plans() {
     assert_eq!(single.iter().filter(|&&bytes| bytes == 0).count(), 24);
 }
 
+/// Hierarchical goes along the NPUs of a ToR and along the ToRs.
+#[test]
+fn hierarchical_on_a_clos_uses_its_spines_evenly() {
+    for (spines, tors, hosts) in [
+        (4, 4, 4),
+        (2, 4, 4),
+        (4, 8, 8),
+        (3, 6, 4),
+        (2, 1, 3),
+        (2, 5, 1),
+    ] {
+        let topology = clos(spines, tors, hosts);
+        let n = u64::from(tors * hosts);
+        let size = 64_000 * n;
+        for kind in [
+            CollectiveKind::AllReduce,
+            CollectiveKind::ReduceScatter,
+            CollectiveKind::AllGather,
+        ] {
+            let collective = Collective::among_all(kind, &topology, size).expect("one");
+            let options = PlanOptions {
+                chunks: Some(8),
+                ..PlanOptions::new(Algorithm::Hierarchical)
+            };
+            let plan = algorithms::plan(&topology, &collective, &options, &mut Silent);
+            let verified = proved(plan.expect("it applies"), &topology);
+            let bytes = fabric_bytes(&verified);
+            let up = |spine: usize| -> u64 {
+                bytes
+                    .iter()
+                    .skip(2 * spine)
+                    .step_by(2 * spines as usize)
+                    .sum()
+            };
+            // What an NPU owns after the first dimension goes to the other ToRs, and back.
+            let owned = size / u64::from(hosts) * u64::from(tors - 1) / u64::from(tors);
+            let passes = if kind == CollectiveKind::AllReduce {
+                2
+            } else {
+                1
+            };
+            let all: u64 = (0..spines as usize).map(up).sum();
+            assert_eq!(all, n * owned * passes, "{kind} on {}", topology.name());
+            for spine in 0..spines as usize {
+                let even = all / u64::from(spines);
+                assert!(up(spine).abs_diff(even) * 20 <= even, "{bytes:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn networks_without_equal_paths_are_known_at_once() {
     use hocket_core::topology::build;

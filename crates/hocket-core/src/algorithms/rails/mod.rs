@@ -53,7 +53,7 @@ pub fn plan_of(
 
 /// Why no schedule can be made, if none can.
 pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
-    hierarchical::refusal(topology, collective).or_else(|| {
+    hierarchical::product_refusal(topology, collective).or_else(|| {
         let (_, _, links) = product_counts(topology.dimensions());
         let lost = links.saturating_sub(topology.links().len() as u128);
         (lost > 0).then(|| {
