@@ -422,4 +422,78 @@ mod tests {
         // As much by searches as there are transfers, and one search more; then a comparison each.
         assert!(ordering.work() < 3_000, "{}", ordering.work());
     }
+
+    /// Transfers, in order, that end before each wait is over: itself, for a transfer, and what it
+    /// waits for.
+    fn over_before(plan: &Plan, wait: Wait) -> Vec<bool> {
+        let mut over = vec![false; plan.len()];
+        let mut left = vec![wait.to_bits()];
+        while let Some(bits) = left.pop() {
+            match Wait::from_bits(bits).target() {
+                WaitOn::Nothing => {}
+                WaitOn::Group(group) => left.extend(plan.groups().get(group as usize)),
+                WaitOn::Transfer(id) => {
+                    if !std::mem::replace(&mut over[id.index()], true) {
+                        left.push(plan.wait()[id.index()]);
+                    }
+                }
+            }
+        }
+        over
+    }
+
+    #[test]
+    fn a_narrowed_wait_is_not_over_before_its_transfers() {
+        use crate::units::Seed;
+        let npus: Vec<NpuId> = (0..2).map(NpuId::from).collect();
+        let collective = Collective::new(CollectiveKind::AllReduce, npus.clone(), 8, None)
+            .expect("two NPUs and some bytes are a collective");
+        let mut seed = Seed(3);
+        let (mut narrowed, mut kept) = (0, 0);
+        for _ in 0..400 {
+            let chunks = Chunks::split(&collective.demands(), 1).expect("8 bytes make a chunk");
+            let mut builder = PlanBuilder::new("test", &collective, chunks);
+            let mut waits = vec![Wait::NOTHING];
+            for _ in 0..4 + seed.below(30) {
+                // Mostly the latest, so that there are long chains to go back along.
+                let near = waits.len().min(1 + seed.below(4));
+                let wait = waits[waits.len() - 1 - seed.below(near)];
+                waits.push(if seed.below(3) == 0 {
+                    let mut members = vec![wait];
+                    for _ in 0..seed.below(4) {
+                        members.push(waits[seed.below(waits.len())]);
+                    }
+                    builder.all_of(&members)
+                } else {
+                    Wait::on(builder.send((0, 1), npus[0], npus[1], Op::Copy, wait))
+                });
+            }
+            let plan = builder.finish();
+            let order = Order::Plan;
+            let mut ordering = Ordering::new(&plan, &order);
+            for _ in 0..10 {
+                let wait = waits[seed.below(waits.len())];
+                let over = over_before(&plan, wait);
+                let share = 1 + seed.below(4);
+                let transfers: Vec<TransferId> = (0..plan.len() as u32)
+                    .filter(|&id| over[id as usize] && seed.below(share) == 0)
+                    .map(TransferId)
+                    .collect();
+                let found = ordering.narrow(transfers.iter().copied(), wait);
+                let still = over_before(&plan, found);
+                for id in &transfers {
+                    assert!(still[id.index()], "{id} of {transfers:?} after {found:?}");
+                }
+                for (id, &earlier) in still.iter().enumerate() {
+                    assert!(
+                        over[id] || !earlier,
+                        "{found:?} is over later than {wait:?}"
+                    );
+                }
+                narrowed += usize::from(found != wait);
+                kept += usize::from(found == wait && !transfers.is_empty());
+            }
+        }
+        assert!(narrowed > 500 && kept > 500, "{narrowed} {kept}");
+    }
 }
