@@ -85,6 +85,40 @@ fn a_fluid_from_afar_passes_its_last_link_early() {
     assert!(whole.time >= link.time, "{}", whole.time);
 }
 
+/// NPU 1 takes no part, but helps: it is near the link into NPU 2, and NPU 0 far from it.
+///
+/// While NPU 0 sends past the switch, from the start, the rest goes to NPU 1; it comes to the link
+/// when that is free again. So the link is busy all the time, and nothing comes 1 us late.
+#[test]
+fn a_helper_sends_while_what_comes_from_afar_is_still_under_way() {
+    let mut builder = TopologyBuilder::new("helper");
+    builder.npus(3);
+    let switch = builder.switch("switch", None);
+    for (src, dst, ns) in [
+        (DeviceId(0), switch, 1_000),
+        (DeviceId(0), DeviceId(1), 1_000),
+        (DeviceId(1), switch, 0),
+        (switch, DeviceId(2), 0),
+    ] {
+        builder.link(src, dst, rate(GIGA), Time::from_ns(ns));
+    }
+    let topology = Arc::new(builder.finish().expect("a network"));
+    let root = Some(hocket_core::id::Rank(0));
+    let npus = vec![NpuId(0), NpuId(2)];
+    let collective =
+        Collective::new(CollectiveKind::Broadcast, npus, 5_000, root).expect("a collective");
+    let chunks = Chunks::split(&collective.demands(), 5).expect("chunks");
+    let mut plan = PlanBuilder::new("by hand", &collective, chunks);
+    plan.send((0, 3), NpuId(0), NpuId(2), Op::Copy, Wait::NOTHING);
+    let helped = plan.send((3, 2), NpuId(0), NpuId(1), Op::Copy, Wait::NOTHING);
+    plan.send((3, 2), NpuId(1), NpuId(2), Op::Copy, Wait::on(helped));
+    let verified = proved(plan, &topology);
+    let run = simulate_flows(&verified, &FlowOptions::default(), &mut Silent).expect("it runs");
+    assert_eq!(run.time, Time::from_ns(5_000));
+    let flow = at(Fidelity::Flow, &topology, &collective);
+    assert_eq!(flow.time, run.time);
+}
+
 /// A message of one flit takes its time through the limit of a switch.
 #[test]
 fn a_flit_takes_its_time_through_a_limit() {
