@@ -50,6 +50,8 @@ fn only_dimension_fidelity_knows_switches_that_sum() {
     let dimension = Fidelity::Dimension;
     assert!(names(&summing, AllReduce, Fidelity::Link).contains(&"cut"));
     assert!(names(&plain, AllReduce, dimension).contains(&"cut"));
+    let one_that_sums = product(&[(1, true), (2, false)]);
+    assert!(names(&one_that_sums, AllReduce, dimension).contains(&"cut"));
     assert_eq!(
         names(&summing, AllReduce, dimension),
         ["latency", "ingress", "egress"]
@@ -254,4 +256,25 @@ fn distances_are_told_from_what_cannot_be_reached() {
     );
     assert_eq!(arc.delay(FAR, 0), FAR);
     assert_eq!(arc.delay(0, FAR - 1), FAR);
+}
+
+#[test]
+fn a_sum_of_one_contribution_is_a_copy() {
+    let topology = uneven();
+    let [sum, copy] = [true, false].map(|reduced| {
+        let collective = custom(3, &[demand(&[0], &[1, 2], reduced)]);
+        bound(&topology, &collective, &BoundOptions::default())
+    });
+    assert_eq!(sum, copy);
+}
+
+#[test]
+fn what_cannot_be_reached_is_found_whatever_the_limits() {
+    let topology = undirected(3, &[(0, 1)], Time::ZERO);
+    let options = BoundOptions {
+        pair_limit: 1,
+        ..BoundOptions::default()
+    };
+    let collective = custom(3, &[demand(&[1], &[2], false)]);
+    assert_eq!(bound(&topology, &collective, &options).time, Time::MAX);
 }
