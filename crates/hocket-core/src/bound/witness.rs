@@ -241,3 +241,20 @@ fn abbreviate(items: &[String]) -> String {
         _ => items.join(", "),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::abbreviate;
+
+    #[test]
+    fn lists_of_more_than_eight_are_cut_short() {
+        let list = |count: usize| {
+            let items: Vec<String> = (1..=count).map(|i| i.to_string()).collect();
+            abbreviate(&items)
+        };
+        assert_eq!(list(0), "");
+        assert_eq!(list(8), "1, 2, 3, 4, 5, 6, 7, 8");
+        assert_eq!(list(9), "1, 2, 3, 4, ... 9 (9 in all)");
+        assert_eq!(list(12), "1, 2, 3, 4, ... 12 (12 in all)");
+    }
+}

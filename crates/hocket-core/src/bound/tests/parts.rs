@@ -278,3 +278,32 @@ fn what_cannot_be_reached_is_found_whatever_the_limits() {
     let collective = custom(3, &[demand(&[1], &[2], false)]);
     assert_eq!(bound(&topology, &collective, &options).time, Time::MAX);
 }
+
+#[test]
+fn a_partition_names_its_parts() {
+    // Three pairs of fast NPUs in a triangle of slow links.
+    let mut builder = TopologyBuilder::new("three pairs");
+    builder.npus(6);
+    for (a, b, rate) in [
+        (0, 1, 9),
+        (2, 3, 9),
+        (4, 5, 9),
+        (1, 2, 1),
+        (3, 4, 1),
+        (5, 0, 1),
+    ] {
+        builder.both_ways(DeviceId(a), DeviceId(b), gb_per_s(rate), Time::ZERO);
+    }
+    let topology = builder.finish().expect("valid");
+    let pairs = bound_of(&topology, CollectiveKind::AllReduce, 6_000);
+    assert_eq!(pairs.time, Time::from_ns(4_000));
+    assert_eq!(
+        pairs.witness.describe(&topology),
+        "partition {npu0, npu1}, {npu4, npu5}, {npu2, npu3}: 24 kB must enter its parts over 6 GB/s"
+    );
+    let ring = bound_of(&ring(4, Time::ZERO), CollectiveKind::AllReduce, 4_000);
+    assert_eq!(
+        ring.witness.describe(&topology),
+        "partition into 4 single NPUs: 24 kB must enter its parts over 8 GB/s"
+    );
+}
