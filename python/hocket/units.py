@@ -64,7 +64,7 @@ _TIMES = {
 }
 
 
-def parse_size(text: object, *, field: str) -> int:
+def parse_size(text: object, *, field: str | None) -> int:
     """Read a size, such as ``"256 MB"``, ``"64KiB"`` or ``"98304 B"`` [bytes].
 
     Raises
@@ -75,12 +75,12 @@ def parse_size(text: object, *, field: str) -> int:
     value = _parse(text, field, _SIZES, "size", '"256 MB" or "64 KiB"')
     if value.denominator != 1:
         raise SpecError(
-            f"{field}: {text!r} is {float(value):g} bytes; give a whole number of bytes"
+            field, f"{text!r} is {float(value):g} bytes", "give a whole number of bytes"
         )
     return int(_positive(value, field, text, "a byte"))
 
 
-def parse_bandwidth(text: object, *, field: str) -> int:
+def parse_bandwidth(text: object, *, field: str | None) -> int:
     """Read a bandwidth, such as ``"200 Gb/s"`` or ``"25 GB/s"`` [bytes/s].
 
     Raises
@@ -93,7 +93,7 @@ def parse_bandwidth(text: object, *, field: str) -> int:
     return _whole(value, field, text, ("a byte per second", "bytes per second"))
 
 
-def parse_time(text: object, *, field: str) -> int:
+def parse_time(text: object, *, field: str | None) -> int:
     """Read a time, such as ``"700 ns"`` or ``"1.7 us"`` [ps], rounded up.
 
     Raises
@@ -105,12 +105,12 @@ def parse_time(text: object, *, field: str) -> int:
     whole = -(-value.numerator // value.denominator)
     if whole - value > value * _LATER:
         raise SpecError(
-            f"{field}: {text!r} is {float(value):.12g} picoseconds; give a whole number of them"
+            field, f"{text!r} is {float(value):.12g} picoseconds", "give a whole number of them"
         )
     return whole
 
 
-def parse_frequency(text: object, *, field: str) -> int:
+def parse_frequency(text: object, *, field: str | None) -> int:
     """Read a frequency, such as ``"1 GHz"`` or ``"940 MHz"`` [Hz].
 
     Raises
@@ -123,7 +123,7 @@ def parse_frequency(text: object, *, field: str) -> int:
     return _whole(value, field, text, ("a hertz", "hertz"))
 
 
-def parse_operations(text: object, *, field: str) -> int:
+def parse_operations(text: object, *, field: str | None) -> int:
     """Read operations per second, such as ``"312 TFLOP/s"`` [FLOP/s].
 
     Raises
@@ -137,7 +137,7 @@ def parse_operations(text: object, *, field: str) -> int:
     return _whole(value, field, text, ("an operation per second", "operations per second"))
 
 
-def parse_count(value: object, *, field: str) -> int:
+def parse_count(value: object, *, field: str | None) -> int:
     """Read a large count, such as ``13_000_000_000``, ``13e9`` or ``"13e9"``, which has no unit.
 
     Raises
@@ -155,35 +155,38 @@ def parse_count(value: object, *, field: str) -> int:
     elif isinstance(value, int) and not isinstance(value, bool):
         number = Fraction(value)
     if number is None or number.denominator != 1:
-        raise SpecError(f"{field}: {shown(value)} is no whole number; {right}")
+        raise SpecError(field, f"{shown(value)} is no whole number", right)
     if not 1 <= number < _LIMIT:
         size = "small" if number < 1 else "large"
-        raise SpecError(f"{field}: {shown(value)} is too {size}; {right}")
+        raise SpecError(field, f"{shown(value)} is too {size}", right)
     return int(number)
 
 
-def _parse(text: object, field: str, units: dict[str, Fraction], what: str, right: str) -> Fraction:
+def _parse(
+    text: object, field: str | None, units: dict[str, Fraction], what: str, right: str
+) -> Fraction:
     if text is None:
-        raise SpecError(f"{field}: there is no value; write a {what} as {right}")
+        raise SpecError(field, "there is no value", f"write a {what} as {right}")
     is_number = isinstance(text, int) or (isinstance(text, float) and math.isfinite(text))
     if is_number and not isinstance(text, bool):
-        raise SpecError(f"{field}: {shown(text)} has no unit; write a {what} as {right}")
+        raise SpecError(field, f"{shown(text)} has no unit", f"write a {what} as {right}")
     match = _NUMBER.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
     if match is None:
         negative = isinstance(text, str) and _NUMBER.fullmatch(text.strip().removeprefix("-"))
         wrong = "is negative" if negative and len(str(text)) <= _LONGEST else f"is no {what}"
-        raise SpecError(f"{field}: {shown(text)} {wrong}; write it as {right}")
+        raise SpecError(field, f"{shown(text)} {wrong}", f"write it as {right}")
     number, unit = match.group(1), (match.group(2) or "").replace(" ", "")
     if not unit:
-        raise SpecError(f"{field}: {text!r} has no unit; write a {what} as {right}")
+        raise SpecError(field, f"{text!r} has no unit", f"write a {what} as {right}")
     if unit not in units:
         raise SpecError(
-            f"{field}: {text!r}: {unit!r} is no unit of {what}{_hint(unit, what)}; "
-            f"write it as {right}"
+            field,
+            f"{text!r}: {unit!r} is no unit of {what}{_hint(unit, what)}",
+            f"write it as {right}",
         )
     value = Fraction(number) * units[unit]
     if value >= _LIMIT:
-        raise SpecError(f"{field}: {text!r} is too large; write a {what} as {right}")
+        raise SpecError(field, f"{text!r} is too large", f"write a {what} as {right}")
     return value
 
 
@@ -195,20 +198,20 @@ def _hint(unit: str, what: str) -> str:
     return " (b is bit, B is byte)"
 
 
-def _positive(value: Fraction, field: str, text: object, least: str) -> Fraction:
+def _positive(value: Fraction, field: str | None, text: object, least: str) -> Fraction:
     if value < 1:
         wrong = "0; give it more than 0" if value == 0 else f"less than {least}; give it more"
-        raise SpecError(f"{field}: {text!r} is {wrong}")
+        raise SpecError(field, f"{text!r} is {wrong}")
     return value
 
 
-def _whole(value: Fraction, field: str, text: object, names: tuple[str, str]) -> int:
+def _whole(value: Fraction, field: str | None, text: object, names: tuple[str, str]) -> int:
     """Give a rate as a whole number; ``names`` say what one of them is, and several."""
     least, many = names
     whole = round(_positive(value, field, text, least))
     if abs(whole - value) > value * ROUNDING:
         raise SpecError(
-            f"{field}: {text!r} is {float(value):.12g} {many}; give a whole number of them"
+            field, f"{text!r} is {float(value):.12g} {many}", "give a whole number of them"
         )
     return whole
 

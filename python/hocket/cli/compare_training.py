@@ -110,9 +110,9 @@ def compare_training(
     """Simulate training on networks, spread several ways, by several algorithms, best first."""
     networks = {each: options.read_topology(each, bandwidth, latency, failed) for each in topology}
     if parallel and search is not None:
-        raise SpecError("--search: tries all splits; leave --parallel out")
+        raise SpecError("--search", "tries all splits", "leave --parallel out")
     if samples is not None and batch is not None:
-        raise SpecError("--batch: is of all replicas, --samples of each; leave one of them out")
+        raise SpecError("--batch", "is of all replicas, --samples of each", "leave one of them out")
     if plot is not None:
         from hocket.plot.style import check_picture
 

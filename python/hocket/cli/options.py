@@ -264,7 +264,7 @@ def check_size(
         else:
             check_any(kind_of(kind), count, outline.dimensions, algorithms, chunks)
     except Error as error:
-        raise type(error)(f"{spec.origin}, {count} NPUs: {error}") from None
+        raise error.but(origin=f"{spec.origin}, {count} NPUs") from None
 
 
 def read_npus(text: str | None, topology: _core.Topology) -> list[int | str] | None:
@@ -282,12 +282,12 @@ def read_npus(text: str | None, topology: _core.Topology) -> list[int | str] | N
         elif dash and _is_number(first) and _is_number(last) and int(first) <= int(last):
             if int(last) >= topology.npu_count:
                 raise SpecError(
-                    f"--npus: there is no NPU {last}; NPUs are 0 to {topology.npu_count - 1}"
+                    "--npus", f"there is no NPU {last}", f"NPUs are 0 to {topology.npu_count - 1}"
                 )
             npus.extend(range(int(first), int(last) + 1))
         else:
-            wrong = f"--npus: {shown(item)} is neither a name, a number nor a range such as 0-3"
-            raise SpecError(wrong)
+            wrong = f"{shown(item)} is neither a name, a number nor a range such as 0-3"
+            raise SpecError("--npus", wrong)
     return npus
 
 
@@ -322,7 +322,7 @@ def title(collective: _core.Collective, topology: _core.Topology) -> str:
 def choice(option: str, value: str, allowed: Sequence[str]) -> str:
     """Give ``value`` back if it is allowed."""
     if value not in allowed:
-        raise SpecError(f"{option}: there is no {value!r}; use {' or '.join(allowed)}")
+        raise SpecError(option, f"there is no {value!r}", f"use {' or '.join(allowed)}")
     return value
 
 
@@ -346,9 +346,9 @@ def read_packets(preset: str | None, **knobs: str | int | None) -> Packets | Non
     try:
         return replace(PRESETS[preset] if preset is not None else Packets(), **given)  # type: ignore[arg-type]
     except SpecError as error:
-        field, colon, rest = str(error).partition(":")
+        field = error.field or ""
         option = names.get(field, field.replace("_", "-"))
-        raise SpecError(f"--{option}{colon}{rest}") from None
+        raise error.but(field=f"--{option}") from None
 
 
 def idle_links(run: Run) -> str:
@@ -374,22 +374,24 @@ def check_fidelity(
     """Refuse options that a fidelity does not heed."""
     if packets is not None and fidelity != "packet":
         raise SpecError(
-            f"--fidelity: {fidelity} has no packets; leave their options out, or use packet"
+            "--fidelity", f"{fidelity} has no packets", "leave their options out, or use packet"
         )
     if flow_rate is not None:
         if fidelity != "flow":
             raise SpecError(
-                f"--flow-rate: {fidelity} fidelity has no flows; leave it out, or use flow"
+                "--flow-rate", f"{fidelity} fidelity has no flows", "leave it out, or use flow"
             )
         parse_bandwidth(flow_rate, field="--flow-rate")
     if fidelity not in ("flow", "packet"):
         return
     if fidelity == "flow" and order is not None:
-        raise SpecError("--order: flows share links in no order; leave it out, or use link")
+        raise SpecError("--order", "flows share links in no order", "leave it out, or use link")
     if switching not in (None, "cut-through"):
-        raise SpecError(f"--switching: {fidelity}s cut through; leave {switching} out, or use link")
+        raise SpecError(
+            "--switching", f"{fidelity}s cut through", f"leave {switching} out, or use link"
+        )
     if latency_model != "overlapped":
-        raise SpecError(f"--latency-model: {fidelity}s overlap it; leave it out, or use link")
+        raise SpecError("--latency-model", f"{fidelity}s overlap it", "leave it out, or use link")
 
 
 def print_json(value: Any) -> None:

@@ -96,8 +96,10 @@ def plan(
         given = (output, time_limit, unwind, cluster, slot, trials)
         if algorithm != "greedy" or any(each is not None for each in given):
             raise SpecError(
-                "--timetable-only goes with --algorithm greedy, --chunks, --seed and --latency-model; "
-                "it makes no plan, in one trial: leave the other options out"
+                None,
+                "--timetable-only goes with --algorithm greedy, --chunks, --seed and "
+                "--latency-model",
+                "it makes no plan, in one trial: leave the other options out",
             )
         with options.watching() as watch:
             table = timetable(

@@ -56,8 +56,9 @@ def schedule(
         return
     if kind is None or topology is None or size is None:
         raise SpecError(
-            "schedule: give a collective, --topology and --size, or --list; "
-            "as `hocket schedule all-reduce -t themis-2d -s 1GB`"
+            "schedule",
+            "give a collective, --topology and --size, or --list",
+            "as `hocket schedule all-reduce -t themis-2d -s 1GB`",
         )
     options.check_model(None, switching, latency_model)
     if plot is not None:

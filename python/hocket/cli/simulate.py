@@ -84,12 +84,12 @@ def simulate(
     if output is not None:
         check_target(Path(output))
         if Path(output).resolve() == Path(plan).resolve():
-            raise SpecError(f"--output: {output} is the plan; name another file")
+            raise SpecError("--output", f"{output} is the plan", "name another file")
     made = Plan.load(plan)
     if fidelity == "dimension":
         for name, given in (("--order", order), ("--output", output), ("--routing", routing)):
             if given is not None:
-                raise SpecError(f"{name} is of links; leave it out, or use --fidelity link")
+                raise SpecError(None, f"{name} is of links", "leave it out, or use --fidelity link")
         outcome = run_plan(
             made,
             fidelity="dimension",

@@ -138,7 +138,10 @@ def train(
                 progress=watch,
             )
         except InfeasibleError as error:
-            raise InfeasibleError(_with_option(str(error))) from None
+            if error.field == "memory" and error.remedy is not None:
+                remedy = error.remedy.replace("leave the check out", "--no-memory-check")
+                raise error.but(remedy=remedy) from None
+            raise
         _write(run, timeline, perfetto, watch)
     if json:
         options.print_json({**run_json(run), "chunks": chunks, "order": order})
@@ -175,12 +178,12 @@ def _npu(name: str, efficiency: float | None) -> Accelerator | Chiplet:
 
     if name == _CHIPLET:
         if efficiency is not None:
-            raise SpecError("--efficiency: a chiplet's cycles count as they are; leave it out")
+            raise SpecError("--efficiency", "a chiplet's cycles count as they are", "leave it out")
         return Chiplet()
     if name not in ACCELERATORS:
         names = (*ACCELERATORS, _CHIPLET)
         hint = did_you_mean(name, names, f"use {', '.join(names)}")
-        raise SpecError(f"--npu: there is no {shown(name)}; {hint}")
+        raise SpecError("--npu", f"there is no {shown(name)}", hint)
     return ACCELERATORS[name]
 
 
@@ -190,7 +193,7 @@ def _size(text: str) -> int:
     try:
         return parse_size(text, field="--bucket")
     except SpecError as error:
-        raise SpecError(f"{error}, or all") from None
+        raise error.but(remedy=f"{error.remedy}, or all") from None
 
 
 def _parallel(text: str | None, places: str | None, topology: _core.Topology) -> Parallel:
@@ -211,15 +214,13 @@ def _read_map(text: str) -> dict[str, list[int]]:
         right = "write dimensions, from 1, as tp=1,dp=2+3"
         if not equals or axis not in AXES:
             raise SpecError(
-                f"--map: {shown(part.strip())} will not do; {right}; axes are {', '.join(AXES)}"
+                "--map",
+                f"{shown(part.strip())} will not do; {right}",
+                f"axes are {', '.join(AXES)}",
             )
         if not all(each.isascii() and each.isdecimal() and len(each) < 10 for each in numbers):
-            raise SpecError(f"--map: {axis}: {shown(listed)} is no dimension; {right}")
+            raise SpecError("--map", f"{axis}: {shown(listed)} is no dimension", right)
         if axis in found or len(set(numbers)) < len(numbers):
-            raise SpecError(f"--map: {axis} is given twice what it has once; {right}")
+            raise SpecError("--map", f"{axis} is given twice what it has once", right)
         found[axis] = [int(number) for number in numbers]
     return found
-
-
-def _with_option(message: str) -> str:
-    return message.replace("leave the check out", "--no-memory-check")

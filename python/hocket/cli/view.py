@@ -90,33 +90,39 @@ def view(
         latency_model=latency_model,
     )
     if ten and heat:
-        raise SpecError("--ten: --heat is another picture; draw one at a time")
+        raise SpecError("--ten", "--heat is another picture", "draw one at a time")
     if fidelity != "link" and not heat:
         instead = "in place of --ten" if ten else "as well"
         raise SpecError(
-            f"--fidelity: {fidelity} is of --heat; leave it out, or give --heat {instead}"
+            "--fidelity", f"{fidelity} is of --heat", f"leave it out, or give --heat {instead}"
         )
     if not (ten or heat):
         for name, choice in (("--order", order), ("--switching", switching)):
             if choice is not None:
-                raise SpecError(f"{name} is of --heat and --ten; leave it out, or give one of them")
+                raise SpecError(
+                    None, f"{name} is of --heat and --ten", "leave it out, or give one of them"
+                )
     if phase is not None:
         options.choice("--phase", phase, ("reduce", "copy"))
     for name, given in (("--phase", phase), ("--chunk", chunk)):
         if given is not None and (ten or heat):
             other = "--ten" if ten else "--heat"
-            raise SpecError(f"{name} is of rings and trees; leave it out, or leave out {other}")
+            raise SpecError(
+                None, f"{name} is of rings and trees", f"leave it out, or leave out {other}"
+            )
     if latency_model != "overlapped" and not (ten or heat):
-        raise SpecError("--latency-model: rings and trees are the same at any; leave it out")
+        raise SpecError("--latency-model", "rings and trees are the same at any", "leave it out")
     if output is None and not json:
         name, what = ("ten", "arrows") if ten else ("heat", "links") if heat else ("plan", "links")
-        raise SpecError(f"--output: nowhere to draw; give -o {name}.png, or --json for the {what}")
+        raise SpecError(
+            "--output", "nowhere to draw", f"give -o {name}.png, or --json for the {what}"
+        )
     if output is not None:
         from hocket.plot.style import check_picture
 
         check_picture(Path(output))
         if Path(output).resolve() == Path(plan).resolve():
-            raise SpecError(f"--output: {output} is the plan; name another file")
+            raise SpecError("--output", f"{output} is the plan", "name another file")
     made = Plan.load(plan)
     knobs = _Knobs(
         cast(Latency, latency_model),

@@ -62,7 +62,7 @@ def collective_on(
     """
     if not isinstance(topology, _core.Topology):
         raise SpecError(
-            f"topology: {topology!r} is no Topology; make one, as by hk.topology.load(...)"
+            "topology", f"{topology!r} is no Topology", "make one, as by hk.topology.load(...)"
         )
     kind = kind_of(kind)
     numbers = (
@@ -75,14 +75,16 @@ def collective_on(
         number = npu_number(topology, root, "root")
         if number not in numbers:
             raise SpecError(
-                f"root: NPU {root!r} does not take part; choose one of the participants"
+                "root", f"NPU {root!r} does not take part", "choose one of the participants"
             )
         rank = numbers.index(number)
     if isinstance(size, str):
         size = parse_size(size, field="size")
     elif type(size) is not int or not 0 <= size < _MOST_BYTES:
         raise SpecError(
-            f'size: {size!r} is not a whole number of bytes below 2^63; give one, or text as "256 MB"'
+            "size",
+            f"{size!r} is not a whole number of bytes below 2^63",
+            'give one, or text as "256 MB"',
         )
     return _core.Collective(kind, numbers, size, rank, in_place)
 
@@ -101,10 +103,12 @@ def joined(collectives: Sequence[_core.Collective]) -> _core.Collective:
         If there is none.
     """
     if not collectives:
-        raise SpecError("collectives: there is none; give one or more")
+        raise SpecError("collectives", "there is none", "give one or more")
     for each in collectives:
         if not isinstance(each, _core.Collective):
-            raise SpecError(f"collectives: {each!r} is none; make one with hocket.collective_on")
+            raise SpecError(
+                "collectives", f"{each!r} is none", "make one with hocket.collective_on"
+            )
     return _core.Collective.joined(list(collectives))
 
 
@@ -120,15 +124,15 @@ def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
         try:
             number = topology.device_index(npu)
         except UnicodeEncodeError:
-            raise SpecError(f"{field}: {npu!r} is no text in UTF-8; name an NPU") from None
+            raise SpecError(field, f"{npu!r} is no text in UTF-8", "name an NPU") from None
         except SpecError as error:
-            raise SpecError(f"{field}: {error}") from None
+            raise SpecError(field, str(error)) from None
         if number >= topology.npu_count:
-            raise SpecError(f"{field}: {npu!r} is a switch; name an NPU")
+            raise SpecError(field, f"{npu!r} is a switch", "name an NPU")
         return number
     number = int(npu)
     if number != npu or not 0 <= number < topology.npu_count:
-        raise SpecError(f"{field}: there is no NPU {npu}; NPUs are 0 to {topology.npu_count - 1}")
+        raise SpecError(field, f"there is no NPU {npu}", f"NPUs are 0 to {topology.npu_count - 1}")
     return number
 
 
@@ -143,9 +147,9 @@ def check_chunks(chunks: int | None) -> None:
     if chunks is None:
         return
     if type(chunks) is not int or chunks < 1:
-        raise SpecError(f"chunks: {chunks!r} is not a number of chunks; give 1 or more")
+        raise SpecError("chunks", f"{chunks!r} is not a number of chunks", "give 1 or more")
     if chunks >= _MOST:
-        raise SpecError(f"chunks: {chunks} is 2^32 or more; give fewer")
+        raise SpecError("chunks", f"{chunks} is 2^32 or more", "give fewer")
 
 
 def slices_of(size: int, chunk_size: int | str | None, chunks: int | None) -> int | None:
@@ -159,11 +163,11 @@ def slices_of(size: int, chunk_size: int | str | None, chunks: int | None) -> in
     if chunk_size is None:
         return chunks
     if chunks is not None:
-        raise SpecError("chunk_size: chunks says the same; give one of them")
+        raise SpecError("chunk_size", "chunks says the same", "give one of them")
     if isinstance(chunk_size, str):
         chunk_size = parse_size(chunk_size, field="chunk_size")
     if type(chunk_size) is not int or chunk_size < 1:
-        raise SpecError(f"chunk_size: {chunk_size!r} is not a number of bytes; give 1 or more")
+        raise SpecError("chunk_size", f"{chunk_size!r} is not a number of bytes", "give 1 or more")
     if chunk_size > size:
-        raise SpecError(f"chunk_size: {chunk_size} B is more than the data, {size} B")
+        raise SpecError("chunk_size", f"{chunk_size} B is more than the data, {size} B")
     return -(-size // chunk_size)

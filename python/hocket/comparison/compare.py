@@ -136,7 +136,9 @@ def compare(
     check_chunks(chunks)
     checked_routing(routing)
     if fidelity not in get_args(Fidelity):
-        raise SpecError(f"fidelity: {fidelity!r} cannot be compared at; use link, flow or packet")
+        raise SpecError(
+            "fidelity", f"{fidelity!r} cannot be compared at", "use link, flow or packet"
+        )
     known = [algorithm.name for algorithm in registry.algorithms()]
     names = (
         [algorithm.name for algorithm in _core.algorithms()]
@@ -144,10 +146,12 @@ def compare(
         else list(algorithms)
     )
     if isinstance(algorithms, str) or not names:
-        raise SpecError(f"algorithms: {algorithms!r} is not a list of names; give one or more")
+        raise SpecError("algorithms", f"{algorithms!r} is not a list of names", "give one or more")
     for name in names:
         if name not in known and not name.startswith(PREFIX):
-            raise SpecError(f"algorithm: there is no {name!r}; algorithms are {', '.join(known)}")
+            raise SpecError(
+                "algorithm", f"there is no {name!r}", f"algorithms are {', '.join(known)}"
+            )
     entries: list[Entry] = []
     refused: dict[str, str] = {}
     limit = checked_limit(memory_limit)
@@ -180,7 +184,7 @@ def compare(
                 if best is None or run.time_ps < best.run.time_ps:
                     best = Entry(name, used, run)
         except _WrongKnobsError as error:
-            raise SpecError(str(error)) from None
+            raise error.wrong from None
         except (InfeasibleError, SimulationError, SpecError) as error:
             if name.startswith(PREFIX):
                 raise
@@ -189,7 +193,7 @@ def compare(
         if best is not None:
             entries.append(best)
     if not entries:
-        raise InfeasibleError(_reason(kind, refused))
+        raise InfeasibleError(None, _reason(kind, refused))
     entries.sort(key=lambda entry: entry.run.time_ps)
     bound = entries[0].run.lower_bound
     return Comparison(collective, topology, bound, tuple(entries), refused)
@@ -197,6 +201,10 @@ def compare(
 
 class _WrongKnobsError(Exception):
     """What is wrong with a simulation's options, whatever the algorithm."""
+
+    def __init__(self, wrong: SpecError) -> None:
+        super().__init__(wrong)
+        self.wrong = wrong
 
 
 def _run(
@@ -221,7 +229,7 @@ def _run(
             progress=progress,
         )
     except SpecError as error:
-        raise _WrongKnobsError(str(error)) from None
+        raise _WrongKnobsError(error) from None
 
 
 def _ladder(

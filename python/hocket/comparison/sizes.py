@@ -32,7 +32,7 @@ def check_any(
         too_large(kind, npus, sides, each, chunks, names is not None, limit) for each in wanted
     ]
     if reasons and None not in reasons:
-        raise InfeasibleError(str(reasons[0]))
+        raise InfeasibleError(None, str(reasons[0]))
 
 
 def too_large(

@@ -38,7 +38,9 @@ def check_name(name: str) -> None:
     """
     known = [each.name for each in algorithms()]
     if name not in known:
-        raise SpecError(f"there is no algorithm {name!r}; algorithms are {', '.join(known)}")
+        raise SpecError(
+            None, f"there is no algorithm {name!r}", f"algorithms are {', '.join(known)}"
+        )
 
 
 _OPTIONS = {
@@ -68,5 +70,7 @@ def check_options(algorithm: object, given: Mapping[str, object]) -> None:
             heed = _OPTIONS[option]
             name = algorithm if isinstance(algorithm, str) else "a schedule"
             raise SpecError(
-                f"{option}: {name} does not heed it; it is for {', '.join(heed[:-1])} and {heed[-1]}"
+                option,
+                f"{name} does not heed it",
+                f"it is for {', '.join(heed[:-1])} and {heed[-1]}",
             )

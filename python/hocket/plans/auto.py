@@ -72,7 +72,7 @@ def best_plan(
             )
             progress(text, round(1000 * (limit - max(left, 0))), round(1000 * limit))
     if best is None:
-        raise failure or InfeasibleError("auto cannot run here: no method applies")
+        raise failure or InfeasibleError(None, "auto cannot run here: no method applies")
     return best[1]
 
 

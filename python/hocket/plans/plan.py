@@ -246,7 +246,7 @@ def merge_plans(plans: Sequence[Plan], *, memory_limit: int | None = None) -> Pl
     """
     for each in plans:
         if not isinstance(each, Plan):
-            raise SpecError(f"plans: {each!r} is no Plan; make one by hk.plan(...)")
+            raise SpecError("plans", f"{each!r} is no Plan", "make one by hk.plan(...)")
     cores = [each.core for each in plans]
     return Plan(_core.Plan.merged(cores, checked_limit(memory_limit)))
 
@@ -261,6 +261,6 @@ def checked_routing(routing: object) -> str:
     """
     if not isinstance(routing, str):
         raise SpecError(
-            f"routing: {shown(routing)} is no name; give balanced, ecmp, spray or single"
+            "routing", f"{shown(routing)} is no name", "give balanced, ecmp, spray or single"
         )
     return _core.checked_routing(routing)

@@ -179,7 +179,7 @@ def plan_collective(
     limit = checked_limit(memory_limit)
     routing = checked_routing(routing)
     if not isinstance(algorithm, (str, Schedule)):
-        raise SpecError(f"algorithm: {algorithm!r} is neither a name nor a schedule")
+        raise SpecError("algorithm", f"{algorithm!r} is neither a name nor a schedule")
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
         check_name(algorithm)
     given = {"unwind": unwind, "trials": trials, "cluster": cluster, "slot": slot}
@@ -239,7 +239,7 @@ def _slot_ps(text: str) -> int:
     """Read the length of a slot."""
     length = parse_time(text, field="slot")
     if length == 0:
-        raise SpecError(f"slot: {text!r} is shorter than a picosecond; give more, as '2.3 us'")
+        raise SpecError("slot", f"{text!r} is shorter than a picosecond", "give more, as '2.3 us'")
     return length
 
 

@@ -198,13 +198,13 @@ def schedule_collective(
     check_chunks(chunks)
     is_made = isinstance(algorithm, Schedule) or algorithm.startswith(PREFIX)
     if is_made and chunks is not None:
-        raise SpecError("chunks: a schedule that is made has its own; leave them out")
+        raise SpecError("chunks", "a schedule that is made has its own", "leave them out")
     if isinstance(algorithm, Schedule):
         try:
             shapes = rail_shapes(algorithm.topology)
             check_fits(algorithm.collective.kind, shapes, topology, collective)
         except SpecError as error:
-            raise SpecError(f"schedule: {error}") from None
+            raise error.but(field="schedule") from None
         return rebuilt(
             algorithm.algorithm,
             algorithm.policy,
@@ -238,13 +238,15 @@ def check_rails(topology: _core.Topology) -> None:
     links = sum(_links(kind, size) for kind, size, *_ in topology.dimensions if size > 1)
     if topology.dimensions and topology.link_count != round(links * topology.npu_count):
         raise SpecError(
-            f"fidelity: links of topology {topology.name!r} have failed, so that NPUs differ; "
-            "use link fidelity"
+            "fidelity",
+            f"links of topology {topology.name!r} have failed, so that NPUs differ",
+            "use link fidelity",
         )
     if any(limit is not None for limit in topology.switch_limits):
         raise SpecError(
-            f"fidelity: a switch of topology {topology.name!r} has a limit of its own; "
-            "use link fidelity"
+            "fidelity",
+            f"a switch of topology {topology.name!r} has a limit of its own",
+            "use link fidelity",
         )
 
 
@@ -269,12 +271,13 @@ def check_fits(
         With both.
     """
     if kind != collective.kind:
-        raise SpecError(f"it schedules {kind}, not {collective.kind}")
+        raise SpecError(None, f"it schedules {kind}, not {collective.kind}")
     own = rail_shapes(topology)
     if own != dimensions:
         raise SpecError(
-            f"it is for {_shown(dimensions)}; topology {topology.name!r} has {_shown(own)}; "
-            f"make one for it by `hocket schedule`"
+            None,
+            f"it is for {_shown(dimensions)}; topology {topology.name!r} has {_shown(own)}",
+            "make one for it by `hocket schedule`",
         )
 
 

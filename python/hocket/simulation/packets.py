@@ -63,8 +63,9 @@ class Packets:
             clock = parse_frequency(self.clock, field="clock")
             if _PS_PER_S % clock:
                 raise SpecError(
-                    f"clock: a cycle of {shown(self.clock)} is no whole number of picoseconds; "
-                    'write it as "1 GHz" or "500 MHz"'
+                    "clock",
+                    f"a cycle of {shown(self.clock)} is no whole number of picoseconds",
+                    'write it as "1 GHz" or "500 MHz"',
                 )
             cycle = _PS_PER_S // clock
         if self.reduction_rate is not None:
@@ -85,7 +86,7 @@ class Packets:
 def _count(value: object, field: str, least: int = 1, most: int = _MOST) -> int:
     if type(value) is not int or not least <= value <= most:
         raise SpecError(
-            f"{field}: {shown(value)} is no count; give a whole number, {least} to {most}"
+            field, f"{shown(value)} is no count", f"give a whole number, {least} to {most}"
         )
     return value
 

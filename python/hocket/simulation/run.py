@@ -217,7 +217,7 @@ class Run(Outcome):
         """
         most = MOST_CELLS // max(self.plan.topology.link_count, 1)
         if type(bins) is not int or not 1 <= bins <= most:
-            raise SpecError(f"bins: {bins!r} is not a number of bins; give 1 to {most}")
+            raise SpecError("bins", f"{bins!r} is not a number of bins", f"give 1 to {most}")
         return _core.heat(self.core, bins)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -336,18 +336,24 @@ def simulate(
     ISPASS 2013), whose stages and turns it has.
     """
     if not isinstance(plan, Plan):
-        raise SpecError(f"plan: {plan!r} is no Plan; make one by hk.plan(...) or hk.Plan.load(...)")
+        raise SpecError(
+            "plan", f"{plan!r} is no Plan", "make one by hk.plan(...) or hk.Plan.load(...)"
+        )
     if fidelity not in FIDELITIES:
         raise SpecError(
-            f"fidelity: there is no {fidelity!r}; fidelities are {', '.join(FIDELITIES)}"
+            "fidelity", f"there is no {fidelity!r}", f"fidelities are {', '.join(FIDELITIES)}"
         )
     if packets is not None and fidelity != "packet":
-        raise SpecError(f"packets: {fidelity} fidelity has none; leave it out, or use packet")
+        raise SpecError("packets", f"{fidelity} fidelity has none", "leave it out, or use packet")
     if flow_rate is not None and fidelity != "flow":
-        raise SpecError(f"flow_rate: {fidelity} fidelity has no flows; leave it out, or use flow")
+        raise SpecError(
+            "flow_rate", f"{fidelity} fidelity has no flows", "leave it out, or use flow"
+        )
     if routing is not None:
         if fidelity == "dimension":
-            raise SpecError("routing: dimension fidelity has no paths; leave it out, or use link")
+            raise SpecError(
+                "routing", "dimension fidelity has no paths", "leave it out, or use link"
+            )
         plan = plan.routed(routing)
     if fidelity == "flow":
         return _as_flows(plan, flow_rate, order, switching, latency, keep_services, progress)
@@ -376,11 +382,12 @@ def _as_flows(
     progress: Progress | None,
 ) -> Run:
     if order is not None:
-        raise SpecError("fidelity: flows share links in no order; leave order out, or use link")
+        raise SpecError("fidelity", "flows share links in no order", "leave order out, or use link")
     if switching not in (None, "cut-through") or latency != "overlapped":
         raise SpecError(
-            "fidelity: flows cut through, and latency does not occupy a link; leave switching and "
-            "latency out, or use link"
+            "fidelity",
+            "flows cut through, and latency does not occupy a link",
+            "leave switching and latency out, or use link",
         )
     rate = None if flow_rate is None else parse_bandwidth(flow_rate, field="flow_rate")
     core = _core.simulate_flows(
@@ -400,17 +407,18 @@ def _in_packets(
 ) -> Run:
     if switching not in (None, "cut-through") or latency != "overlapped":
         raise SpecError(
-            "fidelity: packets cut through, and latency does not occupy a link; leave switching and "
-            "latency out, or use link"
+            "fidelity",
+            "packets cut through, and latency does not occupy a link",
+            "leave switching and latency out, or use link",
         )
     if isinstance(packets, str):
         if packets not in PRESETS:
             raise SpecError(
-                f"packets: there is no preset {packets!r}; presets are {', '.join(PRESETS)}"
+                "packets", f"there is no preset {packets!r}", f"presets are {', '.join(PRESETS)}"
             )
         packets = PRESETS[packets]
     elif packets is not None and not isinstance(packets, Packets):
-        raise SpecError(f"packets: {shown(packets)} is no Packets; make one by hk.Packets(...)")
+        raise SpecError("packets", f"{shown(packets)} is no Packets", "make one by hk.Packets(...)")
     knobs = (packets or Packets()).to_core()
     core = _core.simulate_packets(
         plan.core,
@@ -434,21 +442,22 @@ def _on_dimensions(
     if schedule is None:
         names = ", ".join(MULTIRAIL)
         raise SpecError(
-            f"fidelity: {plan.algorithm} schedules no dimensions; {names} do, or use link"
+            "fidelity", f"{plan.algorithm} schedules no dimensions", f"{names} do, or use link"
         )
     if order is not None or keep_services:
         raise SpecError(
-            "fidelity: order and keep_services are of links; leave them out, or use link"
+            "fidelity", "order and keep_services are of links", "leave them out, or use link"
         )
     if any(offload for *_, offload in plan.topology.dimensions):
         raise SpecError(
-            "fidelity: switches sum (offload), which no plan makes use of; simulate a schedule, "
-            "as by `hocket schedule`, or use link"
+            "fidelity",
+            "switches sum (offload), which no plan makes use of",
+            "simulate a schedule, as by `hocket schedule`, or use link",
         )
     plan.verify()
     if plan.own_schedule is not None and not _carries_out(plan, schedule):
         raise SpecError(
-            "fidelity: the plan does not carry its schedule out; plan again, or use link"
+            "fidelity", "the plan does not carry its schedule out", "plan again, or use link"
         )
     return schedule.simulate(switching=switching, latency=latency)
 

@@ -88,7 +88,7 @@ def product(
         latter where there is a ``Switch``, so that from NPU to NPU is one step.
     """
     if not isinstance(kinds, str):
-        raise SpecError(f"kinds: {shown(kinds)} is no text; give it as 'Ring_FC_SW'")
+        raise SpecError("kinds", f"{shown(kinds)} is no text", "give it as 'Ring_FC_SW'")
     names = kinds.split("_")
     sums = [False] * len(names) if offload is None else offload
     columns: dict[str, Sequence[object]]
@@ -98,25 +98,28 @@ def product(
         if not is_list or len(given) != len(names):
             count = str(len(given)) if is_list else f"only {shown(given)}"
             raise SpecError(
-                f"{field}: {count} given for the {len(names)} dimensions of {kinds!r}; "
-                "give a list with one for each"
+                field,
+                f"{count} given for the {len(names)} dimensions of {kinds!r}",
+                "give a list with one for each",
             )
     dimensions = []
     for i, name in enumerate(names):
         kind = KINDS.get(name.lower())
         if kind is None:
             raise SpecError(
-                f"kinds: {name!r} is no dimension; use Ring, FullyConnected (FC), Switch (SW) or Line"
+                "kinds",
+                f"{name!r} is no dimension",
+                "use Ring, FullyConnected (FC), Switch (SW) or Line",
             )
         rate = parse_bandwidth(bandwidth[i], field=f"bandwidth[{i}]")
         delay = parse_time(latency[i], field=f"latency[{i}]")
         if not isinstance(sums[i], bool):
             raise SpecError(
-                f"offload[{i}]: {shown(sums[i])} is neither True nor False; give one of them"
+                f"offload[{i}]", f"{shown(sums[i])} is neither True nor False", "give one of them"
             )
         if sums[i] and kind != "Switch":
             raise SpecError(
-                f"offload[{i}]: a {kind} has no switches that could sum; leave it to a Switch"
+                f"offload[{i}]", f"a {kind} has no switches that could sum", "leave it to a Switch"
             )
         dimensions.append((kind, _count(f"sizes[{i}]", sizes[i]), rate, delay, sums[i]))
     made = _core.build_product(dimensions)
@@ -215,5 +218,5 @@ def _count(field: str, value: int) -> int:
     except TypeError:
         count = -1
     if not 1 <= count < 1 << 32:
-        raise SpecError(f"{field}: {shown(value)} is no whole number from 1 to 2^32 - 1")
+        raise SpecError(field, f"{shown(value)} is no whole number from 1 to 2^32 - 1")
     return count

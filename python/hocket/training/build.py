@@ -375,7 +375,9 @@ class _Builder:
         size = numbers * self.options.precision_bits / 8
         if size > _MOST_BYTES:
             raise SpecError(
-                f"samples: with {self.options.samples:,}, a collective is of 2^60 bytes or more; give fewer"
+                "samples",
+                f"with {self.options.samples:,}, a collective is of 2^60 bytes or more",
+                "give fewer",
             )
         return max(1, -(-size.numerator // size.denominator))
 

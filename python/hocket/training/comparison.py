@@ -250,7 +250,7 @@ def _named(
     if isinstance(topologies, _core.Topology):
         topologies = [topologies]
     if not topologies:
-        raise SpecError("topologies: there are none; give at least one")
+        raise SpecError("topologies", "there are none", "give at least one")
     if isinstance(topologies, Mapping):
         return list(topologies.items())
     return [(each.name, each) for each in topologies]
@@ -260,14 +260,14 @@ def _listed(name: str, given: Sequence[Any] | None) -> Sequence[Any]:
     if given is None:
         return ()
     if isinstance(given, str) or not given:
-        raise SpecError(f"{name}: {shown(given)} is no list of any; give one or more")
+        raise SpecError(str(name), f"{shown(given)} is no list of any", "give one or more")
     return given
 
 
 def _of_batch(batch: int, spread: Parallel, options: dict[str, Any]) -> dict[str, Any]:
     if batch % spread.dp:
         raise SpecError(
-            f"batch: {batch} samples do not divide among {spread.dp} replicas; give a multiple"
+            "batch", f"{batch} samples do not divide among {spread.dp} replicas", "give a multiple"
         )
     return {**options, "samples": batch // spread.dp}
 

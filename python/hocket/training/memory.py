@@ -123,6 +123,7 @@ def check_memory(memory: Memory, accelerator: Accelerator) -> None:
     limit = accelerator.memory_bytes
     if limit is not None and memory.total > limit:
         raise InfeasibleError(
-            f"memory: an NPU needs about {memory}, and {accelerator.name} has {format_size(limit)}; "
-            "use more tp or pp, zero, fewer samples or recomputation, or leave the check out"
+            "memory",
+            f"an NPU needs about {memory}, and {accelerator.name} has {format_size(limit)}",
+            "use more tp or pp, zero, fewer samples or recomputation, or leave the check out",
         )

@@ -65,15 +65,17 @@ def is_on_dimensions(topology: _core.Topology, algorithm: str) -> bool:
         return False
     if not topology.dimensions:
         raise SpecError(
-            f"algorithm: {algorithm} works on dimensions, and topology {topology.name!r} has none; "
-            "use another, such as greedy or ring"
+            "algorithm",
+            f"{algorithm} works on dimensions, and topology {topology.name!r} has none",
+            "use another, such as greedy or ring",
         )
     try:
         check_rails(topology)
     except SpecError as error:
-        why = str(error).removeprefix("fidelity: ").partition(";")[0]
         raise SpecError(
-            f"algorithm: {algorithm} works on whole dimensions: {why}; use another, such as greedy"
+            "algorithm",
+            f"{algorithm} works on whole dimensions: {error.why}",
+            "use another, such as greedy",
         ) from None
     return True
 

@@ -100,13 +100,13 @@ def train(
     spread = Parallel(dp=topology.npu_count) if parallel is None else parallel
     spread = Parallel.parse(spread) if isinstance(spread, str) else spread
     if not isinstance(spread, Parallel):
-        raise SpecError(f"parallel: {shown(parallel)} is no sizes; write them as dp=64,tp=16")
+        raise SpecError("parallel", f"{shown(parallel)} is no sizes", "write them as dp=64,tp=16")
     computes = _accelerator(npu, efficiency)
     check_chunks(chunks)
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
     if not isinstance(algorithm, str):
-        raise SpecError(f"algorithm: {shown(algorithm)} is no name; give one, such as themis")
+        raise SpecError("algorithm", f"{shown(algorithm)} is no name", "give one, such as themis")
     options = Options(
         samples=whole("samples", samples, 1, 1 << 24),
         iterations=whole("iterations", iterations, 1, _MOST_ITERATIONS),
@@ -117,11 +117,12 @@ def train(
         update=update,
     )
     if order not in ("fifo", "lifo"):
-        raise SpecError(f"order: there is no {shown(order)}; use fifo or lifo")
+        raise SpecError("order", f"there is no {shown(order)}", "use fifo or lifo")
     if options.samples % spread.parts:
         raise SpecError(
-            f"samples: {options.samples} do not divide into {spread.parts} micro-batches; "
-            f"give a multiple of {spread.parts}"
+            "samples",
+            f"{options.samples} do not divide into {spread.parts} micro-batches",
+            f"give a multiple of {spread.parts}",
         )
     on_dimensions = is_on_dimensions(topology, algorithm)
     found = groups(spread, topology, on_dimensions=on_dimensions)
@@ -164,15 +165,17 @@ def _check_experts(blocks: list[Block], parallel: Parallel) -> None:
     for block in blocks:
         if block.experts % parallel.ep:
             raise SpecError(
-                f"parallel: ep={parallel.ep} does not divide the {block.experts} experts of layer "
-                f"{block.name}; give a divisor of them"
+                "parallel",
+                f"ep={parallel.ep} does not divide the {block.experts} experts of layer "
+                f"{block.name}",
+                "give a divisor of them",
             )
 
 
 def _accelerator(npu: Accelerator | Chiplet | str, efficiency: float | None) -> Accelerator:
     if isinstance(npu, Chiplet):
         if efficiency is not None:
-            raise SpecError("efficiency: a chiplet's cycles count as they are; leave it out")
+            raise SpecError("efficiency", "a chiplet's cycles count as they are", "leave it out")
         # Layers have times of their own then; the peak counts for nothing.
         return Accelerator("chiplet", "1 TFLOP/s")
     found = npu if isinstance(npu, Accelerator) else accelerator(npu)
@@ -195,6 +198,8 @@ def _check_passes(stages: list[list[Block]], spread: Parallel, options: Options)
     passes = 3 * layers * spread.parts * options.iterations
     if passes > _MOST_PASSES:
         raise SpecError(
-            f"iterations: {options.iterations:,} of {spread.parts:,} micro-batches through "
-            f"{layers:,} layers are {passes:,} passes, more than {_MOST_PASSES:,}; give fewer"
+            "iterations",
+            f"{options.iterations:,} of {spread.parts:,} micro-batches through {layers:,} "
+            f"layers are {passes:,} passes, more than {_MOST_PASSES:,}",
+            "give fewer",
         )

@@ -58,21 +58,23 @@ class SynthesisOptions:
 
     def __post_init__(self) -> None:
         if type(self.seed) is not int or not 0 <= self.seed < 1 << 64:
-            raise SpecError(f"seed: {self.seed!r} is not a whole number from 0 to 2^64 - 1")
+            raise SpecError("seed", f"{self.seed!r} is not a whole number from 0 to 2^64 - 1")
         if type(self.trials) is not int or not 1 <= self.trials < 1 << 32:
-            raise SpecError(f"trials: {self.trials!r} is not a whole number of at least 1")
+            raise SpecError("trials", f"{self.trials!r} is not a whole number of at least 1")
         for name in ("cluster", "factor"):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 1 <= value < 1 << 63):
-                raise SpecError(f"{name}: {value!r} is not a whole number of at least 1")
+                raise SpecError(
+                    None, f"{value!r} is not a whole number of at least 1", origin=str(name)
+                )
         if self.unwind is not None:
             self._check_unwind(self.unwind)
         if self.latency not in _LATENCIES:
-            raise SpecError(f"latency: {self.latency!r} is not one of {', '.join(_LATENCIES)}")
+            raise SpecError("latency", f"{self.latency!r} is not one of {', '.join(_LATENCIES)}")
         if self.time_limit is not None and not isinstance(self.time_limit, (int, float)):
-            raise SpecError(f"time_limit: {self.time_limit!r} is not a number of seconds")
+            raise SpecError("time_limit", f"{self.time_limit!r} is not a number of seconds")
         if self.time_limit is not None and not self.time_limit > 0:
-            raise SpecError("time_limit: 0 leaves no time; give more, as 10s")
+            raise SpecError("time_limit", "0 leaves no time", "give more, as 10s")
 
     @staticmethod
     def _check_unwind(given: object) -> None:
@@ -81,8 +83,10 @@ class SynthesisOptions:
         for part in parts or [""]:
             if part not in known and not re.fullmatch("0*[1-9][0-9]{0,8}", part, re.ASCII):
                 raise SpecError(
-                    f"unwind: {given!r} is none; give a degree (1, 2, ...), ring (both ways) or max "
-                    "(all to all), or one for each dimension, separated by commas"
+                    "unwind",
+                    f"{given!r} is none",
+                    "give a degree (1, 2, ...), ring (both ways) or max (all to all), or one for "
+                    "each dimension, separated by commas",
                 )
 
     def unwindings(self, topology: _core.Topology) -> list[list[str]]:
@@ -100,7 +104,9 @@ class SynthesisOptions:
         if len(given) not in (1, wanted):
             plural = "" if wanted == 1 else "s"
             raise SpecError(
-                f"unwind: {self.unwind!r} has {len(given)} entries, and {topology.name} {wanted} "
-                f"dimension{plural}; give one entry, or one for each dimension"
+                "unwind",
+                f"{self.unwind!r} has {len(given)} entries, and {topology.name} {wanted} "
+                f"dimension{plural}",
+                "give one entry, or one for each dimension",
             )
         return [given]

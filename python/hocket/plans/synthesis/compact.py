@@ -63,7 +63,7 @@ def timetable(
     limit = checked_limit(memory_limit)
     if len(topology.device_names) > topology.npu_count:
         raise InfeasibleError(
-            f"no timetable without a plan for {topology.name}: it has switches; make a plan"
+            None, f"no timetable without a plan for {topology.name}: it has switches", "make a plan"
         )
     _core.check_size(collective.kind, len(collective.npus), [], None, chunks, limit)
     started = time.perf_counter()

@@ -46,8 +46,9 @@ def solve_exactly(
         rounded = problem.discretised(length)
     except SpecError:
         raise SpecError(
-            f"slot: in slots of {format_time_ps(length)} a plan could take longer than 26 days; give a "
-            "shorter one"
+            "slot",
+            f"in slots of {format_time_ps(length)} a plan could take longer than 26 days",
+            "give a shorter one",
         ) from None
     ends = time.monotonic() + (options.time_limit or float("inf"))
     greedy = rounded.greedy(

@@ -186,7 +186,7 @@ def synthesize(
         If somebody who wants a chunk cannot be reached.
     """
     if algorithm not in SYNTHESIZERS or algorithm == "auto":
-        raise SpecError(f"algorithm: {algorithm!r} is no synthesizer")
+        raise SpecError("algorithm", f"{algorithm!r} is no synthesizer")
     started = time.perf_counter()
     deadline = Deadline(options.time_limit)
     best = _quickest(
@@ -257,7 +257,9 @@ def _unwound(
             failure = error
             if deadline.is_over() and isinstance(error, InfeasibleError):
                 failure = InfeasibleError(
-                    f"{algorithm} found no plan within {options.time_limit:g} s; give more time"
+                    None,
+                    f"{algorithm} found no plan within {options.time_limit:g} s",
+                    "give more time",
                 )
             continue
         made.append(_Made(problem, unwinding, found, options.latency))
