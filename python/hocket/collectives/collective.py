@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket.errors import SpecError
 from hocket.units import parse_size
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict
+
+    class CollectiveKeywords(TypedDict, total=False):
+        """Of :func:`collective_on`, what a call that makes a collective may say by keyword."""
+
+        npus: Sequence[int | str] | None
+        root: int | str | None
+        in_place: bool
+
 
 _MOST = 1 << 32
 _MOST_BYTES = 1 << 63
@@ -89,6 +101,39 @@ def collective_on(
     return _core.Collective(kind, numbers, size, rank, in_place)
 
 
+_KEYWORDS = ("npus", "root", "in_place")
+
+
+def collective_of(
+    kind: str | _core.Collective,
+    topology: _core.Topology,
+    size: int | str | None,
+    keywords: Mapping[str, Any],
+) -> tuple[_core.Collective, dict[str, Any]]:
+    """Give the collective that a call names or hands in, and the keywords that are not about it.
+
+    Raises
+    ------
+    SpecError
+        As :func:`collective_on`; and where a collective that is made is given what it has.
+    """
+    own = {name: keywords[name] for name in _KEYWORDS if name in keywords}
+    rest = {name: value for name, value in keywords.items() if name not in own}
+    if not isinstance(kind, _core.Collective):
+        if size is None:
+            raise SpecError("size", "there is none", 'give bytes, or text such as "256 MB"')
+        return collective_on(kind, topology, size, **own), rest
+    for name in (*own, *(() if size is None else ("size",))):
+        raise SpecError(name, "a collective that is made has its own", "leave it out")
+    if kind.npus and max(kind.npus) >= topology.npu_count:
+        raise SpecError(
+            "kind",
+            f"the collective is among NPUs up to {max(kind.npus)}",
+            f"NPUs of topology {topology.name!r} are 0 to {topology.npu_count - 1}",
+        )
+    return kind, rest
+
+
 def kind_of(text: str) -> str:
     """Give a kind as the core names it; what is none is left as it is."""
     return _SPELLINGS.get(str(text).lower().replace("_", "").replace("-", ""), str(text))
@@ -150,24 +195,3 @@ def check_chunks(chunks: int | None) -> None:
         raise SpecError("chunks", f"{chunks!r} is not a number of chunks", "give 1 or more")
     if chunks >= _MOST:
         raise SpecError("chunks", f"{chunks} is 2^32 or more", "give fewer")
-
-
-def slices_of(size: int, chunk_size: int | str | None, chunks: int | None) -> int | None:
-    """Give the number of slices of at most `chunk_size` that `size` bytes are cut into; or `chunks`.
-
-    Raises
-    ------
-    SpecError
-        If both are given, or it is no size, or more than there is.
-    """
-    if chunk_size is None:
-        return chunks
-    if chunks is not None:
-        raise SpecError("chunk_size", "chunks says the same", "give one of them")
-    if isinstance(chunk_size, str):
-        chunk_size = parse_size(chunk_size, field="chunk_size")
-    if type(chunk_size) is not int or chunk_size < 1:
-        raise SpecError("chunk_size", f"{chunk_size!r} is not a number of bytes", "give 1 or more")
-    if chunk_size > size:
-        raise SpecError("chunk_size", f"{chunk_size} B is more than the data, {size} B")
-    return -(-size // chunk_size)

@@ -9,11 +9,11 @@ from typing import NamedTuple, cast
 
 from hocket import _core
 from hocket._memory import memory_limit
+from hocket._options import seconds
 from hocket.collectives.collective import Progress, check_chunks, collective_on
 from hocket.collectives.timing import Latency, Switching
 from hocket.errors import SpecError
 from hocket.plans.dimension_run import DimensionRun
-from hocket.units import parse_time
 
 MULTIRAIL = ("hierarchical", "themis-fifo", "themis", "multirail-optimal")
 """Algorithms that schedule dimensions."""
@@ -139,7 +139,7 @@ def schedule(
     size: int | str,
     algorithm: str | Schedule = "multirail-optimal",
     chunks: int | None = None,
-    time_limit: str | None = None,
+    time_limit: float | str | None = None,
     progress: Progress | None = None,
 ) -> Schedule:
     """Schedule a collective among all NPUs of a product topology, dimension by dimension.
@@ -190,11 +190,11 @@ def schedule_collective(
     *,
     algorithm: str | Schedule,
     chunks: int | None = None,
-    time_limit: str | None = None,
+    time_limit: float | str | None = None,
     progress: Progress | None = None,
 ) -> Schedule:
     """Schedule a collective that is already made; see :func:`hocket.schedule`."""
-    seconds = None if time_limit is None else parse_time(time_limit, field="time_limit") * 1e-12
+    limit = None if time_limit is None else seconds(time_limit, "time_limit")
     check_chunks(chunks)
     is_made = isinstance(algorithm, Schedule) or algorithm.startswith(PREFIX)
     if is_made and chunks is not None:
@@ -221,7 +221,7 @@ def schedule_collective(
         algorithm,
         chunks,
         memory_limit(),
-        time_limit=seconds,
+        time_limit=limit,
         progress=progress,
     )
     return Schedule(core)

@@ -12,7 +12,7 @@ from hocket._core.iteration import Shape
 from hocket.collectives.collective import Progress, check_chunks, collective_on
 from hocket.errors import SpecError
 from hocket.plans.algorithms import algorithms, check_name
-from hocket.plans.planner import plan, plan_collective, plan_together
+from hocket.plans.planner import plan, plan_together
 from hocket.plans.schedule import MULTIRAIL, PREFIX, check_rails, schedule_collective
 from hocket.plans.synthesis import SYNTHESIZERS
 from hocket.simulation.run import simulate
@@ -332,7 +332,7 @@ class PlanNetwork(Network):
             )
             return use_of(simulate(together, progress=self.progress))
         plans = [
-            plan_collective(
+            plan(
                 collective,
                 self.topology,
                 algorithm=algorithm,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from hocket import _core
 from hocket._memory import checked_limit
 from hocket.collectives.collective import Progress, check_chunks
+from hocket.collectives.timing import Latency
 from hocket.errors import InfeasibleError
-from hocket.plans.synthesis.choices import SynthesisOptions
+from hocket.plans.synthesis.options import PlanOptions
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def timetable(
     *,
     chunks: int | None = None,
     seed: int = 0,
-    latency: str = "overlapped",
+    latency: Latency = "overlapped",
     memory_limit: int | None = None,
     progress: Progress | None = None,
 ) -> CompactTimetable:
@@ -59,7 +60,7 @@ def timetable(
         If it does not fit in memory.
     """
     check_chunks(chunks)
-    options = SynthesisOptions(seed=seed, latency=latency)
+    options = PlanOptions(seed=seed, latency=latency)
     limit = checked_limit(memory_limit)
     if len(topology.device_names) > topology.npu_count:
         raise InfeasibleError(

@@ -9,7 +9,7 @@ from functools import cached_property
 from hocket import _core
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, InfeasibleError, SpecError
-from hocket.plans.synthesis.choices import ROUNDING, SYNTHESIZERS, SynthesisOptions
+from hocket.plans.synthesis.options import ROUNDING, SYNTHESIZERS, PlanOptions
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ def synthesize(
     *,
     algorithm: str,
     pieces: int,
-    options: SynthesisOptions,
+    options: PlanOptions,
     memory_limit: int,
     progress: Progress | None = None,
 ) -> tuple[_core.Plan, Synthesis]:
@@ -188,7 +188,7 @@ def synthesize(
     if algorithm not in SYNTHESIZERS or algorithm == "auto":
         raise SpecError("algorithm", f"{algorithm!r} is no synthesizer")
     started = time.perf_counter()
-    deadline = Deadline(options.time_limit)
+    deadline = Deadline(options.seconds)
     best = _quickest(
         _unwound(collective, topology, algorithm, pieces, options, memory_limit, deadline, progress)
     )
@@ -231,7 +231,7 @@ def _unwound(
     topology: _core.Topology,
     algorithm: str,
     pieces: int,
-    options: SynthesisOptions,
+    options: PlanOptions,
     memory_limit: int,
     deadline: Deadline,
     progress: Progress | None,
@@ -258,7 +258,7 @@ def _unwound(
             if deadline.is_over() and isinstance(error, InfeasibleError):
                 failure = InfeasibleError(
                     None,
-                    f"{algorithm} found no plan within {options.time_limit:g} s",
+                    f"{algorithm} found no plan within {options.seconds:g} s",
                     "give more time",
                 )
             continue
