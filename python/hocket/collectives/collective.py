@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 from hocket import _core
 from hocket.errors import SpecError
-from hocket.units import parse_size
+from hocket.units import Quantity, parse_size
 
 _MOST = 1 << 32
-_MOST_BYTES = 1 << 63
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)`` a few times a second during long work."""
@@ -33,7 +32,7 @@ _SPELLINGS = {
 def collective_on(
     kind: str,
     topology: _core.Topology,
-    size: int | str,
+    size: Quantity,
     *,
     npus: Sequence[int | str] | None = None,
     root: int | str | None = None,
@@ -47,7 +46,7 @@ def collective_on(
         ``all-reduce``, ``reduce-scatter``, ``all-gather``, ``broadcast``, ``reduce``, ``gather``,
         ``scatter`` or ``all-to-all``.
     size
-        Bytes, or text with a unit such as ``"256 MB"``; what nccl-tests calls size.
+        Bytes, or text such as ``"256 MB"`` or, as nccl-tests has it, ``"256M"`` (MiB).
     npus
         Participants in rank order, by number or name; all NPUs by default.
     root
@@ -78,14 +77,8 @@ def collective_on(
                 "root", f"NPU {root!r} does not take part", "choose one of the participants"
             )
         rank = numbers.index(number)
-    if isinstance(size, str):
-        size = parse_size(size, field="size")
-    elif type(size) is not int or not 0 <= size < _MOST_BYTES:
-        raise SpecError(
-            "size",
-            f"{size!r} is not a whole number of bytes below 2^63",
-            'give one, or text as "256 MB"',
-        )
+    nothing = isinstance(size, int | float) and not isinstance(size, bool) and size == 0
+    size = 0 if nothing else parse_size(size, field="size")
     return _core.Collective(kind, numbers, size, rank, in_place)
 
 
@@ -152,7 +145,7 @@ def check_chunks(chunks: int | None) -> None:
         raise SpecError("chunks", f"{chunks} is 2^32 or more", "give fewer")
 
 
-def slices_of(size: int, chunk_size: int | str | None, chunks: int | None) -> int | None:
+def slices_of(size: int, chunk_size: Quantity | None, chunks: int | None) -> int | None:
     """Give the number of slices of at most `chunk_size` that `size` bytes are cut into; or `chunks`.
 
     Raises
@@ -164,10 +157,7 @@ def slices_of(size: int, chunk_size: int | str | None, chunks: int | None) -> in
         return chunks
     if chunks is not None:
         raise SpecError("chunk_size", "chunks says the same", "give one of them")
-    if isinstance(chunk_size, str):
-        chunk_size = parse_size(chunk_size, field="chunk_size")
-    if type(chunk_size) is not int or chunk_size < 1:
-        raise SpecError("chunk_size", f"{chunk_size!r} is not a number of bytes", "give 1 or more")
+    chunk_size = parse_size(chunk_size, field="chunk_size")
     if chunk_size > size:
         raise SpecError("chunk_size", f"{chunk_size} B is more than the data, {size} B")
     return -(-size // chunk_size)
