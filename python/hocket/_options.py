@@ -58,6 +58,4 @@ def seconds(value: object, field: str) -> float:
     SpecError
         Naming the field, if it is no time.
     """
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e9:
-        return float(value)
     return parse_time(value, field=field) * 1e-12

@@ -18,7 +18,7 @@ from hocket.errors import SpecError
 from hocket.topology.build import build_topology
 from hocket.topology.spec import BuilderSpec, TopologySpec
 from hocket.topology.text import from_text, read_failures
-from hocket.units import parse_bandwidth, parse_time, shown
+from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
 __all__ = ["Cluster", "cluster"]
 
@@ -119,9 +119,9 @@ def cluster(
     nics_per_host: int = 8,
     hosts_per_tor: int | None = None,
     oversubscription: float | None = None,
-    bandwidth: str | None = None,
-    host_bandwidth: str | None = None,
-    latency: str | None = None,
+    bandwidth: Quantity | None = None,
+    host_bandwidth: Quantity | None = None,
+    latency: Duration | None = None,
     failed: Iterable[str] = (),
     failed_spines: int = 0,
     seed: int | None = None,
@@ -188,7 +188,7 @@ class _Shape:
     nics: int
     hosts_per_tor: int | None
     oversubscription: float | None
-    host_bandwidth: str | None
+    host_bandwidth: Quantity | None
 
     def check_unused(self, what: str, *, but: Sequence[str] = ()) -> None:
         """Refuse what a fabric has no use for."""
@@ -230,7 +230,9 @@ def _ratio(value: object) -> Fraction:
     return Fraction(str(value))
 
 
-def _spec(text: str, bandwidth: str | None, latency: str | None, shape: _Shape) -> TopologySpec:
+def _spec(
+    text: str, bandwidth: Quantity | None, latency: Duration | None, shape: _Shape
+) -> TopologySpec:
     """Read a fabric given in words or as a file."""
     builder = ":" in text and "/" not in text
     rate = "100 Gb/s" if bandwidth is None and builder else bandwidth

@@ -33,7 +33,7 @@ from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
 from hocket.files.model import Name, Strict, Words
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
-from hocket.units import parse_count, parse_operations, parse_time, shown
+from hocket.units import parse_count, parse_operations, parse_time, parse_written, shown
 from hocket.workload.accelerators import ACCELERATORS
 
 KIND = FileKind("jobs", "jobs:", "list fewer jobs")
@@ -44,12 +44,12 @@ def _number(value: object) -> int:
 
 
 def _time(value: object) -> str:
-    parse_time(value, field=None)
+    parse_written(parse_time, value, field=None)
     return str(value)
 
 
 def _speed(value: object) -> str:
-    parse_operations(value, field=None)
+    parse_written(parse_operations, value, field=None)
     return str(value)
 
 

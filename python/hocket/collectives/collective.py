@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket.errors import SpecError
-from hocket.units import parse_size
+from hocket.units import Quantity, parse_size
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 
 _MOST = 1 << 32
-_MOST_BYTES = 1 << 63
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)`` a few times a second during long work."""
@@ -45,7 +44,7 @@ _SPELLINGS = {
 def collective_on(
     kind: str,
     topology: _core.Topology,
-    size: int | str,
+    size: Quantity,
     *,
     npus: Sequence[int | str] | None = None,
     root: int | str | None = None,
@@ -59,7 +58,7 @@ def collective_on(
         ``all-reduce``, ``reduce-scatter``, ``all-gather``, ``broadcast``, ``reduce``, ``gather``,
         ``scatter`` or ``all-to-all``.
     size
-        Bytes, or text with a unit such as ``"256 MB"``; what nccl-tests calls size.
+        Bytes, or text such as ``"256 MB"`` or, as nccl-tests has it, ``"256M"`` (MiB).
     npus
         Participants in rank order, by number or name; all NPUs by default.
     root
@@ -90,14 +89,8 @@ def collective_on(
                 "root", f"NPU {root!r} does not take part", "choose one of the participants"
             )
         rank = numbers.index(number)
-    if isinstance(size, str):
-        size = parse_size(size, field="size")
-    elif type(size) is not int or not 0 <= size < _MOST_BYTES:
-        raise SpecError(
-            "size",
-            f"{size!r} is not a whole number of bytes below 2^63",
-            'give one, or text as "256 MB"',
-        )
+    nothing = isinstance(size, int | float) and not isinstance(size, bool) and size == 0
+    size = 0 if nothing else parse_size(size, field="size")
     return _core.Collective(kind, numbers, size, rank, in_place)
 
 

@@ -145,7 +145,9 @@ def compare(
     entries: list[Entry] = []
     refused: dict[str, Error] = {}
     for name in names:
-        error: Error | None = too_large(collective, topology, name, options, is_named=algorithms is not None)
+        error: Error | None = too_large(
+            collective, topology, name, options, is_named=algorithms is not None
+        )
         best: Entry | None = None
         for slices in [] if error else _ladder(name, topology, collective, options):
             given = heeded(name, replace(options, chunks=slices, chunk_size=None))

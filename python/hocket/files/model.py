@@ -14,15 +14,15 @@ from pydantic import (
     model_validator,
 )
 
-from hocket.units import parse_bandwidth, parse_time
+from hocket.units import parse_bandwidth, parse_time, parse_written
 
 
 def _rate(value: object) -> int:
-    return parse_bandwidth(value, field=None)
+    return parse_written(parse_bandwidth, value, field=None)
 
 
 def _delay(value: object) -> int:
-    return parse_time(value, field=None)
+    return parse_written(parse_time, value, field=None)
 
 
 RATE_TEXT = {"type": "string", "examples": ["25 GB/s", "200 Gb/s"]}

@@ -41,14 +41,6 @@ def _choice(field: str, value: object, allowed: tuple[object, ...]) -> None:
         raise SpecError(field, f"there is no {shown(value)}", f"use {known}")
 
 
-def _size(field: str, value: object) -> int:
-    return (
-        parse_size(value, field=field)
-        if isinstance(value, str)
-        else _count(value, field, most=1 << 62)
-    )
-
-
 def _count(value: object, field: str, least: int = 1, most: int = _MOST) -> int:
     if type(value) is not int or not least <= value <= most:
         raise SpecError(
@@ -169,7 +161,7 @@ class PacketOptions:
 
     def __post_init__(self) -> None:
         for name in ("packet", "flit"):
-            object.__setattr__(self, name, _size(name, getattr(self, name)))
+            object.__setattr__(self, name, parse_size(getattr(self, name), field=name))
         _count(self.header_flits, "header_flits", least=0)
         _count(self.virtual_channels, "virtual_channels", most=_MOST_CHANNELS)
         _count(self.buffer_flits, "buffer_flits")

@@ -12,7 +12,7 @@ from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.topology import machines
 from hocket.topology.spec import BuilderSpec, DimensionSpec, TopologySpec, skipped
-from hocket.units import parse_bandwidth, parse_time, shown
+from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
 KINDS = {
     "ring": "Ring",
@@ -72,8 +72,8 @@ def from_file(path: Path) -> TopologySpec:
 def from_text(
     text: str,
     *,
-    bandwidth: Sequence[str] | None,
-    latency: Sequence[str] | None,
+    bandwidth: Sequence[Quantity] | None,
+    latency: Sequence[Duration] | None,
     option: str = "--topology",
 ) -> TopologySpec:
     """Read a topology given as text.
@@ -196,8 +196,8 @@ def _built(
     text: str,
     family: str,
     sizes: list[int],
-    bandwidth: Sequence[str] | None,
-    latency: Sequence[str] | None,
+    bandwidth: Sequence[Quantity] | None,
+    latency: Sequence[Duration] | None,
 ) -> TopologySpec:
     if family.replace("-", "_") in _FAMILIES:
         family = family.replace("-", "_")
@@ -253,12 +253,13 @@ def _builder(family: str, sizes: list[int], rate: int, delay: int) -> BuilderSpe
 
 
 def _each(
-    option: str, example: str, text: str, values: Sequence[str] | None, wanted: int
-) -> list[tuple[str, str]]:
+    option: str, example: str, text: str, values: Sequence[Duration] | None, wanted: int
+) -> list[tuple[str, Duration]]:
     """Give one value a dimension, and where it stood for messages."""
     if not values:
         raise SpecError(option, f"{text} needs one", f'give {option} "{example}"')
-    split = [part for value in values for part in value.split(",")]
+    lists = [value.split(",") if isinstance(value, str) else [value] for value in values]
+    split: list[Duration] = [part for each in lists for part in each]
     if len(split) == 1:
         return [(option, split[0])] * wanted
     if len(split) != wanted:

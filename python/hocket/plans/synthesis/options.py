@@ -108,13 +108,7 @@ class PlanOptions:
         if self.chunk_size is not None:
             if self.chunks is not None:
                 raise SpecError("chunk_size", "chunks says the same", "give one of them")
-            size = self.chunk_size
-            if isinstance(size, str):
-                size = parse_size(size, field="chunk_size")
-            if type(size) is not int or size < 1:
-                raise SpecError(
-                    "chunk_size", f"{shown(size)} is not a number of bytes", "give 1 or more"
-                )
+            size = parse_size(self.chunk_size, field="chunk_size")
             object.__setattr__(self, "chunk_size", size)
         if self.time_limit is not None:
             limit = seconds(self.time_limit, "time_limit")
