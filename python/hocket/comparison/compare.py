@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from hocket import _core
 from hocket._options import options_of
 from hocket.collectives.collective import Progress, collective_of
-from hocket.comparison.sizes import too_large
+from hocket.comparison.sizes import check_large
 from hocket.errors import Error, InfeasibleError, SimulationError, SpecError
 from hocket.plans.algorithms import check_name, heeded
 from hocket.plans.plan import Plan
@@ -145,27 +145,24 @@ def compare(
     entries: list[Entry] = []
     refused: dict[str, Error] = {}
     for name in names:
-        error: Error | None = too_large(
-            collective, topology, name, options, is_named=algorithms is not None
-        )
         best: Entry | None = None
-        for slices in [] if error else _ladder(name, topology, collective, options):
-            given = heeded(name, replace(options, chunks=slices, chunk_size=None))
-            try:
+        error: Error | None = None
+        is_named = algorithms is not None
+        try:
+            check_large(collective, topology, name, options, is_named=is_named)
+            for slices in _ladder(name, topology, collective, options):
+                given = heeded(name, replace(options, chunks=slices, chunk_size=None))
                 made = make(collective, topology, name, given, progress).verify(progress=progress)
-            except (InfeasibleError, SpecError) as wrong:
-                error = wrong
-                break
-            try:
-                run = simulate(made, fidelity=simulated, progress=progress)
-            except SimulationError as wrong:
-                error = wrong
-                break
-            used = slices or (len(made.schedule) if made.schedule is not None else 1)
-            if on_result is not None:
-                on_result(name, used, run)
-            if best is None or run.time_ps < best.run.time_ps:
-                best = Entry(name, used, run)
+                run = _run(made, simulated, progress)
+                used = slices or (len(made.schedule) if made.schedule is not None else 1)
+                if on_result is not None:
+                    on_result(name, used, run)
+                if best is None or run.time_ps < best.run.time_ps:
+                    best = Entry(name, used, run)
+        except _OptionsError as wrong:
+            raise wrong.error from None
+        except (InfeasibleError, SimulationError, SpecError) as wrong:
+            error = wrong
         if error is not None and name.startswith(PREFIX):
             raise error
         if best is not None:
@@ -178,6 +175,21 @@ def compare(
     bound = entries[0].run.lower_bound
     reasons = {name: str(error) for name, error in refused.items()}
     return Comparison(collective, topology, bound, tuple(entries), reasons)
+
+
+class _OptionsError(Exception):
+    """What is wrong with the options of a simulation, whatever the algorithm."""
+
+    def __init__(self, error: SpecError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+def _run(made: Plan, fidelity: TransferOptions, progress: Progress | None) -> Run:
+    try:
+        return simulate(made, fidelity=fidelity, progress=progress)
+    except SpecError as error:
+        raise _OptionsError(error) from None
 
 
 def _names(algorithms: Sequence[str] | None) -> list[str]:

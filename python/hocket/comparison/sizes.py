@@ -19,7 +19,7 @@ _BYTES = 100
 def check_any(
     kind: str, npus: int, sides: Sides, names: Iterable[str] | None, chunks: int | None
 ) -> None:
-    """Refuse where every algorithm makes too large a plan; see :func:`too_large`.
+    """Refuse where every algorithm makes too large a plan; see :func:`check_large`.
 
     Raises
     ------
@@ -28,48 +28,49 @@ def check_any(
     """
     able = [each.name for each in _core.algorithms() if kind in each.kinds]
     wanted = able if names is None else list(names)
-    reasons = []
+    first: SpecError | None = None
     for each in wanted:
-        reason = _too_large((kind, npus, sides, each, chunks), names is not None, memory_limit())
-        if reason is None:
+        try:
+            _check((kind, npus, sides, each, chunks), names is not None, memory_limit())
+        except SpecError as error:
+            first = first or error
+        else:
             return
-        reasons.append(reason)
-    for reason in reasons[:1]:
-        raise InfeasibleError(reason.field, reason.why, reason.remedy)
+    if first is not None:
+        raise InfeasibleError(first.field, first.why, first.remedy)
 
 
-def too_large(
+def check_large(
     collective: _core.Collective,
     topology: _core.Topology,
     name: str,
     options: PlanOptions,
     *,
     is_named: bool,
-) -> SpecError | None:
-    """Say why an algorithm's plan is too large to compare; ``None`` where it is not.
+) -> None:
+    """Refuse an algorithm whose plan is too large to compare.
 
     What nobody asked for by name may have 32 million transfers.
+
+    Raises
+    ------
+    SpecError
+        With how large it is.
     """
     chunks = options.slices(collective.size)
     plan = (collective.kind, len(collective.npus), topology.dimensions, name, chunks)
-    return _too_large(plan, is_named, options.limit_bytes)
+    _check(plan, is_named, options.limit_bytes)
 
 
-def _too_large(
-    plan: tuple[str, int, Sides, str, int | None], is_named: bool, limit: int
-) -> SpecError | None:
-    try:
-        check_plan(*plan, limit)
-    except SpecError as error:
-        return error
+def _check(plan: tuple[str, int, Sides, str, int | None], is_named: bool, limit: int) -> None:
+    check_plan(*plan, limit)
     if is_named:
-        return None
+        return
     try:
         check_plan(*plan, min(limit, _MOST_COMPARED * _BYTES))
     except SpecError:
-        return SpecError(
+        raise SpecError(
             None,
             f"its plan has more than {_MOST_COMPARED:,} transfers, which takes minutes",
             "name it with --algorithm to have it",
-        )
-    return None
+        ) from None

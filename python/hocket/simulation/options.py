@@ -247,11 +247,12 @@ def fidelity_options(
     """
     base: FidelityOptions | None
     if isinstance(fidelity, LinkOptions | FlowOptions | PacketOptions | DimensionOptions):
-        base, name = fidelity, fidelity.fidelity
+        base = fidelity
+        name: str = fidelity.fidelity
     else:
         name, colon, preset = str(fidelity).partition(":")
         known = (*FIDELITIES, *(f"packet:{each}" for each in PRESETS))
-        if not isinstance(fidelity, str) or fidelity not in known:
+        if fidelity not in known:
             raise SpecError(
                 "fidelity", f"there is no {shown(fidelity)}", f"fidelities are {', '.join(known)}"
             )
