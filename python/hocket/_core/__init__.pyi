@@ -788,14 +788,6 @@ class Report:
     """The figures of one run."""
 
     @property
-    def time_ps(self) -> int:
-        """Collective time [ps]."""
-
-    @property
-    def algbw(self) -> float: ...
-    @property
-    def busbw(self) -> float: ...
-    @property
     def utilization(self) -> float:
         """Bytes moved / (bandwidth of all links x time), 0 to 1."""
 
@@ -813,6 +805,12 @@ class Report:
 
 def report(run: Run) -> Report:
     """Sum a run up."""
+
+def rates(collective: Collective, time_ps: int) -> tuple[float, float]:
+    """Algbw and busbw of a collective that takes so long [bytes/s]; 0 ps count as 1 ps."""
+
+def gap(time_ps: int, bound_ps: int) -> float:
+    """How far a time is above a lower bound: time / bound - 1, where 0 ps count as 1 ps."""
 
 def equal_links(run: Run) -> tuple[int, int]:
     """Links among which equal paths differ, and how many of them carried nothing."""

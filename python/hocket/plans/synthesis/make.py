@@ -59,8 +59,8 @@ class Synthesis:
 
     @property
     def gap(self) -> float:
-        """How much longer than the least: time / least - 1."""
-        return self.time / self.least - 1 if self.least else 0.0
+        """How much longer than the least: time / least - 1, where 0 ps count as 1 ps."""
+        return _core.gap(round(self.time * 1e12), round(self.least * 1e12))
 
 
 _SIMULATED = 300_000
