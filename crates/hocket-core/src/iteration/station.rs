@@ -11,7 +11,7 @@ use crate::multirail::{Event, Load, Next, Port, Servers};
 /// steps served one by one, from its start on.
 #[derive(Debug, Default)]
 pub(super) struct Station {
-    servers: Servers<Key, Task>,
+    servers: Servers<Task, Key, u64>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     lone: Option<Lone>,
@@ -162,6 +162,7 @@ impl<'a> Calls<'a> {
 impl Load for Calls<'_> {
     type Task = Task;
     type Key = Key;
+    type Count = u64;
 
     fn server(&self, (slot, task): Task) -> usize {
         let shape = self.shape(slot);
@@ -188,7 +189,7 @@ impl Load for Calls<'_> {
     }
 
     /// The task's next step is ready, or the next task is, or the row is done.
-    fn arrive(&mut self, (slot, task): Task, _: u64) -> Next<Task> {
+    fn arrive(&mut self, (slot, task): Task, _: u64) -> Next<Task, u64> {
         let tasks = &self.shape(slot).tasks;
         let state = &mut self.slots[slot as usize];
         if state.step[task as usize] < tasks.steps(task as usize) {

@@ -6,10 +6,10 @@ use super::server::{Event, Load, NEVER, Next, Servers};
 /// A dispatcher: the state of a simulation, kept between runs so that a search allocates nothing.
 #[derive(Default)]
 pub(super) struct Dispatcher {
-    servers: Servers<u64, u32>,
+    servers: Servers<u32, u64, u32>,
     /// Next step of each task, and when it began among all.
     step: Vec<u32>,
-    begun: Vec<u64>,
+    begun: Vec<u32>,
     /// What each server has still to send, in picoseconds.
     rest: Vec<u64>,
     /// When each server is done at the earliest, their sum, and the latest.
@@ -59,7 +59,7 @@ struct Progress<'a, N> {
     key: &'a [u64],
     model: Model,
     step: &'a mut [u32],
-    begun: &'a mut [u64],
+    begun: &'a mut [u32],
     rest: &'a mut [u64],
     served: u64,
     notes: &'a mut N,
@@ -68,6 +68,7 @@ struct Progress<'a, N> {
 impl<N: Notes> Load for Progress<'_, N> {
     type Task = u32;
     type Key = u64;
+    type Count = u32;
 
     #[inline]
     fn server(&self, task: u32) -> usize {
@@ -80,7 +81,7 @@ impl<N: Notes> Load for Progress<'_, N> {
     }
 
     #[inline]
-    fn begin(&mut self, task: u32, number: u64, now: u64) {
+    fn begin(&mut self, task: u32, number: u32, now: u64) {
         self.begun[task as usize] = number;
         self.notes.start(task as usize, now);
     }
@@ -91,13 +92,14 @@ impl<N: Notes> Load for Progress<'_, N> {
         let step = self.step[i];
         self.step[i] += 1;
         self.served += 1;
-        self.rest[usize::from(self.tasks.server[i])] -= self.tasks.times(i)[step as usize];
+        self.rest[usize::from(self.tasks.server[i])] -=
+            self.tasks.time[(self.tasks.first[i] + step) as usize];
         self.notes.served(task, step);
         self.tasks.send(i, step, now, self.model, port)
     }
 
     #[inline]
-    fn arrive(&mut self, task: u32, now: u64) -> Next<u32> {
+    fn arrive(&mut self, task: u32, now: u64) -> Next<u32, u32> {
         let i = task as usize;
         if self.step[i] < self.tasks.steps(i) {
             return Next::Step(self.begun[i]);
