@@ -15,7 +15,7 @@ from hocket.plans.auto import best_plan
 from hocket.plans.plan import Plan, checked_routing
 from hocket.plans.schedule import MULTIRAIL, PREFIX, Schedule, schedule_collective
 from hocket.plans.sizes import check_plan
-from hocket.plans.synthesis import SYNTHESIZERS, SynthesisOptions, spread, synthesize
+from hocket.plans.synthesis import SYNTHESIZERS, SynthesisOptions, synthesize
 from hocket.units import parse_time
 
 
@@ -215,9 +215,9 @@ def plan_collective(
             pieces=pieces,
             options=options,
             memory_limit=limit,
+            routing=routing,
             progress=progress,
         )
-        core, synthesis = spread(core, synthesis, routing, latency)
         return Plan(core, synthesis=synthesis)
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
         if time_limit is not None:

@@ -2,14 +2,13 @@
 
 from hocket.plans.synthesis.choices import SYNTHESIZERS, SynthesisOptions
 from hocket.plans.synthesis.compact import CompactTimetable, timetable
-from hocket.plans.synthesis.make import Synthesis, spread, synthesize
+from hocket.plans.synthesis.make import Synthesis, synthesize
 
 __all__ = [
     "SYNTHESIZERS",
     "CompactTimetable",
     "Synthesis",
     "SynthesisOptions",
-    "spread",
     "synthesize",
     "timetable",
 ]

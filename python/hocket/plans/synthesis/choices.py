@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from hocket import _core
+from hocket._core import synthesis as core
 from hocket.errors import SpecError
 
 SYNTHESIZERS = {
@@ -85,6 +86,11 @@ class SynthesisOptions:
                     "(all to all), or one for each dimension, separated by commas"
                 )
 
+    @property
+    def names_unwinding(self) -> bool:
+        """Whether an unwinding is named; else several are tried."""
+        return self.unwind is not None and self.unwind != "auto"
+
     def unwindings(self, topology: _core.Topology) -> list[list[str]]:
         """Give the unwindings to try: each one entry for all switches, or one for each dimension.
 
@@ -93,8 +99,8 @@ class SynthesisOptions:
         SpecError
             Where their number fits neither.
         """
-        if self.unwind is None or self.unwind == "auto":
-            return _core.unwindings(topology)
+        if self.unwind is None or not self.names_unwinding:
+            return core.unwindings(topology)
         given = [part.strip() for part in self.unwind.split(",")]
         wanted = len(topology.dimensions)
         if len(given) not in (1, wanted):
