@@ -21,7 +21,7 @@ _LONGEST_NAME = 2000
 def check_name(name: object) -> None:
     """Check that a value is a name: of one line, and not too long."""
     if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
-        raise SpecError(f"name: {shown(name)} is no name; give up to {_LONGEST_NAME} letters")
+        raise SpecError("name", f"{shown(name)} is no name", f"give up to {_LONGEST_NAME} letters")
 
 
 def share_hint(value: object) -> str:
@@ -42,11 +42,11 @@ def share_of_peak(field: str, value: object) -> None:
     """
     right = "give a number above 0 and up to 1, such as 0.5"
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        raise SpecError(f"{field}: {shown(value)} is no number; {right}")
+        raise SpecError(field, f"{shown(value)} is no number", right)
     if not 0 < value <= 1:
         hint = share_hint(value) or ", such as 0.5"
         raise SpecError(
-            f"{field}: {shown(value)} will not do; give a number above 0 and up to 1{hint}"
+            field, f"{shown(value)} will not do", f"give a number above 0 and up to 1{hint}"
         )
 
 
@@ -54,12 +54,12 @@ def whole(field: str, value: object, least: int, most: int) -> int:
     """Check that a value is a whole number within bounds, and give it."""
     right = f"give a whole number from {least} to {most}"
     if isinstance(value, bool):
-        raise SpecError(f"{field}: {shown(value)} is no number; {right}")
+        raise SpecError(field, f"{shown(value)} is no number", right)
     try:
         number = index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise SpecError(f"{field}: {shown(value)} is no whole number; {right}") from None
+        raise SpecError(field, f"{shown(value)} is no whole number", right) from None
     if not least <= number <= most:
         size = "small" if number < least else "large"
-        raise SpecError(f"{field}: {shown(number)} is too {size}; {right}")
+        raise SpecError(field, f"{shown(number)} is too {size}", right)
     return number

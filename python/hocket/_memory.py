@@ -31,5 +31,5 @@ def checked_limit(given: int | None) -> int:
     if given is None:
         return memory_limit()
     if type(given) is not int or not 0 <= given < _MOST_BYTES:
-        raise SpecError(f"memory_limit: {given!r} is not a number of bytes below 2^63")
+        raise SpecError("memory_limit", f"{given!r} is not a number of bytes below 2^63")
     return given

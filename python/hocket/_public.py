@@ -16,12 +16,17 @@ from hocket.plans.advice import Advice, advise_dimensions
 from hocket.plans.algorithms import Algorithm, algorithms
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan, merge_plans
-from hocket.plans.planner import plan, plan_collective, plan_together
+from hocket.plans.planner import plan, plan_together
 from hocket.plans.schedule import Lane, Schedule, schedule
-from hocket.plans.synthesis import CompactTimetable, Synthesis, SynthesisOptions, timetable
-from hocket.simulation.packets import Packets
+from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
+from hocket.simulation.options import (
+    DimensionOptions,
+    FlowOptions,
+    LinkOptions,
+    PacketOptions,
+)
 from hocket.simulation.run import Run, simulate
-from hocket.training import Epoch, Iteration, Parallel, TrainingRun, train
+from hocket.training import Epoch, Iteration, Parallel, TrainingOptions, TrainingRun, train
 from hocket.workload.accelerators import Accelerator, accelerator
 from hocket.workload.layers import Layer, Workload
 from hocket.workload.systolic import Array, Chiplet
@@ -36,25 +41,29 @@ __all__ = [
     "Collective",
     "CompactTimetable",
     "Comparison",
+    "DimensionOptions",
     "DimensionRun",
     "DimensionUse",
     "Epoch",
     "Error",
+    "FlowOptions",
     "InfeasibleError",
     "Iteration",
     "Lane",
     "Layer",
+    "LinkOptions",
     "Outcome",
-    "Packets",
+    "PacketOptions",
     "Parallel",
     "Plan",
+    "PlanOptions",
     "Run",
     "Schedule",
     "SimulationError",
     "SpecError",
     "Synthesis",
-    "SynthesisOptions",
     "Topology",
+    "TrainingOptions",
     "TrainingRun",
     "VerificationError",
     "Workload",
@@ -67,7 +76,6 @@ __all__ = [
     "compare",
     "merge_plans",
     "plan",
-    "plan_collective",
     "plan_together",
     "routing",
     "schedule",

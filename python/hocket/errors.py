@@ -6,11 +6,55 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from hocket._core import Violation
 
 
 class Error(Exception):
-    """Base of all errors of this package."""
+    """Base of all errors of this package.
+
+    Its text is ``origin: field: why; remedy``, without the parts that it does not have.
+
+    Attributes
+    ----------
+    field : str or None
+        The argument, option or key that is wrong.
+    why : str
+        What is wrong with it.
+    remedy : str or None
+        What would be right.
+    origin : str or None
+        The file, with its line where that is known, or the object that has the field.
+    """
+
+    def __init__(
+        self,
+        field: str | None,
+        why: str,
+        remedy: str | None = None,
+        origin: str | None = None,
+    ) -> None:
+        super().__init__(field, why, remedy, origin)
+        self.field = field
+        self.why = why
+        self.remedy = remedy
+        self.origin = origin
+
+    def __str__(self) -> str:
+        what = ": ".join(part for part in (self.origin, self.field, self.why) if part)
+        return what if self.remedy is None else f"{what}; {self.remedy}"
+
+    def but(self, **parts: str | None) -> Self:
+        """Give the same error with other parts, as ``error.but(field="--size")``.
+
+        Parameters
+        ----------
+        parts
+            Any of `field`, `why`, `remedy` and `origin`.
+        """
+        own = {"field": self.field, "why": self.why, "remedy": self.remedy, "origin": self.origin}
+        return type(self)(**{**own, **parts})  # type: ignore[arg-type]
 
 
 class SpecError(Error, ValueError):
@@ -30,8 +74,9 @@ class VerificationError(Error):
         Counterexamples, the first hundred.
     """
 
-    def __init__(self, message: str, violations: Sequence[Violation] = ()) -> None:
-        super().__init__(message)
+    def __init__(self, why: str, violations: Sequence[Violation] = ()) -> None:
+        super().__init__(None, why)
+        self.args = (why, tuple(violations))
         self.violations = tuple(violations)
 
 

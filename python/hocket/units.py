@@ -1,23 +1,36 @@
-"""Quantities as people write them: ``"200 Gb/s"``, ``"700 ns"``, ``"256 MiB"``.
+"""Quantities as people write them, ``"200 Gb/s"``, and as programs compute them, ``25e9``.
 
-b is bit, B is byte; k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024. Inside, bandwidth is whole
-bytes per second, time whole picoseconds, size whole bytes. A bare number is refused, and so is what
-rounding to whole ones would change: a rate by more than a billionth, a time by more than a thousandth.
+In text, b is bit, B is byte; k, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024. Text needs a unit, and
+what rounding to whole ones would change is refused: a rate by more than a billionth, a time by more than a
+thousandth. A number has the SI unit: bytes per second, seconds, bytes, hertz; it is rounded. Inside,
+bandwidth is whole bytes per second, time whole picoseconds, size whole bytes.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from decimal import Decimal
 from fractions import Fraction
+from numbers import Rational, Real
+from typing import SupportsFloat, TypeAlias
 
 from hocket.errors import SpecError
+
+Quantity: TypeAlias = str | SupportsFloat
+"""Text with a unit, or a number in the SI unit: of Python, NumPy, ``fractions`` or ``decimal``."""
+Duration: TypeAlias = str | SupportsFloat | timedelta
+"""As :data:`Quantity`; a number is in seconds."""
 
 _NUMBER = re.compile(
     r"\s*([0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]{1,3})?)\s*([^\s0-9][^\s]*(?: ?/ ?s)?)?\s*"
 )
 _LONGEST = 64
 _LIMIT = 1 << 63
+_DIGITS = 100
 ROUNDING = Fraction(1, 10**9)
 """By how much a rate may be changed, as a share of it."""
 _LATER = Fraction(1, 1000)
@@ -34,14 +47,22 @@ _PREFIXES = {
     "Gi": 2**30,
     "Ti": 2**40,
 }
-_SIZES = {
+_BYTES = {
     **{f"{prefix}B": Fraction(factor) for prefix, factor in _PREFIXES.items()},
     "byte": Fraction(1),
     "bytes": Fraction(1),
 }
+_SIZES = {
+    **_BYTES,
+    **{
+        letter: Fraction(2**power)
+        for power, letters in ((10, "kK"), (20, "mM"), (30, "gG"))
+        for letter in letters
+    },
+}
 _BITS = {f"{prefix}{bit}": factor for prefix, factor in _PREFIXES.items() for bit in ("b", "bit")}
 _RATES = {
-    **{f"{name}{per}": Fraction(f) for name, f in _SIZES.items() for per in ("/s", "ps")},
+    **{f"{name}{per}": Fraction(f) for name, f in _BYTES.items() for per in ("/s", "ps")},
     **{f"{name}{per}": Fraction(f, 8) for name, f in _BITS.items() for per in ("/s", "ps")},
 }
 _FREQUENCIES = {
@@ -64,80 +85,125 @@ _TIMES = {
 }
 
 
-def parse_size(text: object, *, field: str) -> int:
-    """Read a size, such as ``"256 MB"``, ``"64KiB"`` or ``"98304 B"`` [bytes].
+@dataclass(frozen=True)
+class _Kind:
+    """What is measured: its units, how it is written, and which unit a number has."""
+
+    name: str
+    units: dict[str, Fraction]
+    example: str
+    si: Fraction = Fraction(1)
+
+
+_SIZE = _Kind("size", _SIZES, '"256 MB" or "64 KiB"')
+_RATE = _Kind("bandwidth", _RATES, '"25 GB/s" or "200 Gb/s"')
+_TIME = _Kind("time", _TIMES, '"700 ns" or "1.7 us"', Fraction(10**12))
+_FREQUENCY = _Kind("frequency", _FREQUENCIES, '"1 GHz" or "940 MHz"')
+_SPEED = _Kind("speed", _OPERATIONS, '"312 TFLOP/s" or "1.5 PFLOP/s"')
+
+
+def parse_size(value: object, *, field: str | None) -> int:
+    """Read a size, such as ``"256 MB"``, ``"64KiB"``, ``"8K"`` or ``98304`` [bytes].
+
+    A lone ``K``, ``M`` or ``G``, small or not, is a power of 1024, as in the options of nccl-tests
+    (``parsesize`` in its ``src/common.cu``).
 
     Raises
     ------
     SpecError
         Naming ``field``, if it is no size, not positive or not a whole number of bytes.
     """
-    value = _parse(text, field, _SIZES, "size", '"256 MB" or "64 KiB"')
-    if value.denominator != 1:
+    size = _read(value, field, _SIZE)
+    if size.denominator != 1:
         raise SpecError(
-            f"{field}: {text!r} is {float(value):g} bytes; give a whole number of bytes"
+            field, f"{shown(value)} is {float(size):g} bytes", "give a whole number of bytes"
         )
-    return int(_positive(value, field, text, "a byte"))
+    return int(_positive(size, field, value, "a byte"))
 
 
-def parse_bandwidth(text: object, *, field: str) -> int:
-    """Read a bandwidth, such as ``"200 Gb/s"`` or ``"25 GB/s"`` [bytes/s].
-
-    Raises
-    ------
-    SpecError
-        Naming ``field``, if it is no bandwidth, less than one byte per second, or not a whole number of
-        bytes per second within a billionth.
-    """
-    value = _parse(text, field, _RATES, "bandwidth", '"25 GB/s" or "200 Gb/s"')
-    return _whole(value, field, text, ("a byte per second", "bytes per second"))
-
-
-def parse_time(text: object, *, field: str) -> int:
-    """Read a time, such as ``"700 ns"`` or ``"1.7 us"`` [ps], rounded up.
+def parse_bandwidth(value: object, *, field: str | None) -> int:
+    """Read a bandwidth, such as ``"200 Gb/s"`` or ``25e9`` [bytes/s].
 
     Raises
     ------
     SpecError
-        Naming ``field``, if it is no time, or rounding would add more than a thousandth of it.
+        Naming ``field``, if it is no bandwidth, less than one byte per second, or text that is not a whole
+        number of bytes per second within a billionth.
     """
-    value = _parse(text, field, _TIMES, "time", '"700 ns" or "1.7 us"')
-    whole = -(-value.numerator // value.denominator)
-    if whole - value > value * _LATER:
+    return _whole(value, field, _RATE, ("a byte per second", "bytes per second"))
+
+
+def parse_time(value: object, *, field: str | None) -> int:
+    """Read a time, such as ``"700 ns"``, ``700e-9`` (in seconds) or a ``timedelta`` [ps], rounded up.
+
+    Raises
+    ------
+    SpecError
+        Naming ``field``, if it is no time, less than a picosecond but not 0, or text that rounding would
+        make longer by more than a thousandth.
+    """
+    time = _read(value, field, _TIME)
+    whole = -(-time.numerator // time.denominator)
+    if not isinstance(value, str):
+        if 0 < time < 1:
+            raise SpecError(field, f"{shown(value)} is less than a picosecond", "give it more")
+        near = round(time)  # the last digit of a float is no reason to round up
+        return near if abs(near - time) <= time * ROUNDING else whole
+    if whole - time > time * _LATER:
         raise SpecError(
-            f"{field}: {text!r} is {float(value):.12g} picoseconds; give a whole number of them"
+            field, f"{value!r} is {float(time):.12g} picoseconds", "give a whole number of them"
         )
     return whole
 
 
-def parse_frequency(text: object, *, field: str) -> int:
-    """Read a frequency, such as ``"1 GHz"`` or ``"940 MHz"`` [Hz].
+def parse_frequency(value: object, *, field: str | None) -> int:
+    """Read a frequency, such as ``"1 GHz"`` or ``940e6`` [Hz].
 
     Raises
     ------
     SpecError
-        Naming ``field``, if it is no frequency, less than one hertz, or not a whole number of hertz within
-        a billionth.
+        Naming ``field``, if it is no frequency, less than one hertz, or text that is not a whole number of
+        hertz within a billionth.
     """
-    value = _parse(text, field, _FREQUENCIES, "frequency", '"1 GHz" or "940 MHz"')
-    return _whole(value, field, text, ("a hertz", "hertz"))
+    return _whole(value, field, _FREQUENCY, ("a hertz", "hertz"))
 
 
-def parse_operations(text: object, *, field: str) -> int:
-    """Read operations per second, such as ``"312 TFLOP/s"`` [FLOP/s].
+def parse_operations(value: object, *, field: str | None) -> int:
+    """Read operations per second, such as ``"312 TFLOP/s"`` or ``312e12`` [FLOP/s].
 
     Raises
     ------
     SpecError
-        Naming ``field``, if it is none, less than one a second, or not a whole number a second within a
-        billionth.
+        Naming ``field``, if it is none, less than one a second, or text that is not a whole number a second
+        within a billionth.
     """
-    right = '"312 TFLOP/s" or "1.5 PFLOP/s"'
-    value = _parse(text, field, _OPERATIONS, "speed", right)
-    return _whole(value, field, text, ("an operation per second", "operations per second"))
+    return _whole(value, field, _SPEED, ("an operation per second", "operations per second"))
 
 
-def parse_count(value: object, *, field: str) -> int:
+def parse_written(read: Callable[..., int], value: object, *, field: str | None) -> int:
+    """Read a quantity of a file by one of the functions above: a number there has no unit, and is refused.
+
+    Raises
+    ------
+    SpecError
+        Naming ``field``, if it is a number, or `read` refuses it.
+    """
+    if _number(value) is None:
+        return read(value, field=field)
+    kind = _READ_BY[read]
+    raise SpecError(field, f"{shown(value)} has no unit", f"write a {kind.name} as {kind.example}")
+
+
+_READ_BY: dict[Callable[..., int], _Kind] = {
+    parse_size: _SIZE,
+    parse_bandwidth: _RATE,
+    parse_time: _TIME,
+    parse_frequency: _FREQUENCY,
+    parse_operations: _SPEED,
+}
+
+
+def parse_count(value: object, *, field: str | None) -> int:
     """Read a large count, such as ``13_000_000_000``, ``13e9`` or ``"13e9"``, which has no unit.
 
     Raises
@@ -155,60 +221,116 @@ def parse_count(value: object, *, field: str) -> int:
     elif isinstance(value, int) and not isinstance(value, bool):
         number = Fraction(value)
     if number is None or number.denominator != 1:
-        raise SpecError(f"{field}: {shown(value)} is no whole number; {right}")
+        raise SpecError(field, f"{shown(value)} is no whole number", right)
     if not 1 <= number < _LIMIT:
         size = "small" if number < 1 else "large"
-        raise SpecError(f"{field}: {shown(value)} is too {size}; {right}")
+        raise SpecError(field, f"{shown(value)} is too {size}", right)
     return int(number)
 
 
-def _parse(text: object, field: str, units: dict[str, Fraction], what: str, right: str) -> Fraction:
-    if text is None:
-        raise SpecError(f"{field}: there is no value; write a {what} as {right}")
-    is_number = isinstance(text, int) or (isinstance(text, float) and math.isfinite(text))
-    if is_number and not isinstance(text, bool):
-        raise SpecError(f"{field}: {shown(text)} has no unit; write a {what} as {right}")
-    match = _NUMBER.fullmatch(text) if isinstance(text, str) and len(text) <= _LONGEST else None
+def _read(value: object, field: str | None, kind: _Kind) -> Fraction:
+    """Give a quantity in the unit that is used inside."""
+    if value is None:
+        raise SpecError(field, "there is no value", f"write a {kind.name} as {kind.example}")
+    if isinstance(value, str):
+        return _parse(value, field, kind)
+    exact = _seconds(value) if kind is _TIME else None
+    if exact is None:
+        exact = _number(value)
+    if exact is None:
+        raise SpecError(field, f"{shown(value)} is no {kind.name}", f"write it as {kind.example}")
+    if exact < 0:
+        raise SpecError(field, f"{shown(value)} is negative", f"write it as {kind.example}")
+    return _fitting(exact * kind.si, value, field, kind)
+
+
+def _parse(text: str, field: str | None, kind: _Kind) -> Fraction:
+    what, right, units = kind.name, kind.example, kind.units
+    match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
-        negative = isinstance(text, str) and _NUMBER.fullmatch(text.strip().removeprefix("-"))
-        wrong = "is negative" if negative and len(str(text)) <= _LONGEST else f"is no {what}"
-        raise SpecError(f"{field}: {shown(text)} {wrong}; write it as {right}")
+        negative = len(text) <= _LONGEST and _NUMBER.fullmatch(text.strip().removeprefix("-"))
+        wrong = "is negative" if negative else f"is no {what}"
+        raise SpecError(field, f"{shown(text)} {wrong}", f"write it as {right}")
     number, unit = match.group(1), (match.group(2) or "").replace(" ", "")
     if not unit:
-        raise SpecError(f"{field}: {text!r} has no unit; write a {what} as {right}")
+        raise SpecError(field, f"{text!r} has no unit", f"write a {what} as {right}")
     if unit not in units:
         raise SpecError(
-            f"{field}: {text!r}: {unit!r} is no unit of {what}{_hint(unit, what)}; "
-            f"write it as {right}"
+            field,
+            f"{text!r}: {unit!r} is no unit of {what}{_hint(unit, what)}",
+            f"write it as {right}",
         )
-    value = Fraction(number) * units[unit]
-    if value >= _LIMIT:
-        raise SpecError(f"{field}: {text!r} is too large; write a {what} as {right}")
-    return value
+    return _fitting(Fraction(number) * units[unit], text, field, kind)
+
+
+def _fitting(exact: Fraction, value: object, field: str | None, kind: _Kind) -> Fraction:
+    if exact >= _LIMIT:
+        raise SpecError(
+            field, f"{shown(value)} is too large", f"write a {kind.name} as {kind.example}"
+        )
+    return exact
+
+
+def _number(value: object) -> Fraction | None:
+    """Give a finite number exactly, a float as the shortest decimal that is read as it; or None."""
+    if isinstance(value, bool) or _is_span(value):
+        return None
+    if isinstance(value, Rational):
+        return Fraction(int(value.numerator), int(value.denominator))
+    if isinstance(value, Decimal):
+        if not value.is_finite():
+            return None
+        far = max(-_DIGITS, min(value.adjusted(), _DIGITS))  # 10 to the billionth fills memory
+        return Fraction(
+            value if far == value.adjusted() else Decimal(value.is_signed() * -2 + 1).scaleb(far)
+        )
+    if isinstance(value, Real):
+        return Fraction(str(value)) if math.isfinite(value) else None
+    return None
+
+
+def _is_span(value: object) -> bool:
+    """Whether it is NumPy's ``timedelta64``, which counts as a whole number, of any unit."""
+    return getattr(getattr(value, "dtype", None), "kind", "") == "m"
+
+
+def _seconds(value: object) -> Fraction | None:
+    """Give the seconds of a span of time, of Python or NumPy; None where it is none."""
+    if isinstance(value, timedelta):
+        return Fraction(value // timedelta(microseconds=1), 10**6)
+    if _is_span(value):
+        span: object = value.item()  # type: ignore[attr-defined]
+        if isinstance(span, timedelta):
+            return _seconds(span)
+        scale = str(value.dtype).removeprefix("timedelta64[").removesuffix("]")  # type: ignore[attr-defined]
+        if isinstance(span, int) and scale in ("ns", "ps"):
+            return Fraction(span) * _TIMES[scale] / _TIMES["s"]
+    return None
 
 
 def _hint(unit: str, what: str) -> str:
     if what in ("time", "frequency", "speed") or unit.lower() not in {
-        name.lower() for name in (*_SIZES, *_RATES, *_BITS)
+        name.lower() for name in (*_BYTES, *_RATES, *_BITS)
     }:
         return ""
     return " (b is bit, B is byte)"
 
 
-def _positive(value: Fraction, field: str, text: object, least: str) -> Fraction:
-    if value < 1:
-        wrong = "0; give it more than 0" if value == 0 else f"less than {least}; give it more"
-        raise SpecError(f"{field}: {text!r} is {wrong}")
-    return value
+def _positive(exact: Fraction, field: str | None, value: object, least: str) -> Fraction:
+    if exact < 1:
+        wrong = "0; give it more than 0" if exact == 0 else f"less than {least}; give it more"
+        raise SpecError(field, f"{shown(value)} is {wrong}")
+    return exact
 
 
-def _whole(value: Fraction, field: str, text: object, names: tuple[str, str]) -> int:
+def _whole(value: object, field: str | None, kind: _Kind, names: tuple[str, str]) -> int:
     """Give a rate as a whole number; ``names`` say what one of them is, and several."""
     least, many = names
-    whole = round(_positive(value, field, text, least))
-    if abs(whole - value) > value * ROUNDING:
+    exact = _positive(_read(value, field, kind), field, value, least)
+    whole = round(exact)
+    if isinstance(value, str) and abs(whole - exact) > exact * ROUNDING:
         raise SpecError(
-            f"{field}: {text!r} is {float(value):.12g} {many}; give a whole number of them"
+            field, f"{value!r} is {float(exact):.12g} {many}", "give a whole number of them"
         )
     return whole
 

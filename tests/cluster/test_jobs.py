@@ -151,7 +151,7 @@ BAD_JOBS = [
     ({"model": "bloom", "tensor": True}, ["tensor: true is no number"]),
     ({"model": "bloom", "iterations": 0}, ["iterations: 0 is too small"]),
     ({"model": "bloom", "arrival": "-1 s"}, ["arrival: '-1 s' is negative"]),
-    ({"model": "bloom", "arrival": 1}, ["arrival: 1 has no unit"]),
+    ({"model": "bloom", "arrival": True}, ["arrival: true is no time"]),
     ({"model": "bloom", "data": 1 << 24}, ["copies of 48 GPUs", "at most 16777216"]),
     ({"model": "bloom", "placement": "pack"}, ["no 'pack'", "did you mean 'packed'?"]),
     ({"model": "bloom", "placement": []}, ["placement: there is no []", "policies are"]),
@@ -192,7 +192,7 @@ def test_bad_job(keys: dict[str, object], parts: list[str]) -> None:
     ("keys", "parts"),
     [
         ({"tokens_per_iteration": "4M"}, ["tokens_per_iteration: '4M' is no whole number"]),
-        ({"peak": 312e12}, ["peak: 312000000000000.0 has no unit", "312 TFLOP/s"]),
+        ({"peak": -312e12}, ["peak: -312000000000000.0 is negative", "312 TFLOP/s"]),
         ({"peak": "312 TB/s"}, ["peak", "no unit of speed"]),
         ({"efficiency": 0}, ["efficiency: 0 will not do"]),
         ({"efficiency": 1.1}, ["efficiency: 1.1 will not do"]),

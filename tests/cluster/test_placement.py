@@ -158,7 +158,7 @@ BAD_CLUSTERS = [
     ("clos:axb", {}, ["fabric", "no size"]),
     ("clo:16x4", {}, ["fabric", "did you mean 'clos'?"]),
     ("nowhere.yml", {}, ["nowhere.yml", "there is no such file"]),
-    ("clos:16x4", {"bandwidth": 5}, ["bandwidth", "5 has no unit"]),
+    ("clos:16x4", {"bandwidth": "5"}, ["bandwidth", "5' has no unit"]),
     ("clos:16x4", {"latency": "1 GB"}, ["latency", "no unit of time"]),
     ("clos:16x4", {"gpus_per_host": 0}, ["gpus_per_host", "0 is too small"]),
     ("clos:16x4", {"nics_per_host": 1.5}, ["nics_per_host", "1.5 is no whole number"]),

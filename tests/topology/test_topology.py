@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,9 @@ def test_numpy_integers_are_sizes() -> None:
         (lambda: tp.mesh(**LINK), "mesh"),
         (lambda: tp.fat_tree(3, **LINK), "k of the fat tree: is 3; give it an even number"),
         (lambda: tp.ring(4, bandwidth="2", latency="3 ns"), "bandwidth: '2' has no unit"),
-        (lambda: tp.ring(4, bandwidth=2, latency="3 ns"), "bandwidth: 2 has no unit"),  # type: ignore[arg-type]
+        (lambda: tp.ring(4, bandwidth=True, latency="3 ns"), "bandwidth: true is no bandwidth"),
+        (lambda: tp.ring(4, bandwidth=-2, latency="3 ns"), "bandwidth: -2 is negative"),
+        (lambda: tp.ring(4, bandwidth=2, latency=float("nan")), "latency: nan is no time"),
         (lambda: tp.ring(4, bandwidth="2 GB/s", latency="-1 ns"), "latency: '-1 ns' is negative"),
         (lambda: tp.switch(4, limit="0 B/s", **LINK), "limit: '0 B/s' is 0"),
         (lambda: tp.dragonfly(4, 5, global_bandwidth="x", **LINK), "global_bandwidth: 'x' is no"),
@@ -252,8 +255,8 @@ def graph_of(*edges: tuple[Any, ...], **nodes: Any) -> nx.Graph:
         (graph_of(("a", "b", {})), "graph: edge 'a' - 'b' has no 'bandwidth'; give every edge one"),
         (graph_of(("a", "b", {"bandwidth": "1 GB/s"})), "edge 'a' - 'b' has no 'latency'"),
         (
-            graph_of(("a", "b", EDGE | {"bandwidth": 25})),
-            "edge 'a' - 'b': bandwidth: 25 has no unit",
+            graph_of(("a", "b", EDGE | {"bandwidth": -25})),
+            "edge 'a' - 'b': bandwidth: -25 is negative",
         ),
         (graph_of(("a", "b", EDGE | {"latency": "x"})), "edge 'a' - 'b': latency: 'x' is no time"),
         (graph_of(("1", 1, EDGE)), "graph: two nodes are called '1'; give each a name of its own"),
@@ -462,3 +465,14 @@ def test_a_machine_comes_before_a_file_of_its_name(
     assert tp.load("mine.yml").npu_count == 2
     with pytest.raises(hk.SpecError, match=r"^--bandwidth: mine\.yml has its own; leave"):
         text("mine.yml", latency=None)
+
+
+def test_numbers_are_in_si_units() -> None:
+    text = tp.mesh(4, 4, bandwidth="25 GB/s", latency="700 ns")
+    assert tp.mesh((4, 4), bandwidth=25e9, latency=700e-9) == text
+    assert tp.mesh([4, 4], bandwidth=text.link_bandwidth[0], latency=Fraction(7, 10**7)) == text
+    assert tp.clos(4, 4, 4, **LINK) == tp.clos(spines=4, tors=4, hosts_per_tor=4, **LINK)
+    run = hk.simulate(hk.plan("all-reduce", text, size=1e6, algorithm="ring"))
+    again = tp.ring(4, bandwidth=run.algbw, latency=run.time)
+    assert again.link_bandwidth[0] == round(run.algbw)
+    assert again.link_latency_ps[0] == run.time_ps

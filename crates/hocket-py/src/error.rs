@@ -165,11 +165,12 @@ impl CoreError {
         static VERIFICATION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         static SIMULATION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         const MODULE: &str = "hocket.errors";
+        const NO_FIELD: Option<&str> = None;
         let value = match self {
-            CoreError::Spec(message) => SPEC.import(py, MODULE, "SpecError")?.call1((message,))?,
+            CoreError::Spec(message) => SPEC.import(py, MODULE, "SpecError")?.call1((NO_FIELD, message))?,
             CoreError::Infeasible(message) => INFEASIBLE
                 .import(py, MODULE, "InfeasibleError")?
-                .call1((message,))?,
+                .call1((NO_FIELD, message))?,
             CoreError::Verification(report) => {
                 let violations: Vec<Violation> =
                     report.violations().iter().map(Violation::from).collect();
@@ -179,7 +180,7 @@ impl CoreError {
             }
             CoreError::Simulation(message) => SIMULATION
                 .import(py, MODULE, "SimulationError")?
-                .call1((message,))?,
+                .call1((NO_FIELD, message))?,
             CoreError::Interrupted => return Ok(PyKeyboardInterrupt::new_err(())),
             CoreError::Python(error) => return Ok(error),
         };

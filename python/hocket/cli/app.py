@@ -87,10 +87,10 @@ def run(argv: Sequence[str]) -> int:
         code = app(args=list(argv), prog_name="hocket", standalone_mode=False)
         sys.stdout.flush()
     except VerificationError as error:
-        print_error(argv, type(error).__name__, str(error), error.violations)
+        print_error(argv, type(error).__name__, error)
         return 1
     except Error as error:
-        print_error(argv, type(error).__name__, str(error))
+        print_error(argv, type(error).__name__, _of_options(error, argv))
         return 2
     except typer.TyperException as error:
         message = _usage_message(error)
@@ -118,6 +118,30 @@ def run(argv: Sequence[str]) -> int:
         print_error(argv, "MemoryError", "not enough memory; use fewer NPUs or chunks")
         return 2
     return code if isinstance(code, int) else 0
+
+
+_OPTIONS = {
+    "latency": "latency-model",
+    "rate": "flow-rate",
+    "packet": "packet-size",
+    "flit": "flit-size",
+    "precision_bits": "precision",
+    "algorithms": "algorithm",
+}
+"""Options that are not called as the field that they set."""
+
+
+def _of_options(error: Error, argv: Sequence[str]) -> Error:
+    """Name the option of the command that set the field, where there is one."""
+    field = error.field
+    if error.origin is not None or field is None or field.startswith("-"):
+        return error
+    option = "--" + _OPTIONS.get(field, field.replace("_", "-"))
+    command = typer.main.get_command(app)
+    for word in argv:
+        command = getattr(command, "commands", {}).get(word, command)
+    known = {name for each in command.params for name in each.opts}
+    return error.but(field=option) if option in known else error
 
 
 def _usage_message(error: typer.TyperException) -> str:

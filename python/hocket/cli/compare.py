@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any
 
 from hocket import _core
 from hocket.cli import options
-from hocket.collectives.timing import Latency, LinkOrder, Switching
+from hocket.cli.groups import Network, Output, Search, Simulation, Task, grouped
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
-from hocket.simulation.run import Fidelity, Run
+from hocket.simulation.run import Run
 from hocket.topology.build import build_topology
 from hocket.units import format_bandwidth, format_size, format_time_ps
 
@@ -18,96 +18,50 @@ FIDELITY_NOTES = {"flow": ", as flows that share links", "packet": ", packet by 
 """What a title says of a fidelity other than link."""
 
 
+@grouped
 def compare(
     kind: options.Kind = "all-reduce",
     *,
-    topology: options.TopologyText,
-    size: options.Size,
-    bandwidth: options.Bandwidth = None,
-    latency: options.LatencyText = None,
-    failed: options.Failed = None,
+    network: Network,
+    task: Task,
     algorithm: options.Algorithms = None,
-    chunks: options.Chunks = None,
-    npus: options.Npus = None,
-    root: options.Root = None,
-    order: options.Order = None,
-    switching: options.SwitchingText = None,
-    latency_model: options.LatencyModel = "overlapped",
-    fidelity: options.LinkFidelity = "link",
-    preset: options.Preset = None,
-    packet_size: options.PacketSize = None,
-    flit_size: options.FlitSize = None,
-    header_flits: options.HeaderFlits = None,
-    virtual_channels: options.VirtualChannels = None,
-    buffer_flits: options.BufferFlits = None,
-    clock: options.Clock = None,
-    reduction_rate: options.ReductionRate = None,
-    flow_rate: options.FlowRate = None,
-    time_limit: options.TimeLimit = None,
-    routing: options.Routing = "balanced",
-    plot: options.Plot = None,
-    json: options.Json = False,
+    search: Search,
+    simulation: Simulation,
+    output: Output,
 ) -> None:
     """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
-    spec = options.read_spec(topology, bandwidth, latency, failed)
-    options.check_size(spec, kind, algorithm or None, chunks, npus=npus)
-    network = build_topology(spec)
-    options.check_model(order, switching, latency_model)
-    options.choice("--fidelity", fidelity, get_args(Fidelity))
-    packets = options.read_packets(
-        preset,
-        packet=packet_size,
-        flit=flit_size,
-        header_flits=header_flits,
-        virtual_channels=virtual_channels,
-        buffer_flits=buffer_flits,
-        clock=clock,
-        reduction_rate=reduction_rate,
-    )
-    options.check_fidelity(
-        fidelity,
-        packets=packets,
-        flow_rate=flow_rate,
-        order=order,
-        switching=switching,
-        latency_model=latency_model,
-    )
-    if plot is not None:
+    fidelity = simulation.transfers()
+    planning = search.planning(simulation.latency_model)
+    spec = network.spec()
+    if search.chunk_size is None:
+        options.check_size(spec, kind, algorithm or None, search.chunks, npus=task.npus)
+    topology = build_topology(spec)
+    if output.plot is not None:
         from hocket.plot.style import check_picture
 
-        check_picture(Path(plot))
+        check_picture(Path(output.plot))
     with options.watching() as watch:
 
         def note(name: str, count: int, _: Run) -> None:
             watch.note(f"{name}, {count} chunks")
 
         comparison = run_comparison(
-            kind,
-            network,
-            size=size,
+            task.collective(kind, topology),
+            topology,
             algorithms=algorithm or None,
-            chunks=chunks,
-            npus=options.read_npus(npus, network),
-            root=options.read_root(root, network),
-            order=cast(LinkOrder | None, order),
-            switching=cast(Switching | None, switching),
-            latency=cast(Latency, latency_model),
-            fidelity=cast(Fidelity, fidelity),
-            packets=packets,
-            flow_rate=flow_rate,
-            time_limit=time_limit,
-            routing=routing,
+            fidelity=fidelity,
+            options=planning,
             on_result=note,
             progress=watch,
         )
-    if plot is not None:
+    if output.plot is not None:
         from hocket.plot.compare import draw_comparison
 
-        draw_comparison(comparison, Path(plot))
-    if json:
+        draw_comparison(comparison, Path(output.plot))
+    if output.json:
         options.print_json(as_json(comparison))
     else:
-        _print(comparison, routing)
+        _print(comparison, planning.routing)
 
 
 def _print(comparison: Comparison, routing: str) -> None:

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
@@ -16,21 +15,20 @@ from hocket import _core
 from hocket._memory import memory_limit
 from hocket.collectives.collective import check_chunks, kind_of
 from hocket.comparison.sizes import check_any
-from hocket.errors import Error, SpecError
+from hocket.errors import Error, SpecError, VerificationError
 from hocket.plans.sizes import check_timetable
-from hocket.simulation.packets import PRESETS, Packets
+from hocket.simulation.options import PacketOptions
 from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.text import from_text, read_failures
-from hocket.units import format_size, parse_bandwidth, printable, shown
+from hocket.units import format_size, printable, shown
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
     from rich.table import Table
 
-    from hocket._core import Violation
     from hocket.simulation.run import Run
 
 _MOST_DIGITS = 20
@@ -160,7 +158,8 @@ SwitchingText = Annotated[
     ),
 ]
 LatencyModel = Annotated[
-    str, typer.Option("--latency-model", help="overlapped, or occupying as TACOS counts.")
+    str | None,
+    typer.Option("--latency-model", help="overlapped (the default), or occupying as TACOS counts."),
 ]
 LinkFidelity = Annotated[
     str,
@@ -169,33 +168,6 @@ LinkFidelity = Annotated[
         help="link: whole messages; flow: fluids that share links fairly; packet: flits over routers "
         "with buffers.",
     ),
-]
-Preset = Annotated[
-    str | None,
-    typer.Option("--preset", help="Of packet fidelity: mcm, a mesh of chiplets, at 1 GHz."),
-]
-PacketSize = Annotated[
-    str | None, typer.Option("--packet-size", help='Bytes of a packet; default "8192 B".')
-]
-FlitSize = Annotated[
-    str | None, typer.Option("--flit-size", help='Bytes of a flit; default "512 B".')
-]
-HeaderFlits = Annotated[
-    int | None, typer.Option("--header-flits", help="Before the bytes of each packet; default 0.")
-]
-VirtualChannels = Annotated[
-    int | None, typer.Option("--virtual-channels", help="Of a link; default 4.")
-]
-BufferFlits = Annotated[
-    int | None, typer.Option("--buffer-flits", help="Of a virtual channel; default 318.")
-]
-Clock = Annotated[
-    str | None,
-    typer.Option("--clock", help='Of the routers; default "1 GHz", higher for fast links.'),
-]
-ReductionRate = Annotated[
-    str | None,
-    typer.Option("--reduction-rate", help='How fast an NPU sums, "100 GB/s"; default at once.'),
 ]
 FlowRate = Annotated[
     str | None,
@@ -264,7 +236,7 @@ def check_size(
         else:
             check_any(kind_of(kind), count, outline.dimensions, algorithms, chunks)
     except Error as error:
-        raise type(error)(f"{spec.origin}, {count} NPUs: {error}") from None
+        raise error.but(origin=f"{spec.origin}, {count} NPUs") from None
 
 
 def read_npus(text: str | None, topology: _core.Topology) -> list[int | str] | None:
@@ -282,12 +254,12 @@ def read_npus(text: str | None, topology: _core.Topology) -> list[int | str] | N
         elif dash and _is_number(first) and _is_number(last) and int(first) <= int(last):
             if int(last) >= topology.npu_count:
                 raise SpecError(
-                    f"--npus: there is no NPU {last}; NPUs are 0 to {topology.npu_count - 1}"
+                    "--npus", f"there is no NPU {last}", f"NPUs are 0 to {topology.npu_count - 1}"
                 )
             npus.extend(range(int(first), int(last) + 1))
         else:
-            wrong = f"--npus: {shown(item)} is neither a name, a number nor a range such as 0-3"
-            raise SpecError(wrong)
+            wrong = f"{shown(item)} is neither a name, a number nor a range such as 0-3"
+            raise SpecError("--npus", wrong)
     return npus
 
 
@@ -322,33 +294,8 @@ def title(collective: _core.Collective, topology: _core.Topology) -> str:
 def choice(option: str, value: str, allowed: Sequence[str]) -> str:
     """Give ``value`` back if it is allowed."""
     if value not in allowed:
-        raise SpecError(f"{option}: there is no {value!r}; use {' or '.join(allowed)}")
+        raise SpecError(option, f"there is no {value!r}", f"use {' or '.join(allowed)}")
     return value
-
-
-def check_model(order: str | None, switching: str | None, latency_model: str) -> None:
-    """Check the options that say how links and devices work."""
-    if order is not None:
-        choice("--order", order, ("ready", "plan"))
-    if switching is not None:
-        choice("--switching", switching, ("store-and-forward", "cut-through"))
-    choice("--latency-model", latency_model, ("overlapped", "occupying"))
-
-
-def read_packets(preset: str | None, **knobs: str | int | None) -> Packets | None:
-    """Read the knobs of packet fidelity, named as its fields; ``None`` where none is given."""
-    if preset is not None:
-        choice("--preset", preset, tuple(PRESETS))
-    given = {name: value for name, value in knobs.items() if value is not None}
-    if preset is None and not given:
-        return None
-    names = {"packet": "packet-size", "flit": "flit-size"}
-    try:
-        return replace(PRESETS[preset] if preset is not None else Packets(), **given)  # type: ignore[arg-type]
-    except SpecError as error:
-        field, colon, rest = str(error).partition(":")
-        option = names.get(field, field.replace("_", "-"))
-        raise SpecError(f"--{option}{colon}{rest}") from None
 
 
 def idle_links(run: Run) -> str:
@@ -358,38 +305,11 @@ def idle_links(run: Run) -> str:
 
 
 def packets_json(run: Run) -> dict[str, int | None] | None:
-    """Give the knobs of packet fidelity as JSON values; nothing at other fidelities."""
-    return None if run.packets is None else {**run.packets.to_core(), "cycle_ps": run.cycle_ps}
-
-
-def check_fidelity(
-    fidelity: str,
-    *,
-    packets: Packets | None,
-    flow_rate: str | None,
-    order: str | None,
-    switching: str | None,
-    latency_model: str,
-) -> None:
-    """Refuse options that a fidelity does not heed."""
-    if packets is not None and fidelity != "packet":
-        raise SpecError(
-            f"--fidelity: {fidelity} has no packets; leave their options out, or use packet"
-        )
-    if flow_rate is not None:
-        if fidelity != "flow":
-            raise SpecError(
-                f"--flow-rate: {fidelity} fidelity has no flows; leave it out, or use flow"
-            )
-        parse_bandwidth(flow_rate, field="--flow-rate")
-    if fidelity not in ("flow", "packet"):
-        return
-    if fidelity == "flow" and order is not None:
-        raise SpecError("--order: flows share links in no order; leave it out, or use link")
-    if switching not in (None, "cut-through"):
-        raise SpecError(f"--switching: {fidelity}s cut through; leave {switching} out, or use link")
-    if latency_model != "overlapped":
-        raise SpecError(f"--latency-model: {fidelity}s overlap it; leave it out, or use link")
+    """Give the options of packet fidelity as JSON values; nothing at other fidelities."""
+    packets = run.options
+    if not isinstance(packets, PacketOptions):
+        return None
+    return {**packets.to_core(), "cycle_ps": run.cycle_ps}
 
 
 def print_json(value: Any) -> None:
@@ -485,16 +405,17 @@ def watching() -> Iterator[Watch]:
         yield Watch(bar)
 
 
-def print_error(
-    argv: Sequence[str], kind: str, message: str, violations: Sequence[Violation] | None = None
-) -> None:
+def print_error(argv: Sequence[str], kind: str, error: Error | str) -> None:
     """Print an error: one line on standard error, and JSON on standard output where that was asked."""
-    message = printable(" ".join(message.split()))
+    message = printable(" ".join(str(error).split()))
     print(f"hocket: {message}", file=sys.stderr)
     if "--json" not in argv:
         return
     value: dict[str, Any] = {"error": kind, "message": message}
-    if violations is not None:
+    if isinstance(error, Error):
+        parts = {name: getattr(error, name) for name in ("field", "why", "remedy", "origin")}
+        value |= {name: text for name, text in parts.items() if text is not None}
+    if isinstance(error, VerificationError):
         value["violations"] = [
             {
                 "code": violation.code,
@@ -503,7 +424,7 @@ def print_error(
                 "npu": violation.npu,
                 "detail": violation.detail,
             }
-            for violation in violations
+            for violation in error.violations
         ]
     with suppress(OSError):  # which may be what went wrong
         print_json(value)

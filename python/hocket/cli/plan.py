@@ -2,73 +2,57 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 
 from hocket import _core
 from hocket.cli import options
-from hocket.collectives.collective import collective_on, slices_of
-from hocket.collectives.timing import Latency
+from hocket.cli.groups import Network, Search, Task, grouped
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.algorithms import algorithms as known_algorithms
 from hocket.plans.plan import Plan
-from hocket.plans.planner import plan_collective
-from hocket.plans.synthesis import CompactTimetable, Synthesis, timetable
-from hocket.plans.synthesis.choices import ROUNDING
+from hocket.plans.planner import make
+from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
+from hocket.plans.synthesis.options import ROUNDING
 from hocket.topology.build import build_topology
 from hocket.units import format_time_ps
 
 
-def plan(
-    kind: options.Kind,
-    *,
-    topology: options.TopologyText,
-    size: options.Size,
-    algorithm: Annotated[
-        str,
-        typer.Option(
-            "--algorithm", "-a", help="One of `hocket algorithms`, or schedule:NAME (a saved one)."
-        ),
-    ],
-    bandwidth: options.Bandwidth = None,
-    latency: options.LatencyText = None,
-    failed: options.Failed = None,
-    chunks: options.Chunks = None,
-    chunk_size: Annotated[
-        str | None,
-        typer.Option("--chunk-size", help='Instead of --chunks: bytes of a slice, as "96 KiB".'),
-    ] = None,
-    npus: options.Npus = None,
-    root: options.Root = None,
-    time_limit: options.TimeLimit = None,
-    seed: options.SeedNumber = 0,
-    unwind: options.Unwind = None,
-    latency_model: options.LatencyModel = "overlapped",
-    cluster: Annotated[
-        int | None,
-        typer.Option("--cluster", help="For exact: short stretches of so many slots in sequence."),
-    ] = None,
-    slot: Annotated[
-        str | None,
-        typer.Option("--slot", help='For exact: how long a slot is, as "2.3 us"; default chosen.'),
-    ] = None,
-    trials: Annotated[
-        int | None,
-        typer.Option("--trials", help="For synthesizers: at most so many random trials."),
-    ] = None,
+@dataclass(frozen=True)
+class Making(Search):
+    """How one plan is made."""
+
+    latency_model: options.LatencyModel = None
+    in_place: Annotated[bool, typer.Option(help="Whether the result overwrites the input.")] = True
     timetable_only: Annotated[
         bool,
         typer.Option(
             "--timetable-only",
             help="For greedy with tens of thousands of NPUs: match and check slot by slot, no plan.",
         ),
-    ] = False,
-    routing: options.Routing = "balanced",
-    in_place: Annotated[bool, typer.Option(help="Whether the result overwrites the input.")] = True,
+    ] = False
+
+
+@grouped
+def plan(
+    kind: options.Kind,
+    *,
+    network: Network,
+    task: Task,
+    algorithm: Annotated[
+        str,
+        typer.Option(
+            "--algorithm",
+            "-a",
+            help="One of `hocket algorithms`, or schedule:NAME (a saved one); default auto, the best "
+            "that any finds.",
+        ),
+    ] = "auto",
+    making: Making,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="Write the plan to this Parquet file.")
     ] = None,
@@ -77,51 +61,22 @@ def plan(
     """Plan a collective by one algorithm, prove the plan, and write it to a file."""
     if output is not None:
         check_target(Path(output))
-    options.check_model(None, None, latency_model)
-    spec = options.read_spec(topology, bandwidth, latency, failed)
-    if chunk_size is None:
-        names = None if timetable_only or algorithm == "auto" else [algorithm]
-        options.check_size(spec, kind, names, chunks, npus=npus, is_timetable=timetable_only)
-    network = build_topology(spec)
-    collective = collective_on(
-        kind,
-        network,
-        size,
-        npus=options.read_npus(npus, network),
-        root=options.read_root(root, network),
-        in_place=in_place,
-    )
-    chunks = slices_of(collective.size, chunk_size, chunks)
-    if timetable_only:
-        given = (output, time_limit, unwind, cluster, slot, trials)
-        if algorithm != "greedy" or any(each is not None for each in given):
-            raise SpecError(
-                "--timetable-only goes with --algorithm greedy, --chunks, --seed and --latency-model; "
-                "it makes no plan, in one trial: leave the other options out"
-            )
-        with options.watching() as watch:
-            table = timetable(
-                collective, network, chunks=chunks, seed=seed, latency=latency_model, progress=watch
-            )
-        show_timetable(table, options.title(collective, network), json)
+    planning = making.planning(making.latency_model)
+    is_timetable = making.timetable_only
+    spec = network.spec()
+    if making.chunk_size is None:
+        names = None if is_timetable or algorithm == "auto" else [algorithm]
+        options.check_size(
+            spec, kind, names, making.chunks, npus=task.npus, is_timetable=is_timetable
+        )
+    topology = build_topology(spec)
+    collective = task.collective(kind, topology, in_place=making.in_place)
+    if is_timetable:
+        _timetable(collective, topology, algorithm, planning, is_kept=output is not None, json=json)
         return
-    bound = options.Meanwhile(lambda: _core.bound(network, collective))
+    bound = options.Meanwhile(lambda: _core.bound(topology, collective))
     with options.watching() as watch:
-        made = plan_collective(
-            collective,
-            network,
-            algorithm=algorithm,
-            chunks=chunks,
-            time_limit=time_limit,
-            seed=seed,
-            unwind=unwind,
-            latency=cast(Latency, latency_model),
-            cluster=cluster,
-            slot=slot,
-            trials=trials,
-            routing=routing,
-            progress=watch,
-        ).verify(progress=watch)
+        made = make(collective, topology, algorithm, planning, watch).verify(progress=watch)
     bound_ps = bound.result().time_ps
     if output is not None:
         made.save(output)
@@ -138,6 +93,41 @@ def plan(
         console.print(f"written to {Path(output)}", highlight=False)
     else:
         console.print("not kept: give -o plan.parquet to write it to a file", highlight=False)
+
+
+def _timetable(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    algorithm: str,
+    planning: PlanOptions,
+    *,
+    is_kept: bool,
+    json: bool,
+) -> None:
+    """Match and check slot by slot, without a plan."""
+    heeded = PlanOptions(
+        chunks=planning.slices(collective.size), seed=planning.seed, latency=planning.latency
+    )
+    if (
+        algorithm != "greedy"
+        or is_kept
+        or replace(planning, chunk_size=None, chunks=heeded.chunks) != heeded
+    ):
+        raise SpecError(
+            None,
+            "--timetable-only goes with --algorithm greedy, --chunks, --seed and --latency-model",
+            "it makes no plan, in one trial: leave the other options out",
+        )
+    with options.watching() as watch:
+        table = timetable(
+            collective,
+            topology,
+            chunks=heeded.chunks,
+            seed=heeded.seed,
+            latency=heeded.latency,
+            progress=watch,
+        )
+    show_timetable(table, options.title(collective, topology), json)
 
 
 def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:

@@ -93,7 +93,9 @@ def _figures(words: list[str] | None) -> list[int]:
     given = [part.strip() for word in words or [] for part in word.split(",")]
     for word in given:
         if word not in known:
-            raise SpecError(f"--figure: there is no {shown(word)} here; use 4, 8, 9, 10, 11 or 12")
+            raise SpecError(
+                "--figure", f"there is no {shown(word)} here", "use 4, 8, 9, 10, 11 or 12"
+            )
     return sorted({known[word] for word in given or known})
 
 
@@ -106,13 +108,13 @@ def make_folder(folder: Path) -> None:
         If it is a file, or cannot be made or written.
     """
     if folder.exists() and not folder.is_dir():
-        raise SpecError(f"--output: {str(folder)!r} is a file; name a folder")
+        raise SpecError("--output", f"{str(folder)!r} is a file", "name a folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SpecError(f"--output: {folder}: cannot be made: {error.strerror}") from None
+        raise SpecError("--output", f"{folder}: cannot be made: {error.strerror}") from None
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise SpecError(f"--output: {folder}: cannot be written; choose another")
+        raise SpecError("--output", f"{folder}: cannot be written", "choose another")
 
 
 def _draw(result: ThemisFigures, wanted: list[int], folder: Path) -> list[Path]:

@@ -86,7 +86,7 @@ def _names(
         for word in words or []:
             if word not in known:
                 right = " or ".join(filter(None, (", ".join(known[:-1]), known[-1])))
-                raise SpecError(f"--{kind}: there is no {shown(word)} here; use {right}")
+                raise SpecError(f"--{kind}", f"there is no {shown(word)} here", f"use {right}")
             wanted.add(f"{kind} {word}")
     return [name for name in NAMES if name in wanted or not wanted]
 

@@ -103,7 +103,7 @@ def _names(figures: list[str] | None, released: bool, choices: bool) -> list[str
     for word in figures or []:
         if word not in known:
             right = f"{', '.join(known[:-1])} or {known[-1]}"
-            raise SpecError(f"--figure: there is no {shown(word)} here; use {right}")
+            raise SpecError("--figure", f"there is no {shown(word)} here", f"use {right}")
         wanted.add(f"figure {word}")
     return [name for name in NAMES if name in wanted or not wanted]
 

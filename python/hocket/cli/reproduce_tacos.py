@@ -105,7 +105,7 @@ def _names(tables: list[str] | None, figures: list[str] | None) -> list[str]:
         for word in words or []:
             if word not in known:
                 right = f"{', '.join(known[:-1])} or {known[-1]}"
-                raise SpecError(f"--{kind}: there is no {shown(word)} here; use {right}")
+                raise SpecError(f"--{kind}", f"there is no {shown(word)} here", f"use {right}")
             wanted.add(f"{kind} {word}")
     return [name for name in EXPERIMENTS if name in wanted or not wanted]
 

@@ -134,7 +134,7 @@ def route(
     _check_pictures(timeline, heat, compare)
     if not compare and scheme not in routing.SCHEMES:
         known = ", ".join(routing.SCHEMES)
-        raise SpecError(f"--scheme: there is no {scheme!r}; schemes are {known}")
+        raise SpecError("--scheme", f"there is no {scheme!r}", f"schemes are {known}")
     given = routing.load_jobs(jobs)
     cluster = routing.cluster(
         fabric,
@@ -187,12 +187,12 @@ def _check_pictures(timeline: str | None, heat: str | None, compare: bool) -> No
         if name is None:
             continue
         if compare:
-            raise SpecError(f"{option}: is of one scheme; leave it out, or --compare")
+            raise SpecError(option, "is of one scheme", "leave it out, or --compare")
         from hocket.plot.style import check_picture
 
         check_picture(Path(name))
     if timeline is not None and heat is not None and Path(timeline) == Path(heat):
-        raise SpecError(f"--heat: {heat} is the time-line's file; name another")
+        raise SpecError("--heat", f"{heat} is the time-line's file", "name another")
 
 
 def _draw(run: ClusterRun, timeline: str | None, heat: str | None) -> None:

@@ -39,7 +39,7 @@ def schedule(
     chunks: options.Chunks = None,
     time_limit: options.TimeLimit = None,
     switching: options.SwitchingText = None,
-    latency_model: options.LatencyModel = "overlapped",
+    latency_model: options.LatencyModel = None,
     save: Annotated[
         str | None,
         typer.Option("--save", help="Keep it under this name, or in this .json file."),
@@ -56,10 +56,14 @@ def schedule(
         return
     if kind is None or topology is None or size is None:
         raise SpecError(
-            "schedule: give a collective, --topology and --size, or --list; "
-            "as `hocket schedule all-reduce -t themis-2d -s 1GB`"
+            "schedule",
+            "give a collective, --topology and --size, or --list",
+            "as `hocket schedule all-reduce -t themis-2d -s 1GB`",
         )
-    options.check_model(None, switching, latency_model)
+    if latency_model is not None:
+        options.choice("--latency-model", latency_model, ("overlapped", "occupying"))
+    if switching is not None:
+        options.choice("--switching", switching, ("store-and-forward", "cut-through"))
     if plot is not None:
         from pathlib import Path
 

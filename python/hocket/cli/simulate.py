@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hocket.cli import options
 from hocket.cli.compare import run_json
+from hocket.cli.groups import Output, Simulation, grouped
 from hocket.cli.plan import describe, plan_facts
 from hocket.cli.verify import PlanFile
 from hocket.collectives.outcome import Outcome
-from hocket.collectives.timing import Latency, LinkOrder, Switching
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
-from hocket.simulation.run import FIDELITIES, Fidelity, Run
+from hocket.simulation.options import DimensionOptions, PacketOptions
+from hocket.simulation.run import Run
 from hocket.simulation.run import simulate as run_plan
 from hocket.units import format_bandwidth, format_size, format_time_ps
 
@@ -25,9 +27,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-def simulate(
-    plan: PlanFile,
-    *,
+@dataclass(frozen=True)
+class AnyFidelity(Simulation):
+    """How the plan is simulated."""
+
     fidelity: Annotated[
         str,
         typer.Option(
@@ -35,79 +38,47 @@ def simulate(
             help="link: each link serves whole messages; flow: fluids that share links fairly; packet: "
             "flits over routers with buffers; dimension: a multi-rail plan's schedule.",
         ),
-    ] = "link",
-    order: options.Order = None,
-    switching: options.SwitchingText = None,
-    latency_model: options.LatencyModel = "overlapped",
-    preset: options.Preset = None,
-    packet_size: options.PacketSize = None,
-    flit_size: options.FlitSize = None,
-    header_flits: options.HeaderFlits = None,
-    virtual_channels: options.VirtualChannels = None,
-    buffer_flits: options.BufferFlits = None,
-    clock: options.Clock = None,
-    reduction_rate: options.ReductionRate = None,
-    flow_rate: options.FlowRate = None,
-    routing: options.OwnRouting = None,
-    plot: options.Plot = None,
-    output: Annotated[
+    ] = "link"
+    routing: options.OwnRouting = None
+
+
+@grouped
+def simulate(
+    plan: PlanFile,
+    *,
+    simulation: AnyFidelity,
+    file: Annotated[
         str | None,
         typer.Option("--output", "-o", help="Write start and end of every transfer to Parquet."),
     ] = None,
-    json: options.Json = False,
+    output: Output,
 ) -> None:
     """Prove a plan and run it in simulated time."""
-    options.check_model(order, switching, latency_model)
-    options.choice("--fidelity", fidelity, FIDELITIES)
-    packets = options.read_packets(
-        preset,
-        packet=packet_size,
-        flit=flit_size,
-        header_flits=header_flits,
-        virtual_channels=virtual_channels,
-        buffer_flits=buffer_flits,
-        clock=clock,
-        reduction_rate=reduction_rate,
-    )
-    options.check_fidelity(
-        fidelity,
-        packets=packets,
-        flow_rate=flow_rate,
-        order=order,
-        switching=switching,
-        latency_model=latency_model,
-    )
+    fidelity = simulation.any_fidelity()
+    plot = output.plot
     if plot is not None:
         from hocket.plot.style import check_picture
 
         check_picture(Path(plot))
-    if output is not None:
-        check_target(Path(output))
-        if Path(output).resolve() == Path(plan).resolve():
-            raise SpecError(f"--output: {output} is the plan; name another file")
+    if file is not None:
+        check_target(Path(file))
+        if Path(file).resolve() == Path(plan).resolve():
+            raise SpecError("--output", f"{file} is the plan", "name another file")
     made = Plan.load(plan)
-    if fidelity == "dimension":
-        for name, given in (("--order", order), ("--output", output), ("--routing", routing)):
+    if isinstance(fidelity, DimensionOptions):
+        for name, given in (("--output", file), ("--routing", simulation.routing)):
             if given is not None:
-                raise SpecError(f"{name} is of links; leave it out, or use --fidelity link")
-        outcome = run_plan(
-            made,
-            fidelity="dimension",
-            switching=cast(Switching | None, switching),
-            latency=cast(Latency, latency_model),
-        )
-        show_dimension_run(outcome, describe(made), plot, json)
+                raise SpecError(
+                    name, "dimension fidelity has no links", "leave it out, or use link"
+                )
+        outcome = run_plan(made, fidelity=fidelity)
+        show_dimension_run(outcome, describe(made), plot, output.json)
         return
     with options.watching() as watch:
         run = run_plan(
             made,
-            fidelity=cast(Fidelity, fidelity),
-            packets=packets,
-            flow_rate=flow_rate,
-            order=cast(LinkOrder | None, order),
-            switching=cast(Switching | None, switching),
-            latency=cast(Latency, latency_model),
-            routing=routing,
+            fidelity=fidelity,
+            routing=simulation.routing,
             keep_services=plot is not None,
             progress=watch,
         )
@@ -115,9 +86,9 @@ def simulate(
         from hocket.plot.heat import draw_heat
 
         draw_heat(run, Path(plot))
-    if output is not None:
-        run.save(output)
-    if json:
+    if file is not None:
+        run.save(file)
+    if output.json:
         options.print_json({**plan_facts(run.plan), **run_json(run), **_dimensions_json(run)})
     else:
         _print(run)
@@ -152,12 +123,16 @@ def _links(run: Run) -> str:
 
 def _packets(run: Run) -> str:
     """Say what packets and buffers are, and what an NPU takes to sum."""
-    packets = run.packets
-    assert packets is not None
+    packets = run.options
+    assert isinstance(packets, PacketOptions)
     header = f" after {packets.header_flits} of a header" if packets.header_flits else ""
-    sums = f"; sums at {packets.reduction_rate}" if packets.reduction_rate else ""
+    sums = (
+        f"; sums at {format_bandwidth(int(packets.reduction_rate))}"
+        if packets.reduction_rate
+        else ""
+    )
     return (
-        f"{packets.packet} in flits of {packets.flit}{header}, {packets.virtual_channels} virtual "
+        f"{packets.packet} B in flits of {packets.flit} B{header}, {packets.virtual_channels} virtual "
         f"channels of {packets.buffer_flits}{sums}"
     )
 

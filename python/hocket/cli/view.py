@@ -4,161 +4,116 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import typer
 
 from hocket.cli import options
+from hocket.cli.groups import Simulation, grouped
 from hocket.cli.plan import describe, plan_facts
 from hocket.cli.verify import PlanFile
-from hocket.collectives.timing import Latency, LinkOrder, Switching
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
-from hocket.simulation.packets import Packets
-from hocket.simulation.run import Fidelity, Run, simulate
+from hocket.simulation.options import LinkOptions, TransferOptions
+from hocket.simulation.run import Run, simulate
 from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
     from hocket.plot.ten import Expanded
 
 
-def view(
-    plan: PlanFile,
-    *,
+@dataclass(frozen=True)
+class Picture:
+    """Which picture, and where."""
+
+    panel: ClassVar[str] = "Picture"
+
     ten: Annotated[
         bool,
         typer.Option("--ten", help="On the time-expanded network: each transfer an arrow in time."),
-    ] = False,
+    ] = False
     heat: Annotated[
         bool,
         typer.Option("--heat", help="Each link by its share of busy time, and links over time."),
-    ] = False,
+    ] = False
     phase: Annotated[
         str | None,
         typer.Option(
             "--phase", help="Rings and trees of what is summed (reduce, default) or copied (copy)."
         ),
-    ] = None,
+    ] = None
     chunk: Annotated[
         int | None, typer.Option("--chunk", help="Only what this chunk takes; they count from 0.")
-    ] = None,
-    output: Annotated[
+    ] = None
+    file: Annotated[
         str | None,
         typer.Option("--output", "-o", help="Draw to this .png, .svg or .pdf file."),
-    ] = None,
-    fidelity: Annotated[
-        str,
-        typer.Option(
-            "--fidelity",
-            help="Of --heat. link: each link serves whole messages; flow: fluids that share links "
-            "fairly; packet: flits over routers with buffers.",
-        ),
-    ] = "link",
-    order: options.Order = None,
-    switching: options.SwitchingText = None,
-    latency_model: options.LatencyModel = "overlapped",
-    preset: options.Preset = None,
-    packet_size: options.PacketSize = None,
-    flit_size: options.FlitSize = None,
-    header_flits: options.HeaderFlits = None,
-    virtual_channels: options.VirtualChannels = None,
-    buffer_flits: options.BufferFlits = None,
-    clock: options.Clock = None,
-    reduction_rate: options.ReductionRate = None,
-    flow_rate: options.FlowRate = None,
-    json: options.Json = False,
-) -> None:
+    ] = None
+    json: options.Json = False
+
+
+@grouped
+def view(plan: PlanFile, *, picture: Picture, simulation: Simulation) -> None:
     """Draw a plan on its network: its rings and trees, how busy links are, or its transfers in time."""
-    options.check_model(order, switching, latency_model)
-    options.choice("--fidelity", fidelity, get_args(Fidelity))
-    packets = options.read_packets(
-        preset,
-        packet=packet_size,
-        flit=flit_size,
-        header_flits=header_flits,
-        virtual_channels=virtual_channels,
-        buffer_flits=buffer_flits,
-        clock=clock,
-        reduction_rate=reduction_rate,
-    )
-    options.check_fidelity(
-        fidelity,
-        packets=packets,
-        flow_rate=flow_rate,
-        order=order,
-        switching=switching,
-        latency_model=latency_model,
-    )
+    fidelity = simulation.transfers()
+    _check(picture, simulation, plan)
+    made = Plan.load(plan)
+    if picture.ten:
+        _ten(made, fidelity, picture.file, picture.json)
+    elif picture.heat:
+        _heat(made, fidelity, picture.file, picture.json)
+    else:
+        _structures(made, picture)
+
+
+def _check(picture: Picture, simulation: Simulation, plan: str) -> None:
+    """Refuse options of one picture with another."""
+    ten, heat, output = picture.ten, picture.heat, picture.file
     if ten and heat:
-        raise SpecError("--ten: --heat is another picture; draw one at a time")
-    if fidelity != "link" and not heat:
+        raise SpecError("--ten", "--heat is another picture", "draw one at a time")
+    if simulation.fidelity != "link" and not heat:
         instead = "in place of --ten" if ten else "as well"
         raise SpecError(
-            f"--fidelity: {fidelity} is of --heat; leave it out, or give --heat {instead}"
+            "--fidelity",
+            f"{simulation.fidelity} is of --heat",
+            f"leave it out, or give --heat {instead}",
         )
     if not (ten or heat):
-        for name, choice in (("--order", order), ("--switching", switching)):
+        for name, choice in (("--order", simulation.order), ("--switching", simulation.switching)):
             if choice is not None:
-                raise SpecError(f"{name} is of --heat and --ten; leave it out, or give one of them")
-    if phase is not None:
-        options.choice("--phase", phase, ("reduce", "copy"))
-    for name, given in (("--phase", phase), ("--chunk", chunk)):
+                raise SpecError(
+                    None, f"{name} is of --heat and --ten", "leave it out, or give one of them"
+                )
+    if picture.phase is not None:
+        options.choice("--phase", picture.phase, ("reduce", "copy"))
+    for name, given in (("--phase", picture.phase), ("--chunk", picture.chunk)):
         if given is not None and (ten or heat):
             other = "--ten" if ten else "--heat"
-            raise SpecError(f"{name} is of rings and trees; leave it out, or leave out {other}")
-    if latency_model != "overlapped" and not (ten or heat):
-        raise SpecError("--latency-model: rings and trees are the same at any; leave it out")
-    if output is None and not json:
+            raise SpecError(
+                None, f"{name} is of rings and trees", f"leave it out, or leave out {other}"
+            )
+    if simulation.latency_model not in (None, "overlapped") and not (ten or heat):
+        raise SpecError("--latency-model", "rings and trees are the same at any", "leave it out")
+    if output is None and not picture.json:
         name, what = ("ten", "arrows") if ten else ("heat", "links") if heat else ("plan", "links")
-        raise SpecError(f"--output: nowhere to draw; give -o {name}.png, or --json for the {what}")
+        raise SpecError(
+            "--output", "nowhere to draw", f"give -o {name}.png, or --json for the {what}"
+        )
     if output is not None:
         from hocket.plot.style import check_picture
 
         check_picture(Path(output))
         if Path(output).resolve() == Path(plan).resolve():
-            raise SpecError(f"--output: {output} is the plan; name another file")
-    made = Plan.load(plan)
-    knobs = _Knobs(
-        cast(Latency, latency_model),
-        cast(LinkOrder | None, order),
-        cast(Switching | None, switching),
-        packets,
-        cast(Fidelity, fidelity),
-        flow_rate,
-    )
-    if ten:
-        _ten(made, knobs, output, json)
-    elif heat:
-        _heat(made, knobs, output, json)
-    else:
-        _structures(made, phase, chunk, output, json)
+            raise SpecError("--output", f"{output} is the plan", "name another file")
 
 
-@dataclass(frozen=True)
-class _Knobs:
-    """How the plan is run."""
-
-    latency: Latency = "overlapped"
-    order: LinkOrder | None = None
-    switching: Switching | None = None
-    packets: Packets | None = None
-    fidelity: Fidelity = "link"
-    flow_rate: str | None = None
-
-
-def _run(made: Plan, knobs: _Knobs, *, keep_services: bool = True) -> Run:
+def _run(made: Plan, fidelity: TransferOptions, *, keep_services: bool = True) -> Run:
     with options.watching() as watch:
-        return simulate(
-            made,
-            fidelity=knobs.fidelity,
-            order=knobs.order,
-            switching=knobs.switching,
-            latency=knobs.latency,
-            packets=knobs.packets,
-            flow_rate=knobs.flow_rate,
-            keep_services=keep_services,
-            progress=watch,
-        )
+        return simulate(made, fidelity=fidelity, keep_services=keep_services, progress=watch)
+
+
+def _latency_model(fidelity: TransferOptions) -> str:
+    return fidelity.latency if isinstance(fidelity, LinkOptions) else "overlapped"
 
 
 def _say(text: str, output: str | None) -> None:
@@ -167,22 +122,21 @@ def _say(text: str, output: str | None) -> None:
     console.print(f"drawn to {output}", highlight=False, soft_wrap=True)
 
 
-def _structures(
-    made: Plan, phase: str | None, chunk: int | None, output: str | None, json: bool
-) -> None:
+def _structures(made: Plan, picture: Picture) -> None:
     from hocket.plot.links import check_devices
     from hocket.plot.shape import draw_structures, summary
     from hocket.simulation.structures import Phase, default_phase
 
     check_devices(made.topology)
+    phase, chunk, output = picture.phase, picture.chunk, picture.file
     chosen = cast(Phase, phase) if phase is not None else default_phase(made)
-    run = _run(made, _Knobs())
+    run = _run(made, LinkOptions())
     found = run.structures(chosen, chunk=chunk)
     if output is not None:
         draw_structures(run, found, chosen, Path(output), chunk=chunk)
     names = made.topology.device_names
     links = {link for each in found for link in each.links}
-    if json:
+    if picture.json:
         rows = [
             {
                 "kind": each.kind,
@@ -213,12 +167,12 @@ def _structures(
     )
 
 
-def _heat(made: Plan, knobs: _Knobs, output: str | None, json: bool) -> None:
+def _heat(made: Plan, fidelity: TransferOptions, output: str | None, json: bool) -> None:
     from hocket.plot.link_heat import BINS, busy_shares, draw_link_heat, in_use
     from hocket.plot.links import check_devices
 
     check_devices(made.topology)
-    run = _run(made, knobs)
+    run = _run(made, fidelity)
     if output is not None:
         draw_link_heat(run, Path(output))
     if json:
@@ -231,7 +185,7 @@ def _heat(made: Plan, knobs: _Knobs, output: str | None, json: bool) -> None:
                 "order": run.order,
                 "switching": run.switching,
                 "packets": options.packets_json(run),
-                "latency_model": knobs.latency,
+                "latency_model": _latency_model(fidelity),
                 "time_ps": run.time_ps,
                 "used_links": run.used_links,
                 "used_link_share": run.used_link_share,
@@ -257,14 +211,14 @@ def _link(made: Plan, link: int) -> dict[str, Any]:
     return {"link": link, "src": names[src], "dst": names[dst]}
 
 
-def _ten(made: Plan, knobs: _Knobs, output: str | None, json: bool) -> None:
+def _ten(made: Plan, fidelity: TransferOptions, output: str | None, json: bool) -> None:
     from hocket.plot.ten import check_readable, draw_ten, expand
 
     check_readable(made)
-    run = _run(made, knobs, keep_services=output is not None)
+    run = _run(made, fidelity, keep_services=output is not None)
     arrows = expand(run) if output is None else draw_ten(run, Path(output))
     if json:
-        options.print_json(_ten_json(run, arrows, knobs.latency, output))
+        options.print_json(_ten_json(run, arrows, _latency_model(fidelity), output))
         return
     slots = ""
     if arrows.slot_ps is not None:

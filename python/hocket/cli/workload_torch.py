@@ -60,14 +60,14 @@ def from_torch(
     path = None if output is None else Path(output)
     if path is not None:
         if path.suffix not in (".yml", ".yaml"):
-            raise SpecError(f"--output: {output!r} is no workload file; let it end in .yml")
+            raise SpecError("--output", f"{output!r} is no workload file", "let it end in .yml")
         check_target(path)
     need_torch()
     with own_code():
         module, own = make(factory)
         if own is None and not inputs:
             raise SpecError(
-                "--input: is missing; give the shape of each input, as --input 3x224x224"
+                "--input", "is missing", "give the shape of each input, as --input 3x224x224"
             )
         model = from_torch(module, inputs or own, batch=batch, name=name)
     if path is not None:

@@ -18,7 +18,7 @@ from hocket.errors import SpecError
 from hocket.topology.build import build_topology
 from hocket.topology.spec import BuilderSpec, TopologySpec
 from hocket.topology.text import from_text, read_failures
-from hocket.units import parse_bandwidth, parse_time, shown
+from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
 __all__ = ["Cluster", "cluster"]
 
@@ -94,7 +94,7 @@ class Cluster:
         index = self._positions.get(given) if isinstance(given, str) else None
         if index is None:
             known = f"hosts are {self.hosts[0]} to {self.hosts[-1]}, less those that failed"
-            raise SpecError(f"there is no host {shown(host)}; {known}")
+            raise SpecError(None, f"there is no host {shown(host)}", str(known))
         return index
 
     def _gpu(self, gpu: int) -> int:
@@ -119,9 +119,9 @@ def cluster(
     nics_per_host: int = 8,
     hosts_per_tor: int | None = None,
     oversubscription: float | None = None,
-    bandwidth: str | None = None,
-    host_bandwidth: str | None = None,
-    latency: str | None = None,
+    bandwidth: Quantity | None = None,
+    host_bandwidth: Quantity | None = None,
+    latency: Duration | None = None,
     failed: Iterable[str] = (),
     failed_spines: int = 0,
     seed: int | None = None,
@@ -162,13 +162,13 @@ def cluster(
     gpus = whole("gpus_per_host", gpus_per_host, 1, _MOST)
     nics = whole("nics_per_host", nics_per_host, 1, _MOST)
     if isinstance(failed, str):
-        raise SpecError(f"failed: {shown(failed)} is no list; give it as [{failed!r}]")
+        raise SpecError("failed", f"{shown(failed)} is no list", f"give it as [{failed!r}]")
     nodes, links = read_failures(failed, option="failed")
     shape = _Shape(nics, hosts_per_tor, oversubscription, host_bandwidth)
     if isinstance(fabric, Topology):
         for field, given in (("bandwidth", bandwidth), ("latency", latency)):
             if given is not None:
-                raise SpecError(f"{field}: a Topology has its own; leave it out")
+                raise SpecError(field, "a Topology has its own", "leave it out")
         shape.check_unused(f"the topology {fabric.name!r}")
         whole_fabric, where = fabric, f"fabric {fabric.name}"
     else:
@@ -188,33 +188,35 @@ class _Shape:
     nics: int
     hosts_per_tor: int | None
     oversubscription: float | None
-    host_bandwidth: str | None
+    host_bandwidth: Quantity | None
 
     def check_unused(self, what: str, *, but: Sequence[str] = ()) -> None:
         """Refuse what a fabric has no use for."""
         for field in ("hosts_per_tor", "oversubscription", "host_bandwidth"):
             if field not in but and getattr(self, field) is not None:
                 right = "leave it out, or give the fabric as 'clos:SPINESxTORS'"
-                raise SpecError(f"{field}: {what} has its own; {right}")
+                raise SpecError(field, f"{what} has its own", right)
 
     def ports(self, spines: int) -> int:
         """Ports of NICs below each ToR."""
         if self.hosts_per_tor is not None:
             if self.oversubscription is not None:
-                raise SpecError("oversubscription: hosts_per_tor says as much; leave one out")
+                raise SpecError("oversubscription", "hosts_per_tor says as much", "leave one out")
             return whole("hosts_per_tor", self.hosts_per_tor, 1, _MOST // self.nics) * self.nics
         ratio = _ratio(1 if self.oversubscription is None else self.oversubscription)
         ports = spines * ratio
         if ports > _MOST:
             raise SpecError(
-                f"oversubscription: {float(ports):g} NIC ports below a ToR are too many; make it or "
-                f"the fabric smaller, to at most {_MOST}"
+                "oversubscription",
+                f"{float(ports):g} NIC ports below a ToR are too many",
+                f"make it or the fabric smaller, to at most {_MOST}",
             )
         if ports.denominator != 1 or ports % self.nics:
             raise SpecError(
-                f"hosts_per_tor: {float(ports):g} NIC ports below a ToR of {spines} spines are no "
-                f"whole number of hosts of {self.nics} NICs; give hosts_per_tor, or another "
-                "oversubscription or nics_per_host"
+                "hosts_per_tor",
+                f"{float(ports):g} NIC ports below a ToR of {spines} spines are no whole "
+                f"number of hosts of {self.nics} NICs",
+                "give hosts_per_tor, or another oversubscription or nics_per_host",
             )
         return int(ports)
 
@@ -222,13 +224,15 @@ class _Shape:
 def _ratio(value: object) -> Fraction:
     right = "give a number above 0, such as 2"
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        raise SpecError(f"oversubscription: {shown(value)} is no number; {right}")
+        raise SpecError("oversubscription", f"{shown(value)} is no number", right)
     if not 0 < value <= _MOST:
-        raise SpecError(f"oversubscription: {shown(value)} will not do; {right}")
+        raise SpecError("oversubscription", f"{shown(value)} will not do", right)
     return Fraction(str(value))
 
 
-def _spec(text: str, bandwidth: str | None, latency: str | None, shape: _Shape) -> TopologySpec:
+def _spec(
+    text: str, bandwidth: Quantity | None, latency: Duration | None, shape: _Shape
+) -> TopologySpec:
     """Read a fabric given in words or as a file."""
     builder = ":" in text and "/" not in text
     rate = "100 Gb/s" if bandwidth is None and builder else bandwidth
@@ -263,7 +267,7 @@ def _without(topology: Topology, nodes: list[str], links: list[tuple[str, str]])
     try:
         return topology.without(nodes, links)
     except SpecError as error:
-        raise SpecError(f"failed: {error}") from None
+        raise SpecError("failed", str(error)) from None
 
 
 def _lost_spines(topology: Topology, but: Sequence[str], count: int, seed: int | None) -> list[str]:
@@ -283,8 +287,11 @@ def _cluster(before: Topology, after: Topology, gpus: int, nics: int, where: str
     numbers = {tor: int(match.group(2)) for tor, match in tors.items() if match}
     if not numbers or len(numbers) < len(tors):
         raise SpecError(
-            f"{where}: is neither a Clos nor a fat tree; NPUs are joined to switches tor0, ... or "
-            "edge0, ..., as hk.topology.clos and fat_tree make them"
+            None,
+            "is neither a Clos nor a fat tree",
+            "NPUs are joined to switches tor0, ... or edge0, ..., as hk.topology.clos "
+            "and fat_tree make them",
+            origin=str(where),
         )
     position = {name: i for i, name in enumerate(before.device_names)}
     hosts = sorted(_hosts(below, nics, where), key=lambda host: position[host[0][0]])
@@ -296,7 +303,7 @@ def _cluster(before: Topology, after: Topology, gpus: int, nics: int, where: str
         if tor is not None and all(now.get(port) == tor for port in ports)
     ]
     if not kept:
-        raise SpecError(f"{where}: no host is left; let less fail")
+        raise SpecError(None, "no host is left", "let less fail", origin=str(where))
     if any(tor.startswith("tor") for tor in numbers):
         core_routing.Fabric(after)  # says what of a Clos is missing
     return Cluster(after, gpus, nics, *zip(*kept, strict=True))
@@ -310,8 +317,10 @@ def _hosts(
         if len(ports) % nics:
             what = "without a ToR" if tor is None else f"below {tor}"
             raise SpecError(
-                f"{where}: {len(ports)} NIC ports {what} are no whole number of hosts of {nics} "
-                "NICs; give another nics_per_host, and what failed by failed="
+                None,
+                f"{len(ports)} NIC ports {what} are no whole number of hosts of {nics} NICs",
+                "give another nics_per_host, and what failed by failed=",
+                origin=str(where),
             )
         for i in range(0, len(ports), nics):
             yield ports[i : i + nics], tor
@@ -329,6 +338,11 @@ def _below(topology: Topology, where: str) -> dict[str | None, list[str]]:
     for npu in range(count):
         if len(above[npu]) > 1:
             both = " and ".join(above[npu][:2])
-            raise SpecError(f"{where}: {names[npu]} is joined to {both}; join each NIC to one ToR")
+            raise SpecError(
+                None,
+                f"{names[npu]} is joined to {both}",
+                "join each NIC to one ToR",
+                origin=str(where),
+            )
         below[above[npu][0] if above[npu] else None].append(names[npu])
     return below

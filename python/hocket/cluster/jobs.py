@@ -222,7 +222,7 @@ class Job:
         try:
             self._check()
         except SpecError as error:
-            raise self.wrong(str(error)) from None
+            raise self.wrong(error) from None
 
     @property
     def copy(self) -> int:
@@ -261,7 +261,9 @@ class Job:
             return parse_time(self.compute, field="compute")
         if self.training_tokens is None:
             raise SpecError(
-                "training_tokens: there are none, and compute: paper needs them; give them or a model"
+                "training_tokens",
+                "there are none, and compute: paper needs them",
+                "give them or a model",
             )
         tokens = parse_count(self.training_tokens, field="training_tokens")
         work = 6 * self._parameters * tokens * _SECOND
@@ -291,12 +293,12 @@ class Job:
             network = _WAYS[self.collective].network(self.data, self.grid or ())
             return plan("all-reduce", network, size=self.gradient_bytes, algorithm=self.algorithm)
         except SpecError as error:
-            raise self.wrong(str(error)) from None
+            raise self.wrong(error) from None
 
-    def wrong(self, message: str) -> SpecError:
-        """Make an error about it, which says where it was read."""
+    def wrong(self, error: SpecError) -> SpecError:
+        """Make an error one about this job, which says where the job was read."""
         where = f"{self.origin}: " if self.origin else ""
-        return SpecError(f"{where}job {shown(self.name)}: {message}")
+        return error.but(origin=f"{where}job {shown(self.name)}")
 
     def _alone(self) -> Alone:
         """Train a copy of the workload, without any communication."""
@@ -314,7 +316,7 @@ class Job:
                 16 if self.precision is None else self.precision,
             )
         except SpecError as error:
-            raise SpecError(_in_words_of_a_job(str(error))) from None
+            raise _in_words_of_a_job(error) from None
 
     @property
     def _parameters(self) -> int:
@@ -326,8 +328,9 @@ class Job:
             return parse_count(tokens, field="tokens_per_iteration")
         if self.model is None:
             raise SpecError(
-                "compute: there are no tokens_per_iteration, and no model that says them; give them, "
-                "or a time such as '1.2 s'"
+                "compute",
+                "there are no tokens_per_iteration, and no model that says them",
+                "give them, or a time such as '1.2 s'",
             )
         return model(self.model).batch_tokens
 
@@ -339,7 +342,9 @@ class Job:
             whole(name, getattr(self, name), 1, most)
         if self.gpus > MOST:
             raise SpecError(
-                f"data: {self.data} copies of {self.copy} GPUs are {self.gpus}; make it at most {MOST}"
+                "data",
+                f"{self.data} copies of {self.copy} GPUs are {self.gpus}",
+                f"make it at most {MOST}",
             )
         parse_time(self.arrival, field="arrival")
         self._check_compute()
@@ -351,29 +356,31 @@ class Job:
         if self.workload is None:
             for name in OF_WORKLOAD:
                 if getattr(self, name) is not None:
-                    raise SpecError(f"{name}: is of a workload; name one, or leave {name} out")
+                    raise SpecError(str(name), "is of a workload", f"name one, or leave {name} out")
             return
         for name in ("model", "training_tokens"):
             if getattr(self, name) is not None:
-                raise SpecError(f"{name}: there is a workload; leave one of them out")
+                raise SpecError(str(name), "there is a workload", "leave one of them out")
         if self.bytes_per_parameter != Job.bytes_per_parameter:
             raise SpecError(
-                "bytes_per_parameter: of a workload it is precision, in bits; give that"
+                "bytes_per_parameter", "of a workload it is precision, in bits", "give that"
             )
         is_time = isinstance(self.compute, str) and self.compute != "paper"
         if not is_time and self.compute != Compute():
             raise SpecError(
-                "compute: the workload's layers say it; leave it out, or give a time such as '1.2 s'"
+                "compute",
+                "the workload's layers say it",
+                "leave it out, or give a time such as '1.2 s'",
             )
         given: object = self.workload
         if not isinstance(given, Workload | str):
-            raise SpecError(f"workload: {shown(given)} is no name; give one such as resnet152")
+            raise SpecError("workload", f"{shown(given)} is no name", "give one such as resnet152")
         try:
             loaded = given if isinstance(given, Workload) else load(given)
         except SpecError as error:
-            raise SpecError(f"workload: {error}") from None
+            raise SpecError("workload", str(error)) from None
         if self.parameters not in (None, loaded.parameters):
-            raise SpecError("parameters: the workload says them; leave one of them out")
+            raise SpecError("parameters", "the workload says them", "leave one of them out")
         object.__setattr__(self, "workload", loaded)
         self._check_knobs()
 
@@ -384,7 +391,7 @@ class Job:
         if self.efficiency is not None:
             share_of_peak("efficiency", self.efficiency)
         if not isinstance(self.npu, Accelerator | str | None):
-            raise SpecError(f"npu: {shown(self.npu)} is no name; give one such as a100")
+            raise SpecError("npu", f"{shown(self.npu)} is no name", "give one such as a100")
 
     def _fill(self, known: Model | None) -> None:
         """Take from the model what is left out."""
@@ -392,14 +399,17 @@ class Job:
             object.__setattr__(self, "parameters", self.workload.parameters)
         if known is None and self.parameters is None:
             raise SpecError(
-                f"model: there is none; give one of {', '.join(MODELS)}, or parameters, or a workload"
+                "model",
+                "there is none",
+                f"give one of {', '.join(MODELS)}, or parameters, or a workload",
             )
         if self.parameters is not None and known is not None:
             given = parse_count(self.parameters, field="parameters")
             if given != known.parameters:
                 raise SpecError(
-                    f"parameters: {known.name} has {known.parameters:.3g}, not {given:.3g}; leave them "
-                    "out, or the model"
+                    "parameters",
+                    f"{known.name} has {known.parameters:.3g}, not {given:.3g}",
+                    "leave them out, or the model",
                 )
         values = {
             "parameters": None if known is None else known.parameters,
@@ -417,52 +427,53 @@ class Job:
     def _check_compute(self) -> None:
         if not isinstance(self.compute, Compute | str):
             raise SpecError(
-                f"compute: {shown(self.compute)} will not do; give 'paper', a time such as '1.2 s' or "
-                "a Compute"
+                "compute",
+                f"{shown(self.compute)} will not do",
+                "give 'paper', a time such as '1.2 s' or a Compute",
             )
         if self.workload is not None:
             self._alone()
         if self.compute_ps >= _LONGEST_TIME:
-            raise SpecError("compute: takes more than 100 days; make the job smaller or faster")
+            raise SpecError("compute", "takes more than 100 days", "make the job smaller or faster")
 
     def _check_placement(self) -> None:
         if self.hosts is None:
             if self.placement is not None and self.placement not in POLICIES:
                 known = f"policies are {', '.join(POLICIES)}, or list hosts"
                 hint = did_you_mean(str(self.placement)[:99], POLICIES, known)
-                raise SpecError(f"placement: there is no {shown(self.placement)}; {hint}")
+                raise SpecError("placement", f"there is no {shown(self.placement)}", hint)
             return
         if self.placement is not None:
-            raise SpecError("placement: hosts are listed; leave one of them out")
+            raise SpecError("placement", "hosts are listed", "leave one of them out")
         names: object = self.hosts
         right = "write it as [host0, host3]"
         is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
         if not is_list or not self.hosts:
-            raise SpecError(f"hosts: {shown(names)} is no list of names; {right}")
+            raise SpecError("hosts", f"{shown(names)} is no list of names", right)
         object.__setattr__(self, "hosts", tuple(self.hosts))
         for i, name in enumerate(self.hosts):
             if name in self.hosts[:i]:
-                raise SpecError(f"hosts: {shown(name)} is listed twice; list each host once")
+                raise SpecError("hosts", f"{shown(name)} is listed twice", "list each host once")
 
     def _check_collective(self) -> None:
         _one_of("rounds", self.rounds, ROUNDS)
         _one_of("collective", self.collective, COLLECTIVES)
         axes = _WAYS[self.collective].axes
         if self.collective == "bidirectional-ring" and self.data == 2:
-            raise SpecError("collective: two ranks have one ring, whichever way; use ring")
+            raise SpecError("collective", "two ranks have one ring, whichever way", "use ring")
         if axes is None:
             if self.grid is not None:
-                raise SpecError(f"grid: {self.collective} has none; leave it out")
+                raise SpecError("grid", f"{self.collective} has none", "leave it out")
             return
         given: object = self.grid
         many = f"{axes.start} sizes" if len(axes) == 1 else f"{axes.start} sizes or more"
         right = f"give {self.collective} {many}, each 2 or more, whose product is data, {self.data}"
         if not isinstance(given, list | tuple) or len(given) not in axes:
             what = "there is none" if given is None else f"{shown(given)} will not do"
-            raise SpecError(f"grid: {what}; {right}")
+            raise SpecError("grid", str(what), right)
         sizes = tuple(whole("grid", size, 2, MOST) for size in given)
         if prod(sizes) != self.data:
-            raise SpecError(f"grid: {shown(list(sizes))} is {prod(sizes)} ranks; {right}")
+            raise SpecError("grid", f"{shown(list(sizes))} is {prod(sizes)} ranks", right)
         object.__setattr__(self, "grid", sizes)
 
 
@@ -492,13 +503,15 @@ OF_WORKLOAD = ("npu", "samples", "efficiency", "precision", "micro_batches")
 """What a job says only of a workload."""
 
 
-def _in_words_of_a_job(message: str) -> str:
+def _in_words_of_a_job(error: SpecError) -> SpecError:
     """Name what was wrong as a job does."""
-    field, colon, rest = message.partition(":")
-    names = {"accelerator": "npu", "precision_bits": "precision"}
-    if message.startswith("parallel: micro-batches:"):
-        return "micro_batches" + message.removeprefix("parallel: micro-batches")
-    return names.get(field, field) + colon + rest
+    names = {
+        "accelerator": "npu",
+        "precision_bits": "precision",
+        "parallel: micro-batches": "micro_batches",
+    }
+    field = error.field
+    return error.but(field=field and names.get(field, field))
 
 
 _COUNTS = {
@@ -512,13 +525,13 @@ _COUNTS = {
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not 1 <= len(name) <= 200 or not name.isprintable():
-        raise SpecError(f"name: {shown(name)} is no name; give up to 200 letters")
+        raise SpecError("name", f"{shown(name)} is no name", "give up to 200 letters")
 
 
 def _one_of(name: str, value: object, known: Sequence[str]) -> None:
     if value not in known:
         hint = did_you_mean(str(value)[:99], known, f"use {', '.join(known)}")
-        raise SpecError(f"{name}: there is no {shown(value)}; {hint}")
+        raise SpecError(str(name), f"there is no {shown(value)}", hint)
 
 
 def _ceil(value: Fraction) -> int:

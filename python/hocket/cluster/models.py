@@ -62,5 +62,5 @@ def model(name: object) -> Model:
     if not isinstance(name, str) or name not in MODELS:
         known = f"models are {', '.join(MODELS)}, or give parameters instead"
         hint = did_you_mean(str(name), MODELS, known) if isinstance(name, str) else known
-        raise SpecError(f"model: there is no {shown(name)}; {hint}")
+        raise SpecError("model", f"there is no {shown(name)}", hint)
     return MODELS[name]

@@ -89,8 +89,12 @@ def place(cluster: Cluster, jobs: Iterable[Job], seed: int | None = None) -> lis
         count = -(-job.gpus // cluster.gpus_per_host)
         if count > room.free:
             raise job.wrong(
-                f"wants {_hosts(count)} of {cluster.gpus_per_host} GPUs, and {room.free} of "
-                f"{len(cluster.hosts)} are free; make data smaller, or the fabric larger"
+                SpecError(
+                    None,
+                    f"wants {_hosts(count)} of {cluster.gpus_per_host} GPUs, and {room.free} of "
+                    f"{len(cluster.hosts)} are free",
+                    "make data smaller, or the fabric larger",
+                )
             )
         policy = _POLICIES[job.placement or "packed"]
         found[job.name] = policy(room, _wanted(cluster, job), draw)
@@ -100,13 +104,15 @@ def place(cluster: Cluster, jobs: Iterable[Job], seed: int | None = None) -> lis
 def _checked(jobs: Iterable[Job]) -> list[Job]:
     listed = list(jobs)
     if not listed:
-        raise SpecError("jobs: there is none; give at least one")
+        raise SpecError("jobs", "there is none", "give at least one")
     names = set()
     for i, job in enumerate(listed):
         if not isinstance(job, Job):
-            raise SpecError(f"jobs: {shown(job)} at position {i} is no Job; give a list of them")
+            raise SpecError(
+                "jobs", f"{shown(job)} at position {i} is no Job", "give a list of them"
+            )
         if job.name in names:
-            raise job.wrong("has the name of an earlier job; give each its own")
+            raise job.wrong(SpecError(None, "has the name of an earlier job", "give each its own"))
         names.add(job.name)
     return listed
 
@@ -122,18 +128,23 @@ def _named(cluster: Cluster, job: Job, others: dict[str, list[int]]) -> list[int
     wanted = -(-job.gpus // cluster.gpus_per_host)
     if len(job.hosts or ()) != wanted:
         raise job.wrong(
-            f"hosts: {_hosts(len(job.hosts or ()))} listed, and its {job.gpus} GPUs are {wanted} of "
-            f"{cluster.gpus_per_host}; list {wanted}"
+            SpecError(
+                "hosts",
+                f"{_hosts(len(job.hosts or ()))} listed, and its {job.gpus} GPUs are {wanted} of "
+                f"{cluster.gpus_per_host}",
+                f"list {wanted}",
+            )
         )
     positions = []
     for host in job.hosts or ():
         try:
             positions.append(cluster.index_of(host))
         except SpecError as error:
-            raise job.wrong(f"hosts: {error}") from None
+            raise job.wrong(error.but(field="hosts")) from None
         for other, taken in others.items():
             if positions[-1] in taken:
-                raise job.wrong(f"hosts: {host} is taken by job {shown(other)}; list another")
+                taken_by = f"{host} is taken by job {shown(other)}"
+                raise job.wrong(SpecError("hosts", taken_by, "list another"))
     return positions
 
 

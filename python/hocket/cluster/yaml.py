@@ -31,25 +31,25 @@ from hocket.cluster.jobs import (
 from hocket.cluster.models import MODELS
 from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
-from hocket.files.model import FIELD, Name, Strict, Words
+from hocket.files.model import Name, Strict, Words
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
-from hocket.units import parse_count, parse_operations, parse_time, shown
+from hocket.units import parse_count, parse_operations, parse_time, parse_written, shown
 from hocket.workload.accelerators import ACCELERATORS
 
 KIND = FileKind("jobs", "jobs:", "list fewer jobs")
 
 
 def _number(value: object) -> int:
-    return parse_count(value, field=FIELD)
+    return parse_count(value, field=None)
 
 
 def _time(value: object) -> str:
-    parse_time(value, field=FIELD)
+    parse_written(parse_time, value, field=None)
     return str(value)
 
 
 def _speed(value: object) -> str:
-    parse_operations(value, field=FIELD)
+    parse_written(parse_operations, value, field=None)
     return str(value)
 
 
@@ -57,7 +57,7 @@ def _compute(value: object) -> str:
     if isinstance(value, str) and not any(letter.isdecimal() for letter in value):
         if value != "paper":
             right = "use paper, a time such as 1.2 s, or {efficiency: 0.5}"
-            raise SpecError(f"{FIELD}: there is no {shown(value)}; {right}")
+            raise SpecError(None, f"there is no {shown(value)}", right)
         return value
     return _time(value)
 
@@ -226,7 +226,7 @@ def _jobs(values: dict[str, Any], lines: dict[Place, int], name: str, folder: Pa
     names: set[str] = set()
     for i, entry in enumerate(file.jobs):
         if entry.name in names:
-            raise reader.wrong(("jobs", i, "name"), "stands twice; give each job its own")
+            raise reader.wrong(("jobs", i, "name"), "stands twice", "give each job its own")
         names.add(entry.name)
         jobs.append(reader.job(i, entry, file.defaults))
     return JobList(tuple(jobs), file.seed)
@@ -250,13 +250,16 @@ class _Reader(Located):
         self._values = values
         self._folder = folder
 
-    def wrong(self, place: Place, message: str, *, line_of: Place = ()) -> SpecError:
+    def wrong(
+        self, place: Place, why: str, remedy: str | None = None, *, line_of: Place = ()
+    ) -> SpecError:
         """Make an error about a place; one within a job names the job instead of its position."""
         if place[:1] != ("jobs",) or len(place) < 2 or not (title := self._title(place[1])):
-            return super().wrong(place, message, line_of=line_of)
+            return super().wrong(place, why, remedy, line_of=line_of)
         key = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place[2:])
-        where = f"job {title}: " + (f"{key.removeprefix('.')}: " if key else "")
-        return super().wrong((), where + message, line_of=line_of or place)
+        error = super().wrong((), why, remedy, line_of=line_of or place)
+        field = key.removeprefix(".") or None
+        return error.but(field=field, origin=f"{error.origin}: job {title}")
 
     def _title(self, i: str | int) -> str | None:
         jobs = self._values["jobs"]
@@ -282,12 +285,13 @@ class _Reader(Located):
         try:
             job = Job(**given)
         except SpecError as error:
-            raise self._of_job(place, str(error)) from None
+            raise self._of_job(place, error) from None
         if gpus is not None and gpus != job.gpus:
             raise self.wrong(
                 (*place, "gpus"),
-                f"{gpus} is not tensor x pipeline x data, {job.tensor} x {job.pipeline} x {job.data} = "
-                f"{job.gpus}; leave gpus out, or make them equal",
+                f"{gpus} is not tensor x pipeline x data, {job.tensor} x {job.pipeline} x "
+                f"{job.data} = {job.gpus}",
+                "leave gpus out, or make them equal",
             )
         return replace(job, origin=f"{self._name}, line {self._lines[place]}")
 
@@ -301,14 +305,14 @@ class _Reader(Located):
         is_file = workload.endswith((".yml", ".yaml")) or "/" in workload
         return str(self._folder / workload) if is_file else workload
 
-    def _of_job(self, place: Place, message: str) -> SpecError:
+    def _of_job(self, place: Place, error: SpecError) -> SpecError:
         """Find the line of what ``Job`` refuses."""
-        text = message.partition(": ")[2]
-        key, _, rest = text.partition(": ")
+        key = error.field or ""
         if (*place, key) in self._lines:
-            return self.wrong((*place, key), rest)
+            return self.wrong((*place, key), error.why, error.remedy)
         line = ("defaults", key) if ("defaults", key) in self._lines else place
-        return self.wrong(place, text, line_of=line)
+        why = f"{key}: {error.why}" if key else error.why
+        return self.wrong(place, why, error.remedy, line_of=line)
 
     def error(self, error: ValidationError) -> SpecError:
         """Make one line of the first thing that pydantic found; of a misspelt key, its name."""
@@ -325,16 +329,15 @@ class _Reader(Located):
             message = f"there is no key {shown(place[-1])}; {hint}"
             return self.wrong(place[:-1], message, line_of=place)
         if kind == "missing":
-            return self.wrong(place[:-1], f"key {place[-1]!r} is missing; add it")
+            return self.wrong(place[:-1], f"key {place[-1]!r} is missing", "add it")
         if kind == "value_error":
-            message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
-            return self.wrong(place, message)
+            return self.wrong(place, str(context["error"]))
         if words[-1:] == ("efficiency",) and given is not None:
             right = f"give a number above 0 and up to 1{share_hint(given)}"
-            return self.wrong(place, f"{shown(given)} will not do; {right}")
+            return self.wrong(place, f"{shown(given)} will not do", right)
         if kind in ("list_type", "too_short") and given is not None and words[-1] in _LISTS:
             wrong = "is empty" if kind == "too_short" else f"{shown(given)} is no list"
-            return self.wrong(place, f"{wrong}; write it as {_LISTS[words[-1]]}")
+            return self.wrong(place, wrong, f"write it as {_LISTS[words[-1]]}")
         return self.wrong(place, complaint(kind, given, context, words))
 
 

@@ -24,10 +24,10 @@ def to_bins(
     most = MOST_CELLS // max(rows, 1)
     if period is None:
         if type(bins) is not int or not 1 <= bins <= most:
-            raise SpecError(f"bins: {bins!r} is not a number of bins; give 1 to {most}")
+            raise SpecError("bins", f"{bins!r} is not a number of bins", f"give 1 to {most}")
         return bins, None
     length = parse_time(period, field="period")
     if length < 1 or time_ps > length * most:
         least = format_time_ps(-(-time_ps // most))
-        raise SpecError(f"period: {period!r} makes too many bins; give at least {least}")
+        raise SpecError("period", f"{period!r} makes too many bins", f"give at least {least}")
     return None, length

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket.errors import SpecError
-from hocket.units import parse_size
+from hocket.units import Quantity, parse_size
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict
+
+    class CollectiveKeywords(TypedDict, total=False):
+        """Of :func:`collective_on`, what a call that makes a collective may say by keyword."""
+
+        npus: Sequence[int | str] | None
+        root: int | str | None
+        in_place: bool
+
 
 _MOST = 1 << 32
-_MOST_BYTES = 1 << 63
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)`` a few times a second during long work."""
@@ -33,7 +44,7 @@ _SPELLINGS = {
 def collective_on(
     kind: str,
     topology: _core.Topology,
-    size: int | str,
+    size: Quantity,
     *,
     npus: Sequence[int | str] | None = None,
     root: int | str | None = None,
@@ -47,7 +58,7 @@ def collective_on(
         ``all-reduce``, ``reduce-scatter``, ``all-gather``, ``broadcast``, ``reduce``, ``gather``,
         ``scatter`` or ``all-to-all``.
     size
-        Bytes, or text with a unit such as ``"256 MB"``; what nccl-tests calls size.
+        Bytes, or text such as ``"256 MB"`` or, as nccl-tests has it, ``"256M"`` (MiB).
     npus
         Participants in rank order, by number or name; all NPUs by default.
     root
@@ -62,7 +73,7 @@ def collective_on(
     """
     if not isinstance(topology, _core.Topology):
         raise SpecError(
-            f"topology: {topology!r} is no Topology; make one, as by hk.topology.load(...)"
+            "topology", f"{topology!r} is no Topology", "make one, as by hk.topology.load(...)"
         )
     kind = kind_of(kind)
     numbers = (
@@ -75,16 +86,45 @@ def collective_on(
         number = npu_number(topology, root, "root")
         if number not in numbers:
             raise SpecError(
-                f"root: NPU {root!r} does not take part; choose one of the participants"
+                "root", f"NPU {root!r} does not take part", "choose one of the participants"
             )
         rank = numbers.index(number)
-    if isinstance(size, str):
-        size = parse_size(size, field="size")
-    elif type(size) is not int or not 0 <= size < _MOST_BYTES:
-        raise SpecError(
-            f'size: {size!r} is not a whole number of bytes below 2^63; give one, or text as "256 MB"'
-        )
+    nothing = isinstance(size, int | float) and not isinstance(size, bool) and size == 0
+    size = 0 if nothing else parse_size(size, field="size")
     return _core.Collective(kind, numbers, size, rank, in_place)
+
+
+_KEYWORDS = ("npus", "root", "in_place")
+
+
+def collective_of(
+    kind: str | _core.Collective,
+    topology: _core.Topology,
+    size: int | str | None,
+    keywords: Mapping[str, Any],
+) -> tuple[_core.Collective, dict[str, Any]]:
+    """Give the collective that a call names or hands in, and the keywords that are not about it.
+
+    Raises
+    ------
+    SpecError
+        As :func:`collective_on`; and where a collective that is made is given what it has.
+    """
+    own = {name: keywords[name] for name in _KEYWORDS if name in keywords}
+    rest = {name: value for name, value in keywords.items() if name not in own}
+    if not isinstance(kind, _core.Collective):
+        if size is None:
+            raise SpecError("size", "there is none", 'give bytes, or text such as "256 MB"')
+        return collective_on(kind, topology, size, **own), rest
+    for name in (*own, *(() if size is None else ("size",))):
+        raise SpecError(name, "a collective that is made has its own", "leave it out")
+    if kind.npus and max(kind.npus) >= topology.npu_count:
+        raise SpecError(
+            "kind",
+            f"the collective is among NPUs up to {max(kind.npus)}",
+            f"NPUs of topology {topology.name!r} are 0 to {topology.npu_count - 1}",
+        )
+    return kind, rest
 
 
 def kind_of(text: str) -> str:
@@ -101,10 +141,12 @@ def joined(collectives: Sequence[_core.Collective]) -> _core.Collective:
         If there is none.
     """
     if not collectives:
-        raise SpecError("collectives: there is none; give one or more")
+        raise SpecError("collectives", "there is none", "give one or more")
     for each in collectives:
         if not isinstance(each, _core.Collective):
-            raise SpecError(f"collectives: {each!r} is none; make one with hocket.collective_on")
+            raise SpecError(
+                "collectives", f"{each!r} is none", "make one with hocket.collective_on"
+            )
     return _core.Collective.joined(list(collectives))
 
 
@@ -120,15 +162,15 @@ def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
         try:
             number = topology.device_index(npu)
         except UnicodeEncodeError:
-            raise SpecError(f"{field}: {npu!r} is no text in UTF-8; name an NPU") from None
+            raise SpecError(field, f"{npu!r} is no text in UTF-8", "name an NPU") from None
         except SpecError as error:
-            raise SpecError(f"{field}: {error}") from None
+            raise SpecError(field, str(error)) from None
         if number >= topology.npu_count:
-            raise SpecError(f"{field}: {npu!r} is a switch; name an NPU")
+            raise SpecError(field, f"{npu!r} is a switch", "name an NPU")
         return number
     number = int(npu)
     if number != npu or not 0 <= number < topology.npu_count:
-        raise SpecError(f"{field}: there is no NPU {npu}; NPUs are 0 to {topology.npu_count - 1}")
+        raise SpecError(field, f"there is no NPU {npu}", f"NPUs are 0 to {topology.npu_count - 1}")
     return number
 
 
@@ -143,27 +185,6 @@ def check_chunks(chunks: int | None) -> None:
     if chunks is None:
         return
     if type(chunks) is not int or chunks < 1:
-        raise SpecError(f"chunks: {chunks!r} is not a number of chunks; give 1 or more")
+        raise SpecError("chunks", f"{chunks!r} is not a number of chunks", "give 1 or more")
     if chunks >= _MOST:
-        raise SpecError(f"chunks: {chunks} is 2^32 or more; give fewer")
-
-
-def slices_of(size: int, chunk_size: int | str | None, chunks: int | None) -> int | None:
-    """Give the number of slices of at most `chunk_size` that `size` bytes are cut into; or `chunks`.
-
-    Raises
-    ------
-    SpecError
-        If both are given, or it is no size, or more than there is.
-    """
-    if chunk_size is None:
-        return chunks
-    if chunks is not None:
-        raise SpecError("chunk_size: chunks says the same; give one of them")
-    if isinstance(chunk_size, str):
-        chunk_size = parse_size(chunk_size, field="chunk_size")
-    if type(chunk_size) is not int or chunk_size < 1:
-        raise SpecError(f"chunk_size: {chunk_size!r} is not a number of bytes; give 1 or more")
-    if chunk_size > size:
-        raise SpecError(f"chunk_size: {chunk_size} B is more than the data, {size} B")
-    return -(-size // chunk_size)
+        raise SpecError("chunks", f"{chunks} is 2^32 or more", "give fewer")

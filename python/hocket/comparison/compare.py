@@ -2,23 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import get_args
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from hocket import _core
-from hocket._memory import checked_limit
-from hocket.collectives.collective import check_chunks, collective_on
-from hocket.collectives.timing import Latency, LinkOrder, Switching
-from hocket.comparison.sizes import too_large
-from hocket.errors import InfeasibleError, SimulationError, SpecError
-from hocket.plans import algorithms as registry
-from hocket.plans.plan import Plan, checked_routing
-from hocket.plans.planner import plan_collective
+from hocket._options import options_of
+from hocket.collectives.collective import Progress, collective_of
+from hocket.comparison.sizes import check_large
+from hocket.errors import Error, InfeasibleError, SimulationError, SpecError
+from hocket.plans.algorithms import check_name, heeded
+from hocket.plans.plan import Plan
+from hocket.plans.planner import make
 from hocket.plans.schedule import PREFIX
-from hocket.plans.synthesis import SYNTHESIZERS
-from hocket.simulation.packets import Packets
-from hocket.simulation.run import Fidelity, Run, simulate
+from hocket.plans.synthesis import SYNTHESIZERS, PlanOptions
+from hocket.simulation.options import (
+    KEYWORDS,
+    DimensionOptions,
+    TransferOptions,
+    fidelity_options,
+)
+from hocket.simulation.run import Run, simulate
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.collectives.collective import CollectiveKeywords
+    from hocket.plans.synthesis.options import PlanKeywords
+    from hocket.simulation.options import FidelityKeywords
+
+    class Keywords(CollectiveKeywords, PlanKeywords, FidelityKeywords, total=False):
+        """What a call of :func:`compare` may say besides."""
 
 
 @dataclass(frozen=True)
@@ -80,50 +94,37 @@ class Comparison:
 
 
 def compare(
-    kind: str,
+    kind: str | _core.Collective,
     topology: _core.Topology,
     *,
-    size: int | str,
+    size: int | str | None = None,
     algorithms: Sequence[str] | None = None,
-    chunks: int | None = None,
-    npus: Sequence[int | str] | None = None,
-    root: int | str | None = None,
-    order: LinkOrder | None = None,
-    switching: Switching | None = None,
-    latency: Latency = "overlapped",
-    fidelity: Fidelity = "link",
-    packets: Packets | str | None = None,
-    flow_rate: str | None = None,
-    time_limit: str | None = None,
-    memory_limit: int | None = None,
-    routing: str = "balanced",
+    fidelity: str | TransferOptions = "link",
+    options: PlanOptions | None = None,
     on_result: Callable[[str, int, Run], None] | None = None,
-    progress: Callable[[str, int, int], None] | None = None,
+    progress: Progress | None = None,
+    **keywords: Unpack[Keywords],
 ) -> Comparison:
     """Plan, prove and simulate a collective by every algorithm that applies.
 
     Parameters
     ----------
-    kind, topology, size, npus, root
-        See :func:`hocket.collective_on`.
+    kind, topology, size
+        See :func:`hocket.plan`.
     algorithms
         Names to compare, ``schedule:NAME`` for a saved schedule among them; by default all that plan in no
         more than a few seconds, which leaves out exact, blind and auto.
-    chunks
-        Number of pipelined slices; several are tried and the fastest kept if left out.
-    order, switching, latency, packets, flow_rate
-        See :func:`hocket.simulate`.
     fidelity
-        Of the simulations: ``link``, ``flow`` or ``packet``.
-    time_limit
-        For each search, see :func:`hocket.schedule`.
-    routing
-        How transfers are spread over equal paths, see :func:`hocket.plan`; ``"spray"`` at flow and packet
-        fidelity only.
+        Of the simulations, see :func:`hocket.simulate`; all but dimension fidelity.
+    options
+        How plans are made; where it says no number of chunks, several are tried and the fastest kept.
     on_result
         Called as ``on_result(algorithm, chunks, run)`` after each simulation.
     progress
         Called as ``progress(stage, done, total)`` during long work.
+    keywords
+        `npus`, `root` and `in_place`, see :func:`hocket.collective_on`; options of
+        :class:`hocket.PlanOptions`, and of the fidelity, by their names. `latency` is of both.
 
     Raises
     ------
@@ -132,111 +133,94 @@ def compare(
     VerificationError
         If a plan is wrong: an error of hocket's own.
     """
-    collective = collective_on(kind, topology, size, npus=npus, root=root)
-    check_chunks(chunks)
-    checked_routing(routing)
-    if fidelity not in get_args(Fidelity):
-        raise SpecError(f"fidelity: {fidelity!r} cannot be compared at; use link, flow or packet")
-    known = [algorithm.name for algorithm in registry.algorithms()]
-    names = (
-        [algorithm.name for algorithm in _core.algorithms()]
-        if algorithms is None
-        else list(algorithms)
+    collective, rest = collective_of(kind, topology, size, keywords)
+    simulated = fidelity_options(
+        fidelity, {key: value for key, value in rest.items() if key in KEYWORDS}
     )
-    if isinstance(algorithms, str) or not names:
-        raise SpecError(f"algorithms: {algorithms!r} is not a list of names; give one or more")
-    for name in names:
-        if name not in known and not name.startswith(PREFIX):
-            raise SpecError(f"algorithm: there is no {name!r}; algorithms are {', '.join(known)}")
+    if isinstance(simulated, DimensionOptions):
+        raise SpecError("fidelity", "plans are not compared on dimensions", "use link")
+    planned = {key: value for key, value in rest.items() if key not in KEYWORDS or key == "latency"}
+    options = options_of(PlanOptions, options, planned)
+    names = _names(algorithms)
     entries: list[Entry] = []
-    refused: dict[str, str] = {}
-    limit = checked_limit(memory_limit)
-    count, sides = len(collective.npus), topology.dimensions
+    refused: dict[str, Error] = {}
     for name in names:
-        is_named = algorithms is not None
-        reason = too_large(collective.kind, count, sides, name, chunks, is_named, limit)
-        if reason is not None:
-            refused[name] = reason
-            continue
         best: Entry | None = None
+        error: Error | None = None
+        is_named = algorithms is not None
         try:
-            for slices in _ladder(name, topology, collective, chunks):
-                made = plan_collective(
-                    collective,
-                    topology,
-                    algorithm=name,
-                    chunks=slices,
-                    memory_limit=memory_limit,
-                    time_limit=time_limit,
-                    latency=latency,
-                    routing=routing,
-                    progress=progress,
-                )
-                made.verify(progress=progress)
-                run = _run(made, fidelity, order, switching, latency, packets, flow_rate, progress)
+            check_large(collective, topology, name, options, is_named=is_named)
+            for slices in _ladder(name, topology, collective, options):
+                given = heeded(name, replace(options, chunks=slices, chunk_size=None))
+                made = make(collective, topology, name, given, progress).verify(progress=progress)
+                run = _run(made, simulated, progress)
                 used = slices or (len(made.schedule) if made.schedule is not None else 1)
                 if on_result is not None:
                     on_result(name, used, run)
                 if best is None or run.time_ps < best.run.time_ps:
                     best = Entry(name, used, run)
-        except _WrongKnobsError as error:
-            raise SpecError(str(error)) from None
-        except (InfeasibleError, SimulationError, SpecError) as error:
-            if name.startswith(PREFIX):
-                raise
-            if best is None:
-                refused[name] = str(error)
+        except _OptionsError as wrong:
+            raise wrong.error from None
+        except (InfeasibleError, SimulationError, SpecError) as wrong:
+            error = wrong
+        if error is not None and name.startswith(PREFIX):
+            raise error
         if best is not None:
             entries.append(best)
+        elif error is not None:
+            refused[name] = error
     if not entries:
-        raise InfeasibleError(_reason(kind, refused))
+        raise _first(collective.kind, refused)
     entries.sort(key=lambda entry: entry.run.time_ps)
     bound = entries[0].run.lower_bound
-    return Comparison(collective, topology, bound, tuple(entries), refused)
+    reasons = {name: str(error) for name, error in refused.items()}
+    return Comparison(collective, topology, bound, tuple(entries), reasons)
 
 
-class _WrongKnobsError(Exception):
-    """What is wrong with a simulation's options, whatever the algorithm."""
+class _OptionsError(Exception):
+    """What is wrong with the options of a simulation, whatever the algorithm."""
+
+    def __init__(self, error: SpecError) -> None:
+        super().__init__(error)
+        self.error = error
 
 
-def _run(
-    made: Plan,
-    fidelity: Fidelity,
-    order: LinkOrder | None,
-    switching: Switching | None,
-    latency: Latency,
-    packets: Packets | str | None,
-    flow_rate: str | None,
-    progress: Callable[[str, int, int], None] | None,
-) -> Run:
+def _run(made: Plan, fidelity: TransferOptions, progress: Progress | None) -> Run:
     try:
-        return simulate(
-            made,
-            fidelity=fidelity,
-            order=order,
-            switching=switching,
-            latency=latency,
-            packets=packets,
-            flow_rate=flow_rate,
-            progress=progress,
-        )
+        return simulate(made, fidelity=fidelity, progress=progress)
     except SpecError as error:
-        raise _WrongKnobsError(str(error)) from None
+        raise _OptionsError(error) from None
+
+
+def _names(algorithms: Sequence[str] | None) -> list[str]:
+    """Give the names to compare."""
+    if algorithms is None:
+        return [algorithm.name for algorithm in _core.algorithms()]
+    names = [] if isinstance(algorithms, str) else list(algorithms)
+    if not names:
+        raise SpecError("algorithms", f"{algorithms!r} is not a list of names", "give one or more")
+    for name in names:
+        if not name.startswith(PREFIX):
+            check_name(name)
+    return names
 
 
 def _ladder(
-    name: str, topology: _core.Topology, collective: _core.Collective, chunks: int | None
-) -> list[int | None]:
+    name: str, topology: _core.Topology, collective: _core.Collective, options: PlanOptions
+) -> Iterator[int | None]:
     """Give the numbers of slices to try."""
+    slices = options.slices(collective.size)
     if name.startswith(PREFIX):
-        return [None]
-    if chunks is not None:
-        return [chunks]
-    asked = "greedy" if name in SYNTHESIZERS else name
-    return list(_core.chunk_ladder(topology, collective, asked))
+        yield None
+    elif slices is not None:
+        yield slices
+    else:
+        asked = "greedy" if name in SYNTHESIZERS else name
+        yield from _core.chunk_ladder(topology, collective, asked)
 
 
-def _reason(kind: str, refused: dict[str, str]) -> str:
+def _first(kind: str, refused: Mapping[str, Error]) -> InfeasibleError:
     """Say why none runs: what stops the first that does this kind, where there is one."""
     able = {each.name for each in _core.algorithms() if kind in each.kinds}
-    return next((refused[name] for name in refused if name in able), next(iter(refused.values())))
+    error = next((refused[name] for name in refused if name in able), next(iter(refused.values())))
+    return InfeasibleError(error.field, error.why, error.remedy, error.origin)

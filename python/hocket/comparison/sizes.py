@@ -8,6 +8,7 @@ from hocket import _core
 from hocket._memory import memory_limit
 from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.sizes import Sides, check_plan
+from hocket.plans.synthesis import PlanOptions
 
 _MOST_COMPARED = 32_000_000
 """Transfers of what is worth comparing where nobody asked for it by name: more take minutes."""
@@ -18,7 +19,7 @@ _BYTES = 100
 def check_any(
     kind: str, npus: int, sides: Sides, names: Iterable[str] | None, chunks: int | None
 ) -> None:
-    """Refuse where every algorithm makes too large a plan; see :func:`too_large`.
+    """Refuse where every algorithm makes too large a plan; see :func:`check_large`.
 
     Raises
     ------
@@ -27,38 +28,49 @@ def check_any(
     """
     able = [each.name for each in _core.algorithms() if kind in each.kinds]
     wanted = able if names is None else list(names)
-    limit = memory_limit()
-    reasons = [
-        too_large(kind, npus, sides, each, chunks, names is not None, limit) for each in wanted
-    ]
-    if reasons and None not in reasons:
-        raise InfeasibleError(str(reasons[0]))
+    first: SpecError | None = None
+    for each in wanted:
+        try:
+            _check((kind, npus, sides, each, chunks), names is not None, memory_limit())
+        except SpecError as error:
+            first = first or error
+        else:
+            return
+    if first is not None:
+        raise InfeasibleError(first.field, first.why, first.remedy)
 
 
-def too_large(
-    kind: str,
-    npus: int,
-    sides: Sides,
+def check_large(
+    collective: _core.Collective,
+    topology: _core.Topology,
     name: str,
-    chunks: int | None,
+    options: PlanOptions,
+    *,
     is_named: bool,
-    limit: int,
-) -> str | None:
-    """Say why an algorithm's plan is too large to compare; ``None`` where it is not.
+) -> None:
+    """Refuse an algorithm whose plan is too large to compare.
 
     What nobody asked for by name may have 32 million transfers.
+
+    Raises
+    ------
+    SpecError
+        With how large it is.
     """
-    try:
-        check_plan(kind, npus, sides, name, chunks, limit)
-    except SpecError as error:
-        return str(error)
+    chunks = options.slices(collective.size)
+    plan = (collective.kind, len(collective.npus), topology.dimensions, name, chunks)
+    _check(plan, is_named, options.limit_bytes)
+
+
+def _check(plan: tuple[str, int, Sides, str, int | None], is_named: bool, limit: int) -> None:
+    check_plan(*plan, limit)
     if is_named:
-        return None
+        return
     try:
-        check_plan(kind, npus, sides, name, chunks, min(limit, _MOST_COMPARED * _BYTES))
+        check_plan(*plan, min(limit, _MOST_COMPARED * _BYTES))
     except SpecError:
-        return (
-            f"its plan has more than {_MOST_COMPARED:,} transfers, which takes minutes; "
-            f"name it with --algorithm to have it"
-        )
-    return None
+        raise SpecError(
+            None,
+            f"its plan has more than {_MOST_COMPARED:,} transfers, which takes minutes",
+            "name it with --algorithm to have it",
+        ) from None

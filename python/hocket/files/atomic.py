@@ -26,24 +26,28 @@ def check_target(path: Path) -> None:
         str(path).encode()
         is_folder, special, target = path.is_dir(), _is_special(path), _real(path)
     except UnicodeEncodeError:
-        raise SpecError(f"{str(path)!r} is no text in UTF-8; choose another name") from None
+        raise SpecError(None, f"{str(path)!r} is no text in UTF-8", "choose another name") from None
     except RuntimeError:
-        raise SpecError(f"{path}: links to itself; choose another") from None
+        raise SpecError(None, "links to itself", "choose another", origin=str(path)) from None
     except OSError as error:
-        raise SpecError(f"{path}: {error.strerror}; choose another") from None
+        raise SpecError(None, str(error.strerror), "choose another", origin=str(path)) from None
     if is_folder:
-        raise SpecError(f"{str(path)!r} is a folder; name a file")
+        raise SpecError(None, f"{str(path)!r} is a folder", "name a file")
     if _is_standard_output(path):
-        raise SpecError(f"{path}: is where the report is printed; name a file")
+        raise SpecError(None, "is where the report is printed", "name a file", origin=str(path))
     if special:
         return
     folder = target.parent
     if not folder.exists():
-        raise SpecError(f"{path}: there is no folder {str(folder)!r}; make it first")
+        raise SpecError(
+            None, f"there is no folder {str(folder)!r}", "make it first", origin=str(path)
+        )
     if not folder.is_dir():
-        raise SpecError(f"{path}: {str(folder)!r} is a file, not a folder; choose another")
+        raise SpecError(
+            None, f"{str(folder)!r} is a file, not a folder", "choose another", origin=str(path)
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
-        raise SpecError(f"{path}: its folder cannot be written; choose another")
+        raise SpecError(None, "its folder cannot be written", "choose another", origin=str(path))
 
 
 def _is_special(path: Path) -> bool:
@@ -93,7 +97,9 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.chmod(_mode(target))
         temporary.replace(target)
     except OSError as error:
-        raise SpecError(f"{path}: cannot be written: {error.strerror or error}") from None
+        raise SpecError(
+            None, f"cannot be written: {error.strerror or error}", origin=str(path)
+        ) from None
     finally:
         temporary.unlink(missing_ok=True)
         _core.interrupt.finished(str(temporary))

@@ -29,7 +29,8 @@ class Located:
     def wrong(
         self,
         place: tuple[str | int, ...],
-        message: str,
+        why: str,
+        remedy: str | None = None,
         *,
         line_of: tuple[str | int, ...] = (),
     ) -> SpecError:
@@ -37,11 +38,11 @@ class Located:
         at = line_of or place
         while at and at not in self._lines:
             at = at[:-1]
-        line = f", line {self._lines[at]}" if at else ""
+        origin = f"{self._name}, line {self._lines[at]}" if at else self._name
         path = ""
         for part in place:
             path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
-        return SpecError(f"{self._name}{line}: {path + ': ' if path else ''}{message}")
+        return SpecError(path or None, why, remedy, origin)
 
 
 def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:

@@ -14,18 +14,15 @@ from pydantic import (
     model_validator,
 )
 
-from hocket.units import parse_bandwidth, parse_time
-
-FIELD = "@"
-"""Stands for the field in messages of validators; the reader puts the path in its place."""
+from hocket.units import parse_bandwidth, parse_time, parse_written
 
 
 def _rate(value: object) -> int:
-    return parse_bandwidth(value, field=FIELD)
+    return parse_written(parse_bandwidth, value, field=None)
 
 
 def _delay(value: object) -> int:
-    return parse_time(value, field=FIELD)
+    return parse_written(parse_time, value, field=None)
 
 
 RATE_TEXT = {"type": "string", "examples": ["25 GB/s", "200 Gb/s"]}

@@ -50,7 +50,7 @@ def check_trace(option: str, path: Path) -> None:
     if path.suffix == ".json" or path.is_dir():
         check_target(path)
         return
-    raise SpecError(f"{option}: {shown(str(path))} has no ending that fits; use .json")
+    raise SpecError(option, f"{shown(str(path))} has no ending that fits", "use .json")
 
 
 def write_spans(

@@ -68,13 +68,22 @@ def read_yaml(path: Path, kind: FileKind = TOPOLOGY) -> tuple[dict[str, Any], di
             raw = file.read(_LARGEST + 1)
         if len(raw) > _LARGEST:
             most = f"the most that a {kind.name} file may be"
-            raise SpecError(f"{name}: is larger than {_LARGEST >> 20} MiB, {most}; {kind.shorter}")
+            raise SpecError(
+                None,
+                f"is larger than {_LARGEST >> 20} MiB, {most}",
+                str(kind.shorter),
+                origin=str(name),
+            )
         text = raw.decode("utf-8")
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise SpecError(f"{name}: cannot be read: {reason}; give a {kind.name} file") from None
+        raise SpecError(
+            None, f"cannot be read: {reason}", f"give a {kind.name} file", origin=str(name)
+        ) from None
     except UnicodeDecodeError:
-        raise SpecError(f"{name}: is not text in UTF-8; save it as UTF-8") from None
+        raise SpecError(
+            None, "is not text in UTF-8", "save it as UTF-8", origin=str(name)
+        ) from None
     return parse_yaml(text, name, kind)
 
 
@@ -89,17 +98,17 @@ def parse_yaml(
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark is not None else ""
         problem = " ".join(f"{error.problem or error.context}".split())
-        raise SpecError(f"{name}{line}: is not YAML: {problem}; mend that line") from None
+        raise SpecError(None, f"{name}{line}: is not YAML: {problem}", "mend that line") from None
     except yaml.YAMLError as error:
         problem = " ".join(str(error).split())
         raise SpecError(
-            f"{name}: is not YAML: {problem}; a {kind.name} file is plain text"
+            None, f"is not YAML: {problem}", f"a {kind.name} file is plain text", origin=str(name)
         ) from None
     finally:
         tree.close()
     if not isinstance(value, dict):
         what = "is empty" if value is None else "is not a mapping of keys to values"
-        raise SpecError(f"{name}: {what}; begin with {kind.begin}")
+        raise SpecError(None, str(what), f"begin with {kind.begin}", origin=str(name))
     return value, tree.lines
 
 
@@ -114,7 +123,9 @@ class _Tree:
         if control is not None:
             line = text.count("\n", 0, control.start()) + 1
             code = ord(control.group())
-            raise SpecError(f"{name}, line {line}: character U+{code:04X} is no text; remove it")
+            raise SpecError(
+                None, f"{name}, line {line}: character U+{code:04X} is no text", "remove it"
+            )
         self._loader = _LOADER(text)
 
     def close(self) -> None:
@@ -127,7 +138,7 @@ class _Tree:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    raise self._wrong(event, "a second document begins here; keep one")
+                    raise self._wrong(event, "a second document begins here", "keep one")
                 value = self._value(self._loader.get_event(), ())
             elif isinstance(event, yaml.StreamEndEvent):
                 break
@@ -137,19 +148,19 @@ class _Tree:
     def _line(event: yaml.Event) -> int:
         return 1 if event.start_mark is None else event.start_mark.line + 1
 
-    def _wrong(self, event: yaml.Event, message: str) -> SpecError:
-        return SpecError(f"{self._name}, line {self._line(event)}: {message}")
+    def _wrong(self, event: yaml.Event, why: str, remedy: str) -> SpecError:
+        return SpecError(None, why, remedy, f"{self._name}, line {self._line(event)}")
 
     def _value(self, event: Any, place: Place) -> Any:
         self.lines[place] = self._line(event)
         if event.anchor is not None:
-            raise self._wrong(event, "anchors and aliases (& and *) are not used; write it out")
+            raise self._wrong(event, "anchors and aliases (& and *) are not used", "write it out")
         if event.tag is not None:
-            raise self._wrong(event, f"tag {event.tag!r} is not used here; remove it")
+            raise self._wrong(event, f"tag {event.tag!r} is not used here", "remove it")
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event)
         if len(place) == _DEEPEST:
-            raise self._wrong(event, f"is nested too deeply; a {self._kind.name} file is flatter")
+            raise self._wrong(event, "is nested too deeply", f"a {self._kind.name} file is flatter")
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(place)
         values: list[Any] = []
@@ -161,12 +172,12 @@ class _Tree:
         values: dict[str, Any] = {}
         while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
-                raise self._wrong(event, "a key is no word; keys are plain words")
+                raise self._wrong(event, "a key is no word", "keys are plain words")
             key = event.value
             self._check_shown(event)
             if key in values:
                 text = key if len(key) <= _SHOWN else key[:_SHOWN] + "..."
-                raise self._wrong(event, f"key {text!r} stands twice; keep one")
+                raise self._wrong(event, f"key {text!r} stands twice", "keep one")
             inner = (*place, key)
             values[key] = self._value(self._loader.get_event(), inner)
             self.lines[inner] = self._line(event)
@@ -179,7 +190,7 @@ class _Tree:
             hidden = next(letter for letter in text if not letter.isprintable())
             code = f"U+{ord(hidden):04X}"
             raise self._wrong(
-                event, f"{shown(event.value)} has the character {code}, no text; remove it"
+                event, f"{shown(event.value)} has the character {code}, no text", "remove it"
             )
 
     def _scalar(self, event: yaml.ScalarEvent) -> Any:
@@ -192,4 +203,4 @@ class _Tree:
             return self._loader.construct_object(yaml.ScalarNode(tag, event.value))
         except (ValueError, OverflowError):
             text = event.value if len(event.value) <= _SHOWN else event.value[:_SHOWN] + "..."
-            raise self._wrong(event, f"{text!r} is no number; quote it if it is text") from None
+            raise self._wrong(event, f"{text!r} is no number", "quote it if it is text") from None

@@ -71,14 +71,16 @@ def advise_dimensions(topology: _core.Topology) -> Advice:
     check_rails(topology)
     if not rails:
         raise InfeasibleError(
-            f"advise dims: topology {topology.name!r} states no dimensions; "
-            "use a product such as Ring_Switch:4x8"
+            None,
+            f"advise dims: topology {topology.name!r} states no dimensions",
+            "use a product such as Ring_Switch:4x8",
         )
     fixed, best = _core.balance(topology, fixed=True), _core.balance(topology)
     if fixed is None or best is None:
         raise InfeasibleError(
-            f"advise dims: {len(rails)} dimensions have more than one NPU; at most "
-            f"{MOST_DIMENSIONS} can be judged"
+            None,
+            f"advise dims: {len(rails)} dimensions have more than one NPU",
+            f"at most {MOST_DIMENSIONS} can be judged",
         )
     bandwidths = [rail[3] for rail in rails]
     busy_fixed, busy_best = (_busy(each.loads, bandwidths) for each in (fixed, best))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hocket import _core
 from hocket.errors import SpecError
-from hocket.plans.synthesis.choices import SYNTHESIZERS
+from hocket.plans.synthesis.options import SYNTHESIZERS, PlanOptions
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,9 @@ def check_name(name: str) -> None:
     """
     known = [each.name for each in algorithms()]
     if name not in known:
-        raise SpecError(f"there is no algorithm {name!r}; algorithms are {', '.join(known)}")
+        raise SpecError(
+            None, f"there is no algorithm {name!r}", f"algorithms are {', '.join(known)}"
+        )
 
 
 _OPTIONS = {
@@ -50,23 +51,25 @@ _OPTIONS = {
 }
 
 
-def check_options(algorithm: object, given: Mapping[str, object]) -> None:
+def check_options(algorithm: object, options: PlanOptions) -> None:
     """Refuse an option that an algorithm does not heed, rather than leave it out silently.
-
-    Parameters
-    ----------
-    given
-        Option to value, ``None`` where it is not given.
 
     Raises
     ------
     SpecError
         With the algorithms that heed it.
     """
-    for option, value in given.items():
-        if value is not None and algorithm not in _OPTIONS[option]:
-            heed = _OPTIONS[option]
+    for option, heed in _OPTIONS.items():
+        if getattr(options, option) != getattr(PlanOptions, option) and algorithm not in heed:
             name = algorithm if isinstance(algorithm, str) else "a schedule"
             raise SpecError(
-                f"{option}: {name} does not heed it; it is for {', '.join(heed[:-1])} and {heed[-1]}"
+                option,
+                f"{name} does not heed it",
+                f"it is for {', '.join(heed[:-1])} and {heed[-1]}",
             )
+
+
+def heeded(algorithm: str, options: PlanOptions) -> PlanOptions:
+    """Give the options without those that an algorithm does not heed."""
+    own = [option for option, heed in _OPTIONS.items() if algorithm not in heed]
+    return replace(options, **{option: getattr(PlanOptions, option) for option in own})

@@ -5,21 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from hocket import _core
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, InfeasibleError, SpecError
 from hocket.plans.plan import Plan
-from hocket.plans.synthesis.choices import SynthesisOptions
+from hocket.plans.synthesis.options import PlanOptions
 from hocket.units import format_time_ps
 
-Planner = Callable[..., Plan]
-"""Plans the collective by the ``algorithm`` that is named, with the options of :func:`hocket.plan`."""
+Planner = Callable[
+    [_core.Collective, _core.Topology, str, PlanOptions, "Progress | None"],
+    Plan,
+]
+"""Plans a collective by the algorithm that is named."""
 
 TIME_LIMIT = 10.0
 """Seconds where none are given."""
 
+_SHORTEST = 0.05
+"""Seconds that a search gets at the least."""
 _TRANSFERS = 100_000
 _EXACT_WORK = 1_000_000
 _SEEDS = 1_000
@@ -29,8 +33,7 @@ def best_plan(
     planner: Planner,
     collective: _core.Collective,
     topology: _core.Topology,
-    chunks: int | None,
-    options: SynthesisOptions,
+    options: PlanOptions,
     progress: Progress | None,
 ) -> Plan:
     """Try every method, cheapest first, and keep the plan that is simulated to be the fastest.
@@ -49,17 +52,18 @@ def best_plan(
         If no method applies, with the reason of the first.
     """
     options.unwindings(topology)  # refuses what makes no sense here
-    limit = options.time_limit or TIME_LIMIT
+    limit = options.seconds or TIME_LIMIT
     ends = time.monotonic() + limit
     bound = _core.bound(topology, collective).time_ps
     best: tuple[int, Plan] | None = None
     failure: Error | None = None
-    for make in _attempts(planner, collective, topology, chunks, options):
+    for name, given in _attempts(collective, topology, options):
         left = ends - time.monotonic()
         if best is not None and (left <= 0 or best[0] <= bound):
             break
+        timed = replace(given, time_limit=max(left, _SHORTEST))
         try:
-            made = make(max(left, 0.05)).verify()
+            made = planner(collective, topology, name, timed, progress).verify()
         except (InfeasibleError, SpecError) as error:
             failure = failure or error
             continue
@@ -72,61 +76,39 @@ def best_plan(
             )
             progress(text, round(1000 * (limit - max(left, 0))), round(1000 * limit))
     if best is None:
-        raise failure or InfeasibleError("auto cannot run here: no method applies")
+        raise failure or InfeasibleError("algorithm", "auto cannot run here: no method applies")
     return best[1]
 
 
 def _attempts(
-    planner: Planner,
-    collective: _core.Collective,
-    topology: _core.Topology,
-    chunks: int | None,
-    options: SynthesisOptions,
-) -> Iterator[Callable[[float], Plan]]:
-    """Give functions that make a plan, given the seconds left; cheap methods first."""
-
-    def attempt(
-        name: str, count: int | None, again: int = 0, **more: Any
-    ) -> Callable[[float], Plan]:
-        def make(left: float) -> Plan:
-            return planner(
-                algorithm=name,
-                chunks=count,
-                seed=(options.seed + again) % (1 << 64),
-                time_limit=f"{max(1, round(left * 1000))} ms",
-                **more,
-            )
-
-        return make
-
-    given = replace(options, time_limit=None)
-    told: dict[str, Any] = {
-        "unwind": given.unwind,
-        "latency": given.latency,
-        "trials": given.trials,
-        "cluster": given.cluster,
-        "slot": None if given.factor is None else f"{given.factor} ps",
-    }
+    collective: _core.Collective, topology: _core.Topology, options: PlanOptions
+) -> Iterator[tuple[str, PlanOptions]]:
+    """Give algorithms with the options to try each with; cheap ones first."""
+    chunks = options.slices(collective.size)
+    searched = replace(options, chunks=None, chunk_size=None, cluster=None, slot=None)
+    plain = PlanOptions(memory_limit=options.memory_limit, routing=options.routing)
     names = [each.name for each in _core.algorithms() if collective.kind in each.kinds]
-    named = [name for name in names if name != "greedy"]
     ladder = [chunks] if chunks is not None else _greedy_ladder(topology, collective)
     for count in ladder[:3]:
-        yield attempt("greedy", count, **told)
-    for name in named:
+        yield "greedy", replace(searched, chunks=count)
+    for name in names:
+        if name == "greedy":
+            continue
         try:
             counts = [chunks] if chunks is not None else _ladder(topology, collective, name)
         except Error:
             continue
         for count in counts:
-            yield attempt(name, count)
+            yield name, replace(plain, chunks=count)
     if len(collective.npus) * topology.npu_count * len(topology.link_src) <= _EXACT_WORK:
-        yield attempt("exact", chunks, **told)
+        yield "exact", options
     for count in ladder[3:]:
-        yield attempt("greedy", count, **told)
+        yield "greedy", replace(searched, chunks=count)
     # What time is left goes to other random choices.
     for again in range(1, _SEEDS):
+        seed = (options.seed + again) % (1 << 64)
         for count in reversed(ladder):
-            yield attempt("greedy", count, again=again, **told)
+            yield "greedy", replace(searched, chunks=count, seed=seed)
 
 
 def _ladder(topology: _core.Topology, collective: _core.Collective, name: str) -> list[int | None]:

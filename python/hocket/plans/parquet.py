@@ -134,16 +134,25 @@ def load_plan(path: Path) -> Plan:
         If the file is missing, truncated, or no plan.
     """
     if path.is_dir():
-        raise SpecError(f"{path}: is a folder; name the file that `hocket plan -o` wrote")
+        raise SpecError(
+            None, "is a folder", "name the file that `hocket plan -o` wrote", origin=str(path)
+        )
     if not path.is_file():
         if path.exists():
-            raise SpecError(f"{path}: is a pipe or a device; plans are read from files only")
-        raise SpecError(f"{path}: there is no such file; make one with `hocket plan ... -o {path}`")
+            raise SpecError(
+                None, "is a pipe or a device", "plans are read from files only", origin=str(path)
+            )
+        raise SpecError(
+            None,
+            "there is no such file",
+            f"make one with `hocket plan ... -o {path}`",
+            origin=str(path),
+        )
     try:
         with pq.ParquetFile(path) as file:
             return _read(file)
     except Error as error:
-        raise SpecError(f"{path}: {error}") from None
+        raise error.but(origin=str(path)) from None
     except KeyError as error:
         raise _no_plan(path, f"it has no {error.args[0]}") from None
     except RecursionError:
@@ -161,7 +170,10 @@ def load_plan(path: Path) -> Plan:
 
 def _no_plan(path: Path, reason: str) -> SpecError:
     return SpecError(
-        f"{path}: is not a plan, or not a whole one ({reason}); plans are what `hocket plan -o` writes"
+        None,
+        f"is not a plan, or not a whole one ({reason})",
+        "plans are what `hocket plan -o` writes",
+        origin=str(path),
     )
 
 

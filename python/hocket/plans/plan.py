@@ -13,7 +13,7 @@ from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.synthesis import SYNTHESIZERS, Synthesis
-from hocket.units import shown
+from hocket.plans.synthesis.options import checked_routing
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -246,21 +246,6 @@ def merge_plans(plans: Sequence[Plan], *, memory_limit: int | None = None) -> Pl
     """
     for each in plans:
         if not isinstance(each, Plan):
-            raise SpecError(f"plans: {each!r} is no Plan; make one by hk.plan(...)")
+            raise SpecError("plans", f"{each!r} is no Plan", "make one by hk.plan(...)")
     cores = [each.core for each in plans]
     return Plan(_core.Plan.merged(cores, checked_limit(memory_limit)))
-
-
-def checked_routing(routing: object) -> str:
-    """Give a routing back as it is written in files.
-
-    Raises
-    ------
-    SpecError
-        If it is none.
-    """
-    if not isinstance(routing, str):
-        raise SpecError(
-            f"routing: {shown(routing)} is no name; give balanced, ecmp, spray or single"
-        )
-    return _core.checked_routing(routing)

@@ -3,70 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from typing import TYPE_CHECKING
 
 from hocket import _core
-from hocket._memory import checked_limit
-from hocket.collectives.collective import Progress, check_chunks, collective_on, joined, slices_of
-from hocket.collectives.timing import Latency
+from hocket._options import options_of
+from hocket.collectives.collective import Progress, collective_of, joined
 from hocket.errors import SpecError
 from hocket.plans.algorithms import check_name, check_options
 from hocket.plans.auto import best_plan
-from hocket.plans.plan import Plan, checked_routing
+from hocket.plans.plan import Plan
 from hocket.plans.schedule import MULTIRAIL, PREFIX, Schedule, schedule_collective
 from hocket.plans.sizes import check_plan
-from hocket.plans.synthesis import SYNTHESIZERS, SynthesisOptions, synthesize
-from hocket.units import parse_time
+from hocket.plans.synthesis import SYNTHESIZERS, PlanOptions, synthesize
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.collectives.collective import CollectiveKeywords
+    from hocket.plans.synthesis.options import PlanKeywords
+
+    class Keywords(CollectiveKeywords, PlanKeywords, total=False):
+        """What a call of :func:`plan` may say besides."""
 
 
 def plan(
-    kind: str,
+    kind: str | _core.Collective,
     topology: _core.Topology,
     *,
-    size: int | str,
-    algorithm: str | Schedule,
-    chunks: int | None = None,
-    chunk_size: int | str | None = None,
-    npus: Sequence[int | str] | None = None,
-    root: int | str | None = None,
-    in_place: bool = True,
-    time_limit: str | None = None,
-    seed: int = 0,
-    unwind: str | None = None,
-    latency: Latency = "overlapped",
-    cluster: int | None = None,
-    slot: str | None = None,
-    trials: int | None = None,
-    memory_limit: int | None = None,
-    routing: str = "balanced",
+    size: int | str | None = None,
+    algorithm: str | Schedule = "auto",
+    options: PlanOptions | None = None,
     progress: Progress | None = None,
+    **keywords: Unpack[Keywords],
 ) -> Plan:
     """Plan a collective on a topology by a named algorithm.
 
     Parameters
     ----------
-    kind, topology, size, npus, root, in_place
-        See :func:`hocket.collective_on`.
+    kind, topology, size
+        See :func:`hocket.collective_on`; or a collective that is already made, which has its size.
     algorithm
         One of :func:`hocket.algorithms`; ``schedule:NAME`` for a saved schedule; or a
         :class:`hocket.Schedule`.
-    chunks
-        Into how many pipelined slices the data is cut; the algorithm's own default if left out.
-    chunk_size
-        Instead of `chunks`: bytes of a slice, as ``98304`` or ``"96 KiB"``.
-    time_limit
-        Of a search, as ``"10s"``: the best until then is the result. See :func:`hocket.schedule`.
-    seed, unwind, latency, cluster, slot, trials
-        For ``greedy``, ``exact``, ``blind`` and ``auto``: see :class:`hocket.SynthesisOptions`; `slot` is
-        its `factor`, with a unit, as ``"2.3 us"``.
-    memory_limit
-        Bytes that the work may take; most of the machine's memory by default.
-    routing
-        How transfers are spread over equal paths: ``"balanced"`` (those that run together on different
-        ones), ``"ecmp"`` or ``"ecmp:SEED"`` (by hashes of sender and receiver), ``"spray"`` (each over all;
-        for flow and packet fidelity), ``"single"`` (all on the first).
+    options
+        How the plan is made.
     progress
         Called as ``progress(stage, done, total)`` during a search.
+    keywords
+        `npus`, `root` and `in_place`, see :func:`hocket.collective_on`; and any option of
+        :class:`hocket.PlanOptions` by its name, in place of the one in `options`.
 
     Returns
     -------
@@ -80,23 +65,8 @@ def plan(
     InfeasibleError
         If the algorithm cannot do this here, with the reason.
     """
-    collective = collective_on(kind, topology, size, npus=npus, root=root, in_place=in_place)
-    return plan_collective(
-        collective,
-        topology,
-        algorithm=algorithm,
-        chunks=slices_of(collective.size, chunk_size, chunks),
-        time_limit=time_limit,
-        seed=seed,
-        unwind=unwind,
-        latency=latency,
-        cluster=cluster,
-        slot=slot,
-        trials=trials,
-        memory_limit=memory_limit,
-        routing=routing,
-        progress=progress,
-    )
+    collective, rest = collective_of(kind, topology, size, keywords)
+    return make(collective, topology, algorithm, options_of(PlanOptions, options, rest), progress)
 
 
 def plan_together(
@@ -104,17 +74,9 @@ def plan_together(
     topology: _core.Topology,
     *,
     algorithm: str = "greedy",
-    chunks: int | None = None,
-    time_limit: str | None = None,
-    seed: int = 0,
-    unwind: str | None = None,
-    latency: Latency = "overlapped",
-    cluster: int | None = None,
-    slot: str | None = None,
-    trials: int | None = None,
-    memory_limit: int | None = None,
-    routing: str = "balanced",
+    options: PlanOptions | None = None,
     progress: Progress | None = None,
+    **keywords: Unpack[PlanKeywords],
 ) -> Plan:
     """Plan several collectives, of the same or of different NPUs, at once on one network.
 
@@ -126,7 +88,7 @@ def plan_together(
         Where.
     algorithm
         ``greedy``, ``exact`` or ``blind``.
-    chunks, time_limit, seed, unwind, latency, cluster, slot, trials, memory_limit, routing, progress
+    options, progress, keywords
         See :func:`plan`.
 
     Returns
@@ -139,113 +101,52 @@ def plan_together(
     SpecError, InfeasibleError
         As :func:`plan`.
     """
-    return plan_collective(
-        joined(collectives),
-        topology,
-        algorithm=algorithm,
-        chunks=chunks,
-        time_limit=time_limit,
-        seed=seed,
-        unwind=unwind,
-        latency=latency,
-        cluster=cluster,
-        slot=slot,
-        trials=trials,
-        memory_limit=memory_limit,
-        routing=routing,
-        progress=progress,
-    )
+    made = options_of(PlanOptions, options, keywords)
+    return make(joined(collectives), topology, algorithm, made, progress)
 
 
-def plan_collective(
+def make(
     collective: _core.Collective,
     topology: _core.Topology,
-    *,
     algorithm: str | Schedule,
-    chunks: int | None = None,
-    time_limit: str | None = None,
-    seed: int = 0,
-    unwind: str | None = None,
-    latency: Latency = "overlapped",
-    cluster: int | None = None,
-    slot: str | None = None,
-    trials: int | None = None,
-    memory_limit: int | None = None,
-    routing: str = "balanced",
+    options: PlanOptions,
     progress: Progress | None = None,
 ) -> Plan:
-    """Plan a collective that is already made; see :func:`plan`."""
-    check_chunks(chunks)
-    limit = checked_limit(memory_limit)
-    routing = checked_routing(routing)
+    """Plan a collective that is made, with options that are; see :func:`plan`."""
     if not isinstance(algorithm, (str, Schedule)):
-        raise SpecError(f"algorithm: {algorithm!r} is neither a name nor a schedule")
+        raise SpecError("algorithm", f"{algorithm!r} is neither a name nor a schedule")
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
         check_name(algorithm)
-    given = {"unwind": unwind, "trials": trials, "cluster": cluster, "slot": slot}
-    check_options(algorithm, {**given, "seed": seed or None})
+    check_options(algorithm, options)
+    chunks, limit = options.slices(collective.size), options.limit_bytes
     if isinstance(algorithm, str):
         count = len(collective.npus)
         check_plan(collective.kind, count, topology.dimensions, algorithm, chunks, limit)
+    if algorithm == "auto":
+        return best_plan(make, collective, topology, options, progress)
     if isinstance(algorithm, str) and algorithm in SYNTHESIZERS:
-        options = SynthesisOptions(
-            seed=seed,
-            unwind=unwind,
-            latency=latency,
-            cluster=cluster,
-            factor=None if slot is None else _slot_ps(slot),
-            **({} if trials is None else {"trials": trials}),
-            time_limit=None if time_limit is None else _seconds(time_limit),
-        )
-        if algorithm == "auto":
-            planner = partial(
-                plan_collective,
-                collective,
-                topology,
-                memory_limit=limit,
-                routing=routing,
-                progress=progress,
-            )
-            return best_plan(planner, collective, topology, chunks, options, progress)
-        pieces = chunks or _core.default_chunks(topology, collective, "greedy")
         core, synthesis = synthesize(
             collective,
             topology,
             algorithm=algorithm,
-            pieces=pieces,
+            pieces=chunks or _core.default_chunks(topology, collective, "greedy"),
             options=options,
             memory_limit=limit,
-            routing=routing,
             progress=progress,
         )
         return Plan(core, synthesis=synthesis)
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
-        if time_limit is not None:
-            parse_time(time_limit, field="time_limit")
-        return Plan(_core.plan(topology, collective, algorithm, chunks, limit, routing))
+        return Plan(_core.plan(topology, collective, algorithm, chunks, limit, options.routing))
     schedule = schedule_collective(
         collective,
         topology,
         algorithm=algorithm,
         chunks=chunks,
-        time_limit=time_limit,
+        time_limit=options.time_limit,
         progress=progress,
     )
     core = _core.plan_of(schedule.core, limit)
-    return Plan(core.routed(routing) if topology.may_have_equal_paths else core, schedule)
-
-
-def _slot_ps(text: str) -> int:
-    """Read the length of a slot."""
-    length = parse_time(text, field="slot")
-    if length == 0:
-        raise SpecError(f"slot: {text!r} is shorter than a picosecond; give more, as '2.3 us'")
-    return length
-
-
-def _seconds(text: str) -> float:
-    """Read a time limit."""
-    return parse_time(text, field="time_limit") * 1e-12
+    return Plan(core.routed(options.routing) if topology.may_have_equal_paths else core, schedule)
 
 
 def is_scheduled(algorithm: str) -> bool:

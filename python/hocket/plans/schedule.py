@@ -9,11 +9,11 @@ from typing import NamedTuple, cast
 
 from hocket import _core
 from hocket._memory import memory_limit
+from hocket._options import seconds
 from hocket.collectives.collective import Progress, check_chunks, collective_on
 from hocket.collectives.timing import Latency, Switching
 from hocket.errors import SpecError
 from hocket.plans.dimension_run import DimensionRun
-from hocket.units import parse_time
 
 MULTIRAIL = ("hierarchical", "themis-fifo", "themis", "multirail-optimal")
 """Algorithms that schedule dimensions."""
@@ -139,7 +139,7 @@ def schedule(
     size: int | str,
     algorithm: str | Schedule = "multirail-optimal",
     chunks: int | None = None,
-    time_limit: str | None = None,
+    time_limit: float | str | None = None,
     progress: Progress | None = None,
 ) -> Schedule:
     """Schedule a collective among all NPUs of a product topology, dimension by dimension.
@@ -190,21 +190,21 @@ def schedule_collective(
     *,
     algorithm: str | Schedule,
     chunks: int | None = None,
-    time_limit: str | None = None,
+    time_limit: float | str | None = None,
     progress: Progress | None = None,
 ) -> Schedule:
     """Schedule a collective that is already made; see :func:`hocket.schedule`."""
-    seconds = None if time_limit is None else parse_time(time_limit, field="time_limit") * 1e-12
+    limit = None if time_limit is None else seconds(time_limit, "time_limit")
     check_chunks(chunks)
     is_made = isinstance(algorithm, Schedule) or algorithm.startswith(PREFIX)
     if is_made and chunks is not None:
-        raise SpecError("chunks: a schedule that is made has its own; leave them out")
+        raise SpecError("chunks", "a schedule that is made has its own", "leave them out")
     if isinstance(algorithm, Schedule):
         try:
             shapes = rail_shapes(algorithm.topology)
             check_fits(algorithm.collective.kind, shapes, topology, collective)
         except SpecError as error:
-            raise SpecError(f"schedule: {error}") from None
+            raise error.but(field="schedule") from None
         return rebuilt(
             algorithm.algorithm,
             algorithm.policy,
@@ -221,7 +221,7 @@ def schedule_collective(
         algorithm,
         chunks,
         memory_limit(),
-        time_limit=seconds,
+        time_limit=limit,
         progress=progress,
     )
     return Schedule(core)
@@ -238,13 +238,15 @@ def check_rails(topology: _core.Topology) -> None:
     links = sum(_links(kind, size) for kind, size, *_ in topology.dimensions if size > 1)
     if topology.dimensions and topology.link_count != round(links * topology.npu_count):
         raise SpecError(
-            f"fidelity: links of topology {topology.name!r} have failed, so that NPUs differ; "
-            "use link fidelity"
+            "fidelity",
+            f"links of topology {topology.name!r} have failed, so that NPUs differ",
+            "use link fidelity",
         )
     if any(limit is not None for limit in topology.switch_limits):
         raise SpecError(
-            f"fidelity: a switch of topology {topology.name!r} has a limit of its own; "
-            "use link fidelity"
+            "fidelity",
+            f"a switch of topology {topology.name!r} has a limit of its own",
+            "use link fidelity",
         )
 
 
@@ -269,12 +271,13 @@ def check_fits(
         With both.
     """
     if kind != collective.kind:
-        raise SpecError(f"it schedules {kind}, not {collective.kind}")
+        raise SpecError(None, f"it schedules {kind}, not {collective.kind}")
     own = rail_shapes(topology)
     if own != dimensions:
         raise SpecError(
-            f"it is for {_shown(dimensions)}; topology {topology.name!r} has {_shown(own)}; "
-            f"make one for it by `hocket schedule`"
+            None,
+            f"it is for {_shown(dimensions)}; topology {topology.name!r} has {_shown(own)}",
+            "make one for it by `hocket schedule`",
         )
 
 

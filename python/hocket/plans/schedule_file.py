@@ -90,7 +90,9 @@ def _path(name: str | PathLike[str]) -> Path:
         return Path(text)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", text):
         raise SpecError(
-            f"schedule {text!r}: is neither a name of letters, digits, '.', '_' and '-', nor a .json file"
+            None,
+            f"schedule {text!r}: is neither a name of letters, digits, '.', '_' and '-', "
+            "nor a .json file",
         )
     return schedule_folder() / f"{text}.json"
 
@@ -141,7 +143,7 @@ def schedule_from_json(
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise SpecError(f"{where}: {first['msg']}" if where else first["msg"]) from None
+        raise SpecError(where or None, first["msg"]) from None
     shapes: list[tuple[str, int]] = [(each.kind, each.size) for each in file.dimensions]
     check_fits(file.collective, shapes, topology, collective)
     for number, lane in enumerate(file.lanes, 1):
@@ -151,7 +153,9 @@ def schedule_from_json(
         ):
             if order and sorted(order) != list(range(1, len(shapes) + 1)):
                 raise SpecError(
-                    f"lane {number}: {name} is {order}; name each dimension from 1 to {len(shapes)} once"
+                    None,
+                    f"lane {number}: {name} is {order}",
+                    f"name each dimension from 1 to {len(shapes)} once",
                 )
     lanes = [
         (lane.bytes, [i - 1 for i in lane.reduce_scatter], [i - 1 for i in lane.all_gather])
@@ -168,7 +172,9 @@ def save_schedule(schedule: Schedule, name: str | PathLike[str]) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise SpecError(f"{path.parent}: cannot be made: {error.strerror}") from None
+            raise SpecError(
+                None, f"cannot be made: {error.strerror}", origin=str(path.parent)
+            ) from None
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(schedule_to_json(schedule)) + "\n", encoding="utf-8")
 
@@ -188,14 +194,15 @@ def load_schedule(
         if not path.is_file():
             known = ", ".join(schedule_names()) or "none"
             raise SpecError(
-                f"there is none; saved ones are {known}; "
-                f"make one by `hocket schedule ... --save NAME`"
+                None,
+                f"there is none; saved ones are {known}",
+                "make one by `hocket schedule ... --save NAME`",
             )
         if path.stat().st_size > _MOST_FILE:
-            raise SpecError("is too large for a schedule")
+            raise SpecError(None, "is too large for a schedule")
         text = path.read_text(encoding="utf-8")
         return schedule_from_json(text, topology, collective, topology.switching)
     except SpecError as error:
-        raise SpecError(f"schedule {os.fspath(name)!r}: {error}") from None
+        raise error.but(origin=f"schedule {os.fspath(name)!r}") from None
     except (OSError, ValueError) as error:
-        raise SpecError(f"schedule {os.fspath(name)!r}: cannot be read: {error}") from None
+        raise SpecError(None, f"schedule {os.fspath(name)!r}: cannot be read: {error}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hocket import _core
-from hocket.plans.synthesis.choices import SYNTHESIZERS
+from hocket.plans.synthesis.options import SYNTHESIZERS
 
 _MOST_NPUS = 1 << 28
 """More are never built: whoever builds refuses them at once."""

@@ -33,9 +33,11 @@ def check_devices(topology: _core.Topology) -> None:
     """
     if topology.device_count > MOST_DEVICES:
         raise SpecError(
-            f"{topology.name}: {topology.device_count:,} devices cannot be told apart in a picture "
-            f"with arrows; it draws up to {MOST_DEVICES}; for heat of links over time use "
-            "`hocket simulate --plot`"
+            None,
+            f"{topology.device_count:,} devices cannot be told apart in a picture with "
+            f"arrows; it draws up to {MOST_DEVICES}",
+            "for heat of links over time use `hocket simulate --plot`",
+            origin=str(topology.name),
         )
 
 

@@ -32,8 +32,10 @@ def check_count(name: str, devices: int) -> None:
     """
     if devices > _MOST_DEVICES:
         raise SpecError(
-            f"{name}: {devices} devices cannot be told apart in a picture; "
-            f"draw at most {_MOST_DEVICES}"
+            None,
+            f"{devices} devices cannot be told apart in a picture",
+            f"draw at most {_MOST_DEVICES}",
+            origin=str(name),
         )
 
 

@@ -26,7 +26,9 @@ def check_picture(path: Path) -> None:
         If the ending is none of those known, or the file cannot be written.
     """
     if path.suffix.lower() not in FORMATS:
-        raise SpecError(f"{path}: a picture ends in {', '.join(FORMATS)}; name one so")
+        raise SpecError(
+            None, f"a picture ends in {', '.join(FORMATS)}", "name one so", origin=str(path)
+        )
     check_target(path)
 
 

@@ -71,9 +71,10 @@ def check_readable(plan: Plan) -> None:
     npus, transfers = plan.topology.npu_count, len(plan)
     if npus > MOST_NPUS or transfers > MOST_TRANSFERS:
         raise SpecError(
-            f"--ten: {npus:,} NPUs and {transfers:,} transfers are too many to read; it draws up to "
-            f"{MOST_NPUS} NPUs and {MOST_TRANSFERS:,} transfers; for heat of links over time use "
-            "`hocket simulate --plot`"
+            "--ten",
+            f"{npus:,} NPUs and {transfers:,} transfers are too many to read; it draws up "
+            f"to {MOST_NPUS} NPUs and {MOST_TRANSFERS:,} transfers",
+            "for heat of links over time use `hocket simulate --plot`",
         )
 
 

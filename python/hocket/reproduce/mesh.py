@@ -24,7 +24,7 @@ from hocket.plans.plan import Plan
 from hocket.plans.planner import plan
 from hocket.reproduce.mesh_trees import published_multitree
 from hocket.reproduce.parallel import in_parallel
-from hocket.simulation.packets import PRESETS
+from hocket.simulation.options import PRESETS
 from hocket.simulation.run import Run, simulate
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -134,9 +134,7 @@ def run_of(case: Case, *, keep_services: bool = False, progress: Progress | None
     order: LinkOrder | None = "ready" if "ready" in case.variants else None
     return simulate(
         made,
-        fidelity="packet",
-        packets=packets,
-        order=order,
+        fidelity=replace(packets, order=order),
         keep_services=keep_services,
         progress=progress,
     )

@@ -321,7 +321,7 @@ def ratio(study: Study, of: str, over: str, failed: Iterable[int] = (0,)) -> Rat
             means.append(mean(ours) / mean(theirs))
             each += [a / b for a, b in zip(ours, theirs, strict=True)]
     if not means:
-        raise SpecError(f"nothing was run by both {of} and {over}; run their cells first")
+        raise SpecError(None, f"nothing was run by both {of} and {over}", "run their cells first")
     return Ratio(mean(means), min(each), max(each))
 
 

@@ -11,7 +11,7 @@ from hocket.collectives.collective import collective_on, joined
 from hocket.collectives.timing import Latency
 from hocket.errors import InfeasibleError
 from hocket.plans.plan import Plan, merge_plans
-from hocket.plans.planner import plan_collective
+from hocket.plans.planner import plan
 
 LATENCY_MODEL: Latency = "occupying"
 """A link is taken for its latency as well: alpha + beta n, section II-C."""
@@ -40,7 +40,7 @@ def make_plan(
         plans = [_baseline(each, network, method) for each in collectives]
         return plans[0] if len(plans) == 1 else merge_plans(plans)
     searched = method in ("exact", "early", "cluster")
-    return plan_collective(
+    return plan(
         collectives[0] if len(collectives) == 1 else joined(collectives),
         network,
         algorithm="exact" if searched else method,
@@ -55,7 +55,7 @@ def make_plan(
 def _baseline(collective: _core.Collective, network: _core.Topology, method: str) -> Plan:
     if method == "rank-ring":
         return rank_ring(collective, network)
-    return plan_collective(collective, network, algorithm=method)
+    return plan(collective, network, algorithm=method)
 
 
 def rank_ring(collective: _core.Collective, network: _core.Topology) -> Plan:
@@ -65,7 +65,7 @@ def rank_ring(collective: _core.Collective, network: _core.Topology) -> Plan:
     """
     npus = network.npu_count
     if list(collective.npus) != list(range(npus)):
-        raise InfeasibleError("a ring in rank order is of all NPUs here; leave npus out")
+        raise InfeasibleError(None, "a ring in rank order is of all NPUs here", "leave npus out")
     alone = topology.ring(npus, bandwidth="1 GB/s", latency="0 ns", both_ways=False)
     same = collective_on(collective.kind, alone, collective.size)
     core = _core.plan(alone, same, "ring", None, memory_limit())

@@ -135,7 +135,9 @@ class Assignment:
     def _whole(self) -> core_routing.Assignment:
         if isinstance(self.core, core_routing.Assignment):
             return self.core
-        raise SpecError("spray sends every flow over all its paths: it has no one choice or path")
+        raise SpecError(
+            None, "spray sends every flow over all its paths: it has no one choice or path"
+        )
 
     def __repr__(self) -> str:
         """Scheme, size and quality."""
@@ -208,12 +210,16 @@ def assign(
     Cohen et al.: Routing for large ML models, sections 3 and 4.
     """
     if scheme not in SCHEMES:
-        raise SpecError(f"there is no scheme {shown(scheme)}; schemes are {', '.join(SCHEMES)}")
+        raise SpecError(
+            None, f"there is no scheme {shown(scheme)}", f"schemes are {', '.join(SCHEMES)}"
+        )
     known = core_routing.Fabric(fabric)
     checked = [_flow(i, flow) for i, flow in enumerate(flows)]
     of_jobs = None if jobs is None else tuple(_whole("job", i, job) for i, job in enumerate(jobs))
     if of_jobs is not None and len(of_jobs) != len(checked):
-        raise SpecError(f"there are {len(of_jobs)} jobs for {len(checked)} flows; give each one")
+        raise SpecError(
+            None, f"there are {len(of_jobs)} jobs for {len(checked)} flows", "give each one"
+        )
     seed, upstream = _option("seed", seed, 0, 2**64 - 1), _option("upstream", upstream, 1, 2**16)
 
     steps = None if steps is None else _option("steps", steps, 1, 2**32 - 1)
@@ -269,8 +275,10 @@ def _flow(i: int, flow: Any) -> _Flow:
         parts = ()
     if len(parts) not in (2, 3):
         raise SpecError(
-            f"flow {i} is {shown(flow)}; a flow is (source ToR, destination ToR) or, with a weight, "
-            f"(source ToR, destination ToR, weight)"
+            None,
+            f"flow {i} is {shown(flow)}",
+            "a flow is (source ToR, destination ToR) or, with a weight, (source ToR, "
+            "destination ToR, weight)",
         )
     src, dst = (_whole("ToR", i, part, 2**32) for part in parts[:2])
     return src, dst, _whole("weight", i, parts[2], 2**63) if len(parts) == 3 else 1
@@ -280,10 +288,10 @@ def _whole(what: str, i: int, value: Any, most: int | None = None) -> int:
     try:
         number = index(value)
     except TypeError:
-        raise SpecError(f"flow {i}: {what} {shown(value)} is no whole number") from None
+        raise SpecError(None, f"flow {i}: {what} {shown(value)} is no whole number") from None
     if most is not None and not 0 <= number < most:
         wrong = "is negative" if number < 0 else "is too large"
-        raise SpecError(f"flow {i}: {what} {number} {wrong}; give it 0 or more")
+        raise SpecError(None, f"flow {i}: {what} {number} {wrong}", "give it 0 or more")
     return number
 
 
@@ -291,7 +299,7 @@ def _option(name: str, value: int, least: int, most: int) -> int:
     try:
         number = index(value)
     except TypeError:
-        raise SpecError(f"{name} {shown(value)} is no whole number") from None
+        raise SpecError(None, f"{name} {shown(value)} is no whole number") from None
     if not least <= number <= most:
-        raise SpecError(f"{name} is {number}; give it {least} to {most}")
+        raise SpecError(None, f"{name} is {number}", f"give it {least} to {most}")
     return number

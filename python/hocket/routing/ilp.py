@@ -67,10 +67,10 @@ def optimum(
     """
     limit: object = time_limit
     if limit is not None and not (isinstance(limit, int | float) and limit > 0):
-        raise SpecError(f"the time limit must be more than 0 seconds, not {shown(limit)}")
+        raise SpecError(None, f"the time limit must be more than 0 seconds, not {shown(limit)}")
     threads: object = workers
     if not isinstance(threads, int) or threads < 1:
-        raise SpecError(f"the solver needs at least 1 worker, not {shown(threads)}")
+        raise SpecError(None, f"the solver needs at least 1 worker, not {shown(threads)}")
     clock = Clock(time_limit)
     names = sorted(set(jobs or [0]))
     of_flow = [names.index(job) for job in jobs] if jobs is not None else [0] * len(flows)
@@ -78,7 +78,9 @@ def optimum(
     flows = [(src, dst, weight // unit) for src, dst, weight in flows]
     paths = _Paths(topology, fabric)
     if sum(weight for _, _, weight in flows) * paths.largest_share > _MOST:
-        raise SpecError(f"the weights of all flows pass 2^48 times {unit}; round them for ilp")
+        raise SpecError(
+            None, f"the weights of all flows pass 2^48 times {unit}", "round them for ilp"
+        )
     least, choices = -(-start.bound[0] // unit), start.choices.tolist()
     costs: list[int] = []
     if start.max_link_load == least * unit or not flows:

@@ -314,14 +314,18 @@ def simulate(
     Cohen et al.: Routing for large ML models, sections 3, 5.1 and 8.
     """
     if scheme not in SCHEMES:
-        raise SpecError(f"there is no scheme {shown(scheme)}; schemes are {', '.join(SCHEMES)}")
+        raise SpecError(
+            None, f"there is no scheme {shown(scheme)}", f"schemes are {', '.join(SCHEMES)}"
+        )
     own = jobs.seed if isinstance(jobs, JobList) else 0
     number = whole("seed", own if seed is None else seed, 0, MOST_SEED)
     placed = _placed(cluster, list(jobs), number)
     if any(limit is not None for limit in cluster.topology.switch_limits):
         raise SpecError(
-            f"{cluster.topology.name}: a switch has a limit, which flows on chosen paths do not heed; "
-            "leave it out"
+            None,
+            "a switch has a limit, which flows on chosen paths do not heed",
+            "leave it out",
+            origin=str(cluster.topology.name),
         )
     _choice("order", order, ORDERS)
     _choice("weights", weights, WEIGHTS)
@@ -363,14 +367,18 @@ def _placed(cluster: Cluster, listed: Sequence[Job | Placed], seed: int) -> list
     if not ready:
         return place(cluster, [each for each in listed if not isinstance(each, Placed)], seed)
     if len(ready) < len(listed):
-        raise SpecError("jobs: some are placed and some are not; place all with hk.routing.place")
+        raise SpecError(
+            "jobs", "some are placed and some are not", "place all with hk.routing.place"
+        )
     taken: dict[int, Job] = {}
     for each in ready:
         for gpu in each.gpus:
             if gpu in taken:
                 other = shown(taken[gpu].name)
                 raise each.job.wrong(
-                    f"has GPU {gpu}, which job {other} has too; place all jobs at once"
+                    SpecError(
+                        None, f"has GPU {gpu}, which job {other} has too", "place all jobs at once"
+                    )
                 )
             taken[gpu] = each.job
     return ready
@@ -483,7 +491,7 @@ def _slack_ppm(rate_control: float | None, scheme: str) -> int | None:
 def _share(field: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         right = f"give a share from 0 to 1{share_hint(value)}"
-        raise SpecError(f"{field}: {shown(value)} will not do; {right}")
+        raise SpecError(field, f"{shown(value)} will not do", right)
     return float(value)
 
 
@@ -492,25 +500,25 @@ def _outage(topology: Topology, text: object) -> tuple[int, list[int]]:
     right = "write 'spine3@12 s' or 'tor0,spine1@12 s'"
     what, mark, when = text.rpartition("@") if isinstance(text, str) else ("", "", "")
     if not mark:
-        raise SpecError(f"outages: {shown(text)} says no time; {right}")
+        raise SpecError("outages", f"{shown(text)} says no time", right)
     time = parse_time(when.strip(), field="outages")
     nodes, links = read_failures([what.strip()], option="outages")
     names = {name: i for i, name in enumerate(topology.device_names)}
     for name in [*nodes, *(end for link in links for end in link)]:
         if name not in names:
-            raise SpecError(f"outages: there is no device {shown(name)}; {right}")
+            raise SpecError("outages", f"there is no device {shown(name)}", right)
     ends = list(zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True))
     wanted = {frozenset(names[end] for end in link) for link in links}
     gone = {names[node] for node in nodes}
     found = [i for i, link in enumerate(ends) if frozenset(link) in wanted or gone & set(link)]
     if not found:
-        raise SpecError(f"outages: {shown(what)} has no link that could fail; {right}")
+        raise SpecError("outages", f"{shown(what)} has no link that could fail", right)
     return time, found
 
 
 def _choice(field: str, value: object, known: Sequence[str]) -> None:
     if value not in known:
-        raise SpecError(f"{field}: there is no {shown(value)}; use {' or '.join(known)}")
+        raise SpecError(field, f"there is no {shown(value)}", f"use {' or '.join(known)}")
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -12,23 +12,28 @@ from hocket._memory import memory_limit
 from hocket.collectives.bins import MOST_CELLS, to_bins
 from hocket.collectives.collective import Progress
 from hocket.collectives.outcome import Outcome
-from hocket.collectives.timing import Latency, LinkOrder, Switching
+from hocket.collectives.timing import LinkOrder, Switching
 from hocket.errors import SpecError
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
 from hocket.plans.schedule import MULTIRAIL, Schedule, check_rails
-from hocket.simulation.packets import PRESETS, Packets
-from hocket.units import parse_bandwidth, shown
+from hocket.simulation.options import (
+    DimensionOptions,
+    Fidelity,
+    FidelityOptions,
+    FlowOptions,
+    PacketOptions,
+    TransferOptions,
+    fidelity_options,
+)
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from typing_extensions import Unpack
 
+    from hocket.simulation.options import FidelityKeywords
     from hocket.simulation.structures import Structure
-
-Fidelity = Literal["link", "flow", "packet"]
-"""How finely a plan's transfers are simulated."""
-FIDELITIES = ("link", "flow", "packet", "dimension")
 
 
 class Run(Outcome):
@@ -36,12 +41,19 @@ class Run(Outcome):
 
     Times are seconds (``float``) unless the name ends in ``_ps`` (whole picoseconds); rates are
     bytes per second.
+
+    Attributes
+    ----------
+    plan
+        What was simulated.
+    options
+        How.
     """
 
-    def __init__(self, core: _core.Run, plan: Plan, packets: Packets | None = None) -> None:
+    def __init__(self, core: _core.Run, plan: Plan, options: TransferOptions) -> None:
         self.core = core
         self.plan = plan
-        self.packets = packets
+        self.options = options
 
     @property
     def fidelity(self) -> Fidelity:
@@ -56,8 +68,8 @@ class Run(Outcome):
     @cached_property
     def lower_bound(self) -> _core.Bound:
         """The lower bound on any plan's time at this fidelity, with its witness."""
-        flit = (self.packets or Packets()).flit_bytes
-        return _core.bound(self.topology, self.collective, self.fidelity, flit)
+        packets = self.options if isinstance(self.options, PacketOptions) else PacketOptions()
+        return _core.bound(self.topology, self.collective, self.fidelity, int(packets.flit))
 
     @property
     def order(self) -> LinkOrder | None:
@@ -217,7 +229,7 @@ class Run(Outcome):
         """
         most = MOST_CELLS // max(self.plan.topology.link_count, 1)
         if type(bins) is not int or not 1 <= bins <= most:
-            raise SpecError(f"bins: {bins!r} is not a number of bins; give 1 to {most}")
+            raise SpecError("bins", f"{bins!r} is not a number of bins", f"give 1 to {most}")
         return _core.heat(self.core, bins)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -234,15 +246,11 @@ class Run(Outcome):
 def simulate(
     plan: Plan,
     *,
-    fidelity: Fidelity = "link",
-    order: LinkOrder | None = None,
-    switching: Switching | None = None,
-    latency: Latency = "overlapped",
-    packets: Packets | str | None = None,
-    flow_rate: str | None = None,
+    fidelity: Fidelity | TransferOptions = "link",
     routing: str | None = None,
     keep_services: bool = False,
     progress: Progress | None = None,
+    **keywords: Unpack[FidelityKeywords],
 ) -> Run: ...
 
 
@@ -250,9 +258,11 @@ def simulate(
 def simulate(
     plan: Plan,
     *,
-    fidelity: Literal["dimension"],
-    switching: Switching | None = None,
-    latency: Latency = "overlapped",
+    fidelity: Literal["dimension"] | DimensionOptions,
+    routing: str | None = None,
+    keep_services: bool = False,
+    progress: Progress | None = None,
+    **keywords: Unpack[FidelityKeywords],
 ) -> DimensionRun: ...
 
 
@@ -260,30 +270,22 @@ def simulate(
 def simulate(
     plan: Plan,
     *,
-    fidelity: str,
-    order: LinkOrder | None = None,
-    switching: Switching | None = None,
-    latency: Latency = "overlapped",
-    packets: Packets | str | None = None,
-    flow_rate: str | None = None,
+    fidelity: str | FidelityOptions,
     routing: str | None = None,
     keep_services: bool = False,
     progress: Progress | None = None,
+    **keywords: Unpack[FidelityKeywords],
 ) -> Run | DimensionRun: ...
 
 
 def simulate(
     plan: Plan,
     *,
-    fidelity: str = "link",
-    order: LinkOrder | None = None,
-    switching: Switching | None = None,
-    latency: Latency = "overlapped",
-    packets: Packets | str | None = None,
-    flow_rate: str | None = None,
+    fidelity: str | FidelityOptions = "link",
     routing: str | None = None,
     keep_services: bool = False,
     progress: Progress | None = None,
+    **keywords: Unpack[FidelityKeywords],
 ) -> Run | DimensionRun:
     """Simulate a plan; it is verified first if it was not yet.
 
@@ -292,32 +294,18 @@ def simulate(
     plan
         The plan.
     fidelity
-        ``"link"``: each link serves whole messages, one at a time. ``"flow"``: transfers are fluids
-        that share links max-min fairly, with no order of service. ``"packet"``: packets and flits
-        over routers with virtual channels, buffers and credits. ``"dimension"``: the schedule of a
-        multi-rail plan on its dimensions, as :meth:`hocket.Schedule.simulate`; fast.
-    order
-        ``"ready"``: a link serves in the order in which messages come; ``"plan"``: in plan order,
-        waiting for late ones; by default the plan's own order.
-    switching
-        ``"store-and-forward"``: a device passes a message on once it is whole; ``"cut-through"``: as
-        it arrives; by default the topology's own, which is cut-through for products with a Switch.
-    latency
-        ``"overlapped"``: a link is occupied for bytes / bandwidth; ``"occupying"``: for latency +
-        bytes / bandwidth, as TACOS counts.
-    packets
-        Of packet fidelity, a :class:`hocket.Packets` or a preset's name; by default
-        ``Packets()``.
-    flow_rate
-        Of flow fidelity: no transfer is faster than this, such as ``"10 GB/s"``; by default as fast
-        as its links.
+        ``"link"``, ``"flow"``, ``"packet"``, ``"packet:mcm"`` (a preset) or ``"dimension"``; or the options
+        of one: :class:`hocket.LinkOptions`, :class:`hocket.FlowOptions`, :class:`hocket.PacketOptions`,
+        :class:`hocket.DimensionOptions`.
     routing
-        Spread transfers over equal paths in another way than the plan says, see :func:`hocket.plan`;
-        ``"spray"`` at flow and packet fidelity only.
+        Spread transfers over equal paths in another way than the plan says, see
+        :class:`hocket.PlanOptions`; ``"spray"`` at flow and packet fidelity only.
     keep_services
         Whether to keep every stay on a link, which :meth:`Run.heat` needs.
     progress
         Called as ``progress(stage, done, total)`` during long work.
+    keywords
+        Options of the fidelity by their names, as ``switching="cut-through"``.
 
     Raises
     ------
@@ -326,131 +314,70 @@ def simulate(
     SimulationError
         If links that serve in plan order wait for each other, or packets for each other's buffers.
     SpecError
-        If the options contradict each other or the fidelity does not heed them.
-
-    References
-    ----------
-    link: the congestion-aware analytical model of ASTRA-sim (Won et al., ISPASS 2023). flow:
-    Bertsekas and Gallager, Data Networks, section 6.5.2 (max-min fairness). packet:
-    Dally and Towles, Principles and Practices of Interconnection Networks; BookSim2 (Jiang et al.,
-    ISPASS 2013), whose stages and turns it has.
+        If an option makes no sense or the fidelity does not heed it.
     """
     if not isinstance(plan, Plan):
-        raise SpecError(f"plan: {plan!r} is no Plan; make one by hk.plan(...) or hk.Plan.load(...)")
-    if fidelity not in FIDELITIES:
         raise SpecError(
-            f"fidelity: there is no {fidelity!r}; fidelities are {', '.join(FIDELITIES)}"
+            "plan", f"{plan!r} is no Plan", "make one by hk.plan(...) or hk.Plan.load(...)"
         )
-    if packets is not None and fidelity != "packet":
-        raise SpecError(f"packets: {fidelity} fidelity has none; leave it out, or use packet")
-    if flow_rate is not None and fidelity != "flow":
-        raise SpecError(f"flow_rate: {fidelity} fidelity has no flows; leave it out, or use flow")
+    options = fidelity_options(fidelity, keywords)
+    if isinstance(options, DimensionOptions):
+        if routing is not None or keep_services:
+            field = "keep_services" if routing is None else "routing"
+            raise SpecError(field, "dimension fidelity has no links", "leave it out, or use link")
+        return _on_dimensions(plan, options)
     if routing is not None:
-        if fidelity == "dimension":
-            raise SpecError("routing: dimension fidelity has no paths; leave it out, or use link")
         plan = plan.routed(routing)
-    if fidelity == "flow":
-        return _as_flows(plan, flow_rate, order, switching, latency, keep_services, progress)
-    if fidelity == "dimension":
-        return _on_dimensions(plan, order, switching, latency, keep_services)
-    if fidelity == "packet":
-        return _in_packets(plan, packets, order, switching, latency, keep_services, progress)
-    core = _core.simulate(
-        plan.core,
-        order=order,
-        switching=switching,
-        latency=latency,
+    return Run(_run(plan.core, options, keep_services, progress), plan, options)
+
+
+def _run(
+    plan: _core.Plan, options: TransferOptions, keep_services: bool, progress: Progress | None
+) -> _core.Run:
+    if isinstance(options, FlowOptions):
+        rate = None if options.rate is None else int(options.rate)
+        return _core.simulate_flows(
+            plan, flow_rate=rate, keep_services=keep_services, progress=progress
+        )
+    if isinstance(options, PacketOptions):
+        return _core.simulate_packets(
+            plan,
+            **options.to_core(),  # type: ignore[arg-type]
+            order=options.order,
+            keep_services=keep_services,
+            progress=progress,
+        )
+    return _core.simulate(
+        plan,
+        order=options.order,
+        switching=options.switching,
+        latency=options.latency,
         keep_services=keep_services,
         progress=progress,
     )
-    return Run(core, plan)
 
 
-def _as_flows(
-    plan: Plan,
-    flow_rate: str | None,
-    order: LinkOrder | None,
-    switching: Switching | None,
-    latency: Latency,
-    keep_services: bool,
-    progress: Progress | None,
-) -> Run:
-    if order is not None:
-        raise SpecError("fidelity: flows share links in no order; leave order out, or use link")
-    if switching not in (None, "cut-through") or latency != "overlapped":
-        raise SpecError(
-            "fidelity: flows cut through, and latency does not occupy a link; leave switching and "
-            "latency out, or use link"
-        )
-    rate = None if flow_rate is None else parse_bandwidth(flow_rate, field="flow_rate")
-    core = _core.simulate_flows(
-        plan.core, flow_rate=rate, keep_services=keep_services, progress=progress
-    )
-    return Run(core, plan)
-
-
-def _in_packets(
-    plan: Plan,
-    packets: Packets | str | None,
-    order: LinkOrder | None,
-    switching: Switching | None,
-    latency: Latency,
-    keep_services: bool,
-    progress: Progress | None,
-) -> Run:
-    if switching not in (None, "cut-through") or latency != "overlapped":
-        raise SpecError(
-            "fidelity: packets cut through, and latency does not occupy a link; leave switching and "
-            "latency out, or use link"
-        )
-    if isinstance(packets, str):
-        if packets not in PRESETS:
-            raise SpecError(
-                f"packets: there is no preset {packets!r}; presets are {', '.join(PRESETS)}"
-            )
-        packets = PRESETS[packets]
-    elif packets is not None and not isinstance(packets, Packets):
-        raise SpecError(f"packets: {shown(packets)} is no Packets; make one by hk.Packets(...)")
-    knobs = (packets or Packets()).to_core()
-    core = _core.simulate_packets(
-        plan.core,
-        **knobs,  # type: ignore[arg-type]
-        order=order,
-        keep_services=keep_services,
-        progress=progress,
-    )
-    return Run(core, plan, packets or Packets())
-
-
-def _on_dimensions(
-    plan: Plan,
-    order: LinkOrder | None,
-    switching: Switching | None,
-    latency: Latency,
-    keep_services: bool,
-) -> DimensionRun:
+def _on_dimensions(plan: Plan, options: DimensionOptions) -> DimensionRun:
     check_rails(plan.topology)
     schedule = plan.schedule
     if schedule is None:
-        names = ", ".join(MULTIRAIL)
         raise SpecError(
-            f"fidelity: {plan.algorithm} schedules no dimensions; {names} do, or use link"
-        )
-    if order is not None or keep_services:
-        raise SpecError(
-            "fidelity: order and keep_services are of links; leave them out, or use link"
+            "fidelity",
+            f"{plan.algorithm} schedules no dimensions",
+            f"{', '.join(MULTIRAIL)} do, or use link",
         )
     if any(offload for *_, offload in plan.topology.dimensions):
         raise SpecError(
-            "fidelity: switches sum (offload), which no plan makes use of; simulate a schedule, "
-            "as by `hocket schedule`, or use link"
+            "fidelity",
+            "switches sum (offload), which no plan makes use of",
+            "simulate a schedule, as by `hocket schedule`, or use link",
         )
     plan.verify()
     if plan.own_schedule is not None and not _carries_out(plan, schedule):
         raise SpecError(
-            "fidelity: the plan does not carry its schedule out; plan again, or use link"
+            "fidelity", "the plan does not carry its schedule out", "plan again, or use link"
         )
-    return schedule.simulate(switching=switching, latency=latency)
+    return schedule.simulate(switching=options.switching, latency=options.latency)
 
 
 def _carries_out(plan: Plan, schedule: Schedule) -> bool:

@@ -78,14 +78,16 @@ def structures(
     """
     plan = run.plan
     if not len(plan):
-        raise SpecError("the plan has no transfers, so that there is nothing to see")
+        raise SpecError(None, "the plan has no transfers, so that there is nothing to see")
     if not len(run.core.service_link):
-        raise SpecError("the run kept no services; simulate with keep_services=True")
+        raise SpecError(None, "the run kept no services", "simulate with keep_services=True")
     phase = default_phase(plan) if phase is None else phase
     if phase not in PHASES:
-        raise SpecError(f"phase: there is no {phase!r}; use {' or '.join(PHASES)}")
+        raise SpecError("phase", f"there is no {phase!r}", f"use {' or '.join(PHASES)}")
     if chunk is not None and (type(chunk) is not int or not 0 <= chunk < plan.chunks):
-        raise SpecError(f"chunk: there is no {shown(chunk)}; chunks are 0 to {plan.chunks - 1}")
+        raise SpecError(
+            "chunk", f"there is no {shown(chunk)}", f"chunks are 0 to {plan.chunks - 1}"
+        )
     columns = plan.transfers
     sums = _gathering(plan)
     rows = np.flatnonzero(sums if phase == "reduce" else ~sums)
@@ -95,7 +97,7 @@ def structures(
     if not len(rows):
         of = "the plan" if chunk is None else f"chunk {chunk}"
         other = PHASES[phase == "reduce"]
-        raise SpecError(f"phase: {of} has no transfers that {phase}; use {other}")
+        raise SpecError("phase", f"{of} has no transfers that {phase}", f"use {other}")
     hops = _Hops(run, rows, turned=phase == "copy")
     sets = _sets(plan, rows, hops, chunk)
     return _merged(sets, hops)
@@ -210,8 +212,9 @@ def _sets(plan: Plan, rows: NDArray[np.int64], hops: _Hops, chunk: int | None) -
     total = int(counts.sum())
     if total > _MOST_PLACES:
         raise SpecError(
-            f"{total:,} transfers of single chunks are too many to sort into structures; "
-            "plan with fewer chunks, or look at one by --chunk"
+            None,
+            f"{total:,} transfers of single chunks are too many to sort into structures",
+            "plan with fewer chunks, or look at one by --chunk",
         )
     before = np.repeat(np.cumsum(counts) - counts, counts)
     stretch = np.repeat(low, counts) + np.arange(total) - before

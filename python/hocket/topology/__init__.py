@@ -1,8 +1,8 @@
 """Networks: builders, shipped machines, files, graphs.
 
-Bandwidths and latencies are text with a unit (``"25 GB/s"``, ``"200 Gb/s"``, ``"700 ns"``); they are
-those of each link, one direction. Every function raises :class:`hocket.SpecError` for input that makes
-no sense, and returns a :class:`Topology`.
+Bandwidths and latencies are text with a unit (``"25 GB/s"``, ``"200 Gb/s"``, ``"700 ns"``) or numbers in
+bytes per second and seconds (``25e9``, ``700e-9``); they are those of each link, one direction. Every
+function raises :class:`hocket.SpecError` for input that makes no sense.
 """
 
 from hocket._core import Topology

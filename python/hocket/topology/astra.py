@@ -46,28 +46,29 @@ def spec_from_astra(
         For an unknown or missing key, lists of unequal length, or a value that makes no sense.
     """
 
-    def wrong(place: Place, message: str) -> SpecError:
-        line = f", line {lines[place]}" if place in lines else ""
+    def wrong(place: Place, why: str, remedy: str | None = None) -> SpecError:
+        origin = f"{name}, line {lines[place]}" if place in lines else name
         key = "".join(f"[{part}]" if isinstance(part, int) else part for part in place)
-        return SpecError(f"{name}{line}: {key + ': ' if key else ''}{message}")
+        return SpecError(key or None, why, remedy, origin)
 
     for key in values:
         if key not in _KEYS:
             hint = did_you_mean(key, _KEYS, f"keys are {', '.join(_KEYS)}")
-            raise wrong((key,), f"ASTRA-sim's network files have no such key; {hint}")
+            raise wrong((key,), "ASTRA-sim's network files have no such key", hint)
     for key in _KEYS:
         if key not in values:
-            raise wrong((), f"key {key!r} is missing; add a list with one entry a dimension")
+            raise wrong((), f"key {key!r} is missing", "add a list with one entry a dimension")
         if not isinstance(values[key], list) or not values[key]:
             raise wrong(
-                (key,), f"{shown(values[key])} is no list; give one entry a dimension, in []"
+                (key,), f"{shown(values[key])} is no list", "give one entry a dimension, in []"
             )
     count = len(values["topology"])
     for key in _KEYS[1:]:
         if len(values[key]) != count:
             raise wrong(
                 (key,),
-                f"has {len(values[key])} entries, topology has {count}; give one a dimension",
+                f"has {len(values[key])} entries, topology has {count}",
+                "give one a dimension",
             )
     dimensions = []
     for i in range(count):
@@ -75,28 +76,28 @@ def spec_from_astra(
         if kind not in _KINDS:
             known = f"use {', '.join(_KINDS)}"
             hint = did_you_mean(kind, _KINDS, known) if isinstance(kind, str) else known
-            raise wrong(("topology", i), f"{shown(kind)} is no dimension; {hint}")
+            raise wrong(("topology", i), f"{shown(kind)} is no dimension", hint)
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < 1 << 32:
-            raise wrong(("npus_count", i), f"{shown(size)} is no number of NPUs; give 1 or more")
+            raise wrong(("npus_count", i), f"{shown(size)} is no number of NPUs", "give 1 or more")
         rate, delay = (_number(values[key][i]) for key in ("bandwidth", "latency"))
         if rate is None or round(rate * 2**30) < 1:
             raise wrong(
                 ("bandwidth", i),
-                f"{shown(values['bandwidth'][i])} is no bandwidth; ASTRA-sim's is a plain number "
-                "of GB/s, more than 0 and less than 10^9",
+                f"{shown(values['bandwidth'][i])} is no bandwidth",
+                "ASTRA-sim's is a plain number of GB/s, more than 0 and less than 10^9",
             )
         if delay is None:
             raise wrong(
                 ("latency", i),
-                f"{shown(values['latency'][i])} is no latency; ASTRA-sim's is a plain number "
-                "of ns, 0 or more and less than 10^9",
+                f"{shown(values['latency'][i])} is no latency",
+                "ASTRA-sim's is a plain number of ns, 0 or more and less than 10^9",
             )
         whole = round(rate * 2**30)
         if abs(whole - Fraction(rate) * 2**30) > Fraction(rate) * 2**30 * ROUNDING:
             raise wrong(
                 ("bandwidth", i),
-                f"{shown(values['bandwidth'][i])} is {rate * 2**30:g} bytes per second; give a whole "
-                "number of them, in units of 2^30",
+                f"{shown(values['bandwidth'][i])} is {rate * 2**30:g} bytes per second",
+                "give a whole number of them, in units of 2^30",
             )
         dimensions.append(DimensionSpec(kind, size, whole, int(delay) * 1000))
     note = "ASTRA-sim's units: GB/s is 2^30 bytes per second, latency in whole ns"

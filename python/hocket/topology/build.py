@@ -35,7 +35,9 @@ def build_topology(spec: TopologySpec) -> _core.Topology:
         return _build(spec)
     except SpecError as error:
         if spec.origin:
-            raise SpecError(f"{spec.origin}: {error}") from None
+            raise error.but(
+                origin=f"{spec.origin}: {error.origin}" if error.origin else spec.origin
+            ) from None
         raise
 
 
@@ -57,7 +59,7 @@ def _build(spec: TopologySpec) -> _core.Topology:
         try:
             topology = topology.without(list(spec.failed_nodes), list(spec.failed_links))
         except SpecError as error:
-            raise SpecError(f"{spec.failed_from}: {error}") from None
+            raise error.but(origin=spec.failed_from) from None
     return topology
 
 

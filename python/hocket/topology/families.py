@@ -9,7 +9,7 @@ from hocket import _core
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.topology.text import KINDS
-from hocket.units import parse_bandwidth, parse_time, shown
+from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
 __all__ = [
     "bigraph",
@@ -27,38 +27,43 @@ __all__ = [
 ]
 
 
-def line(npus: int, *, bandwidth: str, latency: str) -> Topology:
+def line(npus: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
     """NPUs in a row: 0 - 1 - 2 - 3."""
     return _core.build_line(_count("npus", npus), *_link(bandwidth, latency))
 
 
-def ring(npus: int, *, bandwidth: str, latency: str, both_ways: bool = True) -> Topology:
+def ring(npus: int, *, bandwidth: Quantity, latency: Duration, both_ways: bool = True) -> Topology:
     """NPUs in a cycle, with links one way or both."""
     return _core.build_ring(_count("npus", npus), *_link(bandwidth, latency), both_ways)
 
 
-def fully_connected(npus: int, *, bandwidth: str, latency: str) -> Topology:
+def fully_connected(npus: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
     """A link each way between every pair of NPUs."""
     return _core.build_fully_connected(_count("npus", npus), *_link(bandwidth, latency))
 
 
-def switch(npus: int, *, bandwidth: str, latency: str, limit: str | None = None) -> Topology:
+def switch(
+    npus: int, *, bandwidth: Quantity, latency: Duration, limit: Quantity | None = None
+) -> Topology:
     """NPUs around one switch; ``limit`` is the switch's own bandwidth, all ports together."""
     rate = None if limit is None else parse_bandwidth(limit, field="limit")
     return _core.build_switch(_count("npus", npus), *_link(bandwidth, latency), rate)
 
 
-def mesh(*sizes: int, bandwidth: str, latency: str) -> Topology:
-    """Give a mesh of any number of axes; NPU numbers vary fastest along the first."""
+def mesh(*sizes: int | Sequence[int], bandwidth: Quantity, latency: Duration) -> Topology:
+    """Give a mesh of any number of axes, as ``mesh(4, 4, ...)`` or ``mesh((4, 4), ...)``.
+
+    NPU numbers vary fastest along the first.
+    """
     return _core.build_mesh(_counts(sizes), *_link(bandwidth, latency))
 
 
-def torus(*sizes: int, bandwidth: str, latency: str) -> Topology:
-    """Give a mesh whose axes close; an axis of 2 has one link each way."""
+def torus(*sizes: int | Sequence[int], bandwidth: Quantity, latency: Duration) -> Topology:
+    """Give a mesh whose axes close, as :func:`mesh`; an axis of 2 has one link each way."""
     return _core.build_torus(_counts(sizes), *_link(bandwidth, latency))
 
 
-def hypercube(log2_npus: int, *, bandwidth: str, latency: str) -> Topology:
+def hypercube(log2_npus: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
     """``2 ** log2_npus`` NPUs, joined where their numbers differ in one bit."""
     return _core.build_hypercube(_count("log2_npus", log2_npus), *_link(bandwidth, latency))
 
@@ -67,8 +72,8 @@ def product(
     kinds: str,
     sizes: Sequence[int],
     *,
-    bandwidth: Sequence[str],
-    latency: Sequence[str],
+    bandwidth: Sequence[Quantity],
+    latency: Sequence[Duration],
     offload: Sequence[bool] | None = None,
     switching: str | None = None,
 ) -> Topology:
@@ -88,7 +93,7 @@ def product(
         latter where there is a ``Switch``, so that from NPU to NPU is one step.
     """
     if not isinstance(kinds, str):
-        raise SpecError(f"kinds: {shown(kinds)} is no text; give it as 'Ring_FC_SW'")
+        raise SpecError("kinds", f"{shown(kinds)} is no text", "give it as 'Ring_FC_SW'")
     names = kinds.split("_")
     sums = [False] * len(names) if offload is None else offload
     columns: dict[str, Sequence[object]]
@@ -98,25 +103,28 @@ def product(
         if not is_list or len(given) != len(names):
             count = str(len(given)) if is_list else f"only {shown(given)}"
             raise SpecError(
-                f"{field}: {count} given for the {len(names)} dimensions of {kinds!r}; "
-                "give a list with one for each"
+                field,
+                f"{count} given for the {len(names)} dimensions of {kinds!r}",
+                "give a list with one for each",
             )
     dimensions = []
     for i, name in enumerate(names):
         kind = KINDS.get(name.lower())
         if kind is None:
             raise SpecError(
-                f"kinds: {name!r} is no dimension; use Ring, FullyConnected (FC), Switch (SW) or Line"
+                "kinds",
+                f"{name!r} is no dimension",
+                "use Ring, FullyConnected (FC), Switch (SW) or Line",
             )
         rate = parse_bandwidth(bandwidth[i], field=f"bandwidth[{i}]")
         delay = parse_time(latency[i], field=f"latency[{i}]")
         if not isinstance(sums[i], bool):
             raise SpecError(
-                f"offload[{i}]: {shown(sums[i])} is neither True nor False; give one of them"
+                f"offload[{i}]", f"{shown(sums[i])} is neither True nor False", "give one of them"
             )
         if sums[i] and kind != "Switch":
             raise SpecError(
-                f"offload[{i}]: a {kind} has no switches that could sum; leave it to a Switch"
+                f"offload[{i}]", f"a {kind} has no switches that could sum", "leave it to a Switch"
             )
         dimensions.append((kind, _count(f"sizes[{i}]", sizes[i]), rate, delay, sums[i]))
     made = _core.build_product(dimensions)
@@ -127,10 +135,10 @@ def dragonfly(
     groups: int,
     group_size: int,
     *,
-    bandwidth: str,
-    latency: str,
-    global_bandwidth: str | None = None,
-    global_latency: str | None = None,
+    bandwidth: Quantity,
+    latency: Duration,
+    global_bandwidth: Quantity | None = None,
+    global_latency: Duration | None = None,
 ) -> Topology:
     """Fully connected groups of NPUs, and a link each way between every two groups.
 
@@ -148,13 +156,13 @@ def dragonfly(
 
 
 def clos(
-    *,
     spines: int,
     tors: int,
-    hosts_per_tor: int,
-    bandwidth: str,
-    latency: str,
-    host_bandwidth: str | None = None,
+    hosts_per_tor: int = 1,
+    *,
+    bandwidth: Quantity,
+    latency: Duration,
+    host_bandwidth: Quantity | None = None,
 ) -> Topology:
     """Give a two-level Clos: NPUs below ToR switches, every ToR joined to every spine.
 
@@ -173,7 +181,7 @@ def clos(
 
 
 def bigraph(
-    switches_per_side: int, npus_per_switch: int, *, bandwidth: str, latency: str
+    switches_per_side: int, npus_per_switch: int, *, bandwidth: Quantity, latency: Duration
 ) -> Topology:
     """Give two sides of switches, every one joined to every one across, and NPUs at all of them.
 
@@ -191,7 +199,7 @@ def bigraph(
     return _core.build_bigraph(*counts, *_link(bandwidth, latency))
 
 
-def fat_tree(k: int, *, bandwidth: str, latency: str) -> Topology:
+def fat_tree(k: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
     """Give a three-level fat tree of k-port switches with ``k**3 / 4`` NPUs.
 
     References
@@ -201,19 +209,23 @@ def fat_tree(k: int, *, bandwidth: str, latency: str) -> Topology:
     return _core.build_fat_tree(_count("k", k), *_link(bandwidth, latency))
 
 
-def _link(bandwidth: str, latency: str) -> tuple[int, int]:
+def _link(bandwidth: Quantity, latency: Duration) -> tuple[int, int]:
     return parse_bandwidth(bandwidth, field="bandwidth"), parse_time(latency, field="latency")
 
 
-def _counts(values: Sequence[int]) -> list[int]:
+def _counts(sizes: Sequence[int | Sequence[int]]) -> list[int]:
+    """Give sizes that stand by themselves, or in one sequence."""
+    values: Sequence[object] = sizes
+    if len(sizes) == 1 and isinstance(sizes[0], Sequence) and not isinstance(sizes[0], str):
+        values = sizes[0]
     return [_count(f"size {i}", value) for i, value in enumerate(values)]
 
 
-def _count(field: str, value: int) -> int:
+def _count(field: str, value: object) -> int:
     try:
-        count = -1 if isinstance(value, bool) else index(value)
+        count = -1 if isinstance(value, bool) else index(value)  # type: ignore[arg-type]
     except TypeError:
         count = -1
     if not 1 <= count < 1 << 32:
-        raise SpecError(f"{field}: {shown(value)} is no whole number from 1 to 2^32 - 1")
+        raise SpecError(field, f"{shown(value)} is no whole number from 1 to 2^32 - 1")
     return count

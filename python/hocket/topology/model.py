@@ -13,7 +13,6 @@ from pydantic import (
 )
 
 from hocket.files.model import (
-    FIELD,
     RATE_TEXT,
     TIME_TEXT,
     Count,
@@ -26,21 +25,21 @@ from hocket.files.model import (
     one_of,
 )
 from hocket.topology.defaults import Default, default
-from hocket.units import parse_bandwidth, parse_time
+from hocket.units import parse_bandwidth, parse_time, parse_written
 
 
-def rate_or_default(value: object, *, field: str = FIELD) -> int | Default:
+def rate_or_default(value: object, *, field: str | None = None) -> int | Default:
     """Read a bandwidth [bytes/s], or ask for a default one."""
     if isinstance(value, str) and value.startswith("default"):
         return default("bandwidth", value, field=field)
-    return parse_bandwidth(value, field=field)
+    return parse_written(parse_bandwidth, value, field=field)
 
 
-def delay_or_default(value: object, *, field: str = FIELD) -> int | Default:
+def delay_or_default(value: object, *, field: str | None = None) -> int | Default:
     """Read a latency [ps], or ask for a default one."""
     if isinstance(value, str) and value.startswith("default"):
         return default("latency", value, field=field)
-    return parse_time(value, field=field)
+    return parse_written(parse_time, value, field=field)
 
 
 RateOrDefault: TypeAlias = Annotated[

@@ -19,7 +19,7 @@ def from_networkx(graph: Any, *, bandwidth: str, latency: str, kind: str) -> Top
         For no graph at all, nodes whose names clash, or an edge without bandwidth or latency.
     """
     if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
-        raise SpecError(f"graph: {type(graph).__name__} is no networkx graph; give one")
+        raise SpecError("graph", f"{type(graph).__name__} is no networkx graph", "give one")
     npus: list[str] = []
     switches: list[tuple[str, int | None]] = []
     names: dict[Any, str] = {}
@@ -27,9 +27,11 @@ def from_networkx(graph: Any, *, bandwidth: str, latency: str, kind: str) -> Top
     for node, data in graph.nodes(data=True):
         name = str(node)
         if UNWRITABLE.search(name):
-            raise SpecError(f"graph: node {name!r} is no text in UTF-8; give it another name")
+            raise SpecError("graph", f"node {name!r} is no text in UTF-8", "give it another name")
         if name in taken:
-            raise SpecError(f"graph: two nodes are called {name!r}; give each a name of its own")
+            raise SpecError(
+                "graph", f"two nodes are called {name!r}", "give each a name of its own"
+            )
         names[node] = name
         taken.add(name)
         role = data.get(kind, "npu")
@@ -38,13 +40,13 @@ def from_networkx(graph: Any, *, bandwidth: str, latency: str, kind: str) -> Top
         elif role == "switch":
             switches.append((name, None))
         else:
-            raise SpecError(f"graph: node {name!r}: {kind} is {role!r}; use 'npu' or 'switch'")
+            raise SpecError("graph", f"node {name!r}: {kind} is {role!r}", "use 'npu' or 'switch'")
     links: list[LinkSpec] = []
     for a, b, data in graph.edges(data=True):
         edge = f"graph: edge {names[a]!r} - {names[b]!r}"
         for attribute in (bandwidth, latency):
             if attribute not in data:
-                raise SpecError(f"{edge} has no {attribute!r}; give every edge one")
+                raise SpecError(None, f"{edge} has no {attribute!r}", "give every edge one")
         rate = parse_bandwidth(data[bandwidth], field=f"{edge}: {bandwidth}")
         delay = parse_time(data[latency], field=f"{edge}: {latency}")
         links.append(LinkSpec(names[a], names[b], rate, delay))

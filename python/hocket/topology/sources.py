@@ -25,8 +25,9 @@ def load(name_or_path: str | PathLike[str]) -> Topology:
     text = str(name_or_path)
     if ":" in text and "/" not in text and Path(text).suffix not in (".yml", ".yaml"):
         raise SpecError(
-            f"name_or_path: {shown(text)} is no machine or file; "
-            "for a builder call its function, such as hocket.topology.mesh"
+            "name_or_path",
+            f"{shown(text)} is no machine or file",
+            "for a builder call its function, such as hocket.topology.mesh",
         )
     return build_topology(from_text(text, bandwidth=None, latency=None, option="name_or_path"))
 

@@ -12,7 +12,7 @@ from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.topology import machines
 from hocket.topology.spec import BuilderSpec, DimensionSpec, TopologySpec, skipped
-from hocket.units import parse_bandwidth, parse_time, shown
+from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
 KINDS = {
     "ring": "Ring",
@@ -72,8 +72,8 @@ def from_file(path: Path) -> TopologySpec:
 def from_text(
     text: str,
     *,
-    bandwidth: Sequence[str] | None,
-    latency: Sequence[str] | None,
+    bandwidth: Sequence[Quantity] | None,
+    latency: Sequence[Duration] | None,
     option: str = "--topology",
 ) -> TopologySpec:
     """Read a topology given as text.
@@ -100,13 +100,18 @@ def from_text(
         if looks_like_file and not is_file:
             what = "is a folder" if _is_folder(path) else "there is no such file"
             hint = _near(path.stem, "check the path")
-            raise SpecError(f"{shown_path(path)}: {what}; {hint}")
+            raise SpecError(None, str(what), hint, origin=shown_path(path))
         is_machine = not looks_like_file and machines.known(text)
         if not is_machine and not is_file:
-            raise SpecError(f"{option}: there is no {shown(text)}; {_near(text)}")
+            raise SpecError(option, f"there is no {shown(text)}", str(_near(text)))
         for name, given in (("--bandwidth", bandwidth), ("--latency", latency)):
             if given:
-                raise SpecError(f"{name}: {shown_path(path)} has its own; leave the option out")
+                raise SpecError(
+                    None,
+                    f"{shown_path(path)} has its own",
+                    "leave the option out",
+                    origin=str(name),
+                )
         return (
             replace(from_file(machines.path(text)), origin=text) if is_machine else from_file(path)
         )
@@ -137,7 +142,7 @@ def read_failures(
         ends = [end.strip() for end in str(item).split(",")] if is_text else []
         if not 1 <= len(ends) <= 2 or not all(ends):
             raise SpecError(
-                f"{option}: {shown(item)} is neither a device nor a link; give A or A,B"
+                option, f"{shown(item)} is neither a device nor a link", "give A or A,B"
             )
         if len(ends) == 1:
             nodes.append(ends[0])
@@ -176,11 +181,13 @@ def _sizes(option: str, text: str, sizes: str) -> list[int]:
     parts = sizes.lower().split("x")
     if not all(part.isascii() and part.isdecimal() for part in parts):
         raise SpecError(
-            f"{option}: {shown(text)}: {shown(sizes)} is no size; write sizes as 9x9, 1 or more each"
+            option,
+            f"{shown(text)}: {shown(sizes)} is no size",
+            "write sizes as 9x9, 1 or more each",
         )
     numbers = [int(part) for part in parts if len(part) <= 20]
     if len(numbers) != len(parts) or max(numbers) >= 1 << 32:
-        raise SpecError(f"{option}: {shown(text)}: a size is 2^32 or more; make it smaller")
+        raise SpecError(option, f"{shown(text)}: a size is 2^32 or more", "make it smaller")
     return numbers
 
 
@@ -189,8 +196,8 @@ def _built(
     text: str,
     family: str,
     sizes: list[int],
-    bandwidth: Sequence[str] | None,
-    latency: Sequence[str] | None,
+    bandwidth: Sequence[Quantity] | None,
+    latency: Sequence[Duration] | None,
 ) -> TopologySpec:
     if family.replace("-", "_") in _FAMILIES:
         family = family.replace("-", "_")
@@ -200,12 +207,12 @@ def _built(
     if is_product and None in kinds:
         close = get_close_matches(family[:100].lower(), [*_FAMILIES, *KINDS], 1)
         hint = f"did you mean {close[0]!r}?" if close else f"give {FORMS}"
-        raise SpecError(f"{option}: there is no {shown(family)} to build; {hint}")
+        raise SpecError(option, f"there is no {shown(family)} to build", hint)
     least, most, form = (len(names), len(names), "") if is_product else _FAMILIES[family]
     if not least <= len(sizes) <= most:
         count = f"{len(sizes)} size{'s'[: len(sizes) != 1]}"
         right = f"write it as {form}" if form else f"give one for each of {len(names)} dimensions"
-        raise SpecError(f"{option}: {shown(text)} has {count}; {right}")
+        raise SpecError(option, f"{shown(text)} has {count}", right)
     wanted = len(names) if is_product else 1
     rates = [
         parse_bandwidth(each, field=field)
@@ -246,15 +253,16 @@ def _builder(family: str, sizes: list[int], rate: int, delay: int) -> BuilderSpe
 
 
 def _each(
-    option: str, example: str, text: str, values: Sequence[str] | None, wanted: int
-) -> list[tuple[str, str]]:
+    option: str, example: str, text: str, values: Sequence[Duration] | None, wanted: int
+) -> list[tuple[str, Duration]]:
     """Give one value a dimension, and where it stood for messages."""
     if not values:
-        raise SpecError(f'{option}: {text} needs one; give {option} "{example}"')
-    split = [part for value in values for part in value.split(",")]
+        raise SpecError(option, f"{text} needs one", f'give {option} "{example}"')
+    lists = [value.split(",") if isinstance(value, str) else [value] for value in values]
+    split: list[Duration] = [part for each in lists for part in each]
     if len(split) == 1:
         return [(option, split[0])] * wanted
     if len(split) != wanted:
         right = "give one" if wanted == 1 else f"give one, or one for each of {wanted} dimensions"
-        raise SpecError(f"{option}: {len(split)} given for {text}; {right}")
+        raise SpecError(option, f"{len(split)} given for {text}", right)
     return [(f"{option}, dimension {i}", each) for i, each in enumerate(split, 1)]

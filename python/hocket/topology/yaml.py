@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint, did_you_mean
-from hocket.files.model import FIELD, TAGS, Source, Strict
+from hocket.files.model import TAGS, Source, Strict
 from hocket.files.yaml_tree import Place
 from hocket.topology.defaults import Default
 from hocket.topology.model import (
@@ -102,9 +102,9 @@ class _Reader(Located):
         forms = [key for key in _FORMS if key in values]
         if len(forms) > 1:
             found = " and ".join(forms)
-            raise self.wrong((), f"has {found}; keep one of builder:, dims: and links:")
+            raise self.wrong((), f"has {found}", "keep one of builder:, dims: and links:")
         if not forms:
-            raise self.wrong((), f"has no builder:, dims: or links:; {_form_hint(values)}")
+            raise self.wrong((), "has no builder:, dims: or links:", _form_hint(values))
         if forms == ["dims"]:
             return DimsFile
         if forms == ["links"]:
@@ -114,7 +114,8 @@ class _Reader(Located):
             hint = f"builders are {', '.join(BUILDERS)}"
             raise self.wrong(
                 ("builder",),
-                f"there is no builder {shown(family)}; {did_you_mean(str(family), BUILDERS, hint)}",
+                f"there is no builder {shown(family)}",
+                did_you_mean(str(family), BUILDERS, hint),
             )
         return BUILDERS[family]
 
@@ -132,19 +133,18 @@ class _Reader(Located):
             message = f"there is no key {shown(place[-1])}; {hint}"
             return self.wrong(place[:-1], message, line_of=place)
         if kind == "missing":
-            return self.wrong(place[:-1], f"key {place[-1]!r} is missing; add it")
+            return self.wrong(place[:-1], f"key {place[-1]!r} is missing", "add it")
         if kind == "value_error":
-            message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
-            return self.wrong(place, message)
+            return self.wrong(place, str(context["error"]))
         if kind == "form":
             wrong = "has no value" if given is None else f"{shown(given)} will not do"
-            return self.wrong(place, f"{wrong}; {found['msg']}")
+            return self.wrong(place, wrong, found["msg"])
         if kind == "string_type" and place[0] == "links" and place[2:] in ((2,), (3,)):
             read = rate_or_default if place[2] == 2 else delay_or_default
             try:
                 read(given)
             except SpecError as bare:
-                return self.wrong(place, str(bare).removeprefix(f"{FIELD}: "))
+                return self.wrong(place, str(bare))
         words = tuple(part for part in place if isinstance(part, str) and part != "[key]")
         return self.wrong(place, complaint(kind, given, context, words))
 
@@ -153,8 +153,9 @@ class _Reader(Located):
         if isinstance(file.npus, int) and file.npus * _NPU_BYTES > _MEMORY:
             raise self.wrong(
                 ("npus",),
-                f"{file.npus} NPUs need about {format_bandwidth(file.npus * _NPU_BYTES)[:-2]} of "
-                f"memory, more than the limit of {_MEMORY >> 30} GiB; make it fewer",
+                f"{file.npus} NPUs need about {format_bandwidth(file.npus * _NPU_BYTES)[:-2]} "
+                f"of memory, more than the limit of {_MEMORY >> 30} GiB",
+                "make it fewer",
             )
         npus = [f"npu{i}" for i in range(file.npus)] if isinstance(file.npus, int) else file.npus
         switches = [
@@ -166,10 +167,12 @@ class _Reader(Located):
         places += [(name, ("switches", i)) for i, (name, _) in enumerate(switches)]
         for name, place in places:
             if name in known:
-                raise self.wrong(place, f"device {name!r} is listed twice; give each its own name")
+                raise self.wrong(
+                    place, f"device {name!r} is listed twice", "give each its own name"
+                )
             known[name] = place
         if not npus:
-            raise self.wrong(("npus",), "there is no NPU; list at least one")
+            raise self.wrong(("npus",), "there is no NPU", "list at least one")
         links: list[LinkSpec] = []
         defaults: Counter[Default] = Counter()
         pairs: dict[tuple[str, str], int] = {}
@@ -178,14 +181,14 @@ class _Reader(Located):
             for end in (link.a, link.b):
                 if end not in known:
                     hint = did_you_mean(end, known, "list it under npus or switches")
-                    raise self.wrong(("links", i), f"there is no device {end!r}; {hint}")
+                    raise self.wrong(("links", i), f"there is no device {end!r}", hint)
             if link.a == link.b:
-                raise self.wrong(("links", i), f"joins {link.a!r} to itself; remove it")
+                raise self.wrong(("links", i), f"joins {link.a!r} to itself", "remove it")
             for ends in ((link.a, link.b), (link.b, link.a))[: 2 if link.ways == "both" else 1]:
                 if ends in pairs:
                     raise self.wrong(
                         ("links", i),
-                        f"{ends[0]} -> {ends[1]} stands already in links[{pairs[ends]}]; "
+                        f"{ends[0]} -> {ends[1]} stands already in links[{pairs[ends]}]",
                         "for parallel links use count:",
                     )
                 pairs[ends] = i
@@ -208,7 +211,7 @@ class _Reader(Located):
                 delay = delay_or_default(rest[1])
             except SpecError as error:
                 place = ("links", i, 2 if rate is None else 3)
-                raise self.wrong(place, str(error).removeprefix(f"{FIELD}: ")) from None
+                raise self.wrong(place, str(error)) from None
         return Link.model_construct(a=a, b=b, kind=kind, bandwidth=rate, latency=delay)
 
     def _expand(
@@ -217,14 +220,14 @@ class _Reader(Located):
         """Give the directed links of an entry, parallel ones too."""
         place: Place = ("links", i)
         if link.reverse is not None and link.ways == "one":
-            raise self.wrong(place, "has reverse: but ways: one; keep one of them")
+            raise self.wrong(place, "has reverse: but ways: one", "keep one of them")
         kind = None
         if link.kind is not None:
             kind = file.link_kinds.get(link.kind)
             if kind is None and (link.bandwidth is None or link.latency is None):
                 known = ", ".join(file.link_kinds) or "none"
                 hint = did_you_mean(link.kind, file.link_kinds, f"link_kinds are {known}")
-                raise self.wrong(place, f"there is no link kind {link.kind!r}; {hint}")
+                raise self.wrong(place, f"there is no link kind {link.kind!r}", hint)
         ways = 2 if link.ways == "both" and link.reverse is None else 1
 
         def number(value: int | Default, ways: int) -> int:
@@ -239,7 +242,7 @@ class _Reader(Located):
             if value is None:
                 value = None if kind is None else getattr(kind, key)
             if value is None:
-                raise self.wrong(place, f"key {key!r} is missing; add it, or a kind that has it")
+                raise self.wrong(place, f"key {key!r} is missing", "add it, or a kind that has it")
             values.append(number(value, ways))
         there = LinkSpec(link.a, link.b, values[0], values[1], link.kind)
         back: Way | None = link.reverse

@@ -157,7 +157,7 @@ def _total(column: NDArray[np.uint64]) -> int:
 def _text(path: object) -> str:
     text = str(path)
     if not text or "\0" in text:
-        raise SpecError(f"{shown(text)} is no path; give the prefix of .et files")
+        raise SpecError(None, f"{shown(text)} is no path", "give the prefix of .et files")
     return text
 
 
@@ -165,7 +165,9 @@ def _find(prefix: Path) -> list[Path]:
     """Give the files of a trace in the order of ranks."""
     name = shown_path(prefix)
     if prefix.suffix == ".json":
-        raise SpecError(f"{name}: the JSON form of traces is not read; give the .et files")
+        raise SpecError(
+            None, "the JSON form of traces is not read", "give the .et files", origin=str(name)
+        )
     try:
         if prefix.is_dir():
             prefix = _only_prefix(prefix)
@@ -173,16 +175,26 @@ def _find(prefix: Path) -> list[Path]:
             prefix = prefix.with_name(match[1])
         found = _ranks(prefix.parent, prefix.name)
     except OSError as error:
-        raise SpecError(f"{name}: cannot be read: {error.strerror}; check the path") from None
+        raise SpecError(
+            None, f"cannot be read: {error.strerror}", "check the path", origin=str(name)
+        ) from None
     if not found:
         raise SpecError(
-            f"{name}: there is no {shown_path(Path(prefix.name))}.0.et; give what .0.et follows"
+            None,
+            f"there is no {shown_path(Path(prefix.name))}.0.et",
+            "give what .0.et follows",
+            origin=str(name),
         )
     missing = [rank for rank in range(min(max(found), len(found) + _LISTED)) if rank not in found]
     if missing:
         ranks = f"rank{'s'[: len(missing) != 1]} {_listed(missing)}"
         there = _listed([found[rank].name for rank in sorted(found)])
-        raise SpecError(f"{name}: no file of {ranks}; there are {there}: give all from rank 0 on")
+        raise SpecError(
+            None,
+            f"no file of {ranks}",
+            f"there are {there}: give all from rank 0 on",
+            origin=str(name),
+        )
     return [found[rank] for rank in sorted(found)]
 
 
@@ -193,11 +205,13 @@ def _only_prefix(folder: Path) -> Path:
         return folder / prefixes[0]
     if not prefixes:
         raise SpecError(
-            f"{shown_path(folder)}: has no files such as NAME.0.et; give another folder"
+            None, "has no files such as NAME.0.et", "give another folder", origin=shown_path(folder)
         )
     raise SpecError(
-        f"{shown_path(folder)}: has traces {_listed(prefixes)}; name one, as "
-        f"{shown_path(folder / prefixes[0])}"
+        None,
+        f"has traces {_listed(prefixes)}",
+        f"name one, as {shown_path(folder / prefixes[0])}",
+        origin=shown_path(folder),
     )
 
 
@@ -213,7 +227,7 @@ def _read(path: Path) -> bytes:
         return path.read_bytes()
     except OSError as error:
         raise SpecError(
-            f"{shown_path(path)}: cannot be read: {error.strerror}; check the path"
+            None, f"cannot be read: {error.strerror}", "check the path", origin=shown_path(path)
         ) from None
 
 
@@ -229,16 +243,22 @@ def _read_groups(path: Path) -> dict[int, list[int]]:
     try:
         pairs = json.loads(content, object_pairs_hook=lambda pairs: pairs)
     except (ValueError, RecursionError):
-        raise SpecError(f'{name}: is no JSON; write groups as {{"1": [0, 2]}}') from None
+        raise SpecError(
+            None, "is no JSON", 'write groups as {"1": [0, 2]}', origin=str(name)
+        ) from None
     is_object = isinstance(pairs, list) and all(isinstance(pair, tuple) for pair in pairs)
     if not is_object:
-        raise SpecError(f'{name}: is no mapping; write groups as {{"1": [0, 2]}}')
+        raise SpecError(None, "is no mapping", 'write groups as {"1": [0, 2]}', origin=str(name))
     groups: dict[object, object] = {}
     for key, ranks in pairs:
         if not re.fullmatch("0|[1-9][0-9]{0,18}", key):
-            raise SpecError(f"{name}: {shown(key)} is no group; name groups 0, 1, 2, ...")
+            raise SpecError(
+                None, f"{shown(key)} is no group", "name groups 0, 1, 2, ...", origin=str(name)
+            )
         if int(key) in groups:
-            raise SpecError(f"{name}: group {key} is there twice; give each group once")
+            raise SpecError(
+                None, f"group {key} is there twice", "give each group once", origin=str(name)
+            )
         groups[int(key)] = ranks
     return _checked(groups, name)
 
@@ -246,11 +266,16 @@ def _read_groups(path: Path) -> dict[int, list[int]]:
 def _checked(groups: Mapping[Any, Any], name: str) -> dict[int, list[int]]:
     for group, ranks in groups.items():
         if not _is_whole(group, _LARGEST_ID):
-            raise SpecError(f"{name}: {shown(group)} is no group; name groups 0, 1, 2, ...")
+            raise SpecError(
+                None, f"{shown(group)} is no group", "name groups 0, 1, 2, ...", origin=str(name)
+            )
         is_list = isinstance(ranks, Sequence) and not isinstance(ranks, str | bytes)
         if not is_list or not all(_is_whole(rank, _LARGEST_RANK) for rank in ranks):
             raise SpecError(
-                f"{name}: group {group}: {shown(ranks)} is no list of ranks; write [0, 2]"
+                None,
+                f"group {group}: {shown(ranks)} is no list of ranks",
+                "write [0, 2]",
+                origin=str(name),
             )
     return {group: list(ranks) for group, ranks in groups.items()}
 
@@ -284,7 +309,9 @@ def _process_groups(texts: Sequence[tuple[int, str]], ranks: int) -> dict[int, l
             before = groups.setdefault(int(number), group[int(number)])
             if before != group[int(number)]:
                 raise SpecError(
-                    f"metadata of rank {rank}: group {number} is {_listed(group[int(number)])}, and "
-                    f"{_listed(before)} elsewhere; give groups of your own"
+                    None,
+                    f"metadata of rank {rank}: group {number} is {_listed(group[int(number)])}, "
+                    f"and {_listed(before)} elsewhere",
+                    "give groups of your own",
                 )
     return groups

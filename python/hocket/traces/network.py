@@ -95,7 +95,7 @@ class TraceNetwork:
                 except InfeasibleError as error:
                     if self.algorithm == OTHERWISE[kind]:
                         raise
-                    why = str(error).partition("; ")[0]
+                    why = str(error.but(remedy=None))
             self._note(kind, why)
         return self._plans(OTHERWISE[kind]).collective(kind, group, size)
 

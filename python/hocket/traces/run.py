@@ -70,24 +70,26 @@ def replay(
         If a collective cannot be planned.
     """
     if not isinstance(trace, Trace):
-        raise SpecError(f"trace: {shown(trace)} is no Trace; read one with hocket.traces.load")
+        raise SpecError("trace", f"{shown(trace)} is no Trace", "read one with hocket.traces.load")
     if not isinstance(topology, _core.Topology):
         raise SpecError(
-            f"topology: {shown(topology)} is no Topology; make one, as by hk.topology.load"
+            "topology", f"{shown(topology)} is no Topology", "make one, as by hk.topology.load"
         )
     if trace.ranks > topology.npu_count:
         raise SpecError(
-            f"the trace has {trace.ranks:,} ranks; topology {topology.name!r} has "
-            f"{topology.npu_count:,} NPUs: give one with as many or more"
+            None,
+            f"the trace has {trace.ranks:,} ranks",
+            f"topology {topology.name!r} has {topology.npu_count:,} NPUs: give one with "
+            "as many or more",
         )
     if order not in ORDERS:
-        raise SpecError(f"order: there is no {shown(order)}; use {' or '.join(ORDERS)}")
+        raise SpecError("order", f"there is no {shown(order)}", f"use {' or '.join(ORDERS)}")
     check_chunks(chunks)
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
     computes = accelerator(npu) if isinstance(npu, str) else npu
     if not isinstance(computes, Accelerator):
-        raise SpecError(f"npu: {shown(npu)} is no accelerator; give a name, such as a100")
+        raise SpecError("npu", f"{shown(npu)} is no accelerator", "give a name, such as a100")
     if efficiency is not None:
         computes = replaced(computes, efficiency=efficiency)
     network = TraceNetwork(topology, algorithm, chunks, progress)

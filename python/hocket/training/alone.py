@@ -66,7 +66,7 @@ def alone(
         # What a replica computes does not depend on the others: two will do, however many there are.
         spread = Parallel(dp=2, tp=spread.tp, pp=spread.pp, micro_batches=spread.micro_batches)
     elif spread.npus == 1:
-        raise SpecError("data: tables are dealt out over copies; give 2 or more, or tensor")
+        raise SpecError("data", "tables are dealt out over copies", "give 2 or more, or tensor")
     run = train(
         workload,
         _core.build_product([("Switch", spread.npus, _RATE, 0)]),

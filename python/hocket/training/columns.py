@@ -124,7 +124,9 @@ class Columns:
 
         if max(self.time_ps, default=0) > LONGEST_PS:
             raise SpecError(
-                "npu: a pass of a layer takes longer than a month; use a faster one, or fewer samples"
+                "npu",
+                "a pass of a layer takes longer than a month",
+                "use a faster one, or fewer samples",
             )
 
         def u32(values: list[int]) -> NDArray[np.uint32]:

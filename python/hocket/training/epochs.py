@@ -235,16 +235,20 @@ def _groups(groups: int | Sequence[int], layers: int) -> list[int]:
         each = whole("groups", groups, 1, 1 << 32)
         return [min(each, layers - first) for first in range(0, layers, each)]
     if isinstance(groups, str):
-        raise SpecError(f"groups: {shown(groups)} is no number of layers, nor a list of such")
+        raise SpecError("groups", f"{shown(groups)} is no number of layers, nor a list of such")
     found = [whole("groups", count, 1, 1 << 32) for count in groups]
     if sum(found) != layers:
-        raise SpecError(f"groups: they have {sum(found)} layers in all; the workload has {layers}")
+        raise SpecError(
+            "groups", f"they have {sum(found)} layers in all", f"the workload has {layers}"
+        )
     return found
 
 
 def _time(value: object, size: int) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise SpecError(
-            f"all_reduce: gave {shown(value)} for {size} bytes; give a time in whole picoseconds"
+            "all_reduce",
+            f"gave {shown(value)} for {size} bytes",
+            "give a time in whole picoseconds",
         )
     return value

@@ -12,7 +12,7 @@ from hocket._core.iteration import Shape
 from hocket.collectives.collective import Progress, check_chunks, collective_on
 from hocket.errors import SpecError
 from hocket.plans.algorithms import algorithms, check_name
-from hocket.plans.planner import plan, plan_collective, plan_together
+from hocket.plans.planner import plan, plan_together
 from hocket.plans.schedule import MULTIRAIL, PREFIX, check_rails, schedule_collective
 from hocket.plans.synthesis import SYNTHESIZERS
 from hocket.simulation.run import simulate
@@ -65,15 +65,17 @@ def is_on_dimensions(topology: _core.Topology, algorithm: str) -> bool:
         return False
     if not topology.dimensions:
         raise SpecError(
-            f"algorithm: {algorithm} works on dimensions, and topology {topology.name!r} has none; "
-            "use another, such as greedy or ring"
+            "algorithm",
+            f"{algorithm} works on dimensions, and topology {topology.name!r} has none",
+            "use another, such as greedy or ring",
         )
     try:
         check_rails(topology)
     except SpecError as error:
-        why = str(error).removeprefix("fidelity: ").partition(";")[0]
         raise SpecError(
-            f"algorithm: {algorithm} works on whole dimensions: {why}; use another, such as greedy"
+            "algorithm",
+            f"{algorithm} works on whole dimensions: {error.why}",
+            "use another, such as greedy",
         ) from None
     return True
 
@@ -330,7 +332,7 @@ class PlanNetwork(Network):
             )
             return use_of(simulate(together, progress=self.progress))
         plans = [
-            plan_collective(
+            plan(
                 collective,
                 self.topology,
                 algorithm=algorithm,

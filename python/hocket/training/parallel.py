@@ -70,22 +70,29 @@ class Parallel:
             whole("parallel: micro-batches", self.micro_batches, 1, _MOST)
         if self.dp % self.ep:
             raise SpecError(
-                f"parallel: ep={self.ep} does not divide dp={self.dp}; experts are dealt out over "
-                "NPUs of different replicas"
+                "parallel",
+                f"ep={self.ep} does not divide dp={self.dp}",
+                "experts are dealt out over NPUs of different replicas",
             )
         object.__setattr__(self, "order", tuple(self.order))
         if sorted(self.order) != sorted(AXES):
             raise SpecError(
-                f"parallel: order: {shown(self.order)} will not do; name each of {', '.join(AXES)} once"
+                "parallel",
+                f"order: {shown(self.order)} will not do",
+                f"name each of {', '.join(AXES)} once",
             )
         for axis, given in self.dimensions.items():
             if not isinstance(given, Sequence):
                 raise SpecError(
-                    f"parallel: dimensions: {axis}: {shown(given)} is no list; give one, such as [1]"
+                    "parallel",
+                    f"dimensions: {axis}: {shown(given)} is no list",
+                    "give one, such as [1]",
                 )
             if axis not in AXES:
                 raise SpecError(
-                    f"parallel: dimensions: there is no axis {shown(axis)}; use {', '.join(AXES)}"
+                    "parallel",
+                    f"dimensions: there is no axis {shown(axis)}",
+                    f"use {', '.join(AXES)}",
                 )
 
     @property
@@ -114,11 +121,11 @@ class Parallel:
         for part in text.split(","):
             key, equals, value = (each.strip() for each in part.partition("="))
             if not equals or key not in _KEYS:
-                raise SpecError(f"parallel: {shown(part.strip())} will not do; {right}")
+                raise SpecError("parallel", f"{shown(part.strip())} will not do", right)
             if not (value.isascii() and value.isdecimal() and len(value) < 10):
-                raise SpecError(f"parallel: {key}: {shown(value)} is no whole number; {right}")
+                raise SpecError("parallel", f"{key}: {shown(value)} is no whole number", right)
             if key in values:
-                raise SpecError(f"parallel: {key} is given twice; give it once")
+                raise SpecError("parallel", f"{key} is given twice", "give it once")
             values[key] = int(value)
         return cls(
             dp=values.get("dp", 1),
@@ -184,8 +191,9 @@ def groups(
         dp, rest = divmod(topology.npu_count, parallel.tp * parallel.pp)
         right = "sizes whose product is that" if rest or dp % parallel.ep else f"dp={dp}"
         raise SpecError(
-            f"parallel: {sizes} make {parallel.npus:,} NPUs; topology {topology.name!r} has "
-            f"{topology.npu_count:,}: give {right}"
+            "parallel",
+            f"{sizes} make {parallel.npus:,} NPUs",
+            f"topology {topology.name!r} has {topology.npu_count:,}: give {right}",
         )
     of = {"tp": parallel.tp, "pp": parallel.pp, "ep": parallel.ep}
     of["replicas"] = parallel.dp // parallel.ep
@@ -198,7 +206,7 @@ def groups(
         return _on_dimensions(parallel, topology, order)
     if parallel.dimensions:
         raise SpecError(
-            "parallel: dimensions: groups are lists of NPUs here, in their order; leave it out"
+            "parallel", "dimensions: groups are lists of NPUs here, in their order", "leave it out"
         )
     return _by_rank(topology.npu_count, order)
 
@@ -225,8 +233,10 @@ def _on_dimensions(
         if need > 1:
             shape = " x ".join(map(str, sizes))
             raise SpecError(
-                f"parallel: {_axis_of(name)}={size} does not fit what is left of the dimensions "
-                f"{shape} of topology {topology.name!r}; give sizes that divide them"
+                "parallel",
+                f"{_axis_of(name)}={size} does not fit what is left of the dimensions {shape} "
+                f"of topology {topology.name!r}",
+                "give sizes that divide them",
             )
         found[name] = tuple(portions)
     found["dp"] = _merged(found["ep"] + found["replicas"])

@@ -52,12 +52,15 @@ def cut(blocks: list[Block], stages: int, times: list[int]) -> list[list[Block]]
         return [blocks]
     if len(blocks) < stages:
         raise SpecError(
-            f"parallel: pp={stages} stages need a layer each, and there are {len(blocks)}; "
-            f"give pp of at most {len(blocks)}"
+            "parallel",
+            f"pp={stages} stages need a layer each, and there are {len(blocks)}",
+            f"give pp of at most {len(blocks)}",
         )
     if any(block.is_table or block.joins for block in blocks):
         raise SpecError(
-            "parallel: pp: tables, and layers that join a later one, are trained in one stage; use pp=1"
+            "parallel",
+            "pp: tables, and layers that join a later one, are trained in one stage",
+            "use pp=1",
         )
     whole = units(blocks)
     if len(whole) < stages:

@@ -28,8 +28,9 @@ def blocks_on_chiplet(workload: Workload, chiplet: Chiplet, samples: int) -> lis
     for i, (layer, block) in enumerate(zip(workload.layers, blocks_of(workload), strict=True)):
         if not isinstance(layer, Layer):
             raise SpecError(
-                f"npu: layer {block.name} has no dimensions, which a chiplet's cycles need; use an "
-                "accelerator such as a100"
+                "npu",
+                f"layer {block.name} has no dimensions, which a chiplet's cycles need",
+                "use an accelerator such as a100",
             )
         cycles = chiplet.layer(layer, samples, first=i == 0)
         works = [

@@ -42,7 +42,7 @@ def load(name_or_path: str | PathLike[str]) -> Workload:
 
     text = str(name_or_path)
     if "\0" in text:
-        raise SpecError(f"name_or_path: {shown(text)} is no path; leave the NUL out")
+        raise SpecError("name_or_path", f"{shown(text)} is no path", "leave the NUL out")
     path = Path(text)
     if path.suffix in (".yml", ".yaml") or "/" in text:
         return from_file(path)
@@ -73,10 +73,12 @@ def transformer(name: str = "transformer", **sizes: Any) -> Workload:
     known = [field.name for field in fields(Transformer)]
     for key in sizes:
         if key not in known:
-            raise SpecError(f"transformer: there is no {shown(key)}; sizes are {', '.join(known)}")
+            raise SpecError(
+                "transformer", f"there is no {shown(key)}", f"sizes are {', '.join(known)}"
+            )
     missing = [key for key in ("layers", "hidden", "heads", "sequence") if key not in sizes]
     if missing:
-        raise SpecError(f"transformer: {missing[0]} is missing; give it")
+        raise SpecError("transformer", f"{missing[0]} is missing", "give it")
     return Workload(name, tuple(Transformer(**sizes).blocks()))
 
 

@@ -99,7 +99,7 @@ class Block:
         for name in ("forward", "input_gradient", "weight_gradient"):
             if not isinstance(getattr(self, name), Work):
                 wrong = shown(getattr(self, name))
-                raise SpecError(f"layer {self.name}: {name}: {wrong} is no Work; give one")
+                raise SpecError(None, f"layer {self.name}: {name}: {wrong} is no Work", "give one")
         whole(f"layer {self.name}: parameters", self.parameters, 0, MOST_PARAMETERS)
         for name in ("inputs", "outputs", "experts", "routed"):
             whole(f"layer {self.name}: {name}", getattr(self, name), 0, MOST)
@@ -107,26 +107,34 @@ class Block:
             whole(f"layer {self.name}: kept", self.kept, 0, MOST)
         if self.split not in SPLITS:
             raise SpecError(
-                f"layer {self.name}: split: there is no {shown(self.split)}; use {' or '.join(SPLITS)}"
+                None,
+                f"layer {self.name}: split: there is no {shown(self.split)}",
+                f"use {' or '.join(SPLITS)}",
             )
         self._check_experts()
         if self.is_table and not (self.parameters and self.outputs):
             raise SpecError(
-                f"layer {self.name}: a table has parameters, and outputs that are exchanged; give both"
+                None,
+                f"layer {self.name}: a table has parameters, and outputs that are exchanged",
+                "give both",
             )
 
     def _check_experts(self) -> None:
         if self.routed and not self.experts:
             raise SpecError(
-                f"layer {self.name}: routed: there are no experts to send to; give experts"
+                None, f"layer {self.name}: routed: there are no experts to send to", "give experts"
             )
         if self.experts and (not self.parameters or self.parameters % self.experts):
             raise SpecError(
+                None,
                 f"layer {self.name}: {self.parameters} parameters do not divide among "
-                f"{self.experts} experts; give those of all experts together"
+                f"{self.experts} experts",
+                "give those of all experts together",
             )
         if self.experts and self.is_table:
-            raise SpecError(f"layer {self.name}: tables have no experts; leave one of them out")
+            raise SpecError(
+                None, f"layer {self.name}: tables have no experts", "leave one of them out"
+            )
 
     @property
     def is_measured(self) -> bool:

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from hocket.errors import SpecError
-from hocket.files.model import FIELD, Delay, Name, Source, Strict, Words
+from hocket.files.model import Delay, Name, Source, Strict, Words
 from hocket.units import parse_count
 from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Layer
@@ -32,7 +32,7 @@ def _amount(value: object) -> object:
     """Read a count as ``1.2e9``, which YAML takes for a text."""
     if not isinstance(value, str | float) or (isinstance(value, float) and value == 0):
         return 0 if isinstance(value, float) else value
-    return parse_count(value, field=FIELD)
+    return parse_count(value, field=None)
 
 
 Amount: TypeAlias = Annotated[
@@ -166,7 +166,9 @@ class CostEntry(Strict):
     @model_validator(mode="after")
     def _fits(self) -> CostEntry:
         if self.reads_data and self.input_gradient is not None:
-            raise SpecError("input_gradient: no gradient of data is needed; leave one of them out")
+            raise SpecError(
+                "input_gradient", "no gradient of data is needed", "leave one of them out"
+            )
         self.block(self.name, first=False, samples=1)
         return self
 
@@ -308,7 +310,7 @@ class LstmEntry(Strict):
 
 def _check_named(name: str | None, repeat: int) -> None:
     if name is None and repeat > 1:
-        raise SpecError("is repeated without a name; give it one")
+        raise SpecError(None, "is repeated without a name", "give it one")
 
 
 class GroupEntry(Strict):

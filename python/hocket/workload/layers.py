@@ -77,9 +77,10 @@ class Layer:
             whole(f"layer {self.name}: own_parameters", self.own_parameters, 0, MOST_PARAMETERS)
         if self.filter_height > self.input_height or self.filter_width > self.input_width:
             raise SpecError(
-                f"layer {self.name}: the filter, {self.filter_height} x {self.filter_width}, is larger "
-                f"than the input, {self.input_height} x {self.input_width}; make the filter smaller, or "
-                "give the input with its padding"
+                None,
+                f"layer {self.name}: the filter, {self.filter_height} x {self.filter_width}, "
+                f"is larger than the input, {self.input_height} x {self.input_width}",
+                "make the filter smaller, or give the input with its padding",
             )
 
     @property
@@ -162,14 +163,18 @@ class Workload:
             isinstance(each, Layer | Block) for each in given
         ):
             raise SpecError(
-                f"workload {self.name}: layers: are no layers; give a list of Layer or Block"
+                None,
+                f"workload {self.name}: layers: are no layers",
+                "give a list of Layer or Block",
             )
         object.__setattr__(self, "layers", tuple(given))
         if not self.layers:
-            raise SpecError(f"workload {self.name}: there is no layer; give at least one")
+            raise SpecError(None, f"workload {self.name}: there is no layer", "give at least one")
         if max(self.parameters, self.row_parameters) > MOST_PARAMETERS:
             raise SpecError(
-                f"workload {self.name}: has 2^48 parameters or more; make layers smaller or fewer"
+                None,
+                f"workload {self.name}: has 2^48 parameters or more",
+                "make layers smaller or fewer",
             )
         check_order(self.name, self.layers)
 
@@ -212,12 +217,14 @@ def check_order(workload: str, layers: Sequence[Layer | Block]) -> None:
             continue
         if layer.joins is not None and last.get(layer.joins, -1) <= i:
             raise SpecError(
-                f"workload {workload}: layer {layer.name}: joins: {shown(layer.joins)} is no later "
-                "layer; name one that comes after it"
+                None,
+                f"workload {workload}: layer {layer.name}: joins: {shown(layer.joins)} is no "
+                "later layer",
+                "name one that comes after it",
             )
         wrong = not_routed(layers[i - 1] if i else None, layer)
         if wrong is not None:
-            raise SpecError(f"workload {workload}: layer {layer.name}: {wrong}")
+            raise SpecError(None, f"workload {workload}: layer {layer.name}: {wrong}")
 
 
 def not_routed(before: Layer | Block | None, layer: Layer | Block) -> str | None:

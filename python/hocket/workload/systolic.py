@@ -201,7 +201,9 @@ class Chiplet:
     def time_ps(self, cycles: int) -> int:
         """Give the time of so many cycles [ps], rounded up."""
         if type(cycles) is not int or cycles < 0:
-            raise SpecError(f"cycles: {shown(cycles)} is no count; give a whole number, 0 or more")
+            raise SpecError(
+                "cycles", f"{shown(cycles)} is no count", "give a whole number, 0 or more"
+            )
         return _ratio(cycles * 10**12, self.clock_hz)
 
     def layer(self, layer: Layer, samples: int = 16, *, first: bool = False) -> LayerCycles:
@@ -217,7 +219,9 @@ class Chiplet:
             Whether its input is data.
         """
         if not isinstance(layer, Layer):
-            raise SpecError(f"layer: {shown(layer)} is no Layer; give one, as of workload.layers")
+            raise SpecError(
+                "layer", f"{shown(layer)} is no Layer", "give one, as of workload.layers"
+            )
         whole("samples", samples, 1, _MOST_SAMPLES)
         forward, of_input, of_weights = self._gemms(layer, samples)
         needed = self.data_gradient or not (first or layer.reads_data)
@@ -238,15 +242,19 @@ class Chiplet:
         """
         if not isinstance(workload, Workload):
             raise SpecError(
-                f"workload: {shown(workload)} is no Workload; give one, as by hk.workload.load(...)"
+                "workload",
+                f"{shown(workload)} is no Workload",
+                "give one, as by hk.workload.load(...)",
             )
         counted: dict[tuple[object, ...], LayerCycles] = {}
         layers = []
         for i, layer in enumerate(workload.layers):
             if not isinstance(layer, Layer):
                 raise SpecError(
-                    f"workload {workload.name}: layer {layer.name} has costs and no dimensions, from "
-                    "which cycles follow; give its dimensions, or see hk.workload.blocks_of"
+                    None,
+                    f"workload {workload.name}: layer {layer.name} has costs and no dimensions, "
+                    "from which cycles follow",
+                    "give its dimensions, or see hk.workload.blocks_of",
                 )
             shape = (layer.input_height, layer.input_width, layer.filter_height, layer.filter_width)
             sizes = (layer.channels, layer.filters, layer.stride, layer.times)
@@ -287,7 +295,7 @@ class Chiplet:
 def pair(name: str, value: object) -> tuple[int, int]:
     """Check that a value is two whole numbers, and give them."""
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise SpecError(f"{name}: {shown(value)} is no pair; give rows and columns, as (4, 4)")
+        raise SpecError(str(name), f"{shown(value)} is no pair", "give rows and columns, as (4, 4)")
     low, high = (whole(name, each, 1, 1 << 10 if "elements" in name else _WIDEST) for each in value)
     return low, high
 
@@ -295,7 +303,7 @@ def pair(name: str, value: object) -> tuple[int, int]:
 def check(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Check that a word is one of those allowed."""
     if value not in allowed:
-        raise SpecError(f"{name}: there is no {shown(value)}; use {' or '.join(allowed)}")
+        raise SpecError(str(name), f"there is no {shown(value)}", f"use {' or '.join(allowed)}")
 
 
 def _ratio(number: int, by: int) -> int:

@@ -132,25 +132,31 @@ class Transformer:
         for name in _CHOICES:
             if not isinstance(getattr(self, name), bool):
                 wrong = shown(getattr(self, name))
-                raise SpecError(f"transformer: {name}: {wrong} is no choice; give True or False")
+                raise SpecError(
+                    "transformer", f"{name}: {wrong} is no choice", "give True or False"
+                )
         if self.norm not in NORMS:
             raise SpecError(
-                f"transformer: norm: there is no {shown(self.norm)}; use {' or '.join(NORMS)}"
+                "transformer", f"norm: there is no {shown(self.norm)}", f"use {' or '.join(NORMS)}"
             )
         if self.hidden % self.heads:
             raise SpecError(
-                f"transformer: hidden: {self.hidden} does not divide among {self.heads} heads; "
-                "make it a multiple of heads"
+                "transformer",
+                f"hidden: {self.hidden} does not divide among {self.heads} heads",
+                "make it a multiple of heads",
             )
         if self.kv_heads is not None and self.heads % self.kv_heads:
             raise SpecError(
-                f"transformer: kv_heads: {self.heads} heads do not share {self.kv_heads} of keys and "
-                "values evenly; give a divisor of heads"
+                "transformer",
+                f"kv_heads: {self.heads} heads do not share {self.kv_heads} of keys and "
+                "values evenly",
+                "give a divisor of heads",
             )
         if self.experts and self.top_k > self.experts:
             raise SpecError(
-                f"transformer: top_k: a token goes to {self.top_k} of {self.experts} experts; make it "
-                "at most experts"
+                "transformer",
+                f"top_k: a token goes to {self.top_k} of {self.experts} experts",
+                "make it at most experts",
             )
 
     @property

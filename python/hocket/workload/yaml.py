@@ -10,7 +10,6 @@ from pydantic import ValidationError
 
 from hocket.errors import SpecError
 from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
-from hocket.files.model import FIELD
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.units import shown
 from hocket.workload.costs import Block
@@ -58,7 +57,7 @@ def _workload(values: dict[str, Any], lines: dict[Place, int], name: str, stem: 
     count = _count(file.layers)
     if count > MOST_LAYERS:
         raise reader.wrong(
-            ("layers",), f"are {count} with all repeats; make it at most {MOST_LAYERS}"
+            ("layers",), f"are {count} with all repeats", f"make it at most {MOST_LAYERS}"
         )
     source = tuple(
         " ".join(
@@ -125,8 +124,8 @@ class _Expansion:
         if entry.is_measured and self._samples is None:
             raise self._reader.wrong(
                 place,
-                "has a measured time, but of how many samples is not said; add measured_samples: "
-                "at the top",
+                "has a measured time, but of how many samples is not said",
+                "add measured_samples: at the top",
             )
         return entry.block(name, first=not self._found, samples=self._samples or 1)
 
@@ -167,7 +166,7 @@ class _Reader(Located):
             ]
             if depth == _DEEPEST + 1 and level:
                 raise self.wrong(
-                    level[0][0], f"groups are {_DEEPEST + 1} deep; make it at most {_DEEPEST}"
+                    level[0][0], f"groups are {_DEEPEST + 1} deep", f"make it at most {_DEEPEST}"
                 )
 
     def error(self, error: ValidationError) -> SpecError:
@@ -186,13 +185,15 @@ class _Reader(Located):
             message = f"there is no key {shown(place[-1])}; {hint}"
             return self.wrong(place[:-1], message, line_of=place)
         if kind == "missing":
-            return self.wrong(place[:-1], f"key {place[-1]!r} is missing; add it")
+            return self.wrong(place[:-1], f"key {place[-1]!r} is missing", "add it")
         if kind == "value_error":
-            message = found["msg"].removeprefix("Value error, ").removeprefix(f"{FIELD}: ")
-            return self.wrong(place, message.removeprefix(f"{words[-1]}: ") if words else message)
+            wrong = context["error"]
+            if isinstance(wrong, SpecError) and words and wrong.field == words[-1]:
+                wrong = wrong.but(field=None)
+            return self.wrong(place, str(wrong))
         if kind == "form":
             wrong = "has no value" if given is None else f"{shown(given)} will not do"
-            return self.wrong(place, f"{wrong}; {found['msg']}")
+            return self.wrong(place, wrong, found["msg"])
         of_list = kind in ("list_type", "too_short", "too_long") and given is not None
         if of_list and words[-1] in _LISTS:
             many = (
@@ -201,7 +202,7 @@ class _Reader(Located):
                 else ""
             )
             wrong = f"{shown(given)} {many or 'is no list'}"
-            return self.wrong(place, f"{wrong}; write it as {_LISTS[words[-1]]}")
+            return self.wrong(place, wrong, f"write it as {_LISTS[words[-1]]}")
         return self.wrong(place, complaint(kind, given, context, words))
 
 

@@ -236,7 +236,7 @@ impl Case<'_> {
             ..Options::default()
         };
         let found = synthesize(
-            &Arc::new(self.topology.clone()),
+            self.topology,
             self.collective,
             pieces,
             Method::Greedy,

@@ -62,7 +62,7 @@ def distances(problem: SlotProblem) -> Distances:
             late[chunk] = table[:, missing].min(axis=1)
         for npu in missing:
             if early[chunk, npu] >= FAR:
-                raise SpecError(_cut_off(problem, chunk, npu))
+                raise SpecError(None, _cut_off(problem, chunk, npu))
     return Distances(between, early, late)
 
 

@@ -43,7 +43,7 @@ def cp_model(who: str = "the exact synthesizer") -> ModuleType:
     try:
         from ortools.sat.python import cp_model as module
     except ImportError:
-        raise SpecError(f"{who} {MISSING}") from None
+        raise SpecError(None, f"{who} {MISSING}") from None
     return module  # type: ignore[no-any-return,unused-ignore]
 
 
@@ -192,6 +192,7 @@ def check_memory(sends: int, memory_limit: int | None) -> None:
     needed = sends * BYTES_PER_SEND
     if memory_limit is not None and needed > memory_limit:
         raise SpecError(
-            f"the exact model has {sends} sends to choose from and needs about {needed} bytes; "
-            f"{memory_limit} are allowed"
+            None,
+            f"the exact model has {sends} sends to choose from and needs about {needed} bytes",
+            f"{memory_limit} are allowed",
         )

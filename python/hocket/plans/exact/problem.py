@@ -90,14 +90,14 @@ def _whole(name: str, given: Any) -> NDArray[np.uint32]:
     """Convert to uint32; refuse what would be cut off."""
     array = np.asarray(given)
     if array.size and (array.dtype.kind not in "iu" or array.min() < 0 or array.max() >= 1 << 31):
-        raise SpecError(f"{name} must be whole numbers from 0 to 2^31 - 1")
+        raise SpecError(None, f"{name} must be whole numbers from 0 to 2^31 - 1")
     return array.astype(np.uint32)
 
 
 def _check_shapes(problem: SlotProblem) -> None:
     edges, chunks = len(problem.edge_src), len(problem.chunk_class)
     if problem.edge_slots.ndim != 2:
-        raise SpecError(f"edge_slots must have 2 dimensions, not {problem.edge_slots.ndim}")
+        raise SpecError(None, f"edge_slots must have 2 dimensions, not {problem.edge_slots.ndim}")
     per_edge = {"edge_dst": problem.edge_dst, "edge_slots": problem.edge_slots}
     per_chunk = {
         "backwards": problem.backwards,
@@ -107,22 +107,26 @@ def _check_shapes(problem: SlotProblem) -> None:
     for count, things in ((edges, per_edge), (chunks, per_chunk)):
         for name, thing in things.items():
             if len(thing) != count:
-                raise SpecError(f"{name} has {len(thing)} entries, not {count}")
+                raise SpecError(None, f"{name} has {len(thing)} entries, not {count}")
 
 
 def _check_values(problem: SlotProblem) -> None:
     for name in ("edge_src", "edge_dst"):
         if (getattr(problem, name) >= problem.npus).any():
-            raise SpecError(f"{name} names an NPU that is not there; there are {problem.npus}")
+            raise SpecError(
+                None, f"{name} names an NPU that is not there", f"there are {problem.npus}"
+            )
     if (problem.edge_src == problem.edge_dst).any():
-        raise SpecError("an edge leads from an NPU to itself")
+        raise SpecError(None, "an edge leads from an NPU to itself")
     if problem.edge_slots.size and problem.edge_slots.min() < 1:
-        raise SpecError("edge_slots must be at least 1")
+        raise SpecError(None, "edge_slots must be at least 1")
     if problem.chunks and problem.chunk_class.max() >= problem.edge_slots.shape[1]:
-        raise SpecError(f"chunk_class must be less than {problem.edge_slots.shape[1]}")
+        raise SpecError(None, f"chunk_class must be less than {problem.edge_slots.shape[1]}")
     for chunk in range(problem.chunks):
         named = frozenset(problem.holders[chunk]) | frozenset(problem.wanted[chunk])
         if any(not 0 <= npu < problem.npus for npu in named):
-            raise SpecError(f"chunk {chunk} names an NPU that is not there")
+            raise SpecError(None, f"chunk {chunk} names an NPU that is not there")
         if problem.backwards[chunk] and len(problem.holders[chunk]) != 1:
-            raise SpecError(f"chunk {chunk} is reduced, so it needs one place where its sum ends")
+            raise SpecError(
+                None, f"chunk {chunk} is reduced, so it needs one place where its sum ends"
+            )

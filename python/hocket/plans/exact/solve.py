@@ -111,9 +111,9 @@ def effort_of(
 ) -> Effort:
     """Options, checked."""
     if time_limit is not None and not time_limit > 0:
-        raise SpecError(f"the time limit must be more than 0 seconds, not {time_limit}")
+        raise SpecError(None, f"the time limit must be more than 0 seconds, not {time_limit}")
     if workers < 1:
-        raise SpecError(f"the solver needs at least 1 worker, not {workers}")
+        raise SpecError(None, f"the solver needs at least 1 worker, not {workers}")
     return Effort(Clock(time_limit), time_limit, workers, seed, memory_limit, progress)
 
 

@@ -1,14 +1,14 @@
 """Plans for any collective on any topology, on a time-expanded network."""
 
-from hocket.plans.synthesis.choices import SYNTHESIZERS, SynthesisOptions
 from hocket.plans.synthesis.compact import CompactTimetable, timetable
 from hocket.plans.synthesis.make import Synthesis, synthesize
+from hocket.plans.synthesis.options import SYNTHESIZERS, PlanOptions
 
 __all__ = [
     "SYNTHESIZERS",
     "CompactTimetable",
+    "PlanOptions",
     "Synthesis",
-    "SynthesisOptions",
     "synthesize",
     "timetable",
 ]

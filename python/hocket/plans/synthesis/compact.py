@@ -9,8 +9,9 @@ from hocket import _core
 from hocket._core import synthesis as core
 from hocket._memory import checked_limit
 from hocket.collectives.collective import Progress, check_chunks
+from hocket.collectives.timing import Latency
 from hocket.errors import InfeasibleError
-from hocket.plans.synthesis.choices import SynthesisOptions
+from hocket.plans.synthesis.options import PlanOptions
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def timetable(
     *,
     chunks: int | None = None,
     seed: int = 0,
-    latency: str = "overlapped",
+    latency: Latency = "overlapped",
     memory_limit: int | None = None,
     progress: Progress | None = None,
 ) -> CompactTimetable:
@@ -60,11 +61,11 @@ def timetable(
         If it does not fit in memory.
     """
     check_chunks(chunks)
-    options = SynthesisOptions(seed=seed, latency=latency)
+    options = PlanOptions(seed=seed, latency=latency)
     limit = checked_limit(memory_limit)
     if len(topology.device_names) > topology.npu_count:
         raise InfeasibleError(
-            f"no timetable without a plan for {topology.name}: it has switches; make a plan"
+            None, f"no timetable without a plan for {topology.name}: it has switches", "make a plan"
         )
     _core.check_size(collective.kind, len(collective.npus), [], None, chunks, limit)
     started = time.perf_counter()

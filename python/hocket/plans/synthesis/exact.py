@@ -9,7 +9,7 @@ from hocket._core import synthesis as core
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.plans.exact import SlotPlan, solve, solve_clustered
-from hocket.plans.synthesis.choices import SynthesisOptions
+from hocket.plans.synthesis.options import PlanOptions
 from hocket.plans.synthesis.slots import Sends, Slots, slot_length, slots_of
 from hocket.units import format_time_ps
 
@@ -31,7 +31,7 @@ class Solved:
 
 def solve_exactly(
     problem: core.Problem,
-    options: SynthesisOptions,
+    options: PlanOptions,
     memory_limit: int,
     progress: Progress | None,
 ) -> Solved:
@@ -41,25 +41,25 @@ def solve_exactly(
     (TACOS, section VII-A): two problems, each solved to its optimum. Of collectives that mix both, the
     two phases are solved one after the other, and the greedy timetable is taken where it is shorter.
     """
-    length = options.factor or slot_length(problem)
+    length = options.slot_ps or slot_length(problem)
     try:
         rounded = problem.discretised(length)
     except SpecError:
         raise SpecError(
-            f"slot: in slots of {format_time_ps(length)} a plan could take longer than 26 days; give a "
-            "shorter one"
+            "slot",
+            f"in slots of {format_time_ps(length)} a plan could take longer than 26 days",
+            "give a shorter one",
         ) from None
-    ends = time.monotonic() + (options.time_limit or float("inf"))
-    greedy = rounded.greedy(
-        options.seed, options.trials, time_limit=options.time_limit, progress=progress
-    )
+    limit = options.seconds
+    ends = time.monotonic() + (limit or float("inf"))
+    greedy = rounded.greedy(options.seed, options.trials, time_limit=limit, progress=progress)
     summed, copied = rounded.sends(greedy)
     summed_chunks = {chunk[0] for chunk in rounded.sum_chunks}
     shared = any(chunk[0] in summed_chunks for chunk in rounded.copy_chunks)
     all_reduce = summed_chunks == {chunk[0] for chunk in rounded.copy_chunks}
 
     def run(slots: Slots, warm: SlotPlan) -> SlotPlan:
-        left = None if options.time_limit is None else max(_NO_TIME, ends - time.monotonic())
+        left = None if limit is None else max(_NO_TIME, ends - time.monotonic())
         if options.cluster is not None:
             return solve_clustered(
                 slots.problem,

@@ -9,7 +9,7 @@ from hocket import _core
 from hocket._core import synthesis as core
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SpecError
-from hocket.plans.synthesis.choices import ROUNDING, SYNTHESIZERS, SynthesisOptions
+from hocket.plans.synthesis.options import ROUNDING, SYNTHESIZERS, PlanOptions
 
 
 @dataclass(frozen=True)
@@ -84,9 +84,8 @@ def synthesize(
     *,
     algorithm: str,
     pieces: int,
-    options: SynthesisOptions,
+    options: PlanOptions,
     memory_limit: int,
-    routing: str = "single",
     progress: Progress | None = None,
 ) -> tuple[_core.Plan, Synthesis]:
     """Synthesize a plan by ``greedy``, ``exact`` or ``blind``.
@@ -97,8 +96,6 @@ def synthesize(
         What and where.
     pieces
         Into how many chunks each NPU's share is cut.
-    routing
-        How the plan is spread over equal paths; balanced only where it is no slower.
 
     Raises
     ------
@@ -108,9 +105,9 @@ def synthesize(
         If somebody who wants a chunk cannot be reached.
     """
     if algorithm not in SYNTHESIZERS or algorithm == "auto":
-        raise SpecError(f"algorithm: {algorithm!r} is no synthesizer")
+        raise SpecError("algorithm", f"{algorithm!r} is no synthesizer")
     started = time.perf_counter()
-    deadline = Deadline(options.time_limit)
+    deadline = Deadline(options.seconds)
     best = _quickest(
         collective, topology, algorithm, pieces, options, memory_limit, deadline, progress
     )
@@ -134,7 +131,7 @@ def synthesize(
         is_least = solved.slots == solved.least
     is_plain = len(topology.device_names) == topology.npu_count == len(collective.npus)
     keeps_time = best.end_ps is not None and time_ps <= best.end_ps
-    spread = best.routed(routing)
+    spread = best.routed(options.routing)
     keeps_time &= (best.is_simulated or is_plain) and spread.time_ps == time_ps
     keeps_time &= spread.is_simulated or not best.is_simulated
     return spread.plan, Synthesis(
@@ -157,7 +154,7 @@ def _quickest(
     topology: _core.Topology,
     algorithm: str,
     pieces: int,
-    options: SynthesisOptions,
+    options: PlanOptions,
     memory_limit: int,
     deadline: Deadline,
     progress: Progress | None,
@@ -175,12 +172,12 @@ def _quickest(
             seed=options.seed,
             trials=options.trials,
             memory_limit=memory_limit,
-            time_limit=options.time_limit,
+            time_limit=options.seconds,
             progress=progress,
         )
     except InfeasibleError as error:
         if not deadline.is_over():
             raise
         raise InfeasibleError(
-            f"{algorithm} found no plan within {options.time_limit:g} s; give more time"
+            None, f"{algorithm} found no plan within {options.seconds:g} s", "give more time"
         ) from error

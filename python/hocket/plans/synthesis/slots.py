@@ -106,8 +106,10 @@ def slots_of(problem: core.Problem, length: int, *, sums: bool, copies: bool) ->
     edge_slots = np.concatenate(columns, axis=1) if columns else np.ones((len(ends), 1), np.int64)
     if edge_slots.size and edge_slots.max() > _MOST_SLOTS:
         raise InfeasibleError(
-            f"exact cannot run here: a chunk takes {edge_slots.max()} slots of {length} ps over one "
-            "link; give a longer slot, or use greedy"
+            None,
+            f"exact cannot run here: a chunk takes {edge_slots.max()} slots of {length} "
+            "ps over one link",
+            "give a longer slot, or use greedy",
         )
     listed = [(chunk, backwards, first) for part, backwards, first in parts for chunk in part]
     slot_problem = SlotProblem(

@@ -39,7 +39,7 @@ def path(name: str) -> Path:
         If there is no machine of that name.
     """
     if not known(name):
-        raise SpecError(f"there is no machine {name!r}; `hocket topology list` shows them")
+        raise SpecError(None, f"there is no machine {name!r}", "`hocket topology list` shows them")
     return _FOLDER / f"{name.replace('-', '_')}.yml"
 
 

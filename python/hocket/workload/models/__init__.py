@@ -32,7 +32,7 @@ def path(name: str) -> Path:
     """
     if name not in _names():
         hint = did_you_mean(name, _names(), "`hocket workload list` shows them")
-        raise SpecError(f"there is no workload {shown(name)}; {hint}, or give a .yml file")
+        raise SpecError(None, f"there is no workload {shown(name)}", f"{hint}, or give a .yml file")
     return _FOLDER / f"{name}.yml"
 
 

@@ -62,12 +62,14 @@ def from_torch(
     from hocket.workload.torch.trace import trace
 
     if not isinstance(module, torch.nn.Module):
-        raise SpecError(f"module: {shown(module)} is no torch.nn.Module; give one")
+        raise SpecError("module", f"{shown(module)} is no torch.nn.Module", "give one")
     if batch is not None:
         whole("batch", batch, 1, _LARGEST_BATCH)
     title: Any = type(module).__name__ if name is None else name
     if not isinstance(title, str) or not re.fullmatch(r"[^\s,]{1,200}", title):
-        raise SpecError(f"name: {shown(title)} will not do in a file; leave spaces and commas out")
+        raise SpecError(
+            "name", f"{shown(title)} will not do in a file", "leave spaces and commas out"
+        )
     given = read_inputs(inputs, batch)
     once = trace(module, given, given.batch)
     try:
@@ -88,4 +90,6 @@ def need_torch() -> None:
     try:
         import torch.utils.flop_counter  # noqa: F401
     except ImportError:
-        raise SpecError("a workload from PyTorch needs it: pip install 'hocket[torch]'") from None
+        raise SpecError(
+            None, "a workload from PyTorch needs it: pip install 'hocket[torch]'"
+        ) from None

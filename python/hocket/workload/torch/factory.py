@@ -53,7 +53,12 @@ def make(text: str) -> tuple[Any, Any]:
     if isinstance(factory, torch.nn.Module):
         return factory, None
     if not callable(factory):
-        raise SpecError(f"{text}: {shown(factory)} cannot be called; name a function or a class")
+        raise SpecError(
+            None,
+            f"{shown(factory)} cannot be called",
+            "name a function or a class",
+            origin=str(text),
+        )
     try:
         with torch.device("meta"):
             made = factory()
@@ -62,16 +67,25 @@ def make(text: str) -> tuple[Any, Any]:
             made = factory()
         except (Exception, SystemExit) as error:
             raise SpecError(
-                f"{text}: fails: {describe_failure(error)}; make it work without arguments"
+                None,
+                f"fails: {describe_failure(error)}",
+                "make it work without arguments",
+                origin=str(text),
             ) from None
     except SystemExit as error:
         raise SpecError(
-            f"{text}: fails: {describe_failure(error)}; make it work without arguments"
+            None,
+            f"fails: {describe_failure(error)}",
+            "make it work without arguments",
+            origin=str(text),
         ) from None
     module, inputs = made if isinstance(made, tuple) and len(made) == 2 else (made, None)
     if not isinstance(module, torch.nn.Module):
         raise SpecError(
-            f"{text}: gives {shown(module)}, no torch.nn.Module; give one, or one and its inputs"
+            None,
+            f"gives {shown(module)}, no torch.nn.Module",
+            "give one, or one and its inputs",
+            origin=str(text),
         )
     return module, inputs
 
@@ -79,21 +93,26 @@ def make(text: str) -> tuple[Any, Any]:
 def _found(text: str) -> Any:
     where, colon, name = text.partition(":")
     if not colon or not all(part.isidentifier() for part in (*where.split("."), *name.split("."))):
-        raise SpecError(f"{shown(text)}: names no factory; {_FORM}")
+        raise SpecError(None, "names no factory", str(_FORM), origin=shown(text))
     try:
         found: Any = importlib.import_module(where)
     except ModuleNotFoundError as error:
         is_own = error.name is not None and f"{where}.".startswith(f"{error.name}.")
         right = "run from the folder that it lies in" if is_own else "install it first"
-        raise SpecError(f"{text}: there is no module {shown(error.name)}; {right}") from None
+        raise SpecError(
+            None, f"there is no module {shown(error.name)}", right, origin=str(text)
+        ) from None
     except (Exception, SystemExit) as error:
         raise SpecError(
-            f"{text}: {where} cannot be imported: {describe_failure(error)}; mend it"
+            None,
+            f"{where} cannot be imported: {describe_failure(error)}",
+            "mend it",
+            origin=str(text),
         ) from None
     for part in name.split("."):
         if not hasattr(found, part):
             known = [each for each in vars(found) if not each.startswith("_")]
             right = did_you_mean(part, known, _FORM)
-            raise SpecError(f"{text}: there is no {shown(part)} in {where}; {right}")
+            raise SpecError(None, f"there is no {shown(part)} in {where}", right, origin=str(text))
         found = getattr(found, part)
     return found

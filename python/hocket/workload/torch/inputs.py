@@ -73,7 +73,9 @@ def read_inputs(given: Any, batch: int | None) -> Inputs:
             if isinstance(each, str):
                 key, shape = _from_text(each)
                 if key in named:
-                    raise SpecError(f"input {shown(each)}: there are two of that name; leave one")
+                    raise SpecError(
+                        None, f"input {shown(each)}: there are two of that name", "leave one"
+                    )
                 if key:
                     named[key] = shape
                     continue
@@ -81,12 +83,15 @@ def read_inputs(given: Any, batch: int | None) -> Inputs:
             positional.append(_entry(each, counts))
     if len(counts) > 1:
         raise SpecError(
-            f"inputs: their first sizes are {' and '.join(map(str, counts))}, the samples of a batch; "
-            "make them the same"
+            "inputs",
+            f"their first sizes are {' and '.join(map(str, counts))}, the samples of a batch",
+            "make them the same",
         )
     own = next(iter(counts), None)
     if own is not None and batch is not None and own != batch:
-        raise SpecError(f"batch: the tensors given have {own} samples, not {batch}; leave it out")
+        raise SpecError(
+            "batch", f"the tensors given have {own} samples, not {batch}", "leave it out"
+        )
     return Inputs(tuple(positional), named, own or batch or _BATCH)
 
 
@@ -115,7 +120,9 @@ def _entry(value: Any, counts: dict[int, None]) -> Any:
         return value
     if value.dim() == 0 or value.shape[0] == 0:
         raise SpecError(
-            f"input of shape {tuple(value.shape)}: has no batch; make its first size the samples"
+            None,
+            f"input of shape {tuple(value.shape)}: has no batch",
+            "make its first size the samples",
         )
     counts[value.shape[0]] = None
     return Shape(tuple(value.shape[1:]), value.dtype)
@@ -126,12 +133,12 @@ def _from_text(text: str) -> tuple[str, Shape]:
     sizes, colon, kind = rest.partition(":")
     dtype = getattr(torch, kind, None) if colon else torch.float32
     if not isinstance(dtype, torch.dtype):
-        raise SpecError(f"input {shown(text)}: there is no type {shown(kind)}; {_FORM}")
+        raise SpecError(None, f"input {shown(text)}: there is no type {shown(kind)}", str(_FORM))
     if equals and not name.isidentifier():
-        raise SpecError(f"input {shown(text)}: {shown(name)} is no name; {_FORM}")
+        raise SpecError(None, f"input {shown(text)}: {shown(name)} is no name", str(_FORM))
     parts = [] if sizes == "scalar" else sizes.lower().split("x")
     if not all(part.isascii() and part.isdecimal() and len(part) < 20 for part in parts):
-        raise SpecError(f"input {shown(text)}: {shown(sizes)} is no shape; {_FORM}")
+        raise SpecError(None, f"input {shown(text)}: {shown(sizes)} is no shape", str(_FORM))
     return name, _checked(shown(text), tuple(map(int, parts)), dtype)
 
 
@@ -141,8 +148,9 @@ def _checked(text: str, sizes: tuple[int, ...], dtype: Any) -> Shape:
         numbers *= size
     if len(sizes) > _MOST_SIZES or min(sizes, default=1) < 1 or numbers >= _LARGEST:
         raise SpecError(
-            f"input {text}: is out of range; give up to {_MOST_SIZES} sizes of 1 or more, and fewer "
-            "than 2^40 numbers"
+            None,
+            f"input {text}: is out of range",
+            f"give up to {_MOST_SIZES} sizes of 1 or more, and fewer than 2^40 numbers",
         )
     return Shape(sizes, dtype)
 

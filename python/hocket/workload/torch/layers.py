@@ -52,7 +52,9 @@ def workload_of(name: str, once: Tally, twice: Tally | None, batch: int, inputs:
     """
     sums = _sums(once)
     if not sums:
-        raise SpecError(f"module {name}: does nothing with its inputs; give one that has layers")
+        raise SpecError(
+            None, f"module {name}: does nothing with its inputs", "give one that has layers"
+        )
     notes = [f"Traced with inputs {inputs} in a batch of {batch}."]
     if once.frozen:
         notes.append(f"{once.frozen:,} numbers are frozen and no parameters here.")

@@ -49,14 +49,15 @@ def trace(module: Any, inputs: Inputs, batch: int) -> Tally:
     except SpecError:
         raise
     except Exception as error:  # whatever the module's own code raises
-        raise SpecError(_message(error, module, recorder, inputs, step)) from None
+        raise SpecError(None, _message(error, module, recorder, inputs, step)) from None
     finally:
         for hook in hooks:
             hook.remove()
     if trained and not ends:
         raise SpecError(
-            f"module {type(module).__name__}: nothing that it gives depends on its parameters; "
-            "give one whose forward returns tensors to train"
+            None,
+            f"module {type(module).__name__}: nothing that it gives depends on its parameters",
+            "give one whose forward returns tensors to train",
         )
     recorder.tally.frozen = sum(p.numel() for p in module.parameters() if not p.requires_grad)
     return recorder.tally
@@ -68,7 +69,9 @@ def _on_meta(module: Any) -> Any:
     for each in module.parameters():
         if isinstance(each, torch.nn.parameter.UninitializedTensorMixin):
             raise SpecError(
-                f"module {type(module).__name__}: has a lazy layer without its sizes; run it once first"
+                None,
+                f"module {type(module).__name__}: has a lazy layer without its sizes",
+                "run it once first",
             )
         empty = torch.empty_like(each, device="meta")
         shared[id(each)] = torch.nn.Parameter(empty, requires_grad=each.requires_grad)
@@ -80,8 +83,9 @@ def _on_meta(module: Any) -> Any:
         return copy.deepcopy(module, shared)
     except Exception as error:  # a module may hold anything
         raise SpecError(
-            f"module {type(module).__name__}: cannot be copied: {describe_failure(error)}; "
-            "leave what it holds beside parameters and buffers out"
+            None,
+            f"module {type(module).__name__}: cannot be copied: {describe_failure(error)}",
+            "leave what it holds beside parameters and buffers out",
         ) from None
 
 

@@ -1,0 +1,265 @@
+"""Options that belong together, as values: a command has a parameter for each group, not for each option.
+
+Help shows each group in a panel of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from inspect import Parameter, Signature, signature
+from typing import Annotated, Any, ClassVar, cast, get_args, get_origin, get_type_hints
+
+import typer
+
+from hocket import _core
+from hocket.cli import options
+from hocket.collectives.collective import collective_on
+from hocket.collectives.timing import Latency
+from hocket.errors import SpecError
+from hocket.plans.synthesis import PlanOptions
+from hocket.simulation.options import (
+    PRESETS,
+    DimensionOptions,
+    FidelityOptions,
+    TransferOptions,
+    fidelity_options,
+)
+from hocket.topology.build import build_topology
+from hocket.topology.spec import TopologySpec
+
+_PACKETS = "Packet fidelity"
+
+
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command that has the options of its groups as options of its own."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[Parameter] = []
+    groups: dict[str, type] = {}
+    for each in signature(command).parameters.values():
+        kind = hints[each.name]
+        if is_dataclass(kind):
+            groups[each.name] = cast(type, kind)
+            parameters += _of_group(cast(type, kind))
+        else:
+            parameters.append(each.replace(annotation=hints[each.name]))
+
+    def run(**given: Any) -> None:
+        made = {
+            name: group(**{each.name: given.pop(each.name) for each in fields(group)})
+            for name, group in groups.items()
+        }
+        command(**given, **made)
+
+    parameters.sort(key=lambda each: each.kind)
+    run.__name__, run.__doc__ = command.__name__, command.__doc__
+    run.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {each.name: each.annotation for each in parameters}
+    return run
+
+
+def _of_group(group: type) -> list[Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    found = []
+    for each in fields(group):
+        hint = hints[each.name]
+        if get_origin(hint) is Annotated:
+            plain, option = get_args(hint)
+            option = copy(option)
+            option.rich_help_panel = option.rich_help_panel or getattr(group, "panel", None)
+            hint = Annotated[plain, option]
+        default = Parameter.empty if each.default is MISSING else each.default
+        found.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=default, annotation=hint))
+    return found
+
+
+@dataclass(frozen=True)
+class Network:
+    """The network."""
+
+    panel: ClassVar[str] = "Network"
+
+    topology: options.TopologyText
+    bandwidth: options.Bandwidth = None
+    latency: options.LatencyText = None
+    failed: options.Failed = None
+
+    def spec(self) -> TopologySpec:
+        """Read what is said of the network, before anything is built."""
+        return options.read_spec(self.topology, self.bandwidth, self.latency, self.failed)
+
+    def build(self) -> _core.Topology:
+        """Make the network."""
+        return build_topology(self.spec())
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be done, besides the kind of collective."""
+
+    panel: ClassVar[str] = "Collective"
+
+    size: options.Size
+    npus: options.Npus = None
+    root: options.Root = None
+
+    def collective(
+        self, kind: str, network: _core.Topology, *, in_place: bool = True
+    ) -> _core.Collective:
+        """Make the collective."""
+        npus = options.read_npus(self.npus, network)
+        root = options.read_root(self.root, network)
+        return collective_on(kind, network, self.size, npus=npus, root=root, in_place=in_place)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How plans are made."""
+
+    panel: ClassVar[str] = "Planning"
+
+    chunks: options.Chunks = None
+    chunk_size: Annotated[
+        str | None,
+        typer.Option("--chunk-size", help='Instead of --chunks: bytes of a slice, as "96 KiB".'),
+    ] = None
+    routing: options.Routing = "balanced"
+    time_limit: options.TimeLimit = None
+    seed: options.SeedNumber = 0
+    unwind: options.Unwind = None
+    trials: Annotated[
+        int | None,
+        typer.Option("--trials", help="For synthesizers: at most so many random trials."),
+    ] = None
+    cluster: Annotated[
+        int | None,
+        typer.Option("--cluster", help="For exact: short stretches of so many slots in sequence."),
+    ] = None
+    slot: Annotated[
+        str | None,
+        typer.Option("--slot", help='For exact: how long a slot is, as "2.3 us"; default chosen.'),
+    ] = None
+
+    def planning(self, latency: str | None = None) -> PlanOptions:
+        """Give them as a value; `latency` is the model of latency."""
+        more = {} if self.trials is None else {"trials": self.trials}
+        return PlanOptions(
+            chunks=self.chunks,
+            chunk_size=self.chunk_size,
+            routing=self.routing,
+            time_limit=self.time_limit,
+            seed=self.seed,
+            unwind=self.unwind,
+            cluster=self.cluster,
+            slot=self.slot,
+            latency=cast(Latency, latency or "overlapped"),
+            **more,
+        )
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """How plans are simulated, other than on dimensions."""
+
+    panel: ClassVar[str] = "Simulation"
+
+    fidelity: options.LinkFidelity = "link"
+    order: options.Order = None
+    switching: options.SwitchingText = None
+    latency_model: options.LatencyModel = None
+    flow_rate: options.FlowRate = None
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            "--preset", help="mcm: a mesh of chiplets, at 1 GHz.", rich_help_panel=_PACKETS
+        ),
+    ] = None
+    packet_size: Annotated[
+        str | None,
+        typer.Option(
+            "--packet-size", help='Bytes of a packet; default "8192 B".', rich_help_panel=_PACKETS
+        ),
+    ] = None
+    flit_size: Annotated[
+        str | None,
+        typer.Option(
+            "--flit-size", help='Bytes of a flit; default "512 B".', rich_help_panel=_PACKETS
+        ),
+    ] = None
+    header_flits: Annotated[
+        int | None,
+        typer.Option(
+            "--header-flits", help="Flits before each packet; default 0.", rich_help_panel=_PACKETS
+        ),
+    ] = None
+    virtual_channels: Annotated[
+        int | None,
+        typer.Option("--virtual-channels", help="Of a link; default 4.", rich_help_panel=_PACKETS),
+    ] = None
+    buffer_flits: Annotated[
+        int | None,
+        typer.Option(
+            "--buffer-flits", help="Of a virtual channel; default 318.", rich_help_panel=_PACKETS
+        ),
+    ] = None
+    clock: Annotated[
+        str | None,
+        typer.Option(
+            "--clock",
+            help='Clock of the routers; default "1 GHz", higher for fast links.',
+            rich_help_panel=_PACKETS,
+        ),
+    ] = None
+    reduction_rate: Annotated[
+        str | None,
+        typer.Option(
+            "--reduction-rate",
+            help='How fast an NPU sums, "100 GB/s"; default in no time.',
+            rich_help_panel=_PACKETS,
+        ),
+    ] = None
+
+    def any_fidelity(self) -> FidelityOptions:
+        """Give the fidelity with its options."""
+        fidelity = self.fidelity
+        if self.preset is not None:
+            options.choice("--preset", self.preset, tuple(PRESETS))
+            if fidelity != "packet":
+                raise SpecError(
+                    "--preset",
+                    f"{fidelity} fidelity does not heed it",
+                    "leave it out, or use --fidelity packet",
+                )
+            fidelity = f"packet:{self.preset}"
+        given = {
+            "order": self.order,
+            "switching": self.switching,
+            "latency": self.latency_model,
+            "rate": self.flow_rate,
+            "packet": self.packet_size,
+            "flit": self.flit_size,
+            "header_flits": self.header_flits,
+            "virtual_channels": self.virtual_channels,
+            "buffer_flits": self.buffer_flits,
+            "clock": self.clock,
+            "reduction_rate": self.reduction_rate,
+        }
+        return fidelity_options(fidelity, given)
+
+    def transfers(self) -> TransferOptions:
+        """Give the fidelity with its options, one at which transfers are simulated."""
+        found = self.any_fidelity()
+        if isinstance(found, DimensionOptions):
+            raise SpecError("--fidelity", "dimension has no links", "use link, flow or packet")
+        return found
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is shown besides the result."""
+
+    panel: ClassVar[str] = "Output"
+
+    plot: options.Plot = None
+    json: options.Json = False

@@ -1,0 +1,222 @@
+"""How a plan is made: the options of every algorithm in one value."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hocket import _core
+from hocket._core import synthesis as core
+from hocket._memory import checked_limit
+from hocket._options import seconds
+from hocket.collectives.collective import check_chunks
+from hocket.collectives.timing import Latency
+from hocket.errors import SpecError
+from hocket.units import parse_size, shown
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict
+
+    class PlanKeywords(TypedDict, total=False):
+        """The fields of :class:`PlanOptions` as keywords of a call."""
+
+        chunks: int | None
+        chunk_size: int | str | None
+        time_limit: float | str | None
+        seed: int
+        unwind: str | None
+        latency: Latency
+        trials: int
+        slot: float | str | None
+        cluster: int | None
+        memory_limit: int | None
+        routing: str
+
+
+SYNTHESIZERS = {
+    "greedy": "chunks matched to links over time, for any topology: no two on a link at once",
+    "exact": "the shortest plan in slots, proved by a solver, or the best in time with its gap",
+    "blind": "every chunk by the shortest way as if alone on the network: a baseline",
+    "auto": "the best plan that any method finds within the time limit",
+}
+"""What each synthesizer does, in a line."""
+
+ROUNDING = 1e-5
+"""What is longer than the least by no more than that is as short: chunks may differ by a byte."""
+
+TRIALS = 64
+"""Random trials of a synthesizer by default."""
+_LATENCIES = ("overlapped", "occupying")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions:
+    """How a plan is made.
+
+    Times are seconds or text with a unit and sizes bytes or text with a unit; both are kept as numbers.
+
+    Attributes
+    ----------
+    chunks
+        Into how many pipelined slices the data is cut; ``None`` leaves it to the algorithm.
+    chunk_size
+        Instead of `chunks`: bytes of a slice, as ``98304`` or ``"96 KiB"``.
+    time_limit
+        Of a search [s]; the best until then is the result. ``None`` for no limit (``auto``: ten seconds).
+    seed
+        Of all random choices.
+    unwind
+        For synthesizers, how switches are unwound into links: a degree (``"1"``, ``"2"``, ...), ``"ring"``
+        (both ways), ``"max"`` (all to all); one for each dimension of a product, separated by commas;
+        ``None`` tries several and keeps the best.
+    latency
+        ``"overlapped"``, or ``"occupying"`` where a link is held during its latency, as TACOS counts.
+    trials
+        For synthesizers, at most so many random trials; 64 by default.
+    slot
+        For ``exact``, how long a slot is [s], TACOS's discretisation factor; ``None`` chooses one.
+    cluster
+        For ``exact``, plan short stretches of so many slots one after the other; ``None`` plans all at
+        once.
+    memory_limit
+        Bytes that the work may take; most of the machine's memory by default.
+    routing
+        How transfers are spread over equal paths: ``"balanced"`` (those that run together on different
+        ones), ``"ecmp"`` or ``"ecmp:SEED"`` (by hashes of sender and receiver), ``"spray"`` (each over all;
+        for flow and packet fidelity), ``"single"`` (all on the first).
+
+    Raises
+    ------
+    SpecError
+        Naming the field, for a value that makes no sense.
+    """
+
+    chunks: int | None = None
+    chunk_size: int | str | None = None
+    time_limit: float | str | None = None
+    seed: int = 0
+    unwind: str | None = None
+    latency: Latency = "overlapped"
+    trials: int = TRIALS
+    slot: float | str | None = None
+    cluster: int | None = None
+    memory_limit: int | None = None
+    routing: str = "balanced"
+
+    def __post_init__(self) -> None:
+        check_chunks(self.chunks)
+        if self.chunk_size is not None:
+            if self.chunks is not None:
+                raise SpecError("chunk_size", "chunks says the same", "give one of them")
+            size = parse_size(self.chunk_size, field="chunk_size")
+            object.__setattr__(self, "chunk_size", size)
+        if self.time_limit is not None:
+            limit = seconds(self.time_limit, "time_limit")
+            if not limit > 0:
+                raise SpecError("time_limit", "0 leaves no time", "give more, as 10s")
+            object.__setattr__(self, "time_limit", limit)
+        if type(self.seed) is not int or not 0 <= self.seed < 1 << 64:
+            raise SpecError("seed", f"{self.seed!r} is not a whole number from 0 to 2^64 - 1")
+        if self.unwind is not None:
+            self._check_unwind(self.unwind)
+        if self.latency not in _LATENCIES:
+            raise SpecError("latency", f"{self.latency!r} is not one of {', '.join(_LATENCIES)}")
+        for name, most in (("trials", 32), ("cluster", 63)):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or not 1 <= value < 1 << most):
+                raise SpecError(name, f"{value!r} is not a whole number of at least 1")
+        if self.slot is not None:
+            length = seconds(self.slot, "slot")
+            if not length > 0:
+                shorter = f"{self.slot!r} is shorter than a picosecond"
+                raise SpecError("slot", shorter, "give more, as '2.3 us'")
+            object.__setattr__(self, "slot", length)
+        if self.memory_limit is not None:
+            checked_limit(self.memory_limit)
+        object.__setattr__(self, "routing", checked_routing(self.routing))
+
+    @property
+    def seconds(self) -> float | None:
+        """The time limit of a search [s]."""
+        return None if self.time_limit is None else float(self.time_limit)
+
+    @property
+    def slot_ps(self) -> int | None:
+        """How long a slot is [ps]."""
+        return None if self.slot is None else round(float(self.slot) * 1e12)
+
+    @property
+    def limit_bytes(self) -> int:
+        """Bytes that the work may take."""
+        return checked_limit(self.memory_limit)
+
+    def slices(self, size: int) -> int | None:
+        """Give the number of slices that so many bytes are cut into; ``None`` leaves it to the algorithm.
+
+        Raises
+        ------
+        SpecError
+            If a slice has more bytes than there are.
+        """
+        if self.chunk_size is None:
+            return self.chunks
+        largest = int(self.chunk_size)
+        if largest > size:
+            raise SpecError("chunk_size", f"{largest} B is more than the data, {size} B")
+        return -(-size // largest)
+
+    @staticmethod
+    def _check_unwind(given: object) -> None:
+        parts = [part.strip() for part in given.split(",")] if isinstance(given, str) else []
+        known = ("ring", "max", "auto") if len(parts) == 1 else ("ring", "max")
+        for part in parts or [""]:
+            if part not in known and not re.fullmatch("0*[1-9][0-9]{0,8}", part, re.ASCII):
+                raise SpecError(
+                    "unwind",
+                    f"{given!r} is none",
+                    "give a degree (1, 2, ...), ring (both ways) or max (all to all), or one for "
+                    "each dimension, separated by commas",
+                )
+
+    @property
+    def names_unwinding(self) -> bool:
+        """Whether an unwinding is named; else several are tried."""
+        return self.unwind is not None and self.unwind != "auto"
+
+    def unwindings(self, topology: _core.Topology) -> list[list[str]]:
+        """Give the unwindings to try: each one entry for all switches, or one for each dimension.
+
+        Raises
+        ------
+        SpecError
+            Where their number fits neither.
+        """
+        if self.unwind is None or not self.names_unwinding:
+            return core.unwindings(topology)
+        given = [part.strip() for part in self.unwind.split(",")]
+        wanted = len(topology.dimensions)
+        if len(given) not in (1, wanted):
+            plural = "" if wanted == 1 else "s"
+            raise SpecError(
+                "unwind",
+                f"{self.unwind!r} has {len(given)} entries, and {topology.name} {wanted} "
+                f"dimension{plural}",
+                "give one entry, or one for each dimension",
+            )
+        return [given]
+
+
+def checked_routing(routing: object) -> str:
+    """Give a routing back as it is written in files.
+
+    Raises
+    ------
+    SpecError
+        If it is none.
+    """
+    if not isinstance(routing, str):
+        raise SpecError(
+            "routing", f"{shown(routing)} is no name", "give balanced, ecmp, spray or single"
+        )
+    return _core.checked_routing(routing)

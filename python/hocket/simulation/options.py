@@ -1,0 +1,271 @@
+"""The fidelities, each with the options that it heeds: what it does not heed cannot be written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
+
+from hocket._options import check_keywords, names_of, options_of
+from hocket.collectives.timing import Latency, LinkOrder, Switching
+from hocket.errors import SpecError
+from hocket.units import parse_bandwidth, parse_frequency, parse_size, shown
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict
+
+    class FidelityKeywords(TypedDict, total=False):
+        """The fields of the options of all fidelities as keywords of a call."""
+
+        order: LinkOrder | None
+        switching: Switching | None
+        latency: Latency
+        rate: float | str | None
+        packet: int | str
+        flit: int | str
+        header_flits: int
+        virtual_channels: int
+        buffer_flits: int
+        clock: float | str | None
+        reduction_rate: float | str | None
+
+
+_PS_PER_S = 10**12
+_MOST = 10**6
+_MOST_CHANNELS = 64
+
+
+def _choice(field: str, value: object, allowed: tuple[object, ...]) -> None:
+    if value not in allowed:
+        known = " or ".join(str(each) for each in allowed if each is not None)
+        raise SpecError(field, f"there is no {shown(value)}", f"use {known}")
+
+
+def _count(value: object, field: str, least: int = 1, most: int = _MOST) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise SpecError(
+            field, f"{shown(value)} is no count", f"give a whole number, {least} to {most}"
+        )
+    return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkOptions:
+    """Link fidelity: each link serves whole messages, one at a time.
+
+    Attributes
+    ----------
+    order
+        ``"ready"``: a link serves in the order in which messages come; ``"plan"``: in plan order,
+        waiting for late ones; by default the plan's own order.
+    switching
+        ``"store-and-forward"``: a device passes a message on once it is whole; ``"cut-through"``: as
+        it arrives; by default the topology's own, which is cut-through for products with a Switch.
+    latency
+        ``"overlapped"``: a link is occupied for bytes / bandwidth; ``"occupying"``: for latency +
+        bytes / bandwidth, as TACOS counts.
+
+    References
+    ----------
+    The congestion-aware analytical model of ASTRA-sim (Won et al., ISPASS 2023).
+    """
+
+    fidelity: ClassVar[Literal["link"]] = "link"
+
+    order: LinkOrder | None = None
+    switching: Switching | None = None
+    latency: Latency = "overlapped"
+
+    def __post_init__(self) -> None:
+        _choice("order", self.order, (None, *get_args(LinkOrder)))
+        _choice("switching", self.switching, (None, *get_args(Switching)))
+        _choice("latency", self.latency, get_args(Latency))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlowOptions:
+    """Flow fidelity: transfers are fluids that share links max-min fairly, with no order of service.
+
+    Flows cut through, and latency does not occupy a link.
+
+    Attributes
+    ----------
+    rate
+        No transfer is faster than this [bytes/s], such as ``"10 GB/s"``; by default as fast as its links.
+
+    References
+    ----------
+    Bertsekas and Gallager, Data Networks, section 6.5.2 (max-min fairness).
+    """
+
+    fidelity: ClassVar[Literal["flow"]] = "flow"
+
+    rate: float | str | None = None
+
+    def __post_init__(self) -> None:
+        if self.rate is not None:
+            object.__setattr__(self, "rate", parse_bandwidth(self.rate, field="rate"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PacketOptions:
+    """Packet fidelity: packets and flits over routers with virtual channels, buffers and credits.
+
+    Every device is an input-queued router with virtual cut-through, credits and round-robin turns; a
+    head needs three cycles more than the link at each, the flits behind it two. The defaults are table II
+    of Laskar et al. Sizes, rates and frequencies are numbers or text with a unit, kept as numbers.
+
+    Attributes
+    ----------
+    packet
+        Bytes of a full packet; a message's last may be shorter.
+    flit
+        Bytes that are sent at a time, and that turns go round by.
+    header_flits
+        Flits that each packet has before its bytes.
+    virtual_channels
+        Virtual channels of a link, 64 at most.
+    buffer_flits
+        Room of a virtual channel's buffer; at least a packet.
+    clock
+        Clock of the routers [Hz], such as ``"1 GHz"``. The time of a flit on a link, and a link's latency,
+        are rounded up to whole cycles. ``None``: 1 GHz, or the lowest of 2, 5, 10, ... GHz that makes no
+        link more than 5 % slower.
+    reduction_rate
+        How fast an NPU sums what it has received [bytes/s]; ``None``: in no time.
+    order
+        As of :class:`LinkOptions`.
+
+    Raises
+    ------
+    SpecError
+        Naming the field, for what is no size, rate, frequency or count.
+
+    References
+    ----------
+    Laskar et al.: Enhancing collective communication in MCM accelerators for deep learning training
+    (HPCA 2024), table II; Dally and Towles, Principles and Practices of Interconnection Networks; BookSim2
+    (Jiang et al., ISPASS 2013), whose stages and turns it has.
+    """
+
+    fidelity: ClassVar[Literal["packet"]] = "packet"
+
+    packet: int | str = 8192
+    flit: int | str = 512
+    header_flits: int = 0
+    virtual_channels: int = 4
+    buffer_flits: int = 318
+    clock: float | str | None = None
+    reduction_rate: float | str | None = None
+    order: LinkOrder | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("packet", "flit"):
+            object.__setattr__(self, name, parse_size(getattr(self, name), field=name))
+        _count(self.header_flits, "header_flits", least=0)
+        _count(self.virtual_channels, "virtual_channels", most=_MOST_CHANNELS)
+        _count(self.buffer_flits, "buffer_flits")
+        if self.clock is not None:
+            clock = parse_frequency(self.clock, field="clock")
+            if _PS_PER_S % clock:
+                raise SpecError(
+                    "clock",
+                    f"a cycle of {shown(self.clock)} is no whole number of picoseconds",
+                    'write it as "1 GHz" or "500 MHz"',
+                )
+            object.__setattr__(self, "clock", clock)
+        if self.reduction_rate is not None:
+            rate = parse_bandwidth(self.reduction_rate, field="reduction_rate")
+            object.__setattr__(self, "reduction_rate", rate)
+        _choice("order", self.order, (None, *get_args(LinkOrder)))
+
+    def to_core(self) -> dict[str, int | None]:
+        """Give the options in bytes, picoseconds and bytes per second, without the order."""
+        return {
+            "packet_bytes": int(self.packet),
+            "flit_bytes": int(self.flit),
+            "header_flits": self.header_flits,
+            "virtual_channels": self.virtual_channels,
+            "buffer_flits": self.buffer_flits,
+            "cycle_ps": None if self.clock is None else _PS_PER_S // int(self.clock),
+            "reduction_rate": None if self.reduction_rate is None else int(self.reduction_rate),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class DimensionOptions:
+    """Dimension fidelity: the schedule of a multi-rail plan on its dimensions; fast.
+
+    Attributes
+    ----------
+    switching, latency
+        As of :meth:`hocket.Schedule.simulate`.
+    """
+
+    fidelity: ClassVar[Literal["dimension"]] = "dimension"
+
+    switching: Switching | None = None
+    latency: Latency = "overlapped"
+
+    def __post_init__(self) -> None:
+        _choice("switching", self.switching, (None, *get_args(Switching)))
+        _choice("latency", self.latency, get_args(Latency))
+
+
+TransferOptions: TypeAlias = LinkOptions | FlowOptions | PacketOptions
+"""Options of a fidelity at which transfers are simulated."""
+FidelityOptions: TypeAlias = TransferOptions | DimensionOptions
+"""Options of any fidelity."""
+
+Fidelity = Literal["link", "flow", "packet"]
+"""How finely a plan's transfers are simulated."""
+FIDELITIES: dict[str, type[FidelityOptions]] = {
+    each.fidelity: each for each in (LinkOptions, FlowOptions, PacketOptions, DimensionOptions)
+}
+PRESETS = {"mcm": PacketOptions(clock="1 GHz")}
+"""Options of packet fidelity by name: ``packet:mcm`` is table II of Laskar et al., a mesh of chiplets."""
+KEYWORDS = tuple(dict.fromkeys(name for each in FIDELITIES.values() for name in names_of(each)))
+"""What the fidelities heed together."""
+
+
+def fidelity_options(
+    fidelity: str | FidelityOptions, keywords: Mapping[str, Any]
+) -> FidelityOptions:
+    """Give the options of a fidelity, with keywords over them.
+
+    Parameters
+    ----------
+    fidelity
+        ``link``, ``flow``, ``packet``, ``packet:mcm`` (a preset) or ``dimension``; or its options.
+    keywords
+        Options by name; ``None`` where one is not given.
+
+    Raises
+    ------
+    SpecError
+        If there is no such fidelity, or it does not heed an option.
+    """
+    base: FidelityOptions | None
+    if isinstance(fidelity, LinkOptions | FlowOptions | PacketOptions | DimensionOptions):
+        base = fidelity
+        name: str = fidelity.fidelity
+    else:
+        name, colon, preset = str(fidelity).partition(":")
+        known = (*FIDELITIES, *(f"packet:{each}" for each in PRESETS))
+        if fidelity not in known:
+            raise SpecError(
+                "fidelity", f"there is no {shown(fidelity)}", f"fidelities are {', '.join(known)}"
+            )
+        base = PRESETS[preset] if colon else None
+    check_keywords(keywords, KEYWORDS)
+    kind = FIDELITIES[name]
+    given = {key: value for key, value in keywords.items() if value is not None}
+    for key in given:
+        if key not in names_of(kind):
+            heed = [each for each in FIDELITIES if key in names_of(FIDELITIES[each])]
+            raise SpecError(
+                key,
+                f"{name} fidelity does not heed it",
+                f"leave it out, or use {' or '.join(heed)} fidelity",
+            )
+    return options_of(kind, base, given)
