@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hocket.collectives.outcome import gap
+from hocket import _core
 from hocket.comparison.compare import Comparison
 from hocket.plot.style import ACCENT, NPU, picture
 from hocket.units import format_size
@@ -16,7 +16,7 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
     names = [f"{entry.algorithm} ({entry.chunks})" for entry in entries]
     times = [entry.run.time * 1e6 for entry in entries]
     bound = comparison.bound.time_ps * 1e-6
-    gaps = [gap(entry.run.time_ps, comparison.bound.time_ps) for entry in entries]
+    gaps = [_core.gap(entry.run.time_ps, comparison.bound.time_ps) for entry in entries]
     with picture(path, 7.0, 1.4 + 0.36 * len(entries)) as figure:
         axes = figure.add_subplot()
         bars = axes.barh(names, times, color=NPU, height=0.6)
