@@ -4,13 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
+from hocket._core import Topology
 from hocket.errors import SpecError
+from hocket.topology.build import build_topology
 from hocket.topology.spec import LinkSpec, TopologySpec
 from hocket.topology.text import UNWRITABLE
 from hocket.units import parse_bandwidth, parse_time
 
 
-def from_networkx(graph: Any, *, bandwidth: str, latency: str, kind: str) -> TopologySpec:
+def from_networkx(
+    graph: Any, *, bandwidth: str = "bandwidth", latency: str = "latency", kind: str = "kind"
+) -> Topology:
+    """Give a network from a networkx graph, directed or not, with or without parallel edges.
+
+    Parameters
+    ----------
+    graph
+        Nodes are NPUs unless their attribute ``kind`` is ``"switch"``; edges of an undirected graph go
+        both ways.
+    bandwidth, latency, kind
+        Names of the attributes that hold these.
+    """
+    return build_topology(_spec_of(graph, bandwidth=bandwidth, latency=latency, kind=kind))
+
+
+def _spec_of(graph: Any, bandwidth: str, latency: str, kind: str) -> TopologySpec:
     """Give the topology of a graph, directed or not, with or without parallel edges.
 
     Raises
