@@ -10,6 +10,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import hocket as hk
 from hocket import topology as tp
@@ -253,7 +255,10 @@ def graph_of(*edges: tuple[Any, ...], **nodes: Any) -> nx.Graph:
     [
         ({"a": ["b"]}, "graph: dict is no networkx graph; give one"),
         (None, "graph: NoneType is no networkx graph"),
-        (graph_of(("a", "b", {})), "graph: edge 'a' - 'b' has no 'bandwidth'; give every edge one"),
+        (
+            graph_of(("a", "b", {})),
+            "graph: edge 'a' - 'b' has no 'bandwidth'; give every edge one, or def",
+        ),
         (graph_of(("a", "b", {"bandwidth": "1 GB/s"})), "edge 'a' - 'b' has no 'latency'"),
         (
             graph_of(("a", "b", EDGE | {"bandwidth": -25})),
@@ -582,3 +587,66 @@ def test_wrong_groups(groups: Any, says: str) -> None:
 def test_a_switch_is_in_no_group() -> None:
     with pytest.raises(hk.SpecError, match="'sw0' is a switch"):
         tp.grouped(tp.switch(2, **LINK), [["npu0", "npu1", "sw0"]])
+
+
+def rows(topology: hk.Topology) -> list[tuple[int, ...]]:
+    columns = ("link_src", "link_dst", "link_bandwidth", "link_latency_ps")
+    return sorted(zip(*(getattr(topology, each).tolist() for each in columns), strict=True))
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> hk.Topology:
+    npus, switches = draw(st.integers(1, 6)), draw(st.integers(0, 3))
+    count = npus + switches
+    ends = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(
+        lambda pair: pair[0] != pair[1]
+    )
+    pairs = draw(st.lists(ends, max_size=12 if count > 1 else 0))
+    rates = [draw(st.integers(1, 2**62)) for _ in pairs]
+    delays = [draw(st.integers(0, 10**15)) for _ in pairs]
+    names = draw(
+        st.lists(st.text("ab1 _é-", min_size=1), min_size=count, max_size=count, unique=True)
+    )
+    return hk.Topology.from_arrays(
+        draw(st.sampled_from(["net", "a b"])),
+        names,
+        npus,
+        [draw(st.none() | st.integers(1, 2**62)) for _ in range(switches)],
+        np.array([a for a, _ in pairs], dtype=np.uint32),
+        np.array([b for _, b in pairs], dtype=np.uint32),
+        np.array(rates, dtype=np.uint64),
+        np.array(delays, dtype=np.uint64),
+        [],
+        draw(st.sampled_from(["store-and-forward", "cut-through"])),
+        draw(st.sampled_from([[], [[i] for i in range(npus)], [list(range(npus))]])),
+    )
+
+
+@given(topology=networks())
+def test_networkx_and_back(topology: hk.Topology) -> None:
+    graph = tp.to_networkx(topology)
+    again = tp.from_networkx(graph)
+    assert rows(again) == rows(topology)
+    for field in ("name", "device_names", "npu_count", "switch_limits", "switching", "groups"):
+        assert getattr(again, field) == getattr(topology, field)
+    undirected = tp.from_networkx(graph.to_undirected(as_view=False))
+    assert undirected.device_names == topology.device_names
+
+
+def test_edges_take_defaults_and_numbers() -> None:
+    graph = nx.petersen_graph()
+    plain = tp.from_networkx(graph, default_bandwidth="25 GB/s", default_latency=700e-9)
+    assert set(rows(plain)) == {(a, b, 25 * 10**9, 700_000) for a, b, _, _ in rows(plain)}
+    graph.edges[0, 1]["bandwidth"] = 1e9
+    mixed = tp.from_networkx(graph, default_bandwidth=25e9, default_latency="700 ns")
+    assert sorted(set(mixed.link_bandwidth.tolist())) == [10**9, 25 * 10**9]
+
+
+def test_a_value_for_the_name_of_an_attribute() -> None:
+    with pytest.raises(hk.SpecError, match="did you mean default_bandwidth='25 GB/s'"):
+        tp.from_networkx(nx.petersen_graph(), bandwidth="25 GB/s")
+    with pytest.raises(hk.SpecError, match="default_latency: 'x' is no time"):
+        tp.from_networkx(nx.petersen_graph(), default_bandwidth=1, default_latency="x")
+    mixed = graph_of(("a", "b", EDGE), a={"group": 0})
+    with pytest.raises(hk.SpecError, match="graph: node 'b' has no 'group'"):
+        tp.from_networkx(mixed)

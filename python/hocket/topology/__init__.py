@@ -21,7 +21,7 @@ from hocket.topology.families import (
     torus,
 )
 from hocket.topology.groups import grouped
-from hocket.topology.networkx import from_networkx
+from hocket.topology.networkx import from_networkx, to_networkx
 from hocket.topology.sources import as_topology, load, names
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "product",
     "ring",
     "switch",
+    "to_networkx",
     "torus",
 ]
 
