@@ -14,6 +14,7 @@ from hocket.topology import machines
 from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
+from hocket.topology.warnings import warnings_of
 from hocket.units import format_bandwidth, format_time_ps
 
 if TYPE_CHECKING:
@@ -68,10 +69,13 @@ def show(
         options.print_json(_as_json(spec, network))
         return
     console = options.output()
+    found = network.inspect()
     table = options.new_table(title=spec.name, show_header=False)
-    for name, value in _facts(network):
+    for name, value in _facts(network, found):
         table.add_row(name, value)
     console.print(table)
+    for warning in warnings_of(network, found):
+        console.print(f"warning: {warning}", highlight=False)
     for note in spec.notes:
         console.print(f"note: {note}", highlight=False)
     for line in spec.source:
@@ -80,8 +84,7 @@ def show(
         console.print(_links(network))
 
 
-def _facts(network: _core.Topology) -> list[tuple[str, str]]:
-    found = network.inspect()
+def _facts(network: _core.Topology, found: _core.Inspection) -> list[tuple[str, str]]:
     facts = [
         ("NPUs", f"{found.npus:,}"),
         ("switches", f"{found.switches:,}"),
@@ -106,6 +109,9 @@ def _facts(network: _core.Topology) -> list[tuple[str, str]]:
     if found.diameter_latency_ps is not None:
         facts.append(("diameter in latency", format_time_ps(found.diameter_latency_ps)))
     facts.append(("switching", network.switching))
+    if network.groups:
+        sizes = sorted(len(group) for group in network.groups)
+        facts.append(("nodes", f"{len(sizes)} of {_span(sizes[0], sizes[-1])} NPUs"))
     for i, (kind, size, rate, delay, offload) in enumerate(network.dimensions):
         text = f"{kind} of {size}, {format_bandwidth(rate)}, {format_time_ps(delay)} a link"
         text += ", sums in its switches" if offload else ""
@@ -172,6 +178,8 @@ def _as_json(spec: TopologySpec, network: _core.Topology) -> dict[str, Any]:
             {"src": src, "dst": dst, "bandwidth_bytes_per_s": rate, "latency_ps": delay}
             for src, dst, rate, delay in _each_link(network)
         ],
+        "groups": [[names[npu] for npu in group] for group in network.groups],
+        "warnings": warnings_of(network, found),
         "notes": list(spec.notes),
         "source": list(spec.source),
     }
