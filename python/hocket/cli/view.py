@@ -40,7 +40,10 @@ def view(
         ),
     ] = None,
     chunk: Annotated[
-        int | None, typer.Option("--chunk", help="Only what this chunk takes; they count from 0.")
+        int | None,
+        typer.Option(
+            "--chunk", help="Only what this chunk takes, also of --ten; they count from 0."
+        ),
     ] = None,
     output: Annotated[
         str | None,
@@ -102,10 +105,11 @@ def view(
                 raise SpecError(f"{name} is of --heat and --ten; leave it out, or give one of them")
     if phase is not None:
         options.choice("--phase", phase, ("reduce", "copy"))
-    for name, given in (("--phase", phase), ("--chunk", chunk)):
-        if given is not None and (ten or heat):
-            other = "--ten" if ten else "--heat"
-            raise SpecError(f"{name} is of rings and trees; leave it out, or leave out {other}")
+    if phase is not None and (ten or heat):
+        other = "--ten" if ten else "--heat"
+        raise SpecError(f"--phase is of rings and trees; leave it out, or leave out {other}")
+    if chunk is not None and heat:
+        raise SpecError("--chunk is of rings and trees and of --ten; leave it out, or --heat")
     if latency_model != "overlapped" and not (ten or heat):
         raise SpecError("--latency-model: rings and trees are the same at any; leave it out")
     if output is None and not json:
@@ -127,7 +131,7 @@ def view(
         flow_rate,
     )
     if ten:
-        _ten(made, knobs, output, json)
+        _ten(made, knobs, chunk, output, json)
     elif heat:
         _heat(made, knobs, output, json)
     else:
@@ -257,23 +261,31 @@ def _link(made: Plan, link: int) -> dict[str, Any]:
     return {"link": link, "src": names[src], "dst": names[dst]}
 
 
-def _ten(made: Plan, knobs: _Knobs, output: str | None, json: bool) -> None:
-    from hocket.plot.ten import check_readable, draw_ten, expand
+def _ten(made: Plan, knobs: _Knobs, chunk: int | None, output: str | None, json: bool) -> None:
+    from hocket.plot.ten import CROWDED, check_readable, draw_ten, expand
 
-    check_readable(made)
+    check_readable(made, chunk)
     run = _run(made, knobs, keep_services=output is not None)
-    arrows = expand(run) if output is None else draw_ten(run, Path(output))
+    arrows = expand(run, chunk) if output is None else draw_ten(run, Path(output), chunk)
     if json:
-        options.print_json(_ten_json(run, arrows, knobs.latency, output))
+        options.print_json(
+            {**_ten_json(run, arrows, knobs.latency), "chunk": chunk, "file": output}
+        )
         return
     slots = ""
     if arrows.slot_ps is not None:
         plural = "s"[: arrows.slots != 1]
         slots = f", {arrows.slots} slot{plural} of {format_time_ps(arrows.slot_ps)}"
     _say(f"{describe(made)} in {format_time_ps(run.time_ps)}{slots}", output)
+    if len(arrows) > CROWDED and chunk is None:
+        options.output().print(
+            f"note: {len(arrows):,} arrows are hard to tell apart; --chunk 0 draws those of a chunk",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
-def _ten_json(run: Run, arrows: Expanded, latency_model: str, output: str | None) -> dict[str, Any]:
+def _ten_json(run: Run, arrows: Expanded, latency_model: str) -> dict[str, Any]:
     """Give the arrows in order of start, times in picoseconds."""
     columns = {
         "transfer": arrows.transfer,
@@ -292,5 +304,4 @@ def _ten_json(run: Run, arrows: Expanded, latency_model: str, output: str | None
         "slot_ps": arrows.slot_ps,
         "slots": arrows.slots if arrows.slot_ps is not None else None,
         "arrows": [dict(zip(columns, row, strict=True)) for row in rows],
-        "file": output,
     }
