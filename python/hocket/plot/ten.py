@@ -139,8 +139,9 @@ class _Hops:
     end_ps: NDArray[np.int64]
 
 
-def _hops(run: Run, kept: NDArray[np.bool_]) -> _Hops:
-    """Follow each transfer that is kept over its links; through switches it is one hop."""
+def _hops(run: Run, chunk: int | None = None) -> _Hops:
+    """Follow each transfer, or those of one chunk, over its links; through switches it is one hop."""
+    kept = _carries(run.plan, chunk)
     core, topology = run.core, run.topology
     npus, transfers = topology.npu_count, run.plan.transfers
     ends = list(zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True))
@@ -189,7 +190,7 @@ def draw_ten(run: Run, path: Path, chunk: int | None = None) -> Expanded:
         rows = np.arange(npus)
         axes.hlines(rows, 0, last, colors=_IDLE, linestyles="dotted", linewidth=0.8, zorder=1)
         left_out = not _draw_columns(axes, run, arrows) if in_slots else False
-        hops = _hops(run, _carries(run.plan, chunk))
+        hops = _hops(run, chunk)
         _draw_arrows(axes, run.plan, hops, unit, is_one=chunk is not None)
         names = topology.device_names[:npus]
         axes.set_yticks(rows, names, fontsize=8 if npus <= 40 else 6)
