@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullLocator
 
 from hocket.errors import SpecError
-from hocket.plot.style import ACCENT, picture, write_title
+from hocket.plot.style import ACCENT, picture, plain_numbers, write_title
 from hocket.units import format_size
 
 __all__ = ["Crossover", "SizeRow", "crossovers", "draw_sizes"]
@@ -152,8 +152,7 @@ def _scale(axes: Any, sizes: Sequence[int], unit: str) -> None:
     axes.set_xticks(kept, [format_size(size) for size in kept])
     axes.xaxis.set_minor_locator(NullLocator())
     axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-    axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-    axes.yaxis.set_minor_formatter("")
+    plain_numbers(axes.yaxis)
     axes.grid(visible=True, which="major", color="#e3e3e3", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.set_xlabel("size")

@@ -10,6 +10,7 @@ from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target, replacing
@@ -63,3 +64,9 @@ def write_title(figure: Figure, text: str, size: float = 10.0) -> None:
     most = int(figure.get_figwidth() * 72 / (0.56 * size))
     lines = [line for part in text.split("\n") for line in textwrap.wrap(part, max(most, 20))]
     figure.suptitle("\n".join(lines), fontsize=size)
+
+
+def plain_numbers(axis: Any) -> None:
+    """Write the numbers of a logarithmic axis as they are, 1, 10, 100, and none between."""
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())
