@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -192,16 +193,37 @@ def draw(
     output: Annotated[
         str, typer.Option("--output", "-o", help="The picture: a .svg, .png or .pdf file.")
     ],
+    schematic: Annotated[
+        bool | None,
+        typer.Option(
+            "--schematic/--full",
+            help="Groups with their multiplicities, or every device; by default groups above "
+            "64 devices.",
+        ),
+    ] = None,
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
     failed: options.Failed = None,
 ) -> None:
-    """Draw a network; what has failed is left out."""
+    """Draw a network: every device of a small one, the groups that a large one is made of."""
     from hocket.plot.network import check_count, draw_network
+    from hocket.plot.schematic import FULL, check_schematic, draw_schematic, failures_of
     from hocket.plot.style import check_picture
 
     check_picture(Path(output))
     spec = options.read_spec(topology, bandwidth, latency, failed)
-    check_count(spec.origin, outline_of(spec).npus - len(spec.failed_nodes))
-    draw_network(build_topology(spec), Path(output))
+    npus = outline_of(spec).npus - len(spec.failed_nodes)
+    if schematic is False:
+        check_count(spec.origin, npus)
+    check_schematic(spec.origin, npus)
+    network = build_topology(spec)
+    if schematic is None:
+        schematic = network.device_count > FULL
+    if schematic:
+        whole = build_topology(replace(spec, failed_nodes=(), failed_links=()))
+        draw_schematic(
+            whole, Path(output), failures_of(whole, spec.failed_nodes, spec.failed_links)
+        )
+    else:
+        draw_network(network, Path(output))
     options.output().print(f"drawn to {output}", highlight=False)
