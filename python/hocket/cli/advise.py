@@ -10,11 +10,13 @@ from hocket.cli import options
 from hocket.plans.advice import Advice, advise_dimensions
 from hocket.units import format_bandwidth
 
+_EXAMPLE = "For example: hocket advise dims --topology themis-3d-fc-ring-sw"
+
 advise = typer.Typer(
     name="advise",
     help="Say what limits a network, and what would not.",
     no_args_is_help=True,
-    epilog=options.EXAMPLES["advise"],
+    epilog=_EXAMPLE,
 )
 
 
@@ -23,7 +25,7 @@ def _group() -> None:
     """Keep ``dims`` a command of its own."""
 
 
-@advise.command("dims", epilog=options.EXAMPLES["advise"])
+@advise.command("dims", epilog=_EXAMPLE)
 def dims(
     *,
     topology: options.TopologyText,

@@ -84,15 +84,14 @@ def plan(
     if json:
         options.print_json({**facts, "verified": True, "bound_ps": bound_ps, "file": output})
         return
-    console = options.output()
-    console.print(f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound_ps)}")
+    options.say(f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound_ps)}")
     if made.synthesis is not None:
-        console.print(time_line(made.synthesis, bound_ps), highlight=False)
-        console.print(synthesis_line(made, bound_ps), highlight=False)
+        options.say(time_line(made.synthesis, bound_ps))
+        options.say(synthesis_line(made, bound_ps))
     if output is not None:
-        console.print(f"written to {Path(output)}", highlight=False)
+        options.say(f"written to {Path(output)}")
     else:
-        console.print("not kept: give -o plan.parquet to write it to a file", highlight=False)
+        options.say("not kept: give -o plan.parquet to write it to a file")
 
 
 def _timetable(
@@ -136,17 +135,12 @@ def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
         options.print_json({"algorithm": "greedy", "title": title, **asdict(table)})
         return
     end, least = round(table.end * 1e12), round(table.least * 1e12)
-    console = options.output()
-    console.print(
-        f"greedy {title}: {table.sends:,} sends in {table.slots:,} slots, checked slot by slot",
-        highlight=False,
+    options.say(
+        f"greedy {title}: {table.sends:,} sends in {table.slots:,} slots, checked slot by slot"
     )
     is_least = end <= least * (1 + ROUNDING)
     best = "the least that it can be" if is_least else f"{end / least - 1:.2%} above the least"
-    console.print(
-        f"timetable: {format_time_ps(end)}, {best}; no plan is made of it",
-        highlight=False,
-    )
+    options.say(f"timetable: {format_time_ps(end)}, {best}; no plan is made of it")
 
 
 def plan_facts(plan: Plan) -> dict[str, object]:

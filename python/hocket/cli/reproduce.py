@@ -28,15 +28,7 @@ SWEEP_NOTES = (
     "under way in a dimension.",
 )
 
-reproduce = typer.Typer(
-    name="reproduce",
-    help="Compute a published evaluation anew: tables and pictures beside the published numbers.",
-    no_args_is_help=True,
-    epilog=options.EXAMPLES["reproduce"],
-)
 
-
-@reproduce.command("themis", epilog=options.EXAMPLES["reproduce"])
 def themis(
     *,
     output: Annotated[
