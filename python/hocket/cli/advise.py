@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from hocket.cli import options
+from hocket.cli.table import Table
 from hocket.plans.advice import Advice, advise_dimensions
 from hocket.units import format_bandwidth
 
@@ -39,7 +40,7 @@ def dims(
         options.print_json(as_json(advice))
         return
     console = options.output()
-    table = options.new_table(
+    table = Table(
         title=f"dimensions of {advice.topology.name}: all-reduce, latencies left out",
     )
     columns = ("dimension", "NPUs", "bandwidth", "busy, fixed order", "busy, best orders")

@@ -13,6 +13,7 @@ import typer
 
 from hocket import _core
 from hocket._memory import memory_limit
+from hocket.cli.console import Printer
 from hocket.collectives.collective import check_chunks, kind_of
 from hocket.comparison.sizes import check_any
 from hocket.errors import Error, SpecError
@@ -22,12 +23,10 @@ from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.text import from_text, read_failures
-from hocket.units import format_size, printable, shown
+from hocket.units import format_size, shown
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.progress import Progress
-    from rich.table import Table
 
     from hocket.simulation.run import Run
 
@@ -276,30 +275,14 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
-def output() -> Console:
-    """Give the console for tables; as wide as it must be where the output is no terminal."""
-    from hocket.cli.console import Plain
-
-    return Plain() if sys.stdout.isatty() else Plain(width=140, color_system=None)
-
-
-def new_table(title: str | None = None, *, show_header: bool = True) -> Table:
-    """Give a table without columns or rows."""
-    from rich.table import Table
-
-    return Table(title=title, title_justify="left", show_header=show_header)
+def output() -> Printer:
+    """Give what prints tables and lines."""
+    return Printer()
 
 
 def say(line: str) -> None:
-    """Print a line as it is, wrapped at words where a terminal shows it."""
-    line = printable(line)
-    if sys.stdout.isatty():
-        from shutil import get_terminal_size
-        from textwrap import fill
-
-        width = get_terminal_size().columns
-        line = fill(line, width, break_long_words=False, break_on_hyphens=False)
-    print(line)
+    """Print a line."""
+    Printer().print(line)
 
 
 class Meanwhile(Generic[T]):

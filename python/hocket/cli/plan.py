@@ -11,6 +11,7 @@ import typer
 from hocket import _core
 from hocket.cli import options
 from hocket.cli.groups import Network, Search, Task, grouped
+from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.algorithms import algorithms as known_algorithms
@@ -219,10 +220,10 @@ def algorithms(json: options.Json = False) -> None:
             ]
         )
         return
-    table = options.new_table()
-    table.add_column("algorithm", no_wrap=True)
-    table.add_column("collectives")
-    table.add_column("what it does")
+    table = Table()
+    table.add_column("algorithm")
+    table.add_column("collectives", prose=True)
+    table.add_column("what it does", prose=True)
     for each in known:
         table.add_row(each.name, ", ".join(each.kinds), each.summary)
     options.output().print(table)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from hocket import _core
 from hocket.cli import options
+from hocket.cli.table import Table
 from hocket.topology import machines
 from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
 from hocket.units import format_bandwidth, format_time_ps
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 topology = typer.Typer(
     help="List, inspect and draw networks.",
@@ -41,9 +39,9 @@ def list_machines(json: options.Json = False) -> None:
             [{"name": name, "description": machines.describe(name)} for name in machines.names()]
         )
         return
-    table = options.new_table()
-    table.add_column("machine", no_wrap=True)
-    table.add_column("what it is")
+    table = Table()
+    table.add_column("machine")
+    table.add_column("what it is", prose=True)
     for name in machines.names():
         table.add_row(name, machines.describe(name))
     options.output().print(table)
@@ -68,7 +66,7 @@ def show(
         options.print_json(_as_json(spec, network))
         return
     console = options.output()
-    table = options.new_table(title=spec.name, show_header=False)
+    table = Table(title=spec.name, show_header=False)
     for name, value in _facts(network):
         table.add_row(name, value)
     console.print(table)
@@ -131,7 +129,7 @@ def _each_link(network: _core.Topology) -> Iterator[tuple[str, str, int, int]]:
 
 
 def _links(network: _core.Topology) -> Table:
-    table = options.new_table()
+    table = Table()
     for name in ("from", "to", "bandwidth", "latency"):
         table.add_column(name)
     for src, dst, rate, delay in _each_link(network):
