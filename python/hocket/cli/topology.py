@@ -5,21 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from hocket import _core
 from hocket.cli import options
+from hocket.cli.table import Table
 from hocket.topology import machines
 from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.warnings import warnings_of
 from hocket.units import format_bandwidth, format_time_ps
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 topology = typer.Typer(
     help="List, inspect and draw networks.",
@@ -43,9 +41,9 @@ def list_machines(json: options.Json = False) -> None:
             [{"name": name, "description": machines.describe(name)} for name in machines.names()]
         )
         return
-    table = options.new_table()
-    table.add_column("machine", no_wrap=True)
-    table.add_column("what it is")
+    table = Table()
+    table.add_column("machine")
+    table.add_column("what it is", prose=True)
     for name in machines.names():
         table.add_row(name, machines.describe(name))
     options.output().print(table)
@@ -71,7 +69,7 @@ def show(
         return
     console = options.output()
     found = network.inspect()
-    table = options.new_table(title=spec.name, show_header=False)
+    table = Table(title=spec.name, show_header=False)
     for name, value in _facts(network, found):
         table.add_row(name, value)
     console.print(table)
@@ -138,7 +136,7 @@ def _each_link(network: _core.Topology) -> Iterator[tuple[str, str, int, int]]:
 
 
 def _links(network: _core.Topology) -> Table:
-    table = options.new_table()
+    table = Table()
     for name in ("from", "to", "bandwidth", "latency"):
         table.add_column(name)
     for src, dst, rate, delay in _each_link(network):
