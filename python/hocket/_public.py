@@ -27,7 +27,7 @@ from hocket.simulation.options import (
     PacketOptions,
 )
 from hocket.simulation.run import Run, simulate
-from hocket.training import Epoch, Iteration, Parallel, TrainingRun, train
+from hocket.training import Epoch, Iteration, Parallel, TrainingOptions, TrainingRun, train
 from hocket.workload.accelerators import Accelerator, accelerator
 from hocket.workload.layers import Layer, Workload
 from hocket.workload.systolic import Array, Chiplet
@@ -65,6 +65,7 @@ __all__ = [
     "SpecError",
     "Synthesis",
     "Topology",
+    "TrainingOptions",
     "TrainingRun",
     "VerificationError",
     "Workload",

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from hocket.cli import options
+from hocket.cli.groups import Output, grouped
+from hocket.cli.training_groups import Training
 from hocket.errors import SpecError
 from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
     from hocket._core import Topology
+    from hocket.training import TrainingOptions
     from hocket.training.comparison import Refused, TrainingComparison, TrainingRow
     from hocket.training.search import Search
 
@@ -50,89 +54,64 @@ SearchFor = Annotated[
         "ideal collectives.",
     ),
 ]
-Samples = Annotated[
-    int | None,
-    typer.Option(
-        "--samples",
-        help="Of each replica in an iteration, with --search of each NPU; default 32.",
-    ),
-]
 Batch = Annotated[
     int | None,
     typer.Option("--batch", help="Instead of --samples: of all replicas in an iteration."),
 ]
-Iterations = Annotated[int, typer.Option("--iterations", help="How many follow each other.")]
-Npu = Annotated[str, typer.Option("--npu", help="An accelerator, such as a100 or h100.")]
-Efficiency = Annotated[
-    float | None, typer.Option("--efficiency", help="Share of the peak that is reached, as 0.5.")
-]
-Precision = Annotated[
-    int, typer.Option("--precision", help="Bits of weights, gradients and activations.")
-]
-Bucket = Annotated[
-    str, typer.Option("--bucket", help='Gradients reduced together: "25 MiB", or all.')
-]
-Recompute = Annotated[
-    bool, typer.Option("--recompute", help="The backward pass computes activations again.")
-]
-CallOrder = Annotated[
-    str, typer.Option("--order", help="Which collective a dimension serves first: fifo or lifo.")
-]
-NoMemoryCheck = Annotated[
-    bool, typer.Option("--no-memory-check", help="Run what does not fit the NPU's memory as well.")
-]
 
 
+@dataclass(frozen=True)
+class Networks:
+    """The networks."""
+
+    panel: ClassVar[str] = "Network"
+
+    topology: Topologies
+    bandwidth: options.Bandwidth = None
+    latency: options.LatencyText = None
+    failed: options.Failed = None
+
+    def build(self) -> dict[str, Topology]:
+        """Make each, by what it is called."""
+        return {
+            each: options.read_topology(each, self.bandwidth, self.latency, self.failed)
+            for each in self.topology
+        }
+
+
+@dataclass(frozen=True)
+class Combinations:
+    """What is combined."""
+
+    panel: ClassVar[str] = "Combinations"
+
+    algorithm: Algorithms = None
+    parallel: Parallels = None
+    search: SearchFor = None
+    batch: Batch = None
+
+
+@grouped
 def compare_training(
     model: Model,
     *,
-    topology: Topologies,
-    bandwidth: options.Bandwidth = None,
-    latency: options.LatencyText = None,
-    failed: options.Failed = None,
-    algorithm: Algorithms = None,
-    parallel: Parallels = None,
-    search: SearchFor = None,
-    chunks: options.Chunks = None,
-    samples: Samples = None,
-    batch: Batch = None,
-    iterations: Iterations = 1,
-    npu: Npu = "a100",
-    efficiency: Efficiency = None,
-    precision: Precision = 16,
-    bucket: Bucket = "25 MiB",
-    recompute: Recompute = False,
-    order: CallOrder = "fifo",
-    no_memory_check: NoMemoryCheck = False,
-    plot: options.Plot = None,
-    json: options.Json = False,
+    networks: Networks,
+    combinations: Combinations,
+    given: Training,
+    output: Output,
 ) -> None:
     """Simulate training on networks, spread several ways, by several algorithms, best first."""
-    networks = {each: options.read_topology(each, bandwidth, latency, failed) for each in topology}
-    if parallel and search is not None:
+    built = networks.build()
+    if combinations.parallel and combinations.search is not None:
         raise SpecError("--search", "tries all splits", "leave --parallel out")
-    if samples is not None and batch is not None:
+    if given.samples is not None and combinations.batch is not None:
         raise SpecError("--batch", "is of all replicas, --samples of each", "leave one of them out")
+    plot, json = output.plot, output.json
     if plot is not None:
         from hocket.plot.style import check_picture
 
         check_picture(Path(plot))
-    given: dict[str, Any] = {
-        "chunks": chunks,
-        "iterations": iterations,
-        "npu": npu,
-        "efficiency": efficiency,
-        "precision_bits": precision,
-        "bucket": None if bucket == "all" else bucket,
-        "recompute": recompute,
-        "order": order,
-        "fits": not no_memory_check,
-    }
-    if samples is not None:
-        given["samples"] = samples
-    if batch is not None:
-        given["batch"] = batch
-    compared, searches = _run(model, networks, algorithm, parallel, search, given)
+    compared, searches = _run(model, built, combinations, given.training())
     if plot is not None:
         from hocket.plot.compare_training import draw_training_comparison
 
@@ -146,10 +125,8 @@ def compare_training(
 def _run(
     model: str,
     networks: dict[str, Topology],
-    algorithms: list[str] | None,
-    parallels: list[str] | None,
-    search: int | None,
-    given: dict[str, Any],
+    combinations: Combinations,
+    given: TrainingOptions,
 ) -> tuple[TrainingComparison, list[Search]]:
     """Compare; with a search, on each network the splits that were found best there."""
     from hocket.training.comparison import (
@@ -159,29 +136,50 @@ def _run(
     )
     from hocket.training.search import search_parallels
 
+    algorithms, search = combinations.algorithm or None, combinations.search
     with options.watching() as watch:
 
         def note(row: TrainingRow) -> None:
             watch.note(f"{row.network}, {row.parallel}, {row.algorithm}")
 
-        watched: dict[str, Any] = {"on_row": note, "progress": watch}
         if search is None:
-            return compare_training(
-                model, networks, algorithms or None, parallels or None, **given, **watched
-            ), []
-        searches, compared = [], []
-        check_algorithms(algorithms or None)
+            compared = compare_training(
+                model,
+                networks,
+                algorithms,
+                combinations.parallel or None,
+                batch=combinations.batch,
+                options=given,
+                on_row=note,
+                progress=watch,
+            )
+            return compared, []
+        searches, found = [], []
+        check_algorithms(algorithms)
         for name, network in networks.items():
-            found = search_parallels(model, network, network=name, most=search, **given, **watched)
-            searches.append(found)
-            own = {key: value for key, value in given.items() if key != "samples"}
-            own["batch"] = found.rows[0].batch
-            compared.append(
+            best = search_parallels(
+                model,
+                network,
+                network=name,
+                batch=combinations.batch,
+                most=search,
+                options=given,
+                progress=watch,
+            )
+            searches.append(best)
+            found.append(
                 compare_training(
-                    model, {name: network}, algorithms or None, found.parallels, **own, **watched
+                    model,
+                    {name: network},
+                    algorithms,
+                    best.parallels,
+                    batch=best.rows[0].batch,
+                    options=given,
+                    on_row=note,
+                    progress=watch,
                 )
             )
-        return merged(compared), searches
+        return merged(found), searches
 
 
 def _print(compared: TrainingComparison, searches: list[Search]) -> None:

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
 from hocket import _core
 from hocket.cli import options
+from hocket.cli.groups import Network, grouped
 from hocket.cli.train_report import print_run, run_json
+from hocket.cli.training_groups import Training
 from hocket.errors import InfeasibleError, SpecError
 from hocket.units import shown
 
 if TYPE_CHECKING:
     from hocket.training import Parallel, TrainingRun
-    from hocket.workload.accelerators import Accelerator
-    from hocket.workload.systolic import Chiplet
-
-_CHIPLET = "chiplet"
-_ALL = "all"
 
 
+@dataclass(frozen=True)
+class Report:
+    """What is shown of the run."""
+
+    panel: ClassVar[str] = "Output"
+
+    timeline: Annotated[
+        str | None,
+        typer.Option("--timeline", help="Draw what went on when: a .png, .svg or .pdf file."),
+    ] = None
+    perfetto: Annotated[
+        str | None,
+        typer.Option("--perfetto", help="Write trace events, for ui.perfetto.dev: a .json file."),
+    ] = None
+    layers: Annotated[
+        bool, typer.Option("--layers", help="Also the layers with most exposed communication.")
+    ] = False
+    json: options.Json = False
+
+
+@grouped
 def train(
     model: Annotated[
         str,
@@ -31,10 +49,7 @@ def train(
         ),
     ],
     *,
-    topology: options.TopologyText,
-    bandwidth: options.Bandwidth = None,
-    latency: options.LatencyText = None,
-    failed: options.Failed = None,
+    network: Network,
     parallel: Annotated[
         str | None,
         typer.Option(
@@ -57,84 +72,24 @@ def train(
             "there are dimensions, else greedy.",
         ),
     ] = None,
-    chunks: options.Chunks = None,
-    samples: Annotated[int, typer.Option("--samples", help="Of a replica in an iteration.")] = 32,
-    iterations: Annotated[int, typer.Option("--iterations", help="How many.")] = 1,
-    npu: Annotated[
-        str, typer.Option("--npu", help="What computes: v100, a100, h100, ..., or chiplet.")
-    ] = "a100",
-    efficiency: Annotated[
-        float | None,
-        typer.Option("--efficiency", help="Share of its peak that is reached: 0.5; default 1."),
-    ] = None,
-    precision: Annotated[
-        int, typer.Option("--precision", help="Bits of weights, gradients and activations.")
-    ] = 16,
-    bucket: Annotated[
-        str,
-        typer.Option("--bucket", help="Gradients that are reduced together: bytes, or all."),
-    ] = "25 MiB",
-    recompute: Annotated[
-        bool, typer.Option("--recompute", help="Backward passes compute forward ones again.")
-    ] = False,
-    overlap_tensor: Annotated[
-        bool,
-        typer.Option(
-            "--overlap-tensor/--no-overlap-tensor",
-            help="Whether input gradients are summed while weight gradients are computed.",
-        ),
-    ] = True,
-    update: Annotated[
-        bool, typer.Option("--update/--no-update", help="Whether the weights' update takes time.")
-    ] = True,
-    order: Annotated[
-        str, typer.Option("--order", help="Which collective a dimension serves first: fifo, lifo.")
-    ] = "fifo",
-    memory_check: Annotated[
-        bool,
-        typer.Option(
-            "--memory-check/--no-memory-check", help="Whether to refuse what does not fit an NPU."
-        ),
-    ] = True,
-    timeline: Annotated[
-        str | None,
-        typer.Option("--timeline", help="Draw what went on when: a .png, .svg or .pdf file."),
-    ] = None,
-    perfetto: Annotated[
-        str | None,
-        typer.Option("--perfetto", help="Write trace events, for ui.perfetto.dev: a .json file."),
-    ] = None,
-    layers: Annotated[
-        bool, typer.Option("--layers", help="Also the layers with most exposed communication.")
-    ] = False,
-    json: options.Json = False,
+    given: Training,
+    report: Report,
 ) -> None:
     """Simulate training iterations of a model on a network."""
     from hocket import training
 
-    _check_targets(timeline, perfetto)
-    computes = _npu(npu, efficiency)
-    network = options.read_topology(topology, bandwidth, latency, failed)
-    spread = _parallel(parallel, places, network)
+    _check_targets(report.timeline, report.perfetto)
+    asked = given.training()
+    topology = network.build()
+    spread = _parallel(parallel, places, topology)
     with options.watching() as watch:
         try:
             run = training.train(
                 model,
-                network,
+                topology,
                 parallel=spread,
                 algorithm=algorithm,
-                chunks=chunks,
-                samples=samples,
-                iterations=iterations,
-                npu=computes,
-                efficiency=efficiency,
-                precision_bits=precision,
-                bucket=None if bucket == _ALL else _size(bucket),
-                recompute=recompute,
-                overlap_tensor=overlap_tensor,
-                update=update,
-                order=order,
-                fits=memory_check,
+                options=asked,
                 progress=watch,
             )
         except InfeasibleError as error:
@@ -142,11 +97,11 @@ def train(
                 remedy = error.remedy.replace("leave the check out", "--no-memory-check")
                 raise error.but(remedy=remedy) from None
             raise
-        _write(run, timeline, perfetto, watch)
-    if json:
-        options.print_json({**run_json(run), "chunks": chunks, "order": order})
+        _write(run, report.timeline, report.perfetto, watch)
+    if report.json:
+        options.print_json({**run_json(run), "chunks": asked.chunks, "order": asked.order})
     else:
-        print_run(run, algorithm, chunks, layers=layers)
+        print_run(run, algorithm, asked.chunks, layers=report.layers)
 
 
 def _check_targets(timeline: str | None, perfetto: str | None) -> None:
@@ -169,31 +124,6 @@ def _write(
     if timeline is not None:
         watch.note("drawing")
         run.plot(timeline)
-
-
-def _npu(name: str, efficiency: float | None) -> Accelerator | Chiplet:
-    from hocket.files.complaint import did_you_mean
-    from hocket.workload.accelerators import ACCELERATORS
-    from hocket.workload.systolic import Chiplet
-
-    if name == _CHIPLET:
-        if efficiency is not None:
-            raise SpecError("--efficiency", "a chiplet's cycles count as they are", "leave it out")
-        return Chiplet()
-    if name not in ACCELERATORS:
-        names = (*ACCELERATORS, _CHIPLET)
-        hint = did_you_mean(name, names, f"use {', '.join(names)}")
-        raise SpecError("--npu", f"there is no {shown(name)}", hint)
-    return ACCELERATORS[name]
-
-
-def _size(text: str) -> int:
-    from hocket.units import parse_size
-
-    try:
-        return parse_size(text, field="--bucket")
-    except SpecError as error:
-        raise error.but(remedy=f"{error.remedy}, or all") from None
 
 
 def _parallel(text: str | None, places: str | None, topology: _core.Topology) -> Parallel:

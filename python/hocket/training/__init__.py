@@ -17,6 +17,7 @@ from hocket.training.epochs import (
     iterations,
 )
 from hocket.training.memory import Memory
+from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
 from hocket.training.result import Breakdown, LayerTime, TrainingRun
 from hocket.training.run import train
@@ -33,6 +34,7 @@ __all__ = [
     "Parallel",
     "Search",
     "TrainingComparison",
+    "TrainingOptions",
     "TrainingRow",
     "TrainingRun",
     "compare_training",

@@ -9,49 +9,13 @@ from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.training.columns import Columns, Pass, Tag
 from hocket.training.network import Network
+from hocket.training.options import TrainingOptions
 from hocket.training.parallel import CAUSES, Group, Parallel
 from hocket.training.stages import units
 from hocket.workload.accelerators import Accelerator
 from hocket.workload.costs import Block, Work
 
-__all__ = ["Options", "build"]
-
-
-@dataclass(frozen=True)
-class Options:
-    """How an iteration goes, where hocket's users may choose.
-
-    Attributes
-    ----------
-    samples
-        Of a replica in an iteration.
-    iterations
-        How many follow each other.
-    precision_bits
-        Of weights, gradients and activations.
-    bucket
-        Bytes of gradients that are collected before their all-reduce is due; None: those of all layers.
-    recompute
-        Whether the backward pass computes what the forward pass did not keep: of each group of layers
-        (:func:`hocket.training.stages.units`) all but what comes in.
-    overlap_tensor
-        Whether an input gradient is summed over a tensor-parallel group while the weight gradient is
-        computed, rather than after it.
-    update
-        Whether the weights' update takes time.
-
-    References
-    ----------
-    Li et al.: PyTorch Distributed, VLDB 2020, section 3.2.3: buckets.
-    """
-
-    samples: int
-    iterations: int = 1
-    precision_bits: int = 16
-    bucket: int | None = 25 * 2**20
-    recompute: bool = False
-    overlap_tensor: bool = True
-    update: bool = True
+__all__ = ["build"]
 
 
 @dataclass
@@ -86,7 +50,7 @@ class _Builder:
         groups: dict[str, Group],
         network: Network,
         accelerator: Accelerator,
-        options: Options,
+        options: TrainingOptions,
     ) -> None:
         self.parallel, self.groups, self.network = parallel, groups, network
         self.accelerator, self.options = accelerator, options
@@ -310,7 +274,8 @@ class _Builder:
         if block.is_table or self.groups[name].size == 1:
             return
         stage.full[name] = stage.full.get(name, 0) + self._bytes(held(block, self.parallel))
-        if self.options.bucket is not None and stage.full[name] >= self.options.bucket:
+        bucket = self.options.bucket_bytes
+        if bucket is not None and stage.full[name] >= bucket:
             self._flush(stage, name, i)
 
     def _flush(self, stage: _Stage, name: str, i: int) -> None:
@@ -436,7 +401,7 @@ def build(
     groups: dict[str, Group],
     network: Network,
     accelerator: Accelerator,
-    options: Options,
+    options: TrainingOptions,
     progress: Progress | None = None,
 ) -> Columns:
     """Make the graph of some iterations.

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket._checks import whole
-from hocket.collectives.collective import Progress, check_chunks
+from hocket._options import options_of
+from hocket.collectives.collective import Progress
 from hocket.errors import Error, SpecError, VerificationError
 from hocket.plans.algorithms import check_name
 from hocket.plans.schedule import MULTIRAIL, PREFIX
 from hocket.training.memory import Memory
 from hocket.training.network import IDEAL, NOTHING, has_dimensions
+from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
 from hocket.training.result import Breakdown, TrainingRun
 from hocket.training.run import ANYWHERE, train
 from hocket.units import shown
 from hocket.workload import load
 from hocket.workload.layers import Workload
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.training.options import TrainingKeywords
 
 __all__ = [
     "Refused",
@@ -150,7 +157,8 @@ def compare_training(
     batch: int | None = None,
     on_row: Callable[[TrainingRow], None] | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    options: TrainingOptions | None = None,
+    **keywords: Unpack[TrainingKeywords],
 ) -> TrainingComparison:
     """Simulate training by every combination of networks, parallelism and algorithms.
 
@@ -170,8 +178,8 @@ def compare_training(
         Called after each combination that ran.
     progress
         Called as ``progress(stage, done, total)`` during long work.
-    options
-        The others of :func:`hocket.train`.
+    options, keywords
+        As of :func:`hocket.train`.
 
     Raises
     ------
@@ -187,7 +195,7 @@ def compare_training(
         Parallel.parse(each) if isinstance(each, str) else each
         for each in _listed("parallels", parallels)
     ]
-    check_chunks(options.get("chunks"))
+    made = options_of(TrainingOptions, options, keywords)
     if batch is not None:
         whole("batch", batch, 1, MOST_SAMPLES)
     rows: list[TrainingRow] = []
@@ -197,14 +205,15 @@ def compare_training(
         for spread in spreads or [Parallel(dp=network.npu_count)]:
             ran: list[TrainingRow] = []
             for algorithm in algorithms_on(network) if algorithms is None else algorithms:
-                knobs: dict[str, Any] = {
-                    "parallel": spread,
-                    "algorithm": algorithm,
-                    "progress": progress,
-                }
                 try:
-                    given = options if batch is None else _of_batch(batch, spread, options)
-                    run = train(model, network, **knobs, **given)
+                    run = train(
+                        model,
+                        network,
+                        parallel=spread,
+                        algorithm=algorithm,
+                        options=made if batch is None else _of_batch(batch, spread, made),
+                        progress=progress,
+                    )
                 except VerificationError:
                     raise
                 except Error as error:
@@ -264,12 +273,12 @@ def _listed(name: str, given: Sequence[Any] | None) -> Sequence[Any]:
     return given
 
 
-def _of_batch(batch: int, spread: Parallel, options: dict[str, Any]) -> dict[str, Any]:
+def _of_batch(batch: int, spread: Parallel, options: TrainingOptions) -> TrainingOptions:
     if batch % spread.dp:
         raise SpecError(
             "batch", f"{batch} samples do not divide among {spread.dp} replicas", "give a multiple"
         )
-    return {**options, "samples": batch // spread.dp}
+    return replace(options, samples=batch // spread.dp)
 
 
 def _row(network: str, run: TrainingRun) -> TrainingRow:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from hocket.errors import InfeasibleError
-from hocket.training.build import Options, copies, held
+from hocket.training.build import copies, held
+from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
 from hocket.training.stages import units
 from hocket.units import format_estimate, format_size
@@ -50,7 +51,7 @@ class Memory:
         return f"{format_estimate(self.total)} ({sizes})"
 
 
-def memory_of(stages: list[list[Block]], parallel: Parallel, options: Options) -> Memory:
+def memory_of(stages: list[list[Block]], parallel: Parallel, options: TrainingOptions) -> Memory:
     """Estimate what the NPU with most to hold needs.
 
     References
@@ -65,7 +66,7 @@ def memory_of(stages: list[list[Block]], parallel: Parallel, options: Options) -
 
 
 def _of_stage(
-    blocks: list[Block], stage: int, stages: int, parallel: Parallel, options: Options
+    blocks: list[Block], stage: int, stages: int, parallel: Parallel, options: TrainingOptions
 ) -> Memory:
     size = Fraction(options.precision_bits, 8)
     shared = [Fraction(0)] * 4

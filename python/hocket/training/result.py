@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from hocket import _core
 from hocket._core import iteration as core
 from hocket._pictures import draw
-from hocket.training.build import Options
 from hocket.training.columns import Columns, Pass
 from hocket.training.memory import Memory
 from hocket.training.network import Exchange, is_on_dimensions
+from hocket.training.options import TrainingOptions
 from hocket.training.parallel import CAUSES, Group, Parallel, groups
 from hocket.units import parse_operations
 from hocket.workload.accelerators import Accelerator
@@ -126,7 +126,7 @@ class TrainingRun:
     parallel: Parallel
     algorithm: str
     npu: Accelerator
-    options: Options
+    options: TrainingOptions
     memory: Memory
     stages: list[list[Block]]
     columns: Columns = field(repr=False)

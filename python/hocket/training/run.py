@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from hocket import _core
-from hocket._checks import whole
-from hocket.collectives.collective import Progress, check_chunks
+from hocket._options import options_of
+from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
-from hocket.training.build import Options, build, held, is_work, work_of
+from hocket.training.build import build, held, is_work, work_of
 from hocket.training.columns import Pass
 from hocket.training.memory import check_memory, memory_of
 from hocket.training.network import has_dimensions, is_on_dimensions, network_of
+from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel, groups
 from hocket.training.result import TrainingRun
 from hocket.training.stages import cut
 from hocket.training.systolic import blocks_on_chiplet
-from hocket.units import parse_size, shown
+from hocket.units import shown
 from hocket.workload import load
-from hocket.workload.accelerators import Accelerator, accelerator
+from hocket.workload.accelerators import Accelerator
 from hocket.workload.costs import Block
 from hocket.workload.layers import Workload, blocks_of
 from hocket.workload.systolic import Chiplet
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.training.options import TrainingKeywords
+
 __all__ = ["train"]
 
-_MOST_ITERATIONS = 10_000
 _MOST_PASSES = 1 << 22
 """Of layers, over all micro-batches and iterations: a few gigabytes."""
 DEFAULT_ALGORITHM = "themis"
@@ -40,19 +45,9 @@ def train(
     *,
     parallel: Parallel | str | None = None,
     algorithm: str | None = None,
-    chunks: int | None = None,
-    samples: int = 32,
-    iterations: int = 1,
-    npu: Accelerator | Chiplet | str = "a100",
-    efficiency: float | None = None,
-    precision_bits: int = 16,
-    bucket: int | str | None = "25 MiB",
-    recompute: bool = False,
-    overlap_tensor: bool = True,
-    update: bool = True,
-    order: str = "fifo",
-    fits: bool = True,
+    options: TrainingOptions | None = None,
     progress: Progress | None = None,
+    **keywords: Unpack[TrainingKeywords],
 ) -> TrainingRun:
     """Simulate training iterations.
 
@@ -69,25 +64,12 @@ def train(
         ...); any other of :func:`hocket.algorithms`, each collective then taking what the plans of all
         groups of its axis take together; ``ideal``: all bandwidth of a group's dimensions used all the
         time; ``none``: no time. By default themis where there are dimensions, else greedy.
-    chunks
-        Of each collective; 64 by default on dimensions, else the algorithm's own.
-    samples
-        Of each replica in an iteration (images, sequences, ...).
-    iterations
-        How many.
-    npu, efficiency
-        What computes: an :class:`Accelerator` or one's name, or a :class:`hocket.Chiplet`, whose cycles
-        count then; and the share of an accelerator's peak that is reached.
-    precision_bits
-        Of weights, gradients and activations.
-    bucket
-        Gradients that are collected before they are reduced; None: all.
-    recompute, overlap_tensor, update
-        See :class:`hocket.training.build.Options`.
-    order
-        Which of an NPU's collectives a dimension serves first: ``fifo``, ``lifo``.
-    fits
-        Whether to refuse what does not fit the NPU's memory.
+    options
+        What computes, how many samples, and how an iteration goes.
+    progress
+        Called as ``progress(stage, done, total)`` during long work.
+    keywords
+        Any option of :class:`hocket.TrainingOptions` by its name, in place of the one in `options`.
 
     Raises
     ------
@@ -96,28 +78,14 @@ def train(
     InfeasibleError
         If the model does not fit.
     """
+    options = options_of(TrainingOptions, options, keywords)
     model = load(workload) if isinstance(workload, str) else workload
-    spread = Parallel(dp=topology.npu_count) if parallel is None else parallel
-    spread = Parallel.parse(spread) if isinstance(spread, str) else spread
-    if not isinstance(spread, Parallel):
-        raise SpecError("parallel", f"{shown(parallel)} is no sizes", "write them as dp=64,tp=16")
-    computes = _accelerator(npu, efficiency)
-    check_chunks(chunks)
+    spread = _parallel(parallel, topology)
+    computes = options.accelerator()
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
     if not isinstance(algorithm, str):
         raise SpecError("algorithm", f"{shown(algorithm)} is no name", "give one, such as themis")
-    options = Options(
-        samples=whole("samples", samples, 1, 1 << 24),
-        iterations=whole("iterations", iterations, 1, _MOST_ITERATIONS),
-        precision_bits=whole("precision_bits", precision_bits, 1, 1024),
-        bucket=_bucket(bucket),
-        recompute=recompute,
-        overlap_tensor=overlap_tensor,
-        update=update,
-    )
-    if order not in ("fifo", "lifo"):
-        raise SpecError("order", f"there is no {shown(order)}", "use fifo or lifo")
     if options.samples % spread.parts:
         raise SpecError(
             "samples",
@@ -127,18 +95,18 @@ def train(
     on_dimensions = is_on_dimensions(topology, algorithm)
     found = groups(spread, topology, on_dimensions=on_dimensions)
     blocks = blocks_of(model)
-    if isinstance(npu, Chiplet):
-        blocks = blocks_on_chiplet(model, npu, options.samples // spread.parts)
+    if isinstance(options.npu, Chiplet):
+        blocks = blocks_on_chiplet(model, options.npu, options.samples // spread.parts)
     _check_experts(blocks, spread)
     stages = cut(blocks, spread.pp, [_time(block, spread, computes, options) for block in blocks])
     memory = memory_of(stages, spread, options)
-    if fits:
+    if options.fits:
         check_memory(memory, computes)
-    network = network_of(topology, algorithm, chunks, progress)
+    network = network_of(topology, algorithm, options.chunks, progress)
     _check_passes(stages, spread, options)
     columns = build(stages, spread, found, network, computes, options, progress)
     shapes = network.placed()
-    outcome = columns.run(shapes, order=order, progress=progress)
+    outcome = columns.run(shapes, order=options.order, progress=progress)
     return TrainingRun(
         workload=model,
         topology=topology,
@@ -155,10 +123,13 @@ def train(
     )
 
 
-def _bucket(bucket: int | str | None) -> int | None:
-    if isinstance(bucket, str):
-        return parse_size(bucket, field="bucket")
-    return None if bucket is None else whole("bucket", bucket, 1, 1 << 62)
+def _parallel(given: Parallel | str | None, topology: _core.Topology) -> Parallel:
+    if given is None:
+        return Parallel(dp=topology.npu_count)
+    spread = Parallel.parse(given) if isinstance(given, str) else given
+    if not isinstance(spread, Parallel):
+        raise SpecError("parallel", f"{shown(given)} is no sizes", "write them as dp=64,tp=16")
+    return spread
 
 
 def _check_experts(blocks: list[Block], parallel: Parallel) -> None:
@@ -172,17 +143,7 @@ def _check_experts(blocks: list[Block], parallel: Parallel) -> None:
             )
 
 
-def _accelerator(npu: Accelerator | Chiplet | str, efficiency: float | None) -> Accelerator:
-    if isinstance(npu, Chiplet):
-        if efficiency is not None:
-            raise SpecError("efficiency", "a chiplet's cycles count as they are", "leave it out")
-        # Layers have times of their own then; the peak counts for nothing.
-        return Accelerator("chiplet", "1 TFLOP/s")
-    found = npu if isinstance(npu, Accelerator) else accelerator(npu)
-    return found if efficiency is None else replace(found, efficiency=efficiency)
-
-
-def _time(block: Block, spread: Parallel, computes: Accelerator, options: Options) -> int:
+def _time(block: Block, spread: Parallel, computes: Accelerator, options: TrainingOptions) -> int:
     """Give the time of all passes of a layer for a micro-batch [ps], which decides how stages are cut."""
     samples = Fraction(options.samples, spread.parts)
     samples /= 1 if block.split == "copied" else spread.tp
@@ -192,7 +153,7 @@ def _time(block: Block, spread: Parallel, computes: Accelerator, options: Option
     return sum(computes.time_ps(work, samples, weights) for work in works if is_work(work))
 
 
-def _check_passes(stages: list[list[Block]], spread: Parallel, options: Options) -> None:
+def _check_passes(stages: list[list[Block]], spread: Parallel, options: TrainingOptions) -> None:
     """Refuse more passes than memory holds, before they are listed."""
     layers = sum(len(blocks) for blocks in stages)
     passes = 3 * layers * spread.parts * options.iterations

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._checks import whole
+from hocket._options import options_of
 from hocket.collectives.collective import Progress
 from hocket.training.comparison import (
     MOST_SAMPLES,
@@ -16,10 +17,16 @@ from hocket.training.comparison import (
     compare_training,
 )
 from hocket.training.network import IDEAL
+from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
 from hocket.training.run import ANYWHERE
 from hocket.workload import load
 from hocket.workload.layers import Workload
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.training.options import TrainingKeywords
 
 __all__ = ["Search", "search_parallels", "splits"]
 
@@ -79,12 +86,12 @@ def search_parallels(
     *,
     network: str | None = None,
     batch: int | None = None,
-    samples: int = 32,
     zero: int = 0,
     most: int = MOST_SPLITS,
     algorithm: str | None = None,
     progress: Progress | None = None,
-    **options: Any,
+    options: TrainingOptions | None = None,
+    **keywords: Unpack[TrainingKeywords],
 ) -> Search:
     """Simulate every split of a network's NPUs with one batch, and rank them.
 
@@ -95,17 +102,16 @@ def search_parallels(
     network
         What the topology is called in the result; by default its name.
     batch
-        Samples of an iteration, of all replicas together; by default ``samples`` for each NPU.
-    samples
-        For each NPU, whatever the split.
+        Samples of an iteration, of all replicas together; by default the options' samples for each NPU,
+        whatever the split.
     zero
         Of each split, as of :class:`Parallel`.
     most
         How many are kept.
     algorithm
         By which they are ranked; by default ``ideal`` on whole dimensions, else ``greedy``.
-    options
-        The others of :func:`hocket.train`.
+    options, keywords
+        As of :func:`hocket.train`.
 
     Raises
     ------
@@ -116,12 +122,13 @@ def search_parallels(
 
     Complexity: splits x that of :func:`hocket.train`.
     """
+    given = options_of(TrainingOptions, options, keywords)
     model = load(workload) if isinstance(workload, str) else workload
     name = topology.name if network is None else network
     npus = topology.npu_count
     whole("most", most, 1, 10_000)
     if batch is None:
-        batch = whole("samples", samples, 1, 1 << 24) * npus
+        batch = given.samples * npus
     if algorithm is None:
         algorithm = IDEAL if IDEAL in algorithms_on(topology) else ANYWHERE
     found = splits(npus, whole("batch", batch, 1, MOST_SAMPLES), zero=zero)
@@ -133,7 +140,7 @@ def search_parallels(
         short or found[:1],
         batch=batch,
         progress=progress,
-        **options,
+        options=given,
     )
     left_out = [
         Refused(name, topology, each, algorithm, f"parallel: pp={each.pp} is too long to search")

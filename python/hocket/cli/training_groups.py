@@ -1,0 +1,118 @@
+"""Options of training that ``hocket train`` and ``hocket compare-training`` share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import typer
+
+from hocket.cli import options
+from hocket.errors import SpecError
+from hocket.units import shown
+
+if TYPE_CHECKING:
+    from hocket.training import TrainingOptions
+    from hocket.workload.accelerators import Accelerator
+    from hocket.workload.systolic import Chiplet
+
+_CHIPLET = "chiplet"
+_ALL = "all"
+
+
+@dataclass(frozen=True)
+class Training:
+    """What computes, and how an iteration goes."""
+
+    panel: ClassVar[str] = "Training"
+
+    samples: Annotated[
+        int | None,
+        typer.Option("--samples", help="Samples of each replica in an iteration; default 32."),
+    ] = None
+    iterations: Annotated[
+        int, typer.Option("--iterations", help="Iterations that follow each other.")
+    ] = 1
+    npu: Annotated[
+        str, typer.Option("--npu", help="What computes: v100, a100, h100, ..., or chiplet.")
+    ] = "a100"
+    efficiency: Annotated[
+        float | None,
+        typer.Option("--efficiency", help="Share of its peak that is reached: 0.5; default 1."),
+    ] = None
+    precision: Annotated[
+        int, typer.Option("--precision", help="Bits of weights, gradients and activations.")
+    ] = 16
+    bucket: Annotated[
+        str,
+        typer.Option("--bucket", help="Gradients that are reduced together: bytes, or all."),
+    ] = "25 MiB"
+    recompute: Annotated[
+        bool, typer.Option("--recompute", help="Backward passes compute forward ones again.")
+    ] = False
+    overlap_tensor: Annotated[
+        bool,
+        typer.Option(
+            "--overlap-tensor/--no-overlap-tensor",
+            help="Whether input gradients are summed while weight gradients are computed.",
+        ),
+    ] = True
+    update: Annotated[
+        bool, typer.Option("--update/--no-update", help="Whether the weights' update takes time.")
+    ] = True
+    order: Annotated[
+        str, typer.Option("--order", help="Which collective a dimension serves first: fifo, lifo.")
+    ] = "fifo"
+    memory_check: Annotated[
+        bool,
+        typer.Option(
+            "--memory-check/--no-memory-check", help="Whether to refuse what does not fit an NPU."
+        ),
+    ] = True
+    chunks: options.Chunks = None
+
+    def training(self, **more: Any) -> TrainingOptions:
+        """Give them as a value."""
+        from hocket.training import TrainingOptions
+
+        if self.samples is not None:
+            more["samples"] = self.samples
+        return TrainingOptions(
+            npu=_npu(self.npu),
+            efficiency=self.efficiency,
+            iterations=self.iterations,
+            precision_bits=self.precision,
+            bucket=_bucket(self.bucket),
+            recompute=self.recompute,
+            overlap_tensor=self.overlap_tensor,
+            update=self.update,
+            order=self.order,
+            fits=self.memory_check,
+            chunks=self.chunks,
+            **more,
+        )
+
+
+def _npu(name: str) -> Accelerator | Chiplet:
+    from hocket.files.complaint import did_you_mean
+    from hocket.workload.accelerators import ACCELERATORS
+    from hocket.workload.systolic import Chiplet
+
+    if name == _CHIPLET:
+        return Chiplet()
+    if name not in ACCELERATORS:
+        names = (*ACCELERATORS, _CHIPLET)
+        hint = did_you_mean(name, names, f"use {', '.join(names)}")
+        raise SpecError("--npu", f"there is no {shown(name)}", hint)
+    return ACCELERATORS[name]
+
+
+def _bucket(text: str) -> int | None:
+    from hocket.units import parse_size
+
+    if text == _ALL:
+        return None
+    try:
+        return parse_size(text, field="--bucket")
+    except SpecError as error:
+        raise error.but(remedy=f"{error.remedy}, or all") from None
