@@ -171,6 +171,8 @@ def test_plan_json(hocket: Any) -> None:
     values = hocket(*argv, "-o", "plan.parquet").json()
     plan = hk.Plan.load("plan.parquet")
     assert values == {
+        "format": "hocket.plan",
+        "version": 1,
         "algorithm": "chain",
         "collective": "broadcast",
         "topology": "ring 4",
@@ -178,10 +180,13 @@ def test_plan_json(hocket: Any) -> None:
         "root": 2,
         "size_bytes": 1_000_000,
         "in_place": False,
-        "chunks": 5,
+        "chunk_count": 5,
         "routing": "balanced",
+        "link_order": "ready",
         "transfers": 10,
         "verified": True,
+        "reproducible": True,
+        "synthesis": None,
         "bound_ps": hk.bound(plan.topology, plan.collective).time_ps,
         "file": "plan.parquet",
     }
@@ -232,7 +237,7 @@ def test_an_older_file_is_replaced(hocket: Any, folder: Path) -> None:
 
 def test_algorithms(hocket: Any) -> None:
     table = hocket("algorithms").out
-    values = hocket("algorithms", "--json").json()
+    values = hocket("algorithms", "--json").json()["algorithms"]
     assert [each["name"] for each in values] == [each.name for each in hk.algorithms()]
     for each in values:
         assert each["name"] in table
@@ -241,7 +246,7 @@ def test_algorithms(hocket: Any) -> None:
 
 
 def test_topology_list(hocket: Any) -> None:
-    values = hocket("topology", "list", "--json").json()
+    values = hocket("topology", "list", "--json").json()["machines"]
     assert [each["name"] for each in values] == hk.topology.names()
     assert len(values) == 33
     table = hocket("topology", "list").out

@@ -261,13 +261,9 @@ def idle_links(run: Run) -> str:
     return f"{idle} of {links}"
 
 
-VERSION = 1
-"""Of docs/schema/results.schema.json: raised where a key goes or means something else."""
-
-
 def print_result(what: str, value: Mapping[str, Any]) -> None:
     """Print a result as JSON, with what it is and the version of its format."""
-    print_json({"format": f"hocket.{what}", "version": VERSION, **value})
+    print_json({"format": f"hocket.{what}", "version": 1, **value})
 
 
 def print_json(value: Any) -> None:

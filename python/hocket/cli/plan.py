@@ -195,11 +195,14 @@ def algorithms(json: options.Json = False) -> None:
     """List the algorithms, what they do and for which collectives."""
     known = known_algorithms()
     if json:
-        options.print_json(
-            [
-                {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)}
-                for each in known
-            ]
+        options.print_result(
+            "algorithms",
+            {
+                "algorithms": [
+                    {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)}
+                    for each in known
+                ]
+            },
         )
         return
     table = Table()
