@@ -21,6 +21,9 @@ pub(crate) const LATENCIES: &Names<LatencyModel> = &[
 
 pub(crate) const METHODS: &Names<Method> = &[("greedy", Method::Greedy), ("blind", Method::Blind)];
 
+pub(crate) const FIDELITIES: &Names<&str> =
+    &[("link", "link"), ("flow", "flow"), ("packet", "packet")];
+
 pub(crate) const POLICIES: &Names<Policy> = &[
     ("first-come", Policy::Fifo),
     ("smallest-first", Policy::SmallestFirst),

@@ -132,9 +132,9 @@ impl From<SimulateError> for CoreError {
     fn from(error: SimulateError) -> Self {
         match error {
             SimulateError::Interrupted(_) => CoreError::Interrupted,
-            SimulateError::Packets { .. } | SimulateError::Sprayed => {
-                CoreError::Spec(error.to_string())
-            }
+            SimulateError::Packets { .. }
+            | SimulateError::Sprayed
+            | SimulateError::Malformed { .. } => CoreError::Spec(error.to_string()),
             _ => CoreError::Simulation(error.to_string()),
         }
     }
@@ -167,7 +167,9 @@ impl CoreError {
         const MODULE: &str = "hocket.errors";
         const NO_FIELD: Option<&str> = None;
         let value = match self {
-            CoreError::Spec(message) => SPEC.import(py, MODULE, "SpecError")?.call1((NO_FIELD, message))?,
+            CoreError::Spec(message) => SPEC
+                .import(py, MODULE, "SpecError")?
+                .call1((NO_FIELD, message))?,
             CoreError::Infeasible(message) => INFEASIBLE
                 .import(py, MODULE, "InfeasibleError")?
                 .call1((NO_FIELD, message))?,

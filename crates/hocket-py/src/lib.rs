@@ -26,6 +26,7 @@ mod select;
 mod simulate;
 mod cluster;
 mod report;
+mod pickle;
 
 use pyo3::prelude::*;
 
@@ -68,6 +69,8 @@ mod _core {
         use crate::iteration::{Exposure, PyOutcome, Shape, run};
     }
 
+    #[pymodule_export]
+    use crate::pickle::restore;
     #[pymodule_export]
     use crate::plan::{PyPlan, checked_routing};
     /// `hocket._core.replay`: execution traces on a network.

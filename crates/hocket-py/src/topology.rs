@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use crate::arrays;
 use crate::choice::{SWITCHINGS, choose, name_of};
 use crate::error::CoreError;
+use crate::pickle::{Reduced, attributes, reduced};
 use crate::progress;
 
 /// Kind, size, bandwidth [bytes/s], latency [ps] and offload of one dimension.
@@ -137,6 +138,31 @@ impl PyTopology {
         builder.dimensions(whole_dimensions(&dimensions, npu_count)?);
         builder.switching(choose("switching", switching, SWITCHINGS)?);
         Ok(Self::new(builder.finish()?))
+    }
+
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let names = [
+            "name",
+            "device_names",
+            "npu_count",
+            "switch_limits",
+            "link_src",
+            "link_dst",
+            "link_bandwidth",
+            "link_latency_ps",
+            "dimensions",
+            "switching",
+        ];
+        reduced(this.py(), "Topology", attributes(this, &names)?)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
     }
 
     #[getter]

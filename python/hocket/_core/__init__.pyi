@@ -10,12 +10,14 @@ from typing import Final, Literal, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
 
 from hocket._core import cluster as cluster
 from hocket._core import interrupt as interrupt
 from hocket._core import iteration as iteration
 from hocket._core import replay as replay
 from hocket._core import routing as routing
+from hocket._core import synthesis as synthesis
 from hocket._core import trace as trace
 
 __version__: Final[str]
@@ -57,6 +59,7 @@ __all__ = [
     "default_chunks",
     "dimension_report",
     "equal_links",
+    "gap",
     "heat",
     "interrupt",
     "iteration",
@@ -64,12 +67,15 @@ __all__ = [
     "plan_of",
     "rails",
     "replay",
+    "rates",
     "report",
+    "restore",
     "routing",
     "schedule",
     "simulate",
     "simulate_flows",
     "simulate_packets",
+    "synthesis",
     "trace",
     "verify",
 ]
@@ -82,8 +88,17 @@ _Dimension: TypeAlias = tuple[str, int, int, int, bool]
 _GivenDimension: TypeAlias = _Dimension | tuple[str, int, int, int]
 _Demand: TypeAlias = tuple[int, bool, list[int] | None, list[int] | None]
 
+class _Immutable:
+    """What never changes: a copy is the object itself, and a pickle calls :func:`restore`."""
+
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, _memo: object) -> Self: ...
+
+def restore(name: str, state: object) -> object:
+    """Make again what ``__reduce__`` of a class gave; all of it is checked, and no proof is in it."""
+
 @final
-class Topology:
+class Topology(_Immutable):
     """A directed multigraph of NPUs and switches; NPU i is device i."""
 
     @staticmethod
@@ -274,7 +289,7 @@ def build_fat_tree(k: int, bandwidth: int, latency_ps: int) -> Topology:
     """A three-level fat tree of k-port switches, k^3 / 4 NPUs."""
 
 @final
-class Collective:
+class Collective(_Immutable):
     """What has to be done: kind, participants in rank order, size, root."""
 
     def __new__(
@@ -329,7 +344,7 @@ def checked_routing(name: str) -> str:
     """Give a routing back as it is written in files, or SpecError."""
 
 @final
-class Plan:
+class Plan(_Immutable):
     """The transfers that implement a collective on a topology, as columns.
 
     A ``wait`` is ``NO_WAIT``, a transfer, or 2^31 + a group. Groups and paths are packed lists:
@@ -464,9 +479,18 @@ class Plan:
         """How many transfers."""
 
 @final
-class Violation:
+class Violation(_Immutable):
     """One thing that is wrong with a plan; ``str`` gives all of it in a line."""
 
+    def __new__(
+        cls,
+        code: str,
+        transfer: int | None,
+        chunk: int | None,
+        npu: int | None,
+        detail: str,
+        text: str,
+    ) -> Violation: ...
     @property
     def code(self) -> str:
         """Stable name of its kind, such as counted_twice."""
@@ -495,8 +519,18 @@ class Violation:
     def __ne__(self, other: object, /) -> bool: ...
 
 @final
-class Bound:
+class Bound(_Immutable):
     """A lower bound on the time of any plan, and what proves it."""
+
+    def __new__(
+        cls,
+        time_ps: int,
+        witness: str,
+        components: list[tuple[str, int]],
+        exact_cut: bool,
+        exact_partition: bool,
+    ) -> Bound:
+        """Make one that was found before; nothing of it is proved again."""
 
     @property
     def time_ps(self) -> int:
@@ -579,8 +613,28 @@ def chunk_ladder(topology: Topology, collective: Collective, algorithm: str) -> 
     """Numbers of chunks worth trying, ascending, never empty; InfeasibleError as ``plan``."""
 
 @final
-class Run:
+class Run(_Immutable):
     """What a simulation returns. Service columns are empty unless they were asked for."""
+
+    @staticmethod
+    def from_columns(
+        plan: Plan,
+        fidelity: str,
+        order: str | None,
+        switching: str,
+        cycle_ps: int | None,
+        time_ps: int,
+        start_ps: _U64,
+        end_ps: _U64,
+        link_busy_ps: _U64,
+        link_bytes: _U64,
+        link_messages: _U64,
+        service_transfer: _U32,
+        service_link: _U32,
+        service_start_ps: _U64,
+        service_end_ps: _U64,
+    ) -> Run:
+        """Make one that was simulated before; SpecError for columns that are not those of a run."""
 
     @property
     def cycle_ps(self) -> int | None:
@@ -743,7 +797,7 @@ def activity(
 _Lane: TypeAlias = tuple[int, list[int], list[int]]
 
 @final
-class Schedule:
+class Schedule(_Immutable):
     """Which way each chunk goes through the dimensions, and when.
 
     Dimensions are numbered from 0, those of one NPU left out.
@@ -787,8 +841,12 @@ class Schedule:
         """Run it at dimension fidelity."""
 
 @final
-class DimensionRun:
+class DimensionRun(_Immutable):
     """A schedule in simulated time; arrays have an entry for each task."""
+
+    @staticmethod
+    def of_schedule(schedule: Schedule, switching: str, latency: str) -> DimensionRun:
+        """Run a schedule."""
 
     @property
     def time_ps(self) -> int:

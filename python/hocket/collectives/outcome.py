@@ -31,6 +31,10 @@ class Outcome(ABC):
     bytes per second.
     """
 
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out what can be computed again."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
     @property
     @abstractmethod
     def time_ps(self) -> int:

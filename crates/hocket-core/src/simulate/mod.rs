@@ -11,7 +11,7 @@ mod way;
 pub use flow::FlowOptions;
 pub use packet::PacketOptions;
 pub(crate) use ready::Ready;
-pub use run::{LinkUse, Run, Service};
+pub use run::{LinkUse, Run, RunColumns, Service};
 
 pub use crate::plan::LinkOrder;
 pub use crate::topology::{LatencyModel, Switching};
@@ -75,6 +75,12 @@ pub enum SimulateError {
         "the run takes longer than 213 days, more than can be told; make sizes smaller or bandwidths larger"
     )]
     TooLong,
+    /// Columns that are not those of a run (from a file).
+    #[error("run: {why}; simulate the plan again")]
+    Malformed {
+        /// What is wrong with the columns, as a sentence.
+        why: String,
+    },
     /// The simulation was asked to stop.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
