@@ -113,12 +113,14 @@ class Topology(_Immutable):
         link_latency_ps: _U64,
         dimensions: Sequence[_GivenDimension] = ...,
         switching: str = "store-and-forward",
+        groups: Sequence[Sequence[int]] = ...,
     ) -> Topology:
         """Make a topology of columns: devices NPUs first, a limit or None for each switch.
 
         A dimension is (kind, size, bandwidth, latency, offload), offload False where it is left
         out; kinds are Ring, Line, FullyConnected and Switch. The caller vouches that devices and
-        links follow the dimensions. Switching is store-and-forward or cut-through.
+        links follow the dimensions. Switching is store-and-forward or cut-through. Groups are the NPUs
+        of each node; none by default.
 
         Raises
         ------
@@ -179,16 +181,27 @@ class Topology(_Immutable):
     def with_switching(self, switching: str) -> Topology:
         """Give the same network, whose devices pass messages on in that way."""
 
+    @property
+    def groups(self) -> list[list[int]]:
+        """The NPUs of each node; empty where it is not said which NPUs form one."""
+
+    def with_groups(self, groups: Sequence[Sequence[int]]) -> Topology:
+        """Give the same network whose NPUs form these nodes, every NPU in one; or no nodes."""
+
+    def with_name(self, name: str) -> Topology:
+        """Give the same network under another name."""
+
     def device_index(self, name: str) -> int:
         """Position of the device of that name, or SpecError."""
 
     def without(
-        self, nodes: Sequence[str] = ..., links: Sequence[tuple[str, str]] = ...
+        self, nodes: Sequence[str] = ..., links: Sequence[str | Sequence[str]] = ...
     ) -> Topology:
         """Give the network less some NPUs or switches and some links, by name.
 
-        A link named by its ends goes both ways, with all links parallel to it. The rest keeps its
-        names. Dimensions are kept where every NPU is.
+        A link named by its ends, ``("a", "b")`` or ``"a,b"``, goes both ways, with all links parallel
+        to it. The rest keeps its names, and groups what is left of them. Dimensions are kept where every
+        NPU is.
 
         SpecError for a name or link that there is not, or if no NPU would be left.
         """

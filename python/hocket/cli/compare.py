@@ -8,6 +8,7 @@ from typing import Any
 from hocket import _core
 from hocket.cli import options
 from hocket.cli.groups import Network, Output, Search, Simulation, Task, grouped
+from hocket.cli.table import Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
 from hocket.simulation.run import Run
@@ -69,7 +70,7 @@ def _print(comparison: Comparison, routing: str) -> None:
     console = options.output()
     title = options.title(collective, comparison.topology)
     title += FIDELITY_NOTES.get(comparison.best.run.fidelity, "")
-    table = options.new_table(title=title)
+    table = Table(title=title)
     table.add_column("algorithm")
     for name in (
         "chunks",
