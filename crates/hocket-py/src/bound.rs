@@ -97,7 +97,7 @@ pub(crate) fn bound(
     let bound = progress::attended(py, move |watch| core::bound(&on, &of, &options, watch))??;
     let is_known = matches!(bound.witness, Witness::Unreachable { .. });
     if bound.time == Time::MAX && !is_known {
-        return Err(CoreError::Spec(format!(
+        return Err(CoreError::spec(format!(
             "{} of {} B takes longer than 213 days, more than can be told; make sizes smaller or \
              bandwidths larger",
             collective.kind(),

@@ -36,7 +36,7 @@ pub(crate) fn choose<T: Copy>(what: &str, name: &str, choices: &Names<T>) -> Res
         None => {
             let known: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
             let known = known.join(" or ");
-            Err(CoreError::Spec(format!(
+            Err(CoreError::spec(format!(
                 "{what} is {name:?}; it is {known}"
             )))
         }

@@ -54,7 +54,10 @@ mod _core {
     #[pymodule_export]
     use crate::collective::PyCollective;
     #[pymodule_export]
-    use crate::multirail::{Balance, DimensionRun, PySchedule, balance, plan_of, rails, schedule};
+    use crate::multirail::{
+        Balance, DimensionRun, PySchedule, balance, carries_out, check_rails, plan_of, rails,
+        schedule,
+    };
     /// `hocket._core.interrupt`: the end of a command after Ctrl-C.
     #[pymodule]
     mod interrupt {

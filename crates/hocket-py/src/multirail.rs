@@ -114,7 +114,7 @@ impl PySchedule {
         let rails = Rail::of(topology);
         let kind = collective.kind();
         let made = core::Schedule::of_lanes(kind, rails, lanes.collect(), policy, model);
-        let made = made.map_err(CoreError::Spec)?;
+        let made = made.map_err(CoreError::spec)?;
         let name = algorithm.parse().map_or("schedule", Algorithm::name);
         Ok(Self {
             core: Arc::new(made.named(name)),
@@ -324,6 +324,25 @@ impl DimensionRun {
     fn column<'py>(&self, py: Python<'py>, of: impl Fn(usize) -> u32) -> Bound<'py, PyArray1<u32>> {
         PyArray1::from_iter(py, (0..self.timeline.start.len()).map(of))
     }
+}
+
+/// Refuses a topology of whose NPUs one does not stand for all.
+#[pyfunction]
+pub(crate) fn check_rails(topology: &PyTopology) -> Result<(), CoreError> {
+    Ok(Rail::check(topology.core())?)
+}
+
+/// Whether a plan is the one that a schedule makes.
+#[pyfunction]
+pub(crate) fn carries_out(
+    py: Python<'_>,
+    plan: &PyPlan,
+    schedule: &PySchedule,
+    memory_limit: u64,
+) -> Result<bool, CoreError> {
+    let (plan, topology) = (plan.core(), plan.network());
+    let found = py.detach(|| algorithms::carries_out(plan, &schedule.core, topology, memory_limit));
+    Ok(found?)
 }
 
 /// Position among the topology's dimensions, kind, size, bandwidth of an NPU [bytes/s], latency of a

@@ -75,7 +75,7 @@ pub(crate) fn restore<'py>(
 
 fn unfit(name: &str, why: &str) -> PyErr {
     let why = format!("pickle of {name}: {why}; pickle the object again, by this version");
-    CoreError::Spec(why).into()
+    CoreError::spec(why).into()
 }
 
 /// Whether an error is hocket's own, or none that the state is to blame for.

@@ -149,12 +149,12 @@ impl PyPlan {
     ) -> Result<Self, CoreError> {
         let Some(first) = plans.first() else {
             let why = "plans: there is none; give one or more";
-            return Err(CoreError::Spec(why.to_owned()));
+            return Err(CoreError::spec(why.to_owned()));
         };
         let topology = Arc::clone(&first.topology);
         if plans.iter().any(|plan| plan.topology != topology) {
             let why = "plans: they are of different topologies; give plans of one";
-            return Err(CoreError::Spec(why.to_owned()));
+            return Err(CoreError::spec(why.to_owned()));
         }
         let cores: Vec<Arc<core::Plan>> = plans.iter().map(|plan| Arc::clone(&plan.core)).collect();
         let on = Arc::clone(&topology);
@@ -308,6 +308,12 @@ impl PyPlan {
     #[getter]
     fn path<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         arrays::column(slf, |this| this.core.path())
+    }
+
+    /// Bytes that each transfer carries.
+    #[getter]
+    fn size_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        PyArray1::from_vec(py, self.core.sizes().collect())
     }
 
     #[getter]

@@ -95,7 +95,7 @@ pub(crate) fn heat<'py>(
 ) -> Result<Bound<'py, PyArray2<f32>>, CoreError> {
     let run = run.core();
     if run.services.is_empty() && run.start.iter().len() > 0 {
-        return Err(CoreError::Spec(
+        return Err(CoreError::spec(
             "the run kept no services; simulate with keep_services=True".to_owned(),
         ));
     }
@@ -126,7 +126,7 @@ pub(crate) fn to_bins(bins: Option<usize>, period_ps: Option<u64>) -> Result<Bin
         (None, Some(period)) if period > 0 => Ok(Bins::Period(Time::from_ps(period))),
         _ => {
             let message = "give either a number of bins or a period, not 0";
-            Err(CoreError::Spec(message.to_owned()))
+            Err(CoreError::spec(message.to_owned()))
         }
     }
 }

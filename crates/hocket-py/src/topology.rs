@@ -40,7 +40,7 @@ impl LinkEnds {
         };
         match names[..] {
             [a, b] => Ok((a, b)),
-            _ => Err(CoreError::Spec(format!(
+            _ => Err(CoreError::spec(format!(
                 "links: {:?} is no link; give both ends, as \"a,b\" or (\"a\", \"b\")",
                 names.join(",")
             ))),
@@ -363,7 +363,7 @@ fn add_devices(
 ) -> Result<(), CoreError> {
     if npu_count > names.len() {
         let len = names.len();
-        return Err(CoreError::Spec(format!(
+        return Err(CoreError::spec(format!(
             "npu_count is {npu_count}, but device_names has only {len} names; name every device"
         )));
     }
@@ -393,7 +393,7 @@ fn whole_dimensions(
     let product = dimensions.iter().map(|one| u128::from(one.size));
     let product = product.fold(1u128, u128::saturating_mul);
     if !dimensions.is_empty() && product != npu_count as u128 {
-        return Err(CoreError::Spec(format!(
+        return Err(CoreError::spec(format!(
             "the dimensions multiply to {product} NPUs, the topology has {npu_count}; make them equal"
         )));
     }
@@ -419,12 +419,12 @@ fn to_dimension(given: &GivenDimension, number: usize) -> Result<core::Dimension
     };
     let Some((_, kind)) = KINDS.iter().find(|(known, _)| known == name) else {
         let known = KINDS.map(|(known, _)| known).join(", ");
-        return Err(CoreError::Spec(format!(
+        return Err(CoreError::spec(format!(
             "dimension {number}: there is no kind {name:?}; kinds are {known}"
         )));
     };
     if offload && *kind != DimensionKind::Switch {
-        return Err(CoreError::Spec(format!(
+        return Err(CoreError::spec(format!(
             "dimension {number} ({name}) has no switches that could sum; leave offload to Switch"
         )));
     }
@@ -442,7 +442,7 @@ pub(crate) fn positive(
     what: impl FnOnce() -> String,
 ) -> Result<Bandwidth, CoreError> {
     Bandwidth::from_bytes_per_second(bandwidth).ok_or_else(|| {
-        CoreError::Spec(format!(
+        CoreError::spec(format!(
             "{}: bandwidth is 0; remove it or give it a bandwidth",
             what()
         ))
@@ -453,7 +453,7 @@ fn same_length(name: &str, len: usize, other: &str, expected: usize) -> Result<(
     if len == expected {
         return Ok(());
     }
-    Err(CoreError::Spec(format!(
+    Err(CoreError::spec(format!(
         "{name} has {len} entries and {other} {expected}; give them as many"
     )))
 }

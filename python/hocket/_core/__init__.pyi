@@ -52,6 +52,8 @@ __all__ = [
     "build_ring",
     "build_switch",
     "build_torus",
+    "carries_out",
+    "check_rails",
     "check_size",
     "checked_routing",
     "chunk_ladder",
@@ -463,6 +465,10 @@ class Plan(_Immutable):
     @property
     def path(self) -> _U32:
         """Explicit path of each transfer or ``DEFAULT_ROUTE``, (len,)."""
+
+    @property
+    def size_bytes(self) -> _U64:
+        """Bytes that each transfer carries."""
 
     @property
     def group_offsets(self) -> _U32:
@@ -920,6 +926,12 @@ def schedule(
 
     ``effort`` is in simulated steps, ``time_limit`` in seconds.
     """
+
+def check_rails(topology: Topology) -> None:
+    """Raise SpecError where links have failed or a switch has a limit, so that NPUs differ."""
+
+def carries_out(plan: Plan, schedule: Schedule, memory_limit: int) -> bool:
+    """Whether a plan, perhaps from a file, is the one that the schedule makes, all of its columns."""
 
 def plan_of(schedule: Schedule, memory_limit: int) -> Plan:
     """Make the plan that carries a schedule out, not yet verified.
