@@ -26,6 +26,7 @@ mod select;
 mod simulate;
 mod cluster;
 mod report;
+mod pickle;
 
 use pyo3::prelude::*;
 
@@ -53,7 +54,10 @@ mod _core {
     #[pymodule_export]
     use crate::collective::PyCollective;
     #[pymodule_export]
-    use crate::multirail::{Balance, DimensionRun, PySchedule, balance, plan_of, rails, schedule};
+    use crate::multirail::{
+        Balance, DimensionRun, PySchedule, balance, carries_out, check_rails, plan_of, rails,
+        schedule,
+    };
     /// `hocket._core.interrupt`: the end of a command after Ctrl-C.
     #[pymodule]
     mod interrupt {
@@ -68,6 +72,8 @@ mod _core {
         use crate::iteration::{Exposure, PyOutcome, Shape, run};
     }
 
+    #[pymodule_export]
+    use crate::pickle::restore;
     #[pymodule_export]
     use crate::plan::{PyPlan, checked_routing};
     /// `hocket._core.replay`: execution traces on a network.

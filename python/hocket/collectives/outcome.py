@@ -37,6 +37,10 @@ class Outcome(Result):
     bytes per second.
     """
 
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out what can be computed again."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
     @property
     @abstractmethod
     def time_ps(self) -> int:

@@ -91,13 +91,13 @@ def save_plan(plan: Plan, path: Path) -> None:
         replacing(path) as temporary,
         pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
     ):
+        size = core.size_bytes
         for start in range(0, max(len(core), 1), _ROWS):
-            writer.write_batch(_rows(plan, slice(start, start + _ROWS), schema))
+            writer.write_batch(_rows(plan, size, slice(start, start + _ROWS), schema))
 
 
-def _rows(plan: Plan, rows: slice, schema: pa.Schema) -> pa.RecordBatch:
+def _rows(plan: Plan, size: NDArray[np.uint64], rows: slice, schema: pa.Schema) -> pa.RecordBatch:
     core = plan.core
-    size = bytes_carried(core.chunk_offsets, core.chunk[rows], core.chunk_count[rows])
     wait, path = core.wait[rows], core.path[rows]
     nothing = wait == core.NO_WAIT
     group = (wait & _GROUP) != 0
@@ -108,21 +108,12 @@ def _rows(plan: Plan, rows: slice, schema: pa.Schema) -> pa.RecordBatch:
         pa.array(core.src[rows]),
         pa.array(core.dst[rows]),
         op,
-        pa.array(size),
+        pa.array(size[rows]),
         pa.array(wait, mask=group),
         pa.array(wait & ~_GROUP, mask=nothing | ~group),
         pa.array(path, mask=path == core.DEFAULT_ROUTE),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def bytes_carried(
-    chunk_offsets: NDArray[np.uint64], chunk: NDArray[np.uint32], count: NDArray[np.uint32]
-) -> NDArray[np.uint64]:
-    """Give the bytes of each range of chunks; of what lies beyond the last chunk, none."""
-    first = chunk.astype(np.int64)
-    ends = chunk_offsets.take(first + count, mode="clip")
-    return ends - chunk_offsets.take(first, mode="clip")
 
 
 def load_plan(path: Path) -> Plan:

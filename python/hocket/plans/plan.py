@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,14 +55,12 @@ class Transfers:
     op: NDArray[np.uint8]
     wait: NDArray[np.uint32]
     path: NDArray[np.uint32]
-    _chunk_offsets: NDArray[np.uint64]
+    _plan: _core.Plan = field(repr=False)
 
     @property
     def size_bytes(self) -> NDArray[np.uint64]:
         """Bytes that each transfer carries."""
-        from hocket.plans.parquet import bytes_carried
-
-        return bytes_carried(self._chunk_offsets, self.chunk, self.chunk_count)
+        return self._plan.size_bytes
 
     def __len__(self) -> int:
         return len(self.chunk)
@@ -182,7 +180,7 @@ class Plan(Result):
             core.op,
             core.wait,
             core.path,
-            core.chunk_offsets,
+            core,
         )
 
     def verify(self, *, progress: Progress | None = None) -> Plan:

@@ -260,26 +260,10 @@ def check_rails(topology: _core.Topology) -> None:
     SpecError
         If links have failed, or a switch has a limit of its own.
     """
-    links = sum(_links(kind, size) for kind, size, *_ in topology.dimensions if size > 1)
-    if topology.dimensions and topology.link_count != round(links * topology.npu_count):
-        raise SpecError(
-            "fidelity",
-            f"links of topology {topology.name!r} have failed, so that NPUs differ",
-            "use link fidelity",
-        )
-    if any(limit is not None for limit in topology.switch_limits):
-        raise SpecError(
-            "fidelity",
-            f"a switch of topology {topology.name!r} has a limit of its own",
-            "use link fidelity",
-        )
-
-
-def _links(kind: str, size: int) -> float:
-    """Give the directed links of a dimension for each NPU."""
-    if kind == "Switch":
-        return 2
-    return {"Ring": min(size - 1, 2), "Line": 2 - 2 / size, "FullyConnected": size - 1}[kind]
+    try:
+        _core.check_rails(topology)
+    except SpecError as error:
+        raise error.but(field="fidelity") from None
 
 
 def check_fits(

@@ -31,7 +31,7 @@ mod two_tree_overlap;
 pub use algorithm::Algorithm;
 pub use chunking::{chunk_ladder, default_chunks};
 pub use outline::Outline;
-pub use rails::plan_of;
+pub use rails::{carries_out, plan_of};
 
 use std::sync::Arc;
 
