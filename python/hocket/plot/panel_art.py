@@ -47,12 +47,12 @@ def draw_panels(figure: Any, panels: Sequence[Panel], names: Sequence[str], side
     rows = math.ceil(len(panels) / columns)
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     before, leaves_out = None, False
-    line = 0.55 / side
+    line, most = 0.55 / side, max(len(panel.facts) for panel in panels)
     for i, (axes, panel) in enumerate(zip(grid, panels, strict=False)):
         axes.set_axis_off()
         axes.set_aspect("equal")
         axes.set_xlim(-1.3, 1.3)
-        axes.set_ylim(-1.3 - line * len(panel.facts), 1.3 + line)
+        axes.set_ylim(-1.3 - line * most, 1.3 + line)
         axes.text(0, 1.28 + line / 2, panel.title, fontsize=9, ha="center", va="center")
         artist = _Artist(axes, panel, names)
         first = artist.draw()

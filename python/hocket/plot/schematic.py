@@ -146,8 +146,10 @@ def _finish(
     if switches:
         title += f", {switches:,} switch{'es'[: 2 * (switches != 1)]}" + f" ({of})" * bool(of)
     title += f", {topology.link_count:,} links"
-    write_title(figure, title, 11)
     lost = _failed_names(topology, failures, names)
+    if lost:
+        title += ", what has failed among them"
+    write_title(figure, title, 11)
     if lost:
         label = f"failed: {', '.join(lost[:_MOST_FAILED])}"
         if len(lost) > _MOST_FAILED:
