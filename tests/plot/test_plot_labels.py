@@ -101,6 +101,7 @@ def test_heat_of_links_names_devices(name: str, drawn: Any, tmp_path: Path) -> N
     assert shown <= {
         text.removeprefix("npu").removeprefix("gpu") for text in drawn.words.splitlines()
     }
+    assert "links used; busiest: " in drawn.words
     assert drawn.overlaps() == []
 
 
