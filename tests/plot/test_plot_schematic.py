@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import hocket as hk
+from hocket.plot.labels import text_inches
 from hocket.plot.panels import panels_of
 from hocket.plot.schematic import draw_schematic, failures_of
 from hocket.plot.scheme import Group, alike, chosen, device_kinds, groups_of, link_kinds
-from hocket.plot.tiers import Failures
+from hocket.plot.tiers import Failures, arrange
 
 T = hk.topology
 ON: dict[str, Any] = {"bandwidth": "25 GB/s", "latency": "1 us"}
@@ -113,6 +114,22 @@ def test_panels_multiply_to_the_network(name: str) -> None:
     for panel in panels:
         assert panel.inner == inner
         inner *= panel.count
+
+
+@pytest.mark.parametrize("name", ["clos", "fat tree", "boxes", "bigraph", "one box"])
+def test_boxes_have_room_for_their_text_and_stay_apart(name: str) -> None:
+    topology = NETWORKS[name]()
+    devices = frozenset({topology.device_count - 1})
+    for failures in (Failures(), Failures(devices)):
+        drawing = arrange(topology, failures)
+        for box in drawing.boxes:
+            assert max(text_inches(line, 7.5)[0] for line in box.lines) <= box.width
+        inner = [box for box in drawing.boxes if box.kind != "group"]
+        for i, box in enumerate(inner):
+            for other in inner[:i]:
+                is_beside = max(box.x, other.x) >= min(box.x + box.width, other.x + other.width)
+                above = max(box.y, other.y) >= min(box.y + box.height, other.y + other.height)
+                assert is_beside or above, (box, other)
 
 
 def test_panels_say_what_dimensions_are(drawn: Any, tmp_path: Path) -> None:
