@@ -187,3 +187,20 @@ def test_the_first_the_last_and_the_marked_are_drawn() -> None:
     assert chosen(64, 2, 1, lambda i: i == 5) == [0, 1, None, 5, None, 63]
     assert chosen(4, 2, 1) == [0, 1, 2, 3]  # one alone takes no more room than dots
     assert chosen(100, 1, 1, lambda _: True) == [0, 1, 2, 3, None, 99]
+
+
+def test_a_failed_link_to_a_switch_is_no_failed_member() -> None:
+    rail = rails()
+    panels = panels_of(rail, failures_of(rail, [], [("npu10", "sw1")]))
+    assert panels is not None
+    assert [rail.device_names[each] for each in panels[0].switches] == ["sw1"]
+    assert (panels[0].members_failed, panels[0].links_failed) == (frozenset(), {((2,), (2,))})
+    assert panels[1].members_failed == {(1,)}  # what is in it
+
+
+def test_every_box_in_which_something_failed_is_drawn(drawn: Any, tmp_path: Path) -> None:
+    boxes = NETWORKS["boxes"]()
+    draw_schematic(boxes, tmp_path / "a.svg", failures_of(boxes, ["b3nic2", "b5g1"], []))
+    for words in ("4 of 8: 8 NPUs", "✕ b3nic2", "6 of 8: 8 NPUs", "b5g1 failed"):
+        assert words in drawn.words
+    assert drawn.overlaps() == []

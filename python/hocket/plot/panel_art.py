@@ -269,10 +269,15 @@ class _Artist:
                 continue
             is_dead = switches[each] in failed
             color = _SWITCH_COLORS[i % len(_SWITCH_COLORS)]
-            for px, py in points.values():
+            for place, (px, py) in points.items():
                 shift = 0.0 if inner == 1 else (i - (len(shown) - 1) / 2) * 0.34 / len(shown)
                 end = (px + shift, py + self.size)
-                self._stroke((x, 0.75), end, is_failed=is_dead, color=color)
+                self._stroke(
+                    (x, 0.75),
+                    end,
+                    is_failed=is_dead or (place, place) in self.panel.links_failed,
+                    color=color,
+                )
                 if inner > 1:
                     spot = Circle(
                         (px + shift, py + 0.1), min(0.035, 0.13 / len(shown)), color=color, zorder=4

@@ -148,7 +148,7 @@ def _finish(
     title += f", {topology.link_count:,} links"
     lost = _failed_names(topology, failures, names)
     if lost:
-        title += ", what has failed among them"
+        title += ", including what has failed"
     write_title(figure, title, 11)
     if lost:
         label = f"failed: {', '.join(lost[:_MOST_FAILED])}"
