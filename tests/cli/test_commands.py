@@ -153,6 +153,29 @@ def test_pictures_hold_their_words_and_are_the_same_each_time(hocket: Any, folde
     assert (folder / "a.svg").read_bytes() == (folder / "b.svg").read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("network", "more", "is_schematic"),
+    [
+        ("dgx1_v100", [], False),
+        ("dgx1_v100", ["--schematic"], True),
+        ("clos:4x4x8", [], False),
+        ("mesh:9x9", [], True),
+        ("mesh:9x9", ["--full"], False),
+        ("clos:8x32x4", ["--failed", "spine1", "--failed", "tor5,spine0"], True),
+    ],
+)
+def test_large_networks_are_drawn_as_schematics(
+    hocket: Any, folder: Path, network: str, more: list[str], is_schematic: bool
+) -> None:
+    link = ["--bandwidth", "25 GB/s", "--latency", "1 us"] if ":" in network else []
+    result = hocket("topology", "draw", network, *link, *more, "-o", "a.svg")
+    assert (result.code, result.err) == (0, "")
+    text = (folder / "a.svg").read_text(encoding="utf-8")
+    assert ("the widest" in text) != is_schematic  # only where every device is drawn
+    if "--failed" in more:
+        assert "failed: spine1, tor5–spine0" in text
+
+
 def test_plan_says_what_it_made(hocket: Any, folder: Path) -> None:
     result = hocket(*PLAN, "-o", "plan.parquet")
     assert (result.code, result.err) == (0, "")
