@@ -5,6 +5,7 @@ from hocket._core import Bound, Collective, Topology, __version__, bound
 from hocket.collectives.collective import collective_on
 from hocket.collectives.outcome import DimensionUse, Outcome
 from hocket.comparison.compare import Comparison, compare
+from hocket.comparison.failures import Failure, FailureAdvice, advise_failures
 from hocket.errors import (
     Error,
     InfeasibleError,
@@ -40,6 +41,8 @@ __all__ = [
     "DimensionUse",
     "Epoch",
     "Error",
+    "Failure",
+    "FailureAdvice",
     "InfeasibleError",
     "Iteration",
     "Lane",
@@ -61,6 +64,7 @@ __all__ = [
     "__version__",
     "accelerator",
     "advise_dimensions",
+    "advise_failures",
     "algorithms",
     "bound",
     "collective_on",

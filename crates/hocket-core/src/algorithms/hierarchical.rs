@@ -146,7 +146,8 @@ fn uneven(topology: &Topology) -> Option<(usize, usize)> {
 /// That it is not known which NPUs form a node.
 pub(super) fn no_nodes(topology: &Topology) -> String {
     format!(
-        "topology {:?} states no nodes; say by groups which NPUs form one, or use another algorithm",
+        "topology {:?} states no dimensions and no nodes; use a product topology (mesh, torus, \
+         Ring_Switch, ...), say by groups which NPUs form a node, or use another algorithm",
         topology.name()
     )
 }

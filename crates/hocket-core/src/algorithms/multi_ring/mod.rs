@@ -68,7 +68,10 @@ pub(super) fn transfers(kind: CollectiveKind, npus: usize, lanes: u128) -> u128 
 /// Why it cannot run, if it cannot.
 pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     if topology.groups().is_empty() {
-        return Some(hierarchical::no_nodes(topology));
+        return Some(format!(
+            "topology {:?} states no nodes; say by groups which NPUs form one, or use another algorithm",
+            topology.name()
+        ));
     }
     hierarchical::refusal_of_some(topology, collective)
 }
