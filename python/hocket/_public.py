@@ -5,6 +5,7 @@ from hocket._core import Bound, Collective, Topology, __version__, bound
 from hocket.collectives.collective import collective_on
 from hocket.collectives.outcome import DimensionUse, Outcome
 from hocket.comparison.compare import Comparison, compare
+from hocket.comparison.failures import Failure, FailureAdvice, advise_failures
 from hocket.errors import (
     Error,
     InfeasibleError,
@@ -47,6 +48,8 @@ __all__ = [
     "DimensionUse",
     "Epoch",
     "Error",
+    "Failure",
+    "FailureAdvice",
     "FlowOptions",
     "InfeasibleError",
     "Iteration",
@@ -72,6 +75,7 @@ __all__ = [
     "__version__",
     "accelerator",
     "advise_dimensions",
+    "advise_failures",
     "algorithms",
     "bound",
     "collective_on",

@@ -142,7 +142,8 @@ class Plan(Result):
     @property
     def schedule(self) -> Schedule | None:
         """The schedule of dimensions that it carries out; ``None`` for other algorithms."""
-        if self.own_schedule is None and self.algorithm == "hierarchical":
+        on_dimensions = self.topology.dimensions and not self.topology.groups
+        if self.own_schedule is None and self.algorithm == "hierarchical" and on_dimensions:
             lanes = self.chunks // len(self.collective.npus)
             return schedule_collective(
                 self.collective, self.topology, algorithm="hierarchical", chunks=lanes
