@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     import numpy as np
+    import pyarrow
     from numpy.typing import NDArray
 
 
@@ -56,7 +57,7 @@ class Transfers:
     @property
     def size_bytes(self) -> NDArray[np.uint64]:
         """Bytes that each transfer carries."""
-        from hocket.plans.parquet import bytes_carried
+        from hocket.plans.frame import bytes_carried
 
         return bytes_carried(self._chunk_offsets, self.chunk, self.chunk_count)
 
@@ -215,6 +216,64 @@ class Plan:
         from hocket.plans.parquet import load_plan
 
         return load_plan(Path(path))
+
+    def to_frame(self) -> pyarrow.Table:
+        """Give the plan as an Arrow table, a transfer a row, for polars, pandas and DuckDB.
+
+        docs/own-plans.md says what its columns hold.
+        """
+        from hocket.plans.parquet import to_table
+
+        return to_table(self)
+
+    @staticmethod
+    def from_frame(
+        frame: object,
+        topology: _core.Topology,
+        collective: _core.Collective,
+        *,
+        name: str | None = None,
+        chunks: int | None = None,
+        link_order: str | None = None,
+    ) -> Plan:
+        """Make a plan of a table, a transfer a row.
+
+        Parameters
+        ----------
+        frame
+            A frame of polars or pandas, an Arrow table, anything else with ``__arrow_c_stream__``, or a
+            dict of columns. It needs ``chunk``, ``src``, ``dst`` (NPUs by number or name) and ``op``
+            (``copy`` or
+            ``reduce``); docs/own-plans.md has all columns. Without ``wait`` and ``wait_group``, transfers
+            wait as those of :class:`hocket.PlanBuilder` do.
+        topology, collective
+            Where, and what it has to do.
+        name
+            What it is called; by default as the plan that gave the frame, or ``own``.
+        chunks
+            Where there is no column ``chunk_sizes``, the even pieces of each demand; by default as few as
+            the rows name.
+        link_order
+            ``"ready"`` or ``"plan"``; by default as the plan that gave the frame, or ``"ready"``. Frames of
+            polars and pandas do not keep either.
+
+        Returns
+        -------
+        Plan
+            Not yet verified.
+
+        Raises
+        ------
+        SpecError
+            Naming the column that is missing or wrong.
+        """
+        from hocket.plans.builder import check_ends
+        from hocket.plans.parquet import from_table
+
+        check_ends(topology, collective)
+        return from_table(
+            frame, topology, collective, name=name, chunks=chunks, link_order=link_order
+        )
 
     def __len__(self) -> int:
         return len(self.core)
