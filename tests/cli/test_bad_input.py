@@ -65,8 +65,8 @@ CASES = {
     f"{P} ring -c 0": ["chunks", "0 is not a number of chunks", "1 or more"],
     f"{P} ring -c -1": ["chunks", "-1 is not a number of chunks", "1 or more"],
     f"compare all-reduce {R} -s 1MB -c 0": ["chunks", "0 is not a number of chunks"],
-    f"{P} ring -c 2.5": ["--chunks", "integer"],
-    f"{P} ring -c many": ["--chunks", "integer"],
+    f"{P} ring -c 2.5": ["--chunks", "whole number"],
+    f"{P} ring -c many": ["--chunks", "whole number"],
     f"{P} ring -c 99999999999999999999999999": ["chunks", "2^32", "fewer"],
     f"compare all-reduce {R} -s 1MB -c 4294967296": ["chunks", "2^32", "fewer"],
     f"plan all-reduce {R} -s 8000TB -a ring -c 1000000000": ["24000000000 transfers", "memory"],
@@ -202,7 +202,7 @@ CASES = {
     f"compare all-reduce {R} -s 1MB --plot times": ["times", ".png"],
     "topology draw dgx1_v100 -o net.gif": ["net.gif", ".svg"],
     "topology draw dgx1_v100 -o nowhere/net.svg": ["no folder 'nowhere'"],
-    f"topology draw ring:3000 {BIG} -o net.svg": ["3000 devices", "at most 2000"],
+    f"topology draw ring:3000 {BIG} --full -o net.svg": ["3000 devices", "at most 2000"],
 }
 
 
@@ -270,9 +270,7 @@ def test_refusal_as_json(hocket: Any, files: Path, line: str) -> None:
     assert message == "; ".join([line, *([values["remedy"]] if "remedy" in values else [])])
 
 
-@pytest.mark.parametrize(
-    "argv", [[*P.split(), "ring", "--chunks", "x"], ["plan", "--no-such-option"], ["nothing"]]
-)
+@pytest.mark.parametrize("argv", [["plan", "--no-such-option"], ["nothing"]])
 def test_options_that_make_no_sense_as_json(hocket: Any, files: Path, argv: list[str]) -> None:
     result = hocket(*argv, "--json")
     check_refusal(result, ["see `hocket --help`"])

@@ -203,11 +203,11 @@ BAD = {
         "algorithm: themis works on",
         "greedy",
     ],
-    "train ncf -t themis-2d -c x": ["--chunks", "integer"],
+    "train ncf -t themis-2d -c x": ["--chunks", "whole number"],
     "train ncf -t themis-2d --order random": ["order", "'random'", "fifo or lifo"],
     # the rest
     "train ncf -t themis-2d --samples 0": ["samples: 0 is too small"],
-    "train ncf -t themis-2d --samples x": ["--samples", "integer"],
+    "train ncf -t themis-2d --samples x": ["--samples", "whole number"],
     "train ncf -t themis-2d --iterations 0": ["iterations: 0 is too small"],
     "train ncf -t themis-2d --iterations 10000 -p dp=1024,micro-batches=32": [
         "iterations",
@@ -225,7 +225,7 @@ BAD = {
     "train ncf -t themis-2d --efficiency 1.01": ["efficiency: 1.01", "up to 1, such as 0.5"],
     "compare-training ncf -t themis-2d --efficiency 50": ["efficiency: 50.0", "did you mean 0.5?"],
     "train ncf -t themis-2d --efficiency 1e-14": ["npu: a pass", "faster one, or fewer samples"],
-    "train ncf -t themis-2d --efficiency x": ["--efficiency", "valid number"],
+    "train ncf -t themis-2d --efficiency x": ["--efficiency", "not a number"],
     "train ncf -t themis-2d --precision 0": ["precision", "0 is too small"],
     "train ncf -t themis-2d --bucket 25": ["--bucket", "'25' has no unit", "or all"],
     "train ncf -t themis-2d --bucket 0MB": ["--bucket", "'0MB' is 0"],

@@ -1,6 +1,6 @@
 """The command line: ``hocket compare``, ``plan``, ``schedule``, ``verify``, ``simulate``, ...
 
-The commands take a good part of a second to import; a Ctrl-C in that time ends in one line as any other.
+A command takes some tenths of a second to import; a Ctrl-C in that time ends in one line as any other.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def run(argv: Sequence[str]) -> int:
     """Run the command line and give its exit code."""
+    if list(argv) in (["--version"], ["-V"]):
+        from hocket._core import __version__
+
+        print(f"hocket {__version__}")
+        return 0
     from hocket.cli.app import run
 
     return run(argv)

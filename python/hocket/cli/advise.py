@@ -7,14 +7,17 @@ from typing import Any
 import typer
 
 from hocket.cli import options
+from hocket.cli.table import Table
 from hocket.plans.advice import Advice, advise_dimensions
 from hocket.units import format_bandwidth
+
+_EXAMPLE = "For example: hocket advise dims --topology themis-3d-fc-ring-sw"
 
 advise = typer.Typer(
     name="advise",
     help="Say what limits a network, and what would not.",
     no_args_is_help=True,
-    epilog=options.EXAMPLES["advise"],
+    epilog=_EXAMPLE,
 )
 
 
@@ -23,7 +26,7 @@ def _group() -> None:
     """Keep ``dims`` a command of its own."""
 
 
-@advise.command("dims", epilog=options.EXAMPLES["advise"])
+@advise.command("dims", epilog=_EXAMPLE)
 def dims(
     *,
     topology: options.TopologyText,
@@ -37,7 +40,7 @@ def dims(
         options.print_json(as_json(advice))
         return
     console = options.output()
-    table = options.new_table(
+    table = Table(
         title=f"dimensions of {advice.topology.name}: all-reduce, latencies left out",
     )
     columns = ("dimension", "NPUs", "bandwidth", "busy, fixed order", "busy, best orders")

@@ -5,30 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from functools import cache
+from typing import Annotated, cast
 
 import typer
+from typer.core import TyperGroup
 
 from hocket import _core
 from hocket.cli import INTERRUPTED
-from hocket.cli.advise import advise
-from hocket.cli.compare import compare
-from hocket.cli.compare_training import compare_training
-from hocket.cli.options import EXAMPLES, print_error
-from hocket.cli.plan import algorithms, plan
-from hocket.cli.reproduce import reproduce
-from hocket.cli.reproduce_mesh import mesh_study
-from hocket.cli.reproduce_routing import routing_study
-from hocket.cli.reproduce_tacos import tacos
-from hocket.cli.route import route
-from hocket.cli.schedule import schedule
-from hocket.cli.simulate import simulate
-from hocket.cli.topology import topology
-from hocket.cli.trace import trace
-from hocket.cli.train import train
-from hocket.cli.verify import verify
-from hocket.cli.view import view
-from hocket.cli.workload import workload
+from hocket.cli.commands import EXAMPLE, SUMMARY
+from hocket.cli.failure import print_error
+from hocket.cli.lazy import Group, command_of
+from hocket.cli.values import read_plainly
 from hocket.errors import Error, VerificationError
 from hocket.units import shown
 
@@ -36,31 +24,14 @@ _STDOUT = 1
 
 app = typer.Typer(
     name="hocket",
-    help="Plan, prove, bound and simulate collective communication on any network.",
+    cls=Group,
+    help=SUMMARY,
     no_args_is_help=True,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=EXAMPLES["hocket"],
+    epilog=EXAMPLE,
 )
-app.command(epilog=EXAMPLES["compare"])(compare)
-app.command("compare-training", epilog=EXAMPLES["compare-training"])(compare_training)
-app.command(epilog=EXAMPLES["plan"])(plan)
-app.command(epilog=EXAMPLES["schedule"])(schedule)
-app.command(epilog=EXAMPLES["verify"])(verify)
-app.command(epilog=EXAMPLES["simulate"])(simulate)
-app.command(epilog=EXAMPLES["view"])(view)
-app.command(epilog=EXAMPLES["route"])(route)
-app.command(epilog=EXAMPLES["train"])(train)
-app.command(epilog=EXAMPLES["algorithms"])(algorithms)
-reproduce.command("tacos", epilog=EXAMPLES["reproduce tacos"])(tacos)
-reproduce.command("mesh", epilog=EXAMPLES["reproduce mesh"])(mesh_study)
-reproduce.command("routing", epilog=EXAMPLES["reproduce routing"])(routing_study)
-app.add_typer(advise, name="advise")
-app.add_typer(reproduce, name="reproduce")
-app.add_typer(topology, name="topology")
-app.add_typer(trace, name="trace")
-app.add_typer(workload, name="workload")
 
 
 def _print_version(wanted: bool) -> None:
@@ -74,17 +45,24 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version."
+            "--version", "-V", callback=_print_version, is_eager=True, help="Print the version."
         ),
     ] = False,
 ) -> None:
     """Take the options before the command."""
 
 
+@cache
+def _commands() -> TyperGroup:
+    root = typer.main.get_command(app)
+    read_plainly(root)
+    return cast(TyperGroup, root)
+
+
 def run(argv: Sequence[str]) -> int:
     """Run the command line and give its exit code."""
     try:
-        code = app(args=list(argv), prog_name="hocket", standalone_mode=False)
+        code = _commands()(args=list(argv), prog_name="hocket", standalone_mode=False)
         sys.stdout.flush()
     except VerificationError as error:
         print_error(argv, type(error).__name__, error)
@@ -137,9 +115,7 @@ def _of_options(error: Error, argv: Sequence[str]) -> Error:
     if error.origin is not None or field is None or field.startswith("-"):
         return error
     option = "--" + _OPTIONS.get(field, field.replace("_", "-"))
-    command = typer.main.get_command(app)
-    for word in argv:
-        command = getattr(command, "commands", {}).get(word, command)
+    command = command_of(_commands(), list(argv))
     known = {name for each in command.params for name in each.opts}
     return error.but(field=option) if option in known else error
 

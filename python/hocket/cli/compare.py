@@ -8,7 +8,7 @@ from typing import Any
 from hocket import _core
 from hocket.cli import options
 from hocket.cli.groups import Network, Output, Search, Simulation, Task, grouped
-from hocket.collectives.outcome import gap
+from hocket.cli.table import Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
 from hocket.simulation.run import Run
@@ -70,7 +70,7 @@ def _print(comparison: Comparison, routing: str) -> None:
     console = options.output()
     title = options.title(collective, comparison.topology)
     title += FIDELITY_NOTES.get(comparison.best.run.fidelity, "")
-    table = options.new_table(title=title)
+    table = Table(title=title)
     table.add_column("algorithm")
     for name in (
         "chunks",
@@ -119,7 +119,7 @@ def _row(comparison: Comparison, entry: Entry) -> list[str]:
         format_bandwidth(round(run.algbw)),
         format_bandwidth(round(run.busbw)),
         format_time_ps(comparison.bound.time_ps),
-        f"{gap(run.time_ps, comparison.bound.time_ps):.1%}",
+        f"{_core.gap(run.time_ps, comparison.bound.time_ps):.1%}",
         "–" if busiest is None else f"{busiest[0]}→{busiest[1]} {busiest[2]:.0%}",
         format_size(run.max_link_bytes),
         "proved" if entry.plan.is_verified else "no",

@@ -11,6 +11,7 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.groups import Output, grouped
+from hocket.cli.table import Table
 from hocket.cli.training_groups import Training
 from hocket.errors import SpecError
 from hocket.units import format_time_ps
@@ -186,7 +187,7 @@ def _print(compared: TrainingComparison, searches: list[Search]) -> None:
     console = options.output()
     batches = sorted({row.batch for row in compared})
     batch = f", {batches[0]:,} samples an iteration" if len(batches) == 1 else ""
-    table = options.new_table(title=f"training {compared.workload.name}{batch}")
+    table = Table(title=f"training {compared.workload.name}{batch}")
     for name in ("topology", "parallelism", "algorithm"):
         table.add_column(name)
     for name in ("iteration", "samples/s", "speed-up", "exposed", "share"):

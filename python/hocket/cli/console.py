@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from shutil import get_terminal_size
 
-from rich.console import Console
-from rich.text import Text
-
+from hocket.cli.table import Table, wrapped
 from hocket.units import printable
 
 
-class Plain(Console):
-    """A console without markup, through which no escape code of a name comes."""
+class Printer:
+    """Prints for a terminal of some width, or all there is for whatever else reads it."""
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(markup=False, emoji=False, **options)
+    def __init__(self) -> None:
+        self.width = get_terminal_size().columns if sys.stdout.isatty() else None
 
-    def render_str(self, text: str, **options: Any) -> Text:
-        """Make text of what is printed, titles and cells of tables included."""
-        lines = (printable(line) for line in text.split("\n"))
-        return super().render_str("\n".join(lines), **options)
+    def print(
+        self, item: str | Table = "", *, highlight: bool = False, soft_wrap: bool = True
+    ) -> None:
+        """Print a table or lines of text, which break at words only."""
+        if isinstance(item, Table):
+            lines = item.lines(self.width)
+        else:
+            lines = [
+                part for line in item.split("\n") for part in wrapped(printable(line), self.width)
+            ]
+        print("\n".join(lines))

@@ -6,74 +6,32 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
 
 from hocket import _core
 from hocket._memory import memory_limit
+from hocket.cli.console import Printer
 from hocket.collectives.collective import check_chunks, kind_of
 from hocket.comparison.sizes import check_any
-from hocket.errors import Error, SpecError, VerificationError
+from hocket.errors import Error, SpecError
 from hocket.plans.sizes import check_timetable
 from hocket.simulation.options import PacketOptions
 from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.text import from_text, read_failures
-from hocket.units import format_size, printable, shown
+from hocket.units import format_size, shown
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.progress import Progress
-    from rich.table import Table
 
     from hocket.simulation.run import Run
 
 _MOST_DIGITS = 20
 T = TypeVar("T")
-
-EXAMPLES = {
-    "hocket": "For example: hocket compare all-reduce --topology dgx1_v100 --size 256MB",
-    "compare": (
-        "For example: hocket compare all-reduce --topology dgx1_v100 --size 256MB "
-        "--failed gpu0,gpu1  ·  hocket compare all-gather --topology mesh:9x9 "
-        '--bandwidth "25 GB/s" --latency "21 ns" --size 64MB --plot mesh.png'
-    ),
-    "compare-training": (
-        "For example: hocket compare-training resnet152 --topology themis-3d-homo  ·  "
-        "hocket compare-training transformer -t themis-3d-homo -t themis-3d-hetero --search 4"
-    ),
-    "plan": (
-        "For example: hocket plan all-reduce --topology dgx1_v100 --size 64MB "
-        "--algorithm bidirectional-ring -o plan.parquet"
-    ),
-    "schedule": (
-        "For example: hocket schedule all-reduce --topology themis-3d-homo --size 1GB "
-        "--algorithm themis --save homo  ·  hocket plan all-reduce --topology themis-3d-homo "
-        "--size 1GB --algorithm schedule:homo"
-    ),
-    "advise": "For example: hocket advise dims --topology themis-3d-fc-ring-sw",
-    "reproduce": "For example: hocket reproduce themis --output themis",
-    "reproduce tacos": "For example: hocket reproduce tacos --table 3 --figure 6 --output tacos",
-    "reproduce mesh": "For example: hocket reproduce mesh --figure 12 --output mesh",
-    "reproduce routing": "For example: hocket reproduce routing --figure 7 --output routing",
-    "verify": "For example: hocket verify plan.parquet",
-    "simulate": (
-        "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png"
-    ),
-    "view": (
-        "For example: hocket view plan.parquet -o trees.png  ·  hocket view plan.parquet --heat "
-        "-o heat.png  ·  hocket view plan.parquet --ten --latency-model occupying -o ten.png"
-    ),
-    "route": "For example: hocket route examples/jobs.yml --fabric clos:32x64 --compare",
-    "train": (
-        "For example: hocket train resnet152 --topology themis-3d-homo --npu a100 --efficiency 0.5  ·  "
-        "hocket train resnet152 --topology themis-3d-homo --parallel dp=256,pp=4 --timeline train.png"
-    ),
-    "algorithms": "For example: hocket algorithms --json",
-}
 
 Kind = Annotated[
     str,
@@ -317,18 +275,14 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
-def output() -> Console:
-    """Give the console for tables; as wide as it must be where the output is no terminal."""
-    from hocket.cli.console import Plain
-
-    return Plain() if sys.stdout.isatty() else Plain(width=140, color_system=None)
+def output() -> Printer:
+    """Give what prints tables and lines."""
+    return Printer()
 
 
-def new_table(title: str | None = None, *, show_header: bool = True) -> Table:
-    """Give a table without columns or rows."""
-    from rich.table import Table
-
-    return Table(title=title, title_justify="left", show_header=show_header)
+def say(line: str) -> None:
+    """Print a line."""
+    Printer().print(line)
 
 
 class Meanwhile(Generic[T]):
@@ -387,12 +341,10 @@ class Watch:
 @contextmanager
 def watching() -> Iterator[Watch]:
     """Give a :class:`Watch` whose bar goes away in the end; without one where errors are no terminal."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         yield Watch(None)
         return
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (
@@ -401,30 +353,5 @@ def watching() -> Iterator[Watch]:
         TextColumn("{task.percentage:>3.0f}%"),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         yield Watch(bar)
-
-
-def print_error(argv: Sequence[str], kind: str, error: Error | str) -> None:
-    """Print an error: one line on standard error, and JSON on standard output where that was asked."""
-    message = printable(" ".join(str(error).split()))
-    print(f"hocket: {message}", file=sys.stderr)
-    if "--json" not in argv:
-        return
-    value: dict[str, Any] = {"error": kind, "message": message}
-    if isinstance(error, Error):
-        parts = {name: getattr(error, name) for name in ("field", "why", "remedy", "origin")}
-        value |= {name: text for name, text in parts.items() if text is not None}
-    if isinstance(error, VerificationError):
-        value["violations"] = [
-            {
-                "code": violation.code,
-                "transfer": violation.transfer,
-                "chunk": violation.chunk,
-                "npu": violation.npu,
-                "detail": violation.detail,
-            }
-            for violation in error.violations
-        ]
-    with suppress(OSError):  # which may be what went wrong
-        print_json(value)

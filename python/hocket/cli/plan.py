@@ -11,6 +11,7 @@ import typer
 from hocket import _core
 from hocket.cli import options
 from hocket.cli.groups import Network, Search, Task, grouped
+from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.algorithms import algorithms as known_algorithms
@@ -84,15 +85,14 @@ def plan(
     if json:
         options.print_json({**facts, "verified": True, "bound_ps": bound_ps, "file": output})
         return
-    console = options.output()
-    console.print(f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound_ps)}")
+    options.say(f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound_ps)}")
     if made.synthesis is not None:
-        console.print(time_line(made.synthesis, bound_ps), highlight=False)
-        console.print(synthesis_line(made, bound_ps), highlight=False)
+        options.say(time_line(made.synthesis, bound_ps))
+        options.say(synthesis_line(made, bound_ps))
     if output is not None:
-        console.print(f"written to {Path(output)}", highlight=False)
+        options.say(f"written to {Path(output)}")
     else:
-        console.print("not kept: give -o plan.parquet to write it to a file", highlight=False)
+        options.say("not kept: give -o plan.parquet to write it to a file")
 
 
 def _timetable(
@@ -136,17 +136,12 @@ def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
         options.print_json({"algorithm": "greedy", "title": title, **asdict(table)})
         return
     end, least = round(table.end * 1e12), round(table.least * 1e12)
-    console = options.output()
-    console.print(
-        f"greedy {title}: {table.sends:,} sends in {table.slots:,} slots, checked slot by slot",
-        highlight=False,
+    options.say(
+        f"greedy {title}: {table.sends:,} sends in {table.slots:,} slots, checked slot by slot"
     )
     is_least = end <= least * (1 + ROUNDING)
     best = "the least that it can be" if is_least else f"{end / least - 1:.2%} above the least"
-    console.print(
-        f"timetable: {format_time_ps(end)}, {best}; no plan is made of it",
-        highlight=False,
-    )
+    options.say(f"timetable: {format_time_ps(end)}, {best}; no plan is made of it")
 
 
 def plan_facts(plan: Plan) -> dict[str, object]:
@@ -170,8 +165,8 @@ def plan_facts(plan: Plan) -> dict[str, object]:
 def time_line(made: Synthesis, bound_ps: int) -> str:
     """Say when a synthesized plan ends, and how far that is from the bound."""
     time_ps = round(made.time * 1e12)
-    gap = f", {time_ps / bound_ps - 1:.1%} above the bound" if bound_ps else ""
-    return f"{'simulated' if made.simulated else 'timetable'}: {format_time_ps(time_ps)}{gap}"
+    above = f", {_core.gap(time_ps, bound_ps):.1%} above the bound" if bound_ps else ""
+    return f"{'simulated' if made.simulated else 'timetable'}: {format_time_ps(time_ps)}{above}"
 
 
 def synthesis_line(plan: Plan, bound_ps: int) -> str:
@@ -225,10 +220,10 @@ def algorithms(json: options.Json = False) -> None:
             ]
         )
         return
-    table = options.new_table()
-    table.add_column("algorithm", no_wrap=True)
-    table.add_column("collectives")
-    table.add_column("what it does")
+    table = Table()
+    table.add_column("algorithm")
+    table.add_column("collectives", prose=True)
+    table.add_column("what it does", prose=True)
     for each in known:
         table.add_row(each.name, ", ".join(each.kinds), each.summary)
     options.output().print(table)

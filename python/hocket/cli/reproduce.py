@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from hocket.cli import options
 from hocket.cli import reproduce_training as training
+from hocket.cli.console import Printer
+from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.reproduce import themis as figures_of
 from hocket.reproduce import themis_published as published
@@ -18,25 +20,13 @@ from hocket.reproduce.themis_training import FIGURES as TRAINING_FIGURES
 from hocket.reproduce.themis_training import TrainingFigures, reproduce_training
 from hocket.units import format_time_ps, shown
 
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
 SWEEP_NOTES = (
     "The gap at 512 chunks: packet headers do not explain it (they cost 64 and 512 chunks alike),",
     "nor do latencies that occupy a dimension (4 % at 512). A guess: the paper limits the chunks "
     "under way in a dimension.",
 )
 
-reproduce = typer.Typer(
-    name="reproduce",
-    help="Compute a published evaluation anew: tables and pictures beside the published numbers.",
-    no_args_is_help=True,
-    epilog=options.EXAMPLES["reproduce"],
-)
 
-
-@reproduce.command("themis", epilog=options.EXAMPLES["reproduce"])
 def themis(
     *,
     output: Annotated[
@@ -135,7 +125,7 @@ def _draw(result: ThemisFigures, wanted: list[int], folder: Path) -> list[Path]:
 
 
 def _table(title: str, left: list[str], right: list[str]) -> Table:
-    table = options.new_table(title=title)
+    table = Table(title=title)
     for name in left:
         table.add_column(name)
     for name in right:
@@ -143,7 +133,7 @@ def _table(title: str, left: list[str], right: list[str]) -> Table:
     return table
 
 
-def _print_times(console: Console, result: ThemisFigures) -> None:
+def _print_times(console: Printer, result: ThemisFigures) -> None:
     names = [*result.schedulers, figures_of.IDEAL]
     table = _table("figure 8: all-reduce at 64 chunks, time", ["network"], ["size", *names])
     for network in figures_of.NETWORKS:
@@ -162,7 +152,7 @@ def _print_times(console: Console, result: ThemisFigures) -> None:
     console.print(table)
 
 
-def _print_activity(console: Console, result: ThemisFigures) -> None:
+def _print_activity(console: Printer, result: ThemisFigures) -> None:
     count = result.activity[0].shares.shape[0]
     dimensions = [f"dimension {i + 1}" for i in range(count)]
     title = "figure 9: all-reduce of 1 GB on themis-3d-homo, mean activity"
@@ -185,7 +175,7 @@ def _mean_activity(shares: Any, periods: float) -> float:
     return float((shares[:whole].sum() + shares[whole] * (periods - whole)) / periods)
 
 
-def _print_sweep(console: Console, result: ThemisFigures) -> None:
+def _print_sweep(console: Printer, result: ThemisFigures) -> None:
     columns = [str(chunks) for chunks in figures_of.SWEEP_CHUNKS]
     title = (
         "figure 10: all-reduce of 100 MB, weighted utilization by number of chunks, "
@@ -204,7 +194,7 @@ def _print_sweep(console: Console, result: ThemisFigures) -> None:
         console.print(line, highlight=False)
 
 
-def _print_utilization(console: Console, result: ThemisFigures) -> None:
+def _print_utilization(console: Printer, result: ThemisFigures) -> None:
     columns = [*(f"{size} MB" for size in figures_of.SIZES_MB), "mean"]
     title = "figure 11: all-reduce at 64 chunks, weighted utilization"
     table = _table(title, ["network", "scheduler"], columns)

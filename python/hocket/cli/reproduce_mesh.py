@@ -5,12 +5,14 @@ from __future__ import annotations
 import json as json_text
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from hocket.cli import options
+from hocket.cli.console import Printer
 from hocket.cli.reproduce import make_folder
+from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.files.atomic import replacing
 from hocket.reproduce import mesh, mesh_training
@@ -19,9 +21,6 @@ from hocket.reproduce.mesh import Case
 from hocket.reproduce.mesh_result import NAMES, MeshResult, reproduce_mesh
 from hocket.reproduce.mesh_training import Epochs
 from hocket.units import format_size, format_time_ps, shown
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _LEGEND = (
     "bidirectional: bidirectional-ring on even meshes, ring-bi-odd on odd ones. multitree-published: trees "
@@ -125,9 +124,9 @@ def _percent(value: float | None) -> str:
 
 
 def _print_table(
-    console: Console, title: str, left: list[str], right: list[str], rows: list[list[str]]
+    console: Printer, title: str, left: list[str], right: list[str], rows: list[list[str]]
 ) -> None:
-    table = options.new_table(title=title)
+    table = Table(title=title)
     for name in left:
         table.add_column(name)
     for name in right:
@@ -137,7 +136,7 @@ def _print_table(
     console.print(table)
 
 
-def _print_used_links(console: Console, result: MeshResult) -> None:
+def _print_used_links(console: Printer, result: MeshResult) -> None:
     assert result.used_links is not None
     rows = []
     for method in result.used_links[8]:
@@ -150,7 +149,7 @@ def _print_used_links(console: Console, result: MeshResult) -> None:
     _print_table(console, "table I: share of links used", ["method"], columns, rows)
 
 
-def _print_sizes(console: Console, result: MeshResult) -> None:
+def _print_sizes(console: Printer, result: MeshResult) -> None:
     assert result.sizes is not None
     sizes, study = result.sizes.sizes, result.study
     for side in mesh.SIDES:
@@ -179,7 +178,7 @@ def _print_sizes(console: Console, result: MeshResult) -> None:
     _print_table(console, title, ["method"], columns, rows)
 
 
-def _print_scaling(console: Console, result: MeshResult) -> None:
+def _print_scaling(console: Printer, result: MeshResult) -> None:
     study = result.study
     rows = []
     for side in mesh.SCALING_SIDES:
@@ -208,7 +207,7 @@ def _print_scaling(console: Console, result: MeshResult) -> None:
 
 
 def _print_epochs(
-    console: Console, title: str, found: list[Epochs], theirs: dict[str, tuple[float, float]]
+    console: Printer, title: str, found: list[Epochs], theirs: dict[str, tuple[float, float]]
 ) -> None:
     methods = [method for method in mesh_training.METHODS if method != "tto"]
     rows = []
@@ -231,13 +230,13 @@ def _print_epochs(
     _print_table(console, title, left, methods, rows)
 
 
-def _print_figure_10(console: Console, result: MeshResult) -> None:
+def _print_figure_10(console: Printer, result: MeshResult) -> None:
     title = "figure 10: speed-up of tto over, all-reduce / epoch"
     _print_epochs(console, title, result.epochs or [], published.EPOCH_SPEEDUP)
     _print_saved(console, result.epochs or [])
 
 
-def _print_saved(console: Console, found: list[Epochs]) -> None:
+def _print_saved(console: Printer, found: list[Epochs]) -> None:
     rows = []
     for (of, over), theirs in published.TIME_SAVED.items():
         method = "multitree-published" if over == "multitree" else over
@@ -249,7 +248,7 @@ def _print_saved(console: Console, found: list[Epochs]) -> None:
     _print_table(console, title, ["by", "of"], ["hocket", "published"], rows)
 
 
-def _print_figure_13(console: Console, result: MeshResult) -> None:
+def _print_figure_13(console: Printer, result: MeshResult) -> None:
     title = "figure 13: Simba, 6 x 6, speed-up of tto over, all-reduce / epoch"
     _print_epochs(console, title, result.simba or [], published.SIMBA_TRAINING)
     methods = [method for method in mesh_training.METHODS if method != "tto"]
@@ -262,7 +261,7 @@ def _print_figure_13(console: Console, result: MeshResult) -> None:
     _print_table(console, title, ["method"], ["hocket", "published"], rows)
 
 
-def _print_overlapped(console: Console, result: MeshResult) -> None:
+def _print_overlapped(console: Printer, result: MeshResult) -> None:
     methods = [method for method in mesh_training.METHODS if method != "tto"]
     rows = []
     for each in result.overlapped or []:
@@ -278,7 +277,7 @@ def _print_overlapped(console: Console, result: MeshResult) -> None:
     _print_table(console, title, ["model", "all-reduce not hidden"], methods, rows)
 
 
-def _print_curves(console: Console, result: MeshResult) -> None:
+def _print_curves(console: Printer, result: MeshResult) -> None:
     rows = []
     for curve in result.curves or []:
         theirs = published.LINK_UTILIZATION.get(curve.method.removesuffix("-published"))
@@ -290,7 +289,7 @@ def _print_curves(console: Console, result: MeshResult) -> None:
     _print_table(console, title, ["method"], ["time", "hocket", "published"], rows)
 
 
-def _print_chunks(console: Console, result: MeshResult) -> None:
+def _print_chunks(console: Printer, result: MeshResult) -> None:
     chunks = result.chunks or {}
     rows = [[format_size(chunk), f"{rate / 1e9:.2f}"] for chunk, rate in chunks.items()]
     low, high = published.BEST_CHUNK_KIB
@@ -298,7 +297,7 @@ def _print_chunks(console: Console, result: MeshResult) -> None:
     _print_table(console, title, ["chunk"], ["size / time"], rows)
 
 
-def _print_example(console: Console, result: MeshResult) -> None:
+def _print_example(console: Printer, result: MeshResult) -> None:
     assert result.example is not None
     base, tto = result.example.base, result.example.tto
     theirs = published.EPOCH_EXAMPLE
@@ -322,7 +321,7 @@ def _print_example(console: Console, result: MeshResult) -> None:
     _print_table(console, title, ["figure"], ["hocket", "published"], rows)
 
 
-def _print_choices(console: Console, result: MeshResult) -> None:
+def _print_choices(console: Printer, result: MeshResult) -> None:
     rows = [
         [each.figure, each.what, *map(_ratio, (each.without, each.with_it, each.published))]
         for each in result.choices or []
@@ -332,7 +331,7 @@ def _print_choices(console: Console, result: MeshResult) -> None:
     _print_table(console, title, ["figure", "done otherwise"], columns, rows)
 
 
-_PRINTERS: dict[str, Callable[[Console, MeshResult], None]] = {
+_PRINTERS: dict[str, Callable[[Printer, MeshResult], None]] = {
     "table 1": _print_used_links,
     "figure 8": _print_sizes,
     "figure 9": _print_scaling,

@@ -6,12 +6,14 @@ import json as json_text
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from hocket.cli import options
+from hocket.cli.console import Printer
 from hocket.cli.reproduce import make_folder
+from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.files.atomic import replacing
 from hocket.reproduce import routing, routing_times
@@ -24,9 +26,6 @@ from hocket.reproduce.routing_result import (
     reproduce_routing,
 )
 from hocket.units import shown
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 _GBIT = 1e9 / 8
 _LEGEND = (
@@ -128,9 +127,9 @@ def _draw(result: RoutingResult, names: list[str], folder: Path) -> list[Path]:
 
 
 def _print_table(
-    console: Console, title: str, left: list[str], right: list[str], rows: list[list[str]]
+    console: Printer, title: str, left: list[str], right: list[str], rows: list[list[str]]
 ) -> None:
-    table = options.new_table(title=title)
+    table = Table(title=title)
     for name in left:
         table.add_column(name)
     for name in right:
@@ -148,7 +147,7 @@ def _bracketed(spread: Spread | None, write: Callable[[float], str]) -> str:
     return middle if least == most else f"{middle} ({least}-{most})"
 
 
-def _print_released(console: Console, result: RoutingResult) -> None:
+def _print_released(console: Printer, result: RoutingResult) -> None:
     rows = []
     for cell in released_cells():
         key = (cell.failed, cell.jobs, cell.ring)
@@ -181,10 +180,10 @@ def _rows(
 _JOB_COLUMNS = ["1 job", *(f"{jobs} jobs" for jobs in routing.JOBS[1:])]
 
 
-def _figure_printer(name: str) -> Callable[[Console, RoutingResult], None]:
+def _figure_printer(name: str) -> Callable[[Printer, RoutingResult], None]:
     metric, quantity = _FIGURES[name]
 
-    def printed(console: Console, result: RoutingResult) -> None:
+    def printed(console: Printer, result: RoutingResult) -> None:
         for model in MODELS[name]:
             rows = _rows(result, metric, model, routing.RINGS, 0)
             of = "job 0, BLOOM" if model == routing.FIRST else f"mean over jobs of {model.upper()}"
@@ -195,7 +194,7 @@ def _figure_printer(name: str) -> Callable[[Console, RoutingResult], None]:
     return printed
 
 
-def _print_figure_7(console: Console, result: RoutingResult) -> None:
+def _print_figure_7(console: Printer, result: RoutingResult) -> None:
     found = {(each.scheme, each.flows): each for each in result.timings or []}
     rows = []
     for scheme in dict.fromkeys(scheme for scheme, _ in found):
@@ -216,7 +215,7 @@ def _print_figure_7(console: Console, result: RoutingResult) -> None:
     _print_table(console, title, ["flows"], [f"{n:,}" for n in routing_times.FLOWS], rows)
 
 
-def _print_figure_8(console: Console, result: RoutingResult) -> None:
+def _print_figure_8(console: Printer, result: RoutingResult) -> None:
     metric, quantity = _FIGURES["figure 4"]
     for failed in routing.FAILED:
         rows = _rows(result, metric, routing.FIRST, routing.RINGS[1:], failed)
@@ -225,7 +224,7 @@ def _print_figure_8(console: Console, result: RoutingResult) -> None:
         _print_table(console, title, ["ring", "method"], _JOB_COLUMNS, rows)
 
 
-def _print_choices(console: Console, result: RoutingResult) -> None:
+def _print_choices(console: Printer, result: RoutingResult) -> None:
     rows = []
     for each in result.choices or []:
         pairs = [f"{each.without[m]:.2f} → {each.with_it[m]:.2f}" for m in each.without]
@@ -235,7 +234,7 @@ def _print_choices(console: Console, result: RoutingResult) -> None:
     _print_table(console, title, ["done otherwise", "quantity"], columns, rows)
 
 
-def _print_notes(console: Console, result: RoutingResult) -> None:
+def _print_notes(console: Printer, result: RoutingResult) -> None:
     study = result.study
     if study.outcomes:
         console.print(_LEGEND, highlight=False)
@@ -270,7 +269,7 @@ def _draws(result: RoutingResult) -> dict[tuple[int, int], list[int]]:
     }
 
 
-_PRINTERS: dict[str, Callable[[Console, RoutingResult], None]] = {
+_PRINTERS: dict[str, Callable[[Printer, RoutingResult], None]] = {
     "released": _print_released,
     **{name: _figure_printer(name) for name in _FIGURES},
     "figure 7": _print_figure_7,

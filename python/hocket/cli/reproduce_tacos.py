@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import json as json_text
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from hocket.cli import options
+from hocket.cli.console import Printer
 from hocket.cli.reproduce import make_folder
+from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.files.atomic import replacing
 from hocket.reproduce import tacos_published as published
 from hocket.reproduce.tacos import Cell, Row, TacosResult, reproduce_tacos
 from hocket.reproduce.tacos_targets import EXPERIMENTS, SYNTHESIZED
 from hocket.units import format_time_ps, parse_time, shown
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 NOTES = {
     "table 1": (
@@ -123,15 +122,14 @@ def _draw(result: TacosResult, folder: Path) -> list[Path]:
     return pictures
 
 
-def _print(console: Console, result: TacosResult, name: str) -> None:
-    from rich.table import Table
+def _print(console: Printer, result: TacosResult, name: str) -> None:
 
-    table = Table(title=f"{name}: {EXPERIMENTS[name].title}", title_justify="left")
-    table.add_column("", no_wrap=True)
-    table.add_column("from", no_wrap=True)
+    table = Table(title=f"{name}: {EXPERIMENTS[name].title}")
+    table.add_column("")
+    table.add_column("from")
     methods = result.methods(name)
     for method in methods:
-        table.add_column(method, justify="right", no_wrap=True)
+        table.add_column(method, justify="right")
     for row in result.rows[name]:
         ours = [_cell(row, row.cell(method)) for method in methods]
         theirs = [_published(row, method) for method in methods]

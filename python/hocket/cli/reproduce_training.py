@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from statistics import mean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hocket.cli import options
+from hocket.cli.console import Printer
+from hocket.cli.table import Table
 from hocket.reproduce import themis_published as published
 from hocket.reproduce.themis import BASELINE, IDEAL, NETWORKS
 from hocket.reproduce.themis_training import CURRENT, ITERATIONS, SETUPS, THEMIS, TrainingFigures
 from hocket.units import format_time_ps
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 NOTES = (
     "Compute is an A100's peak times the number given, one for each model: 1.0 is the peak. That of "
@@ -24,10 +22,10 @@ NOTES = (
 )
 
 
-def print_training(console: Console, result: TrainingFigures) -> None:
+def print_training(console: Printer, result: TrainingFigures) -> None:
     """Print figure 12."""
     faster = [name for name in result.algorithms if name != BASELINE]
-    table = options.new_table(title=f"figure 12: {ITERATIONS} iterations, times and speed-ups")
+    table = Table(title=f"figure 12: {ITERATIONS} iterations, times and speed-ups")
     table.add_column("model")
     table.add_column("network")
     for name in (BASELINE, *faster, *(f"× {name}" for name in faster)):
@@ -44,7 +42,7 @@ def print_training(console: Console, result: TrainingFigures) -> None:
                 end_section=network == NETWORKS[-1],
             )
     console.print(table)
-    table = options.new_table(title="figure 12: speed-up over hierarchical")
+    table = Table(title="figure 12: speed-up over hierarchical")
     for name in ("model", "compute", "scheduler"):
         table.add_column(name)
     for name in ("mean: hocket", "mean: published", "max: hocket", "max: published"):
@@ -73,9 +71,9 @@ def print_training(console: Console, result: TrainingFigures) -> None:
         console.print(line, highlight=False, soft_wrap=True)
 
 
-def print_utilization(console: Console, result: TrainingFigures) -> None:
+def print_utilization(console: Printer, result: TrainingFigures) -> None:
     """Print figure 4."""
-    table = options.new_table(title="figure 4: bandwidth used by hierarchical while compute waits")
+    table = Table(title="figure 4: bandwidth used by hierarchical while compute waits")
     table.add_column("network")
     models = [name for name, setup in SETUPS.items() if setup.in_figure_4]
     for name in models:

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from hocket.cli import options
+from hocket.cli.console import Printer
 from hocket.cli.groups import grouped
+from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.units import format_bandwidth, format_time_ps
 from hocket.workload.layers import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from rich.console import Console
 
     from hocket.routing import Cluster, ClusterOptions, ClusterRun, JobList, JobRun
 
@@ -243,8 +243,8 @@ def _draw(run: ClusterRun, timeline: str | None, heat: str | None) -> None:
 
 def _print(run: ClusterRun, *, has_outages: bool) -> None:
     console = options.output()
-    table = options.new_table(title=f"{run.scheme} on {_described(run.cluster)}")
-    table.add_column("job", no_wrap=True)
+    table = Table(title=f"{run.scheme} on {_described(run.cluster)}")
+    table.add_column("job")
     for name in ("GPUs", "rings", "iterations", "all-reduce", "ideal", "slowdown"):
         table.add_column(name, justify="right")
     for name in ("flow completion", "throughput", "iteration", "communicating"):
@@ -326,16 +326,16 @@ def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, json: bool) -
         _say(console, f"ilp is left out: it {MISSING}")
 
 
-def _print_comparison(console: Console, cluster: Cluster, runs: Sequence[ClusterRun]) -> None:
+def _print_comparison(console: Printer, cluster: Cluster, runs: Sequence[ClusterRun]) -> None:
     has_times = len(runs[0].jobs) <= _MOST_TIMES
     what = "all-reduce times, x the ideal" if has_times else "all-reduce times over the ideal"
-    table = options.new_table(title=f"{what}, {_described(cluster)}")
-    table.add_column("scheme", no_wrap=True)
+    table = Table(title=f"{what}, {_described(cluster)}")
+    table.add_column("scheme")
     jobs = runs[0].jobs if len(runs[0].jobs) <= _MOST_COLUMNS else ()
     for job in jobs:
         table.add_column(job.job.name, justify="right")
     for name in ("mean", "worst", "end", "load", "bound"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right")
     ranked = sorted(runs, key=lambda run: _mean_slowdown(run.jobs))
     for run in ranked:
         routed = bool(run.decisions)
@@ -362,7 +362,7 @@ def _print_comparison(console: Console, cluster: Cluster, runs: Sequence[Cluster
     _say(console, f"an assignment takes on this machine: {'; '.join(times)}")
 
 
-def _say(console: Console, line: str) -> None:
+def _say(console: Printer, line: str) -> None:
     console.print(line, highlight=False, soft_wrap=True)
 
 

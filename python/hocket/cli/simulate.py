@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from hocket.cli import options
 from hocket.cli.compare import run_json
 from hocket.cli.groups import Output, Simulation, grouped
 from hocket.cli.plan import describe, plan_facts
+from hocket.cli.table import Table
 from hocket.cli.verify import PlanFile
 from hocket.collectives.outcome import Outcome
 from hocket.errors import SpecError
@@ -22,9 +23,6 @@ from hocket.simulation.options import DimensionOptions, PacketOptions
 from hocket.simulation.run import Run
 from hocket.simulation.run import simulate as run_plan
 from hocket.units import format_bandwidth, format_size, format_time_ps
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ def simulate(
 
 
 def _print(run: Run) -> None:
-    table = options.new_table(title=describe(run.plan), show_header=False)
+    table = Table(title=describe(run.plan), show_header=False)
     busiest = run.busiest_link
     _times(table, run)
     table.add_row("utilization of all links", f"{run.utilization:.1%}")
@@ -146,7 +144,7 @@ def show_dimension_run(run: DimensionRun, title: str, plot: str | None, json: bo
     if json:
         options.print_json(dimension_run_json(run))
         return
-    table = options.new_table(title=title, show_header=False)
+    table = Table(title=title, show_header=False)
     _times(table, run)
     _uses(table, run)
     table.add_row("steps", f"{run.switching}, latency {run.latency}")

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import typer
 
 from hocket.cli import options
+from hocket.cli.table import Table
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
 from hocket.cli.trace_run import EXAMPLE, run
 from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from hocket.traces import Summary
 
 trace = typer.Typer(
@@ -48,7 +47,7 @@ def show(
         options.print_json(_as_json(summary))
         return
     console = options.output()
-    table = options.new_table(show_header=False)
+    table = Table(show_header=False)
     for name, value in _facts(summary):
         table.add_row(name, value)
     console.print(table)
@@ -76,7 +75,7 @@ def _facts(summary: Summary) -> list[tuple[str, str]]:
 
 
 def _calls(summary: Summary) -> Table:
-    table = options.new_table()
+    table = Table()
     table.add_column("collective")
     table.add_column("calls", justify="right")
     table.add_column("size, all calls", justify="right")

@@ -8,13 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from hocket.cli import options
+from hocket.cli.table import Table
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
 from hocket.files.perfetto import check_trace
 from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from hocket.traces import TraceCall, TraceRun
 
 EXAMPLE = "For example: hocket trace run traces/llama --topology themis-3d-homo --algorithm themis"
@@ -98,7 +97,7 @@ def run(
 
 
 def _kinds(ran: TraceRun) -> Table:
-    table = options.new_table()
+    table = Table()
     table.add_column("call")
     for name in ("calls", "size, all", "time, all"):
         table.add_column(name, justify="right")
@@ -108,7 +107,7 @@ def _kinds(ran: TraceRun) -> Table:
 
 
 def _ranks(ran: TraceRun) -> Table:
-    table = options.new_table()
+    table = Table()
     for name in ("rank", "compute", "exposed calls", "waiting", "rest", "end"):
         table.add_column(name, justify="right")
     for row in ran.ranks[:_MOST_ROWS]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from hocket.cli import options
+from hocket.cli.console import Printer
+from hocket.cli.table import Table
 from hocket.units import format_flops, format_size, format_time_ps
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hocket.training import Breakdown, TrainingRun
     from hocket.training.parallel import Group
 
@@ -37,14 +37,14 @@ def print_run(run: TrainingRun, algorithm: str | None, chunks: int | None, *, la
         _print_layers(console, run)
 
 
-def _print_breakdown(console: Console, run: TrainingRun) -> None:
+def _print_breakdown(console: Printer, run: TrainingRun) -> None:
     title = (
         f"{run.workload.name} on {run.topology.npu_count:,} NPUs of {run.topology.name}: "
         f"{run.parallel}, {_described(run)}"
     )
     console.print(title, highlight=False, soft_wrap=True)
-    table = options.new_table()
-    table.add_column("of an iteration", no_wrap=True)
+    table = Table()
+    table.add_column("of an iteration")
     table.add_column("time", justify="right")
     table.add_column("share", justify="right")
     mean = run.breakdown.over(run.options.iterations)
@@ -149,14 +149,14 @@ def _lies(run: TrainingRun, group: Group) -> str:
     return f"groups of {group.size:,} NPUs on {', '.join(places)}"
 
 
-def _print_stages(console: Console, run: TrainingRun) -> None:
+def _print_stages(console: Printer, run: TrainingRun) -> None:
     count = run.options.iterations
     means = [each.over(count) for each in run.stage_breakdowns]
     causes = [name for name in means[0].exposed if any(mean.exposed[name] for mean in means)]
     console.print("stages, of an iteration", highlight=False)
-    table = options.new_table()
+    table = Table()
     table.add_column("stage", justify="right")
-    table.add_column("layers", overflow="fold")
+    table.add_column("layers", prose=True)
     columns = ["forward", "backward", "update", *(f"exposed: {name}" for name in causes), "waiting"]
     for name in columns:
         table.add_column(name, justify="right")
@@ -172,7 +172,7 @@ def _names(names: list[str]) -> str:
     return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
-def _print_layers(console: Console, run: TrainingRun) -> None:
+def _print_layers(console: Printer, run: TrainingRun) -> None:
     count = run.options.iterations
     ranked = sorted(
         (layer for layer in run.layers if layer.communication),
@@ -182,8 +182,8 @@ def _print_layers(console: Console, run: TrainingRun) -> None:
         console.print("no layer communicates", highlight=False)
         return
     console.print("layers with most exposed communication, of an iteration", highlight=False)
-    table = options.new_table()
-    table.add_column("layer", overflow="fold")
+    table = Table()
+    table.add_column("layer", prose=True)
     for name in ("stage", "forward", "backward", "communication", "exposed"):
         table.add_column(name, justify="right")
     for layer in ranked[:_MOST_LAYERS]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 import typer
 
 from hocket.cli import options
+from hocket.cli.table import Table
 from hocket.cli.workload_torch import EXAMPLE, from_torch
 from hocket.errors import SpecError
 from hocket.units import format_flops, format_size, format_time_ps, shown
@@ -19,8 +20,6 @@ from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Layer, Workload, blocks_of
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from hocket.workload.systolic import Chiplet, WorkloadCycles
 
 workload = typer.Typer(
@@ -58,11 +57,11 @@ def list_workloads(json: options.Json = False) -> None:
             ]
         )
         return
-    table = options.new_table()
-    table.add_column("workload", no_wrap=True)
+    table = Table()
+    table.add_column("workload")
     table.add_column("layers", justify="right")
     table.add_column("parameters", justify="right")
-    table.add_column("what it is")
+    table.add_column("what it is", prose=True)
     for each in loaded:
         sizes = (f"{len(each.layers):,}", f"{each.parameters:,}")
         table.add_row(each.name, *sizes, models.describe(each.name))
@@ -154,11 +153,11 @@ def _pair(option: str, text: str) -> tuple[int, int]:
 
 
 def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
-    table = options.new_table(title=model.name)
-    table.add_column("layer", overflow="fold")
+    table = Table(title=model.name)
+    table.add_column("layer", prose=True)
     names = ("input", "filter", "channels", "filters", "stride", "times")
     for name in (*names, "parameters", "gradient bytes", "forward", "backward"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name, justify="right")
     for each in cycles.layers[:_MOST_ROWS]:
         layer = each.layer
         size = layer.gradient_bytes(chiplet.precision_bits)
@@ -241,11 +240,11 @@ def _show_costs(model: Workload, *, json: bool) -> None:
 
 
 def _costs_table(model: Workload, blocks: list[Block]) -> Table:
-    table = options.new_table(title=model.name)
-    table.add_column("layer", overflow="fold")
+    table = Table(title=model.name)
+    table.add_column("layer", prose=True)
     for name in ("many", "parameters", "forward", "backward", "bytes", "kept", "outputs"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("split", no_wrap=True)
+        table.add_column(name, justify="right")
+    table.add_column("split")
     rows = _alike(blocks)
     for block, many in rows[:_MOST_ROWS]:
         table.add_row(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from hocket.cli import options
+from hocket.cli.table import Table
 from hocket.errors import SpecError
 
 if TYPE_CHECKING:
@@ -93,11 +94,11 @@ def _print(model: Workload, path: Path | None) -> None:
 
 
 def _print_table(model: Workload) -> None:
-    table = options.new_table(title=model.name)
-    table.add_column("layer", overflow="fold")
+    table = Table(title=model.name)
+    table.add_column("layer", prose=True)
     names = ("FLOPs", "bytes", "input gradient", "weight gradient")
     for column in ("parameters", *names, "inputs", "outputs", "kept"):
-        table.add_column(column, justify="right", no_wrap=True)
+        table.add_column(column, justify="right")
     blocks: list[Any] = list(model.layers)
     for each in blocks[:_MOST_ROWS]:
         counts = (each.forward.flops, each.forward.bytes)

@@ -1,0 +1,151 @@
+"""The commands: name, summary, and where each is, without importing any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command that is imported when it is called, or a group of such commands.
+
+    Parameters
+    ----------
+    name
+        As it is typed.
+    summary
+        The first line of its help. For a function, that of its docstring (a test compares them).
+    place
+        Module of ``hocket.cli`` and name in it, as ``"plan:algorithms"``.
+    example
+        How it is called.
+    commands
+        What it has instead of a place, if it is a group.
+    """
+
+    name: str
+    summary: str
+    place: str = ""
+    example: str | None = None
+    commands: tuple[Command, ...] = ()
+
+
+SUMMARY = "Plan, prove, bound and simulate collective communication on any network."
+EXAMPLE = "For example: hocket compare all-reduce --topology dgx1_v100 --size 256MB"
+
+_REPRODUCE = (
+    Command(
+        "themis",
+        "Compute figures of Themis (ISCA 2022) on its networks: 8 to 11, all-reduce; 4 and 12, training.",
+        "reproduce:themis",
+        "For example: hocket reproduce themis --output themis",
+    ),
+    Command(
+        "tacos",
+        "Compute tables I to V and figures 6, 19 and 21 of TACOS: synthesized plans and baselines.",
+        "reproduce_tacos:tacos",
+        "For example: hocket reproduce tacos --table 3 --figure 6 --output tacos",
+    ),
+    Command(
+        "mesh",
+        "Compute table I and figures 8 to 14 of the RingBiOdd and TTO paper (HPCA 2024).",
+        "reproduce_mesh:mesh_study",
+        "For example: hocket reproduce mesh --figure 12 --output mesh",
+    ),
+    Command(
+        "routing",
+        "Compute figures 4 to 8 of Cohen et al., Routing for large ML models.",
+        "reproduce_routing:routing_study",
+        "For example: hocket reproduce routing --figure 7 --output routing",
+    ),
+)
+
+COMMANDS = (
+    Command(
+        "compare",
+        "Plan, prove and simulate a collective by every algorithm that applies, fastest first.",
+        "compare:compare",
+        "For example: hocket compare all-reduce --topology dgx1_v100 --size 256MB "
+        "--failed gpu0,gpu1  ·  hocket compare all-gather --topology mesh:9x9 "
+        '--bandwidth "25 GB/s" --latency "21 ns" --size 64MB --plot mesh.png',
+    ),
+    Command(
+        "plan",
+        "Plan a collective by one algorithm, prove the plan, and write it to a file.",
+        "plan:plan",
+        "For example: hocket plan all-reduce --topology dgx1_v100 --size 64MB "
+        "--algorithm bidirectional-ring -o plan.parquet",
+    ),
+    Command(
+        "schedule",
+        "Schedule a collective on a product, dimension by dimension, and run it at dimension fidelity.",
+        "schedule:schedule",
+        "For example: hocket schedule all-reduce --topology themis-3d-homo --size 1GB "
+        "--algorithm themis --save homo  ·  hocket plan all-reduce --topology themis-3d-homo "
+        "--size 1GB --algorithm schedule:homo",
+    ),
+    Command(
+        "verify",
+        "Prove that a plan does what its collective asks, whatever the timing; exit code 1 if not.",
+        "verify:verify",
+        "For example: hocket verify plan.parquet",
+    ),
+    Command(
+        "simulate",
+        "Prove a plan and run it in simulated time.",
+        "simulate:simulate",
+        "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png",
+    ),
+    Command(
+        "view",
+        "Draw a plan on its network: its rings and trees, how busy links are, or its transfers in time.",
+        "view:view",
+        "For example: hocket view plan.parquet -o trees.png  ·  hocket view plan.parquet --heat "
+        "-o heat.png  ·  hocket view plan.parquet --ten --latency-model occupying -o ten.png",
+    ),
+    Command(
+        "train",
+        "Simulate training iterations of a model on a network.",
+        "train:train",
+        "For example: hocket train resnet152 --topology themis-3d-homo --npu a100 --efficiency 0.5  ·  "
+        "hocket train resnet152 --topology themis-3d-homo --parallel dp=256,pp=4 --timeline train.png",
+    ),
+    Command(
+        "compare-training",
+        "Simulate training on networks, spread several ways, by several algorithms, best first.",
+        "compare_training:compare_training",
+        "For example: hocket compare-training resnet152 --topology themis-3d-homo  ·  "
+        "hocket compare-training transformer -t themis-3d-homo -t themis-3d-hetero --search 4",
+    ),
+    Command(
+        "route",
+        "Place jobs on a fabric, give their flows paths, and run them in simulated time.",
+        "route:route",
+        "For example: hocket route examples/jobs.yml --fabric clos:32x64 --compare",
+    ),
+    Command(
+        "algorithms",
+        "List the algorithms, what they do and for which collectives.",
+        "plan:algorithms",
+        "For example: hocket algorithms --json",
+    ),
+    Command("advise", "Say what limits a network, and what would not.", "advise:advise"),
+    Command("topology", "List, inspect and draw networks.", "topology:topology"),
+    Command(
+        "workload",
+        "List models that are trained, show their layers, and make them of PyTorch modules.",
+        "workload:workload",
+    ),
+    Command(
+        "trace",
+        "Show execution traces and run them on networks, in MLCommons Chakra's format.",
+        "trace:trace",
+    ),
+    Command(
+        "reproduce",
+        "Compute a published evaluation anew: tables and pictures beside the published numbers.",
+        example="For example: hocket reproduce themis --output themis",
+        commands=_REPRODUCE,
+    ),
+)
+"""In the order of the help."""

@@ -1,0 +1,73 @@
+"""Commands that are imported when they run, or when their own help or completion is asked for."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib import import_module
+from typing import Any, cast
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from hocket.cli.commands import COMMANDS, Command
+from hocket.cli.values import read_plainly
+
+
+class Group(TyperGroup):
+    """A group of commands that are not imported yet."""
+
+    entries: tuple[Command, ...] = COMMANDS
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)
+        for each in self.entries:
+            self.add_command(Later(each))
+
+
+class Later(TyperCommand):
+    """A command of which only its name and its summary are known; it stands aside once it is called."""
+
+    def __init__(self, entry: Command) -> None:
+        super().__init__(entry.name, help=entry.summary)
+        self._entry = entry
+
+    @cached_property
+    def real(self) -> TyperCommand | TyperGroup:
+        """The command itself, imported."""
+        return _made(self._entry)
+
+    def make_context(self, *given: Any, **more: Any) -> typer.Context:
+        """Take the arguments as the command itself does."""
+        return cast(typer.Context, self.real.make_context(*given, **more))
+
+
+def _made(entry: Command) -> TyperCommand | TyperGroup:
+    """Import a command."""
+    made: Any
+    if entry.commands:
+        kind = type("Group", (Group,), {"entries": entry.commands})
+        made = kind(name=entry.name, help=entry.summary, epilog=entry.example)
+        made.no_args_is_help = True
+        read_plainly(made)
+        return cast(TyperGroup, made)
+    module, _, name = entry.place.partition(":")
+    found = getattr(import_module(f"hocket.cli.{module}"), name)
+    if isinstance(found, typer.Typer):
+        made = typer.main.get_group(found)
+        made.name = entry.name
+    else:
+        alone = typer.Typer(add_completion=False)
+        alone.command(entry.name, epilog=entry.example)(found)
+        made = typer.main.get_command(alone)
+    read_plainly(made)
+    return cast(TyperCommand, made)
+
+
+def command_of(root: TyperGroup, words: list[str]) -> Any:
+    """Give the command that these words call, as far as they call any."""
+    found: Any = root
+    for word in words:
+        under = getattr(found, "commands", {}).get(word)
+        if under is not None:
+            found = under.real if isinstance(under, Later) else under
+    return found

@@ -1,0 +1,239 @@
+"""Tables in which no number, name or unit is ever cut.
+
+Where a terminal is too narrow, titles of columns wrap at words, then prose does, then columns leave: those
+that say so, in their order, then the last ones. The first column and those that never leave stay, if need
+be wider than the terminal. Where no terminal is, all columns are there.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from textwrap import wrap
+
+from hocket.units import printable
+
+NEVER = 0
+"""For a column that stays however narrow the terminal."""
+_LAST = 1000
+"""When a column leaves that does not say when: after those that do, the last one first."""
+_LEAST_PROSE = 24
+_PIPE = 100
+"""How wide a table with prose is where no terminal is."""
+
+
+@dataclass
+class _Column:
+    name: str
+    right: bool
+    leaves: int
+    prose: bool
+    unit: str
+    cells: list[str] = field(default_factory=list)
+
+    def natural(self) -> int:
+        """How wide it is without anything wrapped."""
+        return max(map(cell_width, (self.name, self.unit, *self.cells)))
+
+    def least(self) -> int:
+        """How wide its words are."""
+        if self.prose:
+            words = [word for cell in (self.name, *self.cells) for word in cell.split()]
+            longest = max(map(cell_width, words), default=0)
+            return min(self.natural(), max(longest, _LEAST_PROSE))
+        return max(map(cell_width, (*self.name.split(), self.unit, *self.cells)), default=0)
+
+
+class Table:
+    """Rows and columns of text.
+
+    Parameters
+    ----------
+    title
+        What stands above it.
+    show_header
+        Whether columns have names; without, the second column is prose.
+    """
+
+    def __init__(self, title: str | None = None, *, show_header: bool = True) -> None:
+        self.title = title
+        self.caption: str | None = None
+        self._show_header = show_header
+        self._columns: list[_Column] = []
+        self._sections: set[int] = set()
+
+    def add_column(
+        self,
+        name: str = "",
+        *,
+        justify: str = "left",
+        leaves: int | None = None,
+        prose: bool = False,
+        unit: str = "",
+    ) -> None:
+        """Add a column.
+
+        Parameters
+        ----------
+        name, unit
+            Its title and the unit of its numbers, below it.
+        justify
+            "left", or "right" for numbers.
+        leaves
+            When it leaves where not all have room: the highest first; :data:`NEVER`, or by default the last
+            column first, after those that say when.
+        prose
+            Whether its cells wrap at words.
+        """
+        if leaves is None:
+            leaves = NEVER if not self._columns or prose else len(self._columns) - _LAST
+        self._columns.append(_Column(_clean(name), justify == "right", leaves, prose, unit))
+
+    def add_section(self) -> None:
+        """Draw a line below what has been added, unless nothing follows."""
+        if self._columns:
+            self._sections.add(len(self._columns[0].cells))
+
+    def add_row(self, *cells: str, end_section: bool = False) -> None:
+        """Add a row: a cell for each column; a section may end below it."""
+        if not self._columns:
+            for i in range(len(cells)):
+                self.add_column(prose=i == 1, leaves=NEVER)
+        for column, cell in zip(self._columns, cells, strict=True):
+            column.cells.append(_clean(cell))
+        if end_section:
+            self.add_section()
+
+    def lines(self, width: int | None = None) -> list[str]:
+        """Give its lines, the title and what is said below it included.
+
+        Parameters
+        ----------
+        width
+            Of the terminal; none for all columns.
+        """
+        columns, widths = self._fitted(width)
+        made = wrapped(_clean(self.title), width) if self.title else []
+        header = [
+            _lines(c.name, w, wraps=True) + [c.unit] * any(k.unit for k in columns)
+            for c, w in zip(columns, widths, strict=True)
+        ]
+        rows = [
+            [_lines(c.cells[i], w, wraps=c.prose) for c, w in zip(columns, widths, strict=True)]
+            for i in range(len(columns[0].cells) if columns else 0)
+        ]
+        rights = [column.right for column in columns]
+        if self._show_header:
+            made.append(_rule(widths, "┏━┳┓"))
+            made += _row(header, widths, rights, "┃", bottom=True)
+            made.append(_rule(widths, "┡━╇┩"))
+        else:
+            made.append(_rule(widths, "┌─┬┐"))
+        for i, row in enumerate(rows):
+            if i in self._sections:
+                made.append(_rule(widths, "├─┼┤"))
+            made += _row(row, widths, rights, "│")
+        made.append(_rule(widths, "└─┴┘"))
+        if self.caption:
+            made += wrapped(self.caption, width)
+        gone = [column.name for column in self._columns if column not in columns]
+        if gone:
+            made += wrapped(f"left out for want of room: {', '.join(gone)}", width)
+        return made
+
+    def _fitted(self, width: int | None) -> tuple[list[_Column], list[int]]:
+        """Give the columns that stay, and how wide each is."""
+        columns = list(self._columns)
+        widths = [column.natural() for column in columns]
+        if width is None:
+            if any(column.prose for column in columns):
+                _shrink(columns, widths, _PIPE)
+            return columns, widths
+        while True:
+            widths = [column.natural() for column in columns]
+            if _total(widths) > width:
+                widths = [w if c.prose else c.least() for c, w in zip(columns, widths, strict=True)]
+                _shrink(columns, widths, width)
+            leaving = [column for column in columns if column.leaves != NEVER]
+            if _total(widths) <= width or not leaving:
+                return columns, widths
+            columns.remove(max(leaving, key=lambda column: column.leaves))
+
+
+def _shrink(columns: list[_Column], widths: list[int], width: int) -> None:
+    """Make prose narrower, the widest first, until all fits or is as narrow as its words."""
+    while _total(widths) > width:
+        able = [i for i, c in enumerate(columns) if c.prose and widths[i] > c.least()]
+        if not able:
+            return
+        i = max(able, key=lambda i: widths[i])
+        second = max((widths[k] for k in able if k != i), default=0)
+        over = _total(widths) - width
+        widths[i] = max(columns[i].least(), min(widths[i] - 1, max(widths[i] - over, second)))
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + 3 * len(widths) + 1
+
+
+def cell_width(text: str) -> int:
+    """How many columns of a terminal a text takes: its longest line."""
+    if "\n" in text:
+        return max(map(cell_width, text.split("\n")))
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
+        for c in text
+    )
+
+
+def _clean(text: str) -> str:
+    return "\n".join(map(printable, text.split("\n")))
+
+
+def wrapped(text: str, width: int | None) -> list[str]:
+    """Break lines at words, never within one; without a width, only where they are broken already."""
+    if width is None:
+        return text.split("\n")
+    return [
+        part
+        for line in text.split("\n")
+        for part in wrap(line, width, break_long_words=False, break_on_hyphens=False) or [""]
+    ]
+
+
+def _lines(cell: str, width: int, *, wraps: bool) -> list[str]:
+    return wrapped(cell, width if wraps and cell_width(cell) > width else None)
+
+
+def _rule(widths: Iterable[int], marks: str) -> str:
+    left, line, between, right = tuple(marks)
+    return left + between.join(line * (width + 2) for width in widths) + right
+
+
+def _row(
+    cells: list[list[str]],
+    widths: list[int],
+    rights: list[bool],
+    edge: str,
+    *,
+    bottom: bool = False,
+) -> list[str]:
+    """Give the lines of a row."""
+    high = max((len(lines) for lines in cells), default=1)
+    padded = [
+        [""] * (high - len(lines)) + lines if bottom else lines + [""] * (high - len(lines))
+        for lines in cells
+    ]
+    made = []
+    for parts in zip(*padded, strict=True):
+        filled = [
+            " " * (width - cell_width(part)) + part
+            if right
+            else part + " " * (width - cell_width(part))
+            for part, width, right in zip(parts, widths, rights, strict=True)
+        ]
+        made.append(f"{edge} " + f" {edge} ".join(filled) + f" {edge}")
+    return made

@@ -1,0 +1,72 @@
+"""What is imported when: a command's module when the command runs, and nothing slow before."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from importlib import import_module
+from typing import Any
+
+import pytest
+import typer
+
+import hocket as hk
+from hocket.cli.commands import COMMANDS, Command
+
+SLOW = ("numpy", "pydantic", "yaml", "pyarrow", "matplotlib", "rich.table", "networkx")
+FLAT = [one for each in COMMANDS for one in (each.commands or (each,))]
+
+
+def loaded_by(*argv: str) -> set[str]:
+    code = (
+        "import sys; from hocket.cli import run; code = run(sys.argv[1:]); "
+        "print('\\n' + ' '.join(sys.modules)); sys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *argv], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.splitlines()[-1].split())
+
+
+@pytest.mark.parametrize("entry", FLAT, ids=lambda entry: entry.name)
+def test_a_summary_is_the_first_line_of_the_help(entry: Command) -> None:
+    module, _, name = entry.place.partition(":")
+    found: Any = getattr(import_module(f"hocket.cli.{module}"), name)
+    if isinstance(found, typer.Typer):
+        assert found.info.help == entry.summary
+        return
+    text = inspect.getdoc(found)
+    assert text is not None
+    assert " ".join(text.split("\n\n")[0].split()) == entry.summary
+
+
+def test_the_version_needs_no_command_line() -> None:
+    for option in ("--version", "-V"):
+        loaded = loaded_by(option)
+        assert not {"typer", "hocket.cli.app", *SLOW} & loaded
+
+
+def test_the_help_imports_no_command() -> None:
+    loaded = loaded_by("--help")
+    places = {f"hocket.cli.{entry.place.partition(':')[0]}" for entry in FLAT}
+    assert not places & loaded
+    assert not {"numpy", "pydantic"} & loaded
+
+
+def test_a_plan_needs_nothing_slow() -> None:
+    link = ("--bandwidth", "25 GB/s", "--latency", "500 ns")
+    loaded = loaded_by("plan", "all-gather", "-t", "mesh:4x4", *link, "-s", "1MB", "-a", "greedy")
+    assert not {*SLOW, "rich"} & loaded
+    assert not {"hocket.cli.compare", "hocket.training", "hocket.cluster.jobs"} & loaded
+
+
+def test_texts_and_numbers_are_read_as_before(hocket: Any) -> None:
+    ring = ("-t", "ring:4", "--bandwidth", "1 GB/s", "--latency", "1 us", "-s", "1MB")
+    for given in ("x", "1.5", ""):
+        result = hocket("plan", "all-reduce", *ring, "-c", given)
+        assert result.code == 2
+        assert result.err == f"hocket: --chunks: {given!r} is not a whole number\n"
+    values = hocket("plan", "all-reduce", *ring, "-a", "ring", "-c", "2", "--json").json()
+    assert values["chunks"] == 8
+    assert hocket("-V").out == f"hocket {hk.__version__}\n"
