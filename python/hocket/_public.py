@@ -18,6 +18,7 @@ from hocket.plans.builder import PlanBuilder
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan, merge_plans
 from hocket.plans.planner import plan, plan_together
+from hocket.plans.registry import algorithm
 from hocket.plans.schedule import Lane, Schedule, schedule
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
 from hocket.simulation.options import (
@@ -72,6 +73,7 @@ __all__ = [
     "__version__",
     "accelerator",
     "advise_dimensions",
+    "algorithm",
     "algorithms",
     "bound",
     "collective_on",

@@ -167,7 +167,9 @@ impl CoreError {
         const MODULE: &str = "hocket.errors";
         const NO_FIELD: Option<&str> = None;
         let value = match self {
-            CoreError::Spec(message) => SPEC.import(py, MODULE, "SpecError")?.call1((NO_FIELD, message))?,
+            CoreError::Spec(message) => SPEC
+                .import(py, MODULE, "SpecError")?
+                .call1((NO_FIELD, message))?,
             CoreError::Infeasible(message) => INFEASIBLE
                 .import(py, MODULE, "InfeasibleError")?
                 .call1((NO_FIELD, message))?,

@@ -45,7 +45,8 @@ class PlanBuilder:
     collective
         What the plan has to do, from :func:`hocket.collective_on` or :func:`hocket.collective`.
     name
-        What the plan is called where an algorithm's name stands.
+        What the plan is called where an algorithm's name stands; by default as the algorithm of your own
+        that makes it, or ``own``.
     chunks
         Into how many pieces each demand of the collective is cut. Piece q of demand d is chunk
         ``d * chunks + q``. An all-reduce, a broadcast and a reduce have one demand, the vector; the others
@@ -76,12 +77,13 @@ class PlanBuilder:
         topology: _core.Topology,
         collective: _core.Collective,
         *,
-        name: str = "own",
+        name: str | None = None,
         chunks: int = 1,
         link_order: str = "ready",
     ) -> None:
         check_ends(topology, collective)
-        check_name(name)
+        if name is not None:
+            check_name(name)
         if link_order not in ("ready", "plan"):
             raise SpecError("link_order", f"{shown(link_order)} is none", "give ready or plan")
         self._topology = topology
@@ -201,8 +203,11 @@ class PlanBuilder:
         """
         self._offsets, self._demand = offsets, demand
 
-    def build(self) -> Plan:
-        """Make the plan of the transfers so far, not yet verified."""
+    def build(self, name: str = "own") -> Plan:
+        """Make the plan of the transfers so far, not yet verified.
+
+        `name` is what it is called where the builder has no name.
+        """
         import numpy as np
 
         from hocket.plans.plan import Plan
@@ -217,7 +222,7 @@ class PlanBuilder:
         core = _core.Plan.from_columns(
             self._topology,
             self._collective,
-            self._name,
+            self._name or name,
             chunk_offsets=self._offsets,
             chunk_demand=self._demand,
             group_offsets=group_offsets,
@@ -233,8 +238,8 @@ class PlanBuilder:
         return self._count
 
     def __repr__(self) -> str:
-        what, where = self._collective.kind, self._topology.name
-        return f"<PlanBuilder {self._name} {what} on {where!r}: {len(self)} transfers>"
+        what, where = self._collective.name, self._topology.name
+        return f"<PlanBuilder {self._name or 'own'} {what} on {where!r}: {len(self)} transfers>"
 
     def _add(
         self,
