@@ -3,6 +3,14 @@
 from hocket import routing, topology, traces, training, workload
 from hocket._core import Bound, Collective, Topology, __version__, bound
 from hocket.collectives.collective import collective_on
+from hocket.collectives.custom import (
+    Demand,
+    all_to_all_v,
+    collective,
+    load_collective,
+    neighbor_exchange,
+    send_receive,
+)
 from hocket.collectives.outcome import DimensionUse, Outcome
 from hocket.comparison.compare import Comparison, compare
 from hocket.errors import (
@@ -43,6 +51,7 @@ __all__ = [
     "Collective",
     "CompactTimetable",
     "Comparison",
+    "Demand",
     "DimensionOptions",
     "DimensionRun",
     "DimensionUse",
@@ -75,14 +84,19 @@ __all__ = [
     "advise_dimensions",
     "algorithm",
     "algorithms",
+    "all_to_all_v",
     "bound",
+    "collective",
     "collective_on",
     "compare",
+    "load_collective",
     "merge_plans",
+    "neighbor_exchange",
     "plan",
     "plan_together",
     "routing",
     "schedule",
+    "send_receive",
     "simulate",
     "timetable",
     "topology",

@@ -131,7 +131,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     """Give a comparison as JSON values; times in picoseconds, rates in bytes per second."""
     collective, bound = comparison.collective, comparison.bound
     return {
-        "collective": collective.kind,
+        "collective": collective.name,
         "topology": comparison.topology.name,
         "npus": collective.npus,
         "root": None if collective.root is None else collective.npus[collective.root],

@@ -49,8 +49,8 @@ def plan(
         typer.Option(
             "--algorithm",
             "-a",
-            help="One of `hocket algorithms`, or schedule:NAME (a saved one); default auto, the best "
-            "that any finds.",
+            help="One of `hocket algorithms`, schedule:NAME (a saved one), or FILE.py:FUNCTION (your own); "
+            "default auto, the best that any finds.",
         ),
     ] = "auto",
     making: Making,
@@ -149,7 +149,7 @@ def plan_facts(plan: Plan) -> dict[str, object]:
     collective = plan.collective
     return {
         "algorithm": plan.algorithm,
-        "collective": collective.kind,
+        "collective": collective.name,
         "topology": plan.topology.name,
         "npus": collective.npus,
         "root": None if collective.root is None else collective.npus[collective.root],

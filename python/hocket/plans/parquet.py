@@ -219,6 +219,7 @@ def collective_to_json(collective: _core.Collective) -> dict[str, Any]:
     }
     if collective.kind == "custom":
         fields["demands"] = collective.demands()
+        fields["name"] = collective.name
     return fields
 
 
@@ -226,7 +227,9 @@ def collective_from_json(fields: dict[str, Any]) -> _core.Collective:
     """Give back what :func:`collective_to_json` was given."""
     if fields["kind"] == "custom":
         demands = [tuple(demand) for demand in fields["demands"]]
-        return _core.Collective.custom(fields["npus"], demands, fields["in_place"])
+        return _core.Collective.custom(
+            fields["npus"], demands, fields["in_place"], fields.get("name")
+        )
     return _core.Collective(
         fields["kind"], fields["npus"], fields["size_bytes"], fields["root"], fields["in_place"]
     )

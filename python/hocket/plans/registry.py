@@ -103,9 +103,7 @@ def algorithm(
     >>> hk.plan("broadcast", topo, size="1 MB", algorithm="star")
     <Plan star broadcast on "ring 4": 3 transfers>
     """
-    if not _NAME.fullmatch(name if isinstance(name, str) else ""):
-        right = "use letters, digits, '.', '_' and '-'"
-        raise SpecError("name", f"{shown(name)} is no name of an algorithm", right)
+    _check_name(name)
     known = _kinds(kinds)
 
     def register(function: F) -> F:
@@ -155,6 +153,12 @@ def find(name: object) -> Own | None:
     if name not in _OWN:
         _installed()
     return _OWN.get(name)
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        right = "use letters, digits, '.', '_' and '-'"
+        raise SpecError("name", f"{shown(name)} is no name of an algorithm", right)
 
 
 def _kinds(kinds: object) -> tuple[str, ...]:
@@ -215,8 +219,7 @@ def _load(entry: EntryPoint) -> None:
     function = entry.load()
     if any(each.function is function for each in _OWN.values()):
         return  # its decorator has registered it
-    if not _NAME.fullmatch(entry.name):
-        raise SpecError("name", f"{shown(entry.name)} is no name of an algorithm")
+    _check_name(entry.name)
     add(Own(entry.name, _summary(function, None), KINDS, function))
 
 
