@@ -3,6 +3,14 @@
 from hocket import routing, topology, traces, training, workload
 from hocket._core import Bound, Collective, Topology, __version__, bound
 from hocket.collectives.collective import collective_on
+from hocket.collectives.custom import (
+    Demand,
+    all_to_all_v,
+    collective,
+    load_collective,
+    neighbor_exchange,
+    send_receive,
+)
 from hocket.collectives.outcome import DimensionUse, Outcome
 from hocket.comparison.compare import Comparison, compare
 from hocket.comparison.failures import Failure, FailureAdvice, advise_failures
@@ -19,6 +27,7 @@ from hocket.plans.builder import PlanBuilder
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan, merge_plans
 from hocket.plans.planner import plan, plan_together
+from hocket.plans.registry import algorithm
 from hocket.plans.schedule import Lane, Schedule, schedule
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
 from hocket.simulation.options import (
@@ -43,6 +52,7 @@ __all__ = [
     "Collective",
     "CompactTimetable",
     "Comparison",
+    "Demand",
     "DimensionOptions",
     "DimensionRun",
     "DimensionUse",
@@ -76,15 +86,21 @@ __all__ = [
     "accelerator",
     "advise_dimensions",
     "advise_failures",
+    "algorithm",
     "algorithms",
+    "all_to_all_v",
     "bound",
+    "collective",
     "collective_on",
     "compare",
+    "load_collective",
     "merge_plans",
+    "neighbor_exchange",
     "plan",
     "plan_together",
     "routing",
     "schedule",
+    "send_receive",
     "simulate",
     "timetable",
     "topology",

@@ -335,7 +335,10 @@ class Collective(_Immutable):
 
     @staticmethod
     def custom(
-        npus: Sequence[int], demands: Sequence[_Demand], in_place: bool = True
+        npus: Sequence[int],
+        demands: Sequence[_Demand],
+        in_place: bool = True,
+        name: str | None = None,
     ) -> Collective:
         """Make one of demands: (bytes, reduced, holders, wanted), None for all participants."""
 
@@ -346,6 +349,10 @@ class Collective(_Immutable):
     @property
     def kind(self) -> str:
         """The pattern, such as all-reduce, or custom."""
+
+    @property
+    def name(self) -> str:
+        """What it is called: its kind, or the name of a custom one."""
 
     @property
     def npus(self) -> list[int]: ...

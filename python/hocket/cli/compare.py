@@ -10,6 +10,7 @@ from hocket.cli.groups import Network, Output, Search, Simulation, Task, grouped
 from hocket.cli.table import Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
+from hocket.plans.algorithms import algorithms as known_algorithms
 from hocket.simulation.run import Run
 from hocket.topology.build import build_topology
 from hocket.units import format_bandwidth, format_size, format_time_ps
@@ -90,7 +91,7 @@ def _print(comparison: Comparison, routing: str) -> None:
     console.print(f"bound {format_time_ps(bound.time_ps)}: {bound.witness}", highlight=False)
     if any(entry.run.equal_links[0] for entry in comparison):
         console.print(f"equal paths: {routing}; idle links: {_idle(comparison)}", highlight=False)
-    kinds = {each.name: each.kinds for each in _core.algorithms()}
+    kinds = {each.name: each.kinds for each in known_algorithms()}
     left_out: dict[str, list[str]] = {}
     for name, reason in comparison.refused.items():
         if collective.kind in kinds.get(name, [collective.kind]):

@@ -36,7 +36,8 @@ Kind = Annotated[
     str,
     typer.Argument(
         metavar="COLLECTIVE",
-        help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter or all-to-all.",
+        help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all, or a "
+        "file (.yml, .json) with a collective of your own.",
     ),
 ]
 TopologyText = Annotated[
@@ -65,7 +66,8 @@ Failed = Annotated[
     ),
 ]
 Size = Annotated[
-    str, typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".')
+    str | None,
+    typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".'),
 ]
 Algorithms = Annotated[
     list[str] | None,
@@ -245,7 +247,7 @@ def title(collective: _core.Collective, topology: _core.Topology) -> str:
         shown = [names[npu] for npu in collective.npus[:8]] + ["..."] * (count > 8)
         some = f" ({', '.join(shown)})"
     size = format_size(collective.size)
-    return f"{collective.kind} of {size}{root} among {count} NPUs{some} of {topology.name}"
+    return f"{collective.name} of {size}{root} among {count} NPUs{some} of {topology.name}"
 
 
 def choice(option: str, value: str, allowed: Sequence[str]) -> str:

@@ -49,8 +49,8 @@ def plan(
         typer.Option(
             "--algorithm",
             "-a",
-            help="One of `hocket algorithms`, or schedule:NAME (a saved one); default auto, the best "
-            "that any finds.",
+            help="One of `hocket algorithms`, schedule:NAME (a saved one), or FILE.py:FUNCTION (your own); "
+            "default auto, the best that any finds.",
         ),
     ] = "auto",
     making: Making,

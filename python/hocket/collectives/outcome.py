@@ -178,7 +178,7 @@ def collective_dict(collective: _core.Collective, topology: _core.Topology) -> C
     """Give a collective on a topology as values of JSON."""
     root = collective.root
     return {
-        "collective": collective.kind,
+        "collective": collective.name,
         "topology": topology.name,
         "npus": collective.npus,
         "root": None if root is None else collective.npus[root],

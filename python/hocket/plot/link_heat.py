@@ -85,7 +85,7 @@ def draw_link_heat(run: Run, path: Path) -> None:
         time_axis(below, run.time_ps)
         write_title(
             figure,
-            f"{run.plan.algorithm} {collective.kind} of {format_size(collective.size)} on "
+            f"{run.plan.algorithm} {collective.name} of {format_size(collective.size)} on "
             f"{topology.name}: {format_time_ps(run.time_ps)}\n"
             f"{np.count_nonzero(shares)} of {topology.link_count} links used; {_busiest(run, shares)}",
             9,

@@ -210,7 +210,7 @@ def draw_ten(run: Run, path: Path, chunk: int | None = None) -> Expanded:
         of = "" if chunk is None else f", chunk {chunk} of {run.plan.chunks:,}"
         write_title(
             figure,
-            f"{run.plan.algorithm} {collective.kind} of {format_size(collective.size)} on "
+            f"{run.plan.algorithm} {collective.name} of {format_size(collective.size)} on "
             f"{topology.name}{of}: {format_time_ps(run.time_ps)}",
         )
     return arrows

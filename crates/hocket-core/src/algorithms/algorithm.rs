@@ -196,9 +196,10 @@ impl Algorithm {
         }
     }
 
-    /// Whether it implements a kind.
+    /// Whether it implements a kind; greedy any demands, those of a custom collective among them.
     pub fn supports(self, kind: CollectiveKind) -> bool {
         self.kinds().contains(&kind)
+            || (self == Algorithm::Greedy && kind == CollectiveKind::Custom)
     }
 
     /// Whether it is a scheduler of dimensions: see [`super::schedule`].
