@@ -125,10 +125,10 @@ def measure(case: Case) -> dict[str, float]:
     plan = case.plan().verify()
     order: Any = "plan" if case.algorithm == "multitree" else None
     before, wall, cpu = peak_mib(), time.perf_counter(), cpu_seconds()
-    run = hk.simulate(plan, fidelity="packet", packets="mcm", order=order)
+    run = hk.simulate(plan, fidelity="packet:mcm", order=order)
     after, runs = peak_mib(), 1
     while cpu_seconds() - cpu < LEAST_S:
-        hk.simulate(plan, fidelity="packet", packets="mcm", order=order)
+        hk.simulate(plan, fidelity="packet:mcm", order=order)
         runs += 1
     return {
         "transfers": len(plan),

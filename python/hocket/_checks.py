@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from operator import index
 
@@ -10,6 +11,7 @@ from hocket.units import shown
 
 __all__ = [
     "check_name",
+    "one_of",
     "share_hint",
     "share_of_peak",
     "whole",
@@ -63,3 +65,15 @@ def whole(field: str, value: object, least: int, most: int) -> int:
         size = "small" if number < least else "large"
         raise SpecError(field, f"{shown(number)} is too {size}", right)
     return number
+
+
+def one_of(field: str, value: object, known: Sequence[str]) -> None:
+    """Check that a value is one of a closed list.
+
+    Raises
+    ------
+    SpecError
+        Naming `field`, with the list.
+    """
+    if value not in known:
+        raise SpecError(field, f"there is no {shown(value)}", f"use {' or '.join(known)}")

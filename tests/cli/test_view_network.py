@@ -193,14 +193,14 @@ def test_heat_heeds_the_options_of_packets(hocket: Any, folder: Path) -> None:
         (["--chunk", "-1", "-o", "p.png"], ["no -1", "0 to 5"]),
         (["--latency-model", "occupying", "--json"], ["--latency-model", "leave it out"]),
         (["--heat", "--latency-model", "late", "--json"], ["'late'", "overlapped or occupying"]),
-        (["--heat", "--fidelity", "dimension", "--json"], ["'dimension'", "flow or packet"]),
+        (["--heat", "--fidelity", "dimension", "--json"], ["dimension", "flow or packet"]),
         (["--fidelity", "packet", "--json"], ["--fidelity", "packet is of --heat", "as well"]),
         (["--ten", "--fidelity", "packet", "--json"], ["--fidelity", "in place of --ten"]),
-        (["--heat", "--clock", "1 GHz", "--json"], ["--fidelity", "link has no packets"]),
+        (["--heat", "--clock", "1 GHz", "--json"], ["--clock: link fidelity", "use packet"]),
         (["--heat", "--fidelity", "packet", "--flit-size", "no", "--json"], ["--flit-size", "no"]),
         (
             [*["--heat", "--fidelity", "packet", "--json"], "--latency-model", "occupying"],
-            ["--latency-model", "packets overlap it"],
+            ["--latency-model", "packet fidelity does not heed it"],
         ),
     ],
 )

@@ -180,7 +180,7 @@ BAD = {
     "workload show alexnet --samples 99999999999999999999": ["samples", "is too large"],
     "workload show alexnet --clock 1": ["clock", "'1' has no unit", '"1 GHz"'],
     "workload show alexnet --clock '1 GB'": ["clock", "'GB' is no unit of frequency"],
-    "workload show alexnet --precision 0": ["precision_bits", "0 is too small"],
+    "workload show alexnet --precision 0": ["--precision", "0 is too small"],
     "workload show alexnet --folds x": ["--folds", "'x'", "drained or overlapped"],
     "workload show alexnet --distribution x": ["--distribution", "samples or folds"],
     "workload show alexnet --input-gradient x": ["--input-gradient", "convolution or columns"],

@@ -205,7 +205,7 @@ def test_what_is_no_routing_is_refused(wrong: object) -> None:
 
 def test_dimension_fidelity_has_no_paths() -> None:
     made = hk.plan("all-reduce", network("Ring_FC_SW:2x4x2"), size=SIZE, algorithm="themis")
-    with pytest.raises(hk.SpecError, match="dimension fidelity has no paths"):
+    with pytest.raises(hk.SpecError, match="routing: dimension fidelity has no links"):
         hk.simulate(made, fidelity="dimension", routing="ecmp")
 
 

@@ -257,7 +257,7 @@ def test_hierarchical_has_a_schedule_and_ring_has_none() -> None:
     with pytest.raises(hk.SpecError, match="fidelity: there is no 'cell'"):
         hk.simulate(plan, fidelity="cell")
     for option in ({"order": "plan"}, {"keep_services": True}):
-        with pytest.raises(hk.SpecError, match="order and keep_services are of links"):
+        with pytest.raises(hk.SpecError, match=f"^{next(iter(option))}: dimension fidelity"):
             hk.simulate(plan, fidelity="dimension", **option)
 
 
@@ -288,14 +288,15 @@ def test_the_search_ends_the_same_each_time() -> None:
 
 
 @pytest.mark.parametrize("algorithm", [*MULTIRAIL, "ring"])
-def test_a_time_limit_has_a_unit(algorithm: str) -> None:
+def test_a_time_limit_is_in_seconds_or_has_a_unit(algorithm: str) -> None:
     def plan(limit: Any) -> hk.Plan:
         return hk.plan(
             "all-reduce", over(), size=SIZE, algorithm=algorithm, chunks=4, time_limit=limit
         )
 
     assert len(plan("50 ms")) > 0
-    for wrong in ("5", 5, 0.05, "soon", ""):
+    assert len(plan(0.05)) > 0
+    for wrong in ("5", 0, -1.0, "soon", ""):
         with pytest.raises(hk.SpecError, match="time_limit"):
             plan(wrong)
 

@@ -248,9 +248,9 @@ def test_bad_options(method: str, given: dict[str, Any], words: list[str]) -> No
 
 
 def test_bad_numbers_of_trials_and_factors() -> None:
-    for name in ("trials", "factor"):
+    for name in ("trials", "slot"):
         with pytest.raises(hk.SpecError, match=name):
-            hk.SynthesisOptions(**{name: 0})
+            hk.PlanOptions(**{name: 0})
 
 
 @pytest.mark.parametrize("method", [*METHODS, "auto"])
@@ -462,7 +462,7 @@ def test_misuse_is_refused_in_one_line() -> None:
     with pytest.raises(hk.SpecError, match=r"^memory_limit: -1"):
         hk.timetable(gather, mesh(), memory_limit=-1)
     with pytest.raises(hk.SpecError, match=r"^time_limit: 'soon'"):
-        hk.SynthesisOptions(time_limit="soon")  # type: ignore[arg-type]
+        hk.PlanOptions(time_limit="soon")  # type: ignore[arg-type]
 
 
 # One time, one bound

@@ -37,7 +37,7 @@ def test_without_contention_flows_and_messages_take_as_long() -> None:
     assert np.array_equal(flow.end_ps, link.end_ps)
     assert np.array_equal(flow.link_busy_ps, link.link_busy_ps)
     assert (flow.fidelity, flow.order, flow.switching) == ("flow", None, "cut-through")
-    assert (flow.cycle_ps, flow.packets) == (None, None)
+    assert (flow.cycle_ps, flow.options) == (None, hk.FlowOptions())
 
 
 def test_messages_that_share_a_link_end_together() -> None:
@@ -53,9 +53,9 @@ def test_messages_that_share_a_link_end_together() -> None:
 def test_no_flow_is_faster_than_the_rate() -> None:
     line = hk.topology.line(2, bandwidth="10 GB/s", latency="1 us")
     plan = made("direct", line, "2 MB")
-    flow = hk.simulate(plan, fidelity="flow", flow_rate="4 GB/s")
+    flow = hk.simulate(plan, fidelity="flow", rate="4 GB/s")
     assert flow.time_ps == 250_000_000 + 1_000_000
-    assert hk.simulate(plan, fidelity="flow", flow_rate="40 GB/s").time_ps == 101_000_000
+    assert hk.simulate(plan, fidelity="flow", rate="40 GB/s").time_ps == 101_000_000
 
 
 def test_heat_is_the_share_of_time_with_a_flow() -> None:
@@ -90,15 +90,18 @@ except KeyboardInterrupt:
 
 
 BAD: dict[str, tuple[str, dict[str, Any]]] = {
-    "--order plan": ("flows share links in no order", {"order": "plan"}),
-    "--order ready": ("flows share links in no order", {"order": "ready"}),
-    "--switching store-and-forward": ("flows cut through", {"switching": "store-and-forward"}),
-    "--latency-model occupying": ("latency", {"latency": "occupying"}),
-    "--preset mcm": ("flow", {"packets": "mcm"}),
-    "--buffer-flits 64": ("flow", {"packets": hk.Packets(buffer_flits=64)}),
-    "--flow-rate 0GB/s": ("'0GB/s' is 0", {"flow_rate": "0GB/s"}),
-    "--flow-rate fast": ("'fast' is no bandwidth", {"flow_rate": "fast"}),
-    "--flow-rate 1B/s": ("213 days", {"flow_rate": "1 B/s"}),
+    "--order plan": ("order: flow fidelity does not heed it", {"order": "plan"}),
+    "--order ready": ("order: flow fidelity does not heed it", {"order": "ready"}),
+    "--switching store-and-forward": (
+        "switching: flow fidelity does not heed it",
+        {"switching": "store-and-forward"},
+    ),
+    "--latency-model occupying": ("flow fidelity does not heed it", {"latency": "occupying"}),
+    "--preset mcm": ("flow", {"clock": "1 GHz"}),
+    "--buffer-flits 64": ("flow", {"buffer_flits": 64}),
+    "--flow-rate 0GB/s": ("'0GB/s' is 0", {"rate": "0GB/s"}),
+    "--flow-rate fast": ("'fast' is no bandwidth", {"rate": "fast"}),
+    "--flow-rate 1B/s": ("213 days", {"rate": "1 B/s"}),
 }
 
 
@@ -129,12 +132,12 @@ def test_a_flow_rate_is_of_flows(
     fidelity: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     plan = made("ring", mesh(2), "4 kB")
-    with pytest.raises(hk.SpecError, match=f"flow_rate: {fidelity} fidelity has no flows"):
-        hk.simulate(plan, fidelity=fidelity, flow_rate="1 GB/s")
+    with pytest.raises(hk.SpecError, match=f"rate: {fidelity} fidelity does not heed it"):
+        hk.simulate(plan, fidelity=fidelity, rate="1 GB/s")
     plan.save(tmp_path / "plan.parquet")
     argv = ["simulate", str(tmp_path / "plan.parquet"), "--fidelity", fidelity]
     assert run([*argv, "--flow-rate", "1GB/s"]) == 2
-    assert f"--flow-rate: {fidelity} fidelity has no flows" in capsys.readouterr().err
+    assert f"--flow-rate: {fidelity} fidelity does not heed it" in capsys.readouterr().err
 
 
 def test_only_heat_is_drawn_of_flows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,7 +164,7 @@ def test_a_run_says_how_links_were_shared(
     assert run([*argv, "--json", "--flow-rate", "10GB/s"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["fidelity"], found["order"], found["switching"]) == ("flow", None, "cut-through")
-    again = hk.simulate(hk.Plan.load(plan), fidelity="flow", flow_rate="10 GB/s")
+    again = hk.simulate(hk.Plan.load(plan), fidelity="flow", rate="10 GB/s")
     assert found["time_ps"] == again.time_ps
 
 
@@ -178,5 +181,5 @@ def test_algorithms_are_compared_as_flows(capsys: pytest.CaptureFixture[str]) ->
     argv = "compare all-reduce -t mesh:3x3 --size 1MiB --bandwidth 25GB/s --latency 21ns -a ring"
     assert run([*argv.split(), "--fidelity", "flow", "--flow-rate", "20GB/s"]) == 0
     assert "as flows that share links" in capsys.readouterr().out
-    with pytest.raises(hk.SpecError, match="flows share links in no order"):
+    with pytest.raises(hk.SpecError, match="order: flow fidelity does not heed it"):
         hk.compare("all-reduce", topology, size="1 MiB", fidelity="flow", order="plan")

@@ -29,7 +29,7 @@ def made(algorithm: str, topology: hk.Topology, size: str) -> hk.Plan:
 def ratio(plan: hk.Plan, order: LinkOrder) -> float:
     """Give the time in packets in that of whole messages."""
     link = hk.simulate(plan, order=order)
-    packet = hk.simulate(plan, fidelity="packet", packets="mcm", order=order)
+    packet = hk.simulate(plan, fidelity="packet:mcm", order=order)
     return packet.time_ps / link.time_ps
 
 
@@ -79,10 +79,10 @@ def test_shared_links_differ(side: int, size: str) -> None:
 
 def test_the_same_again() -> None:
     plan = made("double-binary-tree", mesh(4), "300 kB")
-    packets = hk.Packets(
+    packets = hk.PacketOptions(
         packet="100 B", flit="7 B", header_flits=1, buffer_flits=16, virtual_channels=64
     )
-    first, second = (hk.simulate(plan, fidelity="packet", packets=packets) for _ in range(2))
+    first, second = (hk.simulate(plan, fidelity=packets) for _ in range(2))
     assert first.core.end_ps.tolist() == second.core.end_ps.tolist()
 
 
@@ -116,8 +116,8 @@ BAD = {
     "--clock 0Hz": "--clock: '0Hz' is 0",
     "--reduction-rate 0GB/s": "--reduction-rate: '0GB/s' is 0",
     "--preset x": "there is no 'x'; use mcm",
-    "--switching store-and-forward": "packets cut through",
-    "--latency-model occupying": "packets overlap it",
+    "--switching store-and-forward": "packet fidelity does not heed it",
+    "--latency-model occupying": "packet fidelity does not heed it",
     "--reduction-rate 1B/s": "213 days",
 }
 
@@ -140,19 +140,19 @@ def test_bad_options_leave_one_line(
 @pytest.mark.parametrize(
     "packets",
     [
-        hk.Packets(packet="1 B", flit="1 B", buffer_flits=1),
-        hk.Packets(packet="513 B", flit="512 B", buffer_flits=2, virtual_channels=64),
-        hk.Packets(packet="1 TB", flit="1 TB", buffer_flits=1, virtual_channels=1),
-        hk.Packets(header_flits=999_984, buffer_flits=1_000_000),
-        hk.Packets(clock="1 Hz"),
-        hk.Packets(clock="1000 GHz"),
-        hk.Packets(reduction_rate="1 B/s"),
-        hk.Packets(reduction_rate="1000 TB/s"),
+        hk.PacketOptions(packet="1 B", flit="1 B", buffer_flits=1),
+        hk.PacketOptions(packet="513 B", flit="512 B", buffer_flits=2, virtual_channels=64),
+        hk.PacketOptions(packet="1 TB", flit="1 TB", buffer_flits=1, virtual_channels=1),
+        hk.PacketOptions(header_flits=999_984, buffer_flits=1_000_000),
+        hk.PacketOptions(clock="1 Hz"),
+        hk.PacketOptions(clock="1000 GHz"),
+        hk.PacketOptions(reduction_rate="1 B/s"),
+        hk.PacketOptions(reduction_rate="1000 TB/s"),
     ],
 )
-def test_extreme_knobs_end_after_the_bound(packets: hk.Packets) -> None:
+def test_extreme_knobs_end_after_the_bound(packets: hk.PacketOptions) -> None:
     plan = made("ring", mesh(2), "4 kB")
-    outcome = hk.simulate(plan, fidelity="packet", packets=packets)
+    outcome = hk.simulate(plan, fidelity=packets)
     assert outcome.time_ps >= outcome.lower_bound.time_ps
     assert outcome.max_link_bytes == 6000
 
@@ -175,10 +175,9 @@ def test_algorithms_are_compared_packet_by_packet(capsys: pytest.CaptureFixture[
             "all-reduce",
             topology,
             size="1 MiB",
-            fidelity="packet",
-            packets=hk.Packets(buffer_flits=15),
+            fidelity=hk.PacketOptions(buffer_flits=15),
         )
-    with pytest.raises(hk.SpecError, match="fidelity: 'cell' cannot be compared at"):
+    with pytest.raises(hk.SpecError, match="fidelity: there is no 'cell'"):
         hk.compare("all-reduce", topology, size="1 MiB", fidelity="cell")  # type: ignore[arg-type]
 
 
@@ -188,8 +187,7 @@ def test_what_deadlocks_is_left_out_of_a_comparison() -> None:
         "all-to-all",
         topology,
         size="16 MB",
-        fidelity="packet",
-        packets=hk.Packets(virtual_channels=1, buffer_flits=16),
+        fidelity=hk.PacketOptions(virtual_channels=1, buffer_flits=16),
     )
     assert "wait for ever" in compared.refused["direct"]
 

@@ -212,7 +212,7 @@ def test_command_searches(capsys: pytest.CaptureFixture[str]) -> None:
         (["-p", "dp=9"], "dp 9 x tp 1 x pp 1 make 9 NPUs"),
         (["--npu", "a10"], "there is no 'a10'"),
         (["--bucket", "25"], "bucket: '25' has no unit"),
-        (["--precision", "0"], "precision_bits: 0 is too small"),
+        (["--precision", "0"], "--precision: 0 is too small"),
         (["--plot", "x.gif"], "x.gif: a picture ends in"),
         (["-t", "frob:3"], "'frob'"),
         (["-a", "frob", "--search", "1"], "no algorithm 'frob'"),

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from hocket.cli import options
 from hocket.cli.console import Printer
+from hocket.cli.groups import grouped
 from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.units import format_bandwidth, format_time_ps
@@ -18,7 +20,7 @@ from hocket.workload.layers import Workload
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hocket.routing import Cluster, ClusterRun, JobList, JobRun
+    from hocket.routing import Cluster, ClusterOptions, ClusterRun, JobList, JobRun
 
 _LIMIT, _LIMIT_OF_COMPARISON = 10.0, 1.0
 """Seconds for each assignment of the solver, where --time-limit says nothing."""
@@ -38,148 +40,181 @@ Fabric = Annotated[
 ]
 
 
-def route(
-    jobs: Jobs,
-    *,
-    fabric: Fabric,
-    scheme: Annotated[
-        str,
-        typer.Option("--scheme", "-s", help="How flows get paths; docs/routing.md lists schemes."),
-    ] = "greedy",
-    compare: Annotated[
-        bool, typer.Option("--compare", help="All schemes, each with the same jobs and GPUs.")
-    ] = False,
-    gpus_per_host: Annotated[int, typer.Option("--gpus-per-host", help="GPUs of a host.")] = 8,
+@dataclass(frozen=True)
+class Hosts:
+    """The fabric and its hosts."""
+
+    panel: ClassVar[str] = "Fabric and hosts"
+
+    fabric: Fabric
+    gpus_per_host: Annotated[int, typer.Option("--gpus-per-host", help="GPUs of a host.")] = 8
     nics_per_host: Annotated[
         int, typer.Option("--nics-per-host", help="NICs of a host, one port each.")
-    ] = 8,
+    ] = 8
     hosts_per_tor: Annotated[
         int | None,
         typer.Option("--hosts-per-tor", help="Hosts below a ToR, with clos:SPINESxTORS."),
-    ] = None,
+    ] = None
     oversubscription: Annotated[
         float | None,
         typer.Option("--oversubscription", help="Ports below a ToR for each above it; default 1."),
-    ] = None,
+    ] = None
     bandwidth: Annotated[
-        str | None, typer.Option("--bandwidth", help='Of each link; default "100 Gb/s".')
-    ] = None,
+        str | None,
+        typer.Option("--bandwidth", help='Bandwidth of each link; default "100 Gb/s".'),
+    ] = None
     host_bandwidth: Annotated[
         str | None,
-        typer.Option("--host-bandwidth", help="Of links between NICs and ToRs; default the same."),
-    ] = None,
+        typer.Option(
+            "--host-bandwidth",
+            help="Bandwidth of links between NICs and ToRs; default that of the others.",
+        ),
+    ] = None
     latency: Annotated[
-        str | None, typer.Option("--latency", help='Of each link; default "0 ns".')
-    ] = None,
-    failed: options.Failed = None,
+        str | None, typer.Option("--latency", help='Latency of each link; default "0 ns".')
+    ] = None
+    failed: options.Failed = None
     failed_spines: Annotated[
         int,
         typer.Option("--failed-spines", help="Spines that failed besides: the highest-numbered."),
-    ] = 0,
+    ] = 0
+
+    def cluster(self) -> Cluster:
+        """Make the cluster."""
+        from hocket import routing
+
+        return routing.cluster(
+            self.fabric,
+            gpus_per_host=self.gpus_per_host,
+            nics_per_host=self.nics_per_host,
+            hosts_per_tor=self.hosts_per_tor,
+            oversubscription=self.oversubscription,
+            bandwidth=self.bandwidth,
+            host_bandwidth=self.host_bandwidth,
+            latency=self.latency,
+            failed=self.failed or [],
+            failed_spines=self.failed_spines,
+        )
+
+
+@dataclass(frozen=True)
+class Paths:
+    """How flows get paths, and how jobs go."""
+
+    panel: ClassVar[str] = "Routing"
+
+    scheme: Annotated[
+        str,
+        typer.Option("--scheme", "-s", help="How flows get paths; docs/routing.md lists schemes."),
+    ] = "greedy"
+    compare: Annotated[
+        bool, typer.Option("--compare", help="All schemes, each with the same jobs and GPUs.")
+    ] = False
     seed: Annotated[
         int | None,
-        typer.Option("--seed", help="Of placements, hashes and draws; default the file's."),
-    ] = None,
-    hash: Annotated[str, typer.Option("--hash", help="Of ecmp: crc32 or toeplitz.")] = "crc32",
+        typer.Option("--seed", help="Seed of placements, hashes and draws; default the file's."),
+    ] = None
+    hash: Annotated[str, typer.Option("--hash", help="Hash of ecmp: crc32 or toeplitz.")] = "crc32"
     upstream: Annotated[
         int, typer.Option("--upstream", help="Of ecmp: ways over which flows are spread already.")
-    ] = 1,
+    ] = 1
     order: Annotated[
         str, typer.Option("--order", help="Order in which flows get paths: job or tor.")
-    ] = "job",
+    ] = "job"
     weights: Annotated[
         str, typer.Option("--weights", help="What counts on a link: flows, or their bytes.")
-    ] = "flows",
+    ] = "flows"
     answer: Annotated[
         str, typer.Option("--answer", help='Time until the controller answers, "10 ms".')
-    ] = "0 s",
+    ] = "0 s"
     look_ahead: Annotated[
         int, typer.Option("--look-ahead", help="Coming events for which it computes ahead.")
-    ] = 0,
+    ] = 0
     failover: Annotated[
         bool, typer.Option("--failover", help="Compute paths ahead for every single failure.")
-    ] = False,
+    ] = False
     outage: Annotated[
         list[str] | None,
         typer.Option("--outage", help='What fails while jobs run: "spine3@12 s"; may be repeated.'),
-    ] = None,
+    ] = None
     rate_control: Annotated[
         float | None,
         typer.Option(
             "--rate-control", help="Hold flows to their fair share and this much more: 0.05."
         ),
-    ] = None,
+    ] = None
     jitter: Annotated[
         float, typer.Option("--jitter", help="Share by which computation varies: 0.05.")
-    ] = 0.0,
+    ] = 0.0
     time_limit: Annotated[
         str | None,
         typer.Option(
             "--time-limit",
             help='Longest time of each assignment by ilp; default "10 s", "1 s" with --compare.',
         ),
-    ] = None,
+    ] = None
+
+    def asked(self, *, keep_rates: bool) -> ClusterOptions:
+        """Give them as a value."""
+        from hocket.routing import ClusterOptions
+
+        return ClusterOptions(
+            seed=self.seed,
+            hash=self.hash,
+            upstream=self.upstream,
+            order=self.order,
+            weights=self.weights,
+            answer=self.answer,
+            look_ahead=self.look_ahead,
+            failover=self.failover,
+            outages=self.outage or [],
+            rate_control=self.rate_control,
+            jitter=self.jitter,
+            keep_rates=keep_rates,
+            time_limit=self.time_limit or (_LIMIT_OF_COMPARISON if self.compare else _LIMIT),
+        )
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What is shown."""
+
+    panel: ClassVar[str] = "Output"
+
     timeline: Annotated[
         str | None,
         typer.Option("--timeline", help="Draw phases and rates over time: a .png, .svg or .pdf."),
-    ] = None,
+    ] = None
     heat: Annotated[
         str | None, typer.Option("--heat", help="Draw what each link carried: as --timeline.")
-    ] = None,
-    json: options.Json = False,
-) -> None:
+    ] = None
+    json: options.Json = False
+
+
+@grouped
+def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
     """Place jobs on a fabric, give their flows paths, and run them in simulated time."""
     from hocket import routing
 
-    _check_pictures(timeline, heat, compare)
-    if not compare and scheme not in routing.SCHEMES:
+    timeline, heat = shown.timeline, shown.heat
+    _check_pictures(timeline, heat, paths.compare)
+    if not paths.compare and paths.scheme not in routing.SCHEMES:
         known = ", ".join(routing.SCHEMES)
-        raise SpecError("--scheme", f"there is no {scheme!r}", f"schemes are {known}")
+        raise SpecError("--scheme", f"there is no {paths.scheme!r}", f"schemes are {known}")
     given = routing.load_jobs(jobs)
-    cluster = routing.cluster(
-        fabric,
-        gpus_per_host=gpus_per_host,
-        nics_per_host=nics_per_host,
-        hosts_per_tor=hosts_per_tor,
-        oversubscription=oversubscription,
-        bandwidth=bandwidth,
-        host_bandwidth=host_bandwidth,
-        latency=latency,
-        failed=failed or [],
-        failed_spines=failed_spines,
-    )
-    knobs: dict[str, Any] = {
-        "seed": seed,
-        "hash": hash,
-        "upstream": upstream,
-        "order": order,
-        "weights": weights,
-        "answer": answer,
-        "look_ahead": look_ahead,
-        "failover": failover,
-        "outages": outage or [],
-        "rate_control": rate_control,
-        "jitter": jitter,
-        "keep_rates": timeline is not None,
-        "time_limit": _seconds(time_limit, _LIMIT_OF_COMPARISON if compare else _LIMIT),
-    }
-    if compare:
-        _compare(cluster, given, knobs, json)
+    cluster = hosts.cluster()
+    how = paths.asked(keep_rates=timeline is not None)
+    if paths.compare:
+        _compare(cluster, given, how, shown.json)
         return
     with options.watching() as watch:
-        run = routing.simulate(cluster, given, scheme=scheme, progress=watch, **knobs)
+        run = routing.simulate(cluster, given, scheme=paths.scheme, options=how, progress=watch)
         watch.note("drawing")
         _draw(run, timeline, heat)
-    if json:
+    if shown.json:
         options.print_json(_as_json(run))
     else:
-        _print(run, has_outages=bool(outage))
-
-
-def _seconds(text: str | None, default: float) -> float:
-    from hocket.units import parse_time
-
-    return default if text is None else parse_time(text, field="--time-limit") / 10**12
+        _print(run, has_outages=bool(paths.outage))
 
 
 def _check_pictures(timeline: str | None, heat: str | None, compare: bool) -> None:
@@ -266,18 +301,18 @@ def _facts(run: ClusterRun, *, has_outages: bool) -> list[str]:
     return lines
 
 
-def _compare(cluster: Cluster, jobs: JobList, knobs: dict[str, Any], json: bool) -> None:
+def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, json: bool) -> None:
     from importlib.util import find_spec
 
     from hocket import routing
 
-    placed = routing.place(cluster, jobs, knobs["seed"])
-    knobs = {**knobs, "seed": jobs.seed if knobs["seed"] is None else knobs["seed"]}
+    placed = routing.place(cluster, jobs, how.seed)
+    how = replace(how, seed=jobs.seed if how.seed is None else how.seed)
     has_solver = find_spec("ortools") is not None
     schemes = [name for name in routing.SCHEMES if name != "ilp" or has_solver]
     with options.watching() as watch:
         runs = [
-            routing.simulate(cluster, placed, scheme=name, progress=watch, **knobs)
+            routing.simulate(cluster, placed, scheme=name, options=how, progress=watch)
             for name in schemes
         ]
     if json:

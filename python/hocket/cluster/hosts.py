@@ -9,10 +9,12 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from hocket._checks import whole
 from hocket._core import Topology
 from hocket._core import routing as core_routing
+from hocket._options import options_of
 from hocket.cluster.draw import Draw
 from hocket.errors import SpecError
 from hocket.topology.build import build_topology
@@ -20,7 +22,22 @@ from hocket.topology.spec import BuilderSpec, TopologySpec
 from hocket.topology.text import from_text, read_failures
 from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
-__all__ = ["Cluster", "cluster"]
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict, Unpack
+
+    class HostKeywords(TypedDict, total=False):
+        """The fields of :class:`HostOptions` as keywords of a call."""
+
+        gpus_per_host: int
+        nics_per_host: int
+        hosts_per_tor: int | None
+        oversubscription: float | None
+        bandwidth: Quantity | None
+        host_bandwidth: Quantity | None
+        latency: Duration | None
+
+
+__all__ = ["Cluster", "HostOptions", "cluster"]
 
 _MOST = 1 << 20
 MOST_SEED = (1 << 64) - 1
@@ -112,83 +129,34 @@ class Cluster:
         )
 
 
-def cluster(
-    fabric: str | PathLike[str] | Topology,
-    *,
-    gpus_per_host: int = 8,
-    nics_per_host: int = 8,
-    hosts_per_tor: int | None = None,
-    oversubscription: float | None = None,
-    bandwidth: Quantity | None = None,
-    host_bandwidth: Quantity | None = None,
-    latency: Duration | None = None,
-    failed: Iterable[str] = (),
-    failed_spines: int = 0,
-    seed: int | None = None,
-) -> Cluster:
-    """Give the hosts of a fabric.
+@dataclass(frozen=True, kw_only=True)
+class HostOptions:
+    """Hosts below a fabric, and what its links are where it is given in words.
 
-    Consecutive NPUs below a ToR are the NICs of a host: host 0 has the first ``nics_per_host``. A
-    host that lost a NIC, its ToR or the link between them is left out.
-
-    Parameters
+    Attributes
     ----------
-    fabric : str, path or Topology
-        ``"clos:32x64"`` (spines x ToRs, and below each ToR as many NIC ports as it has spines),
-        ``"clos:4x8x16"`` (16 ports below each ToR), ``"fat-tree:16"`` (switches of 16 ports), a
-        topology file, or a topology that ``hk.topology.clos`` or ``fat_tree`` made.
-    gpus_per_host, nics_per_host : int
+    gpus_per_host, nics_per_host
         GPU ``g`` of a host sends by its NIC ``g * nics_per_host // gpus_per_host``.
-    hosts_per_tor, oversubscription : int, float, optional
+    hosts_per_tor, oversubscription
         For ``"clos:SPINESxTORS"``: hosts below each ToR; or how many times as many ports there are
         below a ToR as above it, which is 1 by default.
-    bandwidth, latency : str, optional
+    bandwidth, latency
         Of each link, for a fabric given in words: ``"100 Gb/s"`` and ``"0 ns"`` by default.
-    host_bandwidth : str, optional
+    host_bandwidth
         Of the links between NICs and ToRs, for a Clos given in words, where it differs.
-    failed : iterable of str
-        ``"spine3"`` or another device, and links such as ``"tor0,spine1"``.
-    failed_spines : int
-        How many more spines (of a fat tree: core switches) failed.
-    seed : int, optional
-        Takes ``failed_spines`` at random; without it they are the highest-numbered ones.
-
-    Raises
-    ------
-    SpecError
-        When there is no such fabric, the NPUs below a ToR are no whole number of hosts, or something
-        failed that is not there.
     """
-    gpus = whole("gpus_per_host", gpus_per_host, 1, _MOST)
-    nics = whole("nics_per_host", nics_per_host, 1, _MOST)
-    if isinstance(failed, str):
-        raise SpecError("failed", f"{shown(failed)} is no list", f"give it as [{failed!r}]")
-    nodes, links = read_failures(failed, option="failed")
-    shape = _Shape(nics, hosts_per_tor, oversubscription, host_bandwidth)
-    if isinstance(fabric, Topology):
-        for field, given in (("bandwidth", bandwidth), ("latency", latency)):
-            if given is not None:
-                raise SpecError(field, "a Topology has its own", "leave it out")
-        shape.check_unused(f"the topology {fabric.name!r}")
-        whole_fabric, where = fabric, f"fabric {fabric.name}"
-    else:
-        spec = _spec(str(fabric), bandwidth, latency, shape)
-        nodes, links = [*spec.failed_nodes, *nodes], [*spec.failed_links, *links]
-        whole_fabric = build_topology(replace(spec, failed_nodes=(), failed_links=()))
-        where = f"fabric {fabric}"
-    nodes += _lost_spines(whole_fabric, nodes, failed_spines, seed)
-    topology = _without(whole_fabric, nodes, links)
-    return _cluster(whole_fabric, topology, gpus, nics, where)
 
+    gpus_per_host: int = 8
+    nics_per_host: int = 8
+    hosts_per_tor: int | None = None
+    oversubscription: float | None = None
+    bandwidth: Quantity | None = None
+    host_bandwidth: Quantity | None = None
+    latency: Duration | None = None
 
-@dataclass(frozen=True)
-class _Shape:
-    """What may be said of a Clos besides its spines and ToRs."""
-
-    nics: int
-    hosts_per_tor: int | None
-    oversubscription: float | None
-    host_bandwidth: Quantity | None
+    def __post_init__(self) -> None:
+        for name in ("gpus_per_host", "nics_per_host"):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 1, _MOST))
 
     def check_unused(self, what: str, *, but: Sequence[str] = ()) -> None:
         """Refuse what a fabric has no use for."""
@@ -202,7 +170,10 @@ class _Shape:
         if self.hosts_per_tor is not None:
             if self.oversubscription is not None:
                 raise SpecError("oversubscription", "hosts_per_tor says as much", "leave one out")
-            return whole("hosts_per_tor", self.hosts_per_tor, 1, _MOST // self.nics) * self.nics
+            return (
+                whole("hosts_per_tor", self.hosts_per_tor, 1, _MOST // self.nics_per_host)
+                * self.nics_per_host
+            )
         ratio = _ratio(1 if self.oversubscription is None else self.oversubscription)
         ports = spines * ratio
         if ports > _MOST:
@@ -211,14 +182,69 @@ class _Shape:
                 f"{float(ports):g} NIC ports below a ToR are too many",
                 f"make it or the fabric smaller, to at most {_MOST}",
             )
-        if ports.denominator != 1 or ports % self.nics:
+        if ports.denominator != 1 or ports % self.nics_per_host:
             raise SpecError(
                 "hosts_per_tor",
                 f"{float(ports):g} NIC ports below a ToR of {spines} spines are no whole "
-                f"number of hosts of {self.nics} NICs",
+                f"number of hosts of {self.nics_per_host} NICs",
                 "give hosts_per_tor, or another oversubscription or nics_per_host",
             )
         return int(ports)
+
+
+def cluster(
+    fabric: str | PathLike[str] | Topology,
+    *,
+    failed: Iterable[str] = (),
+    failed_spines: int = 0,
+    seed: int | None = None,
+    options: HostOptions | None = None,
+    **keywords: Unpack[HostKeywords],
+) -> Cluster:
+    """Give the hosts of a fabric.
+
+    Consecutive NPUs below a ToR are the NICs of a host: host 0 has the first ``nics_per_host``. A
+    host that lost a NIC, its ToR or the link between them is left out.
+
+    Parameters
+    ----------
+    fabric : str, path or Topology
+        ``"clos:32x64"`` (spines x ToRs, and below each ToR as many NIC ports as it has spines),
+        ``"clos:4x8x16"`` (16 ports below each ToR), ``"fat-tree:16"`` (switches of 16 ports), a
+        topology file, or a topology that ``hk.topology.clos`` or ``fat_tree`` made.
+    failed : iterable of str
+        ``"spine3"`` or another device, and links such as ``"tor0,spine1"``.
+    failed_spines : int
+        How many more spines (of a fat tree: core switches) failed.
+    seed : int, optional
+        Takes ``failed_spines`` at random; without it they are the highest-numbered ones.
+    options, keywords
+        What hosts and links are: a :class:`HostOptions`, or its fields by name.
+
+    Raises
+    ------
+    SpecError
+        When there is no such fabric, the NPUs below a ToR are no whole number of hosts, or something
+        failed that is not there.
+    """
+    shape = options_of(HostOptions, options, keywords)
+    if isinstance(failed, str):
+        raise SpecError("failed", f"{shown(failed)} is no list", f"give it as [{failed!r}]")
+    nodes, links = read_failures(failed, option="failed")
+    if isinstance(fabric, Topology):
+        for field in ("bandwidth", "latency"):
+            if getattr(shape, field) is not None:
+                raise SpecError(field, "a Topology has its own", "leave it out")
+        shape.check_unused(f"the topology {fabric.name!r}")
+        whole_fabric, where = fabric, f"fabric {fabric.name}"
+    else:
+        spec = _spec(str(fabric), shape)
+        nodes, links = [*spec.failed_nodes, *nodes], [*spec.failed_links, *links]
+        whole_fabric = build_topology(replace(spec, failed_nodes=(), failed_links=()))
+        where = f"fabric {fabric}"
+    nodes += _lost_spines(whole_fabric, nodes, failed_spines, seed)
+    topology = _without(whole_fabric, nodes, links)
+    return _cluster(whole_fabric, topology, shape, where)
 
 
 def _ratio(value: object) -> Fraction:
@@ -230,10 +256,9 @@ def _ratio(value: object) -> Fraction:
     return Fraction(str(value))
 
 
-def _spec(
-    text: str, bandwidth: Quantity | None, latency: Duration | None, shape: _Shape
-) -> TopologySpec:
+def _spec(text: str, shape: HostOptions) -> TopologySpec:
     """Read a fabric given in words or as a file."""
+    bandwidth, latency = shape.bandwidth, shape.latency
     builder = ":" in text and "/" not in text
     rate = "100 Gb/s" if bandwidth is None and builder else bandwidth
     delay = "0 ns" if latency is None and builder else latency
@@ -280,7 +305,7 @@ def _lost_spines(topology: Topology, but: Sequence[str], count: int, seed: int |
     return Draw(whole("seed", seed, 0, MOST_SEED)).some(spines, lost)
 
 
-def _cluster(before: Topology, after: Topology, gpus: int, nics: int, where: str) -> Cluster:
+def _cluster(before: Topology, after: Topology, shape: HostOptions, where: str) -> Cluster:
     """Find the hosts before anything failed, and keep those that are whole after it."""
     below = _below(before, where)
     tors = {tor: _TOR.fullmatch(tor) for tor in below if tor is not None}
@@ -294,7 +319,7 @@ def _cluster(before: Topology, after: Topology, gpus: int, nics: int, where: str
             origin=str(where),
         )
     position = {name: i for i, name in enumerate(before.device_names)}
-    hosts = sorted(_hosts(below, nics, where), key=lambda host: position[host[0][0]])
+    hosts = sorted(_hosts(below, shape.nics_per_host, where), key=lambda host: position[host[0][0]])
     now = {port: tor for tor, ports in _below(after, where).items() for port in ports}
     position = {name: i for i, name in enumerate(after.device_names)}
     kept = [
@@ -306,7 +331,7 @@ def _cluster(before: Topology, after: Topology, gpus: int, nics: int, where: str
         raise SpecError(None, "no host is left", "let less fail", origin=str(where))
     if any(tor.startswith("tor") for tor in numbers):
         core_routing.Fabric(after)  # says what of a Clos is missing
-    return Cluster(after, gpus, nics, *zip(*kept, strict=True))
+    return Cluster(after, shape.gpus_per_host, shape.nics_per_host, *zip(*kept, strict=True))
 
 
 def _hosts(

@@ -15,12 +15,13 @@ from __future__ import annotations
 from os import PathLike
 from pathlib import Path
 
-from hocket.cluster.hosts import Cluster, cluster
+from hocket.cluster.hosts import Cluster, HostOptions, cluster
 from hocket.cluster.jobs import COLLECTIVES, POLICIES, ROUNDS, Compute, Job, JobList
 from hocket.cluster.models import MODELS, Model
 from hocket.cluster.placement import Placed, place
 from hocket.errors import SpecError
 from hocket.routing.assignment import SCHEMES, Assignment, Certificate, Loads, assign
+from hocket.routing.options import ClusterOptions, SchemeOptions
 from hocket.routing.simulation import ClusterRun, Decision, Iteration, JobRun, simulate
 from hocket.units import shown
 
@@ -33,9 +34,11 @@ __all__ = [
     "Assignment",
     "Certificate",
     "Cluster",
+    "ClusterOptions",
     "ClusterRun",
     "Compute",
     "Decision",
+    "HostOptions",
     "Iteration",
     "Job",
     "JobList",
@@ -43,6 +46,7 @@ __all__ = [
     "Loads",
     "Model",
     "Placed",
+    "SchemeOptions",
     "assign",
     "cluster",
     "load_jobs",

@@ -10,12 +10,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hocket import _core
 from hocket._core import routing as core_routing
+from hocket._options import options_of
 from hocket.errors import SpecError
+from hocket.routing.options import SchemeOptions
 from hocket.units import shown
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from typing_extensions import Unpack
+
+    from hocket.routing.options import SchemeKeywords
 
 SCHEMES = (
     "greedy",
@@ -29,12 +34,7 @@ SCHEMES = (
 )
 """Names that ``assign`` takes as ``scheme``."""
 
-HASHES = ("crc32", "toeplitz")
-"""Names that it takes as ``hash``."""
-
 _Flow = tuple[int, int, int]
-Options = tuple[str, int, bool, int | None]
-"""Hash, upstream, salt and steps of the schemes that have them."""
 _Loads: TypeAlias = "npt.NDArray[np.uint64] | npt.NDArray[np.float64]"
 
 
@@ -152,14 +152,9 @@ def assign(
     flows: Iterable[Sequence[int]],
     *,
     scheme: str = "greedy",
-    seed: int = 0,
-    hash: str = "crc32",
-    upstream: int = 1,
-    salt: bool = False,
-    steps: int | None = None,
     jobs: Sequence[int] | None = None,
-    time_limit: float | None = None,
-    workers: int = 1,
+    options: SchemeOptions | None = None,
+    **keywords: Unpack[SchemeKeywords],
 ) -> Assignment:
     """Give every flow a path across a two-level Clos or a three-level fat tree.
 
@@ -177,26 +172,11 @@ def assign(
         ``"edge-coloring"`` (the optimum for equal weights and links where only whole switches failed),
         ``"ilp"`` (the optimum, with OR-Tools where the bound does not settle it) or ``"spray"`` (every
         flow evenly over all its paths).
-    seed : int
-        Of ports (ecmp), of swaps (annealing) and of the solver.
-    hash : str
-        Of ecmp: ``"crc32"`` or ``"toeplitz"``.
-    upstream : int
-        Of ecmp: ways over which the same hash has spread flows already; more than 1 polarises.
-    salt : bool
-        Of ecmp: whether switches above the ToRs mix their level into the hash. They do not by default,
-        and then see only flows of one remainder.
-    steps : int, optional
-        Of annealing: swaps, with Hedera's energy and temperatures to suit it. By default it is as
-        released with the paper.
     jobs : sequence of int, optional
         Job of each flow. ``"ilp"`` then goes on from the least maximum to max-min fairness between
         jobs: the largest load that the second worst job meets, the third worst, and so on.
-    time_limit : float, optional
-        Seconds that ``"ilp"`` may take; the best so far is the result.
-    workers : int
-        Threads of ``"ilp"``. With more than one it is faster, and may give other paths that are as good;
-        so it may with a time limit.
+    options, keywords
+        How schemes give paths: a :class:`SchemeOptions`, or its fields by name.
 
     Raises
     ------
@@ -220,10 +200,7 @@ def assign(
         raise SpecError(
             None, f"there are {len(of_jobs)} jobs for {len(checked)} flows", "give each one"
         )
-    seed, upstream = _option("seed", seed, 0, 2**64 - 1), _option("upstream", upstream, 1, 2**16)
-
-    steps = None if steps is None else _option("steps", steps, 1, 2**32 - 1)
-    options = (hash, upstream, bool(salt), steps)
+    given = options_of(SchemeOptions, options, keywords)
 
     def made(
         core: core_routing.Assignment | core_routing.Sprayed, certificate: Certificate
@@ -236,9 +213,9 @@ def assign(
         if scheme == "spray":
             sprayed = core_routing.spray(known, checked)
             return made(sprayed, Certificate(*sprayed.bound))
-        found = core_routing.assign(known, checked, scheme, seed, options)
+        found = core_routing.assign(known, checked, scheme, given.seed or 0, given.core)
         return made(found, Certificate(*found.bound))
-    choices, proved = solve(fabric, known, checked, of_jobs, time_limit, workers, seed, options)
+    choices, proved = solve(fabric, known, checked, of_jobs, given)
     core = core_routing.assignment_of(known, checked, choices)
     certificate = Certificate(*core.bound)
     if proved > certificate.load:
@@ -251,10 +228,7 @@ def solve(
     fabric: core_routing.Fabric,
     flows: list[tuple[int, int, int]],
     jobs: Sequence[int] | None,
-    time_limit: float | None,
-    workers: int,
-    seed: int,
-    options: Options,
+    options: SchemeOptions,
 ) -> tuple[list[int], int]:
     """Give choices by the solver, which starts from the better of two schemes, and a proved bound.
 
@@ -263,9 +237,12 @@ def solve(
     from hocket.routing.ilp import optimum
 
     schemes = ("edge-coloring", "greedy")
-    known = [core_routing.assign(fabric, flows, name, seed, options) for name in schemes]
+    known = [
+        core_routing.assign(fabric, flows, name, options.seed or 0, options.core)
+        for name in schemes
+    ]
     start = min(known, key=lambda core: core.max_link_load)
-    return optimum(topology, fabric, flows, start, jobs, time_limit, workers, seed)
+    return optimum(topology, fabric, flows, start, jobs, options)
 
 
 def _flow(i: int, flow: Any) -> _Flow:
@@ -292,14 +269,4 @@ def _whole(what: str, i: int, value: Any, most: int | None = None) -> int:
     if most is not None and not 0 <= number < most:
         wrong = "is negative" if number < 0 else "is too large"
         raise SpecError(None, f"flow {i}: {what} {number} {wrong}", "give it 0 or more")
-    return number
-
-
-def _option(name: str, value: int, least: int, most: int) -> int:
-    try:
-        number = index(value)
-    except TypeError:
-        raise SpecError(None, f"{name} {shown(value)} is no whole number") from None
-    if not least <= number <= most:
-        raise SpecError(None, f"{name} is {number}", f"give it {least} to {most}")
     return number

@@ -22,7 +22,7 @@ from hocket._core import routing as core_routing
 from hocket.errors import SpecError
 from hocket.plans.exact.model import cp_model
 from hocket.plans.exact.search import Clock, run_solver
-from hocket.units import shown
+from hocket.routing.options import SchemeOptions
 
 __all__ = ["optimum"]
 
@@ -38,9 +38,7 @@ def optimum(
     flows: Sequence[_Flow],
     start: core_routing.Assignment,
     jobs: Sequence[int] | None,
-    time_limit: float | None,
-    workers: int,
-    seed: int,
+    options: SchemeOptions,
 ) -> tuple[list[int], int]:
     """Improve on an assignment until it is proved best, or time is up.
 
@@ -50,10 +48,8 @@ def optimum(
         What is assigned, and an assignment to start from.
     jobs : sequence of int, optional
         Job of each flow; all are one without it, and only the maximum counts.
-    time_limit : float, optional
-        Seconds.
-    workers, seed : int
-        Of the solver.
+    options : SchemeOptions
+        Time limit, workers and seed of the solver.
 
     Returns
     -------
@@ -63,15 +59,9 @@ def optimum(
     Raises
     ------
     SpecError
-        When an option makes no sense, or OR-Tools is needed and not there.
+        When OR-Tools is needed and not there.
     """
-    limit: object = time_limit
-    if limit is not None and not (isinstance(limit, int | float) and limit > 0):
-        raise SpecError(None, f"the time limit must be more than 0 seconds, not {shown(limit)}")
-    threads: object = workers
-    if not isinstance(threads, int) or threads < 1:
-        raise SpecError(None, f"the solver needs at least 1 worker, not {shown(threads)}")
-    clock = Clock(time_limit)
+    clock = Clock(options.seconds)
     names = sorted(set(jobs or [0]))
     of_flow = [names.index(job) for job in jobs] if jobs is not None else [0] * len(flows)
     unit = gcd(*(weight for _, _, weight in flows)) or 1
@@ -93,8 +83,8 @@ def optimum(
         if clock.over():
             break
         solver = module.CpSolver()
-        solver.parameters.num_workers = workers
-        solver.parameters.random_seed = seed % _SEEDS
+        solver.parameters.num_workers = options.workers
+        solver.parameters.random_seed = (options.seed or 0) % _SEEDS
         solver.parameters.catch_sigint_signal = False
         left = clock.left()
         if left is not None:

@@ -4,35 +4,37 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-from hocket._checks import share_hint, whole
 from hocket._core import Topology
 from hocket._core import cluster as core_cluster
 from hocket._core import routing as core_routing
+from hocket._options import options_of
 from hocket.cluster.draw import Draw
 from hocket.cluster.hosts import MOST_SEED, Cluster
 from hocket.cluster.jobs import Job, JobList
 from hocket.cluster.placement import Placed, place
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
-from hocket.routing.assignment import HASHES, SCHEMES, solve
+from hocket.routing.assignment import SCHEMES, solve
+from hocket.routing.options import ClusterOptions
 from hocket.topology.text import read_failures
-from hocket.units import parse_bandwidth, parse_time, shown
+from hocket.units import parse_time, shown
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from typing_extensions import Unpack
+
+    from hocket.routing.options import ClusterKeywords
 
 __all__ = ["ClusterRun", "Decision", "Iteration", "JobRun", "simulate"]
 
 _SECOND = 10**12
 _REROUTES = {"ecmp": "never", "least-loaded": "at-start", "spray": "spray"}
 """When a scheme gives flows paths, where it is not whenever a job starts or stops to communicate."""
-ORDERS = ("job", "tor")
-WEIGHTS = ("flows", "bytes")
 _Flows: TypeAlias = tuple[tuple[tuple[int, int, int], int], ...]
 """Flows with their jobs."""
 _Router: TypeAlias = Callable[
@@ -234,22 +236,9 @@ def simulate(
     jobs: Iterable[Job | Placed],
     *,
     scheme: str = "greedy",
-    seed: int | None = None,
-    hash: str = "crc32",
-    upstream: int = 1,
-    salted: bool = False,
-    order: str = "job",
-    weights: str = "flows",
-    answer: str = "0 s",
-    look_ahead: int = 0,
-    failover: bool = False,
-    outages: Iterable[str] = (),
-    rate_control: float | None = None,
-    jitter: float = 0.0,
-    host_rate: str = "300 GB/s",
-    time_limit: float | None = None,
-    keep_rates: bool = False,
+    options: ClusterOptions | None = None,
     progress: Progress | None = None,
+    **keywords: Unpack[ClusterKeywords],
 ) -> ClusterRun:
     """Run jobs on a cluster, their flows on the paths that a scheme gives them.
 
@@ -267,38 +256,12 @@ def simulate(
         communicate. Nobody asks it for ``"ecmp"``, which gives paths once and for ever,
         ``"least-loaded"``, when a job starts to communicate, and ``"spray"``, where packets take all
         paths in turn.
-    seed : int, optional
-        Of random placements, of hashes and of schemes that draw; by default that of the jobs' file, or 0.
-    hash, upstream, salted
-        Of ``"ecmp"``, as in :func:`assign`.
-    order : str
-        In which flows are taken: ``"job"`` by job, or ``"tor"`` by ToR, the side with most flows first.
-    weights : str
-        What counts on a link: ``"flows"``, or the ``"bytes"`` that they have left in the phase.
-    answer : str
-        Time that the controller takes where it has not foreseen what happened: flows start, and move,
-        that much later. Jobs below one ToR need no paths and do not wait.
-    look_ahead : int
-        Of how many coming events assignments are computed ahead, where all flows are given paths at
-        each. Most jobs end sooner for it; not all, since what starts sooner may meet other flows.
-    failover : bool
-        Compute paths ahead for the failure of each link and each switch above the ToRs; flows that lose
-        theirs then move at once.
-    outages : iterable of str
-        What fails while jobs run, and when: ``"spine3@12 s"``, or ``"tor0,spine1@12 s"`` for a link.
-    rate_control : float, optional
-        Hosts hold each flow to its fair share of what the controller assigned, and this share of it more:
-        (1 + rate_control) x in the paper's section 8. Schemes that ask no controller heed it not.
-    jitter : float
-        By which share computation is longer or shorter at random, from one iteration to the next.
-    host_rate : str
-        Of each flow between GPUs of one host, however many there are.
-    time_limit : float, optional
-        Seconds that ``"ilp"`` may take for one assignment.
-    keep_rates : bool
-        Keep the rate of each job over time, for pictures.
-    progress : callable, optional
+    options
+        How schemes give paths, and how jobs and the controller go.
+    progress
         Called with (stage, done, total).
+    keywords
+        Any option of :class:`ClusterOptions` by its name, in place of the one in `options`.
 
     Raises
     ------
@@ -317,9 +280,11 @@ def simulate(
         raise SpecError(
             None, f"there is no scheme {shown(scheme)}", f"schemes are {', '.join(SCHEMES)}"
         )
-    own = jobs.seed if isinstance(jobs, JobList) else 0
-    number = whole("seed", own if seed is None else seed, 0, MOST_SEED)
-    placed = _placed(cluster, list(jobs), number)
+    given = options_of(ClusterOptions, options, keywords)
+    if given.seed is None:
+        given = replace(given, seed=jobs.seed if isinstance(jobs, JobList) else 0)
+    seed = given.seed or 0
+    placed = _placed(cluster, list(jobs), seed)
     if any(limit is not None for limit in cluster.topology.switch_limits):
         raise SpecError(
             None,
@@ -327,39 +292,34 @@ def simulate(
             "leave it out",
             origin=str(cluster.topology.name),
         )
-    _choice("order", order, ORDERS)
-    _choice("weights", weights, WEIGHTS)
-    _choice("hash", hash, HASHES)
-    answer_ps = parse_time(answer, field="answer")
-    rate = parse_bandwidth(host_rate, field="host_rate")
-    options = (hash, whole("upstream", upstream, 1, 2**16), salted, None)
     patterns = [_pattern(each.job) for each in placed]
+    rate = int(given.host_rate)  # type: ignore[arg-type]
     core = core_cluster.simulate(
         cluster.topology,
         core_routing.Fabric(cluster.topology),
         [
-            _core_job(cluster, each, pattern, _Jitter(number, i, _share("jitter", jitter)))
+            _core_job(cluster, each, pattern, _Jitter(seed, i, given.jitter))
             for i, (each, pattern) in enumerate(zip(placed, patterns, strict=True))
         ],
-        scheme=_router(cluster, scheme, number, time_limit, options),
-        seed=number,
-        options=options,
-        order=order,
+        scheme=_router(cluster, scheme, given),
+        seed=seed,
+        options=given.core,
+        order=given.order,
         reroute=_REROUTES.get(scheme, "always"),
         host_rate=rate,
-        answer_ps=answer_ps,
-        look_ahead=whole("look_ahead", look_ahead, 0, 10**6),
-        failover=failover,
-        outages=[_outage(cluster.topology, text) for text in outages],
-        rate_slack_ppm=_slack_ppm(rate_control, scheme),
-        by_bytes=weights == "bytes",
-        keep_rates=keep_rates,
+        answer_ps=given.answer_ps,
+        look_ahead=given.look_ahead,
+        failover=given.failover,
+        outages=[_outage(cluster.topology, text) for text in given.outages],
+        rate_slack_ppm=_slack_ppm(given.rate_control, scheme),
+        by_bytes=given.weights == "bytes",
+        keep_rates=given.keep_rates,
         progress=progress,
     )
     ideals = [
         _ideal(cluster, each, pattern, rate) for each, pattern in zip(placed, patterns, strict=True)
     ]
-    return ClusterRun(cluster, placed, scheme, ideals, answer_ps, core)
+    return ClusterRun(cluster, placed, scheme, ideals, given.answer_ps, core)
 
 
 def _placed(cluster: Cluster, listed: Sequence[Job | Placed], seed: int) -> list[Placed]:
@@ -447,13 +407,7 @@ def _nic_rates(cluster: Cluster) -> tuple[dict[int, int], dict[int, int]]:
     return up, down
 
 
-def _router(
-    cluster: Cluster,
-    scheme: str,
-    seed: int,
-    time_limit: float | None,
-    options: tuple[str, int, bool, int | None],
-) -> str | _Router:
+def _router(cluster: Cluster, scheme: str, options: ClusterOptions) -> str | _Router:
     """Give the scheme, or a router by the solver, which solves nothing twice."""
     if scheme != "ilp":
         return "greedy" if scheme == "spray" else scheme
@@ -472,9 +426,7 @@ def _router(
             routed = fabric
         key = tuple(zip(flows, jobs, strict=True))
         if key not in known:
-            known[key], _ = solve(
-                cluster.topology, fabric, flows, jobs, time_limit, 1, seed, options
-            )
+            known[key], _ = solve(cluster.topology, fabric, flows, jobs, options)
         return known[key]
 
     return route
@@ -484,15 +436,8 @@ def _slack_ppm(rate_control: float | None, scheme: str) -> int | None:
     """Slack of rate control; None without, and where no controller tells hosts their share."""
     if rate_control is None:
         return None
-    slack = round(_share("rate_control", rate_control) * 10**6)
+    slack = round(rate_control * 10**6)
     return None if scheme in _REROUTES else slack
-
-
-def _share(field: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        right = f"give a share from 0 to 1{share_hint(value)}"
-        raise SpecError(field, f"{shown(value)} will not do", right)
-    return float(value)
 
 
 def _outage(topology: Topology, text: object) -> tuple[int, list[int]]:
@@ -514,11 +459,6 @@ def _outage(topology: Topology, text: object) -> tuple[int, list[int]]:
     if not found:
         raise SpecError("outages", f"{shown(what)} has no link that could fail", right)
     return time, found
-
-
-def _choice(field: str, value: object, known: Sequence[str]) -> None:
-    if value not in known:
-        raise SpecError(field, f"there is no {shown(value)}", f"use {' or '.join(known)}")
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
+from hocket._checks import one_of
 from hocket._options import check_keywords, names_of, options_of
 from hocket.collectives.timing import Latency, LinkOrder, Switching
 from hocket.errors import SpecError
@@ -35,10 +36,12 @@ _MOST = 10**6
 _MOST_CHANNELS = 64
 
 
-def _choice(field: str, value: object, allowed: tuple[object, ...]) -> None:
-    if value not in allowed:
-        known = " or ".join(str(each) for each in allowed if each is not None)
-        raise SpecError(field, f"there is no {shown(value)}", f"use {known}")
+def _check_model(options: object) -> None:
+    """Check what options say of order, switching and latency."""
+    for field, known in (("order", LinkOrder), ("switching", Switching), ("latency", Latency)):
+        value = getattr(options, field, None)
+        if value is not None:
+            one_of(field, value, get_args(known))
 
 
 def _count(value: object, field: str, least: int = 1, most: int = _MOST) -> int:
@@ -77,9 +80,7 @@ class LinkOptions:
     latency: Latency = "overlapped"
 
     def __post_init__(self) -> None:
-        _choice("order", self.order, (None, *get_args(LinkOrder)))
-        _choice("switching", self.switching, (None, *get_args(Switching)))
-        _choice("latency", self.latency, get_args(Latency))
+        _check_model(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -177,7 +178,7 @@ class PacketOptions:
         if self.reduction_rate is not None:
             rate = parse_bandwidth(self.reduction_rate, field="reduction_rate")
             object.__setattr__(self, "reduction_rate", rate)
-        _choice("order", self.order, (None, *get_args(LinkOrder)))
+        _check_model(self)
 
     def to_core(self) -> dict[str, int | None]:
         """Give the options in bytes, picoseconds and bytes per second, without the order."""
@@ -208,8 +209,7 @@ class DimensionOptions:
     latency: Latency = "overlapped"
 
     def __post_init__(self) -> None:
-        _choice("switching", self.switching, (None, *get_args(Switching)))
-        _choice("latency", self.latency, get_args(Latency))
+        _check_model(self)
 
 
 TransferOptions: TypeAlias = LinkOptions | FlowOptions | PacketOptions

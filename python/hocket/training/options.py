@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hocket._checks import whole
+from hocket._checks import one_of, whole
 from hocket.collectives.collective import check_chunks
 from hocket.errors import SpecError
-from hocket.units import parse_size, shown
+from hocket.units import parse_size
 from hocket.workload.accelerators import Accelerator, accelerator
 from hocket.workload.systolic import Chiplet
 
@@ -100,8 +100,7 @@ class TrainingOptions:
             is_text = isinstance(self.bucket, str)
             size = parse_size(self.bucket, field="bucket") if is_text else self.bucket
             object.__setattr__(self, "bucket", whole("bucket", size, 1, 1 << 62))
-        if self.order not in ("fifo", "lifo"):
-            raise SpecError("order", f"there is no {shown(self.order)}", "use fifo or lifo")
+        one_of("order", self.order, ("fifo", "lifo"))
         check_chunks(self.chunks)
         self.accelerator()
 

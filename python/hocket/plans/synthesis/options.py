@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from hocket import _core
+from hocket._checks import one_of
 from hocket._memory import checked_limit
 from hocket._options import seconds
 from hocket.collectives.collective import check_chunks
@@ -46,7 +47,6 @@ ROUNDING = 1e-5
 
 TRIALS = 64
 """Random trials of a synthesizer by default."""
-_LATENCIES = ("overlapped", "occupying")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +119,7 @@ class PlanOptions:
             raise SpecError("seed", f"{self.seed!r} is not a whole number from 0 to 2^64 - 1")
         if self.unwind is not None:
             self._check_unwind(self.unwind)
-        if self.latency not in _LATENCIES:
-            raise SpecError("latency", f"{self.latency!r} is not one of {', '.join(_LATENCIES)}")
+        one_of("latency", self.latency, get_args(Latency))
         for name, most in (("trials", 32), ("cluster", 63)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 1 <= value < 1 << most):
