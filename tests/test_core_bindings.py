@@ -190,11 +190,18 @@ def test_simulated_times_are_exact() -> None:
     assert run.link_bytes.tolist() == [900, 900, 0]
     assert run.service_link.tolist() == [0, 1]
     report = _core.report(run)
-    assert report.algbw == pytest.approx(900 / 1.351e-6)
+    algbw, busbw = _core.rates(broadcast().collective, run.time_ps)
+    assert algbw == busbw == pytest.approx(900 / 1.351e-6)
     assert (report.busiest_link, report.max_link_bytes) == (0, 900)
     heat = _core.heat(run, 10)
     assert heat.shape == (3, 10)
     assert heat.sum(axis=1) / 10 == pytest.approx(run.link_busy_ps / run.time_ps)
+
+
+def test_a_time_of_no_picoseconds_counts_as_one():
+    assert _core.gap(3, 2) == 0.5
+    assert (_core.gap(0, 0), _core.gap(1, 0), _core.gap(5, 0)) == (0.0, 0.0, 4.0)
+    assert _core.rates(broadcast().collective, 0) == _core.rates(broadcast().collective, 1)
 
 
 def test_every_algorithm_makes_plans_that_verify() -> None:

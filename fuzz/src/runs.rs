@@ -117,7 +117,7 @@ fn look_at(run: &Run, verified: &Verified, fidelity: Fidelity) {
             .all(|(start, end)| start <= end)
     );
     let report = Report::new(run, plan.collective(), topology);
-    assert!(report.algbw.is_finite() && report.utilization >= 0.0);
+    assert!(report.rates.algbw.is_finite() && report.utilization >= 0.0);
     heat(run, 3);
     // Without dimensions there is no activity.
     drop(activity(run, verified, Bins::Count(3)));

@@ -2,7 +2,7 @@
 
 use hocket_core::collective::CollectiveKind;
 use hocket_core::plan::PlanError;
-use hocket_core::synthesis::{GREEDY, Problem, Send, Unwinding, candidates};
+use hocket_core::synthesis::{GREEDY, Problem, Send, Unwinding, unwindings};
 use hocket_core::topology::LatencyModel;
 
 use super::draw::{Draw, Patience};
@@ -21,7 +21,7 @@ pub fn run(bytes: &[u8]) {
     let Some(collective) = network::collective(&mut draw, &topology) else {
         return;
     };
-    let unwinding = unwinding(&mut draw, &candidates(&topology));
+    let unwinding = unwinding(&mut draw, &unwindings(&topology));
     let latency = draw.one_of(&[LatencyModel::Overlapped, LatencyModel::Occupying]);
     let pieces = draw.near(5) as usize;
     let demands = match collective.kind() {

@@ -14,6 +14,7 @@ from hocket.errors import (
 )
 from hocket.plans.advice import Advice, advise_dimensions
 from hocket.plans.algorithms import Algorithm, algorithms
+from hocket.plans.builder import PlanBuilder
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan, merge_plans
 from hocket.plans.planner import plan, plan_together
@@ -56,6 +57,7 @@ __all__ = [
     "PacketOptions",
     "Parallel",
     "Plan",
+    "PlanBuilder",
     "PlanOptions",
     "Run",
     "Schedule",

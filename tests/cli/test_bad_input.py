@@ -202,7 +202,7 @@ CASES = {
     f"compare all-reduce {R} -s 1MB --plot times": ["times", ".png"],
     "topology draw dgx1_v100 -o net.gif": ["net.gif", ".svg"],
     "topology draw dgx1_v100 -o nowhere/net.svg": ["no folder 'nowhere'"],
-    f"topology draw ring:3000 {BIG} -o net.svg": ["3000 devices", "at most 2000"],
+    f"topology draw ring:3000 {BIG} --full -o net.svg": ["3000 devices", "at most 2000"],
 }
 
 

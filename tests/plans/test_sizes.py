@@ -74,6 +74,8 @@ def test_a_picture_of_too_many_is_refused_at_once(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("hocket.cli.topology.build_topology", lambda _: pytest.fail("it was built"))
     assert run(shlex.split(f"topology draw mesh:3000x3000 {ON} -o x.png")) == 2
+    assert "9000000 devices are too many for a schematic" in capsys.readouterr().err
+    assert run(shlex.split(f"topology draw mesh:3000x3000 {ON} --full -o x.png")) == 2
     assert "9000000 devices cannot be told apart" in capsys.readouterr().err
 
 

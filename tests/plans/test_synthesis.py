@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 import hocket as hk
+from hocket import _core
 
 METHODS = ("greedy", "exact", "blind")
 KINDS = (
@@ -556,3 +558,16 @@ def test_slots_that_cannot_be_told() -> None:
     words = r"^slot: in slots of 9000000 s a plan could take longer than 26 days; give a shorter"
     with pytest.raises(hk.SpecError, match=words):
         hk.plan("all-gather", mesh(), size="9 MB", algorithm="exact", slot="9000000 s")
+
+
+def equal_paths() -> hk.Topology:
+    return hk.topology.fat_tree(4, bandwidth="50 GB/s", latency="700 ns")
+
+
+@pytest.mark.parametrize("network", [mesh, switch, equal_paths])
+@pytest.mark.parametrize("kind", ["all-gather", "all-reduce", "broadcast"])
+def test_greedy_is_the_plan_of_the_core(network: Callable[[], hk.Topology], kind: str) -> None:
+    topo = network()
+    plan = hk.plan(kind, topo, size="1 MB", algorithm="greedy")
+    core = _core.plan(topo, plan.collective, "greedy", None, 1 << 33)
+    assert columns(plan) == columns(hk.Plan(core))

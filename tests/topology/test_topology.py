@@ -10,10 +10,13 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import hocket as hk
 from hocket import topology as tp
 from hocket.topology.build import build_topology
+from hocket.topology.json import topology_from_json, topology_to_json
 from hocket.topology.text import KINDS, from_text
 
 LINK = {"bandwidth": "2 GB/s", "latency": "3 ns"}
@@ -110,7 +113,7 @@ def test_numpy_integers_are_sizes() -> None:
         (lambda: tp.mesh(10**5, 10**5, **LINK), "of memory, more than the limit"),
         (lambda: tp.fat_tree(10**5, **LINK), "of memory, more than the limit"),
         (lambda: tp.hypercube(40, **LINK), "of memory, more than the limit"),
-        (lambda: tp.load("mesh:9x9"), "name_or_path: 'mesh:9x9' is no machine or file; for a bu"),
+        (lambda: tp.load("mesh:9x9"), 'bandwidth: mesh:9x9 needs one; give bandwidth="25 GB/s"'),
         (lambda: tp.load("dgx1"), "name_or_path: there is no 'dgx1'; did you mean 'dgx1_v100'"),
         (lambda: tp.load(""), "name_or_path: there is no ''; give a shipped machine"),
     ],
@@ -252,7 +255,10 @@ def graph_of(*edges: tuple[Any, ...], **nodes: Any) -> nx.Graph:
     [
         ({"a": ["b"]}, "graph: dict is no networkx graph; give one"),
         (None, "graph: NoneType is no networkx graph"),
-        (graph_of(("a", "b", {})), "graph: edge 'a' - 'b' has no 'bandwidth'; give every edge one"),
+        (
+            graph_of(("a", "b", {})),
+            "graph: edge 'a' - 'b' has no 'bandwidth'; give every edge one, or def",
+        ),
         (graph_of(("a", "b", {"bandwidth": "1 GB/s"})), "edge 'a' - 'b' has no 'latency'"),
         (
             graph_of(("a", "b", EDGE | {"bandwidth": -25})),
@@ -476,3 +482,171 @@ def test_numbers_are_in_si_units() -> None:
     again = tp.ring(4, bandwidth=run.algbw, latency=run.time)
     assert again.link_bandwidth[0] == round(run.algbw)
     assert again.link_latency_ps[0] == run.time_ps
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"),
+    [
+        ("mesh:4x4", {"bandwidth": 25e9, "latency": 700e-9}),
+        ("mesh:4x4", {"bandwidth": ["25 GB/s"], "latency": "700 ns"}),
+        ("mesh:4x4@25GB/s,700ns", {}),
+        ("mesh:4x4@200 Gb/s, 0.7 us", {}),
+    ],
+)
+def test_load_takes_builders(text: str, keys: dict[str, Any]) -> None:
+    assert tp.load(text, **keys) == tp.mesh(4, 4, bandwidth="25 GB/s", latency="700 ns")
+
+
+def test_load_takes_what_goes_with_a_topology() -> None:
+    broken = tp.load("dgx1_v100", failed=["gpu7", "gpu0,gpu1"])
+    assert broken == tp.load("dgx1_v100").without(["gpu7"], ["gpu0,gpu1"])
+    assert broken == tp.load("dgx1_v100").without(["gpu7"], [("gpu0", "gpu1")])
+    assert tp.load("dgx1_v100", failed="gpu7").npu_count == 7
+    product = tp.load("Ring_SW:4x2", bandwidth=[1e9, 2e9], latency=1e-6)
+    assert [rate for _, _, rate, _, _ in product.dimensions] == [10**9, 2 * 10**9]
+    assert tp.load("ring:8@1GB/s,1us", groups=4).groups == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_text_is_as_good_as_a_topology() -> None:
+    ring = tp.ring(4, bandwidth=1e9, latency=1e-6)
+    assert tp.as_topology(ring) is ring
+    assert tp.as_topology("ring:4@1GB/s,1us") == ring
+    assert tp.as_topology(Path("dgx1_v100")) == tp.load("dgx1_v100")
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda: tp.as_topology(3), "topology: 3 is no topology; give one of hk.topology, or text"),
+        (lambda: tp.as_topology("dgx1"), "topology: there is no 'dgx1'; did you mean 'dgx1_v100'"),
+        (lambda: tp.as_topology("mesh:4x4"), "bandwidth: mesh:4x4 needs one; give bandwidth="),
+        (lambda: tp.as_topology("mesh:4x4@25GB/s"), "topology: 'mesh:4x4@25GB/s' has no latency"),
+        (lambda: tp.as_topology("mesh:4x4@25,1ns"), "bandwidth: '25' has no unit"),
+        (lambda: tp.as_topology("mesh:4@1GB/s,"), "latency: '' is no time"),
+        (
+            lambda: tp.load("mesh:4@1GB/s,1ns", bandwidth=1e9),
+            "name_or_path: 'mesh:4@1GB/s,1ns' has its own bandwidth and latency",
+        ),
+        (lambda: tp.load("dgx1_v100", bandwidth=1), "bandwidth: dgx1_v100 has its own"),
+        (lambda: tp.load("dgx1_v100", failed=["gpu0,gpu1,gpu2"]), "failed: 'gpu0,gpu1,gpu2'"),
+        (lambda: tp.load("dgx1_v100").without(links=["gpu0"]), 'links: "gpu0" is no link; give'),
+        (lambda: tp.load("dgx1_v100").without(links=[["gpu0"]]), 'links: "gpu0" is no link'),
+        (lambda: tp.load("dgx1_v100").without(links=["gpu0,gpu9"]), 'no device is called "gpu9"'),
+    ],
+)
+def test_wrong_texts_of_topologies(call: Callable[[], object], says: str) -> None:
+    with pytest.raises(hk.SpecError) as error:
+        call()
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+GROUPS = [[0, 1, 2], [3, 4, 5]]
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [3, "3", "0-2 3-5", "npu0,npu1,2  3-4,npu5", GROUPS, [["npu0", 1, 2], ("npu3", 4, "npu5")]],
+)
+def test_groups(groups: Any) -> None:
+    ring = tp.ring(6, **LINK)
+    grouped = tp.grouped(ring, groups)
+    assert grouped.groups == GROUPS
+    assert ring.groups == []
+    assert grouped != ring
+    assert topology_from_json(topology_to_json(grouped)) == grouped
+    assert grouped.without(["npu1"]).groups == [[0, 1], [2, 3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("groups", "says"),
+    [
+        (4, "groups: 4 does not divide the 6 NPUs of 'ring 6'"),
+        (0, "groups: 0 does not divide"),
+        (True, "groups: true does not divide"),
+        (-3, "groups: -3 does not divide"),
+        ("", "groups: there is none; give a number of NPUs"),
+        (None, "groups: None is no list of groups"),
+        ([1, 2], "groups: [1, 2] is no list of groups"),
+        (["ab"], "groups: ['ab'] is no list of groups"),
+        ("0-2 3-6", "groups[1]: there is no NPU 6; NPUs are 0 to 5"),
+        ("5-3", "groups: '5-3' is no range of NPUs"),
+        ([[0, "npu9"]], "groups[0]: there is no NPU 'npu9'; did you mean"),
+        ([[0, 1.0]], "groups[0]: there is no NPU 1.0"),
+        ([[0, 1, 2], [3, 4]], 'groups: "npu5" is in none'),
+        ([[0, 1, 2], [2, 3, 4, 5]], 'group 1: has "npu2", which is in group 0 too'),
+        ([[0, 1, 2, 3, 4, 5], []], "group 1: has no NPU"),
+    ],
+)
+def test_wrong_groups(groups: Any, says: str) -> None:
+    with pytest.raises(hk.SpecError) as error:
+        tp.grouped(tp.ring(6, **LINK), groups)
+    assert says in str(error.value)
+
+
+def test_a_switch_is_in_no_group() -> None:
+    with pytest.raises(hk.SpecError, match="'sw0' is a switch"):
+        tp.grouped(tp.switch(2, **LINK), [["npu0", "npu1", "sw0"]])
+
+
+def rows(topology: hk.Topology) -> list[tuple[int, ...]]:
+    columns = ("link_src", "link_dst", "link_bandwidth", "link_latency_ps")
+    return sorted(zip(*(getattr(topology, each).tolist() for each in columns), strict=True))
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> hk.Topology:
+    npus, switches = draw(st.integers(1, 6)), draw(st.integers(0, 3))
+    count = npus + switches
+    ends = st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)).filter(
+        lambda pair: pair[0] != pair[1]
+    )
+    pairs = draw(st.lists(ends, max_size=12 if count > 1 else 0))
+    rates = [draw(st.integers(1, 2**62)) for _ in pairs]
+    delays = [draw(st.integers(0, 10**15)) for _ in pairs]
+    names = draw(
+        st.lists(st.text("ab1 _é-", min_size=1), min_size=count, max_size=count, unique=True)
+    )
+    return hk.Topology.from_arrays(
+        draw(st.sampled_from(["net", "a b"])),
+        names,
+        npus,
+        [draw(st.none() | st.integers(1, 2**62)) for _ in range(switches)],
+        np.array([a for a, _ in pairs], dtype=np.uint32),
+        np.array([b for _, b in pairs], dtype=np.uint32),
+        np.array(rates, dtype=np.uint64),
+        np.array(delays, dtype=np.uint64),
+        [],
+        draw(st.sampled_from(["store-and-forward", "cut-through"])),
+        draw(st.sampled_from([[], [[i] for i in range(npus)], [list(range(npus))]])),
+    )
+
+
+@given(topology=networks())
+def test_networkx_and_back(topology: hk.Topology) -> None:
+    graph = tp.to_networkx(topology)
+    again = tp.from_networkx(graph)
+    assert rows(again) == rows(topology)
+    for field in ("name", "device_names", "npu_count", "switch_limits", "switching", "groups"):
+        assert getattr(again, field) == getattr(topology, field)
+    undirected = tp.from_networkx(graph.to_undirected(as_view=False))
+    assert undirected.device_names == topology.device_names
+
+
+def test_edges_take_defaults_and_numbers() -> None:
+    graph = nx.petersen_graph()
+    plain = tp.from_networkx(graph, default_bandwidth="25 GB/s", default_latency=700e-9)
+    assert set(rows(plain)) == {(a, b, 25 * 10**9, 700_000) for a, b, _, _ in rows(plain)}
+    graph.edges[0, 1]["bandwidth"] = 1e9
+    mixed = tp.from_networkx(graph, default_bandwidth=25e9, default_latency="700 ns")
+    assert sorted(set(mixed.link_bandwidth.tolist())) == [10**9, 25 * 10**9]
+
+
+def test_a_value_for_the_name_of_an_attribute() -> None:
+    with pytest.raises(hk.SpecError, match="did you mean default_bandwidth='25 GB/s'"):
+        tp.from_networkx(nx.petersen_graph(), bandwidth="25 GB/s")
+    with pytest.raises(hk.SpecError, match="default_latency: 'x' is no time"):
+        tp.from_networkx(nx.petersen_graph(), default_bandwidth=1, default_latency="x")
+    mixed = graph_of(("a", "b", EDGE), a={"group": 0})
+    with pytest.raises(hk.SpecError, match="graph: node 'b' has no 'group'"):
+        tp.from_networkx(mixed)

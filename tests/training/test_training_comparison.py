@@ -237,4 +237,5 @@ def test_pictures_of_rows_with_different_batches(tmp_path: Path) -> None:
         text = (tmp_path / name).read_text(encoding="utf-8")
         assert ("samples of all replicas" in text) == (batch is None)
         for row in found:
-            assert f"{row.network}  {row.parallel}  none" in text
+            assert f"{row.network}  {row.parallel}" in text
+            assert row.algorithm in text

@@ -56,7 +56,7 @@ pub fn run(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
             "{:<18} {transfers:>6} transfers {:>9.1} us {:>6.1} GB/s busbw, {:>5.1} % above the bound",
             algorithm.name(),
             report.time.as_seconds() * 1e6,
-            report.busbw / 1e9,
+            report.rates.busbw / 1e9,
             report.gap(bound.time) * 100.0,
         )?;
     }

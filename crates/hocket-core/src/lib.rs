@@ -9,7 +9,8 @@
 //!                        |
 //! plans      collective -+- algorithms -> plan -> verify -> Verified -> simulate -> Run -> report
 //!                        |   |                                                             |
-//!                        |   +- multirail (schedules of dimensions), synthesis             |
+//!                        |   +- multirail (schedules of dimensions)                        |
+//!                        |   +- select (the quickest as simulated) -- synthesis            |
 //!                        +- bound -------------------------------------------- lower bound +
 //!
 //! fabric     routing -> cluster: training jobs that share a fabric, as fluids of simulate
@@ -70,10 +71,11 @@ pub mod collective;
 pub mod plan;
 pub mod bound;
 pub mod verify;
+pub mod simulate;
 pub mod multirail;
 pub mod synthesis;
+pub mod select;
 pub mod algorithms;
-pub mod simulate;
 pub mod report;
 
 // Fabric.

@@ -1,6 +1,7 @@
 //! Choices of the core by their names in Python.
 
 use hocket_core::multirail::Policy;
+use hocket_core::select::Method;
 use hocket_core::simulate::{LatencyModel, LinkOrder, Switching};
 
 use crate::error::CoreError;
@@ -17,6 +18,8 @@ pub(crate) const LATENCIES: &Names<LatencyModel> = &[
     ("overlapped", LatencyModel::Overlapped),
     ("occupying", LatencyModel::Occupying),
 ];
+
+pub(crate) const METHODS: &Names<Method> = &[("greedy", Method::Greedy), ("blind", Method::Blind)];
 
 pub(crate) const POLICIES: &Names<Policy> = &[
     ("first-come", Policy::Fifo),

@@ -22,6 +22,7 @@ mod multirail;
 mod iteration;
 mod replay;
 mod synthesis;
+mod select;
 mod simulate;
 mod cluster;
 mod report;
@@ -78,7 +79,7 @@ mod _core {
 
     #[pymodule_export]
     use crate::report::{
-        DimensionReport, Report, activity, dimension_report, equal_links, heat, report,
+        DimensionReport, Report, activity, dimension_report, equal_links, gap, heat, rates, report,
     };
     /// `hocket._core.routing`: paths on a Clos or fat tree.
     #[pymodule]
@@ -89,8 +90,15 @@ mod _core {
 
     #[pymodule_export]
     use crate::simulate::{PyRun, simulate, simulate_flows, simulate_packets};
-    #[pymodule_export]
-    use crate::synthesis::{PyProblem, PyTimetables, unwindings};
+    /// `hocket._core.synthesis`: plans for any network.
+    #[pymodule]
+    mod synthesis {
+        #[pymodule_export]
+        use crate::select::{PyCandidate, synthesize};
+        #[pymodule_export]
+        use crate::synthesis::{PyProblem, PyTimetables, unwindings};
+    }
+
     #[pymodule_export]
     use crate::topology::{Inspection, PyTopology};
     #[pymodule_export]
@@ -120,6 +128,7 @@ mod _core {
             "iteration",
             "replay",
             "routing",
+            "synthesis",
             "trace",
         ] {
             modules.set_item(format!("hocket._core.{name}"), module.getattr(name)?)?;

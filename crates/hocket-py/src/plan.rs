@@ -33,6 +33,19 @@ impl PyPlan {
         }
     }
 
+    /// A plan that may have been proved already.
+    pub(crate) fn proved(
+        core: Arc<core::Plan>,
+        topology: Arc<Topology>,
+        proof: Option<&Arc<Verified>>,
+    ) -> Self {
+        Self {
+            core,
+            topology,
+            verified: proof.cloned().map_or_else(OnceLock::new, OnceLock::from),
+        }
+    }
+
     /// The proof, made now where it was not made before.
     pub(crate) fn verified(
         &self,

@@ -1,7 +1,7 @@
 //! Long calls: the interpreter released, progress told to a callable, Ctrl-C heeded.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use hocket_core::progress::Progress;
@@ -20,9 +20,7 @@ where
     T: Send,
     E: Into<CoreError> + Send,
 {
-    // Longer than a duration can be is no limit.
-    let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    let end = limit.and_then(|limit| Instant::now().checked_add(limit));
+    let end = end_after(seconds);
     watched(py, progress, |watch| {
         work(&mut Timed {
             watch,
@@ -30,6 +28,12 @@ where
             told: Instant::now(),
         })
     })
+}
+
+/// When so many seconds are over. Longer than a duration can be is no limit.
+fn end_after(seconds: Option<f64>) -> Option<Instant> {
+    let limit = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    limit.and_then(|limit| Instant::now().checked_add(limit))
 }
 
 /// Stops at an end, and tells no more than some times a second.
@@ -84,6 +88,15 @@ pub(crate) fn attended<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce(&mut dyn Progress) -> T + Send + 'static,
 ) -> PyResult<T> {
+    attended_with(py, || Ok(()), work)
+}
+
+/// As [`attended`]; `tell` is called now and then.
+fn attended_with<T: Send + 'static>(
+    py: Python<'_>,
+    tell: impl Fn() -> PyResult<()>,
+    work: impl FnOnce(&mut dyn Progress) -> T + Send + 'static,
+) -> PyResult<T> {
     let (give, mut take) = channel();
     let heeded = Arc::new(());
     let mut watch = WhileHeeded(Arc::downgrade(&heeded));
@@ -94,12 +107,60 @@ pub(crate) fn attended<T: Send + 'static>(
         let taken = py.detach(move || taker.recv_timeout(Duration::from_millis(50)));
         match taken {
             Ok(done) => return Ok(done),
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Timeout) => {
+                py.check_signals()?;
+                tell()?;
+            }
             Err(RecvTimeoutError::Disconnected) => {
                 let panic = worker.join().expect_err("it ended without a result");
                 std::panic::resume_unwind(panic)
             }
         }
+    }
+}
+
+/// As [`attended`], for a number of seconds or to its end; `progress(stage, done, total)` is called meanwhile.
+pub(crate) fn attended_until<T: Send + 'static>(
+    py: Python<'_>,
+    progress: Option<Py<PyAny>>,
+    seconds: Option<f64>,
+    work: impl FnOnce(&mut dyn Progress) -> T + Send + 'static,
+) -> PyResult<T> {
+    let latest = Arc::new(Mutex::new(None));
+    let reported = Arc::clone(&latest);
+    let end = end_after(seconds);
+    let tell = move || match (&progress, take(&latest)) {
+        (Some(callable), Some(report)) => callable.call1(py, report).map(drop),
+        _ => Ok(()),
+    };
+    let work = move |watch: &mut dyn Progress| {
+        let mut noted = Noted { watch, reported };
+        let told = Instant::now();
+        let watch = &mut noted;
+        work(&mut Timed { watch, end, told })
+    };
+    attended_with(py, tell, work)
+}
+
+/// A stage, what is done of it, and all of it.
+type Report = (&'static str, u64, u64);
+
+fn take(latest: &Mutex<Option<Report>>) -> Option<Report> {
+    latest.lock().unwrap_or_else(PoisonError::into_inner).take()
+}
+
+/// Keeps the latest report for the thread that waits.
+struct Noted<'a> {
+    watch: &'a mut dyn Progress,
+    reported: Arc<Mutex<Option<Report>>>,
+}
+
+impl Progress for Noted<'_> {
+    fn report(&mut self, stage: &'static str, done: u64, total: u64) -> bool {
+        let mut latest = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        *latest = Some((stage, done, total));
+        drop(latest);
+        self.watch.report(stage, done, total)
     }
 }
 

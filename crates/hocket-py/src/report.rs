@@ -5,6 +5,7 @@ use hocket_core::units::Time;
 use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
+use crate::collective::PyCollective;
 use crate::error::CoreError;
 use crate::simulate::PyRun;
 use crate::topology::kind_name;
@@ -12,9 +13,6 @@ use crate::topology::kind_name;
 /// The figures of one run.
 #[pyclass(module = "hocket._core", frozen, get_all)]
 pub(crate) struct Report {
-    time_ps: u64,
-    algbw: f64,
-    busbw: f64,
     utilization: f64,
     busiest_link: Option<u32>,
     busiest_share: f64,
@@ -27,14 +25,24 @@ pub(crate) fn report(run: &PyRun) -> Report {
     let collective = verified.plan().collective();
     let report = core::Report::new(run.core(), collective, verified.topology());
     Report {
-        time_ps: report.time.as_ps(),
-        algbw: report.algbw,
-        busbw: report.busbw,
         utilization: report.utilization,
         busiest_link: report.busiest.map(|(link, _)| link.0),
         busiest_share: report.busiest.map_or(0.0, |(_, share)| share),
         max_link_bytes: report.max_link_bytes,
     }
+}
+
+/// algbw and busbw of a collective that takes so long, in bytes per second.
+#[pyfunction]
+pub(crate) fn rates(collective: &PyCollective, time_ps: u64) -> (f64, f64) {
+    let rates = core::Rates::new(collective.core(), Time::from_ps(time_ps));
+    (rates.algbw, rates.busbw)
+}
+
+/// How far a time is above a lower bound.
+#[pyfunction]
+pub(crate) fn gap(time_ps: u64, bound_ps: u64) -> f64 {
+    core::gap(Time::from_ps(time_ps), Time::from_ps(bound_ps))
 }
 
 /// Links of equal paths: how many there are, and how many carried nothing.

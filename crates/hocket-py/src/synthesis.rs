@@ -12,19 +12,18 @@ use crate::arrays::to_vec;
 use crate::choice::{LATENCIES, choose};
 use crate::collective::PyCollective;
 use crate::error::CoreError;
-use crate::plan::PyPlan;
 use crate::progress;
 use crate::topology::PyTopology;
 
 /// A collective on a network whose switches are unwound.
-#[pyclass(name = "Problem", module = "hocket._core", frozen)]
+#[pyclass(name = "Problem", module = "hocket._core.synthesis", frozen)]
 pub(crate) struct PyProblem {
-    core: core::Problem,
+    core: Arc<core::Problem>,
     topology: Arc<Topology>,
 }
 
 /// Who sends what when.
-#[pyclass(name = "Timetables", module = "hocket._core", frozen)]
+#[pyclass(name = "Timetables", module = "hocket._core.synthesis", frozen)]
 pub(crate) struct PyTimetables {
     core: core::Timetables,
 }
@@ -41,10 +40,30 @@ type ChunkTuple = (u32, u32, Vec<u32>, Option<Vec<u32>>);
 #[pyfunction]
 pub(crate) fn unwindings(topology: &PyTopology) -> Vec<Vec<String>> {
     let names = |each: Vec<Unwinding>| each.iter().map(ToString::to_string).collect();
-    core::candidates(topology.core())
+    core::unwindings(topology.core())
         .into_iter()
         .map(names)
         .collect()
+}
+
+impl PyProblem {
+    pub(crate) fn of(core: Arc<core::Problem>, topology: Arc<Topology>) -> Self {
+        Self { core, topology }
+    }
+
+    pub(crate) fn core(&self) -> &Arc<core::Problem> {
+        &self.core
+    }
+
+    pub(crate) fn topology(&self) -> &Arc<Topology> {
+        &self.topology
+    }
+}
+
+impl PyTimetables {
+    pub(crate) fn core(&self) -> &core::Timetables {
+        &self.core
+    }
 }
 
 #[pymethods]
@@ -70,14 +89,14 @@ impl PyProblem {
             core::Problem::new(&on, &collective, pieces, &unwinding, latency, memory_limit)
         })??;
         Ok(Self {
-            core,
+            core: Arc::new(core),
             topology: Arc::clone(topology.core()),
         })
     }
 
     fn discretised(&self, factor_ps: u64) -> Result<Self, CoreError> {
         Ok(Self {
-            core: self.core.discretised(factor_ps)?,
+            core: Arc::new(self.core.discretised(factor_ps)?),
             topology: Arc::clone(&self.topology),
         })
     }
@@ -170,11 +189,6 @@ impl PyProblem {
         Ok(PyTimetables { core })
     }
 
-    fn blind(&self, py: Python<'_>, seed: u64) -> Result<PyPlan, CoreError> {
-        let plan = py.detach(|| self.core.blind(seed))?;
-        Ok(PyPlan::new(plan, Arc::clone(&self.topology)))
-    }
-
     /// Sends of chunks that the plan numbers so; starts in picoseconds.
     #[pyo3(signature = (*, sum_chunk, sum_edge, sum_start, copy_chunk, copy_edge, copy_start))]
     fn timetables<'py>(
@@ -213,16 +227,6 @@ impl PyProblem {
         )?;
         let core = self.core.timetables(sums, copies)?;
         Ok(PyTimetables { core })
-    }
-
-    fn plan(
-        &self,
-        py: Python<'_>,
-        algorithm: &str,
-        timetables: &PyTimetables,
-    ) -> Result<PyPlan, CoreError> {
-        let plan = py.detach(|| self.core.plan(algorithm, &timetables.core));
-        Ok(PyPlan::new(plan, Arc::clone(&self.topology)))
     }
 
     /// The sends of sums, then of copies.
@@ -280,7 +284,7 @@ fn chunks_of(part: &Part) -> Vec<ChunkTuple> {
         .collect()
 }
 
-fn to_unwinding(name: &str) -> Result<Unwinding, CoreError> {
+pub(crate) fn to_unwinding(name: &str) -> Result<Unwinding, CoreError> {
     name.parse()
         .map_err(|why: core::BadUnwinding| CoreError::Spec(why.to_string()))
 }

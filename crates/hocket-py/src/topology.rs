@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hocket_core::id::DeviceId;
+use hocket_core::id::{DeviceId, NpuId};
 use hocket_core::topology::equal::EqualPaths;
 use hocket_core::topology::{self as core, DimensionKind, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Time};
@@ -22,6 +22,29 @@ type DimensionTuple = (String, u32, u64, u64, bool);
 pub(crate) enum GivenDimension {
     Whole(DimensionTuple),
     NoOffload((String, u32, u64, u64)),
+}
+
+/// A link by the names of its ends: a pair, or text as `--failed` takes it.
+#[derive(FromPyObject)]
+enum LinkEnds {
+    Text(String),
+    Ends(Vec<String>),
+}
+
+impl LinkEnds {
+    fn names(&self) -> Result<(&str, &str), CoreError> {
+        let names: Vec<&str> = match self {
+            Self::Text(text) => text.split(',').map(str::trim).collect(),
+            Self::Ends(ends) => ends.iter().map(String::as_str).collect(),
+        };
+        match names[..] {
+            [a, b] => Ok((a, b)),
+            _ => Err(CoreError::Spec(format!(
+                "links: {:?} is no link; give both ends, as \"a,b\" or (\"a\", \"b\")",
+                names.join(",")
+            ))),
+        }
+    }
 }
 
 const KINDS: [(&str, DimensionKind); 4] = [
@@ -99,7 +122,7 @@ impl PyTopology {
     #[pyo3(signature = (
         name, device_names, npu_count, switch_limits,
         link_src, link_dst, link_bandwidth, link_latency_ps, dimensions=Vec::new(),
-        switching="store-and-forward"
+        switching="store-and-forward", groups=Vec::new()
     ))]
     #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
     fn from_arrays(
@@ -113,6 +136,7 @@ impl PyTopology {
         link_latency_ps: PyReadonlyArray1<'_, u64>,
         dimensions: Vec<GivenDimension>,
         switching: &str,
+        groups: Vec<Vec<u32>>,
     ) -> Result<Self, CoreError> {
         let mut builder = TopologyBuilder::new(name);
         add_devices(&mut builder, &device_names, npu_count, &switch_limits)?;
@@ -136,7 +160,7 @@ impl PyTopology {
         }
         builder.dimensions(whole_dimensions(&dimensions, npu_count)?);
         builder.switching(choose("switching", switching, SWITCHINGS)?);
-        Ok(Self::new(builder.finish()?))
+        Ok(Self::new(builder.finish()?.with_groups(to_npus(groups))?))
     }
 
     #[getter]
@@ -224,18 +248,37 @@ impl PyTopology {
         Ok(Self::new(core.with_switching(switching)))
     }
 
+    #[getter]
+    fn groups(&self) -> Vec<Vec<u32>> {
+        let groups = self.core.groups().iter();
+        groups
+            .map(|group| group.iter().map(|npu| npu.0).collect())
+            .collect()
+    }
+
+    fn with_groups(&self, groups: Vec<Vec<u32>>) -> Result<Self, CoreError> {
+        let core = core::Topology::clone(&self.core);
+        Ok(Self::new(core.with_groups(to_npus(groups))?))
+    }
+
+    fn with_name(&self, name: &str) -> Result<Self, CoreError> {
+        let core = core::Topology::clone(&self.core);
+        Ok(Self::new(core.with_name(name)?))
+    }
+
     fn device_index(&self, name: &str) -> Result<u32, CoreError> {
         Ok(self.core.device_by_name(name)?.0)
     }
 
     #[pyo3(signature = (nodes=Vec::new(), links=Vec::new()))]
-    fn without(&self, nodes: Vec<String>, links: Vec<(String, String)>) -> Result<Self, CoreError> {
+    fn without(&self, nodes: Vec<String>, links: Vec<LinkEnds>) -> Result<Self, CoreError> {
         let mut devices = Vec::with_capacity(nodes.len());
         for node in &nodes {
             devices.push(self.core.device_by_name(node)?);
         }
         let mut gone = Vec::new();
-        for (a, b) in &links {
+        for ends in &links {
+            let (a, b) = ends.names()?;
             let (a, b) = (self.core.device_by_name(a)?, self.core.device_by_name(b)?);
             let back = self.core.links_from_to(b, a);
             match self.core.links_between(a, b) {
@@ -279,6 +322,11 @@ impl PyTopology {
             self.name()
         )
     }
+}
+
+fn to_npus(groups: Vec<Vec<u32>>) -> Vec<Vec<NpuId>> {
+    let npus = |group: Vec<u32>| group.into_iter().map(NpuId).collect();
+    groups.into_iter().map(npus).collect()
 }
 
 fn add_devices(

@@ -28,11 +28,9 @@ __all__ = [
     "DimensionRun",
     "Inspection",
     "Plan",
-    "Problem",
     "Report",
     "Run",
     "Schedule",
-    "Timetables",
     "Topology",
     "Violation",
     "__version__",
@@ -73,7 +71,6 @@ __all__ = [
     "simulate_flows",
     "simulate_packets",
     "trace",
-    "unwindings",
     "verify",
 ]
 
@@ -101,12 +98,14 @@ class Topology:
         link_latency_ps: _U64,
         dimensions: Sequence[_GivenDimension] = ...,
         switching: str = "store-and-forward",
+        groups: Sequence[Sequence[int]] = ...,
     ) -> Topology:
         """Make a topology of columns: devices NPUs first, a limit or None for each switch.
 
         A dimension is (kind, size, bandwidth, latency, offload), offload False where it is left
         out; kinds are Ring, Line, FullyConnected and Switch. The caller vouches that devices and
-        links follow the dimensions. Switching is store-and-forward or cut-through.
+        links follow the dimensions. Switching is store-and-forward or cut-through. Groups are the NPUs
+        of each node; none by default.
 
         Raises
         ------
@@ -167,16 +166,27 @@ class Topology:
     def with_switching(self, switching: str) -> Topology:
         """Give the same network, whose devices pass messages on in that way."""
 
+    @property
+    def groups(self) -> list[list[int]]:
+        """The NPUs of each node; empty where it is not said which NPUs form one."""
+
+    def with_groups(self, groups: Sequence[Sequence[int]]) -> Topology:
+        """Give the same network whose NPUs form these nodes, every NPU in one; or no nodes."""
+
+    def with_name(self, name: str) -> Topology:
+        """Give the same network under another name."""
+
     def device_index(self, name: str) -> int:
         """Position of the device of that name, or SpecError."""
 
     def without(
-        self, nodes: Sequence[str] = ..., links: Sequence[tuple[str, str]] = ...
+        self, nodes: Sequence[str] = ..., links: Sequence[str | Sequence[str]] = ...
     ) -> Topology:
         """Give the network less some NPUs or switches and some links, by name.
 
-        A link named by its ends goes both ways, with all links parallel to it. The rest keeps its
-        names. Dimensions are kept where every NPU is.
+        A link named by its ends, ``("a", "b")`` or ``"a,b"``, goes both ways, with all links parallel
+        to it. The rest keeps its names, and groups what is left of them. Dimensions are kept where every
+        NPU is.
 
         SpecError for a name or link that there is not, or if no NPU would be left.
         """
@@ -582,112 +592,6 @@ def chunk_ladder(topology: Topology, collective: Collective, algorithm: str) -> 
     """Numbers of chunks worth trying, ascending, never empty; InfeasibleError as ``plan``."""
 
 @final
-class Timetables:
-    """Who sends what when: sums, then copies."""
-
-    @property
-    def end_ps(self) -> int:
-        """When all is done [ps]."""
-
-    def __len__(self) -> int: ...
-
-_Sends: TypeAlias = tuple[_U32, _U32, _U64]
-"""Chunk of the plan, edge, start [ps] of each send."""
-
-_Chunk: TypeAlias = tuple[int, int, list[int], list[int] | None]
-"""Chunk of the plan, position of its size, holders, who wants it (None: every NPU)."""
-
-@final
-class Problem:
-    """A collective on a network whose switches are unwound into edges between NPUs.
-
-    What is summed is described mirrored in time: holders are where a sum must end, wanted is who adds
-    to it. Costs are listed edge by edge, size by size.
-    """
-
-    def __new__(
-        cls,
-        topology: Topology,
-        collective: Collective,
-        pieces: int,
-        unwinding: list[str],
-        latency: str,
-        memory_limit: int,
-    ) -> Problem:
-        """Raise SpecError for an unknown unwinding, or more than fits in memory."""
-
-    def discretised(self, factor_ps: int) -> Problem:
-        """Give the problem with every cost rounded up to whole slots."""
-
-    @property
-    def npus(self) -> int: ...
-    @property
-    def edges(self) -> list[tuple[int, int]]:
-        """Ends of each edge."""
-
-    @property
-    def sum_chunks(self) -> list[_Chunk]: ...
-    @property
-    def copy_chunks(self) -> list[_Chunk]: ...
-    @property
-    def sum_delays(self) -> list[int]:
-        """From the start of a send of each size over each edge until it is there [ps]."""
-
-    @property
-    def copy_delays(self) -> list[int]:
-        """As ``sum_delays``, of what is copied."""
-
-    @property
-    def least_ps(self) -> int:
-        """A lower bound on the end of any timetable [ps]."""
-
-    def greedy(
-        self,
-        seed: int,
-        trials: int,
-        *,
-        time_limit: float | None = None,
-        progress: Callable[[str, int, int], object] | None = None,
-    ) -> Timetables:
-        """Match greedily; the best of the trials so far when the time limit [s] ends."""
-
-    def compact(
-        self, seed: int, *, progress: Callable[[str, int, int], object] | None = None
-    ) -> tuple[int, int, int]:
-        """Match slot by slot, check, and give slots, sends and end [ps]: no plan, little memory."""
-
-    @property
-    def transfers(self) -> int:
-        """Transfers of a plan in which nobody passes on what he does not want."""
-
-    def greedy_apart(self, seed: int, trials: int) -> Timetables:
-        """Match greedily, no copy before the last sum has ended."""
-
-    def blind(self, seed: int) -> Plan:
-        """Give every chunk a shortest way, whatever else is on it."""
-
-    def timetables(
-        self,
-        *,
-        sum_chunk: _U32,
-        sum_edge: _U32,
-        sum_start: _U64,
-        copy_chunk: _U32,
-        copy_edge: _U32,
-        copy_start: _U64,
-    ) -> Timetables:
-        """Make timetables of sends; SpecError where they do not do what is asked."""
-
-    def sends(self, timetables: Timetables) -> tuple[_Sends, _Sends]:
-        """Give the sends of sums, then of copies, in the order of their starts."""
-
-    def plan(self, algorithm: str, timetables: Timetables) -> Plan:
-        """Make the plan of timetables, not yet verified."""
-
-def unwindings(topology: Topology) -> list[list[str]]:
-    """Unwindings worth trying: each one entry for all switches, or one for each dimension."""
-
-@final
 class Run:
     """What a simulation returns. Service columns are empty unless they were asked for."""
 
@@ -788,14 +692,6 @@ class Report:
     """The figures of one run."""
 
     @property
-    def time_ps(self) -> int:
-        """Collective time [ps]."""
-
-    @property
-    def algbw(self) -> float: ...
-    @property
-    def busbw(self) -> float: ...
-    @property
     def utilization(self) -> float:
         """Bytes moved / (bandwidth of all links x time), 0 to 1."""
 
@@ -813,6 +709,12 @@ class Report:
 
 def report(run: Run) -> Report:
     """Sum a run up."""
+
+def rates(collective: Collective, time_ps: int) -> tuple[float, float]:
+    """Algbw and busbw of a collective that takes so long [bytes/s]; 0 ps count as 1 ps."""
+
+def gap(time_ps: int, bound_ps: int) -> float:
+    """How far a time is above a lower bound: time / bound - 1, where 0 ps count as 1 ps."""
 
 def equal_links(run: Run) -> tuple[int, int]:
     """Links among which equal paths differ, and how many of them carried nothing."""

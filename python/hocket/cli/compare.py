@@ -12,7 +12,6 @@ from hocket.cli import options
 from hocket.cli.groups import Network, Output, Search, Simulation, Tasks, grouped
 from hocket.cli.numbers import RATES, SIZES, TIMES, in_one_unit
 from hocket.cli.table import NEVER, Table
-from hocket.collectives.outcome import gap
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
 from hocket.simulation.run import Run
@@ -95,7 +94,14 @@ def _draw(comparisons: Sequence[Comparison], path: Path) -> None:
         return
     from hocket.plot.sizes import draw_sizes
 
-    draw_sizes(size_rows(comparisons), path)
+    first = comparisons[0]
+    title = options.title(first.collective, first.topology, size=_span(comparisons))
+    draw_sizes(size_rows(comparisons), path, title=title)
+
+
+def _span(comparisons: Sequence[Comparison]) -> str:
+    least, most = (format_size(comparisons[i].collective.size) for i in (0, -1))
+    return f"{len(comparisons)} sizes from {least} to {most}"
 
 
 def size_rows(comparisons: Sequence[Comparison]) -> list[tuple[str, int, float, float]]:
@@ -103,7 +109,7 @@ def size_rows(comparisons: Sequence[Comparison]) -> list[tuple[str, int, float, 
     rows = []
     for each in comparisons:
         size, bound_ps = each.collective.size, each.bound.time_ps
-        bound = size * 1e12 / bound_ps if bound_ps else float("inf")
+        bound = size * 1e12 / max(bound_ps, 1)
         rows += [(entry.algorithm, size, entry.run.algbw, bound) for entry in each]
     return rows
 
@@ -113,9 +119,7 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
     collective = first.collective
     title = options.title(collective, first.topology)
     if len(comparisons) > 1:
-        span = [format_size(comparisons[i].collective.size) for i in (0, -1)]
-        sizes = f"{len(comparisons)} sizes from {span[0]} to {span[1]}"
-        title = options.title(collective, first.topology, size=sizes)
+        title = options.title(collective, first.topology, size=_span(comparisons))
     table = _table(comparisons)
     table.title = title + FIDELITY_NOTES.get(first.best.run.fidelity, "")
     console = options.output()
@@ -215,7 +219,7 @@ def _table(comparisons: Sequence[Comparison]) -> Table:
     last = [i for i, (each, entry) in enumerate(entries) if entry is list(each)[-1]]
     for i, (each, entry) in enumerate(entries):
         name, busy = _busiest(entry)
-        gained = gap(entry.run.time_ps, each.bound.time_ps)
+        gained = _core.gap(entry.run.time_ps, each.bound.time_ps)
         cells = [entry.algorithm, times[i], *rates[2 * i : 2 * i + 2]]
         cells += [bounds[i]] * several
         cells += [f"{100 * gained:,.1f}", str(entry.chunks), name, busy, loads[i]]

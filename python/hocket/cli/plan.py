@@ -165,8 +165,8 @@ def plan_facts(plan: Plan) -> dict[str, object]:
 def time_line(made: Synthesis, bound_ps: int) -> str:
     """Say when a synthesized plan ends, and how far that is from the bound."""
     time_ps = round(made.time * 1e12)
-    gap = f", {time_ps / bound_ps - 1:.1%} above the bound" if bound_ps else ""
-    return f"{'simulated' if made.simulated else 'timetable'}: {format_time_ps(time_ps)}{gap}"
+    above = f", {_core.gap(time_ps, bound_ps):.1%} above the bound" if bound_ps else ""
+    return f"{'simulated' if made.simulated else 'timetable'}: {format_time_ps(time_ps)}{above}"
 
 
 def synthesis_line(plan: Plan, bound_ps: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +16,7 @@ from hocket.topology import machines
 from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
+from hocket.topology.warnings import warnings_of
 from hocket.units import format_bandwidth, format_time_ps
 
 topology = typer.Typer(
@@ -66,10 +68,13 @@ def show(
         options.print_json(_as_json(spec, network))
         return
     console = options.output()
+    found = network.inspect()
     table = Table(title=spec.name, show_header=False)
-    for name, value in _facts(network):
+    for name, value in _facts(network, found):
         table.add_row(name, value)
     console.print(table)
+    for warning in warnings_of(network, found):
+        console.print(f"warning: {warning}", highlight=False)
     for note in spec.notes:
         console.print(f"note: {note}", highlight=False)
     for line in spec.source:
@@ -78,8 +83,7 @@ def show(
         console.print(_links(network))
 
 
-def _facts(network: _core.Topology) -> list[tuple[str, str]]:
-    found = network.inspect()
+def _facts(network: _core.Topology, found: _core.Inspection) -> list[tuple[str, str]]:
     facts = [
         ("NPUs", f"{found.npus:,}"),
         ("switches", f"{found.switches:,}"),
@@ -104,6 +108,9 @@ def _facts(network: _core.Topology) -> list[tuple[str, str]]:
     if found.diameter_latency_ps is not None:
         facts.append(("diameter in latency", format_time_ps(found.diameter_latency_ps)))
     facts.append(("switching", network.switching))
+    if network.groups:
+        sizes = sorted(len(group) for group in network.groups)
+        facts.append(("nodes", f"{len(sizes)} of {_span(sizes[0], sizes[-1])} NPUs"))
     for i, (kind, size, rate, delay, offload) in enumerate(network.dimensions):
         text = f"{kind} of {size}, {format_bandwidth(rate)}, {format_time_ps(delay)} a link"
         text += ", sums in its switches" if offload else ""
@@ -170,6 +177,8 @@ def _as_json(spec: TopologySpec, network: _core.Topology) -> dict[str, Any]:
             {"src": src, "dst": dst, "bandwidth_bytes_per_s": rate, "latency_ps": delay}
             for src, dst, rate, delay in _each_link(network)
         ],
+        "groups": [[names[npu] for npu in group] for group in network.groups],
+        "warnings": warnings_of(network, found),
         "notes": list(spec.notes),
         "source": list(spec.source),
     }
@@ -182,16 +191,37 @@ def draw(
     output: Annotated[
         str, typer.Option("--output", "-o", help="The picture: a .svg, .png or .pdf file.")
     ],
+    schematic: Annotated[
+        bool | None,
+        typer.Option(
+            "--schematic/--full",
+            help="Groups with their multiplicities, or every device; by default groups above "
+            "64 devices.",
+        ),
+    ] = None,
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
     failed: options.Failed = None,
 ) -> None:
-    """Draw a network; what has failed is left out."""
+    """Draw a network: every device of a small one, the groups that a large one is made of."""
     from hocket.plot.network import check_count, draw_network
+    from hocket.plot.schematic import FULL, check_schematic, draw_schematic, failures_of
     from hocket.plot.style import check_picture
 
     check_picture(Path(output))
     spec = options.read_spec(topology, bandwidth, latency, failed)
-    check_count(spec.origin, outline_of(spec).npus - len(spec.failed_nodes))
-    draw_network(build_topology(spec), Path(output))
+    npus = outline_of(spec).npus - len(spec.failed_nodes)
+    if schematic is False:
+        check_count(spec.origin, npus)
+    check_schematic(spec.origin, npus)
+    network = build_topology(spec)
+    if schematic is None:
+        schematic = network.device_count > FULL
+    if schematic:
+        whole = build_topology(replace(spec, failed_nodes=(), failed_links=()))
+        draw_schematic(
+            whole, Path(output), failures_of(whole, spec.failed_nodes, spec.failed_links)
+        )
+    else:
+        draw_network(network, Path(output))
     options.output().print(f"drawn to {output}", highlight=False)

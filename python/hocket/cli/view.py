@@ -43,7 +43,10 @@ class Picture:
         ),
     ] = None
     chunk: Annotated[
-        int | None, typer.Option("--chunk", help="Only what this chunk takes; they count from 0.")
+        int | None,
+        typer.Option(
+            "--chunk", help="Only what this chunk takes, also of --ten; they count from 0."
+        ),
     ] = None
     file: Annotated[
         str | None,
@@ -59,7 +62,7 @@ def view(plan: PlanFile, *, picture: Picture, simulation: Simulation) -> None:
     _check(picture, simulation, plan)
     made = Plan.load(plan)
     if picture.ten:
-        _ten(made, fidelity, picture.file, picture.json)
+        _ten(made, fidelity, picture)
     elif picture.heat:
         _heat(made, fidelity, picture.file, picture.json)
     else:
@@ -86,12 +89,11 @@ def _check(picture: Picture, simulation: Simulation, plan: str) -> None:
                 )
     if picture.phase is not None:
         options.choice("--phase", picture.phase, ("reduce", "copy"))
-    for name, given in (("--phase", picture.phase), ("--chunk", picture.chunk)):
-        if given is not None and (ten or heat):
-            other = "--ten" if ten else "--heat"
-            raise SpecError(
-                None, f"{name} is of rings and trees", f"leave it out, or leave out {other}"
-            )
+    if picture.phase is not None and (ten or heat):
+        other = "--ten" if ten else "--heat"
+        raise SpecError("--phase", "is of rings and trees", f"leave it out, or leave out {other}")
+    if picture.chunk is not None and heat:
+        raise SpecError("--chunk", "is of rings and trees and of --ten", "leave it out, or --heat")
     if simulation.latency_model not in (None, "overlapped") and not (ten or heat):
         raise SpecError("--latency-model", "rings and trees are the same at any", "leave it out")
     if output is None and not picture.json:
@@ -211,23 +213,32 @@ def _link(made: Plan, link: int) -> dict[str, Any]:
     return {"link": link, "src": names[src], "dst": names[dst]}
 
 
-def _ten(made: Plan, fidelity: TransferOptions, output: str | None, json: bool) -> None:
-    from hocket.plot.ten import check_readable, draw_ten, expand
+def _ten(made: Plan, fidelity: TransferOptions, picture: Picture) -> None:
+    from hocket.plot.ten import CROWDED, check_readable, draw_ten, expand
 
-    check_readable(made)
+    chunk, output = picture.chunk, picture.file
+    check_readable(made, chunk)
     run = _run(made, fidelity, keep_services=output is not None)
-    arrows = expand(run) if output is None else draw_ten(run, Path(output))
-    if json:
-        options.print_json(_ten_json(run, arrows, _latency_model(fidelity), output))
+    arrows = expand(run, chunk) if output is None else draw_ten(run, Path(output), chunk)
+    if picture.json:
+        options.print_json(
+            {**_ten_json(run, arrows, _latency_model(fidelity)), "chunk": chunk, "file": output}
+        )
         return
     slots = ""
     if arrows.slot_ps is not None:
         plural = "s"[: arrows.slots != 1]
         slots = f", {arrows.slots} slot{plural} of {format_time_ps(arrows.slot_ps)}"
     _say(f"{describe(made)} in {format_time_ps(run.time_ps)}{slots}", output)
+    if len(arrows) > CROWDED and chunk is None:
+        options.output().print(
+            f"note: {len(arrows):,} arrows are hard to tell apart; --chunk 0 draws those of a chunk",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
-def _ten_json(run: Run, arrows: Expanded, latency_model: str, output: str | None) -> dict[str, Any]:
+def _ten_json(run: Run, arrows: Expanded, latency_model: str) -> dict[str, Any]:
     """Give the arrows in order of start, times in picoseconds."""
     columns = {
         "transfer": arrows.transfer,
@@ -246,5 +257,4 @@ def _ten_json(run: Run, arrows: Expanded, latency_model: str, output: str | None
         "slot_ps": arrows.slot_ps,
         "slots": arrows.slots if arrows.slot_ps is not None else None,
         "arrows": [dict(zip(columns, row, strict=True)) for row in rows],
-        "file": output,
     }

@@ -19,7 +19,7 @@ from hocket.cluster.draw import Draw
 from hocket.errors import SpecError
 from hocket.topology.build import build_topology
 from hocket.topology.spec import BuilderSpec, TopologySpec
-from hocket.topology.text import from_text, read_failures
+from hocket.topology.text import from_text, is_builder, read_failures
 from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
 if TYPE_CHECKING:
@@ -259,9 +259,10 @@ def _ratio(value: object) -> Fraction:
 def _spec(text: str, shape: HostOptions) -> TopologySpec:
     """Read a fabric given in words or as a file."""
     bandwidth, latency = shape.bandwidth, shape.latency
-    builder = ":" in text and "/" not in text
-    rate = "100 Gb/s" if bandwidth is None and builder else bandwidth
-    delay = "0 ns" if latency is None and builder else latency
+    builder = is_builder(text)
+    bare = builder and "@" not in text
+    rate = "100 Gb/s" if bandwidth is None and bare else bandwidth
+    delay = "0 ns" if latency is None and bare else latency
     if rate is not None:
         parse_bandwidth(rate, field="bandwidth")
     if delay is not None:

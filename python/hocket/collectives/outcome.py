@@ -57,13 +57,13 @@ class Outcome(ABC):
 
     @property
     def algbw(self) -> float:
-        """Size / time [bytes/s].
+        """Size / time [bytes/s]; 0 ps count as 1 ps.
 
         References
         ----------
         nccl-tests, doc/PERFORMANCE.md.
         """
-        return self.collective.size / max(self.time_ps, 1) * 1e12
+        return _core.rates(self.collective, self.time_ps)[0]
 
     @property
     def busbw(self) -> float:
@@ -73,7 +73,7 @@ class Outcome(ABC):
         ----------
         nccl-tests, doc/PERFORMANCE.md.
         """
-        return self.algbw * self.collective.bus_factor
+        return _core.rates(self.collective, self.time_ps)[1]
 
     @property
     @abstractmethod
@@ -87,8 +87,8 @@ class Outcome(ABC):
 
     @property
     def gap(self) -> float:
-        """How far above the bound: time / bound - 1."""
-        return gap(self.time_ps, self.lower_bound.time_ps)
+        """How far above the bound: time / bound - 1, where 0 ps count as 1 ps."""
+        return _core.gap(self.time_ps, self.lower_bound.time_ps)
 
     @property
     def dimensions(self) -> list[DimensionUse]:
@@ -123,8 +123,3 @@ class Outcome(ABC):
         "Ideal" of Themis, table 3, which writes collective size / total BW.
         """
         return self._dimension_report.ideal
-
-
-def gap(time_ps: int, bound_ps: int) -> float:
-    """How far a time is above a bound; one below 1 ps counts as that, since times round up."""
-    return time_ps / max(bound_ps, 1) - 1.0

@@ -14,6 +14,7 @@ from hocket.errors import SpecError
 from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.synthesis import SYNTHESIZERS, Synthesis
 from hocket.plans.synthesis.options import checked_routing
+from hocket.units import shown
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -83,6 +84,9 @@ class Plan:
         schedule: Schedule | None = None,
         synthesis: Synthesis | None = None,
     ) -> None:
+        if not isinstance(core, _core.Plan):
+            right = "plans are made by hk.plan, hk.PlanBuilder, hk.Plan.from_frame and hk.Plan.load"
+            raise SpecError("core", f"{shown(core)} is no plan of the core", right)
         self.core = core
         self.own_schedule = schedule
         self.synthesis = synthesis

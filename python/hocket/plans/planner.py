@@ -14,7 +14,7 @@ from hocket.plans.auto import best_plan
 from hocket.plans.plan import Plan
 from hocket.plans.schedule import MULTIRAIL, PREFIX, Schedule, schedule_collective
 from hocket.plans.sizes import check_plan
-from hocket.plans.synthesis import SYNTHESIZERS, PlanOptions, spread, synthesize
+from hocket.plans.synthesis import SYNTHESIZERS, PlanOptions, synthesize
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -134,7 +134,6 @@ def make(
             memory_limit=limit,
             progress=progress,
         )
-        core, synthesis = spread(core, synthesis, options.routing, options.latency)
         return Plan(core, synthesis=synthesis)
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
         return Plan(_core.plan(topology, collective, algorithm, chunks, limit, options.routing))

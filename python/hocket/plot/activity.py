@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from hocket.plans.dimension_run import DimensionRun
-from hocket.plot.style import picture
+from hocket.plot.style import NPU, picture, write_title
+from hocket.plot.timing import time_axis
 from hocket.simulation.run import Run
-from hocket.units import format_size
+from hocket.units import format_size, format_time_ps
 
 
 def draw_activity(run: Run | DimensionRun, path: Path, bins: int = 200) -> None:
     """Draw the share of each time bin in which each dimension has activity, one panel each."""
     shares = run.activity(bins)
     uses = run.dimensions
-    width = run.time * 1e6 / bins
-    starts = [i * width for i in range(bins)]
+    edges = np.linspace(0.0, float(run.time_ps or 1), bins + 1)
     with picture(path, 7.0, 0.9 + 0.9 * len(uses)) as figure:
         panels = figure.subplots(len(uses), 1, sharex=True, squeeze=False)[:, 0]
         for i, (axes, use) in enumerate(zip(panels, uses, strict=True)):
-            axes.fill_between(starts, shares[i] * 100, step="post", linewidth=0)
+            axes.stairs(shares[i] * 100, edges, fill=True, color=NPU)
             axes.set_ylim(0, 105)
             axes.set_ylabel(f"dim {i + 1}\n[%]")
             axes.set_title(
@@ -27,8 +29,10 @@ def draw_activity(run: Run | DimensionRun, path: Path, bins: int = 200) -> None:
                 fontsize="small",
                 loc="left",
             )
-        panels[-1].set_xlabel("time [us]")
+        time_axis(panels[-1], run.time_ps)
         collective = run.collective
-        figure.suptitle(
-            f"{collective.kind} of {format_size(collective.size)} on {run.topology.name}: activity"
+        write_title(
+            figure,
+            f"{collective.kind} of {format_size(collective.size)} on {run.topology.name}: activity, "
+            f"{format_time_ps(run.time_ps)}",
         )

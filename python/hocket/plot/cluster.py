@@ -14,6 +14,7 @@ from matplotlib.ticker import MaxNLocator, PercentFormatter
 from numpy.typing import NDArray
 
 from hocket.plot.style import LINK, picture
+from hocket.plot.timing import time_axis, time_unit
 from hocket.routing import ClusterRun, JobRun
 
 BINS = 600
@@ -36,8 +37,8 @@ class _Unit(NamedTuple):
 
 def _unit(seconds: float) -> _Unit:
     """Give the unit in which a time has few digits before the point."""
-    known = (_Unit("s", 1.0), _Unit("ms", 1e-3), _Unit("us", 1e-6))
-    return next((unit for unit in known if seconds >= unit.seconds), known[-1])
+    name, picoseconds = time_unit(seconds / _PS)
+    return _Unit(name, picoseconds * _PS)
 
 
 def draw_timeline(run: ClusterRun, path: Path) -> None:
@@ -63,8 +64,7 @@ def draw_timeline(run: ClusterRun, path: Path) -> None:
         _draw_legend(panels[0], has_failed=bool(failures(run)))
         if rates is not None:
             _draw_rates(panels[1], rates, run.time / unit.seconds, colors)
-        panels[0].set_xlim(0, run.time / unit.seconds or 1)
-        panels[-1].set_xlabel(f"time [{unit.name}]")
+        time_axis(panels[-1], run.time / _PS, unit_ps=unit.seconds / _PS)
         figure.suptitle(
             f"{_count(len(jobs), 'job')} on {run.cluster.topology.name}, {run.scheme}: "
             f"{run.time / unit.seconds:,.4g} {unit.name}"

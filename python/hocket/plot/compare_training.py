@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from hocket.plot.style import NPU, picture
-from hocket.training.comparison import TrainingComparison, TrainingRow
+from hocket.plot.style import NPU, picture, write_title
+from hocket.plot.timing import time_unit
+from hocket.training.comparison import BASELINES, TrainingComparison, TrainingRow
 from hocket.training.parallel import CAUSES
 
 _COLORS = {
@@ -16,68 +20,145 @@ _COLORS = {
     "table": "#5fb0b8",
 }
 _WAITING = "#d4d4d4"
+_SAME = 0.002
+"""Share of an iteration by which rows that are drawn as one may differ."""
+_ROW, _AROUND = 0.24, 1.9
+"""Inches of a row, and of title, axis and legend."""
+
+
+@dataclass(frozen=True)
+class _Bar:
+    """Algorithms that take the same time on one network with one split, the first of which is drawn."""
+
+    rows: tuple[TrainingRow, ...]
+
+    @property
+    def row(self) -> TrainingRow:
+        return self.rows[0]
+
+    def label(self, baseline: str | None) -> str:
+        """Name the algorithms, and which of them others are compared with."""
+        names = [row.algorithm for row in self.rows]
+        return ", ".join(f"{name} (baseline)" if name == baseline else name for name in names)
 
 
 def draw_training_comparison(comparison: TrainingComparison, path: Path) -> None:
-    """Draw a bar for each row, the best on top: compute, exposed communication by cause, waiting.
+    """Draw bars of compute, exposed communication by cause, and waiting.
 
-    Bars are of an iteration, or of a sample where batches differ.
+    A group of bars is of one network and split; groups and the bars of each are in order of time.
+    Algorithms that differ by less than 0.2 % share a bar. Bars are of an iteration, or of a sample
+    where batches differ.
     """
-    rows = list(comparison)[::-1]
-    names = _names(rows)
+    groups = _groups(comparison)
+    rows = list(comparison)
     is_of_samples = len({row.batch for row in rows}) > 1
-    samples = [row.batch if is_of_samples else 1 for row in rows]
-    scale, unit = _unit(max(row.time_ps / n for row, n in zip(rows, samples, strict=True)))
-    parts = [("compute", [row.breakdown.compute for row in rows], NPU)]
-    parts += [
-        (f"exposed: {cause}", [row.breakdown.exposed[cause] for row in rows], _COLORS[cause])
-        for cause in CAUSES
-    ]
-    parts += [("waiting", [row.breakdown.waiting for row in rows], _WAITING)]
-    places = range(len(rows))
-    with picture(path, 8.0, 1.6 + 0.3 * len(rows)) as figure:
+    unit, scale = time_unit(max(row.time_ps / (row.batch if is_of_samples else 1) for row in rows))
+    has_titles = len(groups) > 1
+    lines = sum(len(bars) + has_titles for _, bars in groups)
+    with picture(path, 9.0, _AROUND + _ROW * (lines + 0.4 * len(groups))) as figure:
         axes = figure.add_subplot()
-        ends = [0.0] * len(rows)
-        for name, times, color in parts:
-            if max(times) <= 0:
-                continue
-            widths = [time / n / scale for time, n in zip(times, samples, strict=True)]
-            axes.barh(places, widths, left=ends, color=color, height=0.65, label=name)
-            ends = [end + width for end, width in zip(ends, widths, strict=True)]
-        for place, row, n, end in zip(places, rows, samples, ends, strict=True):
-            speed = "" if row.speedup is None else f", {row.speedup:.2f}x"
-            axes.annotate(
-                f"{row.time_ps / n / scale:,.3g} {unit}{speed}",
-                (end, place),
-                xytext=(4, 0),
-                textcoords="offset points",
-                va="center",
-            )
-        axes.set_yticks(list(places), names)
-        axes.set_xlim(0, max(ends) * 1.35)
-        axes.set_ylim(-0.6, len(rows) - 0.4)
+        place, places, labels, most = 0.0, [], [], 0.0
+        seen: set[str] = set()
+        for title, bars in groups:
+            if has_titles:
+                _write_group(axes, title, place)
+                place += 1
+            baseline = _baseline(bars)
+            for bar in bars:
+                divisor = scale * (bar.row.batch if is_of_samples else 1)
+                end = _draw_bar(axes, bar.row, place, divisor, seen)
+                _write_end(axes, bar.row, end, place, unit)
+                places.append(place)
+                labels.append(bar.label(baseline))
+                most = max(most, end)
+                place += 1
+            place += 0.4
+        axes.set_yticks(places, labels, fontsize=8)
+        axes.tick_params(axis="y", length=0)
+        axes.set_ylim(place - 0.5, -0.7)
+        axes.set_xlim(0, most * 1.2)
         what = "iteration / samples of all replicas" if is_of_samples else "iteration"
-        axes.set_xlabel(f"{what} [{unit}]; times as fast as the baseline of the same split")
-        figure.legend(loc="outside lower center", ncols=4, frameon=False)
-        figure.suptitle(f"training {comparison.workload.name}")
+        axes.set_xlabel(f"{what} [{unit}]; ×: times as fast as the baseline")
+        handles, names = axes.get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
+        write_title(figure, f"training {comparison.workload.name}" + _common(rows))
 
 
-def _names(rows: list[TrainingRow]) -> list[str]:
-    """Give what tells rows apart, and the algorithm in any case."""
-    networks = {row.network for row in rows}
-    spreads = {str(row.parallel) for row in rows}
-    return [
-        "  ".join(
-            ([row.network] if len(networks) > 1 else [])
-            + ([str(row.parallel)] if len(spreads) > 1 else [])
-            + [row.algorithm]
-        )
-        for row in rows
-    ]
+def _groups(comparison: TrainingComparison) -> list[tuple[str, list[_Bar]]]:
+    """Give the bars of each network and split under its title, in the order of the comparison."""
+    rows = list(comparison)
+    several = [len({row.network for row in rows}) > 1, len({str(row.parallel) for row in rows}) > 1]
+    found: dict[tuple[str, str], list[TrainingRow]] = {}
+    # A group is where its best algorithm is; those that no network has do not count.
+    real = sorted(rows, key=lambda row: row.algorithm in ("none", "ideal"))
+    for row in real:
+        found.setdefault((row.network, str(row.parallel)), []).append(row)
+    groups = []
+    for key, own in found.items():
+        title = "  ".join(part for part, is_told in zip(key, several, strict=True) if is_told)
+        groups.append((title, _joined(sorted(own, key=lambda row: row.time_ps))))
+    return groups
 
 
-def _unit(longest_ps: float) -> tuple[float, str]:
-    for scale, unit in ((1e12, "s"), (1e9, "ms"), (1e6, "us")):
-        if longest_ps >= scale:
-            return scale, unit
-    return 1e3, "ns"
+def _joined(rows: Sequence[TrainingRow]) -> list[_Bar]:
+    """Put rows in order of time together where they hardly differ."""
+    bars: list[list[TrainingRow]] = []
+    for row in rows:
+        if bars and row.time_ps <= bars[-1][0].time_ps * (1 + _SAME):
+            bars[-1].append(row)
+        else:
+            bars.append([row])
+    return [_Bar(tuple(own)) for own in bars]
+
+
+def _common(rows: Sequence[TrainingRow]) -> str:
+    """Write what all rows share, which no group's title says."""
+    networks, spreads = {row.network for row in rows}, {str(row.parallel) for row in rows}
+    where = f" on {rows[0].network}" if len(networks) == 1 else ""
+    return where + (f", {rows[0].parallel}" if len(spreads) == 1 else "")
+
+
+def _baseline(bars: Sequence[_Bar]) -> str | None:
+    names = {row.algorithm for bar in bars for row in bar.rows}
+    return next((name for name in BASELINES if name in names), None)
+
+
+def _draw_bar(axes: Any, row: TrainingRow, place: float, divisor: float, seen: set[str]) -> float:
+    """Draw a row's bar; give where it ends."""
+    where = row.breakdown
+    parts = [("compute", where.compute, NPU)]
+    parts += [(f"exposed: {cause}", where.exposed[cause], _COLORS[cause]) for cause in CAUSES]
+    parts.append(("waiting", where.waiting, _WAITING))
+    end = 0.0
+    for name, time, color in parts:
+        if time <= 0:
+            continue
+        label = name if name not in seen else None
+        seen.add(name)
+        axes.barh(place, time / divisor, left=end, color=color, height=0.72, label=label)
+        end += time / divisor
+    return end
+
+
+def _write_end(axes: Any, row: TrainingRow, end: float, place: float, unit: str) -> None:
+    speed = "" if row.speedup is None else f", {row.speedup:.2f}×"
+    axes.annotate(
+        f"{end:,.4g} {unit}{speed}",
+        (end, place),
+        xytext=(4, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=8,
+    )
+
+
+def _write_group(axes: Any, title: str, place: float) -> None:
+    axes.annotate(
+        title,
+        (0, place + 0.1),
+        xytext=(2, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=8.5,
+        weight="bold",
+    )

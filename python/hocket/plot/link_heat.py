@@ -17,7 +17,8 @@ from matplotlib.colors import ListedColormap, Normalize
 from numpy.typing import NDArray
 
 from hocket.plot.links import check_devices, draw_devices, draw_links, scene
-from hocket.plot.style import ACCENT, NPU, picture
+from hocket.plot.style import ACCENT, NPU, picture, write_title
+from hocket.plot.timing import time_axis
 from hocket.simulation.run import Run
 from hocket.units import format_size, format_time_ps
 
@@ -53,7 +54,7 @@ def draw_link_heat(run: Run, path: Path) -> None:
     place = scene(topology)
     shares, curve = busy_shares(run), in_use(run)
     wide, high = place.size
-    inch = min(0.9, 7.0 / wide, 6.5 / high)
+    inch = min(0.9, 8.5 / wide, 8.5 / high)
     # The palest tenth is too near to white for a line.
     colors = ListedColormap(matplotlib.colormaps["magma_r"](np.linspace(0.1, 1.0, 256)))
     norm = Normalize(0.0, 1.0)
@@ -72,19 +73,18 @@ def draw_link_heat(run: Run, path: Path) -> None:
             fraction=0.05,
             pad=0.02,
         )
-        edges = np.linspace(0.0, run.time_ps * 1e-6, len(curve) + 1)
+        edges = np.linspace(0.0, float(run.time_ps or 1), len(curve) + 1)
         below.stairs(curve * 100, edges, fill=True, color=NPU, alpha=0.85)
         mean = run.used_link_share * 100
         below.axhline(mean, color=ACCENT, linestyle="--", linewidth=1.2)
         below.set_title(f"mean {mean:.1f}%", loc="right", fontsize=8, color=ACCENT, pad=3)
         below.set_ylim(0, 105)
-        below.set_xlim(0, max(edges[-1], 1e-9))
         below.set_ylabel("links in use [%]")
-        below.set_xlabel("time [us]")
-        figure.suptitle(
+        time_axis(below, run.time_ps)
+        write_title(
+            figure,
             f"{run.plan.algorithm} {collective.kind} of {format_size(collective.size)} on "
             f"{topology.name}: {format_time_ps(run.time_ps)}\n"
             f"{np.count_nonzero(shares)} of {topology.link_count} links used",
-            fontsize=9,
-            wrap=True,
+            9,
         )

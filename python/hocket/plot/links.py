@@ -13,6 +13,7 @@ from matplotlib.patches import Circle, FancyArrowPatch, Rectangle
 
 from hocket import _core
 from hocket.errors import SpecError
+from hocket.plot.labels import draw_labels, place_labels, text_inches
 from hocket.plot.network import Points, layout
 
 MOST_DEVICES = 400
@@ -21,6 +22,8 @@ MOST_DEVICES = 400
 PALE = "#e3e3e3"
 _BODY, _EDGE, _SWITCH = "#f1f1f1", "#4a4a4a", "#d0d0d0"
 _MOST_NAMES = 160
+_FONT, _LEAST_INCH = 5.5, 0.3
+"""Points of names beside devices, and how far devices are apart that have any."""
 
 
 def check_devices(topology: _core.Topology) -> None:
@@ -182,27 +185,44 @@ def draw_devices(
                 zorder=3,
             )
         )
-    name = _short(topology)
-    longest = max((len(name(device)) for device in range(topology.device_count)), default=1)
-    points = min(9.0, 72.0 * 2 * 0.2 * inch / max(0.75 * longest, 1.2))
-    if topology.device_count <= _MOST_NAMES and points >= 2.5:
-        for device, (x, y) in enumerate(scene.points.tolist()):
-            axes.text(
-                x,
-                y,
-                name(device),
-                fontsize=points,
-                ha="center",
-                va="center_baseline",
-                color="white" if device in roots and device not in hollow else "black",
-                zorder=4,
-            )
+    _draw_names(axes, scene, inch, {device for device in roots if device not in hollow})
     margin = (0.7 if any(bend for *_, bend in scene.ways.values()) else 0.45) * scene.spacing
     low, high = scene.points.min(axis=0) - margin, scene.points.max(axis=0) + margin
     axes.set_xlim(low[0], high[0])
     axes.set_ylim(low[1], high[1])
     axes.set_aspect("equal")
     axes.set_axis_off()
+
+
+def _draw_names(axes: Any, scene: Scene, inch: float, filled: Collection[int]) -> None:
+    """Write names in devices where they can be read there, else beside them."""
+    topology, scale = scene.topology, inch / scene.spacing
+    if topology.device_count > _MOST_NAMES or inch < _LEAST_INCH:
+        return
+    name = _short(topology)
+    texts = [name(device) for device in range(topology.device_count)]
+    radius = scene.radius * scale
+    room = [
+        1.8 * radius if device < topology.npu_count else 1.3 * radius
+        for device in range(len(texts))
+    ]
+    fits = min(room[i] / max(text_inches(text, 1.0)[0], 1e-9) for i, text in enumerate(texts))
+    if fits >= _FONT:
+        for device, (x, y) in enumerate(scene.points.tolist()):
+            axes.text(
+                x,
+                y,
+                texts[device],
+                fontsize=min(9.0, fits, 50 * radius),
+                ha="center",
+                va="center_baseline",
+                color="white" if device in filled else "black",
+                zorder=4,
+            )
+        return
+    ends = np.array([way[:2] for way in scene.ways.values()]).reshape(-1, 2, 2)
+    labels = place_labels(texts, scene.points * scale, radius, ends * scale, _FONT)
+    draw_labels(axes, labels, _FONT, scale)
 
 
 def _short(topology: _core.Topology) -> Callable[[int], str]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hocket.plot.style import ACCENT, NPU, SWITCH, picture
+from hocket.plot.style import ACCENT, NPU, SWITCH, picture, write_title
 from hocket.reproduce import mesh, mesh_training
 from hocket.reproduce.mesh import KIB, MIB, Case
 from hocket.reproduce.mesh_result import MeshResult
@@ -103,7 +103,7 @@ def _draw_epochs(found: list[Epochs], path: Path, title: str) -> None:
             _stacked(axes, [one.model for one in each], parts)
             axes.set_ylabel(f"{side} x {side}, {-array} x {-array}")
         _legend(figure)
-        figure.suptitle(f"{title}: time / ring's; compute below, all-reduce above")
+        write_title(figure, f"{title}: time / ring's; compute below, all-reduce above")
 
 
 def draw_overlapped(result: MeshResult, path: Path) -> None:
@@ -123,9 +123,10 @@ def draw_overlapped(result: MeshResult, path: Path) -> None:
         _stacked(axes, [one.model for one in found], parts)
         axes.set_ylabel("time / ring's")
         _legend(figure)
-        figure.suptitle(
-            "An all-reduce for each group of layers, 8 x 8 (Laskar et al., figure 11): compute below, what "
-            "of all-reduce is not hidden above"
+        write_title(
+            figure,
+            "An all-reduce for each group of layers, 8 x 8 (Laskar et al., figure 11): compute below, "
+            "what of all-reduce is not hidden above",
         )
 
 

@@ -5,19 +5,29 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from matplotlib.collections import LineCollection
+from matplotlib.lines import Line2D
+from matplotlib.patches import Circle, Patch, Rectangle
 from numpy.typing import NDArray
 
 from hocket import _core
 from hocket.errors import SpecError
-from hocket.plot.style import ACCENT, LINK, NPU, SWITCH, picture
+from hocket.plot.labels import draw_labels, place_labels, text_inches
+from hocket.plot.style import ACCENT, LINK, NPU, SWITCH, picture, write_title
 from hocket.units import format_bandwidth
 
 _MOST_DEVICES = 2000
-_MOST_NAMES = 120
-_ROOMY = 240.0
+_MOST_NAMES = 160
+_MOST_TURNS = 400
+_APART, _LARGEST, _NARROWEST = 0.8, 11.0, 4.5
+"""Inches from device to device, of the largest picture, and of the narrowest."""
+_MARK, _MARGIN, _AROUND, _FONT = 0.17, 0.35, 0.75, 6.5
+"""Inches of a device's radius, of the margin, of title and legend; points of names."""
+_SIDE = 1.7
+"""Of a switch, in radii."""
 
 Points = NDArray[np.float64]
 
@@ -61,9 +71,13 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
         bandwidth[pair] += rate / 2.0
         ways[pair].add(src < dst)
     top = max(bandwidth.values(), default=1.0)
-    npus = topology.npu_count
-    size = 4.0 + min(8.0, math.sqrt(topology.device_count) * 0.6)
-    with picture(path, size * 1.15, size) as figure:
+    npus, switches = topology.npu_count, topology.device_count - topology.npu_count
+    spread = np.ptp(points, axis=0) if len(points) else np.zeros(2)
+    gaps = _gaps(points)
+    inch = min(_APART / float(np.median(gaps)), _LARGEST / max(float(spread.max()), 1e-9))
+    radius = _radius(topology, inch * gaps)
+    width, height = spread * inch + 2 * _MARGIN
+    with picture(path, max(width, _NARROWEST), height + _AROUND) as figure:
         axes = figure.add_subplot()
         axes.set_axis_off()
         axes.set_aspect("equal")
@@ -74,40 +88,66 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
             axes.add_collection(
                 LineCollection(lines, linewidths=widths, colors=colour, alpha=0.55, zorder=1)
             )
-        mark = max(20.0, 320.0 - 6.0 * topology.device_count)
-        axes.scatter(points[:npus, 0], points[:npus, 1], s=mark, c=NPU, zorder=2, label="NPU")
-        if topology.device_count > npus:
-            axes.scatter(
-                points[npus:, 0],
-                points[npus:, 1],
-                s=mark,
-                c=SWITCH,
-                marker="s",
-                zorder=2,
-                label="switch",
-            )
+        size = radius / inch
+        for device, point in enumerate(points.tolist()):
+            axes.add_patch(_mark(point, size, is_npu=device < npus))
         if topology.device_count <= _MOST_NAMES:
-            for name, point in zip(topology.device_names, points, strict=True):
-                # Inside a large mark, above a small one.
-                inside = mark > _ROOMY
-                axes.annotate(
-                    name,
-                    point,
-                    xytext=(0.0, 0.0 if inside else 0.7 * math.sqrt(mark)),
-                    textcoords="offset points",
-                    ha="center",
-                    va="center",
-                    fontsize=5,
-                    color="white" if inside else "black",
-                    zorder=3,
-                )
-        axes.autoscale_view()
-        axes.margins(0.08)
-        axes.legend(loc="upper right", frameon=False, markerscale=min(1.0, 7.0 / math.sqrt(mark)))
-        figure.suptitle(
-            f"{topology.name}: {npus} NPUs, {topology.device_count - npus} switches, "
-            f"{topology.link_count} links, the widest {format_bandwidth(round(top))} a way"
+            ends = np.array([(points[a], points[b]) for a, b in bandwidth]).reshape(-1, 2, 2)
+            labels = place_labels(topology.device_names, points * inch, radius, ends * inch, _FONT)
+            draw_labels(axes, labels, _FONT, inch)
+        margin = _MARGIN / inch
+        axes.set_xlim(points[:, 0].min() - margin, points[:, 0].max() + margin)
+        axes.set_ylim(points[:, 1].min() - margin, points[:, 1].max() + margin)
+        figure.legend(
+            handles=_legend(topology, any(len(way) == 1 for way in ways.values())),
+            loc="outside lower center",
+            frameon=False,
+            ncols=3,
         )
+        write_title(
+            figure,
+            f"{topology.name}: {npus} NPUs, {switches} switch{'es' * (switches != 1)}, "
+            f"{topology.link_count} links, the widest {format_bandwidth(round(top))} a way",
+        )
+
+
+def _gaps(points: Points) -> Points:
+    """Give how far each device is from the nearest other."""
+    if len(points) < 2:
+        return np.ones(1)
+    nearest = [
+        float(np.partition(np.linalg.norm(points - point, axis=1), 1)[1]) for point in points
+    ]
+    return np.array([max(gap, 1e-6) for gap in nearest])
+
+
+def _radius(topology: _core.Topology, gaps: Points) -> float:
+    """Give the radius of a device [inches]: large enough for its name where there is room."""
+    wanted = _MARK
+    if topology.device_count <= _MOST_NAMES:
+        for name in topology.device_names:
+            width, height = text_inches(name, _FONT)
+            wanted = max(wanted, math.hypot(width, height) / 2 + 0.025, width / _SIDE + 0.02)
+    room = min(0.3 * float(np.median(gaps)), 0.42 * float(gaps.min()))
+    return wanted if wanted <= room else min(_MARK, max(room, 0.02))
+
+
+def _mark(point: tuple[float, float], radius: float, *, is_npu: bool) -> Patch:
+    x, y = point
+    if is_npu:
+        return Circle((x, y), radius, color=NPU, linewidth=0, zorder=2)
+    side = _SIDE * radius
+    return Rectangle((x - side / 2, y - side / 2), side, side, color=SWITCH, linewidth=0, zorder=2)
+
+
+def _legend(topology: _core.Topology, has_one_way: bool) -> list[Line2D]:
+    style: dict[str, Any] = {"linestyle": "none", "markersize": 7}
+    handles = [Line2D([], [], marker="o", color=NPU, label="NPU", **style)]
+    if topology.device_count > topology.npu_count:
+        handles.append(Line2D([], [], marker="s", color=SWITCH, label="switch", **style))
+    if has_one_way:
+        handles.append(Line2D([], [], color=ACCENT, linewidth=2, label="link one way only"))
+    return handles
 
 
 def layout(topology: _core.Topology) -> Points:
@@ -160,12 +200,14 @@ def _place_switches(topology: _core.Topology, npus: Points) -> Points:
         np.add.at(degree, dst, 1.0)
         mean = sums / np.maximum(degree, 1.0)[:, None]
         points[count:] = np.where(degree[count:, None] > 0, mean[count:], centre)
-    step = 0.22 * max(float(np.ptp(npus, axis=0).max()), 1.0) / max(math.sqrt(count), 1.0)
-    taken: dict[tuple[int, int], int] = defaultdict(int)
+    step = 0.32 * max(float(np.ptp(npus, axis=0).max()), 1.0) / max(math.sqrt(count), 1.0)
     for i in range(count, total):
-        key = (round(points[i, 0] / step), round(points[i, 1] / step))
-        turn = taken[key]
-        taken[key] += 1
-        radius, angle = step * 1.6 * math.sqrt(turn), 2.4 * turn
-        points[i] += [radius * math.cos(angle), radius * math.sin(angle)]
+        middle = points[i].copy()
+        # Beside the way inwards, along which its links lead.
+        beside = math.atan2(middle[1] - centre[1], middle[0] - centre[0]) + math.pi / 2
+        for turn in range(_MOST_TURNS):
+            radius, angle = 0.8 * step * math.sqrt(turn), beside + 2.4 * (turn - 2)
+            points[i] = middle + radius * np.array([math.cos(angle), math.sin(angle)])
+            if i == 0 or float(np.linalg.norm(points[:i] - points[i], axis=1).min()) >= step:
+                break
     return points

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from hocket.plot.style import ACCENT, LINK, NPU, SWITCH, picture
+from hocket.plot.style import ACCENT, LINK, NPU, SWITCH, picture, plain_numbers
 from hocket.reproduce import routing
 from hocket.reproduce import routing_published as published
 from hocket.reproduce.routing import Cell
@@ -122,6 +122,8 @@ def draw_timings(result: RoutingResult, path: Path) -> None:
         )
         axes.set_xscale("log")
         axes.set_yscale("log")
+        plain_numbers(axes.xaxis)
+        plain_numbers(axes.yaxis)
         axes.set_xlabel("flows between random ToRs, 64 ToRs and 32 spines")
         axes.set_ylabel("CPU time of an assignment [ms]")
         figure.legend(loc="outside right center", frameon=False, fontsize=8)

@@ -13,10 +13,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from hocket.plot.links import PALE, Scene, check_devices, draw_devices, draw_links, scene
-from hocket.plot.style import picture
+from hocket.plot.style import picture, write_title
 from hocket.simulation.run import Run
 from hocket.simulation.structures import Phase, Structure
 from hocket.units import format_size
@@ -24,6 +26,8 @@ from hocket.units import format_size
 MOST_PANELS = 16
 """How many structures one picture shows, each by itself."""
 
+_ROOMY, _MOST_OF_LARGE = 24, 9
+"""Devices of a network that can be read in a sixteenth of a picture; panels of larger ones."""
 _COLORS = ("#2563b0", "#c8442c", "#2f8f46", "#d18f12", "#2aa5ad", "#c2559d", "#7a6248", "#5b6bd6")
 _BRANCH = "#8448a8"
 _SUMS = {"reduce": "what is summed", "copy": "what is copied"}
@@ -42,33 +46,73 @@ def draw_structures(
     check_devices(run.topology)
     place = scene(run.topology)
     together = len(found) <= len(_COLORS) and not _shared(found)
-    panels = [list(found)] if together else [[each] for each in found[:MOST_PANELS]]
+    panels = [list(found)] if together else [[each] for each in _largest(run, found)]
     columns = math.ceil(math.sqrt(len(panels)))
     rows = math.ceil(len(panels) / columns)
     wide, high = place.size
     most = 8.0 if together else 11.0
     inch = min(1.15 if together else 0.7, most / (columns * wide), most / (rows * high))
-    legend = _legend(run, found if together else (), together)
-    width = max(columns * (wide * inch + 0.1), 4.2) + (1.7 if together else 0.0)
-    height = rows * (high * inch + (0.0 if together else 0.3)) + (0.55 if together else 0.9)
+    legend = _legend(run, found if together else (), chunk, together=together)
+    width = max(columns * (wide * inch + 0.1), 4.2) + (2.5 if together else 0.0)
+    height = rows * (high * inch + (0.0 if together else 0.42)) + (0.55 if together else 0.9)
     with picture(path, width, height) as figure:
         grid = list(figure.subplots(rows, columns, squeeze=False).flat)
         for axes, shown in zip(grid, panels, strict=False):
             _draw_panel(axes, run, place, shown, inch)
             if not together:
-                axes.set_title(_name(run, found, shown[0]), fontsize=7.5, pad=2)
+                name = f"{_name(run, found, shown[0])}\n{_carried(run, shown[0], chunk)}"
+                axes.set_title(name, fontsize=7.5, pad=2)
         for axes in grid:
             axes.set_axis_off()
         where: Any = "outside right center" if together else "outside lower center"
         columns = 1 if together else 4
         figure.legend(handles=legend, loc=where, frameon=False, fontsize=8, ncols=columns)
-        figure.suptitle(_title(run, found, phase, chunk, len(panels)), fontsize=9, wrap=True)
+        write_title(figure, _title(run, found, phase, chunk, [each for (each, *_) in panels]), 9)
 
 
 def _shared(found: Sequence[Structure]) -> bool:
     """Whether two structures take the same link."""
     links = [link for each in found for link in each.links]
     return len(set(links)) < len(links)
+
+
+def _largest(run: Run, found: Sequence[Structure]) -> list[Structure]:
+    """Give those that have a panel: where there are too many, those that carry the most."""
+    most = MOST_PANELS if run.topology.device_count <= _ROOMY else _MOST_OF_LARGE
+    if len(found) <= most:
+        return list(found)
+    sizes = _chunk_sizes(run)
+    total = max(int(sizes.sum()), 1)
+    # In thousandths, so that chunks that differ by a byte keep their order.
+    by_size = sorted(found, key=lambda each: -round(1000 * sizes[list(each.chunks)].sum() / total))
+    return by_size[:most]
+
+
+def _chunk_sizes(run: Run) -> NDArray[np.int64]:
+    """Bytes of each chunk."""
+    offsets = run.plan.core.chunk_offsets.astype(np.int64)
+    return np.asarray(offsets[1:] - offsets[:-1])
+
+
+def _carried(run: Run, each: Structure, chunk: int | None) -> str:
+    """Say which chunks take a structure, and their size."""
+    chunks = each.chunks if chunk is None else (chunk,)
+    size = format_size(int(_chunk_sizes(run)[list(chunks)].sum()))
+    if len(chunks) == 1:
+        return f"chunk {chunks[0]}: {size}"
+    return f"same for {len(chunks):,} chunks, {ranges(chunks)}: {size}"
+
+
+def ranges(numbers: Sequence[int], most: int = 2) -> str:
+    """Write sorted numbers as ranges, those beyond the first few as dots: ``0–3, 8, …``."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    texts = [f"{low}" if low == high else f"{low}–{high}" for low, high in found]
+    return ", ".join([*texts[:most], "…"] if len(texts) > most else texts)
 
 
 def _color(found: Sequence[Structure], each: Structure) -> str:
@@ -96,9 +140,17 @@ def _name(run: Run, found: Sequence[Structure], each: Structure) -> str:
     return f"{each.kind}{number}"
 
 
-def _legend(run: Run, found: Sequence[Structure], together: bool) -> list[Line2D]:
+def _legend(
+    run: Run, found: Sequence[Structure], chunk: int | None, *, together: bool
+) -> list[Line2D]:
     lines = [
-        Line2D([], [], color=_color(found, each), linewidth=2, label=_name(run, found, each))
+        Line2D(
+            [],
+            [],
+            color=_color(found, each),
+            linewidth=2,
+            label=f"{_name(run, found, each)}\n{_carried(run, each, chunk)}",
+        )
         for each in found
     ]
     shown = {link for each in found for link in each.links}
@@ -115,13 +167,23 @@ def _legend(run: Run, found: Sequence[Structure], together: bool) -> list[Line2D
 
 
 def _title(
-    run: Run, found: Sequence[Structure], phase: Phase, chunk: int | None, panels: int
+    run: Run,
+    found: Sequence[Structure],
+    phase: Phase,
+    chunk: int | None,
+    drawn: Sequence[Structure],
 ) -> str:
     """Say what is shown."""
     collective, topology = run.collective, run.topology
     links = {link for each in found for link in each.links}
     of = "" if chunk is None else f" of chunk {chunk}"
-    some = f" (the first {panels} shown)" if 1 < panels < len(found) else ""
+    some = ""
+    if 1 < len(drawn) < len(found):
+        sizes = _chunk_sizes(run)
+        share = sum(int(sizes[list(each.chunks)].sum()) for each in drawn) / max(
+            int(sizes.sum()), 1
+        )
+        some = f" (drawn: the {len(drawn)} that carry the most, {share:.0%} of all bytes)"
     return (
         f"{run.plan.algorithm} {collective.kind} of {format_size(collective.size)} on "
         f"{topology.name}\n{_SUMS[phase]}{of}: {summary(found)}{some}, {len(links)} of "

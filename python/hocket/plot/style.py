@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target, replacing
@@ -34,7 +36,7 @@ def check_picture(path: Path) -> None:
 
 @contextmanager
 def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """Give a figure [inches] that is written whole to ``path`` in the end, without a display."""
+    """Give a figure [inches] that is written to ``path`` in the end, cropped to what is on it."""
     check_picture(path)
     style: Any = {
         "font.size": 9,
@@ -49,4 +51,24 @@ def picture(path: Path, width: float, height: float) -> Iterator[Figure]:
         suffix = path.suffix.lower().lstrip(".")
         metadata = {"Date": None} if suffix == "svg" else None
         with replacing(path) as temporary:
-            figure.savefig(temporary, format=suffix, dpi=150, metadata=metadata)
+            figure.savefig(
+                temporary,
+                format=suffix,
+                dpi=150,
+                metadata=metadata,
+                bbox_inches="tight",
+                pad_inches=0.08,
+            )
+
+
+def write_title(figure: Figure, text: str, size: float = 10.0) -> None:
+    """Write a title over all, in as many lines as the figure's width asks for."""
+    most = int(figure.get_figwidth() * 72 / (0.56 * size))
+    lines = [line for part in text.split("\n") for line in textwrap.wrap(part, max(most, 20))]
+    figure.suptitle("\n".join(lines), fontsize=size)
+
+
+def plain_numbers(axis: Any) -> None:
+    """Write the numbers of a logarithmic axis as they are, 1, 10, 100, and none between."""
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from hocket.plot.style import ACCENT, NPU, SWITCH, picture
+from hocket.plot.style import ACCENT, NPU, SWITCH, picture, plain_numbers
 from hocket.reproduce.tacos import TacosResult
 from hocket.reproduce.tacos_targets import EXPERIMENTS
 
@@ -42,9 +42,18 @@ def draw_bars(result: TacosResult, name: str, path: Path) -> None:
             heights = [row.ratio(method) or 0.0 for _, row in found]
             places = [place for place, _ in found]
             axes.bar(places, heights, width, color=_COLORS[method], label=method)
-            for place, height in zip(places, heights, strict=True):
+            for (place, row), height in zip(found, heights, strict=True):
+                # Above the diamond, where there is one close by.
+                above = max(height, row.published_ratio(method) or 0.0)
+                is_near = above <= 1.15 * height
                 axes.annotate(
-                    f"{height:.3g}", (place, height), ha="center", va="bottom", fontsize=7
+                    f"{height:.3g}",
+                    (place, above if is_near else height),
+                    xytext=(0, 4 if is_near and row.published_ratio(method) else 1),
+                    textcoords="offset points",
+                    ha="center",
+                    va="bottom",
+                    fontsize=7,
                 )
             for place, row in found:
                 theirs = row.published_ratio(method)
@@ -58,6 +67,7 @@ def draw_bars(result: TacosResult, name: str, path: Path) -> None:
         highest = max((row.ratio(m) or 0.0 for m in methods for row in rows), default=1.0)
         if highest > _MOST_LINEAR:
             axes.set_yscale("log")
+            plain_numbers(axes.yaxis)
         axes.margins(y=0.1)
         axes.set_ylim(bottom=0.8 if highest > _MOST_LINEAR else 0.0)
         axes.set_ylabel("time / that of the column with 1")

@@ -24,13 +24,16 @@ from numpy.typing import NDArray
 
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
-from hocket.plot.style import picture
+from hocket.plot.style import picture, write_title
+from hocket.plot.timing import time_axis
 from hocket.simulation.run import Run
 from hocket.units import format_size, format_time_ps
 
 MOST_NPUS, MOST_TRANSFERS = 64, 2_000
 """What can be read in one picture."""
 
+CROWDED = 300
+"""Arrows above which one is hard to follow."""
 _MOST_SLOTS = 120
 _NEAR = 0.02  # chunks of unequal size, by a byte, start a little beside their slot
 _MOST_LABELS = 400
@@ -60,29 +63,42 @@ class Expanded:
         return len(self.transfer)
 
 
-def check_readable(plan: Plan) -> None:
-    """Refuse a plan of which a picture could not be read.
+def check_readable(plan: Plan, chunk: int | None = None) -> None:
+    """Refuse a plan of which a picture could not be read, or a chunk that is not there.
 
     Raises
     ------
     SpecError
         With the limit and what to use instead.
     """
-    npus, transfers = plan.topology.npu_count, len(plan)
+    if chunk is not None and not 0 <= chunk < plan.chunks:
+        raise SpecError("chunk", f"there is no {chunk}", f"chunks are 0 to {plan.chunks - 1}")
+    npus, transfers = plan.topology.npu_count, int(_carries(plan, chunk).sum())
     if npus > MOST_NPUS or transfers > MOST_TRANSFERS:
+        one = "" if chunk is not None or npus > MOST_NPUS else "; for one chunk use --chunk 0"
         raise SpecError(
             "--ten",
             f"{npus:,} NPUs and {transfers:,} transfers are too many to read; it draws up "
-            f"to {MOST_NPUS} NPUs and {MOST_TRANSFERS:,} transfers",
+            f"to {MOST_NPUS} NPUs and {MOST_TRANSFERS:,} transfers{one}",
             "for heat of links over time use `hocket simulate --plot`",
         )
 
 
-def expand(run: Run) -> Expanded:
-    """Give the arrows of a run and the slots that they keep to."""
+def _carries(plan: Plan, chunk: int | None) -> NDArray[np.bool_]:
+    """Mark the transfers that carry a chunk; all where it is None."""
+    columns = plan.transfers
+    if chunk is None:
+        return np.ones(len(columns), dtype=bool)
+    first = columns.chunk.astype(np.int64)
+    return np.asarray((first <= chunk) & (chunk < first + columns.chunk_count))
+
+
+def expand(run: Run, chunk: int | None = None) -> Expanded:
+    """Give the arrows of a run, or of one chunk, and the slots that all arrows keep to."""
     columns = run.plan.transfers
     start, end = run.start_ps.astype(np.int64), run.end_ps.astype(np.int64)
     order = np.lexsort((np.arange(len(start)), start))
+    order = order[_carries(run.plan, chunk)[order]]
     slot, slots = _slots(start, end)
     return Expanded(
         transfer=order,
@@ -124,8 +140,9 @@ class _Hops:
     end_ps: NDArray[np.int64]
 
 
-def _hops(run: Run) -> _Hops:
-    """Follow each transfer over its links; through switches it is one hop."""
+def _hops(run: Run, chunk: int | None = None) -> _Hops:
+    """Follow each transfer, or those of one chunk, over its links; through switches it is one hop."""
+    kept = _carries(run.plan, chunk)
     core, topology = run.core, run.topology
     npus, transfers = topology.npu_count, run.plan.transfers
     ends = list(zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True))
@@ -136,6 +153,8 @@ def _hops(run: Run) -> _Hops:
         stays[transfer, ends[link][0]] = i
     rows: list[tuple[int, int, int, int, int]] = []
     for transfer, (src, dst) in enumerate(zip(transfers.src, transfers.dst, strict=True)):
+        if not kept[transfer]:
+            continue
         at, way = int(src), []
         while at != dst:
             way.append(stays[transfer, at])
@@ -154,27 +173,30 @@ def _hops(run: Run) -> _Hops:
     return _Hops(*np.array(rows, dtype=np.int64).reshape(-1, 5).T)
 
 
-def draw_ten(run: Run, path: Path) -> Expanded:
-    """Draw the transfers of a run, which must have kept its services; give their starts and ends."""
-    check_readable(run.plan)
-    arrows = expand(run)
+def draw_ten(run: Run, path: Path, chunk: int | None = None) -> Expanded:
+    """Draw the transfers of a run, or those of one chunk; give their starts and ends.
+
+    The run must have kept its services.
+    """
+    check_readable(run.plan, chunk)
+    arrows = expand(run, chunk)
     topology = run.topology
     npus = topology.npu_count
     in_slots = arrows.slot_ps is not None
-    unit = (run.time_ps or 1) / arrows.slots if in_slots else 1e6
-    last = max(arrows.slots, 1) if in_slots else (run.time_ps or 1) / unit
+    unit = (run.time_ps or 1) / arrows.slots if in_slots else 1.0
+    last = max(arrows.slots, 1) if in_slots else run.time_ps or 1
     width = min(max(2.0 + 1.25 * arrows.slots, 5.5), 24.0) if in_slots else 10.0
     with picture(path, width, min(max(1.5 + 0.42 * npus, 2.5), 18.0)) as figure:
         axes = figure.add_subplot()
         rows = np.arange(npus)
         axes.hlines(rows, 0, last, colors=_IDLE, linestyles="dotted", linewidth=0.8, zorder=1)
         left_out = not _draw_columns(axes, run, arrows) if in_slots else False
-        _draw_arrows(axes, run.plan, _hops(run), unit)
+        hops = _hops(run, chunk)
+        _draw_arrows(axes, run.plan, hops, unit, is_one=chunk is not None)
         names = topology.device_names[:npus]
         axes.set_yticks(rows, names, fontsize=8 if npus <= 40 else 6)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
-        axes.set_xlim(-0.02 * last, 1.02 * last)
         axes.set_ylim(npus - 0.5, -0.5)
         if arrows.slot_ps is not None:
             step = max(1, arrows.slots // 40)
@@ -182,11 +204,14 @@ def draw_ten(run: Run, path: Path) -> Expanded:
             grey = "" if left_out else "; grey: links left idle"
             axes.set_xlabel(f"slot of {format_time_ps(arrows.slot_ps)}{grey}")
         else:
-            axes.set_xlabel("time [us]")
+            time_axis(axes, run.time_ps)
+        axes.set_xlim(-0.02 * last, 1.02 * last)
         collective = run.collective
-        figure.suptitle(
+        of = "" if chunk is None else f", chunk {chunk} of {run.plan.chunks:,}"
+        write_title(
+            figure,
             f"{run.plan.algorithm} {collective.kind} of {format_size(collective.size)} on "
-            f"{topology.name}: {format_time_ps(run.time_ps)}"
+            f"{topology.name}{of}: {format_time_ps(run.time_ps)}",
         )
     return arrows
 
@@ -213,7 +238,7 @@ def _draw_columns(axes: Any, run: Run, arrows: Expanded) -> bool:
     return True
 
 
-def _draw_arrows(axes: Any, plan: Plan, hops: _Hops, unit: float) -> None:
+def _draw_arrows(axes: Any, plan: Plan, hops: _Hops, unit: float, *, is_one: bool) -> None:
     if not len(hops.transfer):
         return
     x, y = hops.start_ps / unit, hops.src.astype(float)
@@ -240,6 +265,8 @@ def _draw_arrows(axes: Any, plan: Plan, hops: _Hops, unit: float) -> None:
     )
     if len(x) <= _MOST_LABELS:
         _draw_labels(axes, [_label(plan, i) for i in hops.transfer.tolist()], (x, y, dx, dy), few)
+    if is_one:
+        return  # the title says which chunk it is
     if legend:
         axes.legend(
             handles=legend,

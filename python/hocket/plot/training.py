@@ -10,10 +10,10 @@ from matplotlib.collections import LineCollection, PolyCollection
 from matplotlib.colors import to_rgb
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from hocket.plot.style import picture
+from hocket.plot.style import picture, write_title
+from hocket.plot.timing import time_axis
 from hocket.training.columns import Pass
 from hocket.training.parallel import CAUSES
 from hocket.units import format_time_ps
@@ -37,7 +37,7 @@ _PASS_OF = {
 }
 _COLORS = {
     "forward": "#2f6db5",
-    "recompute": "#9ab8dc",
+    "recompute": "#a9c7ea",
     "backward": "#3f9460",
     "update": "#4d4d4d",
     "data": "#c44e2b",
@@ -45,7 +45,7 @@ _COLORS = {
     "pipeline": "#8a5aa8",
     "expert": "#c2498f",
     "table": "#12908f",
-    "waiting": "#ffffff",
+    "waiting": "#e6e6e6",
 }
 _COMPUTE_HEIGHT, _CAUSE_HEIGHT, _GAP = 1.0, 0.42, 0.45
 _INCHES = 0.34
@@ -84,14 +84,14 @@ def draw_training(run: TrainingRun, path: Path) -> None:
     with picture(path, _WIDTH, height * scale + 2.6) as figure:
         upper, lower = figure.subplots(2, 1, height_ratios=[height * scale + 0.6, 0.62])
         edges = np.linspace(0.0, run.total_ps, BINS + 1)
-        _draw_rows(upper, rows, places, edges)
+        _draw_rows(upper, _evened(run, rows, edges), places, edges)
         if stages <= _MOST_APART:
             _draw_passes(upper, run, places)
         _label_rows(upper, rows, places, height, stages)
-        _time_axis(upper, run.total_ps)
+        time_axis(upper, run.total_ps)
         _draw_legend(upper, rows)
         _draw_breakdown(lower, run)
-        figure.suptitle(_title(run), fontsize=10)
+        write_title(figure, _title(run))
 
 
 def _title(run: TrainingRun) -> str:
@@ -178,6 +178,30 @@ def _places(rows: Sequence[Row]) -> tuple[list[tuple[float, float]], float]:
     return places, top
 
 
+def _evened(run: TrainingRun, rows: Sequence[Row], edges: NDArray[np.float64]) -> list[Row]:
+    """Spread what is recomputed evenly over the backward pass that it is for.
+
+    Layers are recomputed one by one, so that its bins would alternate between two colours.
+    """
+    if not any(row.shares["recompute"].any() for row in rows if row.track == "compute"):
+        return list(rows)
+    found = {row.stage: dict(row.shares) for row in rows if row.track == "compute"}
+    for shares in found.values():
+        for name in ("recompute", "backward"):
+            shares[name] = shares[name].copy()
+    for each in passes_of(run):
+        low, high = np.searchsorted(edges, (each.start, each.end + 1))
+        inside = slice(int(low), int(high) - 1)
+        if each.name != "backward" or inside.stop - inside.start < 2:
+            continue
+        for name in ("recompute", "backward"):
+            own = found[each.stage][name]
+            own[inside] = own[inside].mean()
+    return [
+        row._replace(shares=found[row.stage]) if row.track == "compute" else row for row in rows
+    ]
+
+
 def _draw_rows(
     axes: Any,
     rows: Sequence[Row],
@@ -187,6 +211,8 @@ def _draw_rows(
     shapes: dict[Any, list[NDArray[np.float64]]] = {}
     for row, (top, height) in zip(rows, places, strict=True):
         base = np.zeros(len(edges) - 1)
+        if row.track == "compute":
+            axes.axhspan(top, top + height, color=_COLORS["waiting"], linewidth=0, zorder=0)
         for name, share in row.shares.items():
             color = _color(row.track, name)
             above = np.minimum(base + _sharpened(share), 1.0)
@@ -329,22 +355,13 @@ def _label_rows(
     axes.spines["left"].set_visible(False)
 
 
-def _time_axis(axes: Any, total_ps: int) -> None:
-    units = (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3), ("ps", 1))
-    name, size = next((unit for unit in units if total_ps >= unit[1]), units[-1])
-    axes.set_xlim(0, total_ps or 1)
-    axes.set_xlabel(f"time [{name}]", labelpad=1)
-    round_in_unit = MaxNLocator(10).tick_values(0, total_ps / size)
-    places = [float(tick) for tick in round_in_unit if 0 <= tick * size <= total_ps]
-    axes.set_xticks([tick * size for tick in places], [f"{tick:g}" for tick in places])
-
-
 def _draw_legend(axes: Any, rows: Sequence[Row]) -> None:
     computed = [row for row in rows if row.track == "compute"]
     used = [name for name in PASSES if any(row.shares[name].any() for row in computed)]
     handles = [Patch(color=_COLORS[name], label=name) for name in used]
     apart = [name for name in CAUSES if any(row.track == name for row in rows)]
     causes = apart or [name for name in CAUSES if any(name in row.shares for row in rows)]
+    handles.append(Patch(color=_COLORS["waiting"], label="compute waits (bubble)"))
     handles += [Patch(color=_COLORS[name], label=name) for name in causes]
     if apart:
         pale = _pale(to_rgb(_COLORS[apart[0]]))
@@ -355,10 +372,10 @@ def _draw_legend(axes: Any, rows: Sequence[Row]) -> None:
         bbox_to_anchor=(0, 1),
         ncols=len(handles),
         frameon=False,
-        fontsize=8,
+        fontsize=7.5,
         borderaxespad=0.1,
         handlelength=1.2,
-        columnspacing=1.4,
+        columnspacing=1.2,
     )
 
 
@@ -384,6 +401,8 @@ def _draw_breakdown(axes: Any, run: TrainingRun) -> None:
             linewidth=0.5,
         )
         exposed = f"{name} exposed" if name in CAUSES else name
+        if name == "forward" and run.options.recompute:
+            exposed = "forward, recompute"
         if share >= 0.035:
             text = f"{exposed}\n{share:.1%}" if share >= 0.09 else f"{share:.0%}"
             color = "black" if name == "waiting" else "white"

@@ -20,16 +20,20 @@ from hocket.topology.families import (
     switch,
     torus,
 )
-from hocket.topology.sources import from_networkx, load, names
+from hocket.topology.groups import grouped
+from hocket.topology.networkx import from_networkx, to_networkx
+from hocket.topology.sources import as_topology, load, names
 
 __all__ = [
     "Topology",
+    "as_topology",
     "bigraph",
     "clos",
     "dragonfly",
     "fat_tree",
     "from_networkx",
     "fully_connected",
+    "grouped",
     "hypercube",
     "line",
     "load",
@@ -38,6 +42,7 @@ __all__ = [
     "product",
     "ring",
     "switch",
+    "to_networkx",
     "torus",
 ]
 

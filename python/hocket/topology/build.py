@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from hocket import _core
 from hocket.errors import SpecError
+from hocket.topology.groups import grouped
 from hocket.topology.spec import TopologySpec
 
 _BUILDERS: dict[str, Callable[..., _core.Topology]] = {
@@ -53,6 +54,10 @@ def _build(spec: TopologySpec) -> _core.Topology:
         )
     else:
         topology = _from_links(spec)
+    if spec.named:
+        topology = topology.with_name(spec.name)
+    if spec.groups:
+        topology = grouped(topology, spec.groups)
     if spec.switching is not None:
         topology = topology.with_switching(spec.switching)
     if spec.failed_nodes or spec.failed_links:

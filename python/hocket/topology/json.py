@@ -26,6 +26,7 @@ def topology_to_json(topology: _core.Topology) -> dict[str, Any]:
         "switch_limits": topology.switch_limits,
         "dimensions": topology.dimensions,
         "switching": topology.switching,
+        "groups": topology.groups,
     }
     for column in _COLUMNS:
         fields[column] = pack(np.ascontiguousarray(getattr(topology, column)))
@@ -36,7 +37,7 @@ def topology_from_json(fields: dict[str, Any]) -> _core.Topology:
     """Give back what :func:`topology_to_json` was given.
 
     Where switching is not said, messages are stored and forwarded; a dimension of four values has
-    no offload.
+    no offload; without groups, no nodes are stated.
 
     Raises
     ------
@@ -55,4 +56,5 @@ def topology_from_json(fields: dict[str, Any]) -> _core.Topology:
         columns["link_latency_ps"],
         [tuple(dimension) for dimension in fields["dimensions"]],
         fields.get("switching", "store-and-forward"),
+        fields.get("groups", []),
     )

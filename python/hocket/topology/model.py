@@ -61,6 +61,13 @@ class Failures(Strict):
     )
 
 
+Groups: TypeAlias = Annotated[
+    Annotated[Count, Tag("<int>")]
+    | Annotated[list[Annotated[list[Name], Field(min_length=1)]], Tag("<list>")],
+    one_of("<int>", "<list>", right="give a number of NPUs, or lists as [[gpu0, gpu1], ...]"),
+]
+
+
 class Common(Strict):
     """Keys of every form."""
 
@@ -68,6 +75,10 @@ class Common(Strict):
     source: list[Source] = Field(default=[])
     notes: list[Words] = Field(default=[])
     failed: Failures = Failures()
+    groups: Groups | None = Field(
+        default=None,
+        description="Which NPUs form a node: lists of their names, or how many that follow one another do.",
+    )
     switching: Literal["store-and-forward", "cut-through"] | None = Field(
         default=None,
         description="How devices pass messages on: once they are whole, or as they arrive. "

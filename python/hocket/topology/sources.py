@@ -1,35 +1,84 @@
-"""Networks from elsewhere: shipped machines, files, graphs."""
+"""Networks from elsewhere: shipped machines, files, builders by their text, graphs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.topology import machines
 from hocket.topology.build import build_topology
-from hocket.topology.networkx import from_networkx as _spec_from_networkx
-from hocket.topology.text import from_text
+from hocket.topology.groups import GroupsLike, grouped
+from hocket.topology.text import from_text, read_failures
 from hocket.units import shown
 
-__all__ = ["from_networkx", "load", "names"]
+if TYPE_CHECKING:
+    from hocket.units import Duration, Quantity
+
+__all__ = ["TopologyLike", "as_topology", "load", "names"]
+
+TopologyLike: TypeAlias = Topology | str | PathLike[str]
+"""A network, or what :func:`load` makes one of."""
 
 
-def load(name_or_path: str | PathLike[str]) -> Topology:
-    """Give a shipped machine by name, or a network from a file.
+def load(
+    name_or_path: str | PathLike[str],
+    *,
+    bandwidth: Quantity | Sequence[Quantity] | None = None,
+    latency: Duration | Sequence[Duration] | None = None,
+    failed: str | Sequence[str] = (),
+    groups: GroupsLike | None = None,
+) -> Topology:
+    """Give a network by what ``--topology`` takes: a shipped machine, a file, a builder as ``"mesh:4x4"``.
 
     Files are hocket's own YAML or ASTRA-sim's network ``.yml``.
+
+    Parameters
+    ----------
+    name_or_path
+        A name, a path, or a builder with its sizes. A builder may have its links' bandwidth and latency in
+        the text: ``"mesh:4x4@25GB/s,700ns"``.
+    bandwidth, latency
+        Of each link of a builder; of a product one for all dimensions, or a list with one for each.
+    failed
+        What has failed: devices ``"A"``, and links ``"A,B"``.
+    groups
+        Which NPUs form a node, as in :func:`hocket.topology.grouped`.
+
+    Raises
+    ------
+    SpecError
+        If there is no such network, or something has failed that is not there.
     """
-    text = str(name_or_path)
-    if ":" in text and "/" not in text and Path(text).suffix not in (".yml", ".yaml"):
-        raise SpecError(
-            "name_or_path",
-            f"{shown(text)} is no machine or file",
-            "for a builder call its function, such as hocket.topology.mesh",
-        )
-    return build_topology(from_text(text, bandwidth=None, latency=None, option="name_or_path"))
+    return _load(name_or_path, bandwidth, latency, failed, groups, option="name_or_path")
+
+
+def as_topology(value: object, *, field: str = "topology") -> Topology:
+    """Give the network that a caller means: the network itself, or text as :func:`load` takes it.
+
+    Parameters
+    ----------
+    value
+        What the caller gave.
+    field
+        Which argument it was, for messages.
+
+    Raises
+    ------
+    SpecError
+        If it is neither, or there is no such network.
+    """
+    if isinstance(value, Topology):
+        return value
+    if isinstance(value, str | PathLike):
+        return _load(value, None, None, (), None, option=field)
+    raise SpecError(
+        field,
+        f"{shown(value)} is no topology",
+        "give one of hk.topology, or text such as 'dgx1_v100' or 'mesh:4x4@25GB/s,700ns'",
+    )
 
 
 def names() -> list[str]:
@@ -37,19 +86,23 @@ def names() -> list[str]:
     return machines.names()
 
 
-def from_networkx(
-    graph: Any, *, bandwidth: str = "bandwidth", latency: str = "latency", kind: str = "kind"
+def _load(
+    text: str | PathLike[str],
+    bandwidth: Quantity | Sequence[Quantity] | None,
+    latency: Duration | Sequence[Duration] | None,
+    failed: str | Sequence[str],
+    groups: GroupsLike | None,
+    option: str,
 ) -> Topology:
-    """Give a network from a networkx graph, directed or not, with or without parallel edges.
+    rates, delays = _several(bandwidth), _several(latency)
+    spec = from_text(str(text), bandwidth=rates, latency=delays, option=option)
+    nodes, links = read_failures([failed] if isinstance(failed, str) else failed, option="failed")
+    spec = spec.with_failures([*spec.failed_nodes, *nodes], [*spec.failed_links, *links])
+    topology = build_topology(spec)
+    return topology if groups is None else grouped(topology, groups)
 
-    Parameters
-    ----------
-    graph
-        Nodes are NPUs unless their attribute ``kind`` is ``"switch"``; edges of an undirected graph go
-        both ways.
-    bandwidth, latency, kind
-        Names of the attributes that hold these.
-    """
-    return build_topology(
-        _spec_from_networkx(graph, bandwidth=bandwidth, latency=latency, kind=kind)
-    )
+
+def _several(value: Any) -> Any:
+    """Give a list of one, or a list as it is."""
+    is_one = value is None or isinstance(value, str) or not hasattr(value, "__len__")
+    return [value] if is_one and value is not None else value

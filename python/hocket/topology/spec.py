@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+Groups: TypeAlias = int | tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,10 @@ class TopologySpec:
         The file or option that said so, for messages.
     failed_from
         The key or option that named what has failed, for messages.
+    named
+        Whether a file names it, so that the network itself is called so.
+    groups
+        Which NPUs form a node, by name; or how many that follow one another do.
     """
 
     name: str
@@ -87,6 +94,8 @@ class TopologySpec:
     source: tuple[str, ...] = field(default=())
     origin: str = ""
     failed_from: str = "failed"
+    named: bool = False
+    groups: Groups = ()
 
     def with_failures(self, nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> TopologySpec:
         """Give the same network with these failures instead, those of ``--failed`` among them."""

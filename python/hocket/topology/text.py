@@ -45,6 +45,7 @@ _FAMILIES = {
     "bigraph": (2, 2, "bigraph:SWITCHES_PER_SIDExNPUS_PER_SWITCH"),
     "fat_tree": (1, 1, "fat_tree:4"),
 }
+_EXAMPLE = "mesh:4x4@25GB/s,700ns"
 FORMS = (
     "a shipped machine (`hocket topology list`), a .yml file, ring:16, line:4, switch:8, fc:8, "
     "mesh:9x9, torus:4x4x4, hypercube:4 (2^4 NPUs), dragonfly:4x5, clos:SPINESxTORS[xHOSTS_PER_TOR], "
@@ -81,9 +82,10 @@ def from_text(
     Parameters
     ----------
     text
-        A path, the name of a shipped machine, or a builder with its sizes.
+        A path, the name of a shipped machine, or a builder with its sizes, which may have bandwidth and
+        latency: ``mesh:4x4@25GB/s,700ns``.
     bandwidth, latency
-        For a builder: one value, or for a product one per dimension.
+        For a builder without: one value, or for a product one per dimension.
     option
         Where the text stood, for messages.
 
@@ -93,8 +95,9 @@ def from_text(
         If it is none of these, or bandwidth or latency is missing or superfluous.
     """
     path = Path(text)
-    looks_like_file = path.suffix in (".yml", ".yaml") or "/" in text
-    family, colon, sizes = text.partition(":")
+    head, at, link = text.partition("@") if is_builder(text) else (text, "", "")
+    looks_like_file = Path(head).suffix in (".yml", ".yaml") or "/" in head
+    family, colon, sizes = head.partition(":")
     if looks_like_file or not colon:
         is_file = _is_file(path)
         if looks_like_file and not is_file:
@@ -104,19 +107,34 @@ def from_text(
         is_machine = not looks_like_file and machines.known(text)
         if not is_machine and not is_file:
             raise SpecError(option, f"there is no {shown(text)}", str(_near(text)))
-        for name, given in (("--bandwidth", bandwidth), ("--latency", latency)):
+        for name, given in (("bandwidth", bandwidth), ("latency", latency)):
             if given:
                 raise SpecError(
                     None,
                     f"{shown_path(path)} has its own",
                     "leave the option out",
-                    origin=str(name),
+                    origin=_mark(option) + name,
                 )
         return (
             replace(from_file(machines.path(text)), origin=text) if is_machine else from_file(path)
         )
-    spec = _built(option, text, family, _sizes(option, text, sizes), bandwidth, latency)
+    if at:
+        if bandwidth or latency:
+            raise SpecError(
+                option, f"{shown(text)} has its own bandwidth and latency", "leave the others out"
+            )
+        rate, comma, delay = link.partition(",")
+        if not comma:
+            raise SpecError(option, f"{shown(text)} has no latency", f"write it as {_EXAMPLE}")
+        bandwidth, latency = [rate], [delay]
+    spec = _built(option, head, family, _sizes(option, head, sizes), bandwidth, latency)
     return replace(spec, origin=f"{option} {text}")
+
+
+def is_builder(text: str) -> bool:
+    """Whether a text is a builder with its sizes, not a name or a path."""
+    head = text.partition("@")[0]
+    return ":" in head and "/" not in head and Path(head).suffix not in (".yml", ".yaml")
 
 
 def read_failures(
@@ -149,6 +167,11 @@ def read_failures(
         else:
             links.append((ends[0], ends[1]))
     return nodes, links
+
+
+def _mark(option: str) -> str:
+    """Give what the names of other options begin with, where this one is called so."""
+    return "--" if option.startswith("--") else ""
 
 
 def _is_file(path: Path) -> bool:
@@ -214,13 +237,14 @@ def _built(
         right = f"write it as {form}" if form else f"give one for each of {len(names)} dimensions"
         raise SpecError(option, f"{shown(text)} has {count}", right)
     wanted = len(names) if is_product else 1
+    mark = _mark(option)
     rates = [
         parse_bandwidth(each, field=field)
-        for field, each in _each("--bandwidth", "25 GB/s", text, bandwidth, wanted)
+        for field, each in _each(mark + "bandwidth", "25 GB/s", text, bandwidth, wanted)
     ]
     delays = [
         parse_time(each, field=field)
-        for field, each in _each("--latency", "700 ns", text, latency, wanted)
+        for field, each in _each(mark + "latency", "700 ns", text, latency, wanted)
     ]
     if is_product:
         dimensions = tuple(
@@ -257,7 +281,11 @@ def _each(
 ) -> list[tuple[str, Duration]]:
     """Give one value a dimension, and where it stood for messages."""
     if not values:
-        raise SpecError(option, f"{text} needs one", f'give {option} "{example}"')
+        name = option.partition(",")[0]
+        value = f"{name} " if name.startswith("--") else f"{name}="
+        raise SpecError(
+            option, f"{text} needs one", f'give {value}"{example}", or write {_EXAMPLE}'
+        )
     lists = [value.split(",") if isinstance(value, str) else [value] for value in values]
     split: list[Duration] = [part for each in lists for part in each]
     if len(split) == 1:

@@ -22,6 +22,7 @@ from hocket.topology.model import (
     Common,
     Dimension,
     DimsFile,
+    DragonflyFile,
     Failures,
     Link,
     Linked,
@@ -32,7 +33,7 @@ from hocket.topology.model import (
     delay_or_default,
     rate_or_default,
 )
-from hocket.topology.spec import BuilderSpec, DimensionSpec, LinkSpec, TopologySpec, skipped
+from hocket.topology.spec import BuilderSpec, DimensionSpec, Groups, LinkSpec, TopologySpec, skipped
 from hocket.units import format_bandwidth, shown
 
 
@@ -91,9 +92,20 @@ def _common(file: Common, spec: TopologySpec) -> TopologySpec:
         failed_nodes=tuple(file.failed.nodes),
         failed_links=tuple((a, b) for a, b in file.failed.links),
         switching=file.switching,
+        named=file.name is not None,
+        groups=_groups(file),
         notes=(*file.notes, *spec.notes),
         source=source,
     )
+
+
+def _groups(file: Common) -> Groups:
+    """Give the nodes that a file states; a dragonfly's groups are its own."""
+    if file.groups is None or isinstance(file, DragonflyFile):
+        return ()
+    if isinstance(file.groups, int):
+        return file.groups
+    return tuple(tuple(group) for group in file.groups)
 
 
 class _Reader(Located):

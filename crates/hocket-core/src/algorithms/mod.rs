@@ -1,7 +1,7 @@
 //! The baseline algorithms: recipes that make a plan for a collective on a topology.
 //!
-//! [`plan`] is the entry; each algorithm has a file. What several share: `pattern` says who sends
-//! which block to whom, `dimensional` runs patterns along the dimensions of a grid of NPUs.
+//! [`plan`] is the entry; each algorithm has a file. What several share: `dimensional` runs the
+//! patterns of `collective/pattern` along the dimensions of a grid of NPUs.
 
 mod algorithm;
 mod bigraph;
@@ -33,10 +33,13 @@ pub use chunking::{chunk_ladder, default_chunks};
 pub use outline::Outline;
 pub use rails::plan_of;
 
+use std::sync::Arc;
+
 use crate::collective::{Collective, CollectiveKind};
 use crate::multirail::{self, Model, PARTS, Policy, Problem, Rail, Schedule};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError, Routing};
 use crate::progress::{Interrupted, Progress};
+use crate::select::{Method, synthesize};
 use crate::synthesis;
 use crate::topology::Topology;
 use chunking::chunk_count;
@@ -57,8 +60,8 @@ pub struct PlanOptions {
     pub effort: u64,
     /// Seed of random choices; 0 by default.
     pub seed: u64,
-    /// How transfers are spread over equal paths; balanced by default. Of greedy, which chooses its
-    /// paths itself, nothing is changed.
+    /// How transfers are spread over equal paths; balanced by default. Greedy, which chooses its paths
+    /// itself, is balanced only where that is no slower; see [`crate::select`].
     pub routing: Routing,
 }
 
@@ -119,13 +122,16 @@ pub fn plan(
     }
     let (chunks, transfers) = check(topology, collective, options)?;
     if algorithm == Algorithm::Greedy {
-        let options = synthesis::Options {
+        let given = synthesis::Options {
             seed: options.seed,
             memory_limit: options.memory_limit,
             ..synthesis::Options::default()
         };
-        let made = synthesis::synthesize(topology, collective, chunks, &options, progress)?;
-        return Ok(made.plan);
+        let topology = Arc::new(topology.clone());
+        let method = Method::Greedy;
+        let made = synthesize(&topology, collective, chunks, method, &given, progress)?;
+        let made = made.routed(options.routing, progress)?;
+        return Ok(Plan::clone(made.plan()));
     }
     let total = u64::try_from(transfers).unwrap_or(u64::MAX);
     go_on(progress, 0, total)?;

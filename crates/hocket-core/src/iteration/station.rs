@@ -1,12 +1,7 @@
 //! One actor's servers, and the calls under way on them.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
-
 use super::Shape;
-use crate::multirail::{Port, earliest};
-
-const NEVER: u64 = u64::MAX;
+use crate::multirail::{Event, Load, Next, Port, Servers};
 
 /// Serves the tasks of calls, as [`crate::multirail::simulate`] does those of one: a task that has begun goes
 /// on before others begin; of those that may begin, the one of the call that comes first, then that of least
@@ -16,23 +11,19 @@ const NEVER: u64 = u64::MAX;
 /// steps served one by one, from its start on.
 #[derive(Debug, Default)]
 pub(super) struct Station {
-    ports: Vec<Port>,
-    fresh: Vec<BinaryHeap<Reverse<Fresh>>>,
-    /// Tasks whose next step is ready: when they began, slot, task.
-    going: Vec<BinaryHeap<Reverse<(u64, u32, u32)>>>,
-    /// Messages under way from each server, first arrival first: time, slot, task.
-    under_way: Vec<VecDeque<(u64, u32, u32)>>,
-    /// When the next message of each server arrives, then when each server can serve next.
-    next: Vec<u64>,
+    servers: Servers<Task, Key, u64>,
     slots: Vec<Slot>,
     free: Vec<u32>,
     lone: Option<Lone>,
-    under_way_calls: usize,
-    events: u64,
+    /// Calls under way, but for a lone one.
+    under_way: usize,
 }
 
-/// Rank of the call, key, number of the event that made it ready, slot, task.
-type Fresh = (u128, u64, u64, u32, u32);
+/// Rank of the call, then the task's own key.
+type Key = (u128, u64);
+
+/// Slot of the call, number of the task.
+type Task = (u32, u32);
 
 #[derive(Clone, Copy, Debug)]
 struct Lone {
@@ -65,7 +56,7 @@ impl Station {
         let mut station = Self::default();
         station.admit(Call::default(), 0, shapes);
         let mut now = 0;
-        while station.under_way_calls > 0 {
+        while station.under_way > 0 {
             now = station.next_time(shapes);
             station.step(shapes);
         }
@@ -80,7 +71,7 @@ impl Station {
                 self.step(shapes);
             }
         }
-        match self.under_way_calls {
+        match self.under_way {
             0 => self.lone = Some(Lone { call, start: now }),
             _ => self.admit(call, now, shapes),
         }
@@ -95,8 +86,8 @@ impl Station {
                 false,
             );
         }
-        let (event, time) = earliest(&self.next);
-        (time, event >= self.ports.len())
+        let (event, time) = self.servers.next_event();
+        (time, matches!(event, Event::Service(_)))
     }
 
     /// When its next event is.
@@ -109,21 +100,26 @@ impl Station {
         if let Some(lone) = self.lone.take() {
             return Some(lone.call.number);
         }
-        let (event, now) = earliest(&self.next);
-        let servers = self.ports.len();
-        if event >= servers {
-            self.serve(event - servers, now, shapes);
-            return None;
+        let (event, now) = self.servers.next_event();
+        let mut load = Calls {
+            slots: &mut self.slots,
+            shapes,
+            ended: None,
+        };
+        match event {
+            Event::Service(server) => self.servers.serve(server, now, &mut load),
+            Event::Arrival(server) => self.servers.arrive(server, now, &mut load),
         }
-        let (_, slot, task) = self.under_way[event].pop_front()?;
-        self.next[event] = self.under_way[event].front().map_or(NEVER, |next| next.0);
-        self.arrive(slot, task, now, shapes)
+        let slot = load.ended?;
+        self.free.push(slot);
+        self.under_way -= 1;
+        Some(self.slots[slot as usize].call.number)
     }
 
     /// Begins a call whose every step is served.
     pub fn admit(&mut self, call: Call, now: u64, shapes: &[Shape]) {
         let shape = &shapes[call.shape as usize];
-        self.widen(shape.server_count());
+        self.servers.widen(shape.server_count());
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
             self.slots.len() as u32 - 1
@@ -137,100 +133,75 @@ impl Station {
         state.begun.clear();
         state.begun.resize(tasks, 0);
         state.left = tasks / stages;
-        self.under_way_calls += 1;
+        self.under_way += 1;
+        let mut load = Calls {
+            slots: &mut self.slots,
+            shapes,
+            ended: None,
+        };
         for task in (0..tasks).step_by(stages) {
-            self.make_ready(slot, task as u32, now, shapes);
+            self.servers.make_ready((slot, task as u32), now, &mut load);
         }
     }
+}
 
-    fn widen(&mut self, servers: usize) {
-        let had = self.ports.len();
-        if servers <= had {
-            return;
-        }
-        self.ports.resize(servers, Port::default());
-        self.fresh.resize_with(servers, BinaryHeap::new);
-        self.going.resize_with(servers, BinaryHeap::new);
-        self.under_way.resize_with(servers, VecDeque::new);
-        let services = self.next.split_off(had);
-        self.next.resize(servers, NEVER);
-        self.next.extend(services);
-        self.next.resize(2 * servers, NEVER);
+/// The calls whose steps are served.
+struct Calls<'a> {
+    slots: &'a mut [Slot],
+    shapes: &'a [Shape],
+    /// The slot of a call that has ended.
+    ended: Option<u32>,
+}
+
+impl<'a> Calls<'a> {
+    fn shape(&self, slot: u32) -> &'a Shape {
+        &self.shapes[self.slots[slot as usize].call.shape as usize]
     }
+}
 
-    fn server(&self, slot: u32, task: u32, shapes: &[Shape]) -> usize {
-        let shape = &shapes[self.slots[slot as usize].call.shape as usize];
+impl Load for Calls<'_> {
+    type Task = Task;
+    type Key = Key;
+    type Count = u64;
+
+    fn server(&self, (slot, task): Task) -> usize {
+        let shape = self.shape(slot);
         usize::from(shape.servers[usize::from(shape.tasks.server[task as usize])])
     }
 
-    fn make_ready(&mut self, slot: u32, task: u32, now: u64, shapes: &[Shape]) {
-        let server = self.server(slot, task, shapes);
-        let call = self.slots[slot as usize].call;
-        let key = shapes[call.shape as usize].key[task as usize];
-        self.events += 1;
-        self.fresh[server].push(Reverse((call.rank, key, self.events, slot, task)));
-        self.wake(server, now);
+    fn key(&self, (slot, task): Task) -> Key {
+        let rank = self.slots[slot as usize].call.rank;
+        (rank, self.shape(slot).key[task as usize])
     }
 
-    fn wake(&mut self, server: usize, now: u64) {
-        self.next[self.ports.len() + server] = now.max(self.ports[server].free);
+    fn begin(&mut self, (slot, task): Task, number: u64, _: u64) {
+        self.slots[slot as usize].begun[task as usize] = number;
     }
 
-    /// A message has arrived: the task's next step is ready, or the next task is, or the row is done.
-    fn arrive(&mut self, slot: u32, task: u32, now: u64, shapes: &[Shape]) -> Option<u32> {
-        let call = self.slots[slot as usize].call;
-        let tasks = &shapes[call.shape as usize].tasks;
+    fn send(&mut self, (slot, task): Task, now: u64, port: &mut Port) -> u64 {
+        let shape = self.shape(slot);
+        let next = &mut self.slots[slot as usize].step[task as usize];
+        let step = *next;
+        *next += 1;
+        shape
+            .tasks
+            .send(task as usize, step, now, shape.model, port)
+    }
+
+    /// The task's next step is ready, or the next task is, or the row is done.
+    fn arrive(&mut self, (slot, task): Task, _: u64) -> Next<Task, u64> {
+        let tasks = &self.shape(slot).tasks;
         let state = &mut self.slots[slot as usize];
         if state.step[task as usize] < tasks.steps(task as usize) {
-            let begun = state.begun[task as usize];
-            let server = self.server(slot, task, shapes);
-            self.going[server].push(Reverse((begun, slot, task)));
-            self.wake(server, now);
-            return None;
+            return Next::Step(state.begun[task as usize]);
         }
         if !(task as usize + 1).is_multiple_of(tasks.stages) {
-            self.make_ready(slot, task + 1, now, shapes);
-            return None;
+            return Next::Task((slot, task + 1));
         }
         state.left -= 1;
-        if state.left > 0 {
-            return None;
+        if state.left == 0 {
+            self.ended = Some(slot);
         }
-        self.free.push(slot);
-        self.under_way_calls -= 1;
-        Some(call.number)
-    }
-
-    /// A free server takes the next step that it should.
-    fn serve(&mut self, server: usize, now: u64, shapes: &[Shape]) {
-        let service = self.ports.len() + server;
-        let (slot, task) = match self.going[server].pop() {
-            Some(Reverse((_, slot, task))) => (slot, task),
-            None => {
-                let Some(Reverse((.., slot, task))) = self.fresh[server].pop() else {
-                    self.next[service] = NEVER;
-                    return;
-                };
-                self.events += 1;
-                self.slots[slot as usize].begun[task as usize] = self.events;
-                (slot, task)
-            }
-        };
-        let state = &mut self.slots[slot as usize];
-        let shape = &shapes[state.call.shape as usize];
-        let step = state.step[task as usize];
-        state.step[task as usize] += 1;
-        let port = &mut self.ports[server];
-        let arrival = shape
-            .tasks
-            .send(task as usize, step, now, shape.model, port);
-        let queue = &mut self.under_way[server];
-        let place = queue.partition_point(|message| message.0 <= arrival);
-        queue.insert(place, (arrival, slot, task));
-        self.next[server] = self.next[server].min(arrival);
-        self.next[service] = match self.going[server].is_empty() && self.fresh[server].is_empty() {
-            true => NEVER,
-            false => self.ports[server].free,
-        };
+        Next::Nothing
     }
 }

@@ -5,7 +5,7 @@
 //! occupies its server for bytes / bandwidth and its message arrives the step's latency later;
 //! meanwhile the server sends for others. Work that has begun goes before work that has not.
 
-use super::desk::Desk;
+use super::dispatch::Dispatcher;
 use super::{Lane, Rail};
 use crate::collective::pattern::Pass;
 use crate::topology::{DimensionKind, LatencyModel, Switching};
@@ -241,7 +241,7 @@ pub fn simulate(
         Policy::Fifo => vec![0; tasks.len()],
         Policy::SmallestFirst => tasks.held.clone(),
     };
-    Desk::default().run(&tasks, &key, model)
+    Dispatcher::default().run(&tasks, &key, model)
 }
 
 /// Runs a schedule's steps again in the order in which they were served, in another model.

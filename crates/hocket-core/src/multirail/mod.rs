@@ -27,16 +27,16 @@
 //! ```
 
 mod balance;
-mod desk;
 mod dimension;
+mod dispatch;
 mod lane;
 mod optimal;
 mod rail;
 mod schedule;
+mod server;
 mod themis;
 
 pub use balance::{Balance, balance};
-pub(crate) use desk::earliest;
 pub use dimension::{Model, Policy, Served, Timeline, simulate};
 pub(crate) use dimension::{Operation, Port, Tasks, servers};
 pub use lane::{Lane, Stage};
@@ -44,6 +44,7 @@ pub use optimal::{EFFORT, Problem, optimal};
 pub use rail::Rail;
 pub(crate) use rail::is_too_long;
 pub use schedule::{PARTS, Schedule};
+pub(crate) use server::{Event, Load, Next, Servers};
 pub use themis::{fixed_order, themis};
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::balance::{self, balance};
-use super::desk::Desk;
 use super::dimension::{Model, Policy, Tasks};
+use super::dispatch::Dispatcher;
 use super::{Lane, PARTS, Rail, Schedule, fixed_order, themis};
 use crate::collective::CollectiveKind;
 use crate::progress::Progress;
@@ -98,7 +98,7 @@ struct Search<'a> {
     problem: &'a Problem,
     lanes: Vec<Lane>,
     tasks: Tasks,
-    desk: Desk,
+    dispatcher: Dispatcher,
     seed: Seed,
     /// Transfers of one part of each lane, their sum, and the most that it may be.
     transfers: Vec<u64>,
@@ -123,7 +123,7 @@ impl<'a> Search<'a> {
             sum,
             transfers,
             tasks: Tasks::of(&problem.rails, &lanes, PARTS),
-            desk: Desk::default(),
+            dispatcher: Dispatcher::default(),
             problem,
             lanes,
             seed,
@@ -133,16 +133,16 @@ impl<'a> Search<'a> {
     /// The best lanes found until so many steps are simulated, or told to stop.
     fn run(mut self, effort: u64, mut stop: impl FnMut(u64) -> bool) -> Vec<Lane> {
         let model = self.problem.model;
-        let Some(mut cost) = self.desk.cost_within(&self.tasks, model, u64::MAX) else {
+        let Some(mut cost) = self.dispatcher.cost_within(&self.tasks, model, u64::MAX) else {
             return self.lanes;
         };
         let mut best = (cost, self.lanes.clone());
         let mut round = 0u64;
-        while self.desk.served < effort {
+        while self.dispatcher.served < effort {
             // What a trial costs besides its steps, and if it makes too many transfers.
-            self.desk.served += 64;
+            self.dispatcher.served += 64;
             round += 1;
-            if round.is_multiple_of(64) && stop(self.desk.served) {
+            if round.is_multiple_of(64) && stop(self.dispatcher.served) {
                 break;
             }
             let before = self.change();
@@ -150,13 +150,16 @@ impl<'a> Search<'a> {
                 self.take_back(before);
                 continue;
             }
-            let cold = self.desk.served as f64 / effort as f64;
+            let cold = self.dispatcher.served as f64 / effort as f64;
             let chance = self.seed.below(1 << 16) as f64 / f64::from(1 << 16);
             let limit = cost as f64 * (1.0 + WARMTH * (1.0 - cold) * chance);
             for &(i, _) in &before {
                 self.tasks.set_lane(&self.problem.rails, i, &self.lanes[i]);
             }
-            match self.desk.cost_within(&self.tasks, model, limit as u64) {
+            match self
+                .dispatcher
+                .cost_within(&self.tasks, model, limit as u64)
+            {
                 Some(found) => {
                     cost = found;
                     if cost < best.0 {

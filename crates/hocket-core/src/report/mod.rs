@@ -4,12 +4,14 @@ mod activity;
 mod dimensions;
 mod equal;
 mod heat;
+mod rates;
 mod schedule;
 
 pub use activity::{Bins, activity};
 pub use dimensions::{DimensionReport, DimensionUse};
 pub use equal::EqualLinks;
 pub use heat::heat;
+pub use rates::{Rates, gap};
 pub use schedule::{schedule_activity, schedule_report};
 
 use crate::collective::Collective;
@@ -37,14 +39,8 @@ pub enum ReportError {
 pub struct Report {
     /// Collective time.
     pub time: Time,
-    /// Size / time, in bytes per second.
-    ///
-    /// # Source
-    /// nccl-tests, doc/PERFORMANCE.md.
-    pub algbw: f64,
-    /// algbw times the kind's factor, in bytes per second; see
-    /// [`crate::collective::CollectiveKind::bus_factor`].
-    pub busbw: f64,
+    /// algbw and busbw.
+    pub rates: Rates,
     /// Bytes moved over all links / (all links' bandwidth x time), 0 to 1.
     pub utilization: f64,
     /// The link that is occupied longest (lowest id on a tie), and for what share of the time;
@@ -77,16 +73,14 @@ impl Report {
     ///     services: vec![],
     /// };
     /// let report = Report::new(&run, &all_reduce, &ring);
-    /// assert!((report.algbw - 4e6 / 12e-3).abs() < 1.0);
-    /// assert!((report.busbw - 1.5 * report.algbw).abs() < 1.0);
+    /// assert!((report.rates.algbw - 4e6 / 12e-3).abs() < 1.0);
+    /// assert!((report.rates.busbw - 1.5 * report.rates.algbw).abs() < 1.0);
     /// assert!((report.utilization - 0.5).abs() < 1e-9);
     /// assert_eq!(report.gap(half), 1.0); // twice the bound
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(run: &Run, collective: &Collective, topology: &Topology) -> Self {
         let seconds = run.time.as_seconds();
-        let rate = |bytes: f64| if seconds > 0.0 { bytes / seconds } else { 0.0 };
-        let algbw = rate(collective.size() as f64);
         let capacity: f64 = topology
             .links()
             .iter()
@@ -103,10 +97,9 @@ impl Report {
             });
         Self {
             time: run.time,
-            algbw,
-            busbw: algbw * collective.kind().bus_factor(collective.npus().len()),
-            utilization: if capacity > 0.0 {
-                rate(moved) / capacity
+            rates: Rates::new(collective, run.time),
+            utilization: if capacity > 0.0 && seconds > 0.0 {
+                moved / seconds / capacity
             } else {
                 0.0
             },
@@ -115,9 +108,9 @@ impl Report {
         }
     }
 
-    /// How far the time is above a lower bound: time / bound - 1.
+    /// How far the time is above a lower bound; see [`gap`].
     pub fn gap(&self, bound: Time) -> f64 {
-        self.time.as_ps() as f64 / bound.as_ps() as f64 - 1.0
+        gap(self.time, bound)
     }
 }
 

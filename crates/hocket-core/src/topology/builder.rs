@@ -147,6 +147,7 @@ impl TopologyBuilder {
             devices: self.devices,
             links: self.links,
             dimensions: self.dimensions,
+            groups: Vec::new(),
             switching: self.switching,
             out,
             into,

@@ -1,7 +1,8 @@
 //! A topology minus what is broken: NPUs, switches, links.
 
+use super::groups::renumbered;
 use super::{DeviceKind, Topology, TopologyBuilder, TopologyError};
-use crate::id::{DeviceId, LinkId};
+use crate::id::{DeviceId, LinkId, NpuId};
 
 impl Topology {
     /// The topology without some devices, the links of those, and some links. Its name says so.
@@ -49,7 +50,8 @@ impl Topology {
             builder.dimensions(self.dimensions.clone());
         }
         builder.switching(self.switching);
-        builder.finish()
+        let new = |npu: NpuId| new_ids[npu.index()].map(|id| NpuId(id.0));
+        builder.finish()?.with_groups(renumbered(&self.groups, new))
     }
 
     /// Every link from `src` to `dst`, parallel ones included, lowest id first.

@@ -5,6 +5,7 @@ pub mod build;
 pub mod embedding;
 pub mod equal;
 pub mod failures;
+mod groups;
 pub mod inspect;
 mod crossing;
 mod link_dimensions;
@@ -147,6 +148,7 @@ pub struct Topology {
     npu_count: u32,
     links: Vec<Link>,
     dimensions: Vec<Dimension>,
+    groups: Vec<Vec<NpuId>>,
     switching: Switching,
     out: Lists<LinkId>,
     into: Lists<LinkId>,

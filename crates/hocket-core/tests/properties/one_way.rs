@@ -8,8 +8,9 @@ use hocket_core::collective::{Collective, CollectiveKind, Demand, NpuSet};
 use hocket_core::id::{DeviceId, NpuId};
 use hocket_core::plan::{Plan, PlanError};
 use hocket_core::progress::Silent;
+use hocket_core::select::{Method, synthesize};
 use hocket_core::simulate::{SimulateOptions, simulate};
-use hocket_core::synthesis::{Options, Problem, Unwinding, candidates, synthesize};
+use hocket_core::synthesis::{Options, Problem, Unwinding, unwindings};
 use hocket_core::topology::{LatencyModel, Topology, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Seed, Time};
 use hocket_core::verify::verify;
@@ -202,7 +203,7 @@ impl Case<'_> {
     }
 
     fn check_all(&self, pieces: usize, seed: u64, trials: u64) {
-        let mut unwindings = candidates(self.topology);
+        let mut unwindings = unwindings(self.topology);
         unwindings.push(vec![Unwinding::Degree(2)]);
         for unwinding in unwindings {
             let (topology, latency) = (self.topology, self.latency);
@@ -238,10 +239,14 @@ impl Case<'_> {
             self.topology,
             self.collective,
             pieces,
+            Method::Greedy,
             &options,
             &mut Silent,
         );
-        self.check("synthesize", found.map(|found| found.plan));
+        self.check(
+            "synthesize",
+            found.map(|found| found.plan().as_ref().clone()),
+        );
     }
 }
 

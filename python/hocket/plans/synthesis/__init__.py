@@ -1,7 +1,7 @@
 """Plans for any collective on any topology, on a time-expanded network."""
 
 from hocket.plans.synthesis.compact import CompactTimetable, timetable
-from hocket.plans.synthesis.make import Synthesis, spread, synthesize
+from hocket.plans.synthesis.make import Synthesis, synthesize
 from hocket.plans.synthesis.options import SYNTHESIZERS, PlanOptions
 
 __all__ = [
@@ -9,7 +9,6 @@ __all__ = [
     "CompactTimetable",
     "PlanOptions",
     "Synthesis",
-    "spread",
     "synthesize",
     "timetable",
 ]

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass
 
 from hocket import _core
+from hocket._core import synthesis as core
 from hocket._memory import checked_limit
 from hocket.collectives.collective import Progress, check_chunks
 from hocket.collectives.timing import Latency
@@ -70,7 +71,7 @@ def timetable(
     started = time.perf_counter()
     pieces = chunks or _core.default_chunks(topology, collective, "greedy")
     unwinding = options.unwindings(topology)[0]
-    problem = _core.Problem(topology, collective, pieces, unwinding, latency, limit)
+    problem = core.Problem(topology, collective, pieces, unwinding, latency, limit)
     slots, sends, end = problem.compact(seed, progress=progress)
     return CompactTimetable(
         slots=slots,

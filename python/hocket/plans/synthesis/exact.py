@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from hocket import _core
+from hocket._core import synthesis as core
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.plans.exact import SlotPlan, solve, solve_clustered
@@ -22,15 +22,15 @@ _WORKERS = 1
 class Solved:
     """What the solver found: timetables of `problem`, and the slots they take and must take."""
 
-    problem: _core.Problem
-    timetables: _core.Timetables
+    problem: core.Problem
+    timetables: core.Timetables
     slots: int
     least: int
     length: int
 
 
 def solve_exactly(
-    problem: _core.Problem,
+    problem: core.Problem,
     options: PlanOptions,
     memory_limit: int,
     progress: Progress | None,
@@ -112,7 +112,7 @@ def _earlier(plan: SlotPlan, by: int) -> SlotPlan:
     )
 
 
-def _timetables(problem: _core.Problem, sums: Sends, copies: Sends) -> _core.Timetables:
+def _timetables(problem: core.Problem, sums: Sends, copies: Sends) -> core.Timetables:
     return problem.timetables(
         sum_chunk=sums[0],
         sum_edge=sums[1],

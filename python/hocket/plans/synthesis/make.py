@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from hocket import _core
+from hocket._core import synthesis as core
 from hocket.collectives.collective import Progress
-from hocket.errors import Error, InfeasibleError, SpecError
+from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.synthesis.options import ROUNDING, SYNTHESIZERS, PlanOptions
 
 
@@ -59,89 +59,8 @@ class Synthesis:
 
     @property
     def gap(self) -> float:
-        """How much longer than the least: time / least - 1."""
-        return self.time / self.least - 1 if self.least else 0.0
-
-
-_SIMULATED = 300_000
-"""Transfers up to which plans are simulated, to choose among them and to say when they end."""
-
-
-class _Made:
-    """What one unwinding gave: a plan, made of timetables or (blind) without."""
-
-    def __init__(
-        self,
-        problem: _core.Problem,
-        unwinding: list[str],
-        found: _core.Timetables | _core.Plan,
-        latency: str,
-        algorithm: str = "greedy",
-    ) -> None:
-        self.problem = problem
-        self.unwinding = unwinding
-        self._found = found
-        self._latency = latency
-        self._algorithm = algorithm
-
-    @cached_property
-    def plan(self) -> _core.Plan:
-        """The plan."""
-        if isinstance(self._found, _core.Plan):
-            return self._found
-        return self.problem.plan(self._algorithm, self._found)
-
-    @property
-    def end_ps(self) -> int | None:
-        """When its timetable ends; ``None`` where there is none."""
-        return None if isinstance(self._found, _core.Plan) else self._found.end_ps
-
-    @property
-    def is_small(self) -> bool:
-        """Whether it is simulated."""
-        return self.problem.transfers <= _SIMULATED or self.end_ps is None
-
-    @cached_property
-    def time_ps(self) -> int:
-        """When the plan ends on the network itself, proved and simulated; else when its timetable does."""
-        if not self.is_small and self.end_ps is not None:
-            return self.end_ps
-        _core.verify(self.plan)
-        return _core.simulate(self.plan, latency=self._latency).time_ps
-
-
-def _quickest(made: list[_Made]) -> _Made:
-    """Give the best: through switches a plan may be slower than its timetable, so it is simulated."""
-    if len(made) == 1:
-        return made[0]
-    if all(each.is_small for each in made):
-        return min(made, key=lambda each: each.time_ps)
-    return min(made, key=lambda each: each.end_ps or each.time_ps)
-
-
-def spread(
-    plan: _core.Plan, synthesis: Synthesis, routing: str, latency: str
-) -> tuple[_core.Plan, Synthesis]:
-    """Spread a synthesized plan over equal paths, and say when it ends then.
-
-    Balanced only where it is no slower: unwinding has spread what shares links.
-    """
-    if routing == "single" or not plan.topology.may_have_equal_paths:
-        return plan, synthesis
-    made = plan.routed(routing, release=True)
-    if routing == "spray":  # whose time at link fidelity nobody can tell
-        return made, replace(synthesis, simulated=False, status="feasible")
-    if not synthesis.simulated:
-        return (plan if routing == "balanced" else made), synthesis
-    _core.verify(made)
-    time_ps = _core.simulate(made, latency=latency).time_ps
-    planned_ps = round(synthesis.time * 1e12)
-    if routing == "balanced" and time_ps > planned_ps:
-        return plan, synthesis
-    status = synthesis.status if time_ps == planned_ps else "feasible"
-    seconds = time_ps * 1e-12
-    least = min(synthesis.least, seconds)
-    return made, replace(synthesis, status=status, time=seconds, least=least)
+        """How much longer than the least: time / least - 1, where 0 ps count as 1 ps."""
+        return _core.gap(round(self.time * 1e12), round(self.least * 1e12))
 
 
 class Deadline:
@@ -190,7 +109,7 @@ def synthesize(
     started = time.perf_counter()
     deadline = Deadline(options.seconds)
     best = _quickest(
-        _unwound(collective, topology, algorithm, pieces, options, memory_limit, deadline, progress)
+        collective, topology, algorithm, pieces, options, memory_limit, deadline, progress
     )
     least_ps = best.problem.least_ps
     solved = own = None
@@ -199,24 +118,28 @@ def synthesize(
 
         rest = replace(options, time_limit=deadline.left())
         solved = solve_exactly(best.problem, rest, memory_limit, progress)
-        own = _Made(solved.problem, best.unwinding, solved.timetables, options.latency, "exact")
+        own = core.Candidate(
+            solved.problem, solved.timetables, best.unwinding, options.latency, algorithm
+        )
     seconds = time.perf_counter() - started
     if own is not None:
         # Slots round up and hold links during their latency: greedy, which does neither, may be faster.
         best = min(own, best, key=lambda each: each.time_ps)
     time_ps = best.time_ps
-    least_ps = min(least_ps, time_ps)
-    is_least = time_ps <= least_ps * (1 + ROUNDING)
+    is_least = time_ps <= min(least_ps, time_ps) * (1 + ROUNDING)
     if solved is not None and best is own:
         is_least = solved.slots == solved.least
     is_plain = len(topology.device_names) == topology.npu_count == len(collective.npus)
-    keeps_time = best.end_ps is not None and time_ps <= best.end_ps and (best.is_small or is_plain)
-    return best.plan, Synthesis(
+    keeps_time = best.end_ps is not None and time_ps <= best.end_ps
+    spread = best.routed(options.routing)
+    keeps_time &= (best.is_simulated or is_plain) and spread.time_ps == time_ps
+    keeps_time &= spread.is_simulated or not best.is_simulated
+    return spread.plan, Synthesis(
         method=algorithm,
         status="optimal" if is_least and keeps_time else "feasible",
-        time=time_ps * 1e-12,
-        simulated=best.is_small,
-        least=least_ps * 1e-12,
+        time=spread.time_ps * 1e-12,
+        simulated=spread.is_simulated,
+        least=min(least_ps, time_ps, spread.time_ps) * 1e-12,
         slots=None if solved is None else solved.slots,
         least_slots=None if solved is None else solved.least,
         slot=None if solved is None else solved.length * 1e-12,
@@ -226,7 +149,7 @@ def synthesize(
     )
 
 
-def _unwound(
+def _quickest(
     collective: _core.Collective,
     topology: _core.Topology,
     algorithm: str,
@@ -235,35 +158,26 @@ def _unwound(
     memory_limit: int,
     deadline: Deadline,
     progress: Progress | None,
-) -> list[_Made]:
-    """Plan with each unwinding that is to be tried, for as long as there is time."""
-    made: list[_Made] = []
-    failure: Error | None = None
-    for unwinding in options.unwindings(topology):
-        if made and deadline.is_over():
-            break
-        problem = _core.Problem(
-            topology, collective, pieces, unwinding, options.latency, memory_limit
+) -> core.Candidate:
+    """Give the quickest of the plans of all unwindings that there is time for."""
+    tried = options.unwindings(topology)
+    try:
+        return core.synthesize(
+            topology,
+            collective,
+            method="blind" if algorithm == "blind" else "greedy",
+            pieces=pieces,
+            unwinding=tried[0] if options.names_unwinding else [],
+            latency=options.latency,
+            seed=options.seed,
+            trials=options.trials,
+            memory_limit=memory_limit,
+            time_limit=options.seconds,
+            progress=progress,
         )
-        try:
-            found: _core.Plan | _core.Timetables
-            if algorithm == "blind":
-                found = problem.blind(options.seed)
-            else:
-                found = problem.greedy(
-                    options.seed, options.trials, time_limit=deadline.left(), progress=progress
-                )
-        except Error as error:
-            failure = error
-            if deadline.is_over() and isinstance(error, InfeasibleError):
-                failure = InfeasibleError(
-                    None,
-                    f"{algorithm} found no plan within {options.seconds:g} s",
-                    "give more time",
-                )
-            continue
-        made.append(_Made(problem, unwinding, found, options.latency))
-    if not made:
-        assert failure is not None, "there is always an unwinding to try"
-        raise failure
-    return made
+    except InfeasibleError as error:
+        if not deadline.is_over():
+            raise
+        raise InfeasibleError(
+            None, f"{algorithm} found no plan within {options.seconds:g} s", "give more time"
+        ) from error

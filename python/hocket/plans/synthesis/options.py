@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, get_args
 
 from hocket import _core
 from hocket._checks import one_of
+from hocket._core import synthesis as core
 from hocket._memory import checked_limit
 from hocket._options import seconds
 from hocket.collectives.collective import check_chunks
@@ -177,6 +178,11 @@ class PlanOptions:
                     "each dimension, separated by commas",
                 )
 
+    @property
+    def names_unwinding(self) -> bool:
+        """Whether an unwinding is named; else several are tried."""
+        return self.unwind is not None and self.unwind != "auto"
+
     def unwindings(self, topology: _core.Topology) -> list[list[str]]:
         """Give the unwindings to try: each one entry for all switches, or one for each dimension.
 
@@ -185,8 +191,8 @@ class PlanOptions:
         SpecError
             Where their number fits neither.
         """
-        if self.unwind is None or self.unwind == "auto":
-            return _core.unwindings(topology)
+        if self.unwind is None or not self.names_unwinding:
+            return core.unwindings(topology)
         given = [part.strip() for part in self.unwind.split(",")]
         wanted = len(topology.dimensions)
         if len(given) not in (1, wanted):

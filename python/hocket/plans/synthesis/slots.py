@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hocket import _core
+from hocket._core import synthesis as core
 from hocket.errors import InfeasibleError
 from hocket.plans.exact import SlotPlan, SlotProblem
 
@@ -20,7 +20,7 @@ Sends = tuple[NDArray[np.uint32], NDArray[np.uint32], NDArray[np.uint64]]
 Chunk = tuple[int, int, list[int], list[int] | None]
 
 
-def slot_length(problem: _core.Problem) -> int:
+def slot_length(problem: core.Problem) -> int:
     """Choose how long a slot is [ps]: the fastest edge takes up to eight.
 
     Costs are rounded up to whole slots; the longest slot is taken that adds at most 1 % to any, else
@@ -83,7 +83,7 @@ class Slots:
         return self.ids[plan.chunk[kept]], plan.edge[kept].astype(np.uint32), start
 
 
-def slots_of(problem: _core.Problem, length: int, *, sums: bool, copies: bool) -> Slots:
+def slots_of(problem: core.Problem, length: int, *, sums: bool, copies: bool) -> Slots:
     """Discretise a problem's sums, its copies, or both on the same edges.
 
     Raises

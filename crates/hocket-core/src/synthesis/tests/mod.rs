@@ -7,8 +7,9 @@ mod oracle;
 mod same;
 
 use super::*;
-use crate::collective::CollectiveKind;
+use crate::collective::{Collective, CollectiveKind};
 use crate::id::{DeviceId, NpuId, Rank};
+use crate::plan::PlanError;
 use crate::progress::Silent;
 use crate::topology::TopologyBuilder;
 use crate::topology::build;

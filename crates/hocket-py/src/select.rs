@@ -1,0 +1,133 @@
+//! `synthesize` and `Candidate`: the quickest of the plans of all unwindings.
+
+use std::sync::Arc;
+
+use hocket_core::progress::Progress;
+use hocket_core::select::{self as core, Method};
+use hocket_core::synthesis::{Options, Unwinding};
+use pyo3::prelude::*;
+
+use crate::choice::{LATENCIES, METHODS, choose};
+use crate::collective::PyCollective;
+use crate::error::CoreError;
+use crate::plan::PyPlan;
+use crate::progress;
+use crate::synthesis::{PyProblem, PyTimetables, to_unwinding};
+use crate::topology::PyTopology;
+
+/// A synthesized plan, proved and simulated when somebody asks when it ends.
+#[pyclass(name = "Candidate", module = "hocket._core.synthesis", frozen)]
+pub(crate) struct PyCandidate {
+    core: core::Candidate,
+}
+
+#[pyfunction]
+#[pyo3(signature = (
+    topology, collective, *, method, pieces, unwinding, latency, seed, trials, memory_limit,
+    time_limit=None, progress=None
+))]
+#[expect(clippy::too_many_arguments, reason = "options, named in Python")]
+pub(crate) fn synthesize(
+    py: Python<'_>,
+    topology: &PyTopology,
+    collective: &PyCollective,
+    method: &str,
+    pieces: usize,
+    unwinding: Vec<String>,
+    latency: &str,
+    seed: u64,
+    trials: u64,
+    memory_limit: u64,
+    time_limit: Option<f64>,
+    progress: Option<Py<PyAny>>,
+) -> Result<PyCandidate, CoreError> {
+    let method: Method = choose("method", method, METHODS)?;
+    let options = Options {
+        unwinding: to_unwindings(&unwinding)?,
+        latency: choose("latency", latency, LATENCIES)?,
+        seed,
+        trials,
+        memory_limit,
+    };
+    let (on, collective) = (Arc::clone(topology.core()), collective.core().clone());
+    let find = move |watch: &mut dyn Progress| {
+        core::Candidates::find(&on, &collective, pieces, method, &options, watch)
+    };
+    let found = progress::attended_until(py, progress, time_limit, find)??;
+    // What was found in time is simulated, which takes a moment.
+    let core = progress::watched(py, None, |watch| found.quickest(watch))?;
+    Ok(PyCandidate { core })
+}
+
+#[pymethods]
+impl PyCandidate {
+    /// Of timetables that were made elsewhere.
+    #[new]
+    fn new(
+        problem: &PyProblem,
+        timetables: &PyTimetables,
+        unwinding: Vec<String>,
+        latency: &str,
+        algorithm: &str,
+    ) -> Result<Self, CoreError> {
+        let latency = choose("latency", latency, LATENCIES)?;
+        let on = (
+            Arc::clone(problem.topology()),
+            to_unwindings(&unwinding)?,
+            latency,
+        );
+        let times = timetables.core().clone();
+        let core = core::Candidate::of_timetables(on, Arc::clone(problem.core()), times);
+        Ok(Self {
+            core: core.named(algorithm),
+        })
+    }
+
+    #[getter]
+    fn problem(&self) -> PyProblem {
+        let (problem, topology) = (self.core.problem(), self.core.topology());
+        PyProblem::of(Arc::clone(problem), Arc::clone(topology))
+    }
+
+    #[getter]
+    fn unwinding(&self) -> Vec<String> {
+        self.core
+            .unwinding()
+            .iter()
+            .map(Unwinding::to_string)
+            .collect()
+    }
+
+    #[getter]
+    fn plan(&self, py: Python<'_>) -> PyPlan {
+        let plan = py.detach(|| Arc::clone(self.core.plan()));
+        PyPlan::proved(plan, Arc::clone(self.core.topology()), self.core.proof())
+    }
+
+    #[getter]
+    fn end_ps(&self) -> Option<u64> {
+        self.core.end().map(|end| end.as_ps())
+    }
+
+    #[getter]
+    fn is_simulated(&self) -> bool {
+        self.core.is_simulated()
+    }
+
+    #[getter]
+    fn time_ps(&self, py: Python<'_>) -> Result<u64, CoreError> {
+        let ending = progress::watched(py, None, |watch| self.core.ending(watch))?;
+        Ok(ending.time.as_ps())
+    }
+
+    /// The plan spread over equal paths; balanced only where that is no slower.
+    fn routed(&self, py: Python<'_>, routing: &str) -> Result<Self, CoreError> {
+        let routing = routing.parse()?;
+        let core = progress::watched(py, None, |watch| self.core.clone().routed(routing, watch))?;
+        Ok(Self { core })
+    }
+}
+
+fn to_unwindings(names: &[String]) -> Result<Vec<Unwinding>, CoreError> {
+    names.iter().map(|name| to_unwinding(name)).collect()
+}
