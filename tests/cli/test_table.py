@@ -128,7 +128,7 @@ def test_numbers_of_a_column_have_one_unit() -> None:
     assert in_one_unit([80_400_000, 2_000_000_000], TIMES) == ("us", ["80.4", "2,000.0"])
     assert in_one_unit([659_164_000, 1_263_000_000], RATES) == ("MB/s", ["659.2", "1,263.0"])
     assert in_one_unit([0, 0], TIMES) == ("ps", ["0", "0"])
-    assert in_one_unit([1, 10**13], TIMES) == ("us", ["<0.001", "10,000,000.000"])
+    assert in_one_unit([1, 10**13], TIMES) == ("us", ["<0.1", "10,000,000.0"])
 
 
 def test_sizes_are_read_as_nccl_tests_has_them() -> None:
