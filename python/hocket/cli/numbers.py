@@ -41,7 +41,9 @@ def in_one_unit(
     while decimals and not any(small) and all(text.endswith("0") for text in texts):
         decimals -= 1
         texts = [text[:-1].rstrip(".") for text in texts]
-    return unit, [f"<{least:.{decimals}f}" if tiny else text for text, tiny in zip(texts, small, strict=True)]
+    return unit, [
+        f"<{least:.{decimals}f}" if tiny else text for text, tiny in zip(texts, small, strict=True)
+    ]
 
 
 def read_sizes(texts: Sequence[str], sweep: str | None) -> list[int]:
