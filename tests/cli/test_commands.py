@@ -15,7 +15,7 @@ import pytest
 import hocket as hk
 
 RING = ("--topology", "ring:4", "--bandwidth", "1 GB/s", "--latency", "1 us")
-PLAN = ("plan", "all-reduce", *RING, "--size", "1MB", "--algorithm", "ring")
+PLAN = ("plan", "all-reduce", *RING, "-s", "1MB", "-a", "ring", "-c", "1")
 MAIN = "from hocket.cli import main; main()"
 MAGIC = {".png": b"\x89PNG", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
@@ -72,15 +72,17 @@ def test_compare_prints_a_table(hocket: Any) -> None:
     assert (result.code, result.err) == (0, "")
     lines = result.out.splitlines()
     assert lines[0].startswith("all-reduce of 256 MB among 8 NPUs of dgx1_v100")
-    for word in ("time", "algbw", "busbw", "bound", "gap", "max link load", "verified"):
+    for word in ("time", "algbw", "busbw", "gap", "busiest link", "max link load"):
         assert word in lines[2]
     rows = [line for line in lines if line.startswith("│")]
     assert len(rows) == 7
-    assert all("proved" in row for row in rows)
     assert [row.split()[1] for row in rows[:2]] == ["greedy", "bidirectional-ring"]
     assert "bound 2.987 ms: partition into 8 single NPUs" in result.out
-    assert "left out: hierarchical" in result.out
-    assert "left out: binomial" not in result.out  # it is for other collectives
+    assert "; all plans proved\n" in result.out
+    assert result.out.endswith("10 algorithms do not apply here (--why)\n")
+    why = hocket("compare", "all-reduce", "-t", "dgx1_v100", "-s", "256MB", "--why").out
+    assert "left out: hierarchical" in why
+    assert "left out: binomial" not in why  # it is for other collectives
 
 
 def test_compare_names_what_failed(hocket: Any) -> None:
@@ -180,8 +182,8 @@ def test_plan_says_what_it_made(hocket: Any, folder: Path) -> None:
     result = hocket(*PLAN, "-o", "plan.parquet")
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines() == [
-        "ring all-reduce of 1 MB among 4 NPUs of ring 4: 24 transfers of 4 chunks, proved; "
-        "no plan takes less than 751 us",
+        "ring all-reduce of 1 MB among 4 NPUs of ring 4: 24 transfers of 4 chunks, proved",
+        "time 1.506 ms: 100.5% above the bound, 751 us",
         "written to plan.parquet",
     ]
     assert len(hk.Plan.load(folder / "plan.parquet")) == 24
@@ -210,6 +212,7 @@ def test_plan_json(hocket: Any) -> None:
         "verified": True,
         "reproducible": True,
         "synthesis": None,
+        "time_ps": hk.simulate(plan.verify()).time_ps,
         "bound_ps": hk.bound(plan.topology, plan.collective).time_ps,
         "file": "plan.parquet",
     }

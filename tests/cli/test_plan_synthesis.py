@@ -10,8 +10,8 @@ import hocket as hk
 
 MESH = ("-t", "mesh:3x3", "--bandwidth", "100 GB/s", "--latency", "500 ns")
 SWITCH = ("-t", "switch:8", "--bandwidth", "50 GB/s", "--latency", "700 ns")
-GATHER = ("plan", "all-gather", *MESH, "-s", "9MB", "-a")
-SWITCHED = ("plan", "all-gather", *SWITCH, "-s", "8MB", "-a", "greedy")
+GATHER = ("plan", "all-gather", *MESH, "-s", "9MB", "-c", "1", "-a")
+SWITCHED = ("plan", "all-gather", *SWITCH, "-s", "8MB", "-a", "greedy", "-c", "1")
 FIELDS = {
     "method",
     "status",
@@ -29,38 +29,38 @@ FIELDS = {
 
 
 def test_greedy_says_how_good_it_is(hocket: Any) -> None:
-    result = hocket(*GATHER, "greedy")
+    result = hocket(*GATHER, "greedy", "-v")
     assert (result.code, result.err) == (0, "")
     first, second, third, fourth = result.out.splitlines()
     assert first == (
-        "greedy all-gather of 9 MB among 9 NPUs of mesh 3x3: 72 transfers of 9 chunks, proved; "
-        "no plan takes less than 40.5 us"
+        "greedy all-gather of 9 MB among 9 NPUs of mesh 3x3: 72 transfers of 9 chunks, proved"
     )
-    assert second == "simulated: 42 us, 3.7% above the bound"
+    assert second == "time 42 us: 3.7% above the bound, 40.5 us"
     assert third == "optimal: no timetable of these chunks is shorter"
     assert "not kept" in fourth
 
 
 def test_exact_counts_slots(hocket: Any) -> None:
-    result = hocket(*GATHER, "exact")
+    result = hocket(*GATHER, "exact", "-v")
     lines = result.out.splitlines()
-    assert lines[1] == "simulated: 42 us, 3.7% above the bound"
-    assert lines[2].startswith("4 slots of 10.5 us, optimal: ")
+    assert lines[1] == "time 42 us: 3.7% above the bound, 40.5 us"
+    assert lines[2] == "greedy is faster: 40.5 us with --chunks 16"
+    assert lines[3].startswith("4 slots of 10.5 us, optimal: ")
 
 
 def test_exact_says_of_what_it_is_the_optimum(hocket: Any) -> None:
-    result = hocket("plan", "all-reduce", *MESH, "-s", "9MB", "-a", "exact")
+    result = hocket("plan", "all-reduce", *MESH, "-s", "9MB", "-a", "exact", "-v")
     assert "8 slots of 10.5 us" in result.out
     assert "a reduce-scatter and then an all-gather" in result.out
 
 
 def test_what_is_left_is_given_as_a_share(hocket: Any) -> None:
-    result = hocket("plan", "all-gather", "-t", "dgx1_v100", "-s", "64MB", "-a", "greedy")
+    result = hocket("plan", "all-gather", "-t", "dgx1_v100", "-s", "64MB", "-a", "greedy", "-c", "1", "-v")
     assert "% above the least that a timetable of these chunks could take" in result.out
 
 
 def test_blind_promises_nothing(hocket: Any) -> None:
-    result = hocket(*GATHER, "blind")
+    result = hocket(*GATHER, "blind", "-v")
     assert result.code == 0
     assert "as if each chunk were alone" in result.out
     assert "optimal" not in result.out
@@ -111,7 +111,7 @@ def test_unwinding(hocket: Any) -> None:
 
 
 def test_latency_model(hocket: Any) -> None:
-    given = (*SWITCHED, "--unwind", "1", "--chunks", "2", "--json", "--latency-model")
+    given = (*SWITCHED[:-2], "--unwind", "1", "--chunks", "2", "--json", "--latency-model")
     ends = [
         hocket(*given, model).json()["synthesis"]["time_ps"]
         for model in ("overlapped", "occupying")
@@ -208,3 +208,22 @@ def test_what_is_not_heeded_is_refused(hocket: Any, given: tuple[str, ...], said
     assert (result.code, result.out) == (2, "")
     assert said in result.err
     assert len(result.err.splitlines()) == 1
+
+
+def test_the_slices_are_those_that_compare_takes(hocket: Any) -> None:
+    network = ("-t", "dgx1_v100", "-s", "64MB", "-a", "ring")
+    compared = hocket("compare", "all-reduce", *network, "--json").json()["algorithms"][0]
+    planned = hocket("plan", "all-reduce", *network, "--json").json()
+    assert planned["time_ps"] == compared["time_ps"]
+    assert planned["chunks"] == 8 * compared["chunks"]
+    said = hocket("plan", "all-reduce", *network).out
+    assert f"the fastest of --chunks 1, 4, 16, 64: {compared['chunks']}\n" in said
+    asked = hocket("plan", "all-reduce", *network, "-c", "1", "--json").json()
+    assert (asked["chunks"], asked["time_ps"] > planned["time_ps"]) == (8, True)
+
+
+def test_exact_says_where_greedy_is_faster(hocket: Any) -> None:
+    argv = ("plan", "all-gather", "-t", "dgx1_v100", "-s", "64MB", "-c", "1", "-a")
+    made = hocket(*argv, "exact", "--time-limit", "500 ms").out
+    assert "greedy is faster: " in made
+    assert "greedy is faster" not in hocket(*argv, "greedy").out

@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "schedule": ("dimension-run", ("schedule", "all-reduce", *RAILS, "-s", "1MB")),
     "compare": ("comparison", ("compare", "all-reduce", *MESH, "-s", "1MB")),
     "compare, broadcast": ("comparison", ("compare", "broadcast", *RAILS, "-s", "1MB")),
+    "compare, sizes": ("comparisons", ("compare", "all-reduce", *MESH, "-s", "8KB,1MB")),
     "timetable": (
         "timetable",
         ("plan", "all-gather", *MESH, "-s", "9MB", "-a", "greedy", "--timetable-only"),

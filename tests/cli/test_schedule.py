@@ -141,7 +141,7 @@ def test_help_shows_an_example(hocket: Any, command: str) -> None:
 def test_compare_names_one_reason_once(hocket: Any) -> None:
     result = hocket("compare", "all-reduce", "-t", "dgx1_v100", "-s", "1MB", "-a", "ring")
     assert "left out" not in result.out
-    result = hocket("compare", "all-reduce", "-t", "dgx1_v100", "-s", "1MB")
+    result = hocket("compare", "all-reduce", "-t", "dgx1_v100", "-s", "1MB", "--why")
     reasons = result.out.split("left out: ")[1:]
     assert len(reasons) == 5
     assert reasons[1].startswith("ring-bi-odd, tto, tto-overlapped: it needs a whole mesh")

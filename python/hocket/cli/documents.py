@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import TypeAdapter
-from typing_extensions import NotRequired
+from typing_extensions import NotRequired, TypedDict
 
 from hocket.comparison.data import ComparisonData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData
@@ -21,10 +21,18 @@ VERSION = 1
 class PlanDocument(PlanData):
     """A plan."""
 
+    time_ps: NotRequired[int | None]
+    """Of ``hocket plan``: its time at link fidelity; None where it is too large to be simulated."""
     bound_ps: NotRequired[int]
     """Of ``hocket plan``: the lower bound on any plan's time."""
     file: NotRequired[str | None]
     """Of ``hocket plan``: where the plan was written."""
+
+
+class ComparisonsDocument(TypedDict):
+    """One comparison for each size."""
+
+    comparisons: list[ComparisonData]
 
 
 class TrainingComparisonDocument(TrainingComparisonData):
@@ -40,6 +48,7 @@ DOCUMENTS: dict[str, Any] = {
     "dimension-run": DimensionRunData,
     "timetable": TimetableData,
     "comparison": ComparisonData,
+    "comparisons": ComparisonsDocument,
     "advice": AdviceData,
     "training-run": TrainingRunData,
     "training-comparison": TrainingComparisonDocument,
