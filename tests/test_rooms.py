@@ -41,13 +41,23 @@ ROOMS = (
 """From top to bottom. A dot means a room within a room: the modules of the outer one may import it."""
 
 LOOSE = {
-    "ground": {"errors", "units", "_checks", "_memory", "_options", "_pictures", "_core"},
+    "ground": {
+        "errors",
+        "units",
+        "_checks",
+        "_memory",
+        "_options",
+        "_pictures",
+        "_results",
+        "_core",
+    },
     "face": {"", "__main__", "_public", "from_torch"},
 }
 """Rooms that are no folder: modules that lie in the package itself, ``""`` being the package."""
 
 BY_NAME = re.compile(r"\b(?:importlib|__import__|import_module|find_spec|runpy|sys\.modules)\b")
 MAY_IMPORT_BY_NAME = {
+    "plans/registry.py",  # algorithms of a user's own
     "__init__.py",  # the face: public names when they are first asked for
     "cli/lazy.py",  # commands when they are called, by their places in cli/commands.py
     "cli/route.py",  # asks whether a solver is installed

@@ -44,14 +44,19 @@ impl PyCollective {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (npus, demands, in_place=true))]
+    #[pyo3(signature = (npus, demands, in_place=true, name=None))]
     fn custom(
         npus: Vec<u32>,
         demands: Vec<DemandTuple>,
         in_place: bool,
+        name: Option<&str>,
     ) -> Result<Self, CoreError> {
         let demands = demands.into_iter().map(to_demand).collect();
         let core = core::Collective::custom(to_npus(npus), demands)?;
+        let core = match name {
+            None => core,
+            Some(name) => core.with_name(name)?,
+        };
         Ok(Self::from_core(core.with_in_place(in_place)))
     }
 
@@ -87,6 +92,11 @@ impl PyCollective {
     }
 
     #[getter]
+    fn name(&self) -> &str {
+        self.core.name()
+    }
+
+    #[getter]
     fn npus(&self) -> Vec<u32> {
         self.core.npus().iter().map(|npu| npu.0).collect()
     }
@@ -117,7 +127,7 @@ impl PyCollective {
 
     fn __repr__(&self) -> String {
         let (npus, size) = (self.core.npus().len(), self.core.size());
-        format!("<Collective {}: {npus} NPUs, {size} B>", self.kind())
+        format!("<Collective {}: {npus} NPUs, {size} B>", self.core.name())
     }
 }
 

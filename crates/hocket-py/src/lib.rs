@@ -47,9 +47,9 @@ mod _core {
     use crate::bound::{Bound, bound};
     #[pymodule_export]
     use crate::build::{
-        build_bigraph, build_clos, build_dragonfly, build_fat_tree, build_fully_connected,
-        build_hypercube, build_line, build_mesh, build_product, build_ring, build_switch,
-        build_torus,
+        build_bigraph, build_boxes, build_clos, build_dragonfly, build_fat_tree,
+        build_fully_connected, build_hypercube, build_line, build_mesh, build_planes,
+        build_product, build_rail, build_ring, build_switch, build_torus,
     };
     #[pymodule_export]
     use crate::collective::PyCollective;

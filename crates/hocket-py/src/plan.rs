@@ -271,7 +271,7 @@ impl PyPlan {
 
     fn __repr__(&self) -> String {
         let (len, algorithm) = (self.core.len(), self.core.algorithm());
-        let (kind, topology) = (self.core.collective().kind(), self.topology.name());
+        let (kind, topology) = (self.core.collective().name(), self.topology.name());
         format!("<Plan {algorithm} {kind} on {topology:?}: {len} transfers>")
     }
 

@@ -41,6 +41,7 @@ __all__ = [
     "balance",
     "bound",
     "build_bigraph",
+    "build_boxes",
     "build_clos",
     "build_dragonfly",
     "build_fat_tree",
@@ -48,7 +49,9 @@ __all__ = [
     "build_hypercube",
     "build_line",
     "build_mesh",
+    "build_planes",
     "build_product",
+    "build_rail",
     "build_ring",
     "build_switch",
     "build_torus",
@@ -282,8 +285,21 @@ def build_dragonfly(
     local_latency_ps: int,
     global_bandwidth: int,
     global_latency_ps: int,
+    npus_per_router: int | None = None,
 ) -> Topology:
-    """Fully connected groups, and a link between every two groups."""
+    """Fully connected groups of NPUs or of routers with NPUs, and a link between every two groups."""
+
+def build_rail(nodes: int, npus: int, spines: int, links: tuple[int, int, int, int]) -> Topology:
+    """Nodes whose NPU i is linked to rail switch i, those to every spine.
+
+    Links: bandwidth [bytes/s] and latency [ps] within nodes, then of the others.
+    """
+
+def build_boxes(nodes: int, npus: int, nics: int, links: tuple[int, int, int, int]) -> Topology:
+    """Nodes with network interfaces that a switch joins; links as those of ``build_rail``."""
+
+def build_planes(npus: int, planes: int, bandwidth: int, latency_ps: int) -> Topology:
+    """Every NPU linked to every switch."""
 
 def build_clos(
     spines: int,
@@ -319,7 +335,10 @@ class Collective(_Immutable):
 
     @staticmethod
     def custom(
-        npus: Sequence[int], demands: Sequence[_Demand], in_place: bool = True
+        npus: Sequence[int],
+        demands: Sequence[_Demand],
+        in_place: bool = True,
+        name: str | None = None,
     ) -> Collective:
         """Make one of demands: (bytes, reduced, holders, wanted), None for all participants."""
 
@@ -330,6 +349,10 @@ class Collective(_Immutable):
     @property
     def kind(self) -> str:
         """The pattern, such as all-reduce, or custom."""
+
+    @property
+    def name(self) -> str:
+        """What it is called: its kind, or the name of a custom one."""
 
     @property
     def npus(self) -> list[int]: ...

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._memory import checked_limit
+from hocket._results import Result
 from hocket.collectives.collective import Progress
+from hocket.collectives.outcome import collective_dict
 from hocket.errors import SpecError
 from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.synthesis import SYNTHESIZERS, Synthesis
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
     from os import PathLike
 
     import numpy as np
+    import pyarrow
     from numpy.typing import NDArray
+
+    from hocket.plans.data import PlanData
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,7 @@ class Transfers:
         return len(self.chunk)
 
 
-class Plan:
+class Plan(Result):
     """The transfers that implement one collective on one topology.
 
     Made by :func:`hocket.plan` or :meth:`Plan.load`. Immutable.
@@ -138,7 +143,8 @@ class Plan:
     @property
     def schedule(self) -> Schedule | None:
         """The schedule of dimensions that it carries out; ``None`` for other algorithms."""
-        if self.own_schedule is None and self.algorithm == "hierarchical":
+        on_dimensions = self.topology.dimensions and not self.topology.groups
+        if self.own_schedule is None and self.algorithm == "hierarchical" and on_dimensions:
             lanes = self.chunks // len(self.collective.npus)
             return schedule_collective(
                 self.collective, self.topology, algorithm="hierarchical", chunks=lanes
@@ -213,6 +219,78 @@ class Plan:
         from hocket.plans.parquet import load_plan
 
         return load_plan(Path(path))
+
+    def to_dict(self) -> PlanData:
+        """Give what it is as values of JSON, without its transfers (see :meth:`to_frame`)."""
+        return {
+            **collective_dict(self.collective, self.topology),
+            "algorithm": self.algorithm,
+            "chunk_count": self.chunks,
+            "transfers": len(self),
+            "routing": self.routing,
+            "link_order": self.link_order,
+            "verified": self.is_verified,
+            "reproducible": self.is_reproducible,
+            "synthesis": None if self.synthesis is None else self.synthesis.to_dict(),
+        }
+
+    def to_frame(self) -> pyarrow.Table:
+        """Give the plan as an Arrow table, a transfer a row, for polars, pandas and DuckDB.
+
+        docs/own-plans.md says what its columns hold.
+        """
+        from hocket.plans.parquet import to_table
+
+        return to_table(self)
+
+    @staticmethod
+    def from_frame(
+        frame: object,
+        topology: _core.Topology,
+        collective: _core.Collective,
+        *,
+        name: str | None = None,
+        chunks: int | None = None,
+        link_order: str | None = None,
+    ) -> Plan:
+        """Make a plan of a table, a transfer a row.
+
+        Parameters
+        ----------
+        frame
+            A frame of polars or pandas, an Arrow table, anything else with ``__arrow_c_stream__``, or a
+            dict of columns. It needs ``chunk``, ``src``, ``dst`` (NPUs by number or name) and ``op``
+            (``copy`` or
+            ``reduce``); docs/own-plans.md has all columns. Without ``wait`` and ``wait_group``, transfers
+            wait as those of :class:`hocket.PlanBuilder` do.
+        topology, collective
+            Where, and what it has to do.
+        name
+            What it is called; by default as the plan that gave the frame, or ``own``.
+        chunks
+            Where there is no column ``chunk_sizes``, the even pieces of each demand; by default as few as
+            the rows name.
+        link_order
+            ``"ready"`` or ``"plan"``; by default as the plan that gave the frame, or ``"ready"``. Frames of
+            polars and pandas do not keep either.
+
+        Returns
+        -------
+        Plan
+            Not yet verified.
+
+        Raises
+        ------
+        SpecError
+            Naming the column that is missing or wrong.
+        """
+        from hocket.plans.builder import check_ends
+        from hocket.plans.parquet import from_table
+
+        check_ends(topology, collective)
+        return from_table(
+            frame, topology, collective, name=name, chunks=chunks, link_order=link_order
+        )
 
     def __len__(self) -> int:
         return len(self.core)

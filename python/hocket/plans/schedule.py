@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from hocket import _core
 from hocket._memory import memory_limit
 from hocket._options import seconds
+from hocket._results import TableResult
 from hocket.collectives.collective import Progress, check_chunks, collective_on
+from hocket.collectives.outcome import collective_dict
 from hocket.collectives.timing import Latency, Switching
 from hocket.errors import SpecError
 from hocket.plans.dimension_run import DimensionRun
+from hocket.units import Quantity, parse_size, shown
+
+if TYPE_CHECKING:
+    from hocket.plans.data import ScheduleData
 
 MULTIRAIL = ("hierarchical", "themis-fifo", "themis", "multirail-optimal")
 """Algorithms that schedule dimensions."""
@@ -33,7 +39,7 @@ class Lane(NamedTuple):
     """Dimensions in the order of the all-gather; empty for a reduce-scatter."""
 
 
-class Schedule:
+class Schedule(TableResult):
     """Which way each chunk goes through the dimensions, and in what order each dimension serves them.
 
     Made by :func:`hocket.schedule` or :meth:`Schedule.load`. Immutable.
@@ -123,6 +129,89 @@ class Schedule:
         from hocket.plans.schedule_file import load_schedule
 
         return load_schedule(name, topology, collective)
+
+    def to_dict(self) -> ScheduleData:
+        """Give what it is as values of JSON, without its chunks (see :meth:`to_frame`)."""
+        return {
+            **collective_dict(self.collective, self.topology),
+            "algorithm": self.algorithm,
+            "policy": self.policy,
+            "switching": self.switching,
+            "chunks": len(self),
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "bytes": lane.bytes,
+                "reduce_scatter": list(lane.reduce_scatter),
+                "all_gather": list(lane.all_gather),
+            }
+            for lane in self.lanes
+        ]
+
+    @staticmethod
+    def from_chunks(
+        chunks: Iterable[Lane | tuple[Quantity, Sequence[int], Sequence[int]]],
+        topology: _core.Topology,
+        collective: _core.Collective,
+        *,
+        policy: str = "first-come",
+        switching: Switching | None = None,
+    ) -> Schedule:
+        """Make a schedule of one's own; it is called ``schedule`` where an algorithm's name stands.
+
+        Parameters
+        ----------
+        chunks
+            Of each: its bytes, the dimensions in the order of the reduce-scatter, and those in the order of
+            the all-gather, as in :class:`hocket.Lane`. Together they have the bytes of the collective.
+        topology
+            A product with dimensions.
+        collective
+            An all-reduce, reduce-scatter or all-gather among all NPUs.
+        policy
+            Which of the operations that are ready a dimension begins: ``"first-come"`` or
+            ``"smallest-first"``.
+        switching
+            How switches pass messages on; by default as the topology has it.
+
+        Raises
+        ------
+        SpecError
+            Naming the chunk that makes no sense, or if they have other bytes than the collective.
+        InfeasibleError
+            If the topology has no dimensions.
+
+        Examples
+        --------
+        >>> import hocket as hk
+        >>> topo = hk.topology.torus(4, 4, bandwidth="25 GB/s", latency="1 us")
+        >>> both = hk.collective_on("all-reduce", topo, "2 MB")
+        >>> rows = [("1 MB", (0, 1), (1, 0)), ("1 MB", (1, 0), (0, 1))]
+        >>> hk.Schedule.from_chunks(rows, topo, both)
+        <Schedule schedule all-reduce on 'torus 4x4': 2 chunks>
+        """
+        lanes = []
+        for number, row in enumerate(chunks):
+            try:
+                size, first, second = row
+                lanes.append((parse_size(size, field="bytes"), list(first), list(second)))
+            except SpecError as error:
+                raise error.but(origin=f"chunk {number}") from None
+            except (TypeError, ValueError):
+                right = "give its bytes and two lists of dimensions"
+                raise SpecError(f"chunk {number}", f"{shown(row)} is none", right) from None
+        total = sum(size for size, _, _ in lanes)
+        if lanes and total != collective.size:
+            why = f"they have {total} B together, and the collective {collective.size} B"
+            raise SpecError("chunks", why, "make the two equal")
+        made = switching or cast(Switching, topology.switching)
+        try:
+            core = _core.Schedule.of_lanes(topology, collective, "schedule", policy, made, lanes)
+        except (TypeError, OverflowError) as error:
+            raise SpecError("chunks", f"a dimension is no number ({error})") from None
+        return Schedule(core)
 
     def __len__(self) -> int:
         return len(self.core.lanes)
