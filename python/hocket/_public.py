@@ -13,6 +13,7 @@ from hocket.collectives.custom import (
 )
 from hocket.collectives.outcome import DimensionUse, Outcome
 from hocket.comparison.compare import Comparison, compare
+from hocket.comparison.failures import Failure, FailureAdvice, advise_failures
 from hocket.errors import (
     Error,
     InfeasibleError,
@@ -57,6 +58,8 @@ __all__ = [
     "DimensionUse",
     "Epoch",
     "Error",
+    "Failure",
+    "FailureAdvice",
     "FlowOptions",
     "InfeasibleError",
     "Iteration",
@@ -82,6 +85,7 @@ __all__ = [
     "__version__",
     "accelerator",
     "advise_dimensions",
+    "advise_failures",
     "algorithm",
     "algorithms",
     "all_to_all_v",

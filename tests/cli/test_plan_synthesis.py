@@ -10,56 +10,57 @@ import hocket as hk
 
 MESH = ("-t", "mesh:3x3", "--bandwidth", "100 GB/s", "--latency", "500 ns")
 SWITCH = ("-t", "switch:8", "--bandwidth", "50 GB/s", "--latency", "700 ns")
-GATHER = ("plan", "all-gather", *MESH, "-s", "9MB", "-a")
-SWITCHED = ("plan", "all-gather", *SWITCH, "-s", "8MB", "-a", "greedy")
+GATHER = ("plan", "all-gather", *MESH, "-s", "9MB", "-c", "1", "-a")
+SWITCHED = ("plan", "all-gather", *SWITCH, "-s", "8MB", "-a", "greedy", "-c", "1")
 FIELDS = {
     "method",
     "status",
-    "time",
+    "time_ps",
     "simulated",
-    "least",
+    "least_ps",
+    "gap",
     "slots",
     "least_slots",
-    "slot",
+    "slot_ps",
     "unwind",
     "seed",
-    "seconds",
+    "elapsed_ps",
 }
 
 
 def test_greedy_says_how_good_it_is(hocket: Any) -> None:
-    result = hocket(*GATHER, "greedy")
+    result = hocket(*GATHER, "greedy", "-v")
     assert (result.code, result.err) == (0, "")
     first, second, third, fourth = result.out.splitlines()
     assert first == (
-        "greedy all-gather of 9 MB among 9 NPUs of mesh 3x3: 72 transfers of 9 chunks, proved; "
-        "no plan takes less than 40.5 us"
+        "greedy all-gather of 9 MB among 9 NPUs of mesh 3x3: 72 transfers of 9 chunks, proved"
     )
-    assert second == "simulated: 42 us, 3.7% above the bound"
+    assert second == "time 42 us: 3.7% above the bound, 40.5 us"
     assert third == "optimal: no timetable of these chunks is shorter"
     assert "not kept" in fourth
 
 
 def test_exact_counts_slots(hocket: Any) -> None:
-    result = hocket(*GATHER, "exact")
+    result = hocket(*GATHER, "exact", "-v")
     lines = result.out.splitlines()
-    assert lines[1] == "simulated: 42 us, 3.7% above the bound"
-    assert lines[2].startswith("4 slots of 10.5 us, optimal: ")
+    assert lines[1] == "time 42 us: 3.7% above the bound, 40.5 us"
+    assert lines[2] == "greedy is faster: 40.5 us with --chunks 16"
+    assert lines[3].startswith("4 slots of 10.5 us, optimal: ")
 
 
 def test_exact_says_of_what_it_is_the_optimum(hocket: Any) -> None:
-    result = hocket("plan", "all-reduce", *MESH, "-s", "9MB", "-a", "exact")
+    result = hocket("plan", "all-reduce", *MESH, "-s", "9MB", "-a", "exact", "-v")
     assert "8 slots of 10.5 us" in result.out
     assert "a reduce-scatter and then an all-gather" in result.out
 
 
 def test_what_is_left_is_given_as_a_share(hocket: Any) -> None:
-    result = hocket("plan", "all-gather", "-t", "dgx1_v100", "-s", "64MB", "-a", "greedy")
+    result = hocket("plan", "all-gather", "-t", "dgx1_v100", "-s", "64MB", "-a", "greedy", "-c", "1", "-v")
     assert "% above the least that a timetable of these chunks could take" in result.out
 
 
 def test_blind_promises_nothing(hocket: Any) -> None:
-    result = hocket(*GATHER, "blind")
+    result = hocket(*GATHER, "blind", "-v")
     assert result.code == 0
     assert "as if each chunk were alone" in result.out
     assert "optimal" not in result.out
@@ -73,17 +74,17 @@ def test_json_has_the_synthesis(hocket: Any, method: str) -> None:
     assert (made["method"], made["seed"], made["unwind"]) == (method, 5, "1")
     assert made["simulated"]
     if method == "blind":
-        assert made["time"] > made["least"] == pytest.approx(42e-6)
+        assert made["time_ps"] > made["least_ps"] == 42_000_000
     else:
-        assert made["time"] == pytest.approx(42e-6)
+        assert made["time_ps"] == 42_000_000
     assert (value["algorithm"], value["verified"], value["file"]) == (method, True, None)
-    slots = (made["slots"], made["least_slots"], made["slot"])
-    expected = (4, 4, pytest.approx(10.5e-6)) if method == "exact" else (None, None, None)
+    slots = (made["slots"], made["least_slots"], made["slot_ps"])
+    expected = (4, 4, 10_500_000) if method == "exact" else (None, None, None)
     assert slots == expected
 
 
 def test_other_algorithms_have_no_synthesis(hocket: Any) -> None:
-    assert "synthesis" not in hocket(*GATHER, "ring", "--json").json()
+    assert hocket(*GATHER, "ring", "--json").json()["synthesis"] is None
 
 
 def test_the_seed_is_heard(hocket: Any, folder: Any) -> None:
@@ -101,20 +102,21 @@ def test_unwinding(hocket: Any) -> None:
     for unwind in ("1", "2", "3", "ring", "max"):
         made = hocket(*SWITCHED, "--unwind", unwind, "--json").json()["synthesis"]
         assert made["unwind"] == unwind
-        ends[unwind] = made["time"]
+        ends[unwind] = made["time_ps"]
     # 7 MB reach each NPU one by one, or on top of each other: 20 us a MB, 1.4 us through the switch.
-    assert ends["1"] == pytest.approx(7 * 21.4e-6)
-    assert ends["3"] == pytest.approx(7 * 20e-6 + 1.4e-6)
+    assert ends["1"] == 149_800_000
+    assert ends["3"] == 141_400_000
     best = hocket(*SWITCHED, "--json").json()["synthesis"]
-    assert best["time"] <= min(ends.values())
+    assert best["time_ps"] <= min(ends.values())
 
 
 def test_latency_model(hocket: Any) -> None:
-    given = (*SWITCHED, "--unwind", "1", "--chunks", "2", "--json", "--latency-model")
+    given = (*SWITCHED[:-2], "--unwind", "1", "--chunks", "2", "--json", "--latency-model")
     ends = [
-        hocket(*given, model).json()["synthesis"]["time"] for model in ("overlapped", "occupying")
+        hocket(*given, model).json()["synthesis"]["time_ps"]
+        for model in ("overlapped", "occupying")
     ]
-    assert ends == [pytest.approx(141.4e-6), pytest.approx(150.5e-6)]
+    assert ends == [141_400_000, 150_500_000]
 
 
 def test_cluster(hocket: Any) -> None:
@@ -206,3 +208,22 @@ def test_what_is_not_heeded_is_refused(hocket: Any, given: tuple[str, ...], said
     assert (result.code, result.out) == (2, "")
     assert said in result.err
     assert len(result.err.splitlines()) == 1
+
+
+def test_the_slices_are_those_that_compare_takes(hocket: Any) -> None:
+    network = ("-t", "dgx1_v100", "-s", "64MB", "-a", "ring")
+    compared = hocket("compare", "all-reduce", *network, "--json").json()["algorithms"][0]
+    planned = hocket("plan", "all-reduce", *network, "--json").json()
+    assert planned["time_ps"] == compared["time_ps"]
+    assert planned["chunks"] == 8 * compared["chunks"]
+    said = hocket("plan", "all-reduce", *network).out
+    assert f"the fastest of --chunks 1, 4, 16, 64: {compared['chunks']}\n" in said
+    asked = hocket("plan", "all-reduce", *network, "-c", "1", "--json").json()
+    assert (asked["chunks"], asked["time_ps"] > planned["time_ps"]) == (8, True)
+
+
+def test_exact_says_where_greedy_is_faster(hocket: Any) -> None:
+    argv = ("plan", "all-gather", "-t", "dgx1_v100", "-s", "64MB", "-c", "1", "-a")
+    made = hocket(*argv, "exact", "--time-limit", "500 ms").out
+    assert "greedy is faster: " in made
+    assert "greedy is faster" not in hocket(*argv, "greedy").out

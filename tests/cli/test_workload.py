@@ -15,7 +15,7 @@ def test_list(hocket: Any) -> None:
     result = hocket("workload", "list")
     assert (result.code, result.err) == (0, "")
     assert all(name in result.out for name in hk.workload.names())
-    values = hocket("workload", "list", "--json").json()
+    values = hocket("workload", "list", "--json").json()["workloads"]
     assert [each["name"] for each in values] == hk.workload.names()
     sizes = {each["name"]: (each["layers"], each["parameters"]) for each in values}
     assert sizes["resnet152"] == (156, 60_192_808)
@@ -176,7 +176,7 @@ BAD = {
     "workload show alexnet --pes 4,4": ["--pes", "'4,4'", "4x4"],
     "workload show alexnet --pes 2000x1": ["processing_elements", "2000 is too large"],
     "workload show alexnet --samples 0": ["samples", "0 is too small"],
-    "workload show alexnet --samples x": ["--samples", "--help"],
+    "workload show alexnet --samples x": ["--samples", "whole number"],
     "workload show alexnet --samples 99999999999999999999": ["samples", "is too large"],
     "workload show alexnet --clock 1": ["clock", "'1' has no unit", '"1 GHz"'],
     "workload show alexnet --clock '1 GB'": ["clock", "'GB' is no unit of frequency"],

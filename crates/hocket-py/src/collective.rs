@@ -5,6 +5,7 @@ use hocket_core::id::{NpuId, Rank};
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
+use crate::pickle::{Reduced, attributes, reduced};
 
 /// Bytes, whether to be summed, holders and who wants them; `None` stands for all participants.
 type DemandTuple = (u64, bool, Option<Vec<u32>>, Option<Vec<u32>>);
@@ -63,6 +64,26 @@ impl PyCollective {
     fn joined(collectives: Vec<PyRef<'_, Self>>) -> Result<Self, CoreError> {
         let all: Vec<&core::Collective> = collectives.iter().map(|each| &each.core).collect();
         Ok(Self::from_core(core::Collective::joined(&all)?))
+    }
+
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let py = this.py();
+        if this.get().core.kind() == CollectiveKind::Custom {
+            let keywords = attributes(this, &["npus", "in_place"])?;
+            keywords.set_item("demands", this.get().demands())?;
+            return reduced(py, "Collective.custom", keywords);
+        }
+        let names = ["kind", "npus", "size", "root", "in_place"];
+        reduced(py, "Collective", attributes(this, &names)?)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
     }
 
     #[getter]

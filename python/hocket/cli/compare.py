@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from hocket import _core
 from hocket.cli import options
-from hocket.cli.groups import Network, Output, Search, Simulation, Task, grouped
-from hocket.cli.table import Table
+from hocket.cli.groups import Network, Output, Search, Simulation, Tasks, grouped
+from hocket.cli.numbers import RATES, SIZES, TIMES, in_one_unit
+from hocket.cli.table import NEVER, Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
 from hocket.plans.algorithms import algorithms as known_algorithms
 from hocket.simulation.run import Run
 from hocket.topology.build import build_topology
-from hocket.units import format_bandwidth, format_size, format_time_ps
+from hocket.units import format_size, format_time_ps
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 FIDELITY_NOTES = {"flow": ", as flows that share links", "packet": ", packet by packet"}
 """What a title says of a fidelity other than link."""
@@ -25,15 +31,20 @@ def compare(
     kind: options.Kind = "all-reduce",
     *,
     network: Network,
-    task: Task,
+    task: Tasks,
     algorithm: options.Algorithms = None,
     search: Search,
     simulation: Simulation,
     output: Output,
+    csv: options.Csv = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Say why algorithms do not apply, or make no plan here.")
+    ] = False,
 ) -> None:
     """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
     fidelity = simulation.transfers()
     planning = search.planning(simulation.latency_model)
+    sizes = task.sizes_in_bytes()
     spec = network.spec()
     if search.chunk_size is None:
         options.check_size(spec, kind, algorithm or None, search.chunks, npus=task.npus)
@@ -42,63 +53,138 @@ def compare(
         from hocket.plot.style import check_picture
 
         check_picture(Path(output.plot))
+    comparisons = []
     with options.watching() as watch:
+        for size in sizes:
+            about = f"{format_size(size)}, " if len(sizes) > 1 else ""
 
-        def note(name: str, count: int, _: Run) -> None:
-            watch.note(f"{name}, {count} chunks")
+            def note(name: str, count: int, _: Run, about: str = about) -> None:
+                watch.note(f"{about}{name}, {count} chunks")
 
-        comparison = run_comparison(
-            task.collective(kind, topology),
-            topology,
-            algorithms=algorithm or None,
-            fidelity=fidelity,
-            options=planning,
-            on_result=note,
-            progress=watch,
-        )
+            comparisons.append(
+                run_comparison(
+                    task.collective(kind, topology, size),
+                    topology,
+                    algorithms=algorithm or None,
+                    fidelity=fidelity,
+                    options=planning,
+                    on_result=note,
+                    progress=watch,
+                )
+            )
     if output.plot is not None:
+        _draw(comparisons, Path(output.plot))
+    if output.json:
+        values = [each.to_dict() for each in comparisons]
+        if len(values) == 1:
+            options.print_result("comparison", values[0])
+        else:
+            options.print_result("comparisons", {"comparisons": values})
+    elif csv:
+        options.print_csv(
+            {"size_bytes": each.collective.size, **row}
+            for each in comparisons
+            for row in each.to_dict()["algorithms"]
+        )
+    else:
+        _print(comparisons, planning.routing, why=why or algorithm is not None)
+
+
+def _draw(comparisons: Sequence[Comparison], path: Path) -> None:
+    if len(comparisons) == 1:
         from hocket.plot.compare import draw_comparison
 
-        draw_comparison(comparison, Path(output.plot))
-    if output.json:
-        options.print_json(as_json(comparison))
-    else:
-        _print(comparison, planning.routing)
+        draw_comparison(comparisons[0], path)
+        return
+    from hocket.plot.sizes import draw_sizes
+
+    first = comparisons[0]
+    title = options.title(first.collective, first.topology, size=_span(comparisons))
+    draw_sizes(size_rows(comparisons), path, title=title)
 
 
-def _print(comparison: Comparison, routing: str) -> None:
-    collective = comparison.collective
+def _span(comparisons: Sequence[Comparison]) -> str:
+    least, most = (format_size(comparisons[i].collective.size) for i in (0, -1))
+    return f"{len(comparisons)} sizes from {least} to {most}"
+
+
+def size_rows(comparisons: Sequence[Comparison]) -> list[tuple[str, int, float, float]]:
+    """Give algorithm, size [bytes], algbw and the bound of algbw [bytes/s] of each result."""
+    rows = []
+    for each in comparisons:
+        size, bound_ps = each.collective.size, each.bound.time_ps
+        bound = size * 1e12 / max(bound_ps, 1)
+        rows += [(entry.algorithm, size, entry.run.algbw, bound) for entry in each]
+    return rows
+
+
+def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> None:
+    first = comparisons[0]
+    collective = first.collective
+    title = options.title(collective, first.topology)
+    if len(comparisons) > 1:
+        title = options.title(collective, first.topology, size=_span(comparisons))
+    table = _table(comparisons)
+    table.title = title + FIDELITY_NOTES.get(first.best.run.fidelity, "")
     console = options.output()
-    title = options.title(collective, comparison.topology)
-    title += FIDELITY_NOTES.get(comparison.best.run.fidelity, "")
-    table = Table(title=title)
-    table.add_column("algorithm")
-    for name in (
-        "chunks",
-        "time",
-        "algbw",
-        "busbw",
-        "bound",
-        "gap",
-        "busiest link",
-        "max link load",
-    ):
-        table.add_column(name, justify="right")
-    table.add_column("verified")
-    for entry in comparison:
-        table.add_row(*_row(comparison, entry))
     console.print(table)
-    bound = comparison.bound
-    console.print(f"bound {format_time_ps(bound.time_ps)}: {bound.witness}", highlight=False)
-    if any(entry.run.equal_links[0] for entry in comparison):
-        console.print(f"equal paths: {routing}; idle links: {_idle(comparison)}", highlight=False)
+    proved = all(entry.plan.is_verified for each in comparisons for entry in each)
+    proof = "all plans proved" if proved else "not all plans proved"
+    if len(comparisons) == 1:
+        bound = first.bound
+        console.print(f"bound {format_time_ps(bound.time_ps)}: {bound.witness}; {proof}")
+    else:
+        console.print(
+            f"{crossover([(c.collective.size, c.best.algorithm) for c in comparisons])}; {proof}"
+        )
+    for each in comparisons:
+        if any(entry.run.equal_links[0] for entry in each):
+            about = f"{format_size(each.collective.size)}: " if len(comparisons) > 1 else ""
+            console.print(f"{about}equal paths: {routing}; idle links: {_idle(each)}")
+    _print_refused(comparisons, why=why)
+
+
+def _print_refused(comparisons: Sequence[Comparison], *, why: bool) -> None:
+    """Say how many algorithms make no plan here, and why where that was asked."""
     kinds = {each.name: each.kinds for each in known_algorithms()}
+    kind = comparisons[0].collective.kind
     left_out: dict[str, list[str]] = {}
-    for name, reason in comparison.refused.items():
-        if collective.kind in kinds.get(name, [collective.kind]):
-            left_out.setdefault(reason.removeprefix(f"{name} cannot run here: "), []).append(name)
-    for reason, names in left_out.items():
-        console.print(f"left out: {', '.join(names)}: {reason}", highlight=False)
+    for comparison in comparisons:
+        for name, reason in comparison.refused.items():
+            names = left_out.setdefault(reason.removeprefix(f"{name} cannot run here: "), [])
+            if kind in kinds.get(name, [kind]) and name not in names:
+                names.append(name)
+    count = len({name for names in left_out.values() for name in names})
+    if why:
+        for reason, names in left_out.items():
+            if names:
+                options.say(f"left out: {', '.join(names)}: {reason}")
+    elif count:
+        plural = " does" if count == 1 else "s do"
+        options.say(f"{count} algorithm{plural} not apply here (--why)")
+
+
+def crossover(best: Sequence[tuple[int, str]]) -> str:
+    """Say which algorithm is the fastest at which sizes [bytes], the least size first."""
+    runs: list[tuple[str, list[int]]] = []
+    for size, name in best:
+        if not runs or runs[-1][0] != name:
+            runs.append((name, []))
+        runs[-1][1].append(size)
+    if len(runs) == 1:
+        return f"fastest at every size: {runs[0][0]}"
+    parts = []
+    for i, (name, sizes) in enumerate(runs):
+        if i == 0:
+            where = f"up to {format_size(sizes[-1])}"
+        elif i == len(runs) - 1:
+            where = f"from {format_size(sizes[0])}"
+        elif len(sizes) == 1:
+            where = f"at {format_size(sizes[0])}"
+        else:
+            where = f"from {format_size(sizes[0])} to {format_size(sizes[-1])}"
+        parts.append(f"{name} {where}")
+    return f"fastest: {', '.join(parts)}"
 
 
 def _idle(comparison: Comparison) -> str:
@@ -111,72 +197,44 @@ def _idle(comparison: Comparison) -> str:
     return ", ".join(idle) or "none"
 
 
-def _row(comparison: Comparison, entry: Entry) -> list[str]:
-    run, busiest = entry.run, entry.run.busiest_link
-    return [
-        entry.algorithm,
-        str(entry.chunks),
-        format_time_ps(run.time_ps),
-        format_bandwidth(round(run.algbw)),
-        format_bandwidth(round(run.busbw)),
-        format_time_ps(comparison.bound.time_ps),
-        f"{_core.gap(run.time_ps, comparison.bound.time_ps):.1%}",
-        "–" if busiest is None else f"{busiest[0]}→{busiest[1]} {busiest[2]:.0%}",
-        format_size(run.max_link_bytes),
-        "proved" if entry.plan.is_verified else "no",
-    ]
+def _table(comparisons: Sequence[Comparison]) -> Table:
+    """Make the table of one size or several; each column has one unit."""
+    entries = [(each, entry) for each in comparisons for entry in each]
+    runs = [entry.run for _, entry in entries]
+    time, times = in_one_unit([run.time_ps for run in runs], TIMES)
+    rate, rates = in_one_unit([rate for run in runs for rate in (run.algbw, run.busbw)], RATES)
+    load, loads = in_one_unit([run.max_link_bytes for run in runs], SIZES)
+    bound, bounds = in_one_unit([each.bound.time_ps for each, _ in entries], TIMES)
+    several = len(comparisons) > 1
+    table = Table()
+    if several:
+        table.add_column("size", justify="right", leaves=NEVER)
+    table.add_column("algorithm", leaves=NEVER)
+    table.add_column("time", justify="right", leaves=NEVER, unit=time)
+    table.add_column("algbw", justify="right", leaves=2, unit=rate)
+    table.add_column("busbw", justify="right", leaves=3, unit=rate)
+    if several:
+        table.add_column("bound", justify="right", leaves=6, unit=bound)
+    table.add_column("gap", justify="right", leaves=NEVER, unit="%")
+    table.add_column("chunks", justify="right", leaves=4)
+    table.add_column("busiest link", leaves=5)
+    table.add_column("busy", justify="right", leaves=5, unit="%")
+    table.add_column("max link load", justify="right", leaves=7, unit=load)
+    last = [i for i, (each, entry) in enumerate(entries) if entry is list(each)[-1]]
+    for i, (each, entry) in enumerate(entries):
+        name, busy = _busiest(entry)
+        gained = _core.gap(entry.run.time_ps, each.bound.time_ps)
+        cells = [entry.algorithm, times[i], *rates[2 * i : 2 * i + 2]]
+        cells += [bounds[i]] * several
+        cells += [f"{100 * gained:,.1f}", str(entry.chunks), name, busy, loads[i]]
+        head = [format_size(each.collective.size)] * several
+        table.add_row(*head, *cells, end_section=several and i in last)
+    return table
 
 
-def as_json(comparison: Comparison) -> dict[str, Any]:
-    """Give a comparison as JSON values; times in picoseconds, rates in bytes per second."""
-    collective, bound = comparison.collective, comparison.bound
-    return {
-        "collective": collective.name,
-        "topology": comparison.topology.name,
-        "npus": collective.npus,
-        "root": None if collective.root is None else collective.npus[collective.root],
-        "size_bytes": collective.size,
-        "bound": bound_json(bound),
-        "algorithms": [
-            {"algorithm": entry.algorithm, "chunks": entry.chunks, **run_json(entry.run)}
-            for entry in comparison
-        ],
-        "refused": comparison.refused,
-    }
-
-
-def bound_json(bound: Any) -> dict[str, Any]:
-    """Give a bound as JSON values."""
-    return {
-        "time_ps": bound.time_ps,
-        "witness": bound.witness,
-        "components_ps": dict(bound.components),
-        "exact_cut": bound.exact_cut,
-        "exact_partition": bound.exact_partition,
-    }
-
-
-def run_json(run: Run) -> dict[str, Any]:
-    """Give a run's figures as JSON values."""
-    busiest = run.busiest_link
-    return {
-        "time_ps": run.time_ps,
-        "algbw_bytes_per_s": run.algbw,
-        "busbw_bytes_per_s": run.busbw,
-        "bound_ps": run.lower_bound.time_ps,
-        "gap": run.gap,
-        "utilization": run.utilization,
-        "busiest_link": None
-        if busiest is None
-        else {"src": busiest[0], "dst": busiest[1], "busy_share": busiest[2]},
-        "max_link_bytes": run.max_link_bytes,
-        "fidelity": run.fidelity,
-        "order": run.order,
-        "switching": run.switching,
-        "cycle_ps": run.cycle_ps,
-        "packets": options.packets_json(run),
-        "transfers": len(run.plan),
-        "routing": run.plan.routing,
-        "equal_links": dict(zip(("links", "idle"), run.equal_links, strict=True)),
-        "verified": run.plan.is_verified,
-    }
+def _busiest(entry: Entry) -> tuple[str, str]:
+    """Give the busiest link and its share of the time in percent."""
+    busiest = entry.run.busiest_link
+    if busiest is None:
+        return "–", "–"
+    return f"{busiest[0]}→{busiest[1]}", f"{100 * busiest[2]:.0f}"

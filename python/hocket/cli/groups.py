@@ -15,6 +15,7 @@ import typer
 
 from hocket import _core
 from hocket.cli import options
+from hocket.cli.numbers import read_sizes
 from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_file, load_collective
 from hocket.collectives.timing import Latency
@@ -120,6 +121,28 @@ class Task:
         npus = options.read_npus(self.npus, network)
         root = options.read_root(self.root, network)
         return collective_on(kind, network, self.size, npus=npus, root=root, in_place=in_place)
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """What is to be done at one size or at several, besides the kind of collective."""
+
+    panel: ClassVar[str] = "Collective"
+
+    size: options.Sizes = None
+    sizes: options.Sweep = None
+    npus: options.Npus = None
+    root: options.Root = None
+
+    def sizes_in_bytes(self) -> list[int]:
+        """Give the sizes [bytes], the least first."""
+        return read_sizes(self.size or (), self.sizes)
+
+    def collective(self, kind: str, network: _core.Topology, size: int) -> _core.Collective:
+        """Make the collective of a size."""
+        npus = options.read_npus(self.npus, network)
+        root = options.read_root(self.root, network)
+        return collective_on(kind, network, size, npus=npus, root=root)
 
 
 @dataclass(frozen=True)

@@ -36,12 +36,14 @@ def in_one_unit(
     before = len(str(int(about / factor)))
     decimals = 0 if factor == 1 else min(max(_DIGITS - before, 0), _MOST_DECIMALS)
     texts = [f"{value / factor:,.{decimals}f}" for value in values]
-    while decimals and all(text.endswith("0") for text in texts):
+    least = 10.0**-decimals
+    small = [0 < value / factor < least / 2 for value in values]
+    while decimals and not any(small) and all(text.endswith("0") for text in texts):
         decimals -= 1
         texts = [text[:-1].rstrip(".") for text in texts]
-    least = f"{10.0**-decimals:.{decimals}f}"
-    small = [0 < value / factor < 0.5 * 10.0**-decimals for value in values]
-    return unit, [f"<{least}" if tiny else text for text, tiny in zip(texts, small, strict=True)]
+    return unit, [
+        f"<{least:.{decimals}f}" if tiny else text for text, tiny in zip(texts, small, strict=True)
+    ]
 
 
 def read_sizes(texts: Sequence[str], sweep: str | None) -> list[int]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
@@ -18,7 +19,6 @@ from hocket.collectives.collective import check_chunks, kind_of
 from hocket.comparison.sizes import check_any
 from hocket.errors import Error, SpecError
 from hocket.plans.sizes import check_timetable
-from hocket.simulation.options import PacketOptions
 from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
@@ -69,6 +69,26 @@ Failed = Annotated[
 Size = Annotated[
     str | None,
     typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".'),
+]
+Sizes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--size",
+        "-s",
+        metavar="SIZE,...",
+        help='Bytes, as nccl-tests counts them: "256 MB" or 8KB,1MB; may be repeated.',
+    ),
+]
+Sweep = Annotated[
+    str | None,
+    typer.Option(
+        "--sizes",
+        metavar="BEGIN:END:STEP",
+        help="Sizes as the sweep of nccl-tests: 8K:1G:x4, or 1M:8M:+1M.",
+    ),
+]
+Csv = Annotated[
+    bool, typer.Option("--csv", help="Print CSV instead of a table: SI units, keys as in JSON.")
 ]
 Algorithms = Annotated[
     list[str] | None,
@@ -235,8 +255,13 @@ def read_root(text: str | None, topology: _core.Topology) -> int | str | None:
     return text
 
 
-def title(collective: _core.Collective, topology: _core.Topology) -> str:
-    """Say what is done among whom: ``broadcast of 1 MB from gpu2 among 4 NPUs of dgx1_v100``."""
+def title(
+    collective: _core.Collective, topology: _core.Topology, *, size: str | None = None
+) -> str:
+    """Say what is done among whom: ``broadcast of 1 MB from gpu2 among 4 NPUs of dgx1_v100``.
+
+    `size` is said instead of the size where there are several.
+    """
     names = topology.device_names
     root = ""
     if collective.root is not None:
@@ -247,8 +272,8 @@ def title(collective: _core.Collective, topology: _core.Topology) -> str:
     if count < topology.npu_count:
         shown = [names[npu] for npu in collective.npus[:8]] + ["..."] * (count > 8)
         some = f" ({', '.join(shown)})"
-    size = format_size(collective.size)
-    return f"{collective.name} of {size}{root} among {count} NPUs{some} of {topology.name}"
+    what = size or format_size(collective.size)
+    return f"{collective.name} of {what}{root} among {count} NPUs{some} of {topology.name}"
 
 
 def choice(option: str, value: str, allowed: Sequence[str]) -> str:
@@ -264,17 +289,35 @@ def idle_links(run: Run) -> str:
     return f"{idle} of {links}"
 
 
-def packets_json(run: Run) -> dict[str, int | None] | None:
-    """Give the options of packet fidelity as JSON values; nothing at other fidelities."""
-    packets = run.options
-    if not isinstance(packets, PacketOptions):
-        return None
-    return {**packets.to_core(), "cycle_ps": run.cycle_ps}
+def print_result(what: str, value: Mapping[str, Any]) -> None:
+    """Print a result as JSON, with what it is and the version of its format."""
+    print_json({"format": f"hocket.{what}", "version": 1, **value})
 
 
 def print_json(value: Any) -> None:
     """Print a value as JSON on standard output."""
     print(json.dumps(value, indent=2))
+
+
+def print_csv(rows: Iterable[dict[str, Any]]) -> None:
+    """Print rows of JSON values as CSV; what lies in a value has its name behind the value's."""
+    flat = [dict(_flat(row)) for row in rows]
+    names = dict.fromkeys(name for row in flat for name in row)
+    writer = csv.DictWriter(sys.stdout, list(names), restval="", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(flat)
+
+
+def _flat(value: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for name, inner in value.items():
+        if isinstance(inner, dict):
+            yield from _flat(inner, f"{before}{name}_")
+        elif isinstance(inner, list):
+            yield before + name, " ".join(map(str, inner))
+        elif isinstance(inner, bool):
+            yield before + name, str(inner).lower()
+        else:
+            yield before + name, inner
 
 
 def output() -> Printer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,15 +12,22 @@ from hocket import _core
 from hocket.cli import options
 from hocket.cli.groups import Network, Search, Task, grouped
 from hocket.cli.table import Table
-from hocket.errors import SpecError
+from hocket.errors import Error, SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.algorithms import algorithms as known_algorithms
+from hocket.plans.auto import TIME_LIMIT
 from hocket.plans.plan import Plan
 from hocket.plans.planner import make
+from hocket.plans.schedule import MULTIRAIL
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
 from hocket.plans.synthesis.options import ROUNDING
 from hocket.topology.build import build_topology
 from hocket.units import format_time_ps
+
+EXACT_LIMIT = 60.0
+"""Seconds that exact searches where no limit is given."""
+SIMULATED = 300_000
+"""Transfers of a plan that is simulated on the way: more take longer than planning them."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,10 @@ def plan(
         str | None, typer.Option("--output", "-o", help="Write the plan to this Parquet file.")
     ] = None,
     json: options.Json = False,
+    verbose: Annotated[
+        bool,
+        typer.Option("--verbose", "-v", help="Also say how good the plan is among its kind."),
+    ] = False,
 ) -> None:
     """Plan a collective by one algorithm, prove the plan, and write it to a file."""
     if output is not None:
@@ -76,23 +87,99 @@ def plan(
         _timetable(collective, topology, algorithm, planning, is_kept=output is not None, json=json)
         return
     bound = options.Meanwhile(lambda: _core.bound(topology, collective))
+    limited = algorithm == "exact" and planning.time_limit is None
+    if limited:
+        planning = replace(planning, time_limit=EXACT_LIMIT)
     with options.watching() as watch:
-        made = make(collective, topology, algorithm, planning, watch).verify(progress=watch)
+        if algorithm == "auto":
+            watch.note(f"searches for up to {planning.seconds or TIME_LIMIT:g} s")
+        made = fastest(collective, topology, algorithm, planning, watch)
+        greedy = None
+        if algorithm == "exact":
+            greedy = fastest(collective, topology, "greedy", PlanOptions(), watch)
     bound_ps = bound.result().time_ps
     if output is not None:
-        made.save(output)
-    facts = plan_facts(made)
+        made.plan.save(output)
     if json:
-        options.print_json({**facts, "verified": True, "bound_ps": bound_ps, "file": output})
+        more = {"time_ps": made.time_ps, "bound_ps": bound_ps, "file": output}
+        options.print_result("plan", {**made.plan.to_dict(), **more})
         return
-    options.say(f"{describe(made)}, proved; no plan takes less than {format_time_ps(bound_ps)}")
-    if made.synthesis is not None:
-        options.say(time_line(made.synthesis, bound_ps))
-        options.say(synthesis_line(made, bound_ps))
+    options.say(f"{describe(made.plan)}, proved")
+    options.say(time_line(made, bound_ps))
+    if len(made.tried) > 1:
+        options.say(f"the fastest of --chunks {', '.join(map(str, made.tried))}: {made.slices}")
+    if greedy is not None and greedy.time_ps is not None and greedy.time_ps < (made.time_ps or 0):
+        options.say(
+            f"greedy is faster: {format_time_ps(greedy.time_ps)} with --chunks {greedy.slices}"
+        )
+    synthesis = made.plan.synthesis
+    if limited and synthesis is not None and synthesis.status != "optimal":
+        options.say(f"the search stops after {EXACT_LIMIT:g} s: --time-limit 600s gives it longer")
+    if verbose and synthesis is not None:
+        options.say(synthesis_line(made.plan, bound_ps))
     if output is not None:
         options.say(f"written to {Path(output)}")
     else:
         options.say("not kept: give -o plan.parquet to write it to a file")
+
+
+@dataclass(frozen=True)
+class Made:
+    """A plan, proved, and how it was chosen.
+
+    Attributes
+    ----------
+    plan
+        The plan.
+    time_ps
+        How long it takes at link fidelity [ps], where it is small enough to be simulated on the way.
+    slices, tried
+        Into how many slices the data is cut, and all the numbers that were tried; none where the algorithm
+        chooses.
+    """
+
+    plan: Plan
+    time_ps: int | None
+    slices: int | None = None
+    tried: tuple[int | None, ...] = ()
+
+
+def fastest(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    algorithm: str,
+    planning: PlanOptions,
+    watch: options.Watch | None = None,
+) -> Made:
+    """Plan by an algorithm, with the slices that were asked for, or else those that `compare` takes."""
+    ladder: list[int | None] = [planning.slices(collective.size)]
+    known = {each.name for each in _core.algorithms()} - set(MULTIRAIL[1:])
+    if ladder == [None] and algorithm in known:
+        ladder = list(_core.chunk_ladder(topology, collective, algorithm)) or ladder
+    best: Made | None = None
+    for slices in ladder:
+        given = replace(planning, chunks=slices, chunk_size=None)
+        try:
+            plan = make(collective, topology, algorithm, given, watch).verify(progress=watch)
+        except Error:
+            if best is None:
+                raise
+            break
+        time_ps = _time_ps(plan, planning, is_asked=len(ladder) > 1)
+        made = Made(plan, time_ps, slices, tuple(ladder))
+        if best is None or (made.time_ps or 0) < (best.time_ps or 0):
+            best = made
+    assert best is not None, "a ladder has a rung"
+    return best
+
+
+def _time_ps(plan: Plan, planning: PlanOptions, *, is_asked: bool) -> int | None:
+    """Simulate a plan, unless that takes longer than making it and is not asked."""
+    if plan.synthesis is not None and plan.synthesis.simulated:
+        return round(plan.synthesis.time * 1e12)
+    if len(plan) > SIMULATED and not is_asked:
+        return None
+    return _core.simulate(plan.core, latency=planning.latency).time_ps
 
 
 def _timetable(
@@ -133,7 +220,7 @@ def _timetable(
 def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
     """Print what a timetable without a plan comes to."""
     if json:
-        options.print_json({"algorithm": "greedy", "title": title, **asdict(table)})
+        options.print_result("timetable", table.to_dict())
         return
     end, least = round(table.end * 1e12), round(table.least * 1e12)
     options.say(
@@ -144,29 +231,16 @@ def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
     options.say(f"timetable: {format_time_ps(end)}, {best}; no plan is made of it")
 
 
-def plan_facts(plan: Plan) -> dict[str, object]:
-    """Give what a plan is as JSON values."""
-    collective = plan.collective
-    return {
-        "algorithm": plan.algorithm,
-        "collective": collective.name,
-        "topology": plan.topology.name,
-        "npus": collective.npus,
-        "root": None if collective.root is None else collective.npus[collective.root],
-        "size_bytes": collective.size,
-        "in_place": collective.in_place,
-        "chunks": plan.chunks,
-        "transfers": len(plan),
-        "routing": plan.routing,
-        **({} if plan.synthesis is None else {"synthesis": asdict(plan.synthesis)}),
-    }
-
-
-def time_line(made: Synthesis, bound_ps: int) -> str:
-    """Say when a synthesized plan ends, and how far that is from the bound."""
-    time_ps = round(made.time * 1e12)
-    above = f", {_core.gap(time_ps, bound_ps):.1%} above the bound" if bound_ps else ""
-    return f"{'simulated' if made.simulated else 'timetable'}: {format_time_ps(time_ps)}{above}"
+def time_line(made: Made, bound_ps: int) -> str:
+    """Say when a plan ends, and how far that is from the bound."""
+    bound = format_time_ps(bound_ps)
+    if made.time_ps is not None:
+        above = f"{_core.gap(made.time_ps, bound_ps):.1%} above " if bound_ps else "above "
+        return f"time {format_time_ps(made.time_ps)}: {above}the bound, {bound}"
+    synthesis = made.plan.synthesis
+    if synthesis is None:
+        return f"bound {bound}; hocket simulate says how long it takes"
+    return f"time at most {format_time_ps(round(synthesis.time * 1e12))}, by its timetable; bound {bound}"
 
 
 def synthesis_line(plan: Plan, bound_ps: int) -> str:
@@ -213,11 +287,14 @@ def algorithms(json: options.Json = False) -> None:
     """List the algorithms, what they do and for which collectives."""
     known = known_algorithms()
     if json:
-        options.print_json(
-            [
-                {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)}
-                for each in known
-            ]
+        options.print_result(
+            "algorithms",
+            {
+                "algorithms": [
+                    {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)}
+                    for each in known
+                ]
+            },
         )
         return
     table = Table()

@@ -1,6 +1,6 @@
-"""Writes the JSON Schema of topology, workload, jobs or collective files.
+"""Writes the JSON Schema of topology, workload, jobs or collective files, or of what commands print.
 
-``python -m hocket.cli.schema [topology|workload|jobs|collective] [FILE]``
+``python -m hocket.cli.schema [topology|workload|jobs|collective|results] [FILE]``
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hocket.cli.documents import json_schema as results_schema
 from hocket.cluster.yaml import json_schema as jobs_schema
 from hocket.collectives.yaml import json_schema as collective_schema
 from hocket.errors import SpecError
@@ -21,6 +22,7 @@ _SCHEMAS = {
     "topology": topology_schema,
     "workload": workload_schema,
     "jobs": jobs_schema,
+    "results": results_schema,
     "collective": collective_schema,
 }
 
@@ -37,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
         kind, *argv = argv
     if len(argv) > 1:
         print(
-            "usage: python -m hocket.cli.schema [topology|workload|jobs|collective] [FILE]",
+            "usage: python -m hocket.cli.schema [topology|workload|jobs|collective|results] [FILE]",
             file=sys.stderr,
         )
         return 2

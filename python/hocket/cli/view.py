@@ -10,7 +10,7 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.groups import Simulation, grouped
-from hocket.cli.plan import describe, plan_facts
+from hocket.cli.plan import describe
 from hocket.cli.verify import PlanFile
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
@@ -149,16 +149,17 @@ def _structures(made: Plan, picture: Picture) -> None:
             }
             for each in found
         ]
-        options.print_json(
+        options.print_result(
+            "structures",
             {
-                **plan_facts(made),
+                **made.to_dict(),
                 "phase": chosen,
                 "chunk": chunk,
                 "structures": rows,
                 "links": made.topology.link_count,
                 "links_in_use": len(links),
                 "file": output,
-            }
+            },
         )
         return
     of = "" if chunk is None else f" for chunk {chunk}"
@@ -179,14 +180,15 @@ def _heat(made: Plan, fidelity: TransferOptions, output: str | None, json: bool)
         draw_link_heat(run, Path(output))
     if json:
         shares = enumerate(busy_shares(run).tolist())
-        options.print_json(
+        options.print_result(
+            "link-heat",
             {
-                **plan_facts(made),
+                **made.to_dict(),
                 "fidelity": run.fidelity,
                 "cycle_ps": run.cycle_ps,
                 "order": run.order,
                 "switching": run.switching,
-                "packets": options.packets_json(run),
+                "packets": run.figures()["packets"],
                 "latency_model": _latency_model(fidelity),
                 "time_ps": run.time_ps,
                 "used_links": run.used_links,
@@ -195,7 +197,7 @@ def _heat(made: Plan, fidelity: TransferOptions, output: str | None, json: bool)
                 "bin_ps": run.time_ps / BINS,
                 "in_use": in_use(run).tolist(),
                 "file": output,
-            }
+            },
         )
         return
     _say(
@@ -221,8 +223,9 @@ def _ten(made: Plan, fidelity: TransferOptions, picture: Picture) -> None:
     run = _run(made, fidelity, keep_services=output is not None)
     arrows = expand(run, chunk) if output is None else draw_ten(run, Path(output), chunk)
     if picture.json:
-        options.print_json(
-            {**_ten_json(run, arrows, _latency_model(fidelity)), "chunk": chunk, "file": output}
+        options.print_result(
+            "time-expanded",
+            {**_ten_json(run, arrows, _latency_model(fidelity)), "chunk": chunk, "file": output},
         )
         return
     slots = ""
@@ -251,7 +254,7 @@ def _ten_json(run: Run, arrows: Expanded, latency_model: str) -> dict[str, Any]:
     }
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return {
-        **plan_facts(run.plan),
+        **run.plan.to_dict(),
         "latency_model": latency_model,
         "time_ps": run.time_ps,
         "slot_ps": arrows.slot_ps,

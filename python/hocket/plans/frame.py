@@ -69,7 +69,7 @@ _WAITS = ("wait", "wait_group", "groups")
 
 def rows_of(core: _core.Plan, rows: slice, schema: pa.Schema = SCHEMA) -> pa.RecordBatch:
     """Give some rows of a plan's table."""
-    size = bytes_carried(core.chunk_offsets, core.chunk[rows], core.chunk_count[rows])
+    size = core.size_bytes[rows]
     wait, path = core.wait[rows], core.path[rows]
     nothing = wait == core.NO_WAIT
     group = (wait & _GROUP) != 0
@@ -106,15 +106,6 @@ def _on_first_row(values: pa.Array, count: int, is_first: bool) -> pa.Array:
     offsets[0] = 0
     mask = np.arange(count) > 0
     return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(mask))
-
-
-def bytes_carried(
-    chunk_offsets: NDArray[np.uint64], chunk: NDArray[np.uint32], count: NDArray[np.uint32]
-) -> NDArray[np.uint64]:
-    """Give the bytes of each range of chunks; of what lies beyond the last chunk, none."""
-    first = chunk.astype(np.int64)
-    ends = chunk_offsets.take(first + count, mode="clip")
-    return ends - chunk_offsets.take(first, mode="clip")
 
 
 def as_table(frame: object) -> pa.Table:

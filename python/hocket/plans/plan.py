@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._memory import checked_limit
+from hocket._results import Result
 from hocket.collectives.collective import Progress
+from hocket.collectives.outcome import collective_dict
 from hocket.errors import SpecError
 from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.synthesis import SYNTHESIZERS, Synthesis
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     import numpy as np
     import pyarrow
     from numpy.typing import NDArray
+
+    from hocket.plans.data import PlanData
 
 
 @dataclass(frozen=True)
@@ -52,20 +56,18 @@ class Transfers:
     op: NDArray[np.uint8]
     wait: NDArray[np.uint32]
     path: NDArray[np.uint32]
-    _chunk_offsets: NDArray[np.uint64]
+    _plan: _core.Plan = field(repr=False)
 
     @property
     def size_bytes(self) -> NDArray[np.uint64]:
         """Bytes that each transfer carries."""
-        from hocket.plans.frame import bytes_carried
-
-        return bytes_carried(self._chunk_offsets, self.chunk, self.chunk_count)
+        return self._plan.size_bytes
 
     def __len__(self) -> int:
         return len(self.chunk)
 
 
-class Plan:
+class Plan(Result):
     """The transfers that implement one collective on one topology.
 
     Made by :func:`hocket.plan` or :meth:`Plan.load`. Immutable.
@@ -141,7 +143,8 @@ class Plan:
     @property
     def schedule(self) -> Schedule | None:
         """The schedule of dimensions that it carries out; ``None`` for other algorithms."""
-        if self.own_schedule is None and self.algorithm == "hierarchical":
+        on_dimensions = self.topology.dimensions and not self.topology.groups
+        if self.own_schedule is None and self.algorithm == "hierarchical" and on_dimensions:
             lanes = self.chunks // len(self.collective.npus)
             return schedule_collective(
                 self.collective, self.topology, algorithm="hierarchical", chunks=lanes
@@ -179,7 +182,7 @@ class Plan:
             core.op,
             core.wait,
             core.path,
-            core.chunk_offsets,
+            core,
         )
 
     def verify(self, *, progress: Progress | None = None) -> Plan:
@@ -216,6 +219,20 @@ class Plan:
         from hocket.plans.parquet import load_plan
 
         return load_plan(Path(path))
+
+    def to_dict(self) -> PlanData:
+        """Give what it is as values of JSON, without its transfers (see :meth:`to_frame`)."""
+        return {
+            **collective_dict(self.collective, self.topology),
+            "algorithm": self.algorithm,
+            "chunk_count": self.chunks,
+            "transfers": len(self),
+            "routing": self.routing,
+            "link_order": self.link_order,
+            "verified": self.is_verified,
+            "reproducible": self.is_reproducible,
+            "synthesis": None if self.synthesis is None else self.synthesis.to_dict(),
+        }
 
     def to_frame(self) -> pyarrow.Table:
         """Give the plan as an Arrow table, a transfer a row, for polars, pandas and DuckDB.

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from os import PathLike
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from hocket import _core
 from hocket._memory import memory_limit
 from hocket._options import seconds
+from hocket._results import TableResult
 from hocket.collectives.collective import Progress, check_chunks, collective_on
+from hocket.collectives.outcome import collective_dict
 from hocket.collectives.timing import Latency, Switching
 from hocket.errors import SpecError
 from hocket.plans.dimension_run import DimensionRun
 from hocket.units import Quantity, parse_size, shown
+
+if TYPE_CHECKING:
+    from hocket.plans.data import ScheduleData
 
 MULTIRAIL = ("hierarchical", "themis-fifo", "themis", "multirail-optimal")
 """Algorithms that schedule dimensions."""
@@ -34,7 +39,7 @@ class Lane(NamedTuple):
     """Dimensions in the order of the all-gather; empty for a reduce-scatter."""
 
 
-class Schedule:
+class Schedule(TableResult):
     """Which way each chunk goes through the dimensions, and in what order each dimension serves them.
 
     Made by :func:`hocket.schedule` or :meth:`Schedule.load`. Immutable.
@@ -124,6 +129,26 @@ class Schedule:
         from hocket.plans.schedule_file import load_schedule
 
         return load_schedule(name, topology, collective)
+
+    def to_dict(self) -> ScheduleData:
+        """Give what it is as values of JSON, without its chunks (see :meth:`to_frame`)."""
+        return {
+            **collective_dict(self.collective, self.topology),
+            "algorithm": self.algorithm,
+            "policy": self.policy,
+            "switching": self.switching,
+            "chunks": len(self),
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "bytes": lane.bytes,
+                "reduce_scatter": list(lane.reduce_scatter),
+                "all_gather": list(lane.all_gather),
+            }
+            for lane in self.lanes
+        ]
 
     @staticmethod
     def from_chunks(
@@ -299,26 +324,10 @@ def check_rails(topology: _core.Topology) -> None:
     SpecError
         If links have failed, or a switch has a limit of its own.
     """
-    links = sum(_links(kind, size) for kind, size, *_ in topology.dimensions if size > 1)
-    if topology.dimensions and topology.link_count != round(links * topology.npu_count):
-        raise SpecError(
-            "fidelity",
-            f"links of topology {topology.name!r} have failed, so that NPUs differ",
-            "use link fidelity",
-        )
-    if any(limit is not None for limit in topology.switch_limits):
-        raise SpecError(
-            "fidelity",
-            f"a switch of topology {topology.name!r} has a limit of its own",
-            "use link fidelity",
-        )
-
-
-def _links(kind: str, size: int) -> float:
-    """Give the directed links of a dimension for each NPU."""
-    if kind == "Switch":
-        return 2
-    return {"Ring": min(size - 1, 2), "Line": 2 - 2 / size, "FullyConnected": size - 1}[kind]
+    try:
+        _core.check_rails(topology)
+    except SpecError as error:
+        raise error.but(field="fidelity") from None
 
 
 def check_fits(

@@ -16,12 +16,13 @@ from hocket.collectives.timing import LinkOrder, Switching
 from hocket.errors import SpecError
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
-from hocket.plans.schedule import MULTIRAIL, Schedule, check_rails
+from hocket.plans.schedule import MULTIRAIL, check_rails
 from hocket.simulation.options import (
     DimensionOptions,
     Fidelity,
     FidelityOptions,
     FlowOptions,
+    LinkOptions,
     PacketOptions,
     TransferOptions,
     fidelity_options,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    from hocket.simulation.data import PacketsData, RunData, RunFigures
     from hocket.simulation.options import FidelityKeywords
     from hocket.simulation.structures import Structure
 
@@ -238,6 +240,30 @@ class Run(Outcome):
 
         save_run(self, Path(path))
 
+    def to_dict(self) -> RunData:
+        """Give what it came to as values of JSON."""
+        return {**self.plan.to_dict(), **self.figures()}
+
+    def figures(self) -> RunFigures:
+        """Give what it came to, without what the plan is."""
+        busiest, (links, idle) = self.busiest_link, self.equal_links
+        options = self.options
+        packets: PacketsData | None = None
+        if isinstance(options, PacketOptions) and self.cycle_ps is not None:
+            core = options.to_core()
+            packets = cast("PacketsData", {**core, "cycle_ps": self.cycle_ps})
+        return {
+            **self._outcome_dict(self.fidelity),
+            "busiest_link": None
+            if busiest is None
+            else {"src": busiest[0], "dst": busiest[1], "busy_share": busiest[2]},
+            "max_link_bytes": self.max_link_bytes,
+            "order": self.order,
+            "latency_model": options.latency if isinstance(options, LinkOptions) else "overlapped",
+            "packets": packets,
+            "equal_links": {"links": links, "idle": idle},
+        }
+
     def __repr__(self) -> str:
         return f"<Run of {self.plan!r}: {self.time * 1e6:.3f} us>"
 
@@ -373,19 +399,9 @@ def _on_dimensions(plan: Plan, options: DimensionOptions) -> DimensionRun:
             "simulate a schedule, as by `hocket schedule`, or use link",
         )
     plan.verify()
-    if plan.own_schedule is not None and not _carries_out(plan, schedule):
+    own = plan.own_schedule
+    if own is not None and not _core.carries_out(plan.core, own.core, memory_limit()):
         raise SpecError(
             "fidelity", "the plan does not carry its schedule out", "plan again, or use link"
         )
     return schedule.simulate(switching=options.switching, latency=options.latency)
-
-
-def _carries_out(plan: Plan, schedule: Schedule) -> bool:
-    """Whether a plan, perhaps from a file, is the one that its schedule makes."""
-    import numpy as np
-
-    made, core = _core.plan_of(schedule.core, memory_limit()), plan.core
-    return len(made) == len(core) and all(
-        np.array_equal(ours, its)
-        for ours, its in ((made.chunk, core.chunk), (made.src, core.src), (made.dst, core.dst))
-    )

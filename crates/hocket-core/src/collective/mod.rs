@@ -8,6 +8,7 @@ pub use demand::{Demand, NpuSet};
 use std::fmt;
 use std::str::FromStr;
 
+use crate::explain::Explain;
 use crate::id::{NpuId, Rank};
 use crate::topology::{Topology, name_fault};
 
@@ -191,6 +192,18 @@ pub enum CollectiveError {
         /// What is wrong and what would be right.
         why: String,
     },
+}
+
+impl Explain for CollectiveError {
+    fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::TooFewNpus { .. } => Some("name two or more"),
+            Self::DuplicateNpu { .. } => Some("list it once"),
+            Self::ZeroSize => Some("give the collective at least one byte"),
+            Self::TooLarge { .. } => Some("make size smaller"),
+            _ => None,
+        }
+    }
 }
 
 /// A collective: kind, participants in rank order, size, root.

@@ -1,0 +1,200 @@
+"""Tables: no number, name or unit is cut, however narrow the terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hocket as hk
+from hocket.cli.compare import _table, crossover, size_rows
+from hocket.cli.numbers import RATES, TIMES, in_one_unit, read_sizes
+from hocket.cli.table import NEVER, Table, cell_width
+from hocket.errors import SpecError
+
+WIDTHS = (60, 80, 100, 120, 140)
+LONG = "a_network_card_of_the_third_server_"
+NETWORKS = {
+    "dgx1_v100": "dgx1_v100",
+    "themis-2d": "Ring_SW:4x4",
+    "long names": None,
+}
+
+
+def network(name: str, folder: Path) -> hk.Topology:
+    if NETWORKS[name] is not None:
+        given = {} if ":" not in NETWORKS[name] else {"bandwidth": "25 GB/s", "latency": "1 us"}
+        return hk.topology.load(NETWORKS[name], **given) if not given else ring_sw()
+    links = "".join(
+        f"  - {{a: {LONG}{i}, b: {LONG}{(i + 1) % 5}, bandwidth: 123 GB/s, latency: 1 us}}\n"
+        for i in range(5)
+    )
+    file = folder / "long.yml"
+    file.write_text(
+        f"name: long\nnpus: [{', '.join(f'{LONG}{i}' for i in range(5))}]\nlinks:\n{links}"
+    )
+    return hk.topology.load(file)
+
+
+def ring_sw() -> hk.Topology:
+    return hk.topology.product("Ring_SW", [4, 4], bandwidth=["25 GB/s"] * 2, latency=["1 us"] * 2)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("sizes", [("256 MB",), ("8 KiB", "3 MB", "1 GB")])
+def test_nothing_is_cut_at_any_width(name: str, sizes: tuple[str, ...], tmp_path: Path) -> None:
+    net = network(name, tmp_path)
+    made = [
+        hk.compare(
+            "all-reduce", net, size=size, algorithms=["ring", "bidirectional-ring", "greedy"]
+        )
+        for size in sizes
+    ]
+    table = _table(made)
+    everything = table.lines()
+    rows = [line for line in everything if line.startswith("│")]
+    assert len(rows) == sum(len(list(each)) for each in made)
+    cells = {cell for row in rows for cell in row.strip("│").split("│")}
+    wanted = {entry.algorithm for each in made for entry in each}
+    words = {cell.strip() for cell in cells}
+    assert wanted <= words
+    columns = []
+    for width in WIDTHS:
+        lines = table.lines(width)
+        assert max(map(cell_width, lines)) <= width
+        shown = [line for line in lines if line.startswith("│")]
+        assert len(shown) == len(rows)
+        for line, row in zip(shown, rows, strict=True):
+            parts = [part.strip() for part in line.strip("│").split("│")]
+            whole = [part.strip() for part in row.strip("│").split("│")]
+            assert set(parts) <= set(whole)
+            assert set(parts) & wanted
+        head = "\n".join(line for line in lines if line.startswith("┃"))
+        for always in ("algorithm", "time", "gap"):
+            assert always in head
+        columns.append(shown[0].count("│"))
+    assert columns == sorted(columns)  # the wider, the more
+
+
+def test_columns_leave_in_their_order() -> None:
+    table = Table("a title")
+    table.add_column("name")
+    table.add_column("first", leaves=2, justify="right")
+    table.add_column("second", leaves=1, unit="ms")
+    table.add_column("stays", leaves=NEVER)
+    table.add_column("plain")
+    table.add_row("a" * 10, "b" * 10, "c" * 10, "d" * 10, "e" * 10)
+    gone = []
+    for width in (66, 65, 52, 39, 10):
+        lines = table.lines(width)
+        said = [line for line in lines if "want of room" in line]
+        gone.append(said[0].partition(": ")[2] if said else "")
+    assert gone[0] == ""
+    assert "first" in gone[1]
+    assert "second" in gone[2]
+    assert table.lines()[0] == "a title"
+    assert all(word * 10 in " ".join(table.lines(10)) for word in "ad")
+
+
+def test_prose_wraps_at_words_and_titles_before_columns_leave() -> None:
+    table = Table()
+    table.add_column("machine")
+    table.add_column("a title of words", justify="right")
+    table.add_column("what it is", prose=True)
+    table.add_row(
+        "dgx", "12345", "eight accelerators in a cube, whose links are of two speeds " * 2
+    )
+    for width in WIDTHS:
+        lines = table.lines(width)
+        assert max(map(cell_width, lines)) <= width
+        assert "want of room" not in lines[-1]
+        for word in ("12345", "accelerators", "speeds"):
+            assert word in " ".join(lines)
+
+
+def test_wide_letters_take_two_columns() -> None:
+    table = Table()
+    table.add_column("name")
+    table.add_row("节点一")
+    table.add_row("abc")
+    assert len({cell_width(line) for line in table.lines()}) == 1
+
+
+def test_numbers_of_a_column_have_one_unit() -> None:
+    assert in_one_unit([3_083_000_000, 10_241_000_000], TIMES) == ("ms", ["3.083", "10.241"])
+    assert in_one_unit([80_400_000, 2_000_000_000], TIMES) == ("us", ["80.4", "2,000.0"])
+    assert in_one_unit([659_164_000, 1_263_000_000], RATES) == ("MB/s", ["659.2", "1,263.0"])
+    assert in_one_unit([0, 0], TIMES) == ("ps", ["0", "0"])
+    assert in_one_unit([1, 10**13], TIMES) == ("us", ["<0.1", "10,000,000.0"])
+
+
+def test_sizes_are_read_as_nccl_tests_has_them() -> None:
+    assert read_sizes(["8KB,1MB", "256 MB"], None) == [8000, 10**6, 256 * 10**6]
+    assert read_sizes([], "8K:128K:x4") == [8192, 32768, 131072]
+    assert read_sizes(["4K"], "1K:4K:+1K") == [1024, 2048, 3072, 4096]
+
+
+@pytest.mark.parametrize(
+    ("sweep", "said"),
+    [
+        ("8K", "begin:end:xfactor"),
+        ("8K:4K:x2", "ends before it begins"),
+        ("8K:1M:x1", "neither a factor"),
+        ("8K:1M:2", "neither a factor"),
+        ("8K:1G:+1B", "sizes"),
+        ("a:1M:x2", "'a'"),
+    ],
+)
+def test_a_bad_sweep_is_refused(sweep: str, said: str) -> None:
+    with pytest.raises(SpecError, match=said) as error:
+        read_sizes([], sweep)
+    assert error.value.field == "--sizes"
+
+
+def test_the_fastest_of_each_size() -> None:
+    assert crossover([(8, "ring"), (9, "ring")]) == "fastest at every size: ring"
+    found = crossover([(1000, "a"), (2000, "b"), (3000, "b"), (4000, "c"), (5000, "a")])
+    assert found == "fastest: a up to 1 kB, b from 2 kB to 3 kB, c at 4 kB, a from 5 kB"
+
+
+def test_compare_several_sizes(hocket: Any, folder: Path) -> None:
+    argv = ("compare", "all-reduce", "-t", "dgx1_v100", "-s", "8KB,1MB", "--sizes", "1M:4M:x4")
+    result = hocket(*argv)
+    assert (result.code, result.err) == (0, "")
+    assert "all-reduce of 4 sizes from 8 kB to 4 MiB among 8 NPUs" in result.out
+    assert "\nfastest" in result.out
+    assert "10 algorithms do not apply here (--why)" in result.out
+    assert "needs a BiGraph" in hocket(*argv, "--why").out
+    values = hocket(*argv, "--json").json()["comparisons"]
+    assert [each["size_bytes"] for each in values] == [8000, 10**6, 2**20, 2**22]
+    rows = list(csv.DictReader(io.StringIO(hocket(*argv, "--csv").out)))
+    told = [
+        (v["size_bytes"], e["algorithm"], e["time_ps"]) for v in values for e in v["algorithms"]
+    ]
+    assert [(int(r["size_bytes"]), r["algorithm"], int(r["time_ps"])) for r in rows] == told
+    assert {row["verified"] for row in rows} == {"true"}
+    assert rows[0]["busiest_link_src"].startswith("gpu")
+    assert hocket(*argv, "--plot", "sizes.png").code == 0
+    assert (folder / "sizes.png").stat().st_size > 1000
+
+
+def test_the_rows_of_the_plot() -> None:
+    ring = hk.topology.ring(4, bandwidth="1 GB/s", latency="1 us")
+    made = [
+        hk.compare("all-reduce", ring, size=size, algorithms=["ring"]) for size in (10**6, 10**7)
+    ]
+    rows = size_rows(made)
+    assert [row[:2] for row in rows] == [("ring", 10**6), ("ring", 10**7)]
+    for row, each in zip(rows, made, strict=True):
+        assert row[2] == each.best.run.algbw
+        assert row[3] == pytest.approx(row[1] / (each.bound.time_ps * 1e-12))
+        assert row[2] <= row[3]
+
+
+def test_no_size_is_refused(hocket: Any) -> None:
+    result = hocket("compare", "all-reduce", "-t", "dgx1_v100")
+    assert result.code == 2
+    assert result.err == "hocket: --size: there is none; give -s 256MB, or --sizes 8K:1G:x4\n"
