@@ -55,7 +55,9 @@ def test_exact_says_of_what_it_is_the_optimum(hocket: Any) -> None:
 
 
 def test_what_is_left_is_given_as_a_share(hocket: Any) -> None:
-    result = hocket("plan", "all-gather", "-t", "dgx1_v100", "-s", "64MB", "-a", "greedy", "-c", "1", "-v")
+    result = hocket(
+        "plan", "all-gather", "-t", "dgx1_v100", "-s", "64MB", "-a", "greedy", "-c", "1", "-v"
+    )
     assert "% above the least that a timetable of these chunks could take" in result.out
 
 

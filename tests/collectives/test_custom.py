@@ -309,6 +309,7 @@ def test_the_command_line_takes_files(
         (["plan", "mine.yml", *network, "--npus", "0,1"], "--npus: 'mine.yml' has its own"),
         (["compare", "gone.yml", *network], "gone.yml: cannot be read: No such file"),
         (["plan", "all-reduce", *network], "--size: there is none; give bytes"),
+        (["compare", "mine.yml", *network, "--sizes", "1K:2K:x2"], "--sizes: 'mine.yml' has its"),
     ):
         assert run(arguments) == 2
         assert words in capsys.readouterr().err
