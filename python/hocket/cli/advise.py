@@ -11,6 +11,7 @@ from typing import Annotated, cast
 import typer
 
 from hocket.cli import options
+from hocket.cli.groups import Network, grouped
 from hocket.cli.table import Table
 from hocket.comparison.failures import FailureAdvice, Part, advise_failures
 from hocket.plans.advice import advise_dimensions
@@ -67,14 +68,14 @@ def dims(
     "failures",
     epilog="For example: hocket advise failures all-reduce -t dgx1_v100 -s 256MB -a greedy",
 )
+@grouped
 def failures(
     kind: options.Kind,
     *,
-    topology: options.TopologyText,
-    size: options.Size,
-    bandwidth: options.Bandwidth = None,
-    latency: options.LatencyText = None,
-    failed: options.Failed = None,
+    network: Network,
+    size: Annotated[
+        str, typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB".')
+    ],
     algorithm: options.Algorithms = None,
     chunks: options.Chunks = None,
     part: Annotated[
@@ -85,7 +86,7 @@ def failures(
     json: options.Json = False,
 ) -> None:
     """Rank every single failure, of links, switches and NPUs, by what it costs a collective."""
-    spec = options.read_spec(topology, bandwidth, latency, failed)
+    spec = network.spec()
     options.check_size(spec, kind, algorithm or None, chunks, npus=None)
     parts = [options.choice("--part", each, ("link", "switch", "npu")) for each in part or []]
     with options.watching() as watch:

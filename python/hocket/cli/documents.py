@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import TypeAdapter
 from typing_extensions import NotRequired, TypedDict
@@ -60,12 +60,14 @@ DOCUMENTS: dict[str, Any] = {
 
 def json_schema() -> dict[str, Any]:
     """Give the JSON Schema of what commands print with ``--json``."""
-    adapters = [(name, "serialization", TypeAdapter(kind)) for name, kind in DOCUMENTS.items()]
+    adapters: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
+        (name, "serialization", TypeAdapter(kind)) for name, kind in DOCUMENTS.items()
+    ]
     found, rest = TypeAdapter.json_schemas(adapters, ref_template="#/$defs/{model}")
     definitions = rest.get("$defs", {})
     kinds = []
     for name in DOCUMENTS:
-        schema = found[name, "serialization"]  # type: ignore[index]
+        schema = found[name, "serialization"]
         target = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
         document = {
             **target,
