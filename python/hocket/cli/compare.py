@@ -44,7 +44,7 @@ def compare(
     """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
     fidelity = simulation.transfers()
     planning = search.planning(simulation.latency_model)
-    sizes = task.sizes_in_bytes()
+    sizes = task.sizes_in_bytes(kind)
     spec = network.spec()
     if search.chunk_size is None:
         options.check_size(spec, kind, algorithm or None, search.chunks, npus=task.npus)

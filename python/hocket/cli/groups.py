@@ -103,7 +103,7 @@ class Task:
 
     panel: ClassVar[str] = "Collective"
 
-    size: options.Size = None
+    size: options.FileOrSize = None
     npus: options.Npus = None
     root: options.Root = None
 
@@ -112,15 +112,20 @@ class Task:
     ) -> _core.Collective:
         """Make the collective, of a kind or of a file."""
         if is_file(kind):
-            for name in ("size", "npus", "root"):
-                if getattr(self, name) is not None:
-                    raise SpecError(f"--{name}", f"{shown(kind)} has its own", "leave it out")
+            _refuse_beside(kind, self, ("size", "npus", "root"))
             return load_collective(kind, network)
         if self.size is None:
             raise SpecError("--size", "there is none", 'give bytes, as in --size "256 MB"')
         npus = options.read_npus(self.npus, network)
         root = options.read_root(self.root, network)
         return collective_on(kind, network, self.size, npus=npus, root=root, in_place=in_place)
+
+
+def _refuse_beside(file: str, task: object, names: tuple[str, ...]) -> None:
+    """Refuse what is said beside the file of a collective, which says it itself."""
+    for name in names:
+        if getattr(task, name):
+            raise SpecError(f"--{name}", f"{shown(file)} has its own", "leave it out")
 
 
 @dataclass(frozen=True)
@@ -134,12 +139,17 @@ class Tasks:
     npus: options.Npus = None
     root: options.Root = None
 
-    def sizes_in_bytes(self) -> list[int]:
-        """Give the sizes [bytes], the least first."""
+    def sizes_in_bytes(self, kind: str) -> list[int]:
+        """Give the sizes [bytes], the least first; one of 0 where the collective's file has its own."""
+        if is_file(kind):
+            _refuse_beside(kind, self, ("size", "sizes", "npus", "root"))
+            return [0]
         return read_sizes(self.size or (), self.sizes)
 
     def collective(self, kind: str, network: _core.Topology, size: int) -> _core.Collective:
-        """Make the collective of a size."""
+        """Make the collective of a size, or of a file."""
+        if is_file(kind):
+            return load_collective(kind, network)
         npus = options.read_npus(self.npus, network)
         root = options.read_root(self.root, network)
         return collective_on(kind, network, size, npus=npus, root=root)
