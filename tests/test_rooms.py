@@ -41,7 +41,16 @@ ROOMS = (
 """From top to bottom. A dot means a room within a room: the modules of the outer one may import it."""
 
 LOOSE = {
-    "ground": {"errors", "units", "_checks", "_memory", "_options", "_pictures", "_core"},
+    "ground": {
+        "errors",
+        "units",
+        "_checks",
+        "_memory",
+        "_options",
+        "_pictures",
+        "_results",
+        "_core",
+    },
     "face": {"", "__main__", "_public", "from_torch"},
 }
 """Rooms that are no folder: modules that lie in the package itself, ``""`` being the package."""

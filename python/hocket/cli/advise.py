@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
 
 from hocket.cli import options
 from hocket.cli.table import Table
-from hocket.plans.advice import Advice, advise_dimensions
+from hocket.plans.advice import advise_dimensions
 from hocket.units import format_bandwidth
 
 _EXAMPLE = "For example: hocket advise dims --topology themis-3d-fc-ring-sw"
@@ -37,7 +35,7 @@ def dims(
     """Say which dimensions have just enough, too much or too little bandwidth for the others."""
     advice = advise_dimensions(options.read_topology(topology, bandwidth, latency, None))
     if json:
-        options.print_json(as_json(advice))
+        options.print_result("advice", advice.to_dict())
         return
     console = options.output()
     table = Table(
@@ -60,28 +58,3 @@ def dims(
     for line in advice.pairs:
         console.print(line, highlight=False)
     console.print(advice.verdict, highlight=False)
-
-
-def as_json(advice: Advice) -> dict[str, Any]:
-    """Give advice as JSON values; rates in bytes per second."""
-    return {
-        "topology": advice.topology.name,
-        "utilization_fixed": advice.utilization_fixed,
-        "utilization_best": advice.utilization_best,
-        "limiting": advice.limiting,
-        "dimensions": [
-            {
-                "number": each.number,
-                "kind": each.kind,
-                "size": each.size,
-                "bandwidth_bytes_per_s": each.bandwidth,
-                "busy_fixed": each.busy_fixed,
-                "busy_best": each.busy_best,
-                "suits_best_bytes_per_s": each.suits_best,
-                "suits_fixed_bytes_per_s": each.suits_fixed,
-            }
-            for each in advice.dimensions
-        ],
-        "pairs": advice.pairs,
-        "verdict": advice.verdict,
-    }

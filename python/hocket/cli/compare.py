@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -74,13 +74,16 @@ def compare(
     if output.plot is not None:
         _draw(comparisons, Path(output.plot))
     if output.json:
-        values = [as_json(each) for each in comparisons]
-        options.print_json(values[0] if len(values) == 1 else {"comparisons": values})
+        values = [each.to_dict() for each in comparisons]
+        if len(values) == 1:
+            options.print_result("comparison", values[0])
+        else:
+            options.print_result("comparisons", {"comparisons": values})
     elif csv:
         options.print_csv(
             {"size_bytes": each.collective.size, **row}
             for each in comparisons
-            for row in as_json(each)["algorithms"]
+            for row in each.to_dict()["algorithms"]
         )
     else:
         _print(comparisons, planning.routing, why=why or algorithm is not None)
@@ -234,58 +237,3 @@ def _busiest(entry: Entry) -> tuple[str, str]:
     if busiest is None:
         return "–", "–"
     return f"{busiest[0]}→{busiest[1]}", f"{100 * busiest[2]:.0f}"
-
-
-def as_json(comparison: Comparison) -> dict[str, Any]:
-    """Give a comparison as JSON values; times in picoseconds, rates in bytes per second."""
-    collective, bound = comparison.collective, comparison.bound
-    return {
-        "collective": collective.kind,
-        "topology": comparison.topology.name,
-        "npus": collective.npus,
-        "root": None if collective.root is None else collective.npus[collective.root],
-        "size_bytes": collective.size,
-        "bound": bound_json(bound),
-        "algorithms": [
-            {"algorithm": entry.algorithm, "chunks": entry.chunks, **run_json(entry.run)}
-            for entry in comparison
-        ],
-        "refused": comparison.refused,
-    }
-
-
-def bound_json(bound: Any) -> dict[str, Any]:
-    """Give a bound as JSON values."""
-    return {
-        "time_ps": bound.time_ps,
-        "witness": bound.witness,
-        "components_ps": dict(bound.components),
-        "exact_cut": bound.exact_cut,
-        "exact_partition": bound.exact_partition,
-    }
-
-
-def run_json(run: Run) -> dict[str, Any]:
-    """Give a run's figures as JSON values."""
-    busiest = run.busiest_link
-    return {
-        "time_ps": run.time_ps,
-        "algbw_bytes_per_s": run.algbw,
-        "busbw_bytes_per_s": run.busbw,
-        "bound_ps": run.lower_bound.time_ps,
-        "gap": run.gap,
-        "utilization": run.utilization,
-        "busiest_link": None
-        if busiest is None
-        else {"src": busiest[0], "dst": busiest[1], "busy_share": busiest[2]},
-        "max_link_bytes": run.max_link_bytes,
-        "fidelity": run.fidelity,
-        "order": run.order,
-        "switching": run.switching,
-        "cycle_ps": run.cycle_ps,
-        "packets": options.packets_json(run),
-        "transfers": len(run.plan),
-        "routing": run.plan.routing,
-        "equal_links": dict(zip(("links", "idle"), run.equal_links, strict=True)),
-        "verified": run.plan.is_verified,
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -19,7 +19,7 @@ from hocket.units import format_time_ps
 if TYPE_CHECKING:
     from hocket._core import Topology
     from hocket.training import TrainingOptions
-    from hocket.training.comparison import Refused, TrainingComparison, TrainingRow
+    from hocket.training.comparison import TrainingComparison, TrainingRow
     from hocket.training.search import Search
 
 Model = Annotated[
@@ -118,7 +118,9 @@ def compare_training(
 
         draw_training_comparison(compared, Path(plot))
     if json:
-        options.print_json(as_json(compared, searches))
+        found = {name: each.to_dict() for name, each in zip(built, searches, strict=False)}
+        data = compared.to_dict()
+        options.print_result("training-comparison", {**data, "searches": found})
     else:
         _print(compared, searches)
 
@@ -241,53 +243,3 @@ def _left_out(compared: TrainingComparison) -> list[str]:
         + f": {reason}"
         for (network, names, reason), found in splits.items()
     ]
-
-
-def as_json(compared: TrainingComparison, searches: list[Search]) -> dict[str, Any]:
-    """Give a comparison as JSON values; times in picoseconds, sizes in bytes."""
-    value: dict[str, Any] = {
-        "workload": compared.workload.name,
-        "rows": [_row_json(row) for row in compared],
-        "refused": [_refused_json(each) for each in compared.refused],
-    }
-    if searches:
-        value["searches"] = [
-            {
-                "topology": found.rows[0].network,
-                "rows": [_row_json(row) for row in found.rows],
-                "refused": [_refused_json(each) for each in found.refused],
-            }
-            for found in searches
-        ]
-    return value
-
-
-def _row_json(row: TrainingRow) -> dict[str, Any]:
-    where = row.breakdown
-    return {
-        **_of(row),
-        "iteration_ps": row.time_ps,
-        "batch": row.batch,
-        "samples_per_second": row.samples_per_second,
-        "speedup": row.speedup,
-        "forward_ps": where.forward,
-        "backward_ps": where.backward,
-        "update_ps": where.update,
-        "exposed_ps": where.exposed,
-        "waiting_ps": where.waiting,
-        "exposed_share": row.exposed_share,
-        "memory_bytes": row.memory.total,
-    }
-
-
-def _refused_json(each: Refused) -> dict[str, Any]:
-    return {**_of(each), "reason": each.reason}
-
-
-def _of(each: TrainingRow | Refused) -> dict[str, Any]:
-    return {
-        "topology": each.network,
-        "npus": each.topology.npu_count,
-        "parallel": str(each.parallel),
-        "algorithm": each.algorithm,
-    }

@@ -6,7 +6,7 @@ import csv
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
@@ -19,7 +19,6 @@ from hocket.collectives.collective import check_chunks, kind_of
 from hocket.comparison.sizes import check_any
 from hocket.errors import Error, SpecError
 from hocket.plans.sizes import check_timetable
-from hocket.simulation.options import PacketOptions
 from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
@@ -288,12 +287,13 @@ def idle_links(run: Run) -> str:
     return f"{idle} of {links}"
 
 
-def packets_json(run: Run) -> dict[str, int | None] | None:
-    """Give the options of packet fidelity as JSON values; nothing at other fidelities."""
-    packets = run.options
-    if not isinstance(packets, PacketOptions):
-        return None
-    return {**packets.to_core(), "cycle_ps": run.cycle_ps}
+VERSION = 1
+"""Of docs/schema/results.schema.json: raised where a key goes or means something else."""
+
+
+def print_result(what: str, value: Mapping[str, Any]) -> None:
+    """Print a result as JSON, with what it is and the version of its format."""
+    print_json({"format": f"hocket.{what}", "version": VERSION, **value})
 
 
 def print_json(value: Any) -> None:

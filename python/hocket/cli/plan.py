@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -101,8 +101,8 @@ def plan(
     if output is not None:
         made.plan.save(output)
     if json:
-        facts = {**plan_facts(made.plan), "time_ps": made.time_ps, "bound_ps": bound_ps}
-        options.print_json({**facts, "verified": True, "file": output})
+        more = {"time_ps": made.time_ps, "bound_ps": bound_ps, "file": output}
+        options.print_result("plan", {**made.plan.to_dict(), **more})
         return
     options.say(f"{describe(made.plan)}, proved")
     options.say(time_line(made, bound_ps))
@@ -220,7 +220,7 @@ def _timetable(
 def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
     """Print what a timetable without a plan comes to."""
     if json:
-        options.print_json({"algorithm": "greedy", "title": title, **asdict(table)})
+        options.print_result("timetable", table.to_dict())
         return
     end, least = round(table.end * 1e12), round(table.least * 1e12)
     options.say(
@@ -229,24 +229,6 @@ def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
     is_least = end <= least * (1 + ROUNDING)
     best = "the least that it can be" if is_least else f"{end / least - 1:.2%} above the least"
     options.say(f"timetable: {format_time_ps(end)}, {best}; no plan is made of it")
-
-
-def plan_facts(plan: Plan) -> dict[str, object]:
-    """Give what a plan is as JSON values."""
-    collective = plan.collective
-    return {
-        "algorithm": plan.algorithm,
-        "collective": collective.kind,
-        "topology": plan.topology.name,
-        "npus": collective.npus,
-        "root": None if collective.root is None else collective.npus[collective.root],
-        "size_bytes": collective.size,
-        "in_place": collective.in_place,
-        "chunks": plan.chunks,
-        "transfers": len(plan),
-        "routing": plan.routing,
-        **({} if plan.synthesis is None else {"synthesis": asdict(plan.synthesis)}),
-    }
 
 
 def time_line(made: Made, bound_ps: int) -> str:

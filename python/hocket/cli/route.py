@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -15,7 +15,6 @@ from hocket.cli.groups import grouped
 from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.units import format_bandwidth, format_time_ps
-from hocket.workload.layers import Workload
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -212,7 +211,7 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
         watch.note("drawing")
         _draw(run, timeline, heat)
     if shown.json:
-        options.print_json(_as_json(run))
+        options.print_result("cluster-run", run.to_dict())
     else:
         _print(run, has_outages=bool(paths.outage))
 
@@ -316,7 +315,7 @@ def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, json: bool) -
             for name in schemes
         ]
     if json:
-        options.print_json([_as_json(run) for run in runs])
+        options.print_result("cluster-runs", {"schemes": [run.to_dict() for run in runs]})
         return
     console = options.output()
     _print_comparison(console, cluster, runs)
@@ -386,38 +385,3 @@ def _spread(seconds: Sequence[float]) -> str:
     middle, longest = median(seconds), max(seconds)
     more = f", at most {_time(longest)}" if longest >= 10 * middle else ""
     return f"{_time(middle)} (median{more})"
-
-
-def _as_json(run: ClusterRun) -> dict[str, Any]:
-    return {
-        "scheme": run.scheme,
-        "fabric": run.cluster.topology.name,
-        "hosts": len(run.cluster.hosts),
-        "time_s": run.time,
-        "max_link_load": run.max_link_load if run.decisions else None,
-        "hit_rate": run.hit_rate,
-        "time_saved_s": run.time_saved,
-        "computed_ahead": run.core.computed_ahead,
-        "routing_s": run.routing_seconds,
-        "jobs": [_job_json(job, run.cluster) for job in run.jobs],
-        "decisions": [each._asdict() for each in run.decisions],
-    }
-
-
-def _job_json(job: JobRun, cluster: Cluster) -> dict[str, Any]:
-    return {
-        "name": job.job.name,
-        "model": job.job.model,
-        "workload": job.job.workload.name if isinstance(job.job.workload, Workload) else None,
-        "gpus": job.job.gpus,
-        "hosts": list(dict.fromkeys(cluster.host_of(gpu) for gpu in job.placed.gpus)),
-        "all_reduce_s": job.all_reduce,
-        "ideal_s": job.ideal,
-        "slowdown": job.slowdown,
-        "flow_completion_s": job.flow_completion,
-        "throughput_bytes_per_s": job.throughput,
-        "iteration_s": job.iteration,
-        "iterations": [
-            {**each._asdict(), "all_reduce": each.all_reduce} for each in job.iterations
-        ],
-    }

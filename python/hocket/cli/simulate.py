@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from hocket.cli import options
-from hocket.cli.compare import run_json
 from hocket.cli.groups import Output, Simulation, grouped
-from hocket.cli.plan import describe, plan_facts
+from hocket.cli.plan import describe
 from hocket.cli.table import Table
 from hocket.cli.verify import PlanFile
 from hocket.collectives.outcome import Outcome
@@ -87,7 +86,7 @@ def simulate(
     if file is not None:
         run.save(file)
     if output.json:
-        options.print_json({**plan_facts(run.plan), **run_json(run), **_dimensions_json(run)})
+        options.print_result("run", run.to_dict())
     else:
         _print(run)
 
@@ -142,7 +141,7 @@ def show_dimension_run(run: DimensionRun, title: str, plot: str | None, json: bo
 
         draw_activity(run, Path(plot))
     if json:
-        options.print_json(dimension_run_json(run))
+        options.print_result("dimension-run", run.to_dict())
         return
     table = Table(title=title, show_header=False)
     _times(table, run)
@@ -173,45 +172,3 @@ def _uses(table: Table, run: Outcome) -> None:
         table.add_row("weighted utilization", f"{run.weighted_utilization:.1%}")
         if run.ideal is not None:
             table.add_row("ideal", format_time_ps(round(run.ideal * 1e12)))
-
-
-def dimension_run_json(run: DimensionRun) -> dict[str, Any]:
-    """Give what a schedule comes to at dimension fidelity as JSON values."""
-    schedule = run.schedule
-    return {
-        "algorithm": schedule.algorithm,
-        "collective": schedule.collective.kind,
-        "topology": schedule.topology.name,
-        "size_bytes": schedule.collective.size,
-        "chunks": len(schedule),
-        "fidelity": "dimension",
-        "time_ps": run.time_ps,
-        "algbw_bytes_per_s": run.algbw,
-        "busbw_bytes_per_s": run.busbw,
-        "bound_ps": run.lower_bound.time_ps,
-        "gap": run.gap,
-        "utilization": run.utilization,
-        "switching": run.switching,
-        "latency_model": run.latency,
-        **_dimensions_json(run),
-    }
-
-
-def _dimensions_json(run: Outcome) -> dict[str, Any]:
-    """Give the use of the dimensions as JSON values; nothing where the topology has none."""
-    if not run.topology.dimensions:
-        return {}
-    return {
-        "dimensions": [
-            {
-                "kind": use.kind,
-                "size": use.size,
-                "bandwidth_bytes_per_s": use.bandwidth,
-                "bytes": use.bytes,
-                "utilization": use.utilization,
-            }
-            for use in run.dimensions
-        ],
-        "weighted_utilization": run.weighted_utilization,
-        "ideal_ps": None if run.ideal is None else round(run.ideal * 1e12),
-    }

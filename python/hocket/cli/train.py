@@ -11,7 +11,7 @@ import typer
 from hocket import _core
 from hocket.cli import options
 from hocket.cli.groups import Network, grouped
-from hocket.cli.train_report import print_run, run_json
+from hocket.cli.train_report import print_run
 from hocket.cli.training_groups import Training
 from hocket.errors import InfeasibleError, SpecError
 from hocket.units import shown
@@ -99,7 +99,7 @@ def train(
             raise
         _write(run, report.timeline, report.perfetto, watch)
     if report.json:
-        options.print_json({**run_json(run), "chunks": asked.chunks, "order": asked.order})
+        options.print_result("training-run", run.to_dict())
     else:
         print_run(run, algorithm, asked.chunks, layers=report.layers)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hocket.cli import options
 from hocket.cli.console import Printer
@@ -95,7 +95,7 @@ def _facts(run: TrainingRun, algorithm: str | None, chunks: int | None) -> list[
     beside = f"; {run.npu.name} has {format_size(limit)}" if limit is not None else ""
     lines.append(f"memory: about {run.memory}{beside}")
     lines.append(f"algorithm: {_algorithm(run, algorithm, chunks)}")
-    lines += [f"{name}: {_lies(run, group)}" for name, group in _used_groups(run).items()]
+    lines += [f"{name}: {_lies(run, group)}" for name, group in run.used_groups.items()]
     return lines
 
 
@@ -127,12 +127,6 @@ def _algorithm(run: TrainingRun, given: str | None, chunks: int | None) -> str:
         reason = f", the default on networks {which}"
     how = "" if on_dimensions else "; each collective takes what its axis' groups take together"
     return f"{run.algorithm}{pieces}{reason}{how}"
-
-
-def _used_groups(run: TrainingRun) -> dict[str, Group]:
-    """Give the groups of more than one NPU, by the name of the axis."""
-    names = ["tp", "dp", "pp"] + (["ep"] if run.parallel.ep > 1 else [])
-    return {name: run.groups[name] for name in names if run.groups[name].size > 1}
 
 
 def _lies(run: TrainingRun, group: Group) -> str:
@@ -199,94 +193,3 @@ def _print_layers(console: Printer, run: TrainingRun) -> None:
 
 def _time(time_ps: float) -> str:
     return format_time_ps(round(time_ps))
-
-
-# JSON
-
-
-def run_json(run: TrainingRun) -> dict[str, Any]:
-    """Give all that a run came to as JSON values."""
-    parallel, count = run.parallel, run.options.iterations
-    ends = run.iteration_ps
-    return {
-        "model": run.workload.name,
-        "topology": run.topology.name,
-        "npus": run.topology.npu_count,
-        "parallel": {
-            "dp": parallel.dp,
-            "tp": parallel.tp,
-            "pp": parallel.pp,
-            "ep": parallel.ep,
-            "zero": parallel.zero,
-            "micro_batches": parallel.parts,
-        },
-        "algorithm": run.algorithm,
-        "npu": {
-            "name": run.npu.name,
-            "peak": run.npu.peak,
-            "efficiency": run.npu.efficiency,
-            "memory_bytes": run.npu.memory_bytes,
-        },
-        "samples": run.options.samples,
-        "iterations": count,
-        "precision_bits": run.options.precision_bits,
-        "bucket_bytes": run.options.bucket,
-        "recompute": run.options.recompute,
-        "overlap_tensor": run.options.overlap_tensor,
-        "update": run.options.update,
-        "time_ps": run.time_ps,
-        "total_ps": run.total_ps,
-        "iteration_ends_ps": ends,
-        "samples_per_s": run.samples_per_second,
-        "flops_per_s_per_npu": run.operations_per_second,
-        "utilization": run.utilization,
-        "breakdown": _breakdown_json(run.breakdown.over(count)),
-        "communication_alone_ps": run.communication_ps / count,
-        "hidden_share": run.hidden,
-        "memory": {
-            "weights_bytes": run.memory.weights,
-            "gradients_bytes": run.memory.gradients,
-            "optimizer_bytes": run.memory.optimizer,
-            "activations_bytes": run.memory.activations,
-            "total_bytes": run.memory.total,
-        },
-        "groups": {name: _group_json(group) for name, group in _used_groups(run).items()},
-        "stages": [
-            {
-                "layers": [block.name for block in blocks],
-                "breakdown": _breakdown_json(mean.over(count)),
-            }
-            for blocks, mean in zip(run.stages, run.stage_breakdowns, strict=True)
-        ],
-        "layers": [
-            {
-                "name": layer.name,
-                "stage": layer.stage + 1,
-                "forward_ps": layer.forward / count,
-                "backward_ps": layer.backward / count,
-                "communication_ps": layer.communication / count,
-                "exposed_ps": layer.exposed / count,
-            }
-            for layer in run.layers
-        ],
-    }
-
-
-def _breakdown_json(mean: Breakdown) -> dict[str, Any]:
-    return {
-        "forward_ps": mean.forward,
-        "backward_ps": mean.backward,
-        "update_ps": mean.update,
-        "exposed_ps": mean.exposed,
-        "waiting_ps": mean.waiting,
-    }
-
-
-def _group_json(group: Group) -> dict[str, Any]:
-    if group.portions is None:
-        return {"npus": group.size, "count": len(group.members), "dimensions": None}
-    places = [
-        {"dimension": dimension + 1, "npus": size, "apart": stride}
-        for dimension, size, stride in group.portions
-    ]
-    return {"npus": group.size, "dimensions": places}

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from hocket.cli import options
-from hocket.cli.plan import describe, plan_facts
+from hocket.cli.plan import describe
 from hocket.plans.plan import Plan
 
 PlanFile = Annotated[
@@ -21,8 +21,7 @@ def verify(plan: PlanFile, json: options.Json = False) -> None:
     with options.watching() as watch:
         made.verify(progress=watch)
     if json:
-        facts = {"verified": True, "reproducible": made.is_reproducible}
-        options.print_json({**plan_facts(made), **facts})
+        options.print_result("plan", made.to_dict())
     else:
         sums = made.transfers.op.any()
         options.output().print(f"{describe(made)}: proved", highlight=False)

@@ -10,7 +10,7 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.groups import Simulation, grouped
-from hocket.cli.plan import describe, plan_facts
+from hocket.cli.plan import describe
 from hocket.cli.verify import PlanFile
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
@@ -151,7 +151,7 @@ def _structures(made: Plan, picture: Picture) -> None:
         ]
         options.print_json(
             {
-                **plan_facts(made),
+                **made.to_dict(),
                 "phase": chosen,
                 "chunk": chunk,
                 "structures": rows,
@@ -181,12 +181,12 @@ def _heat(made: Plan, fidelity: TransferOptions, output: str | None, json: bool)
         shares = enumerate(busy_shares(run).tolist())
         options.print_json(
             {
-                **plan_facts(made),
+                **made.to_dict(),
                 "fidelity": run.fidelity,
                 "cycle_ps": run.cycle_ps,
                 "order": run.order,
                 "switching": run.switching,
-                "packets": options.packets_json(run),
+                "packets": run.figures()["packets"],
                 "latency_model": _latency_model(fidelity),
                 "time_ps": run.time_ps,
                 "used_links": run.used_links,
@@ -251,7 +251,7 @@ def _ten_json(run: Run, arrows: Expanded, latency_model: str) -> dict[str, Any]:
     }
     rows = zip(*(column.tolist() for column in columns.values()), strict=True)
     return {
-        **plan_facts(run.plan),
+        **run.plan.to_dict(),
         "latency_model": latency_model,
         "time_ps": run.time_ps,
         "slot_ps": arrows.slot_ps,

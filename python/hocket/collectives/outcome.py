@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hocket import _core
+from hocket._results import Result
+
+if TYPE_CHECKING:
+    from hocket.collectives.data import BoundData, CollectiveData, DimensionData, OutcomeData
+    from hocket.collectives.timing import Switching
 
 
 @dataclass(frozen=True)
@@ -24,7 +30,7 @@ class DimensionUse:
     """Bytes / (bandwidth x NPUs x time), 0 to 1."""
 
 
-class Outcome(ABC):
+class Outcome(Result):
     """Time, rates, distance to the bound, and use of the dimensions.
 
     Times are seconds (``float``) unless the name ends in ``_ps`` (whole picoseconds); rates are
@@ -45,6 +51,16 @@ class Outcome(ABC):
     @abstractmethod
     def topology(self) -> _core.Topology:
         """On what."""
+
+    @property
+    @abstractmethod
+    def utilization(self) -> float:
+        """How much of the bandwidth there is was used, 0 to 1."""
+
+    @property
+    @abstractmethod
+    def switching(self) -> Switching:
+        """How devices passed messages on."""
 
     @property
     @abstractmethod
@@ -123,3 +139,56 @@ class Outcome(ABC):
         "Ideal" of Themis, table 3, which writes collective size / total BW.
         """
         return self._dimension_report.ideal
+
+    def _outcome_dict(self, fidelity: str) -> OutcomeData:
+        is_product = bool(self.topology.dimensions)
+        dimensions: list[DimensionData] | None = None
+        if is_product:
+            dimensions = [
+                {
+                    "kind": use.kind,
+                    "size": use.size,
+                    "bandwidth_bytes_per_s": use.bandwidth,
+                    "bytes": use.bytes,
+                    "utilization": use.utilization,
+                }
+                for use in self.dimensions
+            ]
+        ideal = self.ideal if is_product else None
+        return {
+            "fidelity": fidelity,
+            "time_ps": self.time_ps,
+            "algbw_bytes_per_s": self.algbw,
+            "busbw_bytes_per_s": self.busbw,
+            "bound_ps": self.lower_bound.time_ps,
+            "gap": self.gap,
+            "utilization": self.utilization,
+            "switching": self.switching,
+            "dimensions": dimensions,
+            "weighted_utilization": self.weighted_utilization if is_product else None,
+            "ideal_ps": None if ideal is None else round(ideal * 1e12),
+        }
+
+
+def collective_dict(collective: _core.Collective, topology: _core.Topology) -> CollectiveData:
+    """Give a collective on a topology as values of JSON."""
+    root = collective.root
+    return {
+        "collective": collective.kind,
+        "topology": topology.name,
+        "npus": collective.npus,
+        "root": None if root is None else collective.npus[root],
+        "size_bytes": collective.size,
+        "in_place": collective.in_place,
+    }
+
+
+def bound_dict(bound: _core.Bound) -> BoundData:
+    """Give a bound as values of JSON."""
+    return {
+        "time_ps": bound.time_ps,
+        "witness": bound.witness,
+        "components_ps": dict(bound.components),
+        "exact_cut": bound.exact_cut,
+        "exact_partition": bound.exact_partition,
+    }

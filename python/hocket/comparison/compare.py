@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket._options import options_of
+from hocket._results import TableResult
 from hocket.collectives.collective import Progress, collective_of
+from hocket.collectives.outcome import bound_dict, collective_dict
 from hocket.comparison.sizes import check_large
 from hocket.errors import Error, InfeasibleError, SimulationError, SpecError
 from hocket.plans.algorithms import check_name, heeded
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hocket.collectives.collective import CollectiveKeywords
+    from hocket.comparison.data import ComparisonData, EntryData
     from hocket.plans.synthesis.options import PlanKeywords
     from hocket.simulation.options import FidelityKeywords
 
@@ -58,9 +61,20 @@ class Entry:
         """The plan."""
         return self.run.plan
 
+    def to_dict(self) -> EntryData:
+        """Give it as values of JSON."""
+        return {
+            "algorithm": self.algorithm,
+            "chunks": self.chunks,
+            "transfers": len(self.plan),
+            "routing": self.plan.routing,
+            "verified": self.plan.is_verified,
+            **self.run.figures(),
+        }
 
-@dataclass(frozen=True)
-class Comparison:
+
+@dataclass(frozen=True, repr=False)
+class Comparison(TableResult):
     """Results of every algorithm that applies, fastest first.
 
     Attributes
@@ -85,6 +99,36 @@ class Comparison:
     def best(self) -> Entry:
         """The fastest."""
         return self.entries[0]
+
+    def to_dict(self) -> ComparisonData:
+        """Give it as values of JSON."""
+        return {
+            **collective_dict(self.collective, self.topology),
+            "bound": bound_dict(self.bound),
+            "algorithms": [entry.to_dict() for entry in self],
+            "refused": self.refused,
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        columns = (
+            "algorithm",
+            "chunks",
+            "time_ps",
+            "algbw_bytes_per_s",
+            "busbw_bytes_per_s",
+            "bound_ps",
+            "gap",
+            "utilization",
+            "max_link_bytes",
+            "transfers",
+        )
+        rows = [dict(entry.to_dict()) for entry in self]
+        return [{name: row[name] for name in columns} for row in rows]
+
+    def __repr__(self) -> str:
+        best = self.best
+        what = f"{self.collective.kind} on {self.topology.name!r}"
+        return f"<Comparison of {what}: {len(self)} algorithms, {best.algorithm} is fastest>"
 
     def __iter__(self) -> Iterator[Entry]:
         return iter(self.entries)

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING, Any
 
 from hocket import _core
+from hocket._results import TableResult
 from hocket.errors import InfeasibleError
 from hocket.plans.schedule import check_rails
+
+if TYPE_CHECKING:
+    from hocket.plans.data import AdviceData
 
 _EQUAL = 0.01
 MOST_DIMENSIONS = 6
@@ -35,7 +40,7 @@ class DimensionAdvice:
 
 
 @dataclass(frozen=True)
-class Advice:
+class Advice(TableResult):
     """What the dimensions' bandwidths are worth to an all-reduce, latencies left out."""
 
     topology: _core.Topology
@@ -50,6 +55,33 @@ class Advice:
     """For each pair of dimensions: just enough, over- or under-provisioned."""
     verdict: str
     """What to do, in a sentence."""
+
+    def to_dict(self) -> AdviceData:
+        """Give it as values of JSON."""
+        return {
+            "topology": self.topology.name,
+            "utilization_fixed": self.utilization_fixed,
+            "utilization_best": self.utilization_best,
+            "limiting": self.limiting,
+            "dimensions": [
+                {
+                    "number": each.number,
+                    "kind": each.kind,
+                    "size": each.size,
+                    "bandwidth_bytes_per_s": each.bandwidth,
+                    "busy_fixed": each.busy_fixed,
+                    "busy_best": each.busy_best,
+                    "suits_best_bytes_per_s": each.suits_best,
+                    "suits_fixed_bytes_per_s": each.suits_fixed,
+                }
+                for each in self.dimensions
+            ],
+            "pairs": self.pairs,
+            "verdict": self.verdict,
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [dict(each) for each in self.to_dict()["dimensions"]]
 
 
 def advise_dimensions(topology: _core.Topology) -> Advice:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from hocket.plans.data import DimensionRunData
     from hocket.plans.schedule import Schedule
 
 
@@ -104,6 +105,14 @@ class DimensionRun(Outcome):
         """
         number, length = to_bins(self.time_ps, len(self.dimensions), bins, period)
         return self.core.activity(number, length)
+
+    def to_dict(self) -> DimensionRunData:
+        """Give it as values of JSON."""
+        return {
+            **self.schedule.to_dict(),
+            **self._outcome_dict("dimension"),
+            "latency_model": self.latency,
+        }
 
     def __repr__(self) -> str:
         return f"<DimensionRun of {self.schedule!r}: {self.time * 1e6:.3f} us>"

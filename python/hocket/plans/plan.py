@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._memory import checked_limit
+from hocket._results import Result
 from hocket.collectives.collective import Progress
+from hocket.collectives.outcome import collective_dict
 from hocket.errors import SpecError
 from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.synthesis import SYNTHESIZERS, Synthesis
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
     import numpy as np
     from numpy.typing import NDArray
+
+    from hocket.plans.data import PlanData
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ class Transfers:
         return len(self.chunk)
 
 
-class Plan:
+class Plan(Result):
     """The transfers that implement one collective on one topology.
 
     Made by :func:`hocket.plan` or :meth:`Plan.load`. Immutable.
@@ -215,6 +219,20 @@ class Plan:
         from hocket.plans.parquet import load_plan
 
         return load_plan(Path(path))
+
+    def to_dict(self) -> PlanData:
+        """Give what it is as values of JSON, without its transfers (see :meth:`to_frame`)."""
+        return {
+            **collective_dict(self.collective, self.topology),
+            "algorithm": self.algorithm,
+            "chunk_count": self.chunks,
+            "transfers": len(self),
+            "routing": self.routing,
+            "link_order": self.link_order,
+            "verified": self.is_verified,
+            "reproducible": self.is_reproducible,
+            "synthesis": None if self.synthesis is None else self.synthesis.to_dict(),
+        }
 
     def __len__(self) -> int:
         return len(self.core)

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from os import PathLike
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from hocket import _core
 from hocket._memory import memory_limit
 from hocket._options import seconds
+from hocket._results import TableResult
 from hocket.collectives.collective import Progress, check_chunks, collective_on
+from hocket.collectives.outcome import collective_dict
 from hocket.collectives.timing import Latency, Switching
 from hocket.errors import SpecError
 from hocket.plans.dimension_run import DimensionRun
+
+if TYPE_CHECKING:
+    from hocket.plans.data import ScheduleData
 
 MULTIRAIL = ("hierarchical", "themis-fifo", "themis", "multirail-optimal")
 """Algorithms that schedule dimensions."""
@@ -33,7 +38,7 @@ class Lane(NamedTuple):
     """Dimensions in the order of the all-gather; empty for a reduce-scatter."""
 
 
-class Schedule:
+class Schedule(TableResult):
     """Which way each chunk goes through the dimensions, and in what order each dimension serves them.
 
     Made by :func:`hocket.schedule` or :meth:`Schedule.load`. Immutable.
@@ -123,6 +128,26 @@ class Schedule:
         from hocket.plans.schedule_file import load_schedule
 
         return load_schedule(name, topology, collective)
+
+    def to_dict(self) -> ScheduleData:
+        """Give what it is as values of JSON, without its chunks (see :meth:`to_frame`)."""
+        return {
+            **collective_dict(self.collective, self.topology),
+            "algorithm": self.algorithm,
+            "policy": self.policy,
+            "switching": self.switching,
+            "chunks": len(self),
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "bytes": lane.bytes,
+                "reduce_scatter": list(lane.reduce_scatter),
+                "all_gather": list(lane.all_gather),
+            }
+            for lane in self.lanes
+        ]
 
     def __len__(self) -> int:
         return len(self.core.lanes)

@@ -6,12 +6,13 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hocket._core import Topology
 from hocket._core import cluster as core_cluster
 from hocket._core import routing as core_routing
 from hocket._options import options_of
+from hocket._results import TableResult
 from hocket.cluster.draw import Draw
 from hocket.cluster.hosts import MOST_SEED, Cluster
 from hocket.cluster.jobs import Job, JobList
@@ -22,12 +23,14 @@ from hocket.routing.assignment import SCHEMES, solve
 from hocket.routing.options import ClusterOptions
 from hocket.topology.text import read_failures
 from hocket.units import parse_time, shown
+from hocket.workload.layers import Workload
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from typing_extensions import Unpack
 
+    from hocket.routing.data import ClusterRunData, DecisionData, IterationData, JobData
     from hocket.routing.options import ClusterKeywords
 
 __all__ = ["ClusterRun", "Decision", "Iteration", "JobRun", "simulate"]
@@ -143,7 +146,7 @@ class JobRun:
         return sum(value * of.flows for value, of in each) / flows if flows else 0.0
 
 
-class ClusterRun:
+class ClusterRun(TableResult):
     """What jobs did on a cluster; made by :func:`simulate`. Times are seconds."""
 
     def __init__(
@@ -226,9 +229,78 @@ class ClusterRun:
         """Bytes over each link of the topology, (links,)."""
         return self.core.link_bytes
 
+    def to_dict(self) -> ClusterRunData:
+        """Give it as values of JSON."""
+        return {
+            "scheme": self.scheme,
+            "topology": self.cluster.topology.name,
+            "hosts": len(self.cluster.hosts),
+            "time_ps": self.core.time_ps,
+            "max_link_load": self.max_link_load if self.decisions else None,
+            "hit_rate": self.hit_rate,
+            "time_saved_ps": _ps(self.time_saved),
+            "computed_ahead": self.core.computed_ahead,
+            "routing_elapsed_ps": [_ps(seconds) for seconds in self.routing_seconds],
+            "jobs": [_job_dict(job, self.cluster) for job in self.jobs],
+            "decisions": [_decision_dict(each) for each in self.decisions],
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = [_job_dict(job, self.cluster) for job in self.jobs]
+        whole = ("hosts", "iterations")
+        return [{key: value for key, value in row.items() if key not in whole} for row in rows]
+
     def __repr__(self) -> str:
         """Scheme, size and time."""
         return f"<ClusterRun by {self.scheme}: {len(self._placed)} jobs, {self.time:.6g} s>"
+
+
+def _ps(seconds: float) -> int:
+    return round(seconds * _SECOND)
+
+
+def _job_dict(run: JobRun, cluster: Cluster) -> JobData:
+    job = run.job
+    iterations: list[IterationData] = [
+        {
+            "compute_start_ps": _ps(each.compute_start),
+            "start_ps": _ps(each.start),
+            "end_ps": _ps(each.end),
+            "all_reduce_ps": _ps(each.all_reduce),
+            "flows": each.flows,
+            "flow_completion_ps": _ps(each.flow_completion),
+            "throughput_bytes_per_s": each.throughput,
+            "slowest_ps": _ps(each.slowest),
+        }
+        for each in run.iterations
+    ]
+    return {
+        "name": job.name,
+        "model": job.model,
+        "workload": job.workload.name if isinstance(job.workload, Workload) else None,
+        "gpus": job.gpus,
+        "hosts": list(dict.fromkeys(cluster.host_of(gpu) for gpu in run.placed.gpus)),
+        "all_reduce_ps": _ps(run.all_reduce),
+        "ideal_ps": _ps(run.ideal),
+        "slowdown": run.slowdown,
+        "flow_completion_ps": _ps(run.flow_completion),
+        "throughput_bytes_per_s": run.throughput,
+        "iteration_ps": _ps(run.iteration),
+        "iterations": iterations,
+    }
+
+
+def _decision_dict(decision: Decision) -> DecisionData:
+    return {
+        "time_ps": _ps(decision.time),
+        "flows": decision.flows,
+        "moved": decision.moved,
+        "max_link_load": decision.max_link_load,
+        "bound": decision.bound,
+        "foreseen": decision.foreseen,
+        "is_repair": decision.is_repair,
+        "witness": decision.witness,
+    }
 
 
 def simulate(

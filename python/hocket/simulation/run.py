@@ -22,6 +22,7 @@ from hocket.simulation.options import (
     Fidelity,
     FidelityOptions,
     FlowOptions,
+    LinkOptions,
     PacketOptions,
     TransferOptions,
     fidelity_options,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from typing_extensions import Unpack
 
+    from hocket.simulation.data import PacketsData, RunData, RunFigures
     from hocket.simulation.options import FidelityKeywords
     from hocket.simulation.structures import Structure
 
@@ -237,6 +239,30 @@ class Run(Outcome):
         from hocket.simulation.parquet import save_run
 
         save_run(self, Path(path))
+
+    def to_dict(self) -> RunData:
+        """Give what it came to as values of JSON."""
+        return {**self.plan.to_dict(), **self.figures()}
+
+    def figures(self) -> RunFigures:
+        """Give what it came to, without what the plan is."""
+        busiest, (links, idle) = self.busiest_link, self.equal_links
+        options = self.options
+        packets: PacketsData | None = None
+        if isinstance(options, PacketOptions) and self.cycle_ps is not None:
+            core = options.to_core()
+            packets = cast("PacketsData", {**core, "cycle_ps": self.cycle_ps})
+        return {
+            **self._outcome_dict(self.fidelity),
+            "busiest_link": None
+            if busiest is None
+            else {"src": busiest[0], "dst": busiest[1], "busy_share": busiest[2]},
+            "max_link_bytes": self.max_link_bytes,
+            "order": self.order,
+            "latency_model": options.latency if isinstance(options, LinkOptions) else "overlapped",
+            "packets": packets,
+            "equal_links": {"links": links, "idle": idle},
+        }
 
     def __repr__(self) -> str:
         return f"<Run of {self.plan!r}: {self.time * 1e6:.3f} us>"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hocket import _core
 from hocket._checks import whole
 from hocket._options import options_of
+from hocket._results import TableResult
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, SpecError, VerificationError
 from hocket.plans.algorithms import check_name
@@ -26,6 +27,12 @@ from hocket.workload.layers import Workload
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from hocket.training.data import (
+        CombinationData,
+        RefusedData,
+        TrainingComparisonData,
+        TrainingRowData,
+    )
     from hocket.training.options import TrainingKeywords
 
 __all__ = [
@@ -94,6 +101,19 @@ class TrainingRow:
         """What part of an iteration that is, 0 to 1."""
         return self.exposed_ps / max(self.time_ps, 1.0)
 
+    def to_dict(self) -> TrainingRowData:
+        """Give it as values of JSON."""
+        return {
+            **_combination(self),
+            "time_ps": self.time_ps,
+            "batch": self.batch,
+            "samples_per_s": self.samples_per_second,
+            "speedup": self.speedup,
+            "breakdown": self.breakdown.to_dict(),
+            "exposed_share": self.exposed_share,
+            "memory": self.memory.to_dict(),
+        }
+
 
 @dataclass(frozen=True)
 class Refused:
@@ -105,9 +125,37 @@ class Refused:
     algorithm: str
     reason: str
 
+    def to_dict(self) -> RefusedData:
+        """Give it as values of JSON."""
+        return {**_combination(self), "reason": self.reason}
 
-@dataclass(frozen=True)
-class TrainingComparison:
+
+def _combination(each: TrainingRow | Refused) -> CombinationData:
+    return {
+        "network": each.network,
+        "topology": each.topology.name,
+        "npu_count": each.topology.npu_count,
+        "parallel": each.parallel.to_dict(),
+        "algorithm": each.algorithm,
+    }
+
+
+def row_of(row: TrainingRow) -> dict[str, Any]:
+    """Give a row of a frame: single values only."""
+    data = row.to_dict()
+    plain = {name: data[name] for name in ("network", "topology", "npu_count")}  # type: ignore[literal-required]
+    rest = ("algorithm", "time_ps", "batch", "samples_per_s", "speedup", "exposed_share")
+    return {
+        **plain,
+        **data["parallel"],
+        **{name: data[name] for name in rest},  # type: ignore[literal-required]
+        "communication_ps": row.exposed_ps,
+        "memory_bytes": row.memory.total,
+    }
+
+
+@dataclass(frozen=True, repr=False)
+class TrainingComparison(TableResult):
     """Combinations by how many samples a second they train, the best first.
 
     Where all have one batch, that is by the time of an iteration.
@@ -131,6 +179,22 @@ class TrainingComparison:
         """The best by an algorithm, if there is one; ``ideal`` and ``none`` are none."""
         real = (row for row in self.rows if row.algorithm not in (IDEAL, NOTHING))
         return next(real, self.rows[0])
+
+    def to_dict(self) -> TrainingComparisonData:
+        """Give it as values of JSON."""
+        return {
+            "workload": self.workload.name,
+            "rows": [row.to_dict() for row in self],
+            "refused": [each.to_dict() for each in self.refused],
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [row_of(row) for row in self]
+
+    def __repr__(self) -> str:
+        best = self.best
+        what = f"{best.parallel} by {best.algorithm} on {best.network!r}"
+        return f"<TrainingComparison of {self.workload.name}: {len(self)} rows, {what} is best>"
 
     def __iter__(self) -> Iterator[TrainingRow]:
         return iter(self.rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
 from hocket.errors import InfeasibleError
 from hocket.training.build import copies, held
@@ -14,6 +15,9 @@ from hocket.training.stages import units
 from hocket.units import format_estimate, format_size
 from hocket.workload.accelerators import Accelerator
 from hocket.workload.costs import Block
+
+if TYPE_CHECKING:
+    from hocket.training.data import MemoryData
 
 __all__ = ["Memory", "check_memory", "memory_of"]
 
@@ -44,6 +48,16 @@ class Memory:
     def total(self) -> int:
         """All of it."""
         return self.weights + self.gradients + self.optimizer + self.activations
+
+    def to_dict(self) -> MemoryData:
+        """Give it as values of JSON."""
+        return {
+            "weights_bytes": self.weights,
+            "gradients_bytes": self.gradients,
+            "optimizer_bytes": self.optimizer,
+            "activations_bytes": self.activations,
+            "total_bytes": self.total,
+        }
 
     def __str__(self) -> str:
         parts = ("weights", "gradients", "optimizer", "activations")

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import gcd, prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hocket import _core
 from hocket._checks import whole
 from hocket.errors import SpecError
 from hocket.units import shown
+
+if TYPE_CHECKING:
+    from hocket.training.data import ParallelData
 
 __all__ = ["AXES", "CAUSES", "Group", "Parallel", "Portion", "groups"]
 
@@ -135,6 +138,17 @@ class Parallel:
             zero=values.get("zero", 0),
             micro_batches=values.get("micro-batches"),
         )
+
+    def to_dict(self) -> ParallelData:
+        """Give the sizes as values of JSON."""
+        return {
+            "dp": self.dp,
+            "tp": self.tp,
+            "pp": self.pp,
+            "ep": self.ep,
+            "zero": self.zero,
+            "micro_batches": self.parts,
+        }
 
     def __str__(self) -> str:
         sizes = [f"{name}={getattr(self, name)}" for name in ("dp", "tp", "pp", "ep")]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket._core import iteration as core
 from hocket._pictures import draw
+from hocket._results import TableResult
 from hocket.training.columns import Columns, Pass
 from hocket.training.memory import Memory
 from hocket.training.network import Exchange, is_on_dimensions
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from hocket.training.data import BreakdownData, GroupData, LayerData, TrainingRunData
     from hocket.training.timeline import Span
 
 __all__ = ["Breakdown", "LayerTime", "TrainingRun"]
@@ -68,6 +70,16 @@ class Breakdown:
         """All of it."""
         return self.compute + self.communication + self.waiting
 
+    def to_dict(self) -> BreakdownData:
+        """Give it as values of JSON."""
+        return {
+            "forward_ps": self.forward,
+            "backward_ps": self.backward,
+            "update_ps": self.update,
+            "exposed_ps": self.exposed,
+            "waiting_ps": self.waiting,
+        }
+
     def over(self, count: float) -> Breakdown:
         """Give a part of it, such as that of one of ``count`` iterations."""
         return Breakdown(
@@ -103,8 +115,8 @@ class LayerTime:
     exposed: int
 
 
-@dataclass(frozen=True)
-class TrainingRun:
+@dataclass(frozen=True, repr=False)
+class TrainingRun(TableResult):
     """Training iterations in simulated time.
 
     Attributes
@@ -148,6 +160,79 @@ class TrainingRun:
     def time(self) -> float:
         """An iteration, the mean over all of them [s]."""
         return self.time_ps * 1e-12
+
+    @property
+    def used_groups(self) -> dict[str, Group]:
+        """The groups of more than one NPU, by the name of the axis."""
+        names = ["tp", "dp", "pp"] + (["ep"] if self.parallel.ep > 1 else [])
+        return {name: self.groups[name] for name in names if self.groups[name].size > 1}
+
+    def to_dict(self) -> TrainingRunData:
+        """Give it as values of JSON."""
+        options, count = self.options, self.options.iterations
+        stages = zip(self.stages, self.stage_breakdowns, strict=True)
+        return {
+            "workload": self.workload.name,
+            "topology": self.topology.name,
+            "npu_count": self.topology.npu_count,
+            "parallel": self.parallel.to_dict(),
+            "algorithm": self.algorithm,
+            "chunks": options.chunks,
+            "order": options.order,
+            "npu": {
+                "name": self.npu.name,
+                "peak_flops_per_s": parse_operations(self.npu.peak, field="peak"),
+                "efficiency": self.npu.efficiency,
+                "memory_bytes": self.npu.memory_bytes,
+            },
+            "samples": options.samples,
+            "iterations": count,
+            "precision_bits": options.precision_bits,
+            "bucket_bytes": options.bucket_bytes,
+            "recompute": options.recompute,
+            "overlap_tensor": options.overlap_tensor,
+            "update": options.update,
+            "time_ps": self.time_ps,
+            "total_ps": self.total_ps,
+            "iteration_ends_ps": self.iteration_ps,
+            "samples_per_s": self.samples_per_second,
+            "flops_per_s_per_npu": self.operations_per_second,
+            "utilization": self.utilization,
+            "breakdown": self.breakdown.over(count).to_dict(),
+            "communication_alone_ps": self.communication_ps / count,
+            "hidden_share": self.hidden,
+            "memory": self.memory.to_dict(),
+            "groups": {name: _group_dict(group) for name, group in self.used_groups.items()},
+            "stages": [
+                {
+                    "layers": [block.name for block in blocks],
+                    "breakdown": mean.over(count).to_dict(),
+                }
+                for blocks, mean in stages
+            ],
+            "layers": self._layer_rows(),
+        }
+
+    def _layer_rows(self) -> list[LayerData]:
+        count = self.options.iterations
+        return [
+            {
+                "name": layer.name,
+                "stage": layer.stage + 1,
+                "forward_ps": layer.forward / count,
+                "backward_ps": layer.backward / count,
+                "communication_ps": layer.communication / count,
+                "exposed_ps": layer.exposed / count,
+            }
+            for layer in self.layers
+        ]
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [dict(row) for row in self._layer_rows()]
+
+    def __repr__(self) -> str:
+        what = f"{self.workload.name} on {self.topology.name!r}, {self.parallel}"
+        return f"<TrainingRun of {what} by {self.algorithm}: {self.time * 1e3:.6g} ms an iteration>"
 
     @cached_property
     def iteration_ps(self) -> list[int]:
@@ -326,3 +411,16 @@ class TrainingRun:
     def plot(self, path: str | PathLike[str]) -> None:
         """Draw the time-line, and where the time of an iteration went: a .png, .svg or .pdf file."""
         draw("training", self, Path(path))
+
+
+def _group_dict(group: Group) -> GroupData:
+    if group.portions is None:
+        return {"npus": group.size, "count": len(group.members), "dimensions": None}
+    return {
+        "npus": group.size,
+        "count": None,
+        "dimensions": [
+            {"dimension": dimension + 1, "npus": size, "apart": stride}
+            for dimension, size, stride in group.portions
+        ],
+    }

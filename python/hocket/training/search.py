@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket._checks import whole
 from hocket._options import options_of
+from hocket._results import TableResult
 from hocket.collectives.collective import Progress
 from hocket.training.comparison import (
     MOST_SAMPLES,
@@ -15,6 +16,7 @@ from hocket.training.comparison import (
     TrainingRow,
     algorithms_on,
     compare_training,
+    row_of,
 )
 from hocket.training.network import IDEAL
 from hocket.training.options import TrainingOptions
@@ -26,6 +28,7 @@ from hocket.workload.layers import Workload
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from hocket.training.data import SearchData
     from hocket.training.options import TrainingKeywords
 
 __all__ = ["Search", "search_parallels", "splits"]
@@ -36,8 +39,8 @@ _MOST_PASSES = 1 << 17
 """Layers x micro-batches of a split that is tried; a graph of more would take minutes."""
 
 
-@dataclass(frozen=True)
-class Search:
+@dataclass(frozen=True, repr=False)
+class Search(TableResult):
     """Splits of a network's NPUs by how many samples a second they train.
 
     Attributes
@@ -53,6 +56,20 @@ class Search:
     rows: tuple[TrainingRow, ...]
     refused: tuple[Refused, ...]
     most: int = MOST_SPLITS
+
+    def to_dict(self) -> SearchData:
+        """Give it as values of JSON."""
+        return {
+            "rows": [row.to_dict() for row in self.rows],
+            "refused": [each.to_dict() for each in self.refused],
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [row_of(row) for row in self.rows]
+
+    def __repr__(self) -> str:
+        best = f", {self.rows[0].parallel} is best" if self.rows else ""
+        return f"<Search: {len(self.rows)} splits that run{best}>"
 
     @property
     def parallels(self) -> tuple[Parallel, ...]:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._core import synthesis as core
 from hocket._memory import checked_limit
+from hocket._results import Result
 from hocket.collectives.collective import Progress, check_chunks
 from hocket.collectives.timing import Latency
 from hocket.errors import InfeasibleError
 from hocket.plans.synthesis.options import PlanOptions
 
+if TYPE_CHECKING:
+    from hocket.plans.synthesis.data import TimetableData
+
 
 @dataclass(frozen=True)
-class CompactTimetable:
+class CompactTimetable(Result):
     """What greedy matching comes to, checked slot by slot: no plan is made of it.
 
     Attributes
@@ -35,6 +40,16 @@ class CompactTimetable:
     end: float
     least: float
     seconds: float
+
+    def to_dict(self) -> TimetableData:
+        """Give it as values of JSON."""
+        return {
+            "slots": self.slots,
+            "sends": self.sends,
+            "end_ps": round(self.end * 1e12),
+            "least_ps": round(self.least * 1e12),
+            "elapsed_ps": round(self.seconds * 1e12),
+        }
 
 
 def timetable(

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from hocket import _core
 from hocket._core import synthesis as core
+from hocket._results import Result
 from hocket.collectives.collective import Progress
 from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.synthesis.options import ROUNDING, SYNTHESIZERS, PlanOptions
 
+if TYPE_CHECKING:
+    pass
+
 
 @dataclass(frozen=True)
-class Synthesis:
+class Synthesis(Result):
     """How a plan was synthesized.
 
     Attributes
@@ -61,6 +66,23 @@ class Synthesis:
     def gap(self) -> float:
         """How much longer than the least: time / least - 1, where 0 ps count as 1 ps."""
         return _core.gap(round(self.time * 1e12), round(self.least * 1e12))
+
+    def to_dict(self) -> SynthesisData:
+        """Give it as values of JSON."""
+        return {
+            "method": self.method,
+            "status": self.status,
+            "time_ps": round(self.time * 1e12),
+            "simulated": self.simulated,
+            "least_ps": round(self.least * 1e12),
+            "gap": self.gap,
+            "slots": self.slots,
+            "least_slots": self.least_slots,
+            "slot_ps": None if self.slot is None else round(self.slot * 1e12),
+            "unwind": self.unwind,
+            "seed": self.seed,
+            "elapsed_ps": round(self.seconds * 1e12),
+        }
 
 
 class Deadline:

@@ -1,0 +1,63 @@
+"""What results say of plans and schedules, as values of JSON."""
+
+from __future__ import annotations
+
+from typing_extensions import TypedDict
+
+from hocket.collectives.data import CollectiveData, OutcomeData
+from hocket.plans.synthesis.data import SynthesisData
+
+
+class PlanData(CollectiveData):
+    """A plan."""
+
+    algorithm: str
+    chunk_count: int
+    transfers: int
+    routing: str
+    link_order: str
+    verified: bool
+    reproducible: bool | None
+    """None as long as the plan is not verified."""
+    synthesis: SynthesisData | None
+
+
+class ScheduleData(CollectiveData):
+    """A schedule of dimensions."""
+
+    algorithm: str
+    policy: str
+    switching: str
+    chunks: int
+
+
+class DimensionRunData(OutcomeData, ScheduleData):
+    """A schedule at dimension fidelity."""
+
+    latency_model: str
+
+
+class DimensionAdviceData(TypedDict):
+    """What a dimension's bandwidth is worth."""
+
+    number: int
+    """From 1."""
+    kind: str
+    size: int
+    bandwidth_bytes_per_s: int
+    busy_fixed: float
+    busy_best: float
+    suits_best_bytes_per_s: float
+    suits_fixed_bytes_per_s: float
+
+
+class AdviceData(TypedDict):
+    """What the dimensions' bandwidths are worth to an all-reduce."""
+
+    topology: str
+    utilization_fixed: float
+    utilization_best: float
+    limiting: list[int]
+    dimensions: list[DimensionAdviceData]
+    pairs: list[str]
+    verdict: str
