@@ -14,9 +14,10 @@ export PIP_QUIET := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
-CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest slow
+CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest
+JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help tools venv torch build demo test oracle fuzz bench clean $(CHECKS) examples
+.PHONY: help tools venv torch build demo check test test-slow oracle fuzz bench clean $(CHECKS) unit examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -53,7 +54,10 @@ demo: build ## all-reduce of 256 MB on a DGX-1 V100: healthy, then with one NVLi
 	$(BIN)/hocket compare $(DEMO)
 	$(BIN)/hocket compare $(DEMO) --failed gpu0,gpu1
 
-test: $(CHECKS) ## every check below
+check: fmt clippy ruff mypy unit ## format, lint, types and unit tests: what to run before each commit
+	@echo 'make check: all passed'
+
+test: $(CHECKS) ## every check below but the slow tests
 	@echo 'make test: all checks passed ($(CHECKS))'
 
 fmt: | tools ## rustfmt: is the Rust code formatted?
@@ -79,11 +83,15 @@ stubtest: .venv/build.stamp ## does the stub of the Rust module tell the truth?
 	$(BIN)/python -m mypy.stubtest hocket._core
 
 pytest: .venv/build.stamp ## tests of the Python package, examples included
-	$(BIN)/python -m pytest -q
+	$(BIN)/python -m pytest -q -n $(JOBS)
 
-slow: .venv/build.stamp ## the tests that take more than a few seconds each
+unit: .venv/build.stamp ## unit tests: of the core, of values and of rooms
+	cargo test $(CARGO_FLAGS) --quiet -p hocket-core --lib
+	$(BIN)/python -m pytest -q -n $(JOBS) tests/test_units.py tests/test_api.py tests/test_rooms.py tests/test_house.py tests/files
+
+test-slow: .venv/build.stamp ## the tests that take more than a few seconds each
 	cargo test $(CARGO_FLAGS) --quiet --lib -- --ignored
-	$(BIN)/python -m pytest -q -m slow
+	$(BIN)/python -m pytest -q -n $(JOBS) -m slow
 
 examples: .venv/build.stamp ## run the examples only and compare what they print
 	$(BIN)/python -m pytest -q tests/test_examples.py

@@ -198,6 +198,23 @@ def test_simulated_times_are_exact() -> None:
     assert heat.sum(axis=1) / 10 == pytest.approx(run.link_busy_ps / run.time_ps)
 
 
+def test_errors_of_the_core_come_in_parts() -> None:
+    with pytest.raises(SpecError) as caught:
+        _core.checked_routing("nonsense")
+    error = caught.value
+    assert (error.field, error.why) == ("routing", 'there is no "nonsense"')
+    assert error.remedy is not None
+    assert str(error) == f"routing: {error.why}; {error.remedy}"
+    with pytest.raises(SpecError, match=r"^size is 0 B; give") as caught:
+        _core.Collective("all-reduce", [0, 1], 0)
+    assert caught.value.remedy == "give the collective at least one byte"
+
+
+def test_bytes_of_transfers() -> None:
+    plan = broadcast()
+    assert plan.size_bytes.tolist() == [900, 900]
+
+
 def test_a_time_of_no_picoseconds_counts_as_one():
     assert _core.gap(3, 2) == 0.5
     assert (_core.gap(0, 0), _core.gap(1, 0), _core.gap(5, 0)) == (0.0, 0.0, 4.0)

@@ -56,7 +56,7 @@ COMMANDS = [
     f"topology show torus:60x60x60 {ON}",
     f"topology show clos:100x3000x200 {ON} --json",
     f"topology show fc:7000 {ON}",
-    f"topology draw mesh:40x40 {ON} -o p.svg",
+    f"topology draw mesh:40x40 {ON} --full -o p.svg",
     "route jobs.yml --fabric clos:32x64 --compare",
     "route jobs.yml --fabric clos:32x64 --scheme ilp",
     "train resnet152 -t themis-2d --parallel dp=1024,micro-batches=32 --iterations 200 --perfetto p.json",

@@ -90,6 +90,7 @@ fn family(draw: &mut Draw<'_>, kind: usize) -> Result<Topology, TopologyError> {
             _ => build::dragonfly(&Dragonfly {
                 groups: small(draw),
                 group_size: small(draw),
+                npus_per_router: None,
                 local_bandwidth: rate,
                 local_latency: latency,
                 global_bandwidth: draw.rate(),

@@ -80,6 +80,7 @@ fn family(draw: &mut Draw<'_>) -> Option<Result<Topology, TopologyError>> {
         7 => build::dragonfly(&Dragonfly {
             groups: get(0),
             group_size: get(1),
+            npus_per_router: None,
             local_bandwidth: rate,
             local_latency: latency,
             global_bandwidth: draw.rate(),

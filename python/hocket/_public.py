@@ -3,8 +3,17 @@
 from hocket import routing, topology, traces, training, workload
 from hocket._core import Bound, Collective, Topology, __version__, bound
 from hocket.collectives.collective import collective_on
+from hocket.collectives.custom import (
+    Demand,
+    all_to_all_v,
+    collective,
+    load_collective,
+    neighbor_exchange,
+    send_receive,
+)
 from hocket.collectives.outcome import DimensionUse, Outcome
 from hocket.comparison.compare import Comparison, compare
+from hocket.comparison.failures import Failure, FailureAdvice, advise_failures
 from hocket.errors import (
     Error,
     InfeasibleError,
@@ -18,6 +27,7 @@ from hocket.plans.builder import PlanBuilder
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan, merge_plans
 from hocket.plans.planner import plan, plan_together
+from hocket.plans.registry import algorithm
 from hocket.plans.schedule import Lane, Schedule, schedule
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
 from hocket.simulation.options import (
@@ -42,11 +52,14 @@ __all__ = [
     "Collective",
     "CompactTimetable",
     "Comparison",
+    "Demand",
     "DimensionOptions",
     "DimensionRun",
     "DimensionUse",
     "Epoch",
     "Error",
+    "Failure",
+    "FailureAdvice",
     "FlowOptions",
     "InfeasibleError",
     "Iteration",
@@ -72,15 +85,22 @@ __all__ = [
     "__version__",
     "accelerator",
     "advise_dimensions",
+    "advise_failures",
+    "algorithm",
     "algorithms",
+    "all_to_all_v",
     "bound",
+    "collective",
     "collective_on",
     "compare",
+    "load_collective",
     "merge_plans",
+    "neighbor_exchange",
     "plan",
     "plan_together",
     "routing",
     "schedule",
+    "send_receive",
     "simulate",
     "timetable",
     "topology",

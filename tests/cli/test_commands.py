@@ -155,6 +155,29 @@ def test_pictures_hold_their_words_and_are_the_same_each_time(hocket: Any, folde
     assert (folder / "a.svg").read_bytes() == (folder / "b.svg").read_bytes()
 
 
+@pytest.mark.parametrize(
+    ("network", "more", "is_schematic"),
+    [
+        ("dgx1_v100", [], False),
+        ("dgx1_v100", ["--schematic"], True),
+        ("clos:4x4x8", [], False),
+        ("mesh:9x9", [], True),
+        ("mesh:9x9", ["--full"], False),
+        ("clos:8x32x4", ["--failed", "spine1", "--failed", "tor5,spine0"], True),
+    ],
+)
+def test_large_networks_are_drawn_as_schematics(
+    hocket: Any, folder: Path, network: str, more: list[str], is_schematic: bool
+) -> None:
+    link = ["--bandwidth", "25 GB/s", "--latency", "1 us"] if ":" in network else []
+    result = hocket("topology", "draw", network, *link, *more, "-o", "a.svg")
+    assert (result.code, result.err) == (0, "")
+    text = (folder / "a.svg").read_text(encoding="utf-8")
+    assert ("the widest" in text) != is_schematic  # only where every device is drawn
+    if "--failed" in more:
+        assert "failed: spine1, tor5–spine0" in text
+
+
 def test_plan_says_what_it_made(hocket: Any, folder: Path) -> None:
     result = hocket(*PLAN, "-o", "plan.parquet")
     assert (result.code, result.err) == (0, "")
@@ -173,6 +196,8 @@ def test_plan_json(hocket: Any) -> None:
     values = hocket(*argv, "-o", "plan.parquet").json()
     plan = hk.Plan.load("plan.parquet")
     assert values == {
+        "format": "hocket.plan",
+        "version": 1,
         "algorithm": "chain",
         "collective": "broadcast",
         "topology": "ring 4",
@@ -180,10 +205,13 @@ def test_plan_json(hocket: Any) -> None:
         "root": 2,
         "size_bytes": 1_000_000,
         "in_place": False,
-        "chunks": 5,
+        "chunk_count": 5,
         "routing": "balanced",
+        "link_order": "ready",
         "transfers": 10,
         "verified": True,
+        "reproducible": True,
+        "synthesis": None,
         "time_ps": hk.simulate(plan.verify()).time_ps,
         "bound_ps": hk.bound(plan.topology, plan.collective).time_ps,
         "file": "plan.parquet",
@@ -235,7 +263,7 @@ def test_an_older_file_is_replaced(hocket: Any, folder: Path) -> None:
 
 def test_algorithms(hocket: Any) -> None:
     table = hocket("algorithms").out
-    values = hocket("algorithms", "--json").json()
+    values = hocket("algorithms", "--json").json()["algorithms"]
     assert [each["name"] for each in values] == [each.name for each in hk.algorithms()]
     for each in values:
         assert each["name"] in table
@@ -244,7 +272,7 @@ def test_algorithms(hocket: Any) -> None:
 
 
 def test_topology_list(hocket: Any) -> None:
-    values = hocket("topology", "list", "--json").json()
+    values = hocket("topology", "list", "--json").json()["machines"]
     assert [each["name"] for each in values] == hk.topology.names()
     assert len(values) == 33
     table = hocket("topology", "list").out

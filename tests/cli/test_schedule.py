@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 import hocket as hk
-from hocket.cli.advise import as_json
-from hocket.cli.simulate import dimension_run_json
 
 RAILS = (
     *("-t", "Ring_SW:4x8", "--bandwidth", "10 GB/s", "--bandwidth", "10 GB/s"),
@@ -51,7 +49,8 @@ def test_schedule_prints_what_it_comes_to(hocket: Any) -> None:
 
 def test_schedule_json_is_what_python_gives(hocket: Any) -> None:
     values = hocket(*THEMIS, "--json").json()
-    assert values == dimension_run_json(themis().simulate())
+    head = {"format": "hocket.dimension-run", "version": 1}
+    assert values == {**head, **themis().simulate().to_dict()}
     assert values["fidelity"] == "dimension"
     assert values["chunks"] == 16
     assert values["latency_model"] == "overlapped"
@@ -76,12 +75,12 @@ def test_kept_by_name(hocket: Any, folder: Path, data: Path) -> None:
     assert hocket("schedule", "--list").out == (
         f"none yet: --save NAME keeps one in {data / 'schedules'}\n"
     )
-    assert hocket("schedule", "--list", "--json").json() == []
+    assert hocket("schedule", "--list", "--json").json()["schedules"] == []
     result = hocket(*THEMIS, "--save", "mine")
     assert result.out.endswith("kept as mine; use it by --algorithm schedule:mine\n")
     assert (data / "schedules" / "mine.json").is_file()
     assert hocket("schedule", "--list").out == "mine\n"
-    assert hocket("schedule", "--list", "--json").json() == ["mine"]
+    assert hocket("schedule", "--list", "--json").json()["schedules"] == ["mine"]
     again = hocket("schedule", "all-reduce", *RAILS, "-a", "schedule:mine", "--json").json()
     assert again["time_ps"] == themis().simulate().time_ps
 
@@ -126,7 +125,8 @@ def test_advise_dims(hocket: Any) -> None:
     ):
         assert word in result.out
     values = hocket(*argv, "--json").json()
-    assert values == as_json(hk.advise_dimensions(rails()))
+    head = {"format": "hocket.advice", "version": 1}
+    assert values == {**head, **hk.advise_dimensions(rails()).to_dict()}
     assert [each["number"] for each in values["dimensions"]] == [1, 2]
     assert values["limiting"] == []
 

@@ -68,5 +68,5 @@ def test_texts_and_numbers_are_read_as_before(hocket: Any) -> None:
         assert result.code == 2
         assert result.err == f"hocket: --chunks: {given!r} is not a whole number\n"
     values = hocket("plan", "all-reduce", *ring, "-a", "ring", "-c", "2", "--json").json()
-    assert values["chunks"] == 8
+    assert values["chunk_count"] == 8
     assert hocket("-V").out == f"hocket {hk.__version__}\n"

@@ -35,7 +35,7 @@ def test_the_table_says_where_the_time_went(hocket: Hocket) -> None:
     shares = [float(cells[1].rstrip("%")) for name, cells in table.items() if name != "iteration"]
     assert sum(shares) == pytest.approx(100, abs=0.2)
     for part in (
-        "resnet152 on 1,024 NPUs of Switch_Switch_Switch 16x8x8: dp=1024, 32 samples a replica",
+        "resnet152 on 1,024 NPUs of themis_3d_homo: dp=1024, 32 samples a replica",
         f"{run.samples_per_second:,.0f} samples/s",
         f"{run.hidden:.1%} of it is hidden behind compute",
         "memory: about 3.803 GB",
@@ -76,7 +76,7 @@ def test_json_is_what_python_gives(hocket: Hocket) -> None:
     assert [layer["name"] for layer in told["layers"]] == [layer.name for layer in run.layers]
     assert {layer["stage"] for layer in told["layers"]} == {1, 2, 3, 4}
     assert told["groups"]["pp"] == {
-        "npus": 4, "dimensions": [{"dimension": 3, "npus": 4, "apart": 2}],
+        "npus": 4, "count": None, "dimensions": [{"dimension": 3, "npus": 4, "apart": 2}],
     }  # fmt: skip
 
 

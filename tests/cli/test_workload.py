@@ -15,7 +15,7 @@ def test_list(hocket: Any) -> None:
     result = hocket("workload", "list")
     assert (result.code, result.err) == (0, "")
     assert all(name in result.out for name in hk.workload.names())
-    values = hocket("workload", "list", "--json").json()
+    values = hocket("workload", "list", "--json").json()["workloads"]
     assert [each["name"] for each in values] == hk.workload.names()
     sizes = {each["name"]: (each["layers"], each["parameters"]) for each in values}
     assert sizes["resnet152"] == (156, 60_192_808)

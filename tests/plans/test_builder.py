@@ -109,12 +109,13 @@ def _completed(state: list[set[int]], chunk: int, npus: int) -> list[tuple[bool,
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(sequences())
 def test_what_is_right_step_by_step_is_proved(builder: hk.PlanBuilder) -> None:
-    plan = builder.build()
+    codes: set[str] = set()
     try:
-        plan.verify()
+        builder.build().verify()
     except hk.VerificationError as error:
-        # Contributions that were copied over are lost for good; nothing else may go wrong.
-        assert {each.code for each in error.violations} == {"missing"}
+        codes = {each.code for each in error.violations}
+    # Contributions that were copied over are lost for good; nothing else may go wrong.
+    assert codes <= {"missing"}
 
 
 def test_explicit_waits_are_taken_as_they_are() -> None:
@@ -122,7 +123,7 @@ def test_explicit_waits_are_taken_as_they_are() -> None:
     builder = hk.PlanBuilder(line, hk.collective_on("broadcast", line, "1 MB"))
     builder.copy(0, 0, 1)
     builder.copy(0, 1, 2, after=())
-    with pytest.raises(hk.VerificationError, match="sent_before_held|unordered_read"):
+    with pytest.raises(hk.VerificationError, match=r"sent_before_held|unordered_read"):
         builder.build().verify()
 
     builder = hk.PlanBuilder(line, hk.collective_on("broadcast", line, "1 MB"), chunks=2)

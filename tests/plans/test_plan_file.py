@@ -225,6 +225,10 @@ def test_others_read_it_as_it_is(tmp_path: Path) -> None:
         "wait",
         "wait_group",
         "path",
+        "chunk_sizes",
+        "chunk_demands",
+        "groups",
+        "paths",
     ]
     assert len(frame) == len(plan)
     assert frame["op"].cast(pl.String).to_list() == [
@@ -245,6 +249,10 @@ def test_others_read_it_as_it_is(tmp_path: Path) -> None:
         "uint32",
         "uint32",
         "uint32",
+        "list<element: uint64>",
+        "list<element: uint32>",
+        "list<element: list<element: uint32>>",
+        "list<element: list<element: uint32>>",
     ]
     head = json.loads(table.schema.metadata[b"hocket.plan"])
     assert head["algorithm"] == "ring"
@@ -258,7 +266,11 @@ def test_what_other_tools_write_back_is_read(tmp_path: Path) -> None:
     plan.save(tmp_path / "plan.parquet")
     table = pq.read_table(tmp_path / "plan.parquet")
     wide = [
-        column.cast(pa.string()) if name == "op" else column.cast(pa.int64())
+        column.cast(pa.string())
+        if name == "op"
+        else column.cast(pa.int64())
+        if not pa.types.is_list(column.type)
+        else column
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
     again = pa.table(wide, names=table.column_names).replace_schema_metadata(table.schema.metadata)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import hocket as hk
@@ -13,9 +14,11 @@ from hocket.plot.activity import draw_activity
 from hocket.plot.compare import draw_comparison
 from hocket.plot.compare_training import draw_training_comparison
 from hocket.plot.heat import MOST_NAMED, draw_heat
+from hocket.plot.labels import place_labels, text_inches
 from hocket.plot.link_heat import draw_link_heat
 from hocket.plot.network import draw_network
 from hocket.plot.shape import draw_structures, ranges
+from hocket.plot.style import picture
 from hocket.plot.ten import draw_ten
 from hocket.plot.timing import time_unit
 from hocket.plot.training import draw_training
@@ -39,7 +42,8 @@ def near_parallel() -> hk.Topology:
             graph.add_edge(f"pcie{node}", name, bandwidth="25 GB/s", latency="1 us")
             graph.add_edge(name, f"leaf{nic}", bandwidth="25 GB/s", latency="1 us")
     for name in graph:
-        graph.nodes[name]["switch"] = not name.startswith("n") or name.startswith("nic")
+        is_switch = name.startswith(("nic", "pcie", "leaf"))
+        graph.nodes[name]["kind"] = "switch" if is_switch else "npu"
     return T.from_networkx(graph)
 
 
@@ -100,6 +104,7 @@ def test_heat_of_links_names_devices(name: str, drawn: Any, tmp_path: Path) -> N
     assert shown <= {
         text.removeprefix("npu").removeprefix("gpu") for text in drawn.words.splitlines()
     }
+    assert "links used; busiest: " in drawn.words
     assert drawn.overlaps() == []
 
 
@@ -155,7 +160,10 @@ def test_transfers_of_one_chunk(drawn: Any, tmp_path: Path) -> None:
 
 
 def test_compared_algorithms(drawn: Any, tmp_path: Path) -> None:
-    draw_comparison(hk.compare("all-reduce", T.mesh(4, 4, **ON), size="64 MB"), tmp_path / "a.png")
+    algorithms = ["ring", "ring-2d", "multitree", "greedy"]
+    mesh = T.mesh(4, 4, **ON)
+    found = hk.compare("all-reduce", mesh, size="64 MB", algorithms=algorithms)
+    draw_comparison(found, tmp_path / "a.png")
     assert "collective time [ms]" in drawn.words
     assert drawn.overlaps() == []
     assert drawn.outside() == []
@@ -200,3 +208,26 @@ def test_bubbles_and_recomputation_are_in_the_legend(
     assert "compute waits (bubble)" in drawn.words
     assert ("recompute" in drawn.words.splitlines()) == recompute
     assert drawn.outside() == []
+
+
+def test_what_overlaps_or_is_cut_is_seen(drawn: Any, tmp_path: Path) -> None:
+    with picture(tmp_path / "a.png", 4.0, 2.0) as figure:
+        figure.text(0.5, 0.5, "one")
+        figure.text(0.52, 0.52, "other")
+        figure.text(0.98, 0.1, "cut off at the edge")
+    assert drawn.overlaps() == [("one", "other")]
+    assert drawn.outside() == ["cut off at the edge"]
+
+
+def test_names_of_close_devices_move_apart() -> None:
+    names = [f"device{i}" for i in range(12)]
+    points = np.array([(0.13 * (i % 4), 0.13 * (i // 4)) for i in range(12)])
+    labels = place_labels(names, points, 0.05, np.zeros((0, 2, 2)), 6.5)
+    assert [label.text for label in labels] == names
+    boxes = [(label.x, label.y, *text_inches(label.text, 6.5)) for label in labels]
+    for i, (x, y, width, height) in enumerate(boxes):
+        for other_x, other_y, other_width, other_height in boxes[:i]:
+            is_beside = abs(x - other_x) >= (width + other_width) / 2
+            assert is_beside or abs(y - other_y) >= (height + other_height) / 2
+    (alone,) = place_labels(["a"], points[:1], 0.2, np.zeros((0, 2, 2)), 6.5)
+    assert alone.is_inside

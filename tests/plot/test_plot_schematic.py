@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import hocket as hk
+from hocket.plot.labels import text_inches
 from hocket.plot.panels import panels_of
 from hocket.plot.schematic import draw_schematic, failures_of
 from hocket.plot.scheme import Group, alike, chosen, device_kinds, groups_of, link_kinds
-from hocket.plot.tiers import Failures
+from hocket.plot.tiers import Failures, arrange
 
 T = hk.topology
 ON: dict[str, Any] = {"bandwidth": "25 GB/s", "latency": "1 us"}
@@ -115,6 +116,22 @@ def test_panels_multiply_to_the_network(name: str) -> None:
         inner *= panel.count
 
 
+@pytest.mark.parametrize("name", ["clos", "fat tree", "boxes", "bigraph", "one box"])
+def test_boxes_have_room_for_their_text_and_stay_apart(name: str) -> None:
+    topology = NETWORKS[name]()
+    devices = frozenset({topology.device_count - 1})
+    for failures in (Failures(), Failures(devices)):
+        drawing = arrange(topology, failures)
+        for box in drawing.boxes:
+            assert max(text_inches(line, 7.5)[0] for line in box.lines) <= box.width
+        inner = [box for box in drawing.boxes if box.kind != "group"]
+        for i, box in enumerate(inner):
+            for other in inner[:i]:
+                is_beside = max(box.x, other.x) >= min(box.x + box.width, other.x + other.width)
+                above = max(box.y, other.y) >= min(box.y + box.height, other.y + other.height)
+                assert is_beside or above, (box, other)
+
+
 def test_panels_say_what_dimensions_are(drawn: Any, tmp_path: Path) -> None:
     draw_schematic(NETWORKS["torus"](), tmp_path / "a.svg")
     assert "dimensions 1 and 2: torus of 8 x 8, × 8" in drawn.words
@@ -170,3 +187,20 @@ def test_the_first_the_last_and_the_marked_are_drawn() -> None:
     assert chosen(64, 2, 1, lambda i: i == 5) == [0, 1, None, 5, None, 63]
     assert chosen(4, 2, 1) == [0, 1, 2, 3]  # one alone takes no more room than dots
     assert chosen(100, 1, 1, lambda _: True) == [0, 1, 2, 3, None, 99]
+
+
+def test_a_failed_link_to_a_switch_is_no_failed_member() -> None:
+    rail = rails()
+    panels = panels_of(rail, failures_of(rail, [], [("npu10", "sw1")]))
+    assert panels is not None
+    assert [rail.device_names[each] for each in panels[0].switches] == ["sw1"]
+    assert (panels[0].members_failed, panels[0].links_failed) == (frozenset(), {((2,), (2,))})
+    assert panels[1].members_failed == {(1,)}  # what is in it
+
+
+def test_every_box_in_which_something_failed_is_drawn(drawn: Any, tmp_path: Path) -> None:
+    boxes = NETWORKS["boxes"]()
+    draw_schematic(boxes, tmp_path / "a.svg", failures_of(boxes, ["b3nic2", "b5g1"], []))
+    for words in ("4 of 8: 8 NPUs", "✕ b3nic2", "6 of 8: 8 NPUs", "b5g1 failed"):
+        assert words in drawn.words
+    assert drawn.overlaps() == []

@@ -29,6 +29,7 @@ FACTS = {
     "dgx_a100_2box": (16, 20, 96, 325_000),
     "dgx_a100_4box": (32, 38, 192, 325_000),
     "dgx_a100_8box": (64, 74, 384, 325_000),
+    "gb200_nvl72": (72, 18, 2592, 900_000),
     "hgx_h100_2box_astrasim": (16, 2, 48, 450_000),
     "hgx_h100_4box_astrasim": (32, 4, 128, 500_000),
     "hgx_h100_8gpu_validated": (8, 1, 16, 400_000),
@@ -79,9 +80,9 @@ def out_of(topology: hk.Topology, name: str, to: str = "") -> list[int]:
     ]
 
 
-def test_there_are_33() -> None:
+def test_there_are_34() -> None:
     assert hk.topology.names() == sorted(FACTS)
-    assert len(FACTS) == 33
+    assert len(FACTS) == 34
 
 
 @pytest.mark.parametrize("name", FACTS)
@@ -134,7 +135,7 @@ def test_source_and_names(name: str) -> None:
     spec = from_text(name, bandwidth=None, latency=None)
     assert spec.name == name
     assert spec.source
-    assert spec.links or spec.dimensions
+    assert spec.links or spec.dimensions or spec.builder
     devices = [*spec.npus, *(switch for switch, _ in spec.switches)]
     assert len(set(devices)) == len(devices)
     assert all(re.fullmatch(r"[a-z0-9_]+", device) for device in devices)

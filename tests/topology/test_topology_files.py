@@ -758,6 +758,7 @@ def test_schema_has_every_form() -> None:
 def test_machines_fit_the_model(name: str) -> None:
     values, _ = read_yaml(machines.path(name))
     form = DimsFile if "dims" in values else LinksFile
+    form = BUILDERS[values["builder"]] if "builder" in values else form
     file = form.model_validate(values)
     properties = json.loads(schema.schema_text())["$defs"][form.__name__]["properties"]
     assert set(values) <= set(properties)

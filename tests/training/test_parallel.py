@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket.errors import InfeasibleError, SpecError
-from hocket.training.build import Options
 from hocket.training.memory import check_memory, memory_of
 from hocket.training.network import network_of
+from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Group, Parallel, Portion, groups
 from hocket.training.stages import cut
 from hocket.workload.costs import Block, Work
@@ -183,7 +183,7 @@ def test_stages_are_as_equal_as_they_can_be(times: list[int], stages: int) -> No
 
 def test_memory_is_that_of_mixed_precision() -> None:
     blocks = [Block("a", Work(1), parameters=1000, inputs=10, outputs=10)]
-    options = Options(samples=4)
+    options = TrainingOptions(samples=4)
 
     def sizes(**parallel: int) -> tuple[int, int, int, int]:
         memory = memory_of([blocks], Parallel(**parallel), options)
@@ -204,7 +204,7 @@ def test_recomputing_keeps_no_more() -> None:
         Block("down", Work(1), parameters=8, inputs=800, outputs=8, split="rows"),
     ]
     sizes = [
-        memory_of([keeps], Parallel(tp=4), Options(samples=1, recompute=again)).activations
+        memory_of([keeps], Parallel(tp=4), TrainingOptions(samples=1, recompute=again)).activations
         for again in (False, True)
     ]
     # 16 bits each; of one layer all is there while it is computed again.
@@ -213,10 +213,10 @@ def test_recomputing_keeps_no_more() -> None:
 
 def test_memory_of_experts_is_shared_by_their_replicas() -> None:
     expert = Block("e", Work(1), parameters=800, experts=8, routed=1)
-    memory = memory_of([[expert]], Parallel(dp=8, ep=4, zero=3), Options(samples=1))
+    memory = memory_of([[expert]], Parallel(dp=8, ep=4, zero=3), TrainingOptions(samples=1))
     assert (memory.weights, memory.optimizer) == (200, 1200)
     table = Block("t", Work(1), parameters=800, outputs=1, is_table=True)
-    memory = memory_of([[table]], Parallel(dp=8, zero=3), Options(samples=1))
+    memory = memory_of([[table]], Parallel(dp=8, zero=3), TrainingOptions(samples=1))
     assert (memory.weights, memory.optimizer) == (200, 1200)
 
 
@@ -264,5 +264,5 @@ def test_messages_go_the_shorter_way_over_links_between() -> None:
 
 def test_memory_is_that_of_the_fullest_stage() -> None:
     stages = [[Block("a", Work(1), parameters=1)], [Block("b", Work(1), parameters=1000)]]
-    memory = memory_of(stages, Parallel(pp=2, micro_batches=1), Options(samples=1))
+    memory = memory_of(stages, Parallel(pp=2, micro_batches=1), TrainingOptions(samples=1))
     assert memory.weights == 2000

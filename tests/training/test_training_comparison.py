@@ -173,8 +173,8 @@ def test_command(
     assert len(value["refused"]) == 3
     alone = hk.train("alexnet", _ring_switch(), algorithm="themis", bucket=None)
     row = next(row for row in value["rows"] if row["algorithm"] == "themis")
-    assert row["iteration_ps"] == alone.time_ps
-    assert row["memory_bytes"] == alone.memory.total
+    assert row["time_ps"] == alone.time_ps
+    assert row["memory"]["total_bytes"] == alone.memory.total
     assert (tmp_path / "bars.svg").stat().st_size > 1000
     assert run([*ARGUMENTS, "-p", "dp=8", "-p", "dp=9"]) == 0
     out = capsys.readouterr().out
@@ -196,10 +196,10 @@ def _ring_switch() -> hk.Topology:
 def test_command_searches(capsys: pytest.CaptureFixture[str]) -> None:
     assert run([*ARGUMENTS, "--search", "2", "--samples", "4", "--json"]) == 0
     value = json.loads(capsys.readouterr().out)
-    assert len({row["parallel"] for row in value["rows"]}) == 2
-    (search,) = value["searches"]
-    tried = [row["parallel"] for row in search["rows"]]
-    assert {row["parallel"] for row in value["rows"]} == set(tried[:2])
+    assert len({str(row["parallel"]) for row in value["rows"]}) == 2
+    (search,) = value["searches"].values()
+    tried = [str(row["parallel"]) for row in search["rows"]]
+    assert {str(row["parallel"]) for row in value["rows"]} == set(tried[:2])
     assert {row["batch"] for row in value["rows"]} == {32}
 
 

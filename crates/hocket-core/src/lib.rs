@@ -3,7 +3,7 @@
 //! The modules in five parts, and what flows through them:
 //!
 //! ```text
-//! ground     units, id, progress, graph: for all below
+//! ground     units, id, explain, progress, graph: for all below
 //!
 //! network    topology ---+--- routing: paths on a Clos or fat tree
 //!                        |
@@ -59,6 +59,7 @@
 // Ground.
 pub mod units;
 pub mod id;
+pub mod explain;
 pub mod progress;
 pub mod graph;
 

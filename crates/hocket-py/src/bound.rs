@@ -9,6 +9,7 @@ use pyo3::prelude::*;
 use crate::choice::choose;
 use crate::collective::PyCollective;
 use crate::error::CoreError;
+use crate::pickle::{Reduced, attributes, reduced};
 use crate::progress;
 use crate::topology::PyTopology;
 
@@ -17,13 +18,51 @@ use crate::topology::PyTopology;
 pub(crate) struct Bound {
     time_ps: u64,
     witness: String,
-    components: Vec<(&'static str, u64)>,
+    components: Vec<(String, u64)>,
     exact_cut: bool,
     exact_partition: bool,
 }
 
 #[pymethods]
 impl Bound {
+    /// What was found before, as in a pickle.
+    #[new]
+    fn new(
+        time_ps: u64,
+        witness: String,
+        components: Vec<(String, u64)>,
+        exact_cut: bool,
+        exact_partition: bool,
+    ) -> Self {
+        Self {
+            time_ps,
+            witness,
+            components,
+            exact_cut,
+            exact_partition,
+        }
+    }
+
+    fn __reduce__<'py>(this: &pyo3::Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let names = [
+            "time_ps",
+            "witness",
+            "components",
+            "exact_cut",
+            "exact_partition",
+        ];
+        reduced(this.py(), "Bound", attributes(this, &names)?)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: pyo3::Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     fn __repr__(&self) -> String {
         format!("<Bound {} ps: {}>", self.time_ps, self.witness)
     }
@@ -58,7 +97,7 @@ pub(crate) fn bound(
     let bound = progress::attended(py, move |watch| core::bound(&on, &of, &options, watch))??;
     let is_known = matches!(bound.witness, Witness::Unreachable { .. });
     if bound.time == Time::MAX && !is_known {
-        return Err(CoreError::Spec(format!(
+        return Err(CoreError::spec(format!(
             "{} of {} B takes longer than 213 days, more than can be told; make sizes smaller or \
              bandwidths larger",
             collective.kind(),
@@ -70,7 +109,7 @@ pub(crate) fn bound(
         time_ps: bound.time.as_ps(),
         witness: bound.witness.describe(topology),
         components: components
-            .map(|&(name, time)| (name, time.as_ps()))
+            .map(|&(name, time)| (name.to_owned(), time.as_ps()))
             .collect(),
         exact_cut: bound.exact_cut,
         exact_partition: bound.exact_partition,

@@ -1,6 +1,6 @@
 //! The topology builders.
 
-use hocket_core::topology::build::{self, Clos, Dragonfly, RingWays};
+use hocket_core::topology::build::{self, Clos, Dragonfly, Nodes, RingWays};
 use hocket_core::units::Time;
 use pyo3::prelude::*;
 
@@ -120,6 +120,10 @@ pub(crate) fn build_product(dimensions: Vec<GivenDimension>) -> Result<PyTopolog
 }
 
 #[pyfunction]
+#[pyo3(signature = (
+    groups, group_size, local_bandwidth, local_latency_ps, global_bandwidth, global_latency_ps,
+    npus_per_router=None
+))]
 pub(crate) fn build_dragonfly(
     groups: u32,
     group_size: u32,
@@ -127,10 +131,12 @@ pub(crate) fn build_dragonfly(
     local_latency_ps: u64,
     global_bandwidth: u64,
     global_latency_ps: u64,
+    npus_per_router: Option<u32>,
 ) -> Result<PyTopology, CoreError> {
     Ok(PyTopology::new(build::dragonfly(&Dragonfly {
         groups,
         group_size,
+        npus_per_router,
         local_bandwidth: positive(local_bandwidth, || "links within a group".to_owned())?,
         local_latency: Time::from_ps(local_latency_ps),
         global_bandwidth: positive(global_bandwidth, || "links between groups".to_owned())?,
@@ -185,4 +191,52 @@ pub(crate) fn build_fat_tree(
         rate,
         Time::from_ps(latency_ps),
     )?))
+}
+
+/// Bandwidth [bytes/s] and latency [ps] of the links within nodes, then of those between them.
+type NodeLinks = (u64, u64, u64, u64);
+
+fn nodes_of(nodes: u32, npus: u32, links: NodeLinks) -> Result<Nodes, CoreError> {
+    Ok(Nodes {
+        nodes,
+        npus,
+        node_bandwidth: positive(links.0, || "links within a node".to_owned())?,
+        node_latency: Time::from_ps(links.1),
+        bandwidth: positive(links.2, || "links between nodes".to_owned())?,
+        latency: Time::from_ps(links.3),
+    })
+}
+
+#[pyfunction]
+pub(crate) fn build_rail(
+    nodes: u32,
+    npus: u32,
+    spines: u32,
+    links: NodeLinks,
+) -> Result<PyTopology, CoreError> {
+    let parameters = nodes_of(nodes, npus, links)?;
+    Ok(PyTopology::new(build::rail(&parameters, spines)?))
+}
+
+#[pyfunction]
+pub(crate) fn build_boxes(
+    nodes: u32,
+    npus: u32,
+    nics: u32,
+    links: NodeLinks,
+) -> Result<PyTopology, CoreError> {
+    let parameters = nodes_of(nodes, npus, links)?;
+    Ok(PyTopology::new(build::boxes(&parameters, nics)?))
+}
+
+#[pyfunction]
+pub(crate) fn build_planes(
+    npus: u32,
+    planes: u32,
+    bandwidth: u64,
+    latency_ps: u64,
+) -> Result<PyTopology, CoreError> {
+    let rate = positive(bandwidth, || "planes".to_owned())?;
+    let latency = Time::from_ps(latency_ps);
+    Ok(PyTopology::new(build::planes(npus, planes, rate, latency)?))
 }

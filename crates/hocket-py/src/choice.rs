@@ -21,6 +21,9 @@ pub(crate) const LATENCIES: &Names<LatencyModel> = &[
 
 pub(crate) const METHODS: &Names<Method> = &[("greedy", Method::Greedy), ("blind", Method::Blind)];
 
+pub(crate) const FIDELITIES: &Names<&str> =
+    &[("link", "link"), ("flow", "flow"), ("packet", "packet")];
+
 pub(crate) const POLICIES: &Names<Policy> = &[
     ("first-come", Policy::Fifo),
     ("smallest-first", Policy::SmallestFirst),
@@ -33,7 +36,7 @@ pub(crate) fn choose<T: Copy>(what: &str, name: &str, choices: &Names<T>) -> Res
         None => {
             let known: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
             let known = known.join(" or ");
-            Err(CoreError::Spec(format!(
+            Err(CoreError::spec(format!(
                 "{what} is {name:?}; it is {known}"
             )))
         }

@@ -224,7 +224,7 @@ pub(crate) fn simulate(
     let knobs = ClusterOptions {
         reroute: choose("reroute", reroute, &REROUTES)?,
         host_rate: Bandwidth::from_bytes_per_second(host_rate)
-            .ok_or_else(|| CoreError::Spec("host_rate is 0".to_owned()))?,
+            .ok_or_else(|| CoreError::spec("host_rate is 0".to_owned()))?,
         answer: Time::from_ps(answer_ps),
         look_ahead,
         failover,

@@ -5,6 +5,7 @@ use hocket_core::id::{NpuId, Rank};
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
+use crate::pickle::{Reduced, attributes, reduced};
 
 /// Bytes, whether to be summed, holders and who wants them; `None` stands for all participants.
 type DemandTuple = (u64, bool, Option<Vec<u32>>, Option<Vec<u32>>);
@@ -43,14 +44,19 @@ impl PyCollective {
     }
 
     #[staticmethod]
-    #[pyo3(signature = (npus, demands, in_place=true))]
+    #[pyo3(signature = (npus, demands, in_place=true, name=None))]
     fn custom(
         npus: Vec<u32>,
         demands: Vec<DemandTuple>,
         in_place: bool,
+        name: Option<&str>,
     ) -> Result<Self, CoreError> {
         let demands = demands.into_iter().map(to_demand).collect();
         let core = core::Collective::custom(to_npus(npus), demands)?;
+        let core = match name {
+            None => core,
+            Some(name) => core.with_name(name)?,
+        };
         Ok(Self::from_core(core.with_in_place(in_place)))
     }
 
@@ -60,9 +66,34 @@ impl PyCollective {
         Ok(Self::from_core(core::Collective::joined(&all)?))
     }
 
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let py = this.py();
+        if this.get().core.kind() == CollectiveKind::Custom {
+            let keywords = attributes(this, &["npus", "in_place"])?;
+            keywords.set_item("demands", this.get().demands())?;
+            return reduced(py, "Collective.custom", keywords);
+        }
+        let names = ["kind", "npus", "size", "root", "in_place"];
+        reduced(py, "Collective", attributes(this, &names)?)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     #[getter]
     fn kind(&self) -> &'static str {
         self.core.kind().name()
+    }
+
+    #[getter]
+    fn name(&self) -> &str {
+        self.core.name()
     }
 
     #[getter]
@@ -96,7 +127,7 @@ impl PyCollective {
 
     fn __repr__(&self) -> String {
         let (npus, size) = (self.core.npus().len(), self.core.size());
-        format!("<Collective {}: {npus} NPUs, {size} B>", self.kind())
+        format!("<Collective {}: {npus} NPUs, {size} B>", self.core.name())
     }
 }
 

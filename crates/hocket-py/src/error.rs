@@ -2,13 +2,16 @@
 
 use hocket_core::cluster::ClusterError;
 use hocket_core::collective::CollectiveError;
+use hocket_core::explain::Explain;
 use hocket_core::iteration::GraphError;
+use hocket_core::multirail::Uneven;
 use hocket_core::plan::{BadRouting, PlanError};
 use hocket_core::progress::Interrupted;
 use hocket_core::replay::ReplayError;
 use hocket_core::report::ReportError;
 use hocket_core::routing::RoutingError;
 use hocket_core::simulate::SimulateError;
+use hocket_core::synthesis::BadUnwinding;
 use hocket_core::topology::TopologyError;
 use hocket_core::trace::TraceError;
 use hocket_core::verify::{VerifyError, VerifyReport};
@@ -19,16 +22,47 @@ use pyo3::types::PyType;
 
 use crate::verify::Violation;
 
+/// What the classes of `hocket.errors` are made of.
+pub(crate) struct Parts {
+    field: Option<&'static str>,
+    why: String,
+    remedy: Option<&'static str>,
+}
+
+impl Parts {
+    fn of(error: &impl Explain) -> Self {
+        Self {
+            field: error.field(),
+            why: error.why(),
+            remedy: error.remedy(),
+        }
+    }
+
+    fn into_arguments(self) -> (Option<&'static str>, String, Option<&'static str>) {
+        (self.field, self.why, self.remedy)
+    }
+}
+
+impl From<String> for Parts {
+    fn from(why: String) -> Self {
+        Self {
+            field: None,
+            why,
+            remedy: None,
+        }
+    }
+}
+
 /// Any error of the core, on its way to Python.
 pub(crate) enum CoreError {
     /// `hocket.SpecError`: the input makes no sense.
-    Spec(String),
+    Spec(Parts),
     /// `hocket.InfeasibleError`: it makes sense, but cannot be done here.
-    Infeasible(String),
+    Infeasible(Parts),
     /// `hocket.VerificationError`, with the violations.
     Verification(VerifyReport),
     /// `hocket.SimulationError`.
-    Simulation(String),
+    Simulation(Parts),
     /// `KeyboardInterrupt`.
     Interrupted,
     /// Raised by Python itself: a signal, or the callable that watches progress.
@@ -43,25 +77,37 @@ impl From<CoreError> for PyErr {
 
 impl From<TopologyError> for CoreError {
     fn from(error: TopologyError) -> Self {
-        CoreError::Spec(error.to_string())
+        CoreError::Spec(Parts::of(&error))
+    }
+}
+
+impl From<Uneven> for CoreError {
+    fn from(error: Uneven) -> Self {
+        CoreError::Spec(Parts::of(&error))
+    }
+}
+
+impl From<BadUnwinding> for CoreError {
+    fn from(error: BadUnwinding) -> Self {
+        CoreError::Spec(Parts::of(&error))
     }
 }
 
 impl From<BadRouting> for CoreError {
     fn from(error: BadRouting) -> Self {
-        CoreError::Spec(error.to_string())
+        CoreError::Spec(Parts::of(&error))
     }
 }
 
 impl From<CollectiveError> for CoreError {
     fn from(error: CollectiveError) -> Self {
-        CoreError::Spec(error.to_string())
+        CoreError::Spec(Parts::of(&error))
     }
 }
 
 impl From<TraceError> for CoreError {
     fn from(error: TraceError) -> Self {
-        CoreError::Spec(error.to_string())
+        CoreError::Spec(Parts::of(&error))
     }
 }
 
@@ -69,11 +115,11 @@ impl From<PlanError> for CoreError {
     fn from(error: PlanError) -> Self {
         match error {
             PlanError::NotApplicable { .. } | PlanError::Memory { .. } => {
-                CoreError::Infeasible(error.to_string())
+                CoreError::Infeasible(Parts::of(&error))
             }
             // Ctrl-C comes out as what Python raised; what stops the work here is a limit of time.
-            PlanError::Interrupted(_) => CoreError::Infeasible(error.to_string()),
-            _ => CoreError::Spec(error.to_string()),
+            PlanError::Interrupted(_) => CoreError::Infeasible(Parts::of(&error)),
+            _ => CoreError::Spec(Parts::of(&error)),
         }
     }
 }
@@ -81,8 +127,8 @@ impl From<PlanError> for CoreError {
 impl From<RoutingError> for CoreError {
     fn from(error: RoutingError) -> Self {
         match error {
-            RoutingError::Cut { .. } => CoreError::Infeasible(error.to_string()),
-            _ => CoreError::Spec(error.to_string()),
+            RoutingError::Cut { .. } => CoreError::Infeasible(Parts::of(&error)),
+            _ => CoreError::Spec(Parts::of(&error)),
         }
     }
 }
@@ -93,9 +139,9 @@ impl From<ClusterError> for CoreError {
             ClusterError::Routing(error) => error.into(),
             ClusterError::Interrupted(_) => CoreError::Interrupted,
             ClusterError::Cut { .. } | ClusterError::Lost { .. } => {
-                CoreError::Infeasible(error.to_string())
+                CoreError::Infeasible(Parts::of(&error))
             }
-            _ => CoreError::Simulation(error.to_string()),
+            _ => CoreError::Simulation(Parts::of(&error)),
         }
     }
 }
@@ -104,7 +150,7 @@ impl From<GraphError> for CoreError {
     fn from(error: GraphError) -> Self {
         match error {
             GraphError::Interrupted(_) => CoreError::Interrupted,
-            _ => CoreError::Spec(error.to_string()),
+            _ => CoreError::Spec(Parts::of(&error)),
         }
     }
 }
@@ -113,7 +159,7 @@ impl From<ReplayError> for CoreError {
     fn from(error: ReplayError) -> Self {
         match error {
             ReplayError::Graph(error) => error.into(),
-            _ => CoreError::Spec(error.to_string()),
+            _ => CoreError::Spec(Parts::of(&error)),
         }
     }
 }
@@ -123,7 +169,7 @@ impl From<VerifyError> for CoreError {
         match error {
             VerifyError::Wrong(report) => CoreError::Verification(report),
             VerifyError::Interrupted(_) => CoreError::Interrupted,
-            _ => CoreError::Spec(error.to_string()),
+            _ => CoreError::Spec(Parts::of(&error)),
         }
     }
 }
@@ -132,17 +178,17 @@ impl From<SimulateError> for CoreError {
     fn from(error: SimulateError) -> Self {
         match error {
             SimulateError::Interrupted(_) => CoreError::Interrupted,
-            SimulateError::Packets { .. } | SimulateError::Sprayed => {
-                CoreError::Spec(error.to_string())
-            }
-            _ => CoreError::Simulation(error.to_string()),
+            SimulateError::Packets { .. }
+            | SimulateError::Sprayed
+            | SimulateError::Malformed { .. } => CoreError::Spec(Parts::of(&error)),
+            _ => CoreError::Simulation(Parts::of(&error)),
         }
     }
 }
 
 impl From<ReportError> for CoreError {
     fn from(error: ReportError) -> Self {
-        CoreError::Spec(error.to_string())
+        CoreError::Spec(Parts::of(&error))
     }
 }
 
@@ -165,12 +211,13 @@ impl CoreError {
         static VERIFICATION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         static SIMULATION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         const MODULE: &str = "hocket.errors";
-        const NO_FIELD: Option<&str> = None;
         let value = match self {
-            CoreError::Spec(message) => SPEC.import(py, MODULE, "SpecError")?.call1((NO_FIELD, message))?,
-            CoreError::Infeasible(message) => INFEASIBLE
+            CoreError::Spec(parts) => SPEC
+                .import(py, MODULE, "SpecError")?
+                .call1(parts.into_arguments())?,
+            CoreError::Infeasible(parts) => INFEASIBLE
                 .import(py, MODULE, "InfeasibleError")?
-                .call1((NO_FIELD, message))?,
+                .call1(parts.into_arguments())?,
             CoreError::Verification(report) => {
                 let violations: Vec<Violation> =
                     report.violations().iter().map(Violation::from).collect();
@@ -178,12 +225,19 @@ impl CoreError {
                     .import(py, MODULE, "VerificationError")?
                     .call1((report.to_string(), violations))?
             }
-            CoreError::Simulation(message) => SIMULATION
+            CoreError::Simulation(parts) => SIMULATION
                 .import(py, MODULE, "SimulationError")?
-                .call1((NO_FIELD, message))?,
+                .call1(parts.into_arguments())?,
             CoreError::Interrupted => return Ok(PyKeyboardInterrupt::new_err(())),
             CoreError::Python(error) => return Ok(error),
         };
         Ok(PyErr::from_value(value))
+    }
+}
+
+impl CoreError {
+    /// Input that makes no sense, in words of the binding's own.
+    pub(crate) fn spec(why: impl Into<String>) -> Self {
+        CoreError::Spec(why.into().into())
     }
 }

@@ -53,7 +53,7 @@ impl Shape {
         check_servers(rails.len(), &first)?;
         if chunks > MOST_CHUNKS {
             let wrong = format!("chunks: {chunks} are too many; give {MOST_CHUNKS} at most");
-            return Err(CoreError::Spec(wrong));
+            return Err(CoreError::spec(wrong));
         }
         let model = model(switching)?;
         Ok(Self {
@@ -110,7 +110,7 @@ fn model(switching: &str) -> Result<Model, CoreError> {
 fn check_servers<T>(rails: usize, given: &[T]) -> Result<(), CoreError> {
     match given.len() == rails {
         true => Ok(()),
-        false => Err(CoreError::Spec(format!(
+        false => Err(CoreError::spec(format!(
             "{} numbers are given for {rails} dimensions; give one for each",
             given.len()
         ))),

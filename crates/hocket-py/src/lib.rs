@@ -26,6 +26,7 @@ mod select;
 mod simulate;
 mod cluster;
 mod report;
+mod pickle;
 
 use pyo3::prelude::*;
 
@@ -46,14 +47,17 @@ mod _core {
     use crate::bound::{Bound, bound};
     #[pymodule_export]
     use crate::build::{
-        build_bigraph, build_clos, build_dragonfly, build_fat_tree, build_fully_connected,
-        build_hypercube, build_line, build_mesh, build_product, build_ring, build_switch,
-        build_torus,
+        build_bigraph, build_boxes, build_clos, build_dragonfly, build_fat_tree,
+        build_fully_connected, build_hypercube, build_line, build_mesh, build_planes,
+        build_product, build_rail, build_ring, build_switch, build_torus,
     };
     #[pymodule_export]
     use crate::collective::PyCollective;
     #[pymodule_export]
-    use crate::multirail::{Balance, DimensionRun, PySchedule, balance, plan_of, rails, schedule};
+    use crate::multirail::{
+        Balance, DimensionRun, PySchedule, balance, carries_out, check_rails, plan_of, rails,
+        schedule,
+    };
     /// `hocket._core.interrupt`: the end of a command after Ctrl-C.
     #[pymodule]
     mod interrupt {
@@ -68,6 +72,8 @@ mod _core {
         use crate::iteration::{Exposure, PyOutcome, Shape, run};
     }
 
+    #[pymodule_export]
+    use crate::pickle::restore;
     #[pymodule_export]
     use crate::plan::{PyPlan, checked_routing};
     /// `hocket._core.replay`: execution traces on a network.

@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 use crate::choice::{LATENCIES, POLICIES, SWITCHINGS, choose, name_of};
 use crate::collective::PyCollective;
 use crate::error::CoreError;
+use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
 use crate::progress;
 use crate::report::DimensionReport;
@@ -113,13 +114,35 @@ impl PySchedule {
         let rails = Rail::of(topology);
         let kind = collective.kind();
         let made = core::Schedule::of_lanes(kind, rails, lanes.collect(), policy, model);
-        let made = made.map_err(CoreError::Spec)?;
+        let made = made.map_err(CoreError::spec)?;
         let name = algorithm.parse().map_or("schedule", Algorithm::name);
         Ok(Self {
             core: Arc::new(made.named(name)),
             topology: Arc::clone(topology),
             collective,
         })
+    }
+
+    /// Times are not kept: they follow from the lanes.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let names = [
+            "topology",
+            "collective",
+            "algorithm",
+            "policy",
+            "switching",
+            "lanes",
+        ];
+        reduced(this.py(), "Schedule", attributes(this, &names)?)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
     }
 
     #[getter]
@@ -162,22 +185,22 @@ impl PySchedule {
 
     #[pyo3(signature = (*, switching=None, latency="overlapped"))]
     fn simulate(
-        &self,
+        this: Py<Self>,
         py: Python<'_>,
         switching: Option<&str>,
         latency: &str,
     ) -> Result<DimensionRun, CoreError> {
+        let me = this.get();
         let switching = switching.map(|name| choose("switching", name, SWITCHINGS));
         let model = Model {
-            switching: switching.transpose()?.unwrap_or(self.core.model.switching),
+            switching: switching.transpose()?.unwrap_or(me.core.model.switching),
             latency: choose("latency", latency, LATENCIES)?,
         };
-        let schedule = Arc::clone(&self.core);
-        let collective = self.collective.clone();
+        let schedule = Arc::clone(&me.core);
         let timeline = py.detach(|| schedule.simulate(model));
         Ok(DimensionRun {
             schedule,
-            collective,
+            of: this,
             timeline,
             model,
         })
@@ -188,13 +211,41 @@ impl PySchedule {
 #[pyclass(module = "hocket._core", frozen)]
 pub(crate) struct DimensionRun {
     schedule: Arc<core::Schedule>,
-    collective: hocket_core::collective::Collective,
+    /// The object that was simulated.
+    of: Py<PySchedule>,
     timeline: Timeline,
     model: Model,
 }
 
 #[pymethods]
 impl DimensionRun {
+    /// The run of a schedule.
+    #[staticmethod]
+    fn of_schedule(
+        py: Python<'_>,
+        schedule: Py<PySchedule>,
+        switching: &str,
+        latency: &str,
+    ) -> Result<Self, CoreError> {
+        PySchedule::simulate(schedule, py, Some(switching), latency)
+    }
+
+    /// Times are not kept: they follow from the schedule.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let keywords = attributes(this, &["switching", "latency"])?;
+        keywords.set_item("schedule", &this.get().of)?;
+        reduced(this.py(), "DimensionRun", keywords)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     #[getter]
     fn time_ps(&self) -> u64 {
         self.timeline.finish
@@ -250,7 +301,7 @@ impl DimensionRun {
     }
 
     fn report(&self) -> DimensionReport {
-        let report = schedule_report(&self.schedule, &self.timeline, &self.collective);
+        let report = schedule_report(&self.schedule, &self.timeline, &self.of.get().collective);
         DimensionReport::from_core(&report)
     }
 
@@ -273,6 +324,25 @@ impl DimensionRun {
     fn column<'py>(&self, py: Python<'py>, of: impl Fn(usize) -> u32) -> Bound<'py, PyArray1<u32>> {
         PyArray1::from_iter(py, (0..self.timeline.start.len()).map(of))
     }
+}
+
+/// Refuses a topology of whose NPUs one does not stand for all.
+#[pyfunction]
+pub(crate) fn check_rails(topology: &PyTopology) -> Result<(), CoreError> {
+    Ok(Rail::check(topology.core())?)
+}
+
+/// Whether a plan is the one that a schedule makes.
+#[pyfunction]
+pub(crate) fn carries_out(
+    py: Python<'_>,
+    plan: &PyPlan,
+    schedule: &PySchedule,
+    memory_limit: u64,
+) -> Result<bool, CoreError> {
+    let (plan, topology) = (plan.core(), plan.network());
+    let found = py.detach(|| algorithms::carries_out(plan, &schedule.core, topology, memory_limit));
+    Ok(found?)
 }
 
 /// Position among the topology's dimensions, kind, size, bandwidth of an NPU [bytes/s], latency of a

@@ -13,6 +13,7 @@ use crate::arrays::{self, to_vec};
 use crate::choice::{ORDERS, choose, name_of};
 use crate::collective::PyCollective;
 use crate::error::CoreError;
+use crate::pickle::{Reduced, attributes, reduced};
 use crate::progress;
 use crate::topology::PyTopology;
 
@@ -44,6 +45,19 @@ impl PyPlan {
             topology,
             verified: proof.cloned().map_or_else(OnceLock::new, OnceLock::from),
         }
+    }
+
+    pub(crate) fn core(&self) -> &core::Plan {
+        &self.core
+    }
+
+    pub(crate) fn network(&self) -> &Topology {
+        &self.topology
+    }
+
+    /// Transfers, and links of the network.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.core.len(), self.topology.links().len())
     }
 
     /// The proof, made now where it was not made before.
@@ -135,12 +149,12 @@ impl PyPlan {
     ) -> Result<Self, CoreError> {
         let Some(first) = plans.first() else {
             let why = "plans: there is none; give one or more";
-            return Err(CoreError::Spec(why.to_owned()));
+            return Err(CoreError::spec(why.to_owned()));
         };
         let topology = Arc::clone(&first.topology);
         if plans.iter().any(|plan| plan.topology != topology) {
             let why = "plans: they are of different topologies; give plans of one";
-            return Err(CoreError::Spec(why.to_owned()));
+            return Err(CoreError::spec(why.to_owned()));
         }
         let cores: Vec<Arc<core::Plan>> = plans.iter().map(|plan| Arc::clone(&plan.core)).collect();
         let on = Arc::clone(&topology);
@@ -164,6 +178,41 @@ impl PyPlan {
             plan.routed(&on, routing)
         })?;
         Ok(Self::new(core, topology))
+    }
+
+    /// The columns, without the proof.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let names = [
+            "topology",
+            "collective",
+            "algorithm",
+            "chunk_offsets",
+            "chunk_demand",
+            "chunk",
+            "chunk_count",
+            "src",
+            "dst",
+            "op",
+            "wait",
+            "path",
+            "group_offsets",
+            "group_items",
+            "path_offsets",
+            "path_items",
+            "link_order",
+            "routing",
+            "own_paths",
+        ];
+        reduced(this.py(), "Plan", attributes(this, &names)?)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
     }
 
     #[getter]
@@ -222,7 +271,7 @@ impl PyPlan {
 
     fn __repr__(&self) -> String {
         let (len, algorithm) = (self.core.len(), self.core.algorithm());
-        let (kind, topology) = (self.core.collective().kind(), self.topology.name());
+        let (kind, topology) = (self.core.collective().name(), self.topology.name());
         format!("<Plan {algorithm} {kind} on {topology:?}: {len} transfers>")
     }
 
@@ -259,6 +308,12 @@ impl PyPlan {
     #[getter]
     fn path<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         arrays::column(slf, |this| this.core.path())
+    }
+
+    /// Bytes that each transfer carries.
+    #[getter]
+    fn size_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u64>> {
+        PyArray1::from_vec(py, self.core.sizes().collect())
     }
 
     #[getter]

@@ -21,9 +21,8 @@ pub(crate) struct Report {
 
 #[pyfunction]
 pub(crate) fn report(run: &PyRun) -> Report {
-    let verified = run.verified();
-    let collective = verified.plan().collective();
-    let report = core::Report::new(run.core(), collective, verified.topology());
+    let (plan, topology) = (run.plan().core(), run.plan().network());
+    let report = core::Report::new(run.core(), plan.collective(), topology);
     Report {
         utilization: report.utilization,
         busiest_link: report.busiest.map(|(link, _)| link.0),
@@ -47,9 +46,10 @@ pub(crate) fn gap(time_ps: u64, bound_ps: u64) -> f64 {
 
 /// Links of equal paths: how many there are, and how many carried nothing.
 #[pyfunction]
-pub(crate) fn equal_links(run: &PyRun) -> (usize, usize) {
-    let found = core::EqualLinks::new(run.core(), run.verified());
-    (found.links, found.idle)
+pub(crate) fn equal_links(py: Python<'_>, run: &PyRun) -> Result<(usize, usize), CoreError> {
+    let verified = run.verified(py)?;
+    let found = core::EqualLinks::new(run.core(), &verified);
+    Ok((found.links, found.idle))
 }
 
 /// How well one run uses the dimensions of a product topology.
@@ -62,9 +62,8 @@ pub(crate) struct DimensionReport {
 
 #[pyfunction]
 pub(crate) fn dimension_report(run: &PyRun) -> Result<DimensionReport, CoreError> {
-    let verified = run.verified();
-    let collective = verified.plan().collective();
-    let report = core::DimensionReport::new(run.core(), collective, verified.topology())?;
+    let (plan, topology) = (run.plan().core(), run.plan().network());
+    let report = core::DimensionReport::new(run.core(), plan.collective(), topology)?;
     Ok(DimensionReport::from_core(&report))
 }
 
@@ -96,7 +95,7 @@ pub(crate) fn heat<'py>(
 ) -> Result<Bound<'py, PyArray2<f32>>, CoreError> {
     let run = run.core();
     if run.services.is_empty() && run.start.iter().len() > 0 {
-        return Err(CoreError::Spec(
+        return Err(CoreError::spec(
             "the run kept no services; simulate with keep_services=True".to_owned(),
         ));
     }
@@ -113,7 +112,8 @@ pub(crate) fn activity<'py>(
     period_ps: Option<u64>,
 ) -> Result<Bound<'py, PyArray2<f32>>, CoreError> {
     let bins = to_bins(bins, period_ps)?;
-    let shares = py.detach(|| core::activity(run.core(), run.verified(), bins))?;
+    let verified = run.verified(py)?;
+    let shares = py.detach(|| core::activity(run.core(), &verified, bins))?;
     let count = bins.count(run.core().time);
     let rows = shares.len() / count;
     Ok(PyArray1::from_vec(py, shares).reshape([rows, count])?)
@@ -126,7 +126,7 @@ pub(crate) fn to_bins(bins: Option<usize>, period_ps: Option<u64>) -> Result<Bin
         (None, Some(period)) if period > 0 => Ok(Bins::Period(Time::from_ps(period))),
         _ => {
             let message = "give either a number of bins or a period, not 0";
-            Err(CoreError::Spec(message.to_owned()))
+            Err(CoreError::spec(message.to_owned()))
         }
     }
 }

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use hocket_core::simulate::{
-    self as core, FlowOptions, LinkOrder, PacketOptions, SimulateOptions, Switching,
+    self as core, FlowOptions, LinkOrder, PacketOptions, RunColumns, SimulateOptions, Switching,
 };
 use hocket_core::units::{Bandwidth, Time};
 use hocket_core::verify::Verified;
-use numpy::PyArray1;
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays;
-use crate::choice::{LATENCIES, ORDERS, SWITCHINGS, choose, name_of};
+use crate::choice::{FIDELITIES, LATENCIES, ORDERS, SWITCHINGS, choose, name_of};
 use crate::error::CoreError;
+use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
 use crate::progress;
 
@@ -20,7 +21,8 @@ use crate::progress;
 #[pyclass(name = "Run", module = "hocket._core", frozen)]
 pub(crate) struct PyRun {
     core: core::Run,
-    verified: Arc<Verified>,
+    /// The plan that was simulated, proved when somebody asks for what follows from its routes.
+    plan: Py<PyPlan>,
     fidelity: &'static str,
     /// None where links serve all that comes at once.
     order: Option<LinkOrder>,
@@ -34,8 +36,12 @@ impl PyRun {
         &self.core
     }
 
-    pub(crate) fn verified(&self) -> &Verified {
-        &self.verified
+    pub(crate) fn plan(&self) -> &PyPlan {
+        self.plan.get()
+    }
+
+    pub(crate) fn verified(&self, py: Python<'_>) -> Result<Arc<Verified>, CoreError> {
+        self.plan().verified(py, None)
     }
 }
 
@@ -46,7 +52,7 @@ impl PyRun {
 ))]
 pub(crate) fn simulate(
     py: Python<'_>,
-    plan: &PyPlan,
+    plan: Py<PyPlan>,
     order: Option<&str>,
     switching: Option<&str>,
     latency: &str,
@@ -61,7 +67,9 @@ pub(crate) fn simulate(
         latency: choose("latency", latency, LATENCIES)?,
         keep_services,
     };
-    let verified = plan.verified(py, progress.as_ref().map(|callable| callable.clone_ref(py)))?;
+    let verified = plan
+        .get()
+        .verified(py, progress.as_ref().map(|callable| callable.clone_ref(py)))?;
     let core = progress::watched(py, progress, |watch| {
         core::simulate(&verified, &options, watch)
     })?;
@@ -71,7 +79,7 @@ pub(crate) fn simulate(
     );
     Ok(PyRun {
         core,
-        verified,
+        plan,
         fidelity: "link",
         order: Some(options.order.unwrap_or(own_order)),
         switching: options.switching.unwrap_or(own_switching),
@@ -87,7 +95,7 @@ pub(crate) fn simulate(
 #[allow(clippy::too_many_arguments)] // keywords in Python
 pub(crate) fn simulate_packets(
     py: Python<'_>,
-    plan: &PyPlan,
+    plan: Py<PyPlan>,
     packet_bytes: u64,
     flit_bytes: u64,
     header_flits: u32,
@@ -113,7 +121,9 @@ pub(crate) fn simulate_packets(
         order,
         keep_services,
     };
-    let verified = plan.verified(py, progress.as_ref().map(|callable| callable.clone_ref(py)))?;
+    let verified = plan
+        .get()
+        .verified(py, progress.as_ref().map(|callable| callable.clone_ref(py)))?;
     let cycle = options.cycle_on(verified.topology())?;
     let core = progress::watched(py, progress, |watch| {
         core::simulate_packets(&verified, &options, watch)
@@ -121,7 +131,7 @@ pub(crate) fn simulate_packets(
     let own_order = verified.plan().link_order();
     Ok(PyRun {
         core,
-        verified,
+        plan,
         fidelity: "packet",
         order: Some(order.unwrap_or(own_order)),
         switching: Switching::CutThrough,
@@ -133,7 +143,7 @@ pub(crate) fn simulate_packets(
 #[pyo3(signature = (plan, *, flow_rate=None, keep_services=false, progress=None))]
 pub(crate) fn simulate_flows(
     py: Python<'_>,
-    plan: &PyPlan,
+    plan: Py<PyPlan>,
     flow_rate: Option<u64>,
     keep_services: bool,
     progress: Option<Py<PyAny>>,
@@ -143,13 +153,15 @@ pub(crate) fn simulate_flows(
         keep_services,
         ..FlowOptions::default()
     };
-    let verified = plan.verified(py, progress.as_ref().map(|callable| callable.clone_ref(py)))?;
+    let verified = plan
+        .get()
+        .verified(py, progress.as_ref().map(|callable| callable.clone_ref(py)))?;
     let core = progress::watched(py, progress, |watch| {
         core::simulate_flows(&verified, &options, watch)
     })?;
     Ok(PyRun {
         core,
-        verified,
+        plan,
         fidelity: "flow",
         order: None,
         switching: Switching::CutThrough,
@@ -159,6 +171,85 @@ pub(crate) fn simulate_flows(
 
 #[pymethods]
 impl PyRun {
+    /// A run that was simulated before, as in a pickle.
+    #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
+    fn from_columns<'py>(
+        plan: Py<PyPlan>,
+        fidelity: &str,
+        order: Option<&str>,
+        switching: &str,
+        cycle_ps: Option<u64>,
+        time_ps: u64,
+        start_ps: PyReadonlyArray1<'py, u64>,
+        end_ps: PyReadonlyArray1<'py, u64>,
+        link_busy_ps: PyReadonlyArray1<'py, u64>,
+        link_bytes: PyReadonlyArray1<'py, u64>,
+        link_messages: PyReadonlyArray1<'py, u64>,
+        service_transfer: PyReadonlyArray1<'py, u32>,
+        service_link: PyReadonlyArray1<'py, u32>,
+        service_start_ps: PyReadonlyArray1<'py, u64>,
+        service_end_ps: PyReadonlyArray1<'py, u64>,
+    ) -> Result<Self, CoreError> {
+        let times = |column: &PyReadonlyArray1<'py, u64>| {
+            let values = arrays::to_vec(column).into_iter();
+            values.map(Time::from_ps).collect::<Vec<Time>>()
+        };
+        let columns = RunColumns {
+            start: times(&start_ps),
+            end: times(&end_ps),
+            busy: times(&link_busy_ps),
+            bytes: arrays::to_vec(&link_bytes),
+            messages: arrays::to_vec(&link_messages),
+            service_transfer: arrays::to_vec(&service_transfer),
+            service_link: arrays::to_vec(&service_link),
+            service_start: times(&service_start_ps),
+            service_end: times(&service_end_ps),
+        };
+        let (rows, links) = plan.get().size();
+        let core = core::Run::from_columns(Time::from_ps(time_ps), columns, rows, links)?;
+        let order = order.map(|name| choose("order", name, ORDERS));
+        Ok(Self {
+            core,
+            plan,
+            fidelity: choose("fidelity", fidelity, FIDELITIES)?,
+            order: order.transpose()?,
+            switching: choose("switching", switching, SWITCHINGS)?,
+            cycle: cycle_ps.map(Time::from_ps),
+        })
+    }
+
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let names = [
+            "fidelity",
+            "order",
+            "switching",
+            "cycle_ps",
+            "time_ps",
+            "start_ps",
+            "end_ps",
+            "link_busy_ps",
+            "link_bytes",
+            "link_messages",
+            "service_transfer",
+            "service_link",
+            "service_start_ps",
+            "service_end_ps",
+        ];
+        let keywords = attributes(this, &names)?;
+        keywords.set_item("plan", &this.get().plan)?;
+        reduced(this.py(), "Run", keywords)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     #[getter]
     fn time_ps(&self) -> u64 {
         self.core.time.as_ps()

@@ -207,7 +207,7 @@ impl PyProblem {
             let rows = chunk.iter().zip(edge).zip(start);
             rows.map(|((chunk, edge), start)| {
                 let chunk = *place.get(chunk).ok_or_else(|| {
-                    CoreError::Spec(format!("chunk {chunk} is none of the problem's"))
+                    CoreError::spec(format!("chunk {chunk} is none of the problem's"))
                 })?;
                 Ok(Send { chunk, edge, start })
             })
@@ -285,6 +285,5 @@ fn chunks_of(part: &Part) -> Vec<ChunkTuple> {
 }
 
 pub(crate) fn to_unwinding(name: &str) -> Result<Unwinding, CoreError> {
-    name.parse()
-        .map_err(|why: core::BadUnwinding| CoreError::Spec(why.to_string()))
+    Ok(name.parse()?)
 }

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 use crate::arrays;
 use crate::choice::{SWITCHINGS, choose, name_of};
 use crate::error::CoreError;
+use crate::pickle::{Reduced, attributes, reduced};
 use crate::progress;
 
 /// Kind, size, bandwidth [bytes/s], latency [ps] and offload of one dimension.
@@ -39,7 +40,7 @@ impl LinkEnds {
         };
         match names[..] {
             [a, b] => Ok((a, b)),
-            _ => Err(CoreError::Spec(format!(
+            _ => Err(CoreError::spec(format!(
                 "links: {:?} is no link; give both ends, as \"a,b\" or (\"a\", \"b\")",
                 names.join(",")
             ))),
@@ -161,6 +162,31 @@ impl PyTopology {
         builder.dimensions(whole_dimensions(&dimensions, npu_count)?);
         builder.switching(choose("switching", switching, SWITCHINGS)?);
         Ok(Self::new(builder.finish()?.with_groups(to_npus(groups))?))
+    }
+
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let names = [
+            "name",
+            "device_names",
+            "npu_count",
+            "switch_limits",
+            "link_src",
+            "link_dst",
+            "link_bandwidth",
+            "link_latency_ps",
+            "dimensions",
+            "switching",
+        ];
+        reduced(this.py(), "Topology", attributes(this, &names)?)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
     }
 
     #[getter]
@@ -337,7 +363,7 @@ fn add_devices(
 ) -> Result<(), CoreError> {
     if npu_count > names.len() {
         let len = names.len();
-        return Err(CoreError::Spec(format!(
+        return Err(CoreError::spec(format!(
             "npu_count is {npu_count}, but device_names has only {len} names; name every device"
         )));
     }
@@ -367,7 +393,7 @@ fn whole_dimensions(
     let product = dimensions.iter().map(|one| u128::from(one.size));
     let product = product.fold(1u128, u128::saturating_mul);
     if !dimensions.is_empty() && product != npu_count as u128 {
-        return Err(CoreError::Spec(format!(
+        return Err(CoreError::spec(format!(
             "the dimensions multiply to {product} NPUs, the topology has {npu_count}; make them equal"
         )));
     }
@@ -393,12 +419,12 @@ fn to_dimension(given: &GivenDimension, number: usize) -> Result<core::Dimension
     };
     let Some((_, kind)) = KINDS.iter().find(|(known, _)| known == name) else {
         let known = KINDS.map(|(known, _)| known).join(", ");
-        return Err(CoreError::Spec(format!(
+        return Err(CoreError::spec(format!(
             "dimension {number}: there is no kind {name:?}; kinds are {known}"
         )));
     };
     if offload && *kind != DimensionKind::Switch {
-        return Err(CoreError::Spec(format!(
+        return Err(CoreError::spec(format!(
             "dimension {number} ({name}) has no switches that could sum; leave offload to Switch"
         )));
     }
@@ -416,7 +442,7 @@ pub(crate) fn positive(
     what: impl FnOnce() -> String,
 ) -> Result<Bandwidth, CoreError> {
     Bandwidth::from_bytes_per_second(bandwidth).ok_or_else(|| {
-        CoreError::Spec(format!(
+        CoreError::spec(format!(
             "{}: bandwidth is 0; remove it or give it a bandwidth",
             what()
         ))
@@ -427,7 +453,7 @@ fn same_length(name: &str, len: usize, other: &str, expected: usize) -> Result<(
     if len == expected {
         return Ok(());
     }
-    Err(CoreError::Spec(format!(
+    Err(CoreError::spec(format!(
         "{name} has {len} entries and {other} {expected}; give them as many"
     )))
 }

@@ -56,7 +56,7 @@ impl PyDraft {
             Err(_) => None,
         };
         let draft = draft.ok_or_else(|| {
-            CoreError::Spec("this draft is linked already; read the files anew".to_owned())
+            CoreError::spec("this draft is linked already; read the files anew".to_owned())
         })?;
         let core = py.detach(|| draft.link(&groups))?;
         Ok(PyTrace { core })

@@ -4,13 +4,14 @@ use hocket_core::verify as core;
 use pyo3::prelude::*;
 
 use crate::error::CoreError;
+use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
 
 /// One thing that is wrong with a plan.
 #[pyclass(module = "hocket._core", frozen, eq, get_all)]
 #[derive(PartialEq)]
 pub(crate) struct Violation {
-    code: &'static str,
+    code: String,
     transfer: Option<u32>,
     chunk: Option<u32>,
     npu: Option<u32>,
@@ -21,7 +22,7 @@ pub(crate) struct Violation {
 impl From<&core::Violation> for Violation {
     fn from(violation: &core::Violation) -> Self {
         Self {
-            code: violation.code.name(),
+            code: violation.code.name().to_owned(),
             transfer: violation.transfer.map(|transfer| transfer.0),
             chunk: violation.chunk.map(|chunk| chunk.0),
             npu: violation.npu.map(|npu| npu.0),
@@ -33,6 +34,41 @@ impl From<&core::Violation> for Violation {
 
 #[pymethods]
 impl Violation {
+    /// What was found before, as in a pickle.
+    #[new]
+    fn new(
+        code: String,
+        transfer: Option<u32>,
+        chunk: Option<u32>,
+        npu: Option<u32>,
+        detail: String,
+        text: String,
+    ) -> Self {
+        Self {
+            code,
+            transfer,
+            chunk,
+            npu,
+            detail,
+            text,
+        }
+    }
+
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let keywords = attributes(this, &["code", "transfer", "chunk", "npu", "detail"])?;
+        keywords.set_item("text", &this.get().text)?;
+        reduced(this.py(), "Violation", keywords)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     fn __str__(&self) -> &str {
         &self.text
     }

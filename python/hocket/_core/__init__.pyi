@@ -10,12 +10,14 @@ from typing import Final, Literal, TypeAlias, final
 
 import numpy as np
 import numpy.typing as npt
+from typing_extensions import Self
 
 from hocket._core import cluster as cluster
 from hocket._core import interrupt as interrupt
 from hocket._core import iteration as iteration
 from hocket._core import replay as replay
 from hocket._core import routing as routing
+from hocket._core import synthesis as synthesis
 from hocket._core import trace as trace
 
 __version__: Final[str]
@@ -39,6 +41,7 @@ __all__ = [
     "balance",
     "bound",
     "build_bigraph",
+    "build_boxes",
     "build_clos",
     "build_dragonfly",
     "build_fat_tree",
@@ -46,10 +49,14 @@ __all__ = [
     "build_hypercube",
     "build_line",
     "build_mesh",
+    "build_planes",
     "build_product",
+    "build_rail",
     "build_ring",
     "build_switch",
     "build_torus",
+    "carries_out",
+    "check_rails",
     "check_size",
     "checked_routing",
     "chunk_ladder",
@@ -57,19 +64,23 @@ __all__ = [
     "default_chunks",
     "dimension_report",
     "equal_links",
+    "gap",
     "heat",
     "interrupt",
     "iteration",
     "plan",
     "plan_of",
     "rails",
+    "rates",
     "replay",
     "report",
+    "restore",
     "routing",
     "schedule",
     "simulate",
     "simulate_flows",
     "simulate_packets",
+    "synthesis",
     "trace",
     "verify",
 ]
@@ -82,8 +93,17 @@ _Dimension: TypeAlias = tuple[str, int, int, int, bool]
 _GivenDimension: TypeAlias = _Dimension | tuple[str, int, int, int]
 _Demand: TypeAlias = tuple[int, bool, list[int] | None, list[int] | None]
 
+class _Immutable:
+    """What never changes: a copy is the object itself, and a pickle calls :func:`restore`."""
+
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, _memo: object) -> Self: ...
+
+def restore(name: str, state: object) -> object:
+    """Make again what ``__reduce__`` of a class gave; all of it is checked, and no proof is in it."""
+
 @final
-class Topology:
+class Topology(_Immutable):
     """A directed multigraph of NPUs and switches; NPU i is device i."""
 
     @staticmethod
@@ -265,8 +285,21 @@ def build_dragonfly(
     local_latency_ps: int,
     global_bandwidth: int,
     global_latency_ps: int,
+    npus_per_router: int | None = None,
 ) -> Topology:
-    """Fully connected groups, and a link between every two groups."""
+    """Fully connected groups of NPUs or of routers with NPUs, and a link between every two groups."""
+
+def build_rail(nodes: int, npus: int, spines: int, links: tuple[int, int, int, int]) -> Topology:
+    """Nodes whose NPU i is linked to rail switch i, those to every spine.
+
+    Links: bandwidth [bytes/s] and latency [ps] within nodes, then of the others.
+    """
+
+def build_boxes(nodes: int, npus: int, nics: int, links: tuple[int, int, int, int]) -> Topology:
+    """Nodes with network interfaces that a switch joins; links as those of ``build_rail``."""
+
+def build_planes(npus: int, planes: int, bandwidth: int, latency_ps: int) -> Topology:
+    """Every NPU linked to every switch."""
 
 def build_clos(
     spines: int,
@@ -287,7 +320,7 @@ def build_fat_tree(k: int, bandwidth: int, latency_ps: int) -> Topology:
     """A three-level fat tree of k-port switches, k^3 / 4 NPUs."""
 
 @final
-class Collective:
+class Collective(_Immutable):
     """What has to be done: kind, participants in rank order, size, root."""
 
     def __new__(
@@ -302,7 +335,10 @@ class Collective:
 
     @staticmethod
     def custom(
-        npus: Sequence[int], demands: Sequence[_Demand], in_place: bool = True
+        npus: Sequence[int],
+        demands: Sequence[_Demand],
+        in_place: bool = True,
+        name: str | None = None,
     ) -> Collective:
         """Make one of demands: (bytes, reduced, holders, wanted), None for all participants."""
 
@@ -313,6 +349,10 @@ class Collective:
     @property
     def kind(self) -> str:
         """The pattern, such as all-reduce, or custom."""
+
+    @property
+    def name(self) -> str:
+        """What it is called: its kind, or the name of a custom one."""
 
     @property
     def npus(self) -> list[int]: ...
@@ -342,7 +382,7 @@ def checked_routing(name: str) -> str:
     """Give a routing back as it is written in files, or SpecError."""
 
 @final
-class Plan:
+class Plan(_Immutable):
     """The transfers that implement a collective on a topology, as columns.
 
     A ``wait`` is ``NO_WAIT``, a transfer, or 2^31 + a group. Groups and paths are packed lists:
@@ -450,6 +490,10 @@ class Plan:
         """Explicit path of each transfer or ``DEFAULT_ROUTE``, (len,)."""
 
     @property
+    def size_bytes(self) -> _U64:
+        """Bytes that each transfer carries."""
+
+    @property
     def group_offsets(self) -> _U32:
         """Where each group starts, (groups + 1,)."""
 
@@ -477,9 +521,18 @@ class Plan:
         """How many transfers."""
 
 @final
-class Violation:
+class Violation(_Immutable):
     """One thing that is wrong with a plan; ``str`` gives all of it in a line."""
 
+    def __new__(
+        cls,
+        code: str,
+        transfer: int | None,
+        chunk: int | None,
+        npu: int | None,
+        detail: str,
+        text: str,
+    ) -> Violation: ...
     @property
     def code(self) -> str:
         """Stable name of its kind, such as counted_twice."""
@@ -508,8 +561,18 @@ class Violation:
     def __ne__(self, other: object, /) -> bool: ...
 
 @final
-class Bound:
+class Bound(_Immutable):
     """A lower bound on the time of any plan, and what proves it."""
+
+    def __new__(
+        cls,
+        time_ps: int,
+        witness: str,
+        components: list[tuple[str, int]],
+        exact_cut: bool,
+        exact_partition: bool,
+    ) -> Bound:
+        """Make one that was found before; nothing of it is proved again."""
 
     @property
     def time_ps(self) -> int:
@@ -592,8 +655,28 @@ def chunk_ladder(topology: Topology, collective: Collective, algorithm: str) -> 
     """Numbers of chunks worth trying, ascending, never empty; InfeasibleError as ``plan``."""
 
 @final
-class Run:
+class Run(_Immutable):
     """What a simulation returns. Service columns are empty unless they were asked for."""
+
+    @staticmethod
+    def from_columns(
+        plan: Plan,
+        fidelity: str,
+        order: str | None,
+        switching: str,
+        cycle_ps: int | None,
+        time_ps: int,
+        start_ps: _U64,
+        end_ps: _U64,
+        link_busy_ps: _U64,
+        link_bytes: _U64,
+        link_messages: _U64,
+        service_transfer: _U32,
+        service_link: _U32,
+        service_start_ps: _U64,
+        service_end_ps: _U64,
+    ) -> Run:
+        """Make one that was simulated before; SpecError for columns that are not those of a run."""
 
     @property
     def cycle_ps(self) -> int | None:
@@ -756,7 +839,7 @@ def activity(
 _Lane: TypeAlias = tuple[int, list[int], list[int]]
 
 @final
-class Schedule:
+class Schedule(_Immutable):
     """Which way each chunk goes through the dimensions, and when.
 
     Dimensions are numbered from 0, those of one NPU left out.
@@ -800,8 +883,12 @@ class Schedule:
         """Run it at dimension fidelity."""
 
 @final
-class DimensionRun:
+class DimensionRun(_Immutable):
     """A schedule in simulated time; arrays have an entry for each task."""
+
+    @staticmethod
+    def of_schedule(schedule: Schedule, switching: str, latency: str) -> DimensionRun:
+        """Run a schedule."""
 
     @property
     def time_ps(self) -> int:
@@ -862,6 +949,12 @@ def schedule(
 
     ``effort`` is in simulated steps, ``time_limit`` in seconds.
     """
+
+def check_rails(topology: Topology) -> None:
+    """Raise SpecError where links have failed or a switch has a limit, so that NPUs differ."""
+
+def carries_out(plan: Plan, schedule: Schedule, memory_limit: int) -> bool:
+    """Whether a plan, perhaps from a file, is the one that the schedule makes, all of its columns."""
 
 def plan_of(schedule: Schedule, memory_limit: int) -> Plan:
     """Make the plan that carries a schedule out, not yet verified.

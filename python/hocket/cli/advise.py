@@ -1,13 +1,22 @@
-"""``hocket advise dims``: whether the bandwidth of a product is well split between its dimensions."""
+"""``hocket advise``: what limits a network, and what its failures cost.
+
+``dims`` says whether the bandwidth of a product is well split between its dimensions, ``failures`` what
+each single failure costs a collective.
+"""
 
 from __future__ import annotations
+
+from typing import Annotated, cast
 
 import typer
 
 from hocket.cli import options
+from hocket.cli.groups import Network, grouped
 from hocket.cli.table import Table
+from hocket.comparison.failures import FailureAdvice, Part, advise_failures
 from hocket.plans.advice import advise_dimensions
-from hocket.units import format_bandwidth
+from hocket.topology.build import build_topology
+from hocket.units import format_bandwidth, format_time_ps
 
 _EXAMPLE = "For example: hocket advise dims --topology themis-3d-fc-ring-sw"
 
@@ -17,11 +26,6 @@ advise = typer.Typer(
     no_args_is_help=True,
     epilog=_EXAMPLE,
 )
-
-
-@advise.callback()
-def _group() -> None:
-    """Keep ``dims`` a command of its own."""
 
 
 @advise.command("dims", epilog=_EXAMPLE)
@@ -58,3 +62,61 @@ def dims(
     for line in advice.pairs:
         console.print(line, highlight=False)
     console.print(advice.verdict, highlight=False)
+
+
+@advise.command(
+    "failures",
+    epilog="For example: hocket advise failures all-reduce -t dgx1_v100 -s 256MB -a greedy",
+)
+@grouped
+def failures(
+    kind: options.Kind,
+    *,
+    network: Network,
+    size: Annotated[
+        str, typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB".')
+    ],
+    algorithm: options.Algorithms = None,
+    chunks: options.Chunks = None,
+    part: Annotated[
+        list[str] | None,
+        typer.Option("--part", help="What may fail: link, switch or npu; may be repeated."),
+    ] = None,
+    routing: options.Routing = "balanced",
+    json: options.Json = False,
+) -> None:
+    """Rank every single failure, of links, switches and NPUs, by what it costs a collective."""
+    spec = network.spec()
+    options.check_size(spec, kind, algorithm or None, chunks, npus=None)
+    parts = [options.choice("--part", each, ("link", "switch", "npu")) for each in part or []]
+    with options.watching() as watch:
+        found = advise_failures(
+            kind,
+            build_topology(spec),
+            size=size,
+            algorithms=algorithm or None,
+            chunks=chunks,
+            parts=cast("list[Part]", parts or ["link", "switch", "npu"]),
+            routing=routing,
+            progress=watch,
+        )
+    if json:
+        options.print_result("failure-advice", found.to_dict())
+    else:
+        _print_failures(found)
+
+
+def _print_failures(found: FailureAdvice) -> None:
+    console = options.output()
+    title = options.title(found.collective, found.topology)
+    table = Table(title=f"{title}: single failures, the dearest first")
+    for name in ("failed", "alike", "time", "slower", "algorithm"):
+        table.add_column(name, justify="right" if name in ("alike", "time", "slower") else "left")
+    for each in found.failures:
+        time = "cannot run" if each.time_ps is None else format_time_ps(each.time_ps)
+        slower = "" if each.slowdown is None else f"{each.slowdown:.1%}"
+        what = f"{each.part} {each.names[0]}"
+        table.add_row(what, str(len(each.names)), time, slower, each.algorithm or "")
+    console.print(table)
+    whole = f"without failures: {format_time_ps(found.time_ps)} by {found.algorithm}"
+    console.print(f"{whole}, {found.chunks} chunks", highlight=False)

@@ -14,6 +14,7 @@ from hocket.cli.numbers import RATES, SIZES, TIMES, in_one_unit
 from hocket.cli.table import NEVER, Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
+from hocket.plans.algorithms import algorithms as known_algorithms
 from hocket.simulation.run import Run
 from hocket.topology.build import build_topology
 from hocket.units import format_size, format_time_ps
@@ -145,7 +146,7 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
 
 def _print_refused(comparisons: Sequence[Comparison], *, why: bool) -> None:
     """Say how many algorithms make no plan here, and why where that was asked."""
-    kinds = {each.name: each.kinds for each in _core.algorithms()}
+    kinds = {each.name: each.kinds for each in known_algorithms()}
     kind = comparisons[0].collective.kind
     left_out: dict[str, list[str]] = {}
     for comparison in comparisons:

@@ -17,6 +17,7 @@ from hocket import _core
 from hocket.cli import options
 from hocket.cli.numbers import read_sizes
 from hocket.collectives.collective import collective_on
+from hocket.collectives.custom import is_file, load_collective
 from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
 from hocket.plans.synthesis import PlanOptions
@@ -29,6 +30,7 @@ from hocket.simulation.options import (
 )
 from hocket.topology.build import build_topology
 from hocket.topology.spec import TopologySpec
+from hocket.units import shown
 
 _PACKETS = "Packet fidelity"
 
@@ -101,14 +103,21 @@ class Task:
 
     panel: ClassVar[str] = "Collective"
 
-    size: options.Size
+    size: options.Size = None
     npus: options.Npus = None
     root: options.Root = None
 
     def collective(
         self, kind: str, network: _core.Topology, *, in_place: bool = True
     ) -> _core.Collective:
-        """Make the collective."""
+        """Make the collective, of a kind or of a file."""
+        if is_file(kind):
+            for name in ("size", "npus", "root"):
+                if getattr(self, name) is not None:
+                    raise SpecError(f"--{name}", f"{shown(kind)} has its own", "leave it out")
+            return load_collective(kind, network)
+        if self.size is None:
+            raise SpecError("--size", "there is none", 'give bytes, as in --size "256 MB"')
         npus = options.read_npus(self.npus, network)
         root = options.read_root(self.root, network)
         return collective_on(kind, network, self.size, npus=npus, root=root, in_place=in_place)

@@ -37,7 +37,8 @@ Kind = Annotated[
     str,
     typer.Argument(
         metavar="COLLECTIVE",
-        help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter or all-to-all.",
+        help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all, or a "
+        "file (.yml, .json) with a collective of your own.",
     ),
 ]
 TopologyText = Annotated[
@@ -66,7 +67,8 @@ Failed = Annotated[
     ),
 ]
 Size = Annotated[
-    str, typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".')
+    str | None,
+    typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".'),
 ]
 Sizes = Annotated[
     list[str] | None,
@@ -271,7 +273,7 @@ def title(
         shown = [names[npu] for npu in collective.npus[:8]] + ["..."] * (count > 8)
         some = f" ({', '.join(shown)})"
     what = size or format_size(collective.size)
-    return f"{collective.kind} of {what}{root} among {count} NPUs{some} of {topology.name}"
+    return f"{collective.name} of {what}{root} among {count} NPUs{some} of {topology.name}"
 
 
 def choice(option: str, value: str, allowed: Sequence[str]) -> str:
@@ -287,13 +289,9 @@ def idle_links(run: Run) -> str:
     return f"{idle} of {links}"
 
 
-VERSION = 1
-"""Of docs/schema/results.schema.json: raised where a key goes or means something else."""
-
-
 def print_result(what: str, value: Mapping[str, Any]) -> None:
     """Print a result as JSON, with what it is and the version of its format."""
-    print_json({"format": f"hocket.{what}", "version": VERSION, **value})
+    print_json({"format": f"hocket.{what}", "version": 1, **value})
 
 
 def print_json(value: Any) -> None:

@@ -56,8 +56,8 @@ def plan(
         typer.Option(
             "--algorithm",
             "-a",
-            help="One of `hocket algorithms`, or schedule:NAME (a saved one); default auto, the best "
-            "that any finds.",
+            help="One of `hocket algorithms`, schedule:NAME (a saved one), or FILE.py:FUNCTION (your own); "
+            "default auto, the best that any finds.",
         ),
     ] = "auto",
     making: Making,
@@ -235,7 +235,7 @@ def time_line(made: Made, bound_ps: int) -> str:
     """Say when a plan ends, and how far that is from the bound."""
     bound = format_time_ps(bound_ps)
     if made.time_ps is not None:
-        above = f"{made.time_ps / bound_ps - 1:.1%} above " if bound_ps else "above "
+        above = f"{_core.gap(made.time_ps, bound_ps):.1%} above " if bound_ps else "above "
         return f"time {format_time_ps(made.time_ps)}: {above}the bound, {bound}"
     synthesis = made.plan.synthesis
     if synthesis is None:
@@ -287,11 +287,14 @@ def algorithms(json: options.Json = False) -> None:
     """List the algorithms, what they do and for which collectives."""
     known = known_algorithms()
     if json:
-        options.print_json(
-            [
-                {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)}
-                for each in known
-            ]
+        options.print_result(
+            "algorithms",
+            {
+                "algorithms": [
+                    {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)}
+                    for each in known
+                ]
+            },
         )
         return
     table = Table()

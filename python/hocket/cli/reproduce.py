@@ -64,7 +64,7 @@ def themis(
         value["figures"] = sorted(wanted + trains)
         if trained is not None:
             value |= training.training_json(trained, trains)
-        options.print_json(value)
+        options.print_result("reproduction", value)
         return
     console = options.output()
     if trained is not None and 4 in trains:

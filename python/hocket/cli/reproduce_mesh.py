@@ -65,7 +65,7 @@ def mesh_study(
     with replacing(folder / "mesh.json") as temporary:
         Path(temporary).write_text(json_text.dumps(value, indent=2) + "\n", encoding="utf-8")
     if json:
-        options.print_json(value)
+        options.print_result("reproduction", value)
         return
     console = options.output()
     for name in names:

@@ -85,7 +85,7 @@ def routing_study(
     with replacing(folder / "routing.json") as temporary:
         Path(temporary).write_text(json_text.dumps(value, indent=2) + "\n", encoding="utf-8")
     if json:
-        options.print_json(value)
+        options.print_result("reproduction", value)
         return
     console = options.output()
     for name in names:

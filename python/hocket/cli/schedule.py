@@ -150,7 +150,7 @@ def _list(json: bool) -> None:
 
     names = schedule_names()
     if json:
-        options.print_json(names)
+        options.print_result("schedules", {"schedules": names})
         return
     for name in names:
         print(name)

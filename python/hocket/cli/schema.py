@@ -1,6 +1,6 @@
-"""Writes the JSON Schema of topology, workload or jobs files.
+"""Writes the JSON Schema of topology, workload, jobs or collective files, or of what commands print.
 
-``python -m hocket.cli.schema [topology|workload|jobs] [FILE]``
+``python -m hocket.cli.schema [topology|workload|jobs|collective|results] [FILE]``
 """
 
 from __future__ import annotations
@@ -10,7 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from hocket.cli.documents import json_schema as results_schema
 from hocket.cluster.yaml import json_schema as jobs_schema
+from hocket.collectives.yaml import json_schema as collective_schema
 from hocket.errors import SpecError
 from hocket.files.atomic import write_text
 from hocket.topology.model import json_schema as topology_schema
@@ -20,6 +22,8 @@ _SCHEMAS = {
     "topology": topology_schema,
     "workload": workload_schema,
     "jobs": jobs_schema,
+    "results": results_schema,
+    "collective": collective_schema,
 }
 
 
@@ -34,7 +38,10 @@ def main(argv: Sequence[str]) -> int:
     if argv and argv[0] in _SCHEMAS:
         kind, *argv = argv
     if len(argv) > 1:
-        print("usage: python -m hocket.cli.schema [topology|workload|jobs] [FILE]", file=sys.stderr)
+        print(
+            "usage: python -m hocket.cli.schema [topology|workload|jobs|collective|results] [FILE]",
+            file=sys.stderr,
+        )
         return 2
     if argv:
         try:

@@ -37,8 +37,14 @@ Text = Annotated[
 def list_machines(json: options.Json = False) -> None:
     """List the shipped machines."""
     if json:
-        options.print_json(
-            [{"name": name, "description": machines.describe(name)} for name in machines.names()]
+        options.print_result(
+            "machines",
+            {
+                "machines": [
+                    {"name": name, "description": machines.describe(name)}
+                    for name in machines.names()
+                ]
+            },
         )
         return
     table = Table()
@@ -65,7 +71,7 @@ def show(
     spec = options.read_spec(topology, bandwidth, latency, failed)
     network = build_topology(spec)
     if json:
-        options.print_json(_as_json(spec, network))
+        options.print_result("topology", _as_json(spec, network))
         return
     console = options.output()
     found = network.inspect()

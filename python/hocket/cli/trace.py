@@ -44,7 +44,7 @@ def show(
     made = load(prefix, groups, dependencies=cast(Literal["all", "data"], dependencies))
     summary = summarize(made)
     if json:
-        options.print_json(_as_json(summary))
+        options.print_result("trace", _as_json(summary))
         return
     console = options.output()
     table = Table(show_header=False)

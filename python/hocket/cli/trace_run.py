@@ -79,7 +79,7 @@ def run(
     if perfetto is not None:
         ran.write_perfetto(perfetto)
     if json:
-        options.print_json(_as_json(ran))
+        options.print_result("trace-run", _as_json(ran))
         return
     console = options.output()
     ranks = f"{made.ranks} rank{'s'[: made.ranks != 1]}"

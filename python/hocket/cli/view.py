@@ -149,7 +149,8 @@ def _structures(made: Plan, picture: Picture) -> None:
             }
             for each in found
         ]
-        options.print_json(
+        options.print_result(
+            "structures",
             {
                 **made.to_dict(),
                 "phase": chosen,
@@ -158,7 +159,7 @@ def _structures(made: Plan, picture: Picture) -> None:
                 "links": made.topology.link_count,
                 "links_in_use": len(links),
                 "file": output,
-            }
+            },
         )
         return
     of = "" if chunk is None else f" for chunk {chunk}"
@@ -179,7 +180,8 @@ def _heat(made: Plan, fidelity: TransferOptions, output: str | None, json: bool)
         draw_link_heat(run, Path(output))
     if json:
         shares = enumerate(busy_shares(run).tolist())
-        options.print_json(
+        options.print_result(
+            "link-heat",
             {
                 **made.to_dict(),
                 "fidelity": run.fidelity,
@@ -195,7 +197,7 @@ def _heat(made: Plan, fidelity: TransferOptions, output: str | None, json: bool)
                 "bin_ps": run.time_ps / BINS,
                 "in_use": in_use(run).tolist(),
                 "file": output,
-            }
+            },
         )
         return
     _say(
@@ -221,8 +223,9 @@ def _ten(made: Plan, fidelity: TransferOptions, picture: Picture) -> None:
     run = _run(made, fidelity, keep_services=output is not None)
     arrows = expand(run, chunk) if output is None else draw_ten(run, Path(output), chunk)
     if picture.json:
-        options.print_json(
-            {**_ten_json(run, arrows, _latency_model(fidelity)), "chunk": chunk, "file": output}
+        options.print_result(
+            "time-expanded",
+            {**_ten_json(run, arrows, _latency_model(fidelity)), "chunk": chunk, "file": output},
         )
         return
     slots = ""

@@ -45,16 +45,19 @@ def list_workloads(json: options.Json = False) -> None:
     """List the shipped workloads."""
     loaded = [load(name) for name in models.names()]
     if json:
-        options.print_json(
-            [
-                {
-                    "name": each.name,
-                    "description": models.describe(each.name),
-                    "layers": len(each.layers),
-                    "parameters": each.parameters,
-                }
-                for each in loaded
-            ]
+        options.print_result(
+            "workloads",
+            {
+                "workloads": [
+                    {
+                        "name": each.name,
+                        "description": models.describe(each.name),
+                        "layers": len(each.layers),
+                        "parameters": each.parameters,
+                    }
+                    for each in loaded
+                ]
+            },
         )
         return
     table = Table()
@@ -121,7 +124,7 @@ def show(
         return
     cycles = chiplet.workload(model, samples)
     if json:
-        options.print_json(_as_json(model, chiplet, cycles, samples))
+        options.print_result("workload-cycles", _as_json(model, chiplet, cycles, samples))
         return
     console = options.output()
     console.print(_table(model, chiplet, cycles))
@@ -226,7 +229,7 @@ def _show_costs(model: Workload, *, json: bool) -> None:
     """Show layers by their costs; those that cost the same share a row."""
     blocks = blocks_of(model)
     if json:
-        options.print_json(_costs_as_json(model, blocks))
+        options.print_result("workload", _costs_as_json(model, blocks))
         return
     console = options.output()
     console.print(_costs_table(model, blocks))

@@ -74,7 +74,7 @@ def from_torch(
     if path is not None:
         save(model, path)
     if json:
-        options.print_json(_as_json(model))
+        options.print_result("workload", _as_json(model))
     else:
         _print(model, path)
 

@@ -37,6 +37,10 @@ class Outcome(Result):
     bytes per second.
     """
 
+    def __getstate__(self) -> dict[str, object]:
+        """Leave out what can be computed again."""
+        return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
     @property
     @abstractmethod
     def time_ps(self) -> int:
@@ -174,7 +178,7 @@ def collective_dict(collective: _core.Collective, topology: _core.Topology) -> C
     """Give a collective on a topology as values of JSON."""
     root = collective.root
     return {
-        "collective": collective.kind,
+        "collective": collective.name,
         "topology": topology.name,
         "npus": collective.npus,
         "root": None if root is None else collective.npus[root],

@@ -12,10 +12,11 @@ from hocket._results import TableResult
 from hocket.collectives.collective import Progress, collective_of
 from hocket.collectives.outcome import bound_dict, collective_dict
 from hocket.comparison.sizes import check_large
-from hocket.errors import Error, InfeasibleError, SimulationError, SpecError
-from hocket.plans.algorithms import check_name, heeded
+from hocket.errors import Error, InfeasibleError, SimulationError, SpecError, VerificationError
+from hocket.plans.algorithms import algorithms, check_name, chunk_ladder, compared, heeded
 from hocket.plans.plan import Plan
 from hocket.plans.planner import make
+from hocket.plans.registry import find
 from hocket.plans.schedule import PREFIX
 from hocket.plans.synthesis import SYNTHESIZERS, PlanOptions
 from hocket.simulation.options import (
@@ -175,7 +176,8 @@ def compare(
     InfeasibleError
         If no algorithm applies, with the reason of the first that does this kind.
     VerificationError
-        If a plan is wrong: an error of hocket's own.
+        If a plan is wrong: an error of hocket's own, or of an algorithm of yours that was named. Where
+        it was not named, it is among those refused.
     """
     collective, rest = collective_of(kind, topology, size, keywords)
     simulated = fidelity_options(
@@ -205,6 +207,10 @@ def compare(
                     best = Entry(name, used, run)
         except _OptionsError as wrong:
             raise wrong.error from None
+        except VerificationError as wrong:
+            if find(name) is None or is_named:
+                raise
+            error = wrong
         except (InfeasibleError, SimulationError, SpecError) as wrong:
             error = wrong
         if error is not None and name.startswith(PREFIX):
@@ -239,7 +245,7 @@ def _run(made: Plan, fidelity: TransferOptions, progress: Progress | None) -> Ru
 def _names(algorithms: Sequence[str] | None) -> list[str]:
     """Give the names to compare."""
     if algorithms is None:
-        return [algorithm.name for algorithm in _core.algorithms()]
+        return compared()
     names = [] if isinstance(algorithms, str) else list(algorithms)
     if not names:
         raise SpecError("algorithms", f"{algorithms!r} is not a list of names", "give one or more")
@@ -260,11 +266,11 @@ def _ladder(
         yield slices
     else:
         asked = "greedy" if name in SYNTHESIZERS else name
-        yield from _core.chunk_ladder(topology, collective, asked)
+        yield from chunk_ladder(topology, collective, asked)
 
 
 def _first(kind: str, refused: Mapping[str, Error]) -> InfeasibleError:
     """Say why none runs: what stops the first that does this kind, where there is one."""
-    able = {each.name for each in _core.algorithms() if kind in each.kinds}
+    able = {each.name for each in algorithms() if kind in each.kinds}
     error = next((refused[name] for name in refused if name in able), next(iter(refused.values())))
     return InfeasibleError(error.field, error.why, error.remedy, error.origin)

@@ -1,4 +1,4 @@
-"""The algorithms by name: those of the core, and the synthesizers that Python adds."""
+"""The algorithms by name: those of the core, the synthesizers that Python adds, and those of one's own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from hocket import _core
 from hocket.errors import SpecError
+from hocket.plans.registry import find, own_algorithms
 from hocket.plans.synthesis.options import SYNTHESIZERS, PlanOptions
 
 
@@ -24,7 +25,28 @@ def algorithms() -> list[Algorithm]:
     names = {each.name for each in known}
     kinds = next(each.kinds for each in known if each.name == "greedy")
     added = (name for name in SYNTHESIZERS if name not in names)
-    return known + [Algorithm(name, SYNTHESIZERS[name], kinds) for name in added]
+    known += [Algorithm(name, SYNTHESIZERS[name], kinds) for name in added]
+    return known + [Algorithm(each.name, each.summary, each.kinds) for each in own_algorithms()]
+
+
+def compared() -> list[str]:
+    """Names of those that plan in no more than a few seconds, which all leave out exact, blind and auto."""
+    return [*(each.name for each in _core.algorithms()), *(each.name for each in own_algorithms())]
+
+
+def chunk_ladder(
+    topology: _core.Topology, collective: _core.Collective, name: str
+) -> list[int | None]:
+    """Numbers of chunks worth trying with an algorithm; ``None`` leaves it to one of your own.
+
+    Raises
+    ------
+    InfeasibleError
+        If it cannot run here.
+    """
+    if find(name) is not None:
+        return [None]
+    return list(_core.chunk_ladder(topology, collective, name))
 
 
 def check_name(name: str) -> None:
@@ -36,7 +58,7 @@ def check_name(name: str) -> None:
         With the names that there are.
     """
     known = [each.name for each in algorithms()]
-    if name not in known:
+    if name not in known and find(name) is None:
         raise SpecError(
             None, f"there is no algorithm {name!r}", f"algorithms are {', '.join(known)}"
         )
@@ -59,6 +81,8 @@ def check_options(algorithm: object, options: PlanOptions) -> None:
     SpecError
         With the algorithms that heed it.
     """
+    if find(algorithm) is not None:
+        return  # it gets them all
     for option, heed in _OPTIONS.items():
         if getattr(options, option) != getattr(PlanOptions, option) and algorithm not in heed:
             name = algorithm if isinstance(algorithm, str) else "a schedule"
@@ -71,5 +95,7 @@ def check_options(algorithm: object, options: PlanOptions) -> None:
 
 def heeded(algorithm: str, options: PlanOptions) -> PlanOptions:
     """Give the options without those that an algorithm does not heed."""
+    if find(algorithm) is not None:
+        return options
     own = [option for option, heed in _OPTIONS.items() if algorithm not in heed]
     return replace(options, **{option: getattr(PlanOptions, option) for option in own})

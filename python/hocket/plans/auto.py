@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from hocket import _core
 from hocket.collectives.collective import Progress
-from hocket.errors import Error, InfeasibleError, SpecError
+from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
 from hocket.plans.plan import Plan
+from hocket.plans.registry import find, own_algorithms
 from hocket.plans.synthesis.options import PlanOptions
 from hocket.units import format_time_ps
 
@@ -39,7 +40,8 @@ def best_plan(
     """Try every method, cheapest first, and keep the plan that is simulated to be the fastest.
 
     Each plan is proved and simulated at link fidelity. Methods that cannot run here are passed over; what
-    is begun before the limit is finished, where it cannot be stopped. Stops at the lower bound.
+    is begun before the limit is finished, where it cannot be stopped. Stops at the lower bound. Algorithms
+    of one's own are passed over where they fail or are wrong, too; by name they say why.
 
     Parameters
     ----------
@@ -64,7 +66,9 @@ def best_plan(
         timed = replace(given, time_limit=max(left, _SHORTEST))
         try:
             made = planner(collective, topology, name, timed, progress).verify()
-        except (InfeasibleError, SpecError) as error:
+        except (InfeasibleError, SpecError, VerificationError) as error:
+            if isinstance(error, VerificationError) and find(name) is None:
+                raise
             failure = failure or error
             continue
         time_ps = _core.simulate(made.core, latency=options.latency).time_ps
@@ -100,6 +104,9 @@ def _attempts(
             continue
         for count in counts:
             yield name, replace(plain, chunks=count)
+    for own in own_algorithms():
+        if collective.kind in own.kinds:
+            yield own.name, options
     if len(collective.npus) * topology.npu_count * len(topology.link_src) <= _EXACT_WORK:
         yield "exact", options
     for count in ladder[3:]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -31,11 +32,11 @@ class PlanBuilder:
 
     The transfers are written down in an order in which they would be right if each ran alone, one after the
     other. By default each waits for the earlier ones that it conflicts with: what brought the chunk to its
-    sender, and what still reads or writes the chunk at its receiver. So a plan that is right step by step is
-    right in every order that its waits allow, and nothing else is held up. ``after=`` says otherwise.
+    sender, and what still reads or writes the chunk at its receiver. So a plan that is right step by step
+    is right in every order that its waits allow, and nothing else is held up. ``after=`` says otherwise.
 
-    Building is linear in the transfers (and the runs of chunks that they cut each other into); half a million
-    take a few seconds.
+    Building is linear in the transfers (and the runs of chunks that they cut each other into); half a
+    million take a few seconds.
 
     Parameters
     ----------
@@ -44,14 +45,16 @@ class PlanBuilder:
     collective
         What the plan has to do, from :func:`hocket.collective_on` or :func:`hocket.collective`.
     name
-        What the plan is called where an algorithm's name stands.
+        What the plan is called where an algorithm's name stands; by default as the algorithm of your own
+        that makes it, or ``own``.
     chunks
         Into how many pieces each demand of the collective is cut. Piece q of demand d is chunk
-        ``d * chunks + q``. An all-reduce, a broadcast and a reduce have one demand, the vector; the others one
-        block for each participant, in rank order; an all-to-all one for each pair, sender first; a collective
-        of your own its demands.
+        ``d * chunks + q``. An all-reduce, a broadcast and a reduce have one demand, the vector; the others
+        one block for each participant, in rank order; an all-to-all one for each pair, sender first; a
+        collective of your own its demands.
     link_order
-        ``"ready"`` where links serve what comes first, ``"plan"`` where they keep to the order of the transfers.
+        ``"ready"`` where links serve what comes first, ``"plan"`` where they keep to the order of the
+        transfers.
 
     Raises
     ------
@@ -74,12 +77,13 @@ class PlanBuilder:
         topology: _core.Topology,
         collective: _core.Collective,
         *,
-        name: str = "own",
+        name: str | None = None,
         chunks: int = 1,
         link_order: str = "ready",
     ) -> None:
         check_ends(topology, collective)
-        check_name(name)
+        if name is not None:
+            check_name(name)
         if link_order not in ("ready", "plan"):
             raise SpecError("link_order", f"{shown(link_order)} is none", "give ready or plan")
         self._topology = topology
@@ -132,13 +136,13 @@ class PlanBuilder:
         src, dst
             Sending and receiving NPU, by number or name.
         after
-            What must have ended before it starts: one transfer or barrier, several, or ``()`` for nothing. By
-            default the earlier transfers that it conflicts with: those that wrote the chunks at the sender, and
-            those that read or wrote them at the receiver.
+            What must have ended before it starts: one transfer or barrier, several, or ``()`` for nothing.
+            By default the earlier transfers that it conflicts with: those that wrote the chunks at the
+            sender, and those that read or wrote them at the receiver.
         path
-            The devices on its way, by number or name, from the sender to the receiver; of several links between
-            two devices the one with the lowest number. By default the shortest way, or one of several equal
-            ones.
+            The devices on its way, by number or name, from the sender to the receiver; of several links
+            between two devices the one with the lowest number. By default the shortest way, or one of
+            several equal ones.
 
         Returns
         -------
@@ -187,8 +191,23 @@ class PlanBuilder:
         self._barrier = (len(self), joined)
         return joined
 
-    def build(self) -> Plan:
-        """Make the plan of the transfers so far, not yet verified."""
+    def use_chunks(self, offsets: NDArray[np.uint64], demand: NDArray[np.uint32]) -> None:
+        """Take other chunks than even ones, before the first transfer.
+
+        Parameters
+        ----------
+        offsets
+            Running sum of their bytes from 0, (chunks + 1,).
+        demand
+            Demand that each belongs to, (chunks,).
+        """
+        self._offsets, self._demand = offsets, demand
+
+    def build(self, name: str = "own") -> Plan:
+        """Make the plan of the transfers so far, not yet verified.
+
+        `name` is what it is called where the builder has no name.
+        """
         import numpy as np
 
         from hocket.plans.plan import Plan
@@ -203,7 +222,7 @@ class PlanBuilder:
         core = _core.Plan.from_columns(
             self._topology,
             self._collective,
-            self._name,
+            self._name or name,
             chunk_offsets=self._offsets,
             chunk_demand=self._demand,
             group_offsets=group_offsets,
@@ -219,8 +238,8 @@ class PlanBuilder:
         return self._count
 
     def __repr__(self) -> str:
-        what, where = self._collective.kind, self._topology.name
-        return f"<PlanBuilder {self._name} {what} on {where!r}: {len(self)} transfers>"
+        what, where = self._collective.name, self._topology.name
+        return f"<PlanBuilder {self._name or 'own'} {what} on {where!r}: {len(self)} transfers>"
 
     def _add(
         self,
@@ -328,7 +347,7 @@ class PlanBuilder:
         known = self._known_paths.get(devices)
         if known is None:
             numbers = [self._device(device) for device in devices]
-            links = [self._link(*ends) for ends in zip(numbers, numbers[1:], strict=False)]
+            links = [self._link(*ends) for ends in pairwise(numbers)]
             if len(numbers) < 2 or (numbers[0], numbers[-1]) != (src, dst):
                 right = "name the devices from the sender to the receiver, both included"
                 raise SpecError("path", f"{shown(path)} does not join them", right)
@@ -415,7 +434,8 @@ def even_chunks(
                 "chunks", f"demand {number} has {size} B, too few for {pieces}", "give fewer"
             )
         ends = [size * piece // pieces for piece in range(pieces + 1)]
-        cuts[size] = np.diff(np.array(ends, np.uint64))
+        lengths = [end - start for start, end in pairwise(ends)]
+        cuts[size] = np.array(lengths, np.uint64)
     sizes = np.concatenate([cuts[size] for size, *_ in demands])
     offsets = np.concatenate([np.zeros(1, np.uint64), np.cumsum(sizes, dtype=np.uint64)])
     return offsets, np.repeat(np.arange(len(demands), dtype=np.uint32), pieces)

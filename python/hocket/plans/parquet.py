@@ -1,11 +1,8 @@
-"""Plans as Parquet files: a transfer a row, everything else in the schema's metadata.
+"""Plans as Parquet files: the table of :mod:`hocket.plans.frame`, and in its metadata what no column holds.
 
-Columns: ``chunk``, ``chunk_count``, ``src``, ``dst`` (NPU numbers), ``op`` (``copy`` or ``reduce``),
-``size_bytes``, ``wait`` (row of the transfer that must end first, or null), ``wait_group`` (the group
-whose members must all end first, or null), ``path`` (explicit path, or null for the default route).
-The metadata holds the topology, the collective, the chunks, the groups and the paths under keys that
-begin with ``hocket.`` (and how the plan was spread over equal paths, behind how many of the algorithm's
-own), so that a file is all that verifying and simulating need.
+The metadata holds the topology, the collective, the name of the algorithm and the order of links (and how
+the plan was spread over equal paths, behind how many of the algorithm's own) under keys that begin with
+``hocket.``, so that a file is all that verifying and simulating need.
 """
 
 from __future__ import annotations
@@ -14,44 +11,60 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from hocket import _core
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import replacing
-from hocket.files.blob import pack, unpack
+from hocket.plans.frame import SCHEMA, as_table, core_of, rows_of
 from hocket.topology.json import topology_from_json, topology_to_json
 from hocket.units import shown
 
 if TYPE_CHECKING:
     from hocket.plans.plan import Plan
 
-_FORMAT = 1
+_FORMAT = 2
 _ROWS = 1 << 20
-_GROUP = np.uint32(1 << 31)
-_OPS = ("copy", "reduce")
-_NONE = 2**32 - 1
-"""What stands for an empty row: no wait, or the default route."""
-_MOST_POSITION = 2**31 - 2
-"""The last transfer or group that a wait can name; with the bit of a group, the next is ``_NONE``."""
 
-_SCHEMA = pa.schema(
-    [
-        ("chunk", pa.uint32()),
-        ("chunk_count", pa.uint32()),
-        ("src", pa.uint32()),
-        ("dst", pa.uint32()),
-        ("op", pa.dictionary(pa.int8(), pa.string())),
-        ("size_bytes", pa.uint64()),
-        ("wait", pa.uint32()),
-        ("wait_group", pa.uint32()),
-        ("path", pa.uint32()),
-    ]
-)
+
+def to_table(plan: Plan) -> pa.Table:
+    """Give a plan as a table, with all that a file of it has."""
+    schema = SCHEMA.with_metadata(_metadata(plan))
+    rows = (slice(at, at + _ROWS) for at in range(0, max(len(plan), 1), _ROWS))
+    return pa.Table.from_batches([rows_of(plan.core, each) for each in rows]).cast(schema)
+
+
+def from_table(
+    frame: object,
+    topology: _core.Topology,
+    collective: _core.Collective,
+    *,
+    name: str | None,
+    chunks: int | None,
+    link_order: str | None,
+) -> Plan:
+    """Give the plan that a frame holds; see :meth:`hocket.Plan.from_frame`."""
+    from hocket.plans.plan import Plan
+
+    try:
+        table = as_table(frame)
+        head = json.loads(_texts(table.schema).get("hocket.plan", "{}"))
+        core = core_of(
+            table,
+            topology,
+            collective,
+            chunks=chunks,
+            algorithm=str(head.get("algorithm", "own")) if name is None else name,
+            link_order=link_order or str(head.get("link_order", "ready")),
+            routing=str(head.get("routing", "single")),
+            own_paths=head.get("own_paths"),
+        )
+    except Error as error:
+        raise error.but(origin=f"frame: {error.origin}" if error.origin else "frame") from None
+    except (pa.ArrowException, ValueError, TypeError, KeyError, OverflowError) as error:
+        raise SpecError("frame", " ".join(str(error).split())) from None
+    return Plan(core)
 
 
 def save_plan(plan: Plan, path: Path) -> None:
@@ -62,6 +75,16 @@ def save_plan(plan: Plan, path: Path) -> None:
     SpecError
         If the file cannot be written.
     """
+    schema = SCHEMA.with_metadata(_metadata(plan))
+    with (
+        replacing(path) as temporary,
+        pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
+    ):
+        for start in range(0, max(len(plan), 1), _ROWS):
+            writer.write_batch(rows_of(plan.core, slice(start, start + _ROWS), schema))
+
+
+def _metadata(plan: Plan) -> dict[str, str]:
     from hocket.plans.schedule_file import schedule_to_json
 
     core = plan.core
@@ -77,52 +100,10 @@ def save_plan(plan: Plan, path: Path) -> None:
     metadata = {
         "hocket.plan": json.dumps(head),
         "hocket.topology": json.dumps(topology_to_json(core.topology)),
-        "hocket.chunk_offsets": pack(core.chunk_offsets),
-        "hocket.chunk_demand": pack(core.chunk_demand),
-        "hocket.group_offsets": pack(core.group_offsets),
-        "hocket.group_items": pack(core.group_items),
-        "hocket.path_offsets": pack(core.path_offsets),
-        "hocket.path_items": pack(core.path_items),
     }
     if plan.own_schedule is not None:
         metadata["hocket.schedule"] = json.dumps(schedule_to_json(plan.own_schedule))
-    schema = _SCHEMA.with_metadata(metadata)
-    with (
-        replacing(path) as temporary,
-        pq.ParquetWriter(temporary, schema, compression="zstd") as writer,
-    ):
-        for start in range(0, max(len(core), 1), _ROWS):
-            writer.write_batch(_rows(plan, slice(start, start + _ROWS), schema))
-
-
-def _rows(plan: Plan, rows: slice, schema: pa.Schema) -> pa.RecordBatch:
-    core = plan.core
-    size = bytes_carried(core.chunk_offsets, core.chunk[rows], core.chunk_count[rows])
-    wait, path = core.wait[rows], core.path[rows]
-    nothing = wait == core.NO_WAIT
-    group = (wait & _GROUP) != 0
-    op = pa.DictionaryArray.from_arrays(pa.array(core.op[rows].astype(np.int8)), pa.array(_OPS))
-    columns = [
-        pa.array(core.chunk[rows]),
-        pa.array(core.chunk_count[rows]),
-        pa.array(core.src[rows]),
-        pa.array(core.dst[rows]),
-        op,
-        pa.array(size),
-        pa.array(wait, mask=group),
-        pa.array(wait & ~_GROUP, mask=nothing | ~group),
-        pa.array(path, mask=path == core.DEFAULT_ROUTE),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-def bytes_carried(
-    chunk_offsets: NDArray[np.uint64], chunk: NDArray[np.uint32], count: NDArray[np.uint32]
-) -> NDArray[np.uint64]:
-    """Give the bytes of each range of chunks; of what lies beyond the last chunk, none."""
-    first = chunk.astype(np.int64)
-    ends = chunk_offsets.take(first + count, mode="clip")
-    return ends - chunk_offsets.take(first, mode="clip")
+    return metadata
 
 
 def load_plan(path: Path) -> Plan:
@@ -181,12 +162,9 @@ def _read(file: pq.ParquetFile) -> Plan:
     from hocket.plans.plan import Plan
     from hocket.plans.schedule_file import schedule_from_json
 
-    metadata = {
-        key.decode(errors="replace"): value.decode(errors="replace")
-        for key, value in (file.schema_arrow.metadata or {}).items()
-    }
+    metadata = _texts(file.schema_arrow)
     if "hocket.plan" not in metadata:
-        raise ValueError("it has no hocket.plan metadata")
+        raise _no_metadata(file)
     head = json.loads(metadata["hocket.plan"])
     if head["format"] != _FORMAT:
         raise ValueError(f"its format is {shown(head['format'])}, this version reads {_FORMAT}")
@@ -196,24 +174,11 @@ def _read(file: pq.ParquetFile) -> Plan:
         raise ValueError(
             f"NPU {max(collective.npus)} takes part; NPUs are 0 to {topology.npu_count - 1}"
         )
-    table = file.read(columns=[name for name in _SCHEMA.names if name != "size_bytes"])
-    core = _core.Plan.from_columns(
+    core = core_of(
+        file.read(columns=[name for name in file.schema_arrow.names if name != "size_bytes"]),
         topology,
         collective,
-        str(head["algorithm"]),
-        chunk_offsets=unpack(metadata["hocket.chunk_offsets"], "uint64"),
-        chunk_demand=unpack(metadata["hocket.chunk_demand"], "uint32"),
-        chunk=_integers(table, "chunk"),
-        chunk_count=_integers(table, "chunk_count"),
-        src=_integers(table, "src"),
-        dst=_integers(table, "dst"),
-        op=_op(table),
-        wait=_wait(table),
-        path=_positions(table, "path"),
-        group_offsets=unpack(metadata["hocket.group_offsets"], "uint32"),
-        group_items=unpack(metadata["hocket.group_items"], "uint32"),
-        path_offsets=unpack(metadata["hocket.path_offsets"], "uint32"),
-        path_items=unpack(metadata["hocket.path_items"], "uint32"),
+        algorithm=str(head["algorithm"]),
         link_order=str(head.get("link_order", "ready")),
         routing=str(head.get("routing", "single")),
         own_paths=head.get("own_paths"),
@@ -223,42 +188,24 @@ def _read(file: pq.ParquetFile) -> Plan:
     return Plan(core, schedule_from_json(metadata["hocket.schedule"], topology, collective))
 
 
-def _integers(table: pa.Table, name: str) -> NDArray[np.uint32]:
-    column = table.column(name)
-    if column.null_count:
-        raise ValueError(f"column {name} has empty rows")
-    return np.ascontiguousarray(column.cast(pa.uint32()).to_numpy())
+def _texts(schema: pa.Schema) -> dict[str, str]:
+    """Give a schema's metadata as text."""
+    return {
+        key.decode(errors="replace"): value.decode(errors="replace")
+        for key, value in (schema.metadata or {}).items()
+    }
 
 
-def _positions(table: pa.Table, name: str) -> NDArray[np.uint32]:
-    """Give a column of positions, where an empty row becomes 2^32 - 1."""
-    column = table.column(name)
-    given = pc.is_valid(column).to_numpy().astype(bool)
-    positions = np.ascontiguousarray(column.fill_null(_NONE).cast(pa.uint32()).to_numpy())
-    stray = given & (positions > _MOST_POSITION)
-    if stray.any():
-        row = int(np.argmax(stray))
-        raise ValueError(
-            f"column {name} has {positions[row]} in row {row}; the most is {_MOST_POSITION}"
-        )
-    return positions
-
-
-def _op(table: pa.Table) -> NDArray[np.uint8]:
-    op = table.column("op").cast(pa.string())
-    is_copy, is_reduce = (pc.equal(op, name).to_numpy() for name in _OPS)
-    if op.null_count or not np.all(is_copy.astype(bool) | is_reduce.astype(bool)):
-        raise ValueError("column op holds something else than copy and reduce")
-    reduces: NDArray[np.uint8] = is_reduce.astype(np.uint8)
-    return reduces
-
-
-def _wait(table: pa.Table) -> NDArray[np.uint32]:
-    wait, group = _positions(table, "wait"), _positions(table, "wait_group")
-    both = (wait != _core.Plan.NO_WAIT) & (group != _core.Plan.NO_WAIT)
-    if both.any():
-        raise ValueError(f"row {int(np.argmax(both))} waits for a transfer and for a group")
-    return np.where(group == _core.Plan.NO_WAIT, wait, group | _GROUP)
+def _no_metadata(file: pq.ParquetFile) -> SpecError:
+    """Say how to read a plan whose metadata another tool has dropped, or that it is no plan."""
+    if not {"chunk", "src", "dst", "op"} <= set(file.schema_arrow.names):
+        raise ValueError("it has no hocket.plan metadata")
+    return SpecError(
+        None,
+        "is not a plan, or not a whole one (it has no hocket.plan metadata: the tool that wrote it again "
+        "dropped the topology and the collective)",
+        "give them: hk.Plan.from_frame(polars.read_parquet(path), topology, collective)",
+    )
 
 
 def collective_to_json(collective: _core.Collective) -> dict[str, Any]:
@@ -272,6 +219,7 @@ def collective_to_json(collective: _core.Collective) -> dict[str, Any]:
     }
     if collective.kind == "custom":
         fields["demands"] = collective.demands()
+        fields["name"] = collective.name
     return fields
 
 
@@ -279,7 +227,9 @@ def collective_from_json(fields: dict[str, Any]) -> _core.Collective:
     """Give back what :func:`collective_to_json` was given."""
     if fields["kind"] == "custom":
         demands = [tuple(demand) for demand in fields["demands"]]
-        return _core.Collective.custom(fields["npus"], demands, fields["in_place"])
+        return _core.Collective.custom(
+            fields["npus"], demands, fields["in_place"], fields.get("name")
+        )
     return _core.Collective(
         fields["kind"], fields["npus"], fields["size_bytes"], fields["root"], fields["in_place"]
     )

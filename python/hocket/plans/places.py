@@ -1,9 +1,9 @@
 """Which earlier transfers a new one must wait for, from what each did at each place.
 
 A place is a chunk at an NPU. Two transfers conflict at a place unless both read it, or both add to it
-(docs/proof.md). The accesses of a place, in the order of the plan, fall into phases: longest stretches without
-a conflict. A transfer that waits for the phase before its own, at the sender and at the receiver, is ordered
-with everything that it conflicts with, since each phase waits for the one before.
+(docs/proof.md). The accesses of a place, in the order of the plan, fall into phases: longest stretches
+without a conflict. A transfer that waits for the phase before its own, at the sender and at the receiver,
+is ordered with everything that it conflicts with, since each phase waits for the one before.
 """
 
 from __future__ import annotations

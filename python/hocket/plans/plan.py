@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     import numpy as np
+    import pyarrow
     from numpy.typing import NDArray
 
     from hocket.plans.data import PlanData
@@ -55,14 +56,12 @@ class Transfers:
     op: NDArray[np.uint8]
     wait: NDArray[np.uint32]
     path: NDArray[np.uint32]
-    _chunk_offsets: NDArray[np.uint64]
+    _plan: _core.Plan = field(repr=False)
 
     @property
     def size_bytes(self) -> NDArray[np.uint64]:
         """Bytes that each transfer carries."""
-        from hocket.plans.parquet import bytes_carried
-
-        return bytes_carried(self._chunk_offsets, self.chunk, self.chunk_count)
+        return self._plan.size_bytes
 
     def __len__(self) -> int:
         return len(self.chunk)
@@ -144,7 +143,8 @@ class Plan(Result):
     @property
     def schedule(self) -> Schedule | None:
         """The schedule of dimensions that it carries out; ``None`` for other algorithms."""
-        if self.own_schedule is None and self.algorithm == "hierarchical":
+        on_dimensions = self.topology.dimensions and not self.topology.groups
+        if self.own_schedule is None and self.algorithm == "hierarchical" and on_dimensions:
             lanes = self.chunks // len(self.collective.npus)
             return schedule_collective(
                 self.collective, self.topology, algorithm="hierarchical", chunks=lanes
@@ -182,7 +182,7 @@ class Plan(Result):
             core.op,
             core.wait,
             core.path,
-            core.chunk_offsets,
+            core,
         )
 
     def verify(self, *, progress: Progress | None = None) -> Plan:
@@ -233,6 +233,64 @@ class Plan(Result):
             "reproducible": self.is_reproducible,
             "synthesis": None if self.synthesis is None else self.synthesis.to_dict(),
         }
+
+    def to_frame(self) -> pyarrow.Table:
+        """Give the plan as an Arrow table, a transfer a row, for polars, pandas and DuckDB.
+
+        docs/own-plans.md says what its columns hold.
+        """
+        from hocket.plans.parquet import to_table
+
+        return to_table(self)
+
+    @staticmethod
+    def from_frame(
+        frame: object,
+        topology: _core.Topology,
+        collective: _core.Collective,
+        *,
+        name: str | None = None,
+        chunks: int | None = None,
+        link_order: str | None = None,
+    ) -> Plan:
+        """Make a plan of a table, a transfer a row.
+
+        Parameters
+        ----------
+        frame
+            A frame of polars or pandas, an Arrow table, anything else with ``__arrow_c_stream__``, or a
+            dict of columns. It needs ``chunk``, ``src``, ``dst`` (NPUs by number or name) and ``op``
+            (``copy`` or
+            ``reduce``); docs/own-plans.md has all columns. Without ``wait`` and ``wait_group``, transfers
+            wait as those of :class:`hocket.PlanBuilder` do.
+        topology, collective
+            Where, and what it has to do.
+        name
+            What it is called; by default as the plan that gave the frame, or ``own``.
+        chunks
+            Where there is no column ``chunk_sizes``, the even pieces of each demand; by default as few as
+            the rows name.
+        link_order
+            ``"ready"`` or ``"plan"``; by default as the plan that gave the frame, or ``"ready"``. Frames of
+            polars and pandas do not keep either.
+
+        Returns
+        -------
+        Plan
+            Not yet verified.
+
+        Raises
+        ------
+        SpecError
+            Naming the column that is missing or wrong.
+        """
+        from hocket.plans.builder import check_ends
+        from hocket.plans.parquet import from_table
+
+        check_ends(topology, collective)
+        return from_table(
+            frame, topology, collective, name=name, chunks=chunks, link_order=link_order
+        )
 
     def __len__(self) -> int:
         return len(self.core)

@@ -11,7 +11,9 @@ from hocket.collectives.collective import Progress, collective_of, joined
 from hocket.errors import SpecError
 from hocket.plans.algorithms import check_name, check_options
 from hocket.plans.auto import best_plan
+from hocket.plans.own import own_plan
 from hocket.plans.plan import Plan
+from hocket.plans.registry import find
 from hocket.plans.schedule import MULTIRAIL, PREFIX, Schedule, schedule_collective
 from hocket.plans.sizes import check_plan
 from hocket.plans.synthesis import SYNTHESIZERS, PlanOptions, synthesize
@@ -43,8 +45,8 @@ def plan(
     kind, topology, size
         See :func:`hocket.collective_on`; or a collective that is already made, which has its size.
     algorithm
-        One of :func:`hocket.algorithms`; ``schedule:NAME`` for a saved schedule; or a
-        :class:`hocket.Schedule`.
+        One of :func:`hocket.algorithms`; ``schedule:NAME`` for a saved schedule; ``FILE.py:FUNCTION`` for a
+        function that plans, see :func:`hocket.algorithm`; or a :class:`hocket.Schedule`.
     options
         How the plan is made.
     progress
@@ -122,6 +124,9 @@ def make(
     if isinstance(algorithm, str):
         count = len(collective.npus)
         check_plan(collective.kind, count, topology.dimensions, algorithm, chunks, limit)
+    own = find(algorithm)
+    if own is not None:
+        return own_plan(own, collective, topology, options)
     if algorithm == "auto":
         return best_plan(make, collective, topology, options, progress)
     if isinstance(algorithm, str) and algorithm in SYNTHESIZERS:

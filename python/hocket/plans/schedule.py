@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -16,6 +16,7 @@ from hocket.collectives.outcome import collective_dict
 from hocket.collectives.timing import Latency, Switching
 from hocket.errors import SpecError
 from hocket.plans.dimension_run import DimensionRun
+from hocket.units import Quantity, parse_size, shown
 
 if TYPE_CHECKING:
     from hocket.plans.data import ScheduleData
@@ -149,6 +150,69 @@ class Schedule(TableResult):
             for lane in self.lanes
         ]
 
+    @staticmethod
+    def from_chunks(
+        chunks: Iterable[Lane | tuple[Quantity, Sequence[int], Sequence[int]]],
+        topology: _core.Topology,
+        collective: _core.Collective,
+        *,
+        policy: str = "first-come",
+        switching: Switching | None = None,
+    ) -> Schedule:
+        """Make a schedule of one's own; it is called ``schedule`` where an algorithm's name stands.
+
+        Parameters
+        ----------
+        chunks
+            Of each: its bytes, the dimensions in the order of the reduce-scatter, and those in the order of
+            the all-gather, as in :class:`hocket.Lane`. Together they have the bytes of the collective.
+        topology
+            A product with dimensions.
+        collective
+            An all-reduce, reduce-scatter or all-gather among all NPUs.
+        policy
+            Which of the operations that are ready a dimension begins: ``"first-come"`` or
+            ``"smallest-first"``.
+        switching
+            How switches pass messages on; by default as the topology has it.
+
+        Raises
+        ------
+        SpecError
+            Naming the chunk that makes no sense, or if they have other bytes than the collective.
+        InfeasibleError
+            If the topology has no dimensions.
+
+        Examples
+        --------
+        >>> import hocket as hk
+        >>> topo = hk.topology.torus(4, 4, bandwidth="25 GB/s", latency="1 us")
+        >>> both = hk.collective_on("all-reduce", topo, "2 MB")
+        >>> rows = [("1 MB", (0, 1), (1, 0)), ("1 MB", (1, 0), (0, 1))]
+        >>> hk.Schedule.from_chunks(rows, topo, both)
+        <Schedule schedule all-reduce on 'torus 4x4': 2 chunks>
+        """
+        lanes = []
+        for number, row in enumerate(chunks):
+            try:
+                size, first, second = row
+                lanes.append((parse_size(size, field="bytes"), list(first), list(second)))
+            except SpecError as error:
+                raise error.but(origin=f"chunk {number}") from None
+            except (TypeError, ValueError):
+                right = "give its bytes and two lists of dimensions"
+                raise SpecError(f"chunk {number}", f"{shown(row)} is none", right) from None
+        total = sum(size for size, _, _ in lanes)
+        if lanes and total != collective.size:
+            why = f"they have {total} B together, and the collective {collective.size} B"
+            raise SpecError("chunks", why, "make the two equal")
+        made = switching or cast(Switching, topology.switching)
+        try:
+            core = _core.Schedule.of_lanes(topology, collective, "schedule", policy, made, lanes)
+        except (TypeError, OverflowError) as error:
+            raise SpecError("chunks", f"a dimension is no number ({error})") from None
+        return Schedule(core)
+
     def __len__(self) -> int:
         return len(self.core.lanes)
 
@@ -260,26 +324,10 @@ def check_rails(topology: _core.Topology) -> None:
     SpecError
         If links have failed, or a switch has a limit of its own.
     """
-    links = sum(_links(kind, size) for kind, size, *_ in topology.dimensions if size > 1)
-    if topology.dimensions and topology.link_count != round(links * topology.npu_count):
-        raise SpecError(
-            "fidelity",
-            f"links of topology {topology.name!r} have failed, so that NPUs differ",
-            "use link fidelity",
-        )
-    if any(limit is not None for limit in topology.switch_limits):
-        raise SpecError(
-            "fidelity",
-            f"a switch of topology {topology.name!r} has a limit of its own",
-            "use link fidelity",
-        )
-
-
-def _links(kind: str, size: int) -> float:
-    """Give the directed links of a dimension for each NPU."""
-    if kind == "Switch":
-        return 2
-    return {"Ring": min(size - 1, 2), "Line": 2 - 2 / size, "FullyConnected": size - 1}[kind]
+    try:
+        _core.check_rails(topology)
+    except SpecError as error:
+        raise error.but(field="fidelity") from None
 
 
 def check_fits(

@@ -33,6 +33,6 @@ def draw_activity(run: Run | DimensionRun, path: Path, bins: int = 200) -> None:
         collective = run.collective
         write_title(
             figure,
-            f"{collective.kind} of {format_size(collective.size)} on {run.topology.name}: activity, "
+            f"{collective.name} of {format_size(collective.size)} on {run.topology.name}: activity, "
             f"{format_time_ps(run.time_ps)}",
         )

@@ -40,6 +40,6 @@ def draw_comparison(comparison: Comparison, path: Path) -> None:
         collective = comparison.collective
         write_title(
             figure,
-            f"{collective.kind} of {format_size(collective.size)} among {len(collective.npus)} "
+            f"{collective.name} of {format_size(collective.size)} among {len(collective.npus)} "
             f"NPUs of {comparison.topology.name}",
         )

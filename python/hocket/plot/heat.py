@@ -63,7 +63,7 @@ def draw_heat(run: Run, path: Path, bins: int = 400) -> None:
         collective = run.plan.collective
         write_title(
             figure,
-            f"{run.plan.algorithm} {collective.kind} of {format_size(collective.size)} on "
+            f"{run.plan.algorithm} {collective.name} of {format_size(collective.size)} on "
             f"{topology.name}: {format_time_ps(run.time_ps)}, {run.utilization:.0%} of all bandwidth",
         )
 

@@ -19,19 +19,22 @@ Points = NDArray[np.float64]
 
 _TURNS = (0.25, 0.75, 0.0, 0.5, 0.125, 0.375, 0.625, 0.875)
 """Of a whole turn: above, below, right, left, then askew."""
-_REACHES = (1.0, 1.8, 2.8, 4.0)
+_REACHES = (1.0, 1.8, 2.8, 4.0, 6.0, 9.0, 13.0, 18.0, 24.0)
+_LED = 4.0
+"""Radii beyond which a line leads from a device to its name."""
 _SAMPLES = np.linspace(0.03, 0.97, 24)
 _ON_LABEL, _ON_DEVICE, _ON_LINE, _FAR = 1000.0, 1000.0, 1.0, 4.0
 
 
 @dataclass(frozen=True)
 class Label:
-    """A name, its middle [inches], and whether it lies on its device."""
+    """A name, its middle [inches], whether it lies on its device, and from where a line leads to it."""
 
     text: str
     x: float
     y: float
     is_inside: bool
+    led_from: tuple[float, float] | None = None
 
 
 def text_inches(text: str, size: float) -> tuple[float, float]:
@@ -81,7 +84,9 @@ def place_labels(
             ),
         )
         taken.append((*best, width, height))
-        found.append(Label(text, *best, False))
+        at = (float(point[0]), float(point[1]))
+        is_far = math.dist(best, at) > _LED * radius + math.hypot(width, height) / 2
+        found.append(Label(text, *best, False, at if is_far else None))
     return found
 
 
@@ -139,6 +144,9 @@ def draw_labels(axes: Any, labels: Sequence[Label], size: float, inch: float) ->
     """Draw names on axes of ``inch`` inches a unit."""
     halo = [withStroke(linewidth=1.6, foreground="white")]
     for label in labels:
+        if label.led_from is not None:
+            (x, y), style = label.led_from, {"color": "#8a8a8a", "linewidth": 0.5, "zorder": 2.5}
+            axes.plot([x / inch, label.x / inch], [y / inch, label.y / inch], **style)
         axes.text(
             label.x / inch,
             label.y / inch,

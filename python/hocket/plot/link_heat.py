@@ -24,6 +24,8 @@ from hocket.units import format_size, format_time_ps
 
 BINS = 200
 """Of the curve."""
+_NAMED = 3
+"""Links in the title."""
 
 
 def busy_shares(run: Run) -> NDArray[np.float64]:
@@ -83,8 +85,20 @@ def draw_link_heat(run: Run, path: Path) -> None:
         time_axis(below, run.time_ps)
         write_title(
             figure,
-            f"{run.plan.algorithm} {collective.kind} of {format_size(collective.size)} on "
+            f"{run.plan.algorithm} {collective.name} of {format_size(collective.size)} on "
             f"{topology.name}: {format_time_ps(run.time_ps)}\n"
-            f"{np.count_nonzero(shares)} of {topology.link_count} links used",
+            f"{np.count_nonzero(shares)} of {topology.link_count} links used; {_busiest(run, shares)}",
             9,
         )
+
+
+def _busiest(run: Run, shares: NDArray[np.float64]) -> str:
+    """Name the links in use for most of the time."""
+    topology = run.topology
+    names = topology.device_names
+    order = np.argsort(-shares, kind="stable")[:_NAMED]
+    found = [
+        f"{names[topology.link_src[i]]}→{names[topology.link_dst[i]]} {shares[i]:.0%}"
+        for i in order
+    ]
+    return f"busiest: {', '.join(found)}"

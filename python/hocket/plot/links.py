@@ -22,8 +22,8 @@ MOST_DEVICES = 400
 PALE = "#e3e3e3"
 _BODY, _EDGE, _SWITCH = "#f1f1f1", "#4a4a4a", "#d0d0d0"
 _MOST_NAMES = 160
-_FONT, _LEAST_INCH = 5.5, 0.3
-"""Points of names beside devices, and how far devices are apart that have any."""
+_FONT, _LEAST_INCH = 5.5, 0.45
+"""Points of names, and how far devices are apart that have one beside them."""
 
 
 def check_devices(topology: _core.Topology) -> None:
@@ -197,7 +197,7 @@ def draw_devices(
 def _draw_names(axes: Any, scene: Scene, inch: float, filled: Collection[int]) -> None:
     """Write names in devices where they can be read there, else beside them."""
     topology, scale = scene.topology, inch / scene.spacing
-    if topology.device_count > _MOST_NAMES or inch < _LEAST_INCH:
+    if topology.device_count > _MOST_NAMES:
         return
     name = _short(topology)
     texts = [name(device) for device in range(topology.device_count)]
@@ -219,6 +219,8 @@ def _draw_names(axes: Any, scene: Scene, inch: float, filled: Collection[int]) -
                 color="white" if device in filled else "black",
                 zorder=4,
             )
+        return
+    if inch < _LEAST_INCH:
         return
     ends = np.array([way[:2] for way in scene.ways.values()]).reshape(-1, 2, 2)
     labels = place_labels(texts, scene.points * scale, radius, ends * scale, _FONT)

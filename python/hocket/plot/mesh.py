@@ -157,10 +157,10 @@ def draw_chunks(result: MeshResult, path: Path) -> None:
         axes.axvspan(96, 192, color=SWITCH, alpha=0.2, label="published best")
         axes.set_xscale("log", base=2)
         axes.set_xticks(sizes, [format_size(chunk) for chunk in chunks], rotation=45, fontsize=7)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, 1.15 * max((rate / 1e9 for rate in chunks.values()), default=1.0))
         axes.set_xlabel("chunk")
         axes.set_ylabel("size / time [GB/s]")
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="lower left")
         figure.suptitle("tto, 128 MiB on 8 x 8 (Laskar et al., figure 14)")
 
 

@@ -47,12 +47,12 @@ def draw_panels(figure: Any, panels: Sequence[Panel], names: Sequence[str], side
     rows = math.ceil(len(panels) / columns)
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     before, leaves_out = None, False
-    line = 0.55 / side
+    line, most = 0.55 / side, max(len(panel.facts) for panel in panels)
     for i, (axes, panel) in enumerate(zip(grid, panels, strict=False)):
         axes.set_axis_off()
         axes.set_aspect("equal")
         axes.set_xlim(-1.3, 1.3)
-        axes.set_ylim(-1.3 - line * len(panel.facts), 1.3 + line)
+        axes.set_ylim(-1.3 - line * most, 1.3 + line)
         axes.text(0, 1.28 + line / 2, panel.title, fontsize=9, ha="center", va="center")
         artist = _Artist(axes, panel, names)
         first = artist.draw()
@@ -269,10 +269,15 @@ class _Artist:
                 continue
             is_dead = switches[each] in failed
             color = _SWITCH_COLORS[i % len(_SWITCH_COLORS)]
-            for px, py in points.values():
+            for place, (px, py) in points.items():
                 shift = 0.0 if inner == 1 else (i - (len(shown) - 1) / 2) * 0.34 / len(shown)
                 end = (px + shift, py + self.size)
-                self._stroke((x, 0.75), end, is_failed=is_dead, color=color)
+                self._stroke(
+                    (x, 0.75),
+                    end,
+                    is_failed=is_dead or (place, place) in self.panel.links_failed,
+                    color=color,
+                )
                 if inner > 1:
                     spot = Circle(
                         (px + shift, py + 0.1), min(0.035, 0.13 / len(shown)), color=color, zorder=4

@@ -59,7 +59,8 @@ class Panel:
     switches
         Numbers of the switches of the group that is drawn, one for each position within a member.
     members_failed, links_failed
-        Places of members that have failed or hold what has, and pairs of places.
+        Places of members that have failed or hold what has, and pairs of places; a place twice
+        is the link of an NPU to its switch.
     switches_failed
         Numbers of all switches that have failed.
     shown
@@ -289,6 +290,8 @@ class _Maker:
             own = i <= self.links[link] < i + count
             if own and len(ends) == 2:
                 pairs |= {(at(src), at(dst)), (at(dst), at(src))}
+            elif own and i == 0:
+                pairs.add((at(ends[0]), at(ends[0])))  # to its switch
             elif self.links[link] < i or own:
                 members |= {at(each) for each in ends}
         return frozenset(members), frozenset(pairs), frozenset(switches)

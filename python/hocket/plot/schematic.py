@@ -149,8 +149,10 @@ def _finish(
     if switches:
         title += f", {switches:,} switch{'es'[: 2 * (switches != 1)]}" + f" ({of})" * bool(of)
     title += f", {topology.link_count:,} links"
-    write_title(figure, title, 11)
     lost = _failed_names(topology, failures, names)
+    if lost:
+        title += ", including what has failed"
+    write_title(figure, title, 11)
     if lost:
         label = f"failed: {', '.join(lost[:_MOST_FAILED])}"
         if len(lost) > _MOST_FAILED:

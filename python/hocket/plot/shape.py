@@ -185,7 +185,7 @@ def _title(
         )
         some = f" (drawn: the {len(drawn)} that carry the most, {share:.0%} of all bytes)"
     return (
-        f"{run.plan.algorithm} {collective.kind} of {format_size(collective.size)} on "
+        f"{run.plan.algorithm} {collective.name} of {format_size(collective.size)} on "
         f"{topology.name}\n{_SUMS[phase]}{of}: {summary(found)}{some}, {len(links)} of "
         f"{topology.link_count} links"
     )

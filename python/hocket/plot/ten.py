@@ -32,7 +32,7 @@ from hocket.units import format_size, format_time_ps
 MOST_NPUS, MOST_TRANSFERS = 64, 2_000
 """What can be read in one picture."""
 
-CROWDED = 300
+CROWDED = 600
 """Arrows above which one is hard to follow."""
 _MOST_SLOTS = 120
 _NEAR = 0.02  # chunks of unequal size, by a byte, start a little beside their slot
@@ -210,7 +210,7 @@ def draw_ten(run: Run, path: Path, chunk: int | None = None) -> Expanded:
         of = "" if chunk is None else f", chunk {chunk} of {run.plan.chunks:,}"
         write_title(
             figure,
-            f"{run.plan.algorithm} {collective.kind} of {format_size(collective.size)} on "
+            f"{run.plan.algorithm} {collective.name} of {format_size(collective.size)} on "
             f"{topology.name}{of}: {format_time_ps(run.time_ps)}",
         )
     return arrows

@@ -112,12 +112,14 @@ class _Arranger:
         )
         rows: list[list[tuple[str, Any]]] = []
         for tier in tiers:
-            kept = chosen(len(tier), head, 1, lambda i, tier=tier: tier[i] in self.failed)  # type: ignore[misc]
+            is_bad = [device in self.failed for device in tier]
+            kept = chosen(len(tier), head, 1, is_bad.__getitem__)
             more = ("dots", f"… × {len(tier):,}")
             rows.append(_once([more if i is None else ("switch", tier[i]) for i in kept]))
         for kind in alike(group.children, self.kinds):
-            bad = [bool(self.failed & set(each.devices)) for each in kind]
-            kept = chosen(len(kind), head, 1, lambda i, bad=bad: bad[i], most=1)  # type: ignore[misc]
+            is_bad = [bool(self.failed & set(each.devices)) for each in kind]
+            most = 3 if depth == 0 else 1
+            kept = chosen(len(kind), head, 1, is_bad.__getitem__, most)
             more = ("dots", f"… × {len(kind):,}")
             of = [(i, len(kind), kind[i], depth + 1) for i in range(len(kind))]
             rows.append(_once([more if i is None else ("group", of[i]) for i in kept]))

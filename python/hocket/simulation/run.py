@@ -16,7 +16,7 @@ from hocket.collectives.timing import LinkOrder, Switching
 from hocket.errors import SpecError
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
-from hocket.plans.schedule import MULTIRAIL, Schedule, check_rails
+from hocket.plans.schedule import MULTIRAIL, check_rails
 from hocket.simulation.options import (
     DimensionOptions,
     Fidelity,
@@ -399,19 +399,9 @@ def _on_dimensions(plan: Plan, options: DimensionOptions) -> DimensionRun:
             "simulate a schedule, as by `hocket schedule`, or use link",
         )
     plan.verify()
-    if plan.own_schedule is not None and not _carries_out(plan, schedule):
+    own = plan.own_schedule
+    if own is not None and not _core.carries_out(plan.core, own.core, memory_limit()):
         raise SpecError(
             "fidelity", "the plan does not carry its schedule out", "plan again, or use link"
         )
     return schedule.simulate(switching=options.switching, latency=options.latency)
-
-
-def _carries_out(plan: Plan, schedule: Schedule) -> bool:
-    """Whether a plan, perhaps from a file, is the one that its schedule makes."""
-    import numpy as np
-
-    made, core = _core.plan_of(schedule.core, memory_limit()), plan.core
-    return len(made) == len(core) and all(
-        np.array_equal(ours, its)
-        for ours, its in ((made.chunk, core.chunk), (made.src, core.src), (made.dst, core.dst))
-    )

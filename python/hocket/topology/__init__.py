@@ -22,12 +22,14 @@ from hocket.topology.families import (
 )
 from hocket.topology.groups import grouped
 from hocket.topology.networkx import from_networkx, to_networkx
+from hocket.topology.nodes import box, planes, rail
 from hocket.topology.sources import as_topology, load, names
 
 __all__ = [
     "Topology",
     "as_topology",
     "bigraph",
+    "box",
     "clos",
     "dragonfly",
     "fat_tree",
@@ -39,7 +41,9 @@ __all__ = [
     "load",
     "mesh",
     "names",
+    "planes",
     "product",
+    "rail",
     "ring",
     "switch",
     "to_networkx",

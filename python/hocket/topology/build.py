@@ -21,6 +21,9 @@ _BUILDERS: dict[str, Callable[..., _core.Topology]] = {
     "clos": _core.build_clos,
     "bigraph": _core.build_bigraph,
     "fat_tree": _core.build_fat_tree,
+    "rail": _core.build_rail,
+    "box": _core.build_boxes,
+    "planes": _core.build_planes,
 }
 
 

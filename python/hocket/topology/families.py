@@ -29,17 +29,17 @@ __all__ = [
 
 def line(npus: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
     """NPUs in a row: 0 - 1 - 2 - 3."""
-    return _core.build_line(_count("npus", npus), *_link(bandwidth, latency))
+    return _core.build_line(count_of("npus", npus), *link_of(bandwidth, latency))
 
 
 def ring(npus: int, *, bandwidth: Quantity, latency: Duration, both_ways: bool = True) -> Topology:
     """NPUs in a cycle, with links one way or both."""
-    return _core.build_ring(_count("npus", npus), *_link(bandwidth, latency), both_ways)
+    return _core.build_ring(count_of("npus", npus), *link_of(bandwidth, latency), both_ways)
 
 
 def fully_connected(npus: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
     """A link each way between every pair of NPUs."""
-    return _core.build_fully_connected(_count("npus", npus), *_link(bandwidth, latency))
+    return _core.build_fully_connected(count_of("npus", npus), *link_of(bandwidth, latency))
 
 
 def switch(
@@ -47,7 +47,7 @@ def switch(
 ) -> Topology:
     """NPUs around one switch; ``limit`` is the switch's own bandwidth, all ports together."""
     rate = None if limit is None else parse_bandwidth(limit, field="limit")
-    return _core.build_switch(_count("npus", npus), *_link(bandwidth, latency), rate)
+    return _core.build_switch(count_of("npus", npus), *link_of(bandwidth, latency), rate)
 
 
 def mesh(*sizes: int | Sequence[int], bandwidth: Quantity, latency: Duration) -> Topology:
@@ -55,17 +55,17 @@ def mesh(*sizes: int | Sequence[int], bandwidth: Quantity, latency: Duration) ->
 
     NPU numbers vary fastest along the first.
     """
-    return _core.build_mesh(_counts(sizes), *_link(bandwidth, latency))
+    return _core.build_mesh(_counts(sizes), *link_of(bandwidth, latency))
 
 
 def torus(*sizes: int | Sequence[int], bandwidth: Quantity, latency: Duration) -> Topology:
     """Give a mesh whose axes close, as :func:`mesh`; an axis of 2 has one link each way."""
-    return _core.build_torus(_counts(sizes), *_link(bandwidth, latency))
+    return _core.build_torus(_counts(sizes), *link_of(bandwidth, latency))
 
 
 def hypercube(log2_npus: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
     """``2 ** log2_npus`` NPUs, joined where their numbers differ in one bit."""
-    return _core.build_hypercube(_count("log2_npus", log2_npus), *_link(bandwidth, latency))
+    return _core.build_hypercube(count_of("log2_npus", log2_npus), *link_of(bandwidth, latency))
 
 
 def product(
@@ -126,7 +126,7 @@ def product(
             raise SpecError(
                 f"offload[{i}]", f"a {kind} has no switches that could sum", "leave it to a Switch"
             )
-        dimensions.append((kind, _count(f"sizes[{i}]", sizes[i]), rate, delay, sums[i]))
+        dimensions.append((kind, count_of(f"sizes[{i}]", sizes[i]), rate, delay, sums[i]))
     made = _core.build_product(dimensions)
     return made if switching is None else made.with_switching(switching)
 
@@ -134,25 +134,28 @@ def product(
 def dragonfly(
     groups: int,
     group_size: int,
+    npus_per_router: int | None = None,
     *,
     bandwidth: Quantity,
     latency: Duration,
     global_bandwidth: Quantity | None = None,
     global_latency: Duration | None = None,
 ) -> Topology:
-    """Fully connected groups of NPUs, and a link each way between every two groups.
+    """Fully connected groups of routers, and a link each way between every two groups.
 
-    The global links are like the local ones where nothing else is said.
+    Routers are the NPUs themselves, or switches with `npus_per_router` NPUs each, whose links are local
+    ones. The global links are like the local ones where nothing else is said.
     """
-    rate, delay = _link(bandwidth, latency)
+    rate, delay = link_of(bandwidth, latency)
     far = (
         rate
         if global_bandwidth is None
         else parse_bandwidth(global_bandwidth, field="global_bandwidth")
     )
     late = delay if global_latency is None else parse_time(global_latency, field="global_latency")
-    members = _count("group_size", group_size)
-    return _core.build_dragonfly(_count("groups", groups), members, rate, delay, far, late)
+    members = count_of("group_size", group_size)
+    each = None if npus_per_router is None else count_of("npus_per_router", npus_per_router)
+    return _core.build_dragonfly(count_of("groups", groups), members, rate, delay, far, late, each)
 
 
 def clos(
@@ -168,14 +171,14 @@ def clos(
 
     ``bandwidth`` is that of the fabric's links, and of the hosts' where ``host_bandwidth`` is left out.
     """
-    rate, delay = _link(bandwidth, latency)
+    rate, delay = link_of(bandwidth, latency)
     host = (
         rate if host_bandwidth is None else parse_bandwidth(host_bandwidth, field="host_bandwidth")
     )
     counts = (
-        _count("spines", spines),
-        _count("tors", tors),
-        _count("hosts_per_tor", hosts_per_tor),
+        count_of("spines", spines),
+        count_of("tors", tors),
+        count_of("hosts_per_tor", hosts_per_tor),
     )
     return _core.build_clos(*counts, host, rate, delay)
 
@@ -193,10 +196,10 @@ def bigraph(
     platform, 2020.
     """
     counts = (
-        _count("switches_per_side", switches_per_side),
-        _count("npus_per_switch", npus_per_switch),
+        count_of("switches_per_side", switches_per_side),
+        count_of("npus_per_switch", npus_per_switch),
     )
-    return _core.build_bigraph(*counts, *_link(bandwidth, latency))
+    return _core.build_bigraph(*counts, *link_of(bandwidth, latency))
 
 
 def fat_tree(k: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
@@ -206,10 +209,11 @@ def fat_tree(k: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
     ----------
     Al-Fares, Loukissas, Vahdat: A scalable, commodity data center network architecture, 2008.
     """
-    return _core.build_fat_tree(_count("k", k), *_link(bandwidth, latency))
+    return _core.build_fat_tree(count_of("k", k), *link_of(bandwidth, latency))
 
 
-def _link(bandwidth: Quantity, latency: Duration) -> tuple[int, int]:
+def link_of(bandwidth: Quantity, latency: Duration) -> tuple[int, int]:
+    """Give a link's bandwidth [bytes/s] and latency [ps]."""
     return parse_bandwidth(bandwidth, field="bandwidth"), parse_time(latency, field="latency")
 
 
@@ -218,10 +222,11 @@ def _counts(sizes: Sequence[int | Sequence[int]]) -> list[int]:
     values: Sequence[object] = sizes
     if len(sizes) == 1 and isinstance(sizes[0], Sequence) and not isinstance(sizes[0], str):
         values = sizes[0]
-    return [_count(f"size {i}", value) for i, value in enumerate(values)]
+    return [count_of(f"size {i}", value) for i, value in enumerate(values)]
 
 
-def _count(field: str, value: object) -> int:
+def count_of(field: str, value: object) -> int:
+    """Give a count that the core takes, or SpecError."""
     try:
         count = -1 if isinstance(value, bool) else index(value)  # type: ignore[arg-type]
     except TypeError:

@@ -263,6 +263,7 @@ class DragonflyFile(Linked):
     builder: Literal["dragonfly"]
     groups: Count
     group_size: Count
+    npus_per_router: Count | None = None
     global_bandwidth: Rate | None = None
     global_latency: Delay | None = None
 
@@ -270,7 +271,9 @@ class DragonflyFile(Linked):
         """Give what the builder of the core takes."""
         far = self.bandwidth if self.global_bandwidth is None else self.global_bandwidth
         late = self.latency if self.global_latency is None else self.global_latency
-        return (self.groups, self.group_size, self.bandwidth, self.latency, far, late)
+        link = (self.bandwidth, self.latency)
+        each = () if self.npus_per_router is None else (self.npus_per_router,)
+        return (self.groups, self.group_size, *link, far, late, *each)
 
 
 class ClosFile(Linked):
@@ -312,6 +315,54 @@ class FatTreeFile(Linked):
         return (self.k, self.bandwidth, self.latency)
 
 
+class _NodesFile(Linked):
+    """Keys of the builders of nodes: links inside them may be others."""
+
+    nodes: Count
+    npus: Count
+    node_bandwidth: Rate | None = None
+    node_latency: Delay | None = None
+
+    def _links(self) -> tuple[int, int, int, int]:
+        near = self.bandwidth if self.node_bandwidth is None else self.node_bandwidth
+        soon = self.latency if self.node_latency is None else self.node_latency
+        return (near, soon, self.bandwidth, self.latency)
+
+
+class RailFile(_NodesFile):
+    """Nodes whose NPU i is linked to rail switch i, and those to every spine."""
+
+    builder: Literal["rail"]
+    spines: Annotated[int, Field(ge=0, lt=1 << 32)] = 0
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        return (self.nodes, self.npus, self.spines, self._links())
+
+
+class BoxFile(_NodesFile):
+    """Nodes with network interfaces, all of which one switch joins."""
+
+    builder: Literal["box"]
+    nics: Count | None = None
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        return (self.nodes, self.npus, self.nics or self.npus, self._links())
+
+
+class PlanesFile(Linked):
+    """NPUs, each linked to every one of some switches."""
+
+    builder: Literal["planes"]
+    npus: Count
+    planes: Count
+
+    def arguments(self) -> tuple[object, ...]:
+        """Give what the builder of the core takes."""
+        return (self.npus, self.planes, self.bandwidth, self.latency)
+
+
 BUILDERS: dict[str, type[Linked]] = {
     "line": LineFile,
     "ring": RingFile,
@@ -324,6 +375,9 @@ BUILDERS: dict[str, type[Linked]] = {
     "clos": ClosFile,
     "bigraph": BiGraphFile,
     "fat_tree": FatTreeFile,
+    "rail": RailFile,
+    "box": BoxFile,
+    "planes": PlanesFile,
 }
 
 

@@ -64,7 +64,10 @@ def _of_builder(spec: BuilderSpec) -> Outline:
         axes = min(first, _MOST_AXES)
         return _of_sides([Dimension("FullyConnected", 2, rest[0], rest[1])] * axes)
     counts = {
-        "dragonfly": lambda: first * rest[0],
+        "dragonfly": lambda: first * rest[0] * (rest[5] if len(rest) > 5 else 1),
+        "rail": lambda: first * rest[0],
+        "box": lambda: first * rest[0],
+        "planes": lambda: first,
         "clos": lambda: rest[0] * rest[1],
         "bigraph": lambda: 2 * first * rest[0],
         "fat_tree": lambda: first**3 // 4,

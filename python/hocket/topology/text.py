@@ -40,16 +40,22 @@ _FAMILIES = {
     "mesh": (1, 32, "mesh:9x9, 1 to 32 sizes"),
     "torus": (1, 32, "torus:4x4x4, 1 to 32 sizes"),
     "hypercube": (1, 1, "hypercube:4, that is 2^4 NPUs"),
-    "dragonfly": (2, 2, "dragonfly:GROUPSxGROUP_SIZE"),
+    "dragonfly": (2, 3, "dragonfly:GROUPSxGROUP_SIZE or dragonfly:GROUPSxROUTERSxNPUS_PER_ROUTER"),
     "clos": (2, 3, "clos:SPINESxTORS or clos:SPINESxTORSxHOSTS_PER_TOR"),
     "bigraph": (2, 2, "bigraph:SWITCHES_PER_SIDExNPUS_PER_SWITCH"),
     "fat_tree": (1, 1, "fat_tree:4"),
+    "rail": (2, 3, "rail:NODESxNPUS or rail:NODESxNPUSxSPINES"),
+    "box": (2, 3, "box:NODESxNPUS or box:NODESxNPUSxNICS"),
+    "planes": (2, 2, "planes:NPUSxPLANES"),
 }
+_OF_NODES = ("rail", "box")
+"""Families that take a value for the links within nodes, and one for those between them."""
 _EXAMPLE = "mesh:4x4@25GB/s,700ns"
 FORMS = (
     "a shipped machine (`hocket topology list`), a .yml file, ring:16, line:4, switch:8, fc:8, "
-    "mesh:9x9, torus:4x4x4, hypercube:4 (2^4 NPUs), dragonfly:4x5, clos:SPINESxTORS[xHOSTS_PER_TOR], "
-    "bigraph:4x4, fat_tree:4 or a product such as Ring_FC_SW:2x8x4"
+    "mesh:9x9, torus:4x4x4, hypercube:4 (2^4 NPUs), dragonfly:4x5[xNPUS_PER_ROUTER], "
+    "clos:SPINESxTORS[xHOSTS_PER_TOR], bigraph:4x4, fat_tree:4, rail:NODESxNPUS[xSPINES], "
+    "box:NODESxNPUS[xNICS], planes:72x18 or a product such as Ring_FC_SW:2x8x4"
 )
 
 
@@ -236,15 +242,17 @@ def _built(
         count = f"{len(sizes)} size{'s'[: len(sizes) != 1]}"
         right = f"write it as {form}" if form else f"give one for each of {len(names)} dimensions"
         raise SpecError(option, f"{shown(text)} has {count}", right)
-    wanted = len(names) if is_product else 1
+    wanted, of = (len(names), "dimensions") if is_product else (1, "")
+    if family in _OF_NODES:
+        wanted, of = 2, "kinds of links, those within nodes first"
     mark = _mark(option)
     rates = [
         parse_bandwidth(each, field=field)
-        for field, each in _each(mark + "bandwidth", "25 GB/s", text, bandwidth, wanted)
+        for field, each in _each(mark + "bandwidth", "25 GB/s", text, bandwidth, wanted, of)
     ]
     delays = [
         parse_time(each, field=field)
-        for field, each in _each(mark + "latency", "700 ns", text, latency, wanted)
+        for field, each in _each(mark + "latency", "700 ns", text, latency, wanted, of)
     ]
     if is_product:
         dimensions = tuple(
@@ -252,6 +260,10 @@ def _built(
             for kind, size, rate, delay in zip(kinds, sizes, rates, delays, strict=True)
         )
         return TopologySpec(text, dimensions=dimensions, notes=skipped(dimensions))
+    if family in _OF_NODES:
+        nodes, npus, third = (*sizes, 0 if family == "rail" else sizes[1])[:3]
+        links = (rates[0], delays[0], rates[1], delays[1])
+        return TopologySpec(text, builder=BuilderSpec(family, (nodes, npus, third, links)))
     return TopologySpec(text, builder=_builder(family, sizes, rates[0], delays[0]))
 
 
@@ -267,17 +279,17 @@ def _builder(family: str, sizes: list[int], rate: int, delay: int) -> BuilderSpe
     if family == "switch":
         return BuilderSpec(family, (first, *link, None))
     if family == "dragonfly":
-        return BuilderSpec(family, (*sizes, *link, *link))
+        return BuilderSpec(family, (*sizes[:2], *link, *link, *sizes[2:]))
     if family == "clos":
         spines, tors, hosts = (*sizes, 1)[:3]
         return BuilderSpec(family, (spines, tors, hosts, rate, *link))
-    if family == "bigraph":
+    if family in ("bigraph", "planes"):
         return BuilderSpec(family, (*sizes, *link))
     return BuilderSpec(family, (first, *link))
 
 
 def _each(
-    option: str, example: str, text: str, values: Sequence[Duration] | None, wanted: int
+    option: str, example: str, text: str, values: Sequence[Duration] | None, wanted: int, of: str
 ) -> list[tuple[str, Duration]]:
     """Give one value a dimension, and where it stood for messages."""
     if not values:
@@ -291,6 +303,9 @@ def _each(
     if len(split) == 1:
         return [(option, split[0])] * wanted
     if len(split) != wanted:
-        right = "give one" if wanted == 1 else f"give one, or one for each of {wanted} dimensions"
+        right = "give one" if wanted == 1 else f"give one, or one for each of {wanted} {of}"
         raise SpecError(option, f"{len(split)} given for {text}", right)
-    return [(f"{option}, dimension {i}", each) for i, each in enumerate(split, 1)]
+    return [
+        (f"{option}, {of.partition(' ')[0].removesuffix('s')} {i}", each)
+        for i, each in enumerate(split, 1)
+    ]

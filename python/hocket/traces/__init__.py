@@ -1,20 +1,25 @@
 """Execution traces of real or made-up jobs, in MLCommons Chakra's format.
 
 A trace is a file for each rank, ``PREFIX.{rank}.et``: what it computed, sent and received, and what
-waited for what. It is read (:func:`load`), counted (:func:`summarize`) and run on any network
-(:func:`replay`).
+waited for what. It is written (:func:`write`), read (:func:`load`), counted (:func:`summarize`) and run on
+any network (:func:`replay`).
 """
 
 from hocket._core.trace import Trace
 from hocket.traces.files import CALLS, DEPENDENCIES, KINDS, Summary, load, summarize
 from hocket.traces.result import RankTime, TraceCall, TraceRun
 from hocket.traces.run import replay
+from hocket.traces.write import Call, Compute, Receive, Send, write
 
 __all__ = [
     "CALLS",
     "DEPENDENCIES",
     "KINDS",
+    "Call",
+    "Compute",
     "RankTime",
+    "Receive",
+    "Send",
     "Summary",
     "Trace",
     "TraceCall",
@@ -22,6 +27,7 @@ __all__ = [
     "load",
     "replay",
     "summarize",
+    "write",
 ]
 
 

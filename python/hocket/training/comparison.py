@@ -143,7 +143,7 @@ def _combination(each: TrainingRow | Refused) -> CombinationData:
 def row_of(row: TrainingRow) -> dict[str, Any]:
     """Give a row of a frame: single values only."""
     data = row.to_dict()
-    plain = {name: data[name] for name in ("network", "topology", "npu_count")}  # type: ignore[literal-required]
+    plain = {name: data[name] for name in ("network", "topology", "npu_count")}
     rest = ("algorithm", "time_ps", "batch", "samples_per_s", "speedup", "exposed_share")
     return {
         **plain,

@@ -22,7 +22,7 @@ class AcceleratorData(TypedDict):
     name: str
     peak_flops_per_s: int
     efficiency: float
-    memory_bytes: int
+    memory_bytes: int | None
 
 
 class BreakdownData(TypedDict):

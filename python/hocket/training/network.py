@@ -11,7 +11,7 @@ from hocket import _core
 from hocket._core.iteration import Shape
 from hocket.collectives.collective import Progress, check_chunks, collective_on
 from hocket.errors import SpecError
-from hocket.plans.algorithms import algorithms, check_name
+from hocket.plans.algorithms import algorithms, check_name, chunk_ladder
 from hocket.plans.planner import plan, plan_together
 from hocket.plans.schedule import MULTIRAIL, PREFIX, check_rails, schedule_collective
 from hocket.plans.synthesis import SYNTHESIZERS
@@ -309,11 +309,11 @@ class PlanNetwork(Network):
         counts: Sequence[int | None] = [_cut(size, group.size, given)[1]]
         if given is None and (algorithm == GREEDY or algorithm not in SYNTHESIZERS):
             first = collective_on(kind, self.topology, least, npus=group.members[0])
-            ladder = list(_core.chunk_ladder(self.topology, first, algorithm))
+            ladder = chunk_ladder(self.topology, first, algorithm)
             pieces = sum(len(members) ** 2 for members in group.members)
             most = (_MOST_FOUND if algorithm == GREEDY else _MOST_PIECES) // pieces
             most = min(most, least // (_LEAST * group.size))
-            counts = [count for count in ladder if count <= most] or ladder[:1]
+            counts = [count for count in ladder if count is None or count <= most] or ladder[:1]
         uses = [self._use(kind, group, least, algorithm, count) for count in counts]
         return self._timed(min(uses, key=lambda use: use.time_ps))
 

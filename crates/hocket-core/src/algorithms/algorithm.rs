@@ -24,6 +24,8 @@ pub enum Algorithm {
     DoubleBinaryTree,
     /// Dimension by dimension of a product topology.
     Hierarchical,
+    /// A ring for each way out of a node, both ways round.
+    MultiRing,
     /// Each chunk through the dimensions in an order of its own; first come, first served.
     ThemisFifo,
     /// Each chunk in an order of its own; the smallest chunk first.
@@ -56,13 +58,14 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 20] = [
+    pub const ALL: [Algorithm; 21] = [
         Algorithm::Ring,
         Algorithm::BidirectionalRing,
         Algorithm::Direct,
         Algorithm::HalvingDoubling,
         Algorithm::DoubleBinaryTree,
         Algorithm::Hierarchical,
+        Algorithm::MultiRing,
         Algorithm::ThemisFifo,
         Algorithm::Themis,
         Algorithm::MultirailOptimal,
@@ -88,6 +91,7 @@ impl Algorithm {
             Algorithm::HalvingDoubling => "halving-doubling",
             Algorithm::DoubleBinaryTree => "double-binary-tree",
             Algorithm::Hierarchical => "hierarchical",
+            Algorithm::MultiRing => "multi-ring",
             Algorithm::ThemisFifo => "themis-fifo",
             Algorithm::Themis => "themis",
             Algorithm::MultirailOptimal => "multirail-optimal",
@@ -125,6 +129,9 @@ impl Algorithm {
             }
             Algorithm::Hierarchical => {
                 "dimension by dimension of a product topology, each with the algorithm that suits it"
+            }
+            Algorithm::MultiRing => {
+                "rings over the nodes, one for each way out of a node and both ways round, as NCCL's channels"
             }
             Algorithm::ThemisFifo => {
                 "each chunk goes first through the dimension with least to do; first come, first served"
@@ -170,6 +177,7 @@ impl Algorithm {
             | Algorithm::BidirectionalRing
             | Algorithm::HalvingDoubling
             | Algorithm::Hierarchical
+            | Algorithm::MultiRing
             | Algorithm::ThemisFifo
             | Algorithm::Themis
             | Algorithm::MultirailOptimal
@@ -188,9 +196,10 @@ impl Algorithm {
         }
     }
 
-    /// Whether it implements a kind.
+    /// Whether it implements a kind; greedy any demands, those of a custom collective among them.
     pub fn supports(self, kind: CollectiveKind) -> bool {
         self.kinds().contains(&kind)
+            || (self == Algorithm::Greedy && kind == CollectiveKind::Custom)
     }
 
     /// Whether it is a scheduler of dimensions: see [`super::schedule`].

@@ -1,7 +1,9 @@
 //! Into how many slices data is cut: what an algorithm takes by default, what is worth trying, what fits.
 
 use super::trees::{self, Down};
-use super::{Algorithm, PlanOptions, ring_bi_odd, transfer_count, tto, two_tree_overlap};
+use super::{
+    Algorithm, PlanOptions, multi_ring, ring_bi_odd, transfer_count, tto, two_tree_overlap,
+};
 use crate::collective::{Collective, CollectiveKind};
 use crate::multirail::PARTS;
 use crate::plan::PlanError;
@@ -21,7 +23,8 @@ pub fn default_chunks(algorithm: Algorithm, topology: &Topology, collective: &Co
         Algorithm::Greedy if is_single(collective.kind()) => 16,
         _ => 1,
     };
-    let room = smallest_piece(collective) / pieces_per_chunk(algorithm, collective) as u64;
+    let room =
+        smallest_piece(collective) / pieces_per_chunk(topology, algorithm, collective) as u64;
     usize::try_from(room).map_or(wanted, |room| wanted.min(room).max(1))
 }
 
@@ -47,14 +50,14 @@ pub fn chunk_ladder(
         Algorithm::Tto | Algorithm::TtoOverlapped | Algorithm::TwoTreeOverlap => {
             // Where latency holds no link, more are better.
             let best = default_chunks(algorithm, topology, collective);
-            let ways = pieces_per_chunk(algorithm, collective);
+            let ways = pieces_per_chunk(topology, algorithm, collective);
             let most = trees::most_chunks(collective, ways);
             &[best, (4 * best).min(most).max(best), most.max(best)]
         }
         _ => &[1, 4, 16, 64],
     };
     let fits = |&chunks: &usize| {
-        check_chunks(algorithm, collective, chunks).is_ok()
+        check_chunks(topology, algorithm, collective, chunks).is_ok()
             && transfer_count(topology, collective, algorithm, chunks) <= most_transfers
     };
     let mut ladder: Vec<usize> = rungs.iter().copied().filter(fits).collect();
@@ -81,24 +84,25 @@ pub(super) fn chunk_count(
             why: "0 chunks asked for; ask for one or more".to_owned(),
         });
     }
-    check_chunks(algorithm, collective, chunks)?;
+    check_chunks(topology, algorithm, collective, chunks)?;
     Ok(chunks)
 }
 
 /// Checks that there is a byte for every piece, before anything is allocated.
 fn check_chunks(
+    topology: &Topology,
     algorithm: Algorithm,
     collective: &Collective,
     chunks: usize,
 ) -> Result<(), PlanError> {
     let bytes = smallest_piece(collective);
-    let pieces = chunks.saturating_mul(pieces_per_chunk(algorithm, collective));
+    let pieces = chunks.saturating_mul(pieces_per_chunk(topology, algorithm, collective));
     if pieces as u64 > bytes {
         let what = match is_whole(collective.kind()) {
             true => "the data".to_owned(),
             false => format!("the smallest of {} blocks", collective.npus().len()),
         };
-        let per_chunk = pieces_per_chunk(algorithm, collective);
+        let per_chunk = pieces_per_chunk(topology, algorithm, collective);
         let what = match per_chunk {
             1 => what,
             _ => format!("{what} (for {chunks} slices of {per_chunk} chunks)"),
@@ -113,9 +117,10 @@ fn check_chunks(
 }
 
 /// Pieces that an algorithm makes of a demand, for each chunk asked for.
-fn pieces_per_chunk(algorithm: Algorithm, collective: &Collective) -> usize {
+fn pieces_per_chunk(topology: &Topology, algorithm: Algorithm, collective: &Collective) -> usize {
     let ways = match algorithm {
         Algorithm::BidirectionalRing | Algorithm::DoubleBinaryTree | Algorithm::Ring2d => 2,
+        Algorithm::MultiRing => multi_ring::lanes(topology),
         Algorithm::Tto | Algorithm::TtoOverlapped => tto::TREES,
         Algorithm::TwoTreeOverlap => two_tree_overlap::TREES,
         Algorithm::RingBiOdd => ring_bi_odd::pieces(collective.npus().len()),

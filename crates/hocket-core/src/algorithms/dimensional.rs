@@ -5,13 +5,14 @@
 //! significant, so that what an NPU holds after each dimension is one range of chunks. A flat
 //! algorithm has one dimension.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::Job;
 use crate::collective::CollectiveKind;
 use crate::collective::pattern::{Pass, Pattern, Shape};
-use crate::id::NpuId;
-use crate::plan::{Chunks, Op, Plan, PlanBuilder, PlanError, Wait};
+use crate::id::{ChunkId, LinkId, NpuId};
+use crate::plan::{Chunks, Op, Plan, PlanBuilder, PlanError, Transfer, Wait};
 
 /// One dimension of the grid.
 #[derive(Clone, Debug)]
@@ -20,6 +21,28 @@ pub(super) struct Along {
     pub size: usize,
     /// Lane l follows pattern l modulo their number. All have one shape.
     pub patterns: Vec<Pattern>,
+    /// The links that some transfers of each pattern take; empty: all take the default route.
+    paths: Vec<PathOf>,
+}
+
+/// The links from one NPU to another.
+pub(super) type PathOf = HashMap<(NpuId, NpuId), Vec<LinkId>>;
+
+impl Along {
+    /// So many NPUs, and their patterns.
+    pub(super) fn new(size: usize, patterns: Vec<Pattern>) -> Self {
+        Self {
+            size,
+            patterns,
+            paths: Vec::new(),
+        }
+    }
+
+    /// The same, on paths for each pattern.
+    pub(super) fn on_paths(mut self, paths: Vec<PathOf>) -> Self {
+        self.paths = paths;
+        self
+    }
 }
 
 /// Transfers of a collective over a grid, exactly.
@@ -50,8 +73,12 @@ pub(super) fn build(
     } else {
         0
     };
+    let mut plan = job.builder(chunks);
+    let paths = sides.iter().map(|side| numbered(&mut plan, &side.paths));
+    let paths = paths.collect();
     let mut run = Run {
-        plan: job.builder(chunks),
+        plan,
+        paths,
         grid,
         npus,
         ready: vec![Wait::NOTHING; places],
@@ -80,6 +107,17 @@ pub(super) fn build(
         }
     }
     Ok(run.plan.finish())
+}
+
+/// Adds paths to a plan, and gives their positions.
+fn numbered(plan: &mut PlanBuilder, paths: &[PathOf]) -> Vec<HashMap<(NpuId, NpuId), u32>> {
+    let each = |of: &PathOf| {
+        let mut ends: Vec<_> = of.keys().copied().collect();
+        ends.sort_unstable();
+        let number = |ends| (ends, plan.path(&of[&ends]));
+        ends.into_iter().map(number).collect()
+    };
+    paths.iter().map(each).collect()
 }
 
 /// The passes that a kind is made of.
@@ -154,6 +192,8 @@ impl<'a> Grid<'a> {
 /// A plan in the making. A place is a member in a lane: lane x members + member.
 struct Run<'a> {
     plan: PlanBuilder,
+    /// Positions of the paths of each side's patterns.
+    paths: Vec<Vec<HashMap<(NpuId, NpuId), u32>>>,
     grid: Grid<'a>,
     npus: &'a [NpuId],
     /// What makes all that each place may send ready, but for what follows.
@@ -244,7 +284,17 @@ impl Run<'_> {
                     let place = start + src;
                     let wait = self.wait_of(place, place - first_place, pass, step);
                     let (src, to) = (self.npus[src], self.npus[dst]);
-                    let arrival = Wait::on(self.plan.send(range, src, to, op, wait));
+                    let paths = &self.paths[d];
+                    let own = (!paths.is_empty()).then(|| &paths[lane % paths.len()]);
+                    let arrival = Wait::on(self.plan.push(Transfer {
+                        chunk: ChunkId(range.0),
+                        count: range.1,
+                        src,
+                        dst: to,
+                        op,
+                        wait,
+                        path: own.and_then(|paths| paths.get(&(src, to)).copied()),
+                    }));
                     self.latest[start + dst] = arrival;
                     if let Some(slot) = arrivals.get_mut(start + dst - first_place) {
                         *slot = arrival;

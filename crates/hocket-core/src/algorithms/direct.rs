@@ -13,10 +13,7 @@ pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
         kind if kind.is_rooted() => rooted(job),
         _ => {
             let npus = job.collective.npus();
-            let side = Along {
-                size: npus.len(),
-                patterns: vec![Pattern::direct()],
-            };
+            let side = Along::new(npus.len(), vec![Pattern::direct()]);
             dimensional::build(job, npus, &[side], job.chunks)
         }
     }

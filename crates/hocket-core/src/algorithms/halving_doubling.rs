@@ -13,9 +13,6 @@ pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
 
 /// The same among the participants in an order of its own.
 pub(super) fn among(job: &Job<'_>, npus: &[NpuId]) -> Result<Plan, PlanError> {
-    let side = Along {
-        size: npus.len(),
-        patterns: vec![Pattern::halving_doubling()],
-    };
+    let side = Along::new(npus.len(), vec![Pattern::halving_doubling()]);
     dimensional::build(job, npus, &[side], job.chunks)
 }

@@ -1,7 +1,8 @@
 //! Hierarchical: reduce-scatter along each dimension of a product topology, all-gather back.
 //!
-//! A Clos or fat tree with as many NPUs at every ToR is a grid too: the NPUs of a ToR are one
-//! dimension, those with the same place at all ToRs the other, both as behind one switch.
+//! A network that states its nodes, all alike, is a grid too: the NPUs of a node are one dimension, those
+//! with the same place in all nodes the other. So is a Clos or fat tree with as many NPUs at
+//! every ToR, which count for nodes. Both dimensions are taken as behind one switch.
 //!
 //! Each dimension runs the algorithm that suits its building block, among the NPUs that differ only
 //! in that dimension and on the piece they own. Slices of the data are pipelined, so that all
@@ -23,7 +24,12 @@ use crate::topology::{Dimension, DimensionKind, Topology};
 /// Reduce-scatter up the dimensions, all-gather down.
 pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
     let sides: Vec<Along> = grid(job.topology).into_iter().map(along).collect();
-    dimensional::build(job, job.collective.npus(), &sides, job.chunks)
+    let nodes = job.topology.groups().concat();
+    let npus = match nodes.is_empty() {
+        true => job.collective.npus(),
+        false => &nodes,
+    };
+    dimensional::build(job, npus, &sides, job.chunks)
 }
 
 /// Transfers over a grid, exactly.
@@ -51,14 +57,43 @@ pub(super) fn sides(dimensions: &[Dimension]) -> Vec<Side> {
     .collect()
 }
 
-/// The grid that the NPUs of a topology form: its dimensions, or the ToRs of a Clos; empty where
-/// there is none.
+/// The grid that the NPUs of a topology form: its nodes, its dimensions, or the ToRs of a Clos; empty
+/// where there is none.
 pub(super) fn grid(topology: &Topology) -> Vec<Side> {
+    if !topology.groups().is_empty() {
+        return by_groups(topology).unwrap_or_default();
+    }
     if topology.dimensions().is_empty() {
         by_tors(topology).unwrap_or_default()
     } else {
         sides(topology.dimensions())
     }
+}
+
+/// NPUs of a node, and nodes, where all nodes have as many.
+fn by_groups(topology: &Topology) -> Option<Vec<Side>> {
+    let groups = topology.groups();
+    let size = groups.first()?.len();
+    let joined = |group: &Vec<NpuId>| {
+        let pairs = group.iter().flat_map(|a| group.iter().map(move |b| (a, b)));
+        let mut pairs = pairs.filter(|(a, b)| a != b);
+        pairs.all(|(a, b)| !topology.links_from_to(a.device(), b.device()).is_empty())
+    };
+    let kind = match groups.iter().all(joined) {
+        true => DimensionKind::FullyConnected,
+        false => DimensionKind::Switch,
+    };
+    let inside = Side {
+        size: size as u32,
+        kind,
+    };
+    let between = Side {
+        size: groups.len() as u32,
+        kind: DimensionKind::Switch,
+    };
+    let sides = [inside, between].into_iter().filter(|side| side.size > 1);
+    let even = groups.iter().all(|group| group.len() == size);
+    even.then(|| sides.collect())
 }
 
 /// NPUs of a ToR, and ToRs, where NPUs are numbered ToR by ToR and all ToRs have as many.
@@ -83,10 +118,38 @@ fn by_tors(topology: &Topology) -> Option<Vec<Side>> {
 
 /// Why it cannot run, if it cannot.
 pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
-    if topology.dimensions().is_empty() && !grid(topology).is_empty() {
+    if let (false, Some((odd, npus))) = (topology.groups().is_empty(), uneven(topology)) {
+        return Some(format!(
+            "nodes of topology {:?} are unlike: the first has {} NPUs, node {odd} {npus}; use multi-ring \
+             or greedy",
+            topology.name(),
+            topology.groups()[0].len(),
+        ));
+    }
+    let by_dimensions = topology.groups().is_empty() && !topology.dimensions().is_empty();
+    if !by_dimensions && !grid(topology).is_empty() {
         return refusal_of_some(topology, collective);
     }
-    product_refusal(topology, collective)
+    match topology.dimensions().is_empty() {
+        true => Some(no_nodes(topology)),
+        false => product_refusal(topology, collective),
+    }
+}
+
+/// The first node of another size than node 0, and its NPUs.
+fn uneven(topology: &Topology) -> Option<(usize, usize)> {
+    let mut sizes = topology.groups().iter().map(Vec::len).enumerate();
+    let (_, size) = sizes.next()?;
+    sizes.find(|&(_, other)| other != size)
+}
+
+/// That it is not known which NPUs form a node.
+pub(super) fn no_nodes(topology: &Topology) -> String {
+    format!(
+        "topology {:?} states no dimensions and no nodes; use a product topology (mesh, torus, \
+         Ring_Switch, ...), say by groups which NPUs form a node, or use another algorithm",
+        topology.name()
+    )
 }
 
 /// Why an algorithm along the dimensions of a product cannot run, if it cannot.
@@ -111,7 +174,7 @@ pub(super) fn product_refusal(topology: &Topology, collective: &Collective) -> O
     refusal_of_some(topology, collective)
 }
 
-fn refusal_of_some(topology: &Topology, collective: &Collective) -> Option<String> {
+pub(super) fn refusal_of_some(topology: &Topology, collective: &Collective) -> Option<String> {
     if topology.npus().eq(collective.npus().iter().copied()) {
         return None;
     }
@@ -148,8 +211,5 @@ fn along(side: Side) -> Along {
         DimensionKind::FullyConnected => vec![Pattern::direct()],
         DimensionKind::Switch => vec![Pattern::halving_doubling()],
     };
-    Along {
-        size: n as usize,
-        patterns,
-    }
+    Along::new(n as usize, patterns)
 }

@@ -16,6 +16,7 @@ mod halving_doubling;
 mod hdrm;
 mod hierarchical;
 mod mesh;
+mod multi_ring;
 mod multitree;
 mod outline;
 mod pairwise;
@@ -31,7 +32,7 @@ mod two_tree_overlap;
 pub use algorithm::Algorithm;
 pub use chunking::{chunk_ladder, default_chunks};
 pub use outline::Outline;
-pub use rails::plan_of;
+pub use rails::{carries_out, plan_of};
 
 use std::sync::Arc;
 
@@ -149,6 +150,7 @@ pub fn plan(
         Algorithm::HalvingDoubling => halving_doubling::build(&job),
         Algorithm::DoubleBinaryTree => double_binary_tree::build(&job),
         Algorithm::Hierarchical => hierarchical::build(&job),
+        Algorithm::MultiRing => multi_ring::build(&job),
         Algorithm::Binomial => binomial::build(&job),
         Algorithm::Chain => chain::build(&job),
         Algorithm::Pairwise => pairwise::build(&job),
@@ -330,6 +332,7 @@ pub fn check_applicable(
     let refusal = if algorithm.supports(kind) {
         match algorithm {
             Algorithm::Hierarchical => hierarchical::refusal(topology, collective),
+            Algorithm::MultiRing => multi_ring::refusal(topology, collective),
             _ if algorithm.is_multirail() => rails::refusal(topology, collective),
             Algorithm::RingBiOdd => ring_bi_odd::refusal(topology, collective),
             Algorithm::Tto | Algorithm::TtoOverlapped => tto::refusal(topology, collective),
@@ -366,6 +369,10 @@ pub fn transfer_count(
     if algorithm == Algorithm::Hierarchical {
         let sides = hierarchical::grid(topology);
         return hierarchical::transfers(&sides, collective.kind(), chunks as u128);
+    }
+    if algorithm == Algorithm::MultiRing {
+        let lanes = (multi_ring::lanes(topology) as u128).saturating_mul(chunks as u128);
+        return multi_ring::transfers(collective.kind(), collective.npus().len(), lanes);
     }
     let outline = Outline {
         kind: collective.kind(),

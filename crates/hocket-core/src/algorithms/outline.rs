@@ -31,6 +31,7 @@ impl Outline<'_> {
         match algorithm {
             Algorithm::Ring => flat(k, Shape::Ring),
             Algorithm::BidirectionalRing => flat(2 * k, Shape::Ring),
+            Algorithm::MultiRing => flat(k.saturating_mul(2), Shape::Ring), // or several times that
             Algorithm::HalvingDoubling | Algorithm::Hdrm => flat(k, Shape::HalvingDoubling),
             Algorithm::Hierarchical => {
                 hierarchical::transfers(&hierarchical::sides(self.dimensions), kind, k)

@@ -34,9 +34,6 @@ fn build_ways(job: &Job<'_>, ways: usize) -> Result<Plan, PlanError> {
         1 => vec![forward],
         _ => vec![forward.clone(), forward.reversed()],
     };
-    let side = Along {
-        size: npus.len(),
-        patterns,
-    };
+    let side = Along::new(npus.len(), patterns);
     dimensional::build(job, npus, &[side], ways * job.chunks)
 }

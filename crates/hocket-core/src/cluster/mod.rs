@@ -29,6 +29,7 @@ mod router;
 pub use pattern::{Pattern, Rounds};
 pub use router::{ByScheme, FlowOrder, Problem, Reroute, Router};
 
+use crate::explain::Explain;
 use std::sync::Arc;
 
 use crate::id::{LinkId, NpuId};
@@ -255,6 +256,8 @@ pub enum ClusterError {
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
 }
+
+impl Explain for ClusterError {}
 
 /// Runs jobs on a fabric.
 ///

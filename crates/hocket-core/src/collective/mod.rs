@@ -8,8 +8,9 @@ pub use demand::{Demand, NpuSet};
 use std::fmt;
 use std::str::FromStr;
 
+use crate::explain::Explain;
 use crate::id::{NpuId, Rank};
-use crate::topology::Topology;
+use crate::topology::{Topology, name_fault};
 
 /// The pattern of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -177,6 +178,12 @@ pub enum CollectiveError {
         /// What is wrong and what would be right.
         why: String,
     },
+    /// A name that cannot be printed in a line.
+    #[error("the name of the collective {why}")]
+    BadName {
+        /// What is wrong with it.
+        why: String,
+    },
     /// A custom condition that cannot be met.
     #[error("demand {index}: {why}")]
     BadDemand {
@@ -185,6 +192,18 @@ pub enum CollectiveError {
         /// What is wrong and what would be right.
         why: String,
     },
+}
+
+impl Explain for CollectiveError {
+    fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::TooFewNpus { .. } => Some("name two or more"),
+            Self::DuplicateNpu { .. } => Some("list it once"),
+            Self::ZeroSize => Some("give the collective at least one byte"),
+            Self::TooLarge { .. } => Some("make size smaller"),
+            _ => None,
+        }
+    }
 }
 
 /// A collective: kind, participants in rank order, size, root.
@@ -201,6 +220,8 @@ pub struct Collective {
     root: Option<Rank>,
     in_place: bool,
     custom: Vec<Demand>,
+    /// What it is called, where that is not its kind.
+    name: Option<Box<str>>,
 }
 
 impl Collective {
@@ -276,6 +297,7 @@ impl Collective {
             root,
             in_place: true,
             custom: Vec::new(),
+            name: None,
         })
     }
 
@@ -322,6 +344,7 @@ impl Collective {
             root: None,
             in_place: true,
             custom: demands,
+            name: None,
         })
     }
 
@@ -362,6 +385,23 @@ impl Collective {
     pub fn with_in_place(mut self, in_place: bool) -> Self {
         self.in_place = in_place;
         self
+    }
+
+    /// The same collective under a name of its own, such as "token shuffle".
+    ///
+    /// # Errors
+    /// [`CollectiveError::BadName`] for a name that is empty, too long or more than a line.
+    pub fn with_name(mut self, name: &str) -> Result<Self, CollectiveError> {
+        if let Some(why) = name_fault(name) {
+            return Err(CollectiveError::BadName { why });
+        }
+        self.name = (name != self.kind.name()).then(|| name.into());
+        Ok(self)
+    }
+
+    /// What it is called: its kind, or the name that it was given.
+    pub fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(self.kind.name())
     }
 
     /// The pattern.

@@ -84,3 +84,20 @@ fn blocks_that_together_pass_64_bits_are_refused() {
     );
     assert!(Collective::new(CollectiveKind::AllReduce, npus(4), u64::MAX, None).is_ok());
 }
+
+#[test]
+fn names_are_kept_and_checked() {
+    let plain = Collective::new(CollectiveKind::AllReduce, npus(2), 8, None).unwrap();
+    assert_eq!(plain.name(), "all-reduce");
+    let named = plain.clone().with_name("gradients of layer 3").unwrap();
+    assert_eq!(named.name(), "gradients of layer 3");
+    assert_eq!(named.kind(), CollectiveKind::AllReduce);
+    assert_eq!(named.with_name("all-reduce").unwrap(), plain);
+    for bad in ["", "two\nlines"] {
+        let refused = plain.clone().with_name(bad);
+        assert!(
+            matches!(refused, Err(CollectiveError::BadName { .. })),
+            "{bad:?}"
+        );
+    }
+}

@@ -1,5 +1,7 @@
 //! What is to be run: nodes of actors, what they wait for, and the calls that join them.
 
+use crate::explain::Explain;
+
 /// Marks a node that is not part of a call, or an actor without a station.
 pub const NONE: u32 = u32::MAX;
 
@@ -151,6 +153,15 @@ pub enum GraphError {
     /// The run was asked to stop.
     #[error(transparent)]
     Interrupted(#[from] crate::progress::Interrupted),
+}
+
+impl Explain for GraphError {
+    fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::TooLong => Some("make sizes smaller, or bandwidths and speeds larger"),
+            _ => None,
+        }
+    }
 }
 
 impl Graph {

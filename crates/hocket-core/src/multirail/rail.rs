@@ -2,6 +2,8 @@
 
 use super::Stage;
 use crate::collective::pattern::{Pass, Pattern, Shape};
+use crate::explain::Explain;
+use crate::topology::build::product_counts;
 use crate::topology::{Dimension, DimensionKind, Topology};
 use crate::units::Time;
 
@@ -27,8 +29,64 @@ pub struct Rail {
     moves: (u64, u64),
 }
 
+/// Why one NPU does not stand for all of a topology with dimensions.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Uneven {
+    /// There are more or fewer links than the dimensions have.
+    #[error("links of topology {topology:?} have failed, so that NPUs differ; use link fidelity")]
+    Links {
+        /// The topology's name.
+        topology: String,
+        /// Links that the dimensions have.
+        due: u128,
+        /// Links that there are.
+        found: u128,
+    },
+    /// A switch serves no more than so many bytes a second, all ports together.
+    #[error("a switch of topology {topology:?} has a limit of its own; use link fidelity")]
+    Limit {
+        /// The topology's name.
+        topology: String,
+    },
+}
+
+impl Explain for Uneven {
+    fn remedy(&self) -> Option<&'static str> {
+        Some("use link fidelity")
+    }
+}
+
 impl Rail {
-    /// The rails of a topology, in the order of its dimensions; those of size 1 are left out.
+    /// Checks that every NPU has the same rails: that all links of the dimensions are there, and switches limit
+    /// nothing. Without that a time at dimension fidelity could be below the bound.
+    ///
+    /// # Errors
+    /// [`Uneven`] for a topology with dimensions; one without has no rails.
+    pub fn check(topology: &Topology) -> Result<(), Uneven> {
+        let name = || topology.name().to_owned();
+        let (_, _, due) = product_counts(topology.dimensions());
+        let found = topology.links().len() as u128;
+        if !topology.dimensions().is_empty() && due != found {
+            let topology = name();
+            return Err(Uneven::Links {
+                topology,
+                due,
+                found,
+            });
+        }
+        if topology
+            .devices()
+            .iter()
+            .any(|device| device.limit.is_some())
+        {
+            return Err(Uneven::Limit { topology: name() });
+        }
+        Ok(())
+    }
+
+    /// The rails of a topology, in the order of its dimensions; those of size 1 are left out. Whether all of
+    /// their links are there [`check`](Self::check) says.
     pub fn of(topology: &Topology) -> Vec<Rail> {
         let dimensions = topology.dimensions().iter().enumerate();
         dimensions

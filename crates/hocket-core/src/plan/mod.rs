@@ -17,6 +17,7 @@ pub(crate) use waits::WaitGraph;
 use std::fmt;
 
 use crate::collective::Collective;
+use crate::explain::Explain;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
 use crate::progress::Interrupted;
 use crate::units::Memory;
@@ -261,6 +262,27 @@ pub enum PlanError {
     },
 }
 
+impl Explain for PlanError {
+    fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::Malformed { .. } => Some("plan"),
+            Self::Collective(error) => error.field(),
+            _ => None,
+        }
+    }
+
+    fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::TooLong => Some("make sizes smaller or bandwidths larger"),
+            Self::TooManyChunks { .. } => Some("use fewer chunks or more bytes"),
+            Self::TooLarge { .. } => Some("use fewer NPUs or chunks, or another algorithm"),
+            Self::Memory { .. } => Some("use fewer chunks"),
+            Self::Collective(error) => error.remedy(),
+            _ => None,
+        }
+    }
+}
+
 /// The transfers that implement one collective: who sends which chunks to whom, after what.
 ///
 /// Transfers are columns of equal length, 25 bytes a row in all. Their order is the plan's order:
@@ -395,6 +417,25 @@ impl Plan {
     pub fn bytes(&self, transfer: TransferId) -> u64 {
         let i = transfer.index();
         self.chunks.bytes_of(self.chunk[i], self.chunk_count[i])
+    }
+
+    /// Bytes that each transfer carries; of what lies beyond the last chunk, none.
+    pub fn sizes(&self) -> impl ExactSizeIterator<Item = u64> {
+        let offsets = self.chunks.offsets();
+        let last = offsets.len() - 1;
+        let at = move |chunk: usize| offsets[chunk.min(last)];
+        let ranges = self.chunk.iter().zip(&self.chunk_count);
+        ranges.map(move |(&first, &count)| at(first as usize + count as usize) - at(first as usize))
+    }
+
+    /// Whether it has the same transfers as another, column by column, chunks and link order too; by what name
+    /// does not matter.
+    pub fn is_same_as(&self, other: &Plan) -> bool {
+        let unnamed = |plan: &Plan| Plan {
+            algorithm: String::new(),
+            ..plan.clone()
+        };
+        self.len() == other.len() && unnamed(self) == unnamed(other)
     }
 
     /// One transfer as a value.

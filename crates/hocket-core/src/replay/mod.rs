@@ -6,6 +6,7 @@
 mod stations;
 mod stuck;
 
+use crate::explain::Explain;
 use std::collections::HashMap;
 
 use crate::iteration::{
@@ -78,6 +79,8 @@ pub enum ReplayError {
     #[error(transparent)]
     Graph(#[from] GraphError),
 }
+
+impl Explain for ReplayError {}
 
 /// A node as messages name it.
 #[derive(Clone, Debug, PartialEq, Eq)]

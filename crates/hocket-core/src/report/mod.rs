@@ -15,6 +15,7 @@ pub use rates::{Rates, gap};
 pub use schedule::{schedule_activity, schedule_report};
 
 use crate::collective::Collective;
+use crate::explain::Explain;
 use crate::id::LinkId;
 use crate::simulate::Run;
 use crate::topology::Topology;
@@ -32,6 +33,14 @@ pub enum ReportError {
         /// The topology's name.
         topology: String,
     },
+}
+
+impl Explain for ReportError {
+    fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::NoDimensions { .. } => Some("use one that is (mesh, torus, Ring_Switch, ...)"),
+        }
+    }
 }
 
 /// The figures of one run.

@@ -1,6 +1,7 @@
 //! What is wrong with a fabric or with flows, and the check.
 
 use super::{Fabric, Flow};
+use crate::explain::Explain;
 
 /// Why flows could not be assigned.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +57,8 @@ pub enum RoutingError {
         why: String,
     },
 }
+
+impl Explain for RoutingError {}
 
 fn times(scale: u64) -> String {
     match scale {

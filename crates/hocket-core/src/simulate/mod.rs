@@ -11,11 +11,12 @@ mod way;
 pub use flow::FlowOptions;
 pub use packet::PacketOptions;
 pub(crate) use ready::Ready;
-pub use run::{LinkUse, Run, Service};
+pub use run::{LinkUse, Run, RunColumns, Service};
 
 pub use crate::plan::LinkOrder;
 pub use crate::topology::{LatencyModel, Switching};
 
+use crate::explain::Explain;
 use crate::id::TransferId;
 use crate::progress::{Interrupted, Progress};
 use crate::verify::Verified;
@@ -75,9 +76,37 @@ pub enum SimulateError {
         "the run takes longer than 213 days, more than can be told; make sizes smaller or bandwidths larger"
     )]
     TooLong,
+    /// Columns that are not those of a run (from a file).
+    #[error("run: {why}; simulate the plan again")]
+    Malformed {
+        /// What is wrong with the columns, as a sentence.
+        why: String,
+    },
     /// The simulation was asked to stop.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
+}
+
+impl Explain for SimulateError {
+    fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::Sprayed => Some("routing"),
+            Self::Packets { .. } => Some("packets"),
+            Self::Malformed { .. } => Some("run"),
+            _ => None,
+        }
+    }
+
+    fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::Deadlock { .. } => Some("reorder the plan or serve in ready order"),
+            Self::Sprayed => Some("simulate at flow or packet fidelity, or route balanced"),
+            Self::Buffers { .. } => Some("give more room, route round it or use link fidelity"),
+            Self::TooLong => Some("make sizes smaller or bandwidths larger"),
+            Self::Malformed { .. } => Some("simulate the plan again"),
+            _ => None,
+        }
+    }
 }
 
 /// Simulates a plan at link fidelity: each link serves one message at a time.

@@ -5,6 +5,7 @@ use std::fmt;
 
 use super::fabric::{Around, Fabric, NO_LINK, Paths};
 use super::network::Edge;
+use crate::explain::Explain;
 use crate::id::{LinkId, NpuId};
 use crate::topology::Topology;
 
@@ -64,6 +65,12 @@ impl fmt::Display for Unwinding {
     "unwinding {0:?} is none; it is a degree (1, 2, ...), ring (both ways) or max (all to all)"
 )]
 pub struct BadUnwinding(String);
+
+impl Explain for BadUnwinding {
+    fn remedy(&self) -> Option<&'static str> {
+        Some("it is a degree (1, 2, ...), ring (both ways) or max (all to all)")
+    }
+}
 
 impl std::str::FromStr for Unwinding {
     type Err = BadUnwinding;

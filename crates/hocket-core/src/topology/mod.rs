@@ -15,6 +15,7 @@ pub use builder::TopologyBuilder;
 pub(crate) use builder::name_fault;
 pub use crossing::{LatencyModel, Switching};
 
+use crate::explain::Explain;
 use crate::graph::Lists;
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::units::{Bandwidth, Memory, Time};
@@ -136,6 +137,17 @@ pub enum TopologyError {
         /// Bytes that it may take.
         limit: u64,
     },
+}
+
+impl Explain for TopologyError {
+    fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::DuplicateDevice { .. } => Some("give each device a name of its own"),
+            Self::SelfLoop { .. } => Some("remove it"),
+            Self::TooLarge { .. } => Some("make it smaller"),
+            _ => None,
+        }
+    }
 }
 
 /// A directed multigraph of NPUs and switches. Immutable; made by [`TopologyBuilder`].

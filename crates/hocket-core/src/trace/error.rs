@@ -1,5 +1,6 @@
 //! What is wrong with a trace, and where.
 
+use crate::explain::Explain;
 use std::fmt;
 
 use super::{CallKind, LARGEST_SIZE, LONGEST_MICROS};
@@ -134,6 +135,8 @@ pub enum TraceError {
         what: &'static str,
     },
 }
+
+impl Explain for TraceError {}
 
 /// What is wrong with one node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -30,6 +30,7 @@ mod tests;
 use std::sync::Arc;
 
 use crate::collective::CollectiveError;
+use crate::explain::Explain;
 use crate::id::{ChunkId, NpuId, TransferId};
 use crate::plan::{Plan, Routes};
 use crate::progress::{Interrupted, Progress};
@@ -81,6 +82,22 @@ pub enum VerifyError {
     /// The check was asked to stop.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
+}
+
+impl Explain for VerifyError {
+    fn field(&self) -> Option<&'static str> {
+        match self {
+            Self::Collective(error) => error.field(),
+            _ => None,
+        }
+    }
+
+    fn remedy(&self) -> Option<&'static str> {
+        match self {
+            Self::Collective(error) => error.remedy(),
+            _ => None,
+        }
+    }
 }
 
 /// Proves a plan right, or lists what is wrong with it.

@@ -14,7 +14,7 @@ from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.synthesis.options import ROUNDING, SYNTHESIZERS, PlanOptions
 
 if TYPE_CHECKING:
-    pass
+    from hocket.plans.synthesis.data import SynthesisData
 
 
 @dataclass(frozen=True)

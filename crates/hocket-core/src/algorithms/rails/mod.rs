@@ -19,10 +19,9 @@ use super::hierarchical;
 use crate::collective::pattern::{Pass, Shape};
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::NpuId;
-use crate::multirail::{PARTS, Rail, Schedule};
+use crate::multirail::{PARTS, Rail, Schedule, Uneven};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Wait};
 use crate::topology::Topology;
-use crate::topology::build::product_counts;
 use template::{StageTemplate, Template};
 
 /// Makes a plan of a schedule.
@@ -51,18 +50,31 @@ pub fn plan_of(
     Ok(plan)
 }
 
+/// Whether a plan, perhaps from a file, is the one that a schedule makes, all of its columns.
+///
+/// # Errors
+/// As [`plan_of`].
+pub fn carries_out(
+    plan: &Plan,
+    schedule: &Schedule,
+    topology: &Topology,
+    memory_limit: u64,
+) -> Result<bool, PlanError> {
+    let made = plan_of(schedule, topology, plan.collective(), memory_limit)?;
+    Ok(made.routed(topology, plan.routing()).is_same_as(plan))
+}
+
 /// Why no schedule can be made, if none can.
 pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     hierarchical::product_refusal(topology, collective).or_else(|| {
-        let (_, _, links) = product_counts(topology.dimensions());
-        let lost = links.saturating_sub(topology.links().len() as u128);
-        (lost > 0).then(|| {
-            format!(
-                "{lost} links of the dimensions of topology {:?} are missing, and a schedule counts on \
-                 all; use hierarchical",
-                topology.name()
-            )
-        })
+        let Err(Uneven::Links { topology, due, found }) = Rail::check(topology) else {
+            return None;
+        };
+        let lost = due.checked_sub(found)?;
+        Some(format!(
+            "{lost} links of the dimensions of topology {topology:?} are missing, and a schedule counts on \
+             all; use hierarchical"
+        ))
     })
 }
 

@@ -2,6 +2,7 @@ mod bigraph;
 mod counts;
 mod interpreter;
 mod mesh;
+mod nodes;
 mod refusals;
 mod runs;
 

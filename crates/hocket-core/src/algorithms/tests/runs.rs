@@ -18,6 +18,7 @@ fn flat_algorithms(n: usize) -> impl Iterator<Item = Algorithm> {
         let of_one_network = matches!(
             algorithm,
             Algorithm::RingBiOdd
+                | Algorithm::MultiRing
                 | Algorithm::Tto
                 | Algorithm::TtoOverlapped
                 | Algorithm::TwoTreeOverlap

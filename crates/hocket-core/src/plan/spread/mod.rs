@@ -15,6 +15,7 @@ use std::hash::BuildHasherDefault;
 use std::str::FromStr;
 
 use super::Plan;
+use crate::explain::Explain;
 use crate::id::{NpuId, TransferId};
 use crate::topology::Topology;
 use crate::topology::equal::{EqualPaths, Mix, PathSet};
@@ -52,6 +53,16 @@ impl fmt::Display for Routing {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("routing: there is no {0:?}; use balanced, ecmp, ecmp:SEED (as ecmp:7), spray or single")]
 pub struct BadRouting(String);
+
+impl Explain for BadRouting {
+    fn field(&self) -> Option<&'static str> {
+        Some("routing")
+    }
+
+    fn remedy(&self) -> Option<&'static str> {
+        Some("use balanced, ecmp, ecmp:SEED (as ecmp:7), spray or single")
+    }
+}
 
 impl FromStr for Routing {
     type Err = BadRouting;

@@ -1,7 +1,8 @@
 //! Dragonfly: fully connected groups, joined to each other by long links.
 
 use super::super::{Topology, TopologyBuilder, TopologyError};
-use super::{check_least, check_memory};
+use super::nodes::runs;
+use super::{check_least, check_memory, switches};
 use crate::id::DeviceId;
 use crate::units::{Bandwidth, Time};
 
@@ -10,8 +11,10 @@ use crate::units::{Bandwidth, Time};
 pub struct Dragonfly {
     /// Groups.
     pub groups: u32,
-    /// NPUs in each group; they are their own routers.
+    /// Routers in each group.
     pub group_size: u32,
+    /// NPUs at each router, a switch; `None`: NPUs are their own routers.
+    pub npus_per_router: Option<u32>,
     /// Bandwidth of each link inside a group.
     pub local_bandwidth: Bandwidth,
     /// Latency of each link inside a group.
@@ -22,11 +25,12 @@ pub struct Dragonfly {
     pub global_latency: Time,
 }
 
-/// Groups of fully connected NPUs, and one link each way between every two groups.
+/// Groups of fully connected routers, and one link each way between every two groups.
 ///
 /// The k-th group after group g (k from 0) is reached from member `k mod group_size` of g, so that
-/// the long links are spread evenly over the members. NPU `g * group_size + i` is member i of group
-/// g.
+/// the long links are spread evenly over the members. Router `g * group_size + i` is member i of group
+/// g: an NPU itself, or a switch `router0`, ... with NPUs that follow one another, which are stated as
+/// [groups](Topology::groups). Links of those NPUs are as those inside a group.
 ///
 /// # Errors
 /// [`TopologyError::BadParameter`] for no group, an empty one, or fewer than two NPUs in all;
@@ -34,7 +38,7 @@ pub struct Dragonfly {
 ///
 /// # Source
 /// Kim, Dally, Scott, Abts: Technology-driven, highly-scalable dragonfly topology, ISCA 2008;
-/// routers taken as NPUs, and the relative arrangement of global links.
+/// the relative arrangement of global links.
 pub fn dragonfly(parameters: &Dragonfly) -> Result<Topology, TopologyError> {
     let &Dragonfly {
         groups, group_size, ..
@@ -42,7 +46,10 @@ pub fn dragonfly(parameters: &Dragonfly) -> Result<Topology, TopologyError> {
     check_least("groups of the dragonfly", groups, 1)?;
     check_least("group size of the dragonfly", group_size, 1)?;
     let (g, a) = (u128::from(groups), u128::from(group_size));
-    if g * a < 2 {
+    let each = parameters.npus_per_router.unwrap_or(1);
+    check_least("NPUs at each router of the dragonfly", each, 1)?;
+    let npus = g * a * u128::from(each);
+    if npus < 2 {
         return Err(TopologyError::BadParameter {
             what: "dragonfly".to_owned(),
             why: "has one NPU; give it two groups or a group of two".to_owned(),
@@ -50,10 +57,15 @@ pub fn dragonfly(parameters: &Dragonfly) -> Result<Topology, TopologyError> {
     }
     let links = (g * a).saturating_mul(a - 1).saturating_add(g * (g - 1));
     let what = || format!("a dragonfly of {groups} groups of {group_size}");
-    check_memory(what, g * a, links)?;
-    let mut builder = TopologyBuilder::new(format!("dragonfly {groups}x{group_size}"));
-    builder.npus((groups * group_size) as usize);
-    let member = |group: u32, i: u32| DeviceId(group * group_size + i);
+    check_memory(what, g * a + npus, links.saturating_add(2 * npus))?;
+    let name = match parameters.npus_per_router {
+        None => format!("dragonfly {groups}x{group_size}"),
+        Some(each) => format!("dragonfly {groups}x{group_size}x{each}"),
+    };
+    let mut builder = TopologyBuilder::new(name);
+    builder.npus(npus as usize);
+    let routers = routers(&mut builder, parameters);
+    let member = |group: u32, i: u32| routers[(group * group_size + i) as usize];
     for group in 0..groups {
         for i in 0..group_size {
             for j in i + 1..group_size {
@@ -78,5 +90,24 @@ pub fn dragonfly(parameters: &Dragonfly) -> Result<Topology, TopologyError> {
             );
         }
     }
-    builder.finish()
+    let made = builder.finish()?;
+    match parameters.npus_per_router {
+        None => Ok(made),
+        Some(each) => made.with_groups(runs(groups * group_size, each)),
+    }
+}
+
+/// The routers, linked to their NPUs where they are not NPUs themselves.
+fn routers(builder: &mut TopologyBuilder, parameters: &Dragonfly) -> Vec<DeviceId> {
+    let count = parameters.groups * parameters.group_size;
+    let Some(each) = parameters.npus_per_router else {
+        return (0..count).map(DeviceId).collect();
+    };
+    let routers = switches(builder, "router", count);
+    for npu in 0..count * each {
+        let router = routers[(npu / each) as usize];
+        let (bandwidth, latency) = (parameters.local_bandwidth, parameters.local_latency);
+        builder.both_ways(DeviceId(npu), router, bandwidth, latency);
+    }
+    routers
 }

@@ -8,6 +8,8 @@
 //! dragonfly fully connected groups, a link between each two groups
 //! clos      NPUs - ToR switches - spines       fat_tree   NPUs - edge - agg - core
 //! bigraph   NPUs - upper switches - lower switches - NPUs
+//! rail      nodes of NPUs, NPU i of each - rail switch i - spines
+//! boxes     nodes of NPUs - their NICs - a switch      planes   every NPU - every switch
 //! ```
 //!
 //! # Examples
@@ -39,12 +41,14 @@
 mod bigraph;
 mod clos;
 mod dragonfly;
+mod nodes;
 mod product;
 mod simple;
 
 pub use bigraph::bigraph;
 pub use clos::{Clos, clos, fat_tree};
 pub use dragonfly::{Dragonfly, dragonfly};
+pub use nodes::{Nodes, boxes, planes, rail};
 pub(crate) use product::product_counts;
 pub use product::{hypercube, mesh, product, torus};
 pub use simple::{RingWays, fully_connected, line, ring, switch};

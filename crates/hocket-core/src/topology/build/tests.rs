@@ -115,6 +115,7 @@ fn dragonflies() {
     let parameters = Dragonfly {
         groups: 4,
         group_size: 5,
+        npus_per_router: None,
         local_bandwidth: bw(400),
         local_latency: LATENCY,
         global_bandwidth: bw(100),
@@ -133,6 +134,7 @@ fn dragonflies() {
     let many = Dragonfly {
         groups: 9,
         group_size: 2,
+        npus_per_router: None,
         ..parameters
     };
     assert!(
@@ -272,9 +274,107 @@ fn huge_sizes_are_refused_at_once() {
     large(dragonfly(&Dragonfly {
         groups: u32::MAX,
         group_size: u32::MAX,
+        npus_per_router: None,
         local_bandwidth: bw(1),
         local_latency: LATENCY,
         global_bandwidth: bw(1),
         global_latency: LATENCY,
     }));
+}
+
+fn nodes(nodes: u32, npus: u32) -> Nodes {
+    Nodes {
+        nodes,
+        npus,
+        node_bandwidth: bw(90),
+        node_latency: LATENCY,
+        bandwidth: bw(10),
+        latency: LATENCY,
+    }
+}
+
+#[test]
+fn rails() {
+    for (n, g, s) in [(2, 4, 0), (4, 2, 3), (3, 1, 0), (1, 4, 0), (5, 3, 1)] {
+        let made = rail(&nodes(n, g), s).expect("a pod");
+        let (m, k, t) = (n as usize, g as usize, s as usize);
+        let within = if g > 1 { m } else { 0 };
+        let links = 2 * (m * k + within * k + k * t);
+        assert_eq!(counts(&made), (m * k, within + k + t, links));
+        assert!(degrees(&made).iter().all(|&d| d == 1 + usize::from(g > 1)));
+        assert_eq!(made.groups().len(), m);
+        let facts = made.inspect();
+        assert!(facts.connected);
+        // To the rail and back; across, through a node or a spine.
+        let far = match (n, g, s) {
+            (1, _, _) | (_, 1, _) => 2,
+            _ => 4,
+        };
+        assert_eq!(facts.diameter_hops, Some(far));
+    }
+    // Half of the nodes to the other half, each NPU over its rail.
+    let bisection = rail(&nodes(4, 4), 0).expect("a pod").inspect().bisection;
+    assert_eq!(bisection.map(|cut| cut.bytes_per_second), Some(2 * 4 * 10));
+}
+
+#[test]
+fn nodes_in_boxes() {
+    for (n, g, k) in [(2, 4, 2), (3, 4, 4), (4, 8, 1), (2, 1, 1)] {
+        let made = boxes(&nodes(n, g), k).expect("boxes");
+        let (m, p, nics) = (n as usize, g as usize, k as usize);
+        let within = if g > 1 { m } else { 0 };
+        let links = 2 * (m * p + within * p + m * nics);
+        assert_eq!(counts(&made), (m * p, within + m * nics + 1, links));
+        assert_eq!(made.inspect().diameter_hops, Some(4));
+        // Half of the nodes' NICs.
+        let cut = made.inspect().bisection.expect("several NPUs");
+        let half = n as u128 / 2 * u128::from(k) * 10;
+        assert!(n % 2 == 1 || cut.bytes_per_second == half);
+    }
+    let error = boxes(&nodes(2, 4), 3).expect_err("uneven").to_string();
+    assert!(error.contains("3 do not divide 4 NPUs"), "{error}");
+    for (n, g) in [(0, 4), (4, 0), (1, 1)] {
+        assert!(boxes(&nodes(n, g), 1).is_err() && rail(&nodes(n, g), 0).is_err());
+    }
+    assert!(matches!(
+        rail(&nodes(u32::MAX, u32::MAX), u32::MAX),
+        Err(TopologyError::TooLarge { .. })
+    ));
+    assert!(matches!(
+        boxes(&nodes(u32::MAX, u32::MAX), 1),
+        Err(TopologyError::TooLarge { .. })
+    ));
+    assert!(matches!(
+        planes(u32::MAX, u32::MAX, bw(1), LATENCY),
+        Err(TopologyError::TooLarge { .. })
+    ));
+}
+
+#[test]
+fn planes_of_switches() {
+    let rack = planes(72, 18, bw(50), LATENCY).expect("a rack");
+    assert_eq!(counts(&rack), (72, 18, 2 * 72 * 18));
+    assert_eq!(rack.inspect().diameter_hops, Some(2));
+    let cut = rack.inspect().bisection.expect("several NPUs");
+    assert_eq!(cut.bytes_per_second, 36 * 18 * 50);
+}
+
+#[test]
+fn routers_of_a_dragonfly() {
+    let parameters = Dragonfly {
+        groups: 5,
+        group_size: 4,
+        npus_per_router: Some(3),
+        local_bandwidth: bw(400),
+        local_latency: LATENCY,
+        global_bandwidth: bw(100),
+        global_latency: LATENCY,
+    };
+    let made = dragonfly(&parameters).expect("a dragonfly");
+    let links = 2 * 60 + 5 * 4 * 3 + 5 * 4;
+    assert_eq!(counts(&made), (60, 20, links));
+    // NPU, router, router, router of another group, router, NPU.
+    assert_eq!(made.inspect().diameter_hops, Some(5));
+    assert_eq!(made.groups().len(), 20);
+    assert_eq!(made.name(), "dragonfly 5x4x3");
 }

@@ -1,0 +1,125 @@
+//! Algorithms on networks that state their nodes: right on any, and what rings they take.
+
+use super::*;
+use crate::topology::build::{self, Nodes};
+use crate::units::Seed;
+
+const OF_NODES: [Algorithm; 2] = [Algorithm::Hierarchical, Algorithm::MultiRing];
+
+/// Nodes of NPUs around switches, with a NIC or more each, all at one switch or two; some links are gone.
+fn random(seed: &mut Seed, even: bool) -> Topology {
+    let count = 1 + seed.below(5);
+    let alike = 1 + seed.below(4);
+    let sizes: Vec<usize> = (0..count)
+        .map(|_| match even {
+            true => alike,
+            false => 1 + seed.below(4),
+        })
+        .collect();
+    let npus: usize = sizes.iter().sum();
+    let mut builder = TopologyBuilder::new("nodes");
+    builder.npus(npus.max(2));
+    let spines: Vec<_> = (0..1 + seed.below(2))
+        .map(|i| builder.switch(format!("spine{i}"), None))
+        .collect();
+    let mut groups = Vec::new();
+    let mut first = 0;
+    for (node, &size) in sizes.iter().enumerate() {
+        let inner = builder.switch(format!("inner{node}"), None);
+        let members: Vec<NpuId> = (first..first + size).map(NpuId::from).collect();
+        for npu in &members {
+            builder.both_ways(npu.device(), inner, gigabyte(), latency());
+        }
+        for nic in 0..1 + seed.below(3) {
+            let port = builder.switch(format!("nic{node}_{nic}"), None);
+            builder.both_ways(inner, port, gigabyte(), latency());
+            for (i, &spine) in spines.iter().enumerate() {
+                if i == 0 && nic == 0 || seed.below(3) > 0 {
+                    builder.both_ways(port, spine, gigabyte(), latency());
+                }
+            }
+        }
+        groups.push(members);
+        first += size;
+    }
+    if npus == 1 {
+        builder.both_ways(NpuId(0).device(), NpuId(1).device(), gigabyte(), latency());
+        groups.push(vec![NpuId(1)]);
+    }
+    // The order of nodes, and within some, is not that of the numbers.
+    groups.rotate_left(seed.below(count));
+    groups[0].reverse();
+    builder.finish().unwrap().with_groups(groups).unwrap()
+}
+
+#[test]
+fn every_kind_on_random_nodes() {
+    let mut seed = Seed(7);
+    for round in 0..60 {
+        let topology = random(&mut seed, round % 2 == 0);
+        for algorithm in OF_NODES {
+            for &kind in algorithm.kinds() {
+                for chunks in 1..=2 {
+                    let all = among_all(kind, &topology, 100_000);
+                    match check_applicable(&topology, &all, algorithm) {
+                        Ok(()) => _ = judged(&topology, &all, algorithm, chunks),
+                        Err(error) => {
+                            let error = error.to_string();
+                            assert!(algorithm == Algorithm::Hierarchical, "{error}");
+                            assert!(error.contains("are unlike: the first has"), "{error}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nodes_of_npus_that_are_linked_directly() {
+    let torus = build::torus(&[3, 4], gigabyte(), latency()).unwrap();
+    let runs = (0..4).map(|i| (3 * i..3 * i + 3).map(NpuId).collect());
+    let grouped = torus.with_groups(runs.collect()).unwrap();
+    for algorithm in OF_NODES {
+        for &kind in algorithm.kinds() {
+            judged(&grouped, &among_all(kind, &grouped, 10_000), algorithm, 2);
+        }
+    }
+}
+
+#[test]
+fn a_ring_for_each_way_out_of_a_node() {
+    let nodes = Nodes {
+        nodes: 4,
+        npus: 4,
+        node_bandwidth: gigabyte(),
+        node_latency: latency(),
+        bandwidth: gigabyte(),
+        latency: latency(),
+    };
+    let lanes = |topology: &Topology| multi_ring::lanes(topology);
+    assert_eq!(lanes(&build::rail(&nodes, 0).unwrap()), 2 * 4);
+    assert_eq!(lanes(&build::boxes(&nodes, 2).unwrap()), 2 * 2);
+    let broken = build::boxes(&nodes, 2).unwrap();
+    let gone = broken.device_by_name("nic1_0").unwrap();
+    assert_eq!(lanes(&broken.without(&[gone], &[]).unwrap()), 2 * 2);
+    let many = Nodes { npus: 40, ..nodes };
+    assert_eq!(lanes(&build::rail(&many, 0).unwrap()), 2 * 16);
+}
+
+#[test]
+fn without_nodes_there_is_nothing_to_run_on() {
+    let plain = fully_connected(4);
+    let all = among_all(AllReduce, &plain, 100);
+    for algorithm in OF_NODES {
+        let error = check_applicable(&plain, &all, algorithm).expect_err("no nodes");
+        assert!(error.to_string().contains("say by groups"), "{error}");
+    }
+    let some = Collective::new(AllReduce, vec![NpuId(0), NpuId(1)], 100, None).unwrap();
+    let halves = vec![vec![NpuId(0), NpuId(1)], vec![NpuId(2), NpuId(3)]];
+    let grouped = plain.with_groups(halves).unwrap();
+    for algorithm in OF_NODES {
+        let error = check_applicable(&grouped, &some, algorithm).expect_err("not all");
+        assert!(error.to_string().contains("needs all NPUs"), "{error}");
+    }
+}

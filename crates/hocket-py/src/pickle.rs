@@ -1,0 +1,91 @@
+//! `restore`: what pickles of the core's classes call to make an object again.
+//!
+//! `__reduce__` of a class gives `restore`, the name of a constructor and its keywords: plain values and
+//! columns. A pickle is input like a file: the constructor checks all of it, and no proof is in it.
+
+use pyo3::exceptions::{PyException, PyKeyboardInterrupt, PyMemoryError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyType};
+use pyo3::{PyTypeInfo, intern};
+
+use crate::bound::Bound as LowerBound;
+use crate::collective::PyCollective;
+use crate::error::CoreError;
+use crate::multirail::{DimensionRun, PySchedule};
+use crate::plan::PyPlan;
+use crate::simulate::PyRun;
+use crate::topology::PyTopology;
+use crate::verify::Violation;
+
+/// What `__reduce__` gives.
+pub(crate) type Reduced<'py> = (Bound<'py, PyAny>, (&'static str, Bound<'py, PyDict>));
+
+/// `restore`, the name of what it is to make, and the keywords.
+pub(crate) fn reduced<'py>(
+    py: Python<'py>,
+    name: &'static str,
+    keywords: Bound<'py, PyDict>,
+) -> PyResult<Reduced<'py>> {
+    let restore = py.import("hocket._core")?.getattr(intern!(py, "restore"))?;
+    Ok((restore, (name, keywords)))
+}
+
+/// Keywords of some attributes of an object, by their own names.
+pub(crate) fn attributes<'py>(
+    object: &Bound<'py, PyAny>,
+    names: &[&str],
+) -> PyResult<Bound<'py, PyDict>> {
+    let keywords = PyDict::new(object.py());
+    for name in names {
+        keywords.set_item(name, object.getattr(*name)?)?;
+    }
+    Ok(keywords)
+}
+
+/// Makes an object again; `name` is what `__reduce__` gave.
+#[pyfunction]
+pub(crate) fn restore<'py>(
+    py: Python<'py>,
+    name: &str,
+    state: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let constructor = match name {
+        "Topology" => PyTopology::type_object(py).getattr("from_arrays")?,
+        "Collective" => PyCollective::type_object(py).into_any(),
+        "Collective.custom" => PyCollective::type_object(py).getattr("custom")?,
+        "Plan" => PyPlan::type_object(py).getattr("from_columns")?,
+        "Schedule" => PySchedule::type_object(py).getattr("of_lanes")?,
+        "Run" => PyRun::type_object(py).getattr("from_columns")?,
+        "DimensionRun" => DimensionRun::type_object(py).getattr("of_schedule")?,
+        "Bound" => LowerBound::type_object(py).into_any(),
+        "Violation" => Violation::type_object(py).into_any(),
+        _ => return Err(unfit(name, "there is no such class")),
+    };
+    let Ok(keywords) = state.cast::<PyDict>() else {
+        return Err(unfit(name, "its state is not a dictionary"));
+    };
+    constructor.call((), Some(keywords)).map_err(|error| {
+        if is_told_already(py, &error) {
+            return error;
+        }
+        let text = error.value(py).to_string();
+        unfit(name, text.lines().next().unwrap_or_default())
+    })
+}
+
+fn unfit(name: &str, why: &str) -> PyErr {
+    let why = format!("pickle of {name}: {why}; pickle the object again, by this version");
+    CoreError::spec(why).into()
+}
+
+/// Whether an error is hocket's own, or none that the state is to blame for.
+fn is_told_already(py: Python<'_>, error: &PyErr) -> bool {
+    let own = py
+        .import("hocket.errors")
+        .and_then(|errors| errors.getattr("Error"));
+    let own: Option<Bound<'_, PyType>> = own.ok().and_then(|class| class.cast_into().ok());
+    own.is_some_and(|class| error.matches(py, class).unwrap_or(false))
+        || error.is_instance_of::<PyMemoryError>(py)
+        || error.is_instance_of::<PyKeyboardInterrupt>(py)
+        || !error.is_instance_of::<PyException>(py)
+}

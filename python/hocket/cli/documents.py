@@ -1,0 +1,92 @@
+"""What commands print with ``--json``: results, and what the command line adds to them."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+from typing_extensions import NotRequired, TypedDict
+
+from hocket.comparison.data import ComparisonData
+from hocket.plans.data import AdviceData, DimensionRunData, PlanData
+from hocket.plans.synthesis.data import TimetableData
+from hocket.routing.data import ClusterRunData, ComparedSchemesData
+from hocket.simulation.data import RunData
+from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
+
+VERSION = 1
+"""Raised where a key goes or means something else."""
+
+
+class PlanDocument(PlanData):
+    """A plan."""
+
+    time_ps: NotRequired[int | None]
+    """Of ``hocket plan``: its time at link fidelity; None where it is too large to be simulated."""
+    bound_ps: NotRequired[int]
+    """Of ``hocket plan``: the lower bound on any plan's time."""
+    file: NotRequired[str | None]
+    """Of ``hocket plan``: where the plan was written."""
+
+
+class ComparisonsDocument(TypedDict):
+    """One comparison for each size."""
+
+    comparisons: list[ComparisonData]
+
+
+class TrainingComparisonDocument(TrainingComparisonData):
+    """Combinations, the best first."""
+
+    searches: dict[str, SearchData]
+    """By network, the splits that a search tried."""
+
+
+DOCUMENTS: dict[str, Any] = {
+    "plan": PlanDocument,
+    "run": RunData,
+    "dimension-run": DimensionRunData,
+    "timetable": TimetableData,
+    "comparison": ComparisonData,
+    "comparisons": ComparisonsDocument,
+    "advice": AdviceData,
+    "training-run": TrainingRunData,
+    "training-comparison": TrainingComparisonDocument,
+    "cluster-run": ClusterRunData,
+    "cluster-runs": ComparedSchemesData,
+}
+"""By what follows ``hocket.`` in ``format``."""
+
+
+def json_schema() -> dict[str, Any]:
+    """Give the JSON Schema of what commands print with ``--json``."""
+    adapters: list[tuple[str, Literal["serialization"], TypeAdapter[Any]]] = [
+        (name, "serialization", TypeAdapter(kind)) for name, kind in DOCUMENTS.items()
+    ]
+    found, rest = TypeAdapter.json_schemas(adapters, ref_template="#/$defs/{model}")
+    definitions = rest.get("$defs", {})
+    kinds = []
+    for name in DOCUMENTS:
+        schema = found[name, "serialization"]
+        target = definitions[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+        document = {
+            **target,
+            "title": f"hocket.{name}",
+            "properties": {
+                "format": {"const": f"hocket.{name}"},
+                "version": {"const": VERSION},
+                **target["properties"],
+            },
+            "required": ["format", "version", *target.get("required", [])],
+        }
+        kinds.append(document)
+    for each in (*kinds, *definitions.values()):
+        if "properties" in each:
+            each["additionalProperties"] = False
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "hocket results",
+        "description": "What hocket's commands print with --json. Names end in their unit.",
+        "oneOf": kinds,
+        "$defs": definitions,
+    }

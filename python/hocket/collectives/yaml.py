@@ -1,0 +1,202 @@
+"""Collective files: collectives of one's own, in YAML or JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
+
+from hocket import _core
+from hocket.collectives.custom import (
+    Demand,
+    all_to_all_v,
+    collective,
+    neighbor_exchange,
+    send_receive,
+)
+from hocket.errors import SpecError
+from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
+from hocket.files.model import Strict, Words
+from hocket.files.yaml_tree import FileKind, read_yaml
+from hocket.units import parse_size, shown
+
+_FORMS = ("demands", "all_to_all_v", "sends", "neighbors")
+KIND = FileKind("collective", f"name: and one of {', '.join(_FORMS)}", "list less")
+
+
+def _bytes(value: object) -> int:
+    nothing = isinstance(value, int) and not isinstance(value, bool) and value == 0
+    return 0 if nothing else parse_size(value, field=None)
+
+
+def _npu(value: object) -> int | str:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise SpecError(None, f"{shown(value)} is no NPU", "give its number or its name")
+    return value
+
+
+def _npus(value: object) -> list[int | str] | None:
+    if value == "all":
+        return None
+    return [_npu(each) for each in value] if isinstance(value, list) else [_npu(value)]
+
+
+_ONE = {"type": ["integer", "string"], "examples": [0, "gpu0"]}
+Bytes: TypeAlias = Annotated[
+    int,
+    BeforeValidator(_bytes),
+    WithJsonSchema({"type": ["integer", "string"], "examples": ["1 MB", 65536]}),
+]
+Npu: TypeAlias = Annotated[int | str, BeforeValidator(_npu), WithJsonSchema(_ONE)]
+Npus: TypeAlias = Annotated[
+    list[int | str] | None,
+    BeforeValidator(_npus),
+    WithJsonSchema({"anyOf": [{"const": "all"}, _ONE, {"type": "array", "items": _ONE}]}),
+]
+
+
+class DemandEntry(Strict):
+    """Some bytes, who has them before and who must have them after."""
+
+    size: Bytes = Field(description="Bytes, or text with a unit.")
+    holders: Npus = Field(description="Who has them before: an NPU, a list, or all.")
+    wanted: Npus = Field(description="Who must have them after, likewise.")
+    sum: bool = Field(
+        default=False, description="Whether each holder has a vector of its own, to be summed."
+    )
+
+
+class SendEntry(Strict):
+    """One message."""
+
+    src: Npu = Field(description="Who sends.")
+    dst: Npu = Field(description="Who receives.")
+    size: Bytes = Field(description="Bytes, or text with a unit.")
+
+
+class NeighborsEntry(Strict):
+    """An exchange between neighbours."""
+
+    size: Bytes = Field(description="What each sends to each of its neighbours.")
+    of: dict[str, list[Npu]] | None = Field(
+        default=None, description="To whom each sends; by default those it has a link to."
+    )
+    same: bool = Field(
+        default=False, description="Whether a sender's neighbours all get the same bytes."
+    )
+
+
+class CollectiveFile(Strict):
+    """A collective of one's own, in one of four forms."""
+
+    name: Words = Field(default="custom", description="What it is called.")
+    npus: list[Npu] | None = Field(
+        default=None, description="Participants; by default all that are named."
+    )
+    demands: Annotated[list[DemandEntry], Field(min_length=1)] | None = Field(
+        default=None, description="Who has what, and who must get it or its sum."
+    )
+    all_to_all_v: Annotated[list[list[Bytes]], Field(min_length=2)] | None = Field(
+        default=None, description="Row i, column j: what participant i sends to participant j."
+    )
+    sends: Annotated[list[SendEntry], Field(min_length=1)] | None = Field(
+        default=None, description="Messages, all at once."
+    )
+    neighbors: NeighborsEntry | None = Field(
+        default=None, description="What neighbours send to each other."
+    )
+
+
+def read_collective(path: Path, topology: _core.Topology) -> _core.Collective:
+    """Read a collective file; see :func:`hocket.load_collective`."""
+    name = shown_path(path)
+    values, lines = read_yaml(path, KIND)
+    located = Located(lines, name)
+    try:
+        file = CollectiveFile.model_validate(values)
+    except ValidationError as error:
+        raise _wrong(located, error) from None
+    forms = [form for form in _FORMS if getattr(file, form) is not None]
+    if len(forms) != 1:
+        right = f"give one of {', '.join(_FORMS)}"
+        have = " and ".join(forms)
+        raise located.wrong((), f"has {have}" if forms else "says nothing to do", right)
+    try:
+        return _made(file, topology)
+    except SpecError as error:
+        raise _placed(located, forms[0], error) from None
+
+
+def _made(file: CollectiveFile, topology: _core.Topology) -> _core.Collective:
+    if file.demands is not None:
+        demands = [Demand(each.size, each.holders, each.wanted, each.sum) for each in file.demands]
+        return collective(topology, demands, npus=file.npus, name=file.name)
+    if file.all_to_all_v is not None:
+        return all_to_all_v(topology, file.all_to_all_v, npus=file.npus, name=file.name)
+    if file.npus is not None:
+        raise SpecError("npus", "those who send and receive take part", "leave it out")
+    if file.sends is not None:
+        sends = [(each.src, each.dst, each.size) for each in file.sends]
+        return send_receive(topology, sends, name=file.name)
+    assert file.neighbors is not None, "there is one form"
+    given, names = file.neighbors, set(topology.device_names)
+    of = None
+    if given.of is not None:  # keys are text in JSON
+        of = {
+            int(npu) if npu not in names and npu.isdecimal() else npu: others
+            for npu, others in given.of.items()
+        }
+    return neighbor_exchange(topology, given.size, neighbors=of, same=given.same, name=file.name)
+
+
+def _placed(located: Located, form: str, error: SpecError) -> SpecError:
+    """Give an error the line of the entry that it is about."""
+    word, _, number = (error.origin or "").partition(" ")
+    if word == "demand" and form in ("demands", "sends"):
+        key = (error.field,) if error.field else ()
+        return located.wrong((form, int(number), *key), error.why, error.remedy)
+    if error.field == "npus":
+        return located.wrong(("npus",), error.why, error.remedy)
+    why = error.why if error.field in (None, form) else f"{error.field}: {error.why}"
+    return located.wrong((form,), why, error.remedy)
+
+
+def _wrong(located: Located, error: ValidationError) -> SpecError:
+    """Make one line of the first thing that pydantic found; of a misspelt key, its name."""
+    errors = error.errors(include_url=False)
+    beside = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
+    found = ([each for each in beside if each["type"] == "extra_forbidden"] or errors)[0]
+    place: tuple[str | int, ...] = tuple(found["loc"])
+    kind, given, context = found["type"], found["input"], found.get("ctx", {})
+    words = tuple(part for part in place if isinstance(part, str))
+    if kind == "extra_forbidden":
+        known = list(_MODELS.get(words[0] if len(words) > 1 else "", CollectiveFile).model_fields)
+        hint = did_you_mean(str(place[-1]), known, f"keys are {', '.join(known)}")
+        why = f"there is no key {shown(place[-1])}; {hint}"
+        return located.wrong(place[:-1], why, line_of=place)
+    if kind == "missing":
+        return located.wrong(place[:-1], f"key {place[-1]!r} is missing", "add it")
+    if kind == "value_error":
+        return located.wrong(place, str(context["error"]))
+    if kind == "too_short":
+        return located.wrong(place, "has too few entries", "add some")
+    if kind == "list_type" and given is not None:
+        return located.wrong(place, f"{shown(given)} is no list", "give a list")
+    return located.wrong(place, complaint(kind, given, context, words))
+
+
+_MODELS: dict[str, type[Strict]] = {
+    "demands": DemandEntry,
+    "sends": SendEntry,
+    "neighbors": NeighborsEntry,
+}
+
+
+def json_schema() -> dict[str, Any]:
+    """Give the JSON Schema of collective files, for editors."""
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **CollectiveFile.model_json_schema(),
+        "title": "hocket collective",
+    }

@@ -1,0 +1,218 @@
+"""What every single failure of a network costs a collective."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from hocket import _core
+from hocket.comparison.compare import Comparison, compare
+from hocket.errors import InfeasibleError, SpecError
+from hocket.topology.sources import TopologyLike, as_topology
+from hocket.topology.symmetry import Symmetry
+from hocket.units import Quantity, parse_size, shown
+
+__all__ = ["Failure", "FailureAdvice", "advise_failures"]
+
+Part: TypeAlias = Literal["link", "switch", "npu"]
+_PARTS: tuple[Part, ...] = ("link", "switch", "npu")
+_FALLBACK = "greedy"
+_Ends: TypeAlias = tuple[str, ...]
+"""A device's name, or those of both ends of a link."""
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What fails, and what that costs.
+
+    Attributes
+    ----------
+    part
+        ``"link"`` (both ways, with all parallel ones), ``"switch"`` or ``"npu"``.
+    names
+        What fails, as ``--failed`` takes it, ``"A"`` or ``"A,B"``: all those that are alike, of which the
+        first was computed.
+    time_ps
+        Time of the collective without it [ps]; ``None`` where it cannot run.
+    slowdown
+        By how much longer that is, as a share of the time without failures; ``None`` where it cannot run.
+    algorithm
+        What ran fastest; ``None`` where none does.
+    why
+        Why it cannot run; ``None`` where it can.
+    """
+
+    part: Part
+    names: tuple[str, ...]
+    time_ps: int | None
+    slowdown: float | None
+    algorithm: str | None
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class FailureAdvice:
+    """Every single failure, the dearest first.
+
+    Attributes
+    ----------
+    collective, topology
+        What is done on what.
+    algorithm, chunks
+        The fastest without failures, which runs again after each.
+    time_ps
+        Its time without failures [ps].
+    failures
+        What fails, the dearest first: those after which the collective cannot run, then by time.
+    """
+
+    collective: _core.Collective
+    topology: _core.Topology
+    algorithm: str
+    chunks: int
+    time_ps: int
+    failures: tuple[Failure, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Give everything as JSON values; times in picoseconds."""
+        return {
+            "collective": self.collective.kind,
+            "size": self.collective.size,
+            "topology": self.topology.name,
+            "algorithm": self.algorithm,
+            "chunks": self.chunks,
+            "time_ps": self.time_ps,
+            "failures": [
+                {
+                    "part": each.part,
+                    "names": list(each.names),
+                    "time_ps": each.time_ps,
+                    "slowdown": each.slowdown,
+                    "algorithm": each.algorithm,
+                    "why": each.why,
+                }
+                for each in self.failures
+            ],
+        }
+
+    def __repr__(self) -> str:
+        """Give one line: what, and the dearest failure."""
+        dearest = self.failures[0].names[0] if self.failures else "none"
+        kinds, count = len(self.failures), sum(len(each.names) for each in self.failures)
+        return (
+            f"<FailureAdvice: {count} failures of {kinds} kinds on {self.topology.name!r}, "
+            f"dearest {dearest}>"
+        )
+
+
+def advise_failures(
+    kind: str,
+    topology: TopologyLike,
+    *,
+    size: Quantity,
+    algorithms: Sequence[str] | None = None,
+    chunks: int | None = None,
+    parts: Sequence[Part] = _PARTS,
+    routing: str = "balanced",
+    progress: Callable[[str, int, int], None] | None = None,
+) -> FailureAdvice:
+    """Rank every single failure of a network by what it costs a collective.
+
+    The collective is planned anew without the failed part, by the algorithm that is fastest on the whole
+    network or, where that does not apply any more, by greedy. An NPU that fails does not take part; the
+    others do, with as many bytes. Of failures that are alike, as on symmetric networks, the first is
+    computed; as algorithms take NPUs in the order of their numbers, the others may take a little more or
+    less.
+
+    Parameters
+    ----------
+    kind, size, chunks, routing
+        See :func:`hocket.compare`.
+    topology
+        The network, or text as :func:`hocket.topology.load` takes it.
+    algorithms
+        The fastest of these on the whole network is taken; by default of all.
+    parts
+        What may fail: ``"link"``, ``"switch"`` and ``"npu"``.
+    progress
+        Called as ``progress("failures", done, total)``, total being the kinds of failures.
+
+    Raises
+    ------
+    SpecError, InfeasibleError
+        As :func:`hocket.compare`; for parts that there are not.
+    """
+    network = as_topology(topology)
+    unknown = [part for part in parts if part not in _PARTS]
+    wrong: object = unknown[0] if unknown and not isinstance(parts, str) else parts
+    if isinstance(parts, str) or unknown or not parts:
+        raise SpecError("parts", f"{shown(wrong)} cannot fail", "give a list of link, switch, npu")
+    count = parse_size(size, field="size")
+    whole = compare(
+        kind, network, size=count, algorithms=algorithms, chunks=chunks, routing=routing
+    )
+    best = whole.best
+    alike = _alike(network, parts)
+    failures = []
+    for done, (part, kin) in enumerate(alike):
+        if progress is not None:
+            progress("failures", done, len(alike))
+        given = {"size": count, "routing": routing}
+        found = _after(kind, network, kin[0], (best.algorithm, best.chunks), given)
+        names = tuple(",".join(ends) for ends in kin)
+        failures.append(_failure(part, names, found, best.run.time_ps))
+    failures.sort(key=lambda each: (each.time_ps is not None, -(each.time_ps or 0)))
+    return FailureAdvice(
+        whole.collective, network, best.algorithm, best.chunks, best.run.time_ps, tuple(failures)
+    )
+
+
+def _after(
+    kind: str, whole: _core.Topology, lost: _Ends, first: tuple[str, int], given: dict[str, Any]
+) -> Comparison | str:
+    """Give the best after a failure, by an algorithm and its chunks or else by greedy; or why none runs."""
+    try:
+        network = whole.without(links=[lost]) if len(lost) == 2 else whole.without(lost)
+    except SpecError as error:  # the last NPU
+        return str(error)
+    why = ""
+    for algorithm, chunks in (first, (_FALLBACK, None)):
+        try:
+            return compare(kind, network, algorithms=[algorithm], chunks=chunks, **given)
+        except (InfeasibleError, SpecError) as error:
+            why = str(error)
+    return why
+
+
+def _failure(part: Part, names: tuple[str, ...], found: Comparison | str, whole_ps: int) -> Failure:
+    if isinstance(found, str):
+        return Failure(part, names, None, None, None, found)
+    time = found.best.run.time_ps
+    slowdown = time / whole_ps - 1 if whole_ps else 0.0
+    return Failure(part, names, time, slowdown, found.best.algorithm)
+
+
+def _alike(network: _core.Topology, parts: Sequence[Part]) -> list[tuple[Part, list[_Ends]]]:
+    """Give the kinds of failures, each with all that are of it, in the order of their first."""
+    symmetry = Symmetry(network)
+    names = network.device_names
+    kinds: dict[tuple[Part, bytes], list[_Ends]] = {}
+    for part, devices in _failures(network, parts):
+        ends = tuple(names[device] for device in devices)
+        kinds.setdefault((part, symmetry.key(devices)), []).append(ends)
+    return [(part, kin) for (part, _), kin in kinds.items()]
+
+
+def _failures(
+    network: _core.Topology, parts: Sequence[Part]
+) -> Iterator[tuple[Part, tuple[int, ...]]]:
+    """Give what may fail: a device, or both ends of a link."""
+    if "link" in parts:
+        ends = zip(network.link_src.tolist(), network.link_dst.tolist(), strict=True)
+        for a, b in dict.fromkeys((min(pair), max(pair)) for pair in ends):
+            yield "link", (a, b)
+    for i in range(network.device_count):
+        part: Part = "npu" if i < network.npu_count else "switch"
+        if part in parts:
+            yield part, (i,)

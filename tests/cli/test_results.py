@@ -1,0 +1,112 @@
+"""What ``--json`` prints: the published schema holds for every command that prints a result."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from hocket.cli import schema
+from hocket.cli.documents import DOCUMENTS
+
+SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "results.schema.json"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+RAILS = ("-t", "Ring_SW:2x4", "--bandwidth", "10 GB/s", "--latency", "100 ns")
+MESH = ("-t", "mesh:3x3", "--bandwidth", "25 GB/s", "--latency", "21 ns")
+
+COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "plan": ("plan", ("plan", "all-reduce", *MESH, "-s", "1MB", "-a", "greedy")),
+    "plan, ring": ("plan", ("plan", "all-reduce", *MESH, "-s", "1MB", "-a", "ring")),
+    "plan, exact": ("plan", ("plan", "all-gather", *MESH, "-s", "9MB", "-a", "exact")),
+    "verify": ("plan", ("verify", "plan.parquet")),
+    "simulate": ("run", ("simulate", "plan.parquet")),
+    "simulate, flow": ("run", ("simulate", "plan.parquet", "--fidelity", "flow")),
+    "simulate, packet": ("run", ("simulate", "plan.parquet", "--fidelity", "packet")),
+    "simulate, rails": ("dimension-run", ("simulate", "rails.parquet", "--fidelity", "dimension")),
+    "schedule": ("dimension-run", ("schedule", "all-reduce", *RAILS, "-s", "1MB")),
+    "compare": ("comparison", ("compare", "all-reduce", *MESH, "-s", "1MB")),
+    "compare, broadcast": ("comparison", ("compare", "broadcast", *RAILS, "-s", "1MB")),
+    "compare, sizes": ("comparisons", ("compare", "all-reduce", *MESH, "-s", "8KB,1MB")),
+    "timetable": (
+        "timetable",
+        ("plan", "all-gather", *MESH, "-s", "9MB", "-a", "greedy", "--timetable-only"),
+    ),
+    "advise dims": ("advice", ("advise", "dims", *RAILS)),
+    "train": ("training-run", ("train", "alexnet", *RAILS)),
+    "train, pipeline": (
+        "training-run",
+        ("train", "alexnet", "-t", "dgx1_v100", "-p", "dp=4,pp=2", "-a", "ring"),
+    ),
+    "train, chiplet": ("training-run", ("train", "alexnet", *MESH, "--npu", "chiplet")),
+    "compare-training": ("training-comparison", ("compare-training", "alexnet", *RAILS)),
+    "compare-training, search": (
+        "training-comparison",
+        ("compare-training", "alexnet", *RAILS, "--search", "1"),
+    ),
+    "route": ("cluster-run", ("route", str(EXAMPLES / "jobs.yml"), "-f", "clos:32x64")),
+    "route, compare": (
+        "cluster-runs",
+        ("route", str(EXAMPLES / "jobs.yml"), "-f", "clos:32x64", "--compare"),
+    ),
+}
+
+
+@pytest.fixture
+def validator() -> Any:
+    """Give the published schema."""
+    return jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
+
+
+def test_the_published_schema_is_that_of_the_code(validator: Any) -> None:
+    assert SCHEMA.read_text(encoding="utf-8") == schema.schema_text("results"), (
+        "run python -m hocket.cli.schema results on that file"
+    )
+    validator.check_schema(validator.schema)
+    assert {each for each, _ in COMMANDS.values()} == set(DOCUMENTS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_is_printed_is_as_published(
+    hocket: Any, folder: Path, validator: Any, name: str
+) -> None:
+    kind, argv = COMMANDS[name]
+    if "plan.parquet" in argv:
+        hocket("plan", "all-reduce", *MESH, "-s", "1MB", "-a", "ring", "-o", "plan.parquet")
+    if "rails.parquet" in argv:
+        hocket("plan", "all-reduce", *RAILS, "-s", "1MB", "-a", "themis", "-o", "rails.parquet")
+    value = hocket(*argv, "--json").json()
+    assert (value["format"], value["version"]) == (f"hocket.{kind}", 1)
+    validator.validate(value)
+    assert [key for key in _keys(value) if key.endswith(("_s", "seconds"))] == [
+        key for key in _keys(value) if key.endswith("_per_s")
+    ], "times are in picoseconds"
+
+
+def test_the_schema_refuses_what_is_not_published(validator: Any) -> None:
+    advice = {
+        "format": "hocket.advice",
+        "version": 1,
+        "topology": "ring",
+        "utilization_fixed": 1.0,
+        "utilization_best": 1.0,
+        "limiting": [],
+        "dimensions": [],
+        "pairs": [],
+        "verdict": "",
+    }
+    assert validator.is_valid(advice)
+    for wrong in ({**advice, "version": 2}, {**advice, "more": 1}, {**advice, "pairs": None}):
+        assert not validator.is_valid(wrong)
+    del advice["pairs"]
+    assert not validator.is_valid(advice)
+
+
+def _keys(value: object) -> list[str]:
+    if isinstance(value, list):
+        return [key for each in value for key in _keys(each)]
+    if isinstance(value, dict):
+        return [*value, *(key for each in value.values() for key in _keys(each))]
+    return []
