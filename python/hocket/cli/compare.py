@@ -44,26 +44,26 @@ def compare(
     """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
     fidelity = simulation.transfers()
     planning = search.planning(simulation.latency_model)
-    sizes = task.sizes_in_bytes(kind)
     spec = network.spec()
     if search.chunk_size is None:
         options.check_size(spec, kind, algorithm or None, search.chunks, npus=task.npus)
     topology = build_topology(spec)
+    collectives = task.collectives(kind, topology)
     if output.plot is not None:
         from hocket.plot.style import check_picture
 
         check_picture(Path(output.plot))
     comparisons = []
     with options.watching() as watch:
-        for size in sizes:
-            about = f"{format_size(size)}, " if len(sizes) > 1 else ""
+        for collective in collectives:
+            about = f"{format_size(collective.size)}, " if len(collectives) > 1 else ""
 
             def note(name: str, count: int, _: Run, about: str = about) -> None:
                 watch.note(f"{about}{name}, {count} chunks")
 
             comparisons.append(
                 run_comparison(
-                    task.collective(kind, topology, size),
+                    collective,
                     topology,
                     algorithms=algorithm or None,
                     fidelity=fidelity,
