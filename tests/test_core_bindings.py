@@ -243,6 +243,7 @@ def test_every_algorithm_makes_plans_that_verify() -> None:
             "two-tree-overlap",
             "ring-2d",
             "hdrm",
+            "multi-ring",
         ):  # need dimensions, or a BiGraph
             continue
         for kind in algorithm.kinds:

@@ -35,6 +35,10 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("plan", "all-gather", *MESH, "-s", "9MB", "-a", "greedy", "--timetable-only"),
     ),
     "advise dims": ("advice", ("advise", "dims", *RAILS)),
+    "advise failures": (
+        "failure-advice",
+        ("advise", "failures", "all-reduce", *MESH, "-s", "1MB", "-a", "ring"),
+    ),
     "train": ("training-run", ("train", "alexnet", *RAILS)),
     "train, pipeline": (
         "training-run",

@@ -40,6 +40,8 @@ def test_show_as_json(hocket: Hocket, folder: Path) -> None:
     (folder / "pytorch.0.et").write_bytes(gzip.decompress(packed))
     values = hocket("trace", "show", "pytorch", "--dependencies", "data", "--json").json()
     assert values == {
+        "format": "hocket.trace",
+        "version": 1,
         "ranks": 1,
         "nodes": {"compute": 3643, "collective": 21},
         "compute_ps": 343_769_000_000,

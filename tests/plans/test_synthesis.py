@@ -335,7 +335,8 @@ def test_several_at_once(method: str) -> None:
     both = hk.plan_together(gathers(topo), topo, algorithm=method, time_limit="5 s").verify()
     assert both.collective.kind == "custom"
     assert both.collective.size == 32_000_000
-    assert both.chunks == 8
+    if method != "auto":  # which tries several numbers of slices
+        assert both.chunks == 8
     alone = hk.plan_together(gathers(topo)[:1], topo, algorithm=method, time_limit="5 s")
     assert hk.simulate(both).time_ps >= hk.simulate(alone.verify()).time_ps
 

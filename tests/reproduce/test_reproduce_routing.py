@@ -21,7 +21,7 @@ from hocket.reproduce import routing_published as published
 from hocket.reproduce.routing import Cell, Outcome, Study
 from hocket.reproduce.routing_choices import choices
 from hocket.reproduce.routing_result import NAMES, released_cells, reproduce_routing
-from hocket.routing.simulation import ORDERS
+from hocket.routing.options import ORDERS
 
 PNG = b"\x89PNG\r\n\x1a\n"
 GBIT = 1e9 / 8

@@ -163,4 +163,4 @@ def test_the_command_shows_them(
     assert command(["simulate", "plan.parquet"]) == 0
     assert "dimension" not in capsys.readouterr().out
     assert command(["simulate", "plan.parquet", "--json"]) == 0
-    assert "dimensions" not in json.loads(capsys.readouterr().out)
+    assert json.loads(capsys.readouterr().out)["dimensions"] is None

@@ -243,6 +243,9 @@ class Plan(Result):
 
         return to_table(self)
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        return self.to_frame().__arrow_c_stream__(requested_schema)
+
     @staticmethod
     def from_frame(
         frame: object,
