@@ -70,3 +70,9 @@ def test_texts_and_numbers_are_read_as_before(hocket: Any) -> None:
     values = hocket("plan", "all-reduce", *ring, "-a", "ring", "-c", "2", "--json").json()
     assert values["chunk_count"] == 8
     assert hocket("-V").out == f"hocket {hk.__version__}\n"
+
+
+def test_help_is_a_command_as_well(hocket: Any) -> None:
+    assert hocket("help").out == hocket("--help").out
+    assert hocket("help", "reproduce", "tacos").out == hocket("reproduce", "tacos", "-h").out
+    assert hocket("help", "nothing").code == 2

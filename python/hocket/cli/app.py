@@ -61,6 +61,8 @@ def _commands() -> TyperGroup:
 
 def run(argv: Sequence[str]) -> int:
     """Run the command line and give its exit code."""
+    if list(argv[:1]) == ["help"]:
+        argv = [*argv[1:], "--help"]
     try:
         code = _commands()(args=list(argv), prog_name="hocket", standalone_mode=False)
         sys.stdout.flush()

@@ -44,26 +44,26 @@ def compare(
     """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
     fidelity = simulation.transfers()
     planning = search.planning(simulation.latency_model)
-    sizes = task.sizes_in_bytes()
     spec = network.spec()
     if search.chunk_size is None:
         options.check_size(spec, kind, algorithm or None, search.chunks, npus=task.npus)
     topology = build_topology(spec)
+    collectives = task.collectives(kind, topology)
     if output.plot is not None:
         from hocket.plot.style import check_picture
 
         check_picture(Path(output.plot))
     comparisons = []
     with options.watching() as watch:
-        for size in sizes:
-            about = f"{format_size(size)}, " if len(sizes) > 1 else ""
+        for collective in collectives:
+            about = f"{format_size(collective.size)}, " if len(collectives) > 1 else ""
 
             def note(name: str, count: int, _: Run, about: str = about) -> None:
                 watch.note(f"{about}{name}, {count} chunks")
 
             comparisons.append(
                 run_comparison(
-                    task.collective(kind, topology, size),
+                    collective,
                     topology,
                     algorithms=algorithm or None,
                     fidelity=fidelity,
@@ -219,7 +219,7 @@ def _table(comparisons: Sequence[Comparison]) -> Table:
     table.add_column("chunks", justify="right", leaves=4)
     table.add_column("busiest link", leaves=5)
     table.add_column("busy", justify="right", leaves=5, unit="%")
-    table.add_column("max link load", justify="right", leaves=7, unit=load)
+    table.add_column("max load", justify="right", leaves=7, unit=load)
     last = [i for i, (each, entry) in enumerate(entries) if entry is list(each)[-1]]
     for i, (each, entry) in enumerate(entries):
         name, busy = _busiest(entry)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.groups import Output, grouped
 from hocket.cli.table import Table
 from hocket.cli.training_groups import Training
@@ -24,7 +24,11 @@ if TYPE_CHECKING:
 
 Model = Annotated[
     str,
-    typer.Argument(metavar="MODEL", help="A shipped workload (`hocket workload list`) or a file."),
+    typer.Argument(
+        metavar="MODEL",
+        autocompletion=complete.models,
+        help="A shipped workload (`hocket workload list`) or a file.",
+    ),
 ]
 Topologies = Annotated[
     list[str],
@@ -37,6 +41,7 @@ Algorithms = Annotated[
     typer.Option(
         "--algorithm",
         "-a",
+        autocompletion=complete.algorithms,
         help="Of collectives: one of `hocket algorithms`, ideal or none; may be repeated; default "
         "several that apply.",
     ),

@@ -103,7 +103,7 @@ class Task:
 
     panel: ClassVar[str] = "Collective"
 
-    size: options.Size = None
+    size: options.FileOrSize = None
     npus: options.Npus = None
     root: options.Root = None
 
@@ -112,10 +112,7 @@ class Task:
     ) -> _core.Collective:
         """Make the collective, of a kind or of a file."""
         if is_file(kind):
-            for name in ("size", "npus", "root"):
-                if getattr(self, name) is not None:
-                    raise SpecError(f"--{name}", f"{shown(kind)} has its own", "leave it out")
-            return load_collective(kind, network)
+            return _of_file(kind, network, self)
         if self.size is None:
             raise SpecError("--size", "there is none", 'give bytes, as in --size "256 MB"')
         npus = options.read_npus(self.npus, network)
@@ -134,15 +131,22 @@ class Tasks:
     npus: options.Npus = None
     root: options.Root = None
 
-    def sizes_in_bytes(self) -> list[int]:
-        """Give the sizes [bytes], the least first."""
-        return read_sizes(self.size or (), self.sizes)
-
-    def collective(self, kind: str, network: _core.Topology, size: int) -> _core.Collective:
-        """Make the collective of a size."""
+    def collectives(self, kind: str, network: _core.Topology) -> list[_core.Collective]:
+        """Make the collective at each size, the least first; or that of a file."""
+        if is_file(kind):
+            return [_of_file(kind, network, self)]
+        sizes = read_sizes(self.size or (), self.sizes)
         npus = options.read_npus(self.npus, network)
         root = options.read_root(self.root, network)
-        return collective_on(kind, network, size, npus=npus, root=root)
+        return [collective_on(kind, network, size, npus=npus, root=root) for size in sizes]
+
+
+def _of_file(file: str, network: _core.Topology, task: Task | Tasks) -> _core.Collective:
+    """Read a collective from its file, which says all that the options say."""
+    for name, given in vars(task).items():
+        if given is not None:
+            raise SpecError(f"--{name}", f"{shown(file)} has its own", "leave it out")
+    return load_collective(file, network)
 
 
 @dataclass(frozen=True)

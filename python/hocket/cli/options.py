@@ -14,10 +14,12 @@ import typer
 
 from hocket import _core
 from hocket._memory import memory_limit
+from hocket.cli import complete
 from hocket.cli.console import Printer
 from hocket.collectives.collective import check_chunks, kind_of
 from hocket.comparison.sizes import check_any
 from hocket.errors import Error, SpecError
+from hocket.files.complaint import did_you_mean
 from hocket.plans.sizes import check_timetable
 from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
@@ -37,6 +39,7 @@ Kind = Annotated[
     str,
     typer.Argument(
         metavar="COLLECTIVE",
+        autocompletion=complete.collectives,
         help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all, or a "
         "file (.yml, .json) with a collective of your own.",
     ),
@@ -46,6 +49,8 @@ TopologyText = Annotated[
     typer.Option(
         "--topology",
         "-t",
+        metavar="NETWORK",
+        autocompletion=complete.topologies,
         help="A shipped machine (see `hocket topology list`), a file, or a builder such as "
         "ring:16, mesh:9x9, clos:4x8x2 or Ring_FC_SW:2x8x4.",
     ),
@@ -66,10 +71,10 @@ Failed = Annotated[
         "--failed", help="A failed NPU or switch, or a failed link as A,B; may be repeated."
     ),
 ]
-Size = Annotated[
-    str | None,
-    typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".'),
-]
+_SIZE = typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".')
+Size = Annotated[str, _SIZE]
+FileOrSize = Annotated[str | None, _SIZE]
+"""Where the file of a collective says it."""
 Sizes = Annotated[
     list[str] | None,
     typer.Option(
@@ -93,7 +98,11 @@ Csv = Annotated[
 Algorithms = Annotated[
     list[str] | None,
     typer.Option(
-        "--algorithm", "-a", help="Only this one of `hocket algorithms`; may be repeated."
+        "--algorithm",
+        "-a",
+        metavar="NAME",
+        autocompletion=complete.algorithms,
+        help="Only this one of `hocket algorithms`; may be repeated.",
     ),
 ]
 Chunks = Annotated[
@@ -145,6 +154,7 @@ LinkFidelity = Annotated[
     str,
     typer.Option(
         "--fidelity",
+        autocompletion=complete.fidelities,
         help="link: whole messages; flow: fluids that share links fairly; packet: flits over routers "
         "with buffers.",
     ),
@@ -157,6 +167,7 @@ Routing = Annotated[
     str,
     typer.Option(
         "--routing",
+        autocompletion=complete.routings,
         help="Over equal paths: balanced, ecmp, ecmp:SEED, spray (flow and packet fidelity) or single.",
     ),
 ]
@@ -279,7 +290,8 @@ def title(
 def choice(option: str, value: str, allowed: Sequence[str]) -> str:
     """Give ``value`` back if it is allowed."""
     if value not in allowed:
-        raise SpecError(option, f"there is no {value!r}", f"use {' or '.join(allowed)}")
+        hint = did_you_mean(value, allowed, f"use {' or '.join(allowed)}")
+        raise SpecError(option, f"there is no {shown(value)}", hint)
     return value
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hocket import _core
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.groups import Network, Search, Task, grouped
 from hocket.cli.table import Table
 from hocket.errors import Error, SpecError
@@ -56,6 +56,7 @@ def plan(
         typer.Option(
             "--algorithm",
             "-a",
+            autocompletion=complete.algorithms,
             help="One of `hocket algorithms`, schedule:NAME (a saved one), or FILE.py:FUNCTION (your own); "
             "default auto, the best that any finds.",
         ),

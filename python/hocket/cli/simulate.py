@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.groups import Output, Simulation, grouped
 from hocket.cli.plan import describe
 from hocket.cli.table import Table
@@ -32,6 +32,7 @@ class AnyFidelity(Simulation):
         str,
         typer.Option(
             "--fidelity",
+            autocompletion=complete.all_fidelities,
             help="link: each link serves whole messages; flow: fluids that share links fairly; packet: "
             "flits over routers with buffers; dimension: a multi-rail plan's schedule.",
         ),

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from hocket import _core
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.table import Table
 from hocket.topology import machines
 from hocket.topology.build import build_topology
@@ -28,7 +28,9 @@ topology = typer.Typer(
 Text = Annotated[
     str,
     typer.Argument(
-        metavar="TOPOLOGY", help="A shipped machine, a file, or a builder such as mesh:9x9."
+        metavar="TOPOLOGY",
+        autocompletion=complete.topologies,
+        help="A shipped machine, a file, or a builder such as mesh:9x9.",
     ),
 ]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import typer
 
 from hocket import _core
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.groups import Network, grouped
 from hocket.cli.train_report import print_run
 from hocket.cli.training_groups import Training
@@ -45,7 +45,9 @@ def train(
     model: Annotated[
         str,
         typer.Argument(
-            metavar="MODEL", help="A shipped workload (`hocket workload list`), a file."
+            metavar="MODEL",
+            autocompletion=complete.models,
+            help="A shipped workload (`hocket workload list`), a file.",
         ),
     ],
     *,
@@ -68,6 +70,7 @@ def train(
         typer.Option(
             "--algorithm",
             "-a",
+            autocompletion=complete.algorithms,
             help="Of collectives: one of `hocket algorithms`, ideal, or none; default themis where "
             "there are dimensions, else greedy.",
         ),

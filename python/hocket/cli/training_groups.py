@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.errors import SpecError
 from hocket.units import shown
 
@@ -34,7 +34,12 @@ class Training:
         int, typer.Option("--iterations", help="Iterations that follow each other.")
     ] = 1
     npu: Annotated[
-        str, typer.Option("--npu", help="What computes: v100, a100, h100, ..., or chiplet.")
+        str,
+        typer.Option(
+            "--npu",
+            autocompletion=complete.devices,
+            help="What computes: v100, a100, h100, ..., or chiplet.",
+        ),
     ] = "a100"
     efficiency: Annotated[
         float | None,

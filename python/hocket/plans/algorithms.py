@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from hocket import _core
 from hocket.errors import SpecError
+from hocket.files.complaint import did_you_mean
 from hocket.plans.registry import find, own_algorithms
 from hocket.plans.synthesis.options import SYNTHESIZERS, PlanOptions
 
@@ -60,7 +61,9 @@ def check_name(name: str) -> None:
     known = [each.name for each in algorithms()]
     if name not in known and find(name) is None:
         raise SpecError(
-            None, f"there is no algorithm {name!r}", f"algorithms are {', '.join(known)}"
+            None,
+            f"there is no algorithm {name!r}",
+            did_you_mean(name, known, f"algorithms are {', '.join(known)}"),
         )
 
 
