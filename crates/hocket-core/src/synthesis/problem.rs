@@ -166,7 +166,7 @@ impl Problem {
         sums.max(least(&self.network, &self.work.copies.spread, copies))
     }
 
-    /// Matches greedily; see [`super::synthesize`].
+    /// Matches greedily; see [`crate::select::synthesize`].
     ///
     /// # Errors
     /// [`PlanError::NotApplicable`] where an NPU that wants data cannot be reached;
