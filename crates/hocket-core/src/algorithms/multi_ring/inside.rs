@@ -9,7 +9,18 @@ use crate::units::Time;
 /// NPUs of a node whose best order is searched for exactly.
 const FEW: usize = 10;
 
-/// The devices of a node: its NPUs, and what lies on the shortest ways between them.
+/// Whether a device is a switch of NPUs of this node only from which several other switches are reached, as a
+/// PCIe switch with several NICs.
+fn is_fork(topology: &Topology, group: &[NpuId], device: DeviceId) -> bool {
+    let next = topology.out_links(device).iter();
+    let mut next: Vec<DeviceId> = next.map(|&link| topology.link(link).dst).collect();
+    next.dedup();
+    let (npus, switches): (Vec<_>, Vec<_>) = next.into_iter().partition(|&it| topology.is_npu(it));
+    let is_own = npus.iter().all(|npu| group.contains(&NpuId(npu.0)));
+    !topology.is_npu(device) && is_own && switches.len() > 1
+}
+
+/// The devices of a node: its NPUs, what lies on the shortest ways between them, and forks next to them.
 pub(super) struct Inside {
     is_in: Vec<bool>,
 }
@@ -28,6 +39,14 @@ impl Inside {
                 while let Some(link) = tree.next(device) {
                     device = topology.link(link).dst;
                     is_in[device.index()] |= !topology.is_npu(device);
+                }
+            }
+        }
+        for &npu in group {
+            for &link in topology.out_links(npu.device()) {
+                let device = topology.link(link).dst;
+                if is_fork(topology, group, device) {
+                    is_in[device.index()] = true;
                 }
             }
         }
