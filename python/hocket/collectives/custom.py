@@ -74,8 +74,9 @@ def collective(
     --------
     >>> import hocket as hk
     >>> topo = hk.topology.ring(4, bandwidth="25 GB/s", latency="1 us")
-    >>> hk.collective(topo, [hk.Demand("1 MB", 0, [2, 3]), hk.Demand(500_000, None, 1, sum=True)],
-    name="mix") <Collective mix: 4 NPUs, 1500000 B>
+    >>> wanted = [hk.Demand("1 MB", 0, [2, 3]), hk.Demand(500_000, None, 1, sum=True)]
+    >>> hk.collective(topo, wanted, name="mix")
+    <Collective mix: 4 NPUs, 1500000 B>
     """
     if not isinstance(topology, _core.Topology):
         right = "make one, as by hk.topology.load(...)"

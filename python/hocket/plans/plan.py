@@ -263,9 +263,8 @@ class Plan(Result):
         frame
             A frame of polars or pandas, an Arrow table, anything else with ``__arrow_c_stream__``, or a
             dict of columns. It needs ``chunk``, ``src``, ``dst`` (NPUs by number or name) and ``op``
-            (``copy`` or
-            ``reduce``); docs/own-plans.md has all columns. Without ``wait`` and ``wait_group``, transfers
-            wait as those of :class:`hocket.PlanBuilder` do.
+            (``copy`` or ``reduce``); docs/own-plans.md has all columns. Without ``wait`` and
+            ``wait_group``, transfers wait as those of :class:`hocket.PlanBuilder` do.
         topology, collective
             Where, and what it has to do.
         name
