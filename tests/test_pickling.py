@@ -168,6 +168,19 @@ def test_comparisons_and_errors() -> None:
     assert list(error.violations) == list(caught.value.violations)
 
 
+@pytest.mark.parametrize("algorithm", ["themis", "ring"])
+def test_training(algorithm: str) -> None:
+    topo = networks()[4]
+    run = hk.train("resnet50", topo, algorithm=algorithm)
+    before = (run.breakdown, run.iteration_ps)  # computed once and kept
+    found = again(run)
+    assert (found.breakdown, found.iteration_ps) == before
+    assert np.array_equal(found.outcome.start_ps, run.outcome.start_ps)
+    assert np.array_equal(found.outcome.call_end_ps, run.outcome.call_end_ps)
+    assert found.total_ps == run.total_ps
+    assert copy.deepcopy(run).total_ps == run.total_ps
+
+
 def state_of(core: Any) -> tuple[str, dict[str, Any]]:
     restore, (name, state) = core.__reduce__()
     assert restore is _core.restore
@@ -212,7 +225,9 @@ def cores() -> list[Any]:
     dimension_run = plan.schedule.simulate().core
     custom = _core.Collective.joined([plan.collective, plan.collective])
     schedule = plan.schedule.core
-    return [topo, plan.collective, custom, plan.core, schedule, dimension_run, run.core]
+    trained = hk.train("resnet50", topo, algorithm="themis")
+    own = [plan.collective, custom, plan.core, schedule, dimension_run, run.core, trained.outcome]
+    return [topo, *own, *trained.shapes[:2]]
 
 
 def altered(value: Any, draw: random.Random) -> Any:
@@ -246,6 +261,8 @@ def try_all(core: Any) -> None:
         lambda: core.report(),
         lambda: core.simulate(),
         lambda: core.demands(),
+        lambda: core.exposed(),
+        lambda: core.busy_ps,
     ]
     for use in uses:
         with contextlib.suppress(hk.Error, AttributeError, TypeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,9 @@ def test_its_name_is_printed_and_kept(tmp_path: Path) -> None:
     assert repr(plan).startswith('<Plan greedy my own on "ring 4":')
     plan.save(tmp_path / "plan.parquet")
     assert hk.Plan.load(tmp_path / "plan.parquet").collective == mine
+    assert pickle.loads(pickle.dumps(mine)) == mine
+    assert pickle.loads(pickle.dumps(plan)).collective.name == "my own"
+    assert hk.simulate(plan).to_dict()["collective"] == "my own"
 
 
 BAD: dict[str, tuple[Callable[[hk.Topology], object], str]] = {
@@ -309,6 +313,7 @@ def test_the_command_line_takes_files(
         (["plan", "mine.yml", *network, "--npus", "0,1"], "--npus: 'mine.yml' has its own"),
         (["compare", "gone.yml", *network], "gone.yml: cannot be read: No such file"),
         (["plan", "all-reduce", *network], "--size: there is none; give bytes"),
+        (["compare", "mine.yml", *network, "--sizes", "1K:2K:x2"], "--sizes: 'mine.yml' has its"),
     ):
         assert run(arguments) == 2
         assert words in capsys.readouterr().err

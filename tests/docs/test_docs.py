@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from hocket.cli import run
+from hocket.plans import registry
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -76,6 +77,7 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         pytest.skip("PyTorch is not installed: make torch installs it")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOCKET_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr(registry, "_OWN", {})  # what a page registers is gone after it
     # Its targets, and the variables that may be set, as `make fuzz SECONDS=600`.
     makefile = (ROOT / "Makefile").read_text()
     makes = set(re.findall(r"^([a-z-]+):|^([A-Z]+) [?:]=", makefile, re.MULTILINE))

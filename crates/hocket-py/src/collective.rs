@@ -69,7 +69,7 @@ impl PyCollective {
     fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
         let py = this.py();
         if this.get().core.kind() == CollectiveKind::Custom {
-            let keywords = attributes(this, &["npus", "in_place"])?;
+            let keywords = attributes(this, &["npus", "in_place", "name"])?;
             keywords.set_item("demands", this.get().demands())?;
             return reduced(py, "Collective.custom", keywords);
         }

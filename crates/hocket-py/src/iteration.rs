@@ -4,11 +4,13 @@ use hocket_core::iteration::{self as core, Calls, Deps, Graph, Nodes, Order};
 use hocket_core::multirail::{Model, Rail};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::arrays::{column, to_vec};
-use crate::choice::{Names, SWITCHINGS, choose};
+use crate::choice::{Names, SWITCHINGS, choose, name_of};
 use crate::error::CoreError;
 use crate::multirail::PySchedule;
+use crate::pickle::{Reduced, reduced};
 use crate::progress;
 use crate::topology::PyTopology;
 
@@ -20,6 +22,15 @@ const MOST_CHUNKS: usize = 1 << 20;
 #[pyclass(module = "hocket._core.iteration", frozen)]
 pub(crate) struct Shape {
     core: core::Shape,
+    made: Made,
+}
+
+/// What a shape was made of, for a pickle to make it again.
+enum Made {
+    Schedule(Py<PySchedule>, Vec<u16>),
+    AllToAll(Py<PyTopology>, u64, usize, String, Vec<u16>),
+    Message(Py<PyTopology>, Vec<u32>, u64, String, Vec<u16>),
+    Timed(u64, u16),
 }
 
 /// Shapes as the core has them.
@@ -33,23 +44,24 @@ pub(crate) fn core_shapes(shapes: &[Bound<'_, Shape>]) -> Vec<core::Shape> {
 #[pymethods]
 impl Shape {
     #[staticmethod]
-    fn of_schedule(schedule: &PySchedule, first: Vec<u16>) -> Result<Self, CoreError> {
-        let schedule = schedule.core();
-        check_servers(schedule.rails.len(), &first)?;
+    fn of_schedule(schedule: Py<PySchedule>, first: Vec<u16>) -> Result<Self, CoreError> {
+        let of = schedule.get().core();
+        check_servers(of.rails.len(), &first)?;
         Ok(Self {
-            core: core::Shape::of_schedule(schedule, &first)?,
+            core: core::Shape::of_schedule(of, &first)?,
+            made: Made::Schedule(schedule, first),
         })
     }
 
     #[staticmethod]
     fn all_to_all(
-        topology: &PyTopology,
+        topology: Py<PyTopology>,
         bytes: u64,
         chunks: usize,
         switching: &str,
         first: Vec<u16>,
     ) -> Result<Self, CoreError> {
-        let rails = Rail::of(topology.core());
+        let rails = Rail::of(topology.get().core());
         check_servers(rails.len(), &first)?;
         if chunks > MOST_CHUNKS {
             let wrong = format!("chunks: {chunks} are too many; give {MOST_CHUNKS} at most");
@@ -58,27 +70,29 @@ impl Shape {
         let model = model(switching)?;
         Ok(Self {
             core: core::Shape::all_to_all(&rails, bytes, chunks, model, &first)?,
+            made: Made::AllToAll(topology, bytes, chunks, switching.to_owned(), first),
         })
     }
 
     #[staticmethod]
     fn message(
-        topology: &PyTopology,
+        topology: Py<PyTopology>,
         ways: Vec<u32>,
         bytes: u64,
         switching: &str,
         first: Vec<u16>,
     ) -> Result<Self, CoreError> {
-        let mut rails = Rail::of(topology.core());
+        let mut rails = Rail::of(topology.get().core());
         check_servers(rails.len(), &first)?;
         check_servers(rails.len(), &ways)?;
         let mut on_way = ways.iter().map(|&links| links > 0);
         rails.retain(|_| on_way.next() == Some(true));
         let on_way = |(&first, &links): (&u16, &u32)| (links > 0).then_some((first, links));
-        let (first, ways): (Vec<_>, Vec<_>) = first.iter().zip(&ways).filter_map(on_way).unzip();
+        let (servers, links): (Vec<_>, Vec<_>) = first.iter().zip(&ways).filter_map(on_way).unzip();
         let model = model(switching)?;
         Ok(Self {
-            core: core::Shape::message(&rails, &ways, bytes, model, &first)?,
+            core: core::Shape::message(&rails, &links, bytes, model, &servers)?,
+            made: Made::Message(topology, ways, bytes, switching.to_owned(), first),
         })
     }
 
@@ -86,7 +100,51 @@ impl Shape {
     fn timed(time_ps: u64, server: u16) -> Result<Self, CoreError> {
         Ok(Self {
             core: core::Shape::timed(time_ps, server)?,
+            made: Made::Timed(time_ps, server),
         })
+    }
+
+    /// What it was made of; its times follow from that.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let keywords = PyDict::new(this.py());
+        let name = match &this.get().made {
+            Made::Schedule(schedule, first) => {
+                keywords.set_item("schedule", schedule)?;
+                keywords.set_item("first", first)?;
+                "Shape.of_schedule"
+            }
+            Made::AllToAll(topology, bytes, chunks, switching, first) => {
+                keywords.set_item("topology", topology)?;
+                keywords.set_item("bytes", bytes)?;
+                keywords.set_item("chunks", chunks)?;
+                keywords.set_item("switching", switching)?;
+                keywords.set_item("first", first)?;
+                "Shape.all_to_all"
+            }
+            Made::Message(topology, ways, bytes, switching, first) => {
+                keywords.set_item("topology", topology)?;
+                keywords.set_item("ways", ways)?;
+                keywords.set_item("bytes", bytes)?;
+                keywords.set_item("switching", switching)?;
+                keywords.set_item("first", first)?;
+                "Shape.message"
+            }
+            Made::Timed(time_ps, server) => {
+                keywords.set_item("time_ps", time_ps)?;
+                keywords.set_item("server", server)?;
+                "Shape.timed"
+            }
+        };
+        reduced(this.py(), name, keywords)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
     }
 
     #[getter]
@@ -122,10 +180,53 @@ fn check_servers<T>(rails: usize, given: &[T]) -> Result<(), CoreError> {
 pub(crate) struct PyOutcome {
     pub(crate) graph: Graph,
     pub(crate) core: core::Outcome,
+    /// What it was run with, for a pickle to run it again.
+    pub(crate) shapes: Vec<Py<Shape>>,
+    pub(crate) order: Order,
 }
 
 #[pymethods]
 impl PyOutcome {
+    /// The graph; times are not kept, since they follow from it.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let py = this.py();
+        let me = this.get();
+        let u32s = |values: &[u32]| PyArray1::from_slice(py, values);
+        let (nodes, deps, calls) = (&me.graph.nodes, &me.graph.deps, &me.graph.calls);
+        let keywords = PyDict::new(py);
+        keywords.set_item("station", u32s(&me.graph.station))?;
+        let (engine, time) = (&nodes.engine, &nodes.time_ps);
+        let (engine, time) = (
+            PyArray1::from_slice(py, engine),
+            PyArray1::from_slice(py, time),
+        );
+        keywords.set_item(
+            "nodes",
+            (u32s(&nodes.actor), engine, time, u32s(&nodes.call)),
+        )?;
+        keywords.set_item("deps", (u32s(&deps.first), u32s(&deps.of)))?;
+        let columns = (
+            u32s(&calls.shape),
+            u32s(&calls.priority),
+            u32s(&calls.starters),
+            u32s(&calls.first),
+            u32s(&calls.members),
+        );
+        keywords.set_item("calls", columns)?;
+        keywords.set_item("shapes", &me.shapes)?;
+        keywords.set_item("order", name_of(&me.order, CALL_ORDERS))?;
+        reduced(py, "Outcome", keywords)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     #[getter]
     fn time_ps(&self) -> u64 {
         self.core.finish_ps
@@ -234,10 +335,16 @@ pub(crate) fn run(
             members: to_vec(&calls.4),
         },
     };
+    let own = shapes.iter().map(|shape| shape.clone().unbind()).collect();
     let shapes = core_shapes(&shapes);
     let order = choose("order", order, CALL_ORDERS)?;
     let core = progress::watched(py, progress, |watch| {
         core::run(&graph, &shapes, order, watch)
     })?;
-    Ok(PyOutcome { graph, core })
+    Ok(PyOutcome {
+        graph,
+        core,
+        shapes: own,
+        order,
+    })
 }

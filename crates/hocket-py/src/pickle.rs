@@ -11,6 +11,7 @@ use pyo3::{PyTypeInfo, intern};
 use crate::bound::Bound as LowerBound;
 use crate::collective::PyCollective;
 use crate::error::CoreError;
+use crate::iteration::Shape;
 use crate::multirail::{DimensionRun, PySchedule};
 use crate::plan::PyPlan;
 use crate::simulate::PyRun;
@@ -58,6 +59,11 @@ pub(crate) fn restore<'py>(
         "Run" => PyRun::type_object(py).getattr("from_columns")?,
         "DimensionRun" => DimensionRun::type_object(py).getattr("of_schedule")?,
         "Bound" => LowerBound::type_object(py).into_any(),
+        "Shape.of_schedule" => Shape::type_object(py).getattr("of_schedule")?,
+        "Shape.all_to_all" => Shape::type_object(py).getattr("all_to_all")?,
+        "Shape.message" => Shape::type_object(py).getattr("message")?,
+        "Shape.timed" => Shape::type_object(py).getattr("timed")?,
+        "Outcome" => py.import("hocket._core.iteration")?.getattr("run")?,
         "Violation" => Violation::type_object(py).into_any(),
         _ => return Err(unfit(name, "there is no such class")),
     };

@@ -96,12 +96,18 @@ impl PyReplay {
         order: &str,
         progress: Option<Py<PyAny>>,
     ) -> Result<PyOutcome, CoreError> {
+        let own = shapes.iter().map(|shape| shape.clone().unbind()).collect();
         let (shape_of, shapes) = (to_vec(&shape_of), core_shapes(&shapes));
         let order = choose("order", order, CALL_ORDERS)?;
         let (trace, replay): (_, &core::Replay) = (self.trace.get().core(), &self.core);
         let (graph, core) = progress::watched(py, progress, |watch| {
             replay.run(trace, &shape_of, &shapes, order, watch)
         })?;
-        Ok(PyOutcome { graph, core })
+        Ok(PyOutcome {
+            graph,
+            core,
+            shapes: own,
+            order,
+        })
     }
 }

@@ -6,7 +6,7 @@ from typing import TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from hocket._core import Schedule, Topology
+from hocket._core import Schedule, Topology, _Immutable
 
 __all__ = ["Exposure", "Outcome", "Shape", "run"]
 
@@ -15,7 +15,7 @@ _U32: TypeAlias = npt.NDArray[np.uint32]
 _U64: TypeAlias = npt.NDArray[np.uint64]
 
 @final
-class Shape:
+class Shape(_Immutable):
     """What a collective or message has each of its actors do, for the actor's servers 0, 1, ..."""
 
     @staticmethod
@@ -47,7 +47,7 @@ class Shape:
         """Servers that it uses, and how long it keeps each busy [ps]."""
 
 @final
-class Outcome:
+class Outcome(_Immutable):
     """When everything started and ended, in picoseconds."""
 
     @property

@@ -118,5 +118,8 @@ def _print_failures(found: FailureAdvice) -> None:
         what = f"{each.part} {each.names[0]}"
         table.add_row(what, str(len(each.names)), time, slower, each.algorithm or "")
     console.print(table)
+    for each in found.failures:
+        if each.why is not None:
+            console.print(f"{each.part} {each.names[0]}: {each.why}", highlight=False)
     whole = f"without failures: {format_time_ps(found.time_ps)} by {found.algorithm}"
     console.print(f"{whole}, {found.chunks} chunks", highlight=False)

@@ -219,7 +219,7 @@ def _table(comparisons: Sequence[Comparison]) -> Table:
     table.add_column("chunks", justify="right", leaves=4)
     table.add_column("busiest link", leaves=5)
     table.add_column("busy", justify="right", leaves=5, unit="%")
-    table.add_column("max link load", justify="right", leaves=7, unit=load)
+    table.add_column("max load", justify="right", leaves=7, unit=load)
     last = [i for i, (each, entry) in enumerate(entries) if entry is list(each)[-1]]
     for i, (each, entry) in enumerate(entries):
         name, busy = _busiest(entry)

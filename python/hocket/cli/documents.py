@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from hocket.comparison.data import ComparisonData
+from hocket.comparison.data import ComparisonData, FailureAdviceData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData
 from hocket.plans.synthesis.data import TimetableData
 from hocket.routing.data import ClusterRunData, ComparedSchemesData
@@ -50,6 +50,7 @@ DOCUMENTS: dict[str, Any] = {
     "comparison": ComparisonData,
     "comparisons": ComparisonsDocument,
     "advice": AdviceData,
+    "failure-advice": FailureAdviceData,
     "training-run": TrainingRunData,
     "training-comparison": TrainingComparisonDocument,
     "cluster-run": ClusterRunData,

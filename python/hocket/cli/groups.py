@@ -103,7 +103,7 @@ class Task:
 
     panel: ClassVar[str] = "Collective"
 
-    size: options.Size = None
+    size: options.FileOrSize = None
     npus: options.Npus = None
     root: options.Root = None
 

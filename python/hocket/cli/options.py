@@ -71,10 +71,10 @@ Failed = Annotated[
         "--failed", help="A failed NPU or switch, or a failed link as A,B; may be repeated."
     ),
 ]
-Size = Annotated[
-    str | None,
-    typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".'),
-]
+_SIZE = typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".')
+Size = Annotated[str, _SIZE]
+FileOrSize = Annotated[str | None, _SIZE]
+"""Where the file of a collective says it."""
 Sizes = Annotated[
     list[str] | None,
     typer.Option(

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from hocket import _core
+from hocket._results import TableResult
+from hocket.collectives.outcome import collective_dict
 from hocket.comparison.compare import Comparison, compare
+from hocket.comparison.data import FailureAdviceData
 from hocket.errors import InfeasibleError, SpecError
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.topology.symmetry import Symmetry
@@ -51,8 +54,8 @@ class Failure:
     why: str | None = None
 
 
-@dataclass(frozen=True)
-class FailureAdvice:
+@dataclass(frozen=True, repr=False)
+class FailureAdvice(TableResult):
     """Every single failure, the dearest first.
 
     Attributes
@@ -74,12 +77,10 @@ class FailureAdvice:
     time_ps: int
     failures: tuple[Failure, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Give everything as JSON values; times in picoseconds."""
+    def to_dict(self) -> FailureAdviceData:
+        """Give it as values of JSON."""
         return {
-            "collective": self.collective.kind,
-            "size": self.collective.size,
-            "topology": self.topology.name,
+            **collective_dict(self.collective, self.topology),
             "algorithm": self.algorithm,
             "chunks": self.chunks,
             "time_ps": self.time_ps,
@@ -95,6 +96,9 @@ class FailureAdvice:
                 for each in self.failures
             ],
         }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [{**each, "names": " ".join(each["names"])} for each in self.to_dict()["failures"]]
 
     def __repr__(self) -> str:
         """Give one line: what, and the dearest failure."""

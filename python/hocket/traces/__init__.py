@@ -9,7 +9,7 @@ from hocket._core.trace import Trace
 from hocket.traces.files import CALLS, DEPENDENCIES, KINDS, Summary, load, summarize
 from hocket.traces.result import RankTime, TraceCall, TraceRun
 from hocket.traces.run import replay
-from hocket.traces.write import Call, Compute, Receive, Send, write
+from hocket.traces.steps import Call, Compute, Receive, Send, write
 
 __all__ = [
     "CALLS",
