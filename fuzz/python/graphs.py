@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import texts
 from draw import ODD, Draw
 
-from hocket.topology.networkx import from_networkx
+from hocket.topology.networkx import from_networkx, to_networkx
 
 _NODES = (
     0,
@@ -49,7 +48,10 @@ def graph(data: bytes) -> None:
         if a is not None and b is not None:
             made.add_edge(a, b, **facts)
     given = made if draw.below(16) else draw.one_of(ODD)
-    texts.built(from_networkx(given, bandwidth="bandwidth", latency="latency", kind="kind"))
+    network = from_networkx(given, bandwidth="bandwidth", latency="latency", kind="kind")
+    network.inspect()
+    repr(network)
+    from_networkx(to_networkx(network))
 
 
 def _or_odd(draw: Draw, values: tuple[object, ...]) -> object:

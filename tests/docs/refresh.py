@@ -1,6 +1,6 @@
 """Writes what commands print today into the pages that show it: ``python tests/docs/refresh.py [PAGE...]``.
 
-Where a page leaves lines out (``...``), as many lines as before stay at the beginning and at the end. Look at
+Where a page leaves lines out (``...``), as many lines as before stay at the beginning and the end. Look at
 the difference before it is committed: what a page says about the output may be true no longer.
 """
 

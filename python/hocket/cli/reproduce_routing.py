@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from hocket._checks import whole
 from hocket.cli import options
 from hocket.cli.console import Printer
 from hocket.cli.reproduce import make_folder
@@ -65,7 +66,7 @@ def routing_study(
         bool, typer.Option("--choices", help="Only what is assumed, done otherwise.")
     ] = False,
     seeds: Annotated[
-        int, typer.Option("--seeds", help="Draws of each cell.", min=1, max=1000)
+        int, typer.Option("--seeds", help="Draws of each cell, 1 to 1000.")
     ] = routing.SEEDS,
     full: Annotated[
         bool,
@@ -75,6 +76,7 @@ def routing_study(
 ) -> None:
     """Compute figures 4 to 8 of Cohen et al., Routing for large ML models."""
     names = _names(figure, released, choices)
+    whole("--seeds", seeds, 1, 1000)
     folder = Path(output)
     make_folder(folder)
     with options.watching() as watch:
