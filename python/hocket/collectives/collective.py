@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hocket import _core
 from hocket.errors import SpecError
+from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import Quantity, parse_size
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ _SPELLINGS = {
 
 def collective_on(
     kind: str,
-    topology: _core.Topology,
+    topology: TopologyLike,
     size: Quantity,
     *,
     npus: Sequence[int | str] | None = None,
@@ -71,10 +72,7 @@ def collective_on(
     SpecError
         If anything of it makes no sense.
     """
-    if not isinstance(topology, _core.Topology):
-        raise SpecError(
-            "topology", f"{topology!r} is no Topology", "make one, as by hk.topology.load(...)"
-        )
+    topology = as_topology(topology)
     kind = kind_of(kind)
     numbers = (
         list(range(topology.npu_count))

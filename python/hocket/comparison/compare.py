@@ -26,6 +26,7 @@ from hocket.simulation.options import (
     fidelity_options,
 )
 from hocket.simulation.run import Run, simulate
+from hocket.topology.sources import TopologyLike, as_topology
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -140,7 +141,7 @@ class Comparison(TableResult):
 
 def compare(
     kind: str | _core.Collective,
-    topology: _core.Topology,
+    topology: TopologyLike,
     *,
     size: int | str | None = None,
     algorithms: Sequence[str] | None = None,
@@ -179,6 +180,7 @@ def compare(
         If a plan is wrong: an error of hocket's own, or of an algorithm of yours that was named. Where
         it was not named, it is among those refused.
     """
+    topology = as_topology(topology)
     collective, rest = collective_of(kind, topology, size, keywords)
     simulated = fidelity_options(
         fidelity, {key: value for key, value in rest.items() if key in KEYWORDS}

@@ -10,6 +10,7 @@ from hocket import _core
 from hocket._results import TableResult
 from hocket.errors import InfeasibleError
 from hocket.plans.schedule import check_rails
+from hocket.topology.sources import TopologyLike, as_topology
 
 if TYPE_CHECKING:
     from hocket.plans.data import AdviceData
@@ -84,7 +85,7 @@ class Advice(TableResult):
         return [dict(each) for each in self.to_dict()["dimensions"]]
 
 
-def advise_dimensions(topology: _core.Topology) -> Advice:
+def advise_dimensions(topology: TopologyLike) -> Advice:
     """Say how well the bandwidth is split between the dimensions of a product.
 
     Raises
@@ -99,6 +100,7 @@ def advise_dimensions(topology: _core.Topology) -> Advice:
     Rashidi et al.: Themis, ISCA 2022, sections 3.3 and 6.3. Where the paper says that no schedule can
     fill an under-provisioned network, hocket solves the linear program over all orders.
     """
+    topology = as_topology(topology)
     rails = _core.rails(topology)
     check_rails(topology)
     if not rails:

@@ -17,6 +17,7 @@ from hocket.plans.registry import find
 from hocket.plans.schedule import MULTIRAIL, PREFIX, Schedule, schedule_collective
 from hocket.plans.sizes import check_plan
 from hocket.plans.synthesis import SYNTHESIZERS, PlanOptions, synthesize
+from hocket.topology.sources import TopologyLike, as_topology
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 def plan(
     kind: str | _core.Collective,
-    topology: _core.Topology,
+    topology: TopologyLike,
     *,
     size: int | str | None = None,
     algorithm: str | Schedule = "auto",
@@ -67,13 +68,14 @@ def plan(
     InfeasibleError
         If the algorithm cannot do this here, with the reason.
     """
-    collective, rest = collective_of(kind, topology, size, keywords)
-    return make(collective, topology, algorithm, options_of(PlanOptions, options, rest), progress)
+    on = as_topology(topology)
+    collective, rest = collective_of(kind, on, size, keywords)
+    return make(collective, on, algorithm, options_of(PlanOptions, options, rest), progress)
 
 
 def plan_together(
     collectives: Sequence[_core.Collective],
-    topology: _core.Topology,
+    topology: TopologyLike,
     *,
     algorithm: str = "greedy",
     options: PlanOptions | None = None,
@@ -104,7 +106,7 @@ def plan_together(
         As :func:`plan`.
     """
     made = options_of(PlanOptions, options, keywords)
-    return make(joined(collectives), topology, algorithm, made, progress)
+    return make(joined(collectives), as_topology(topology), algorithm, made, progress)
 
 
 def make(

@@ -16,6 +16,7 @@ from hocket.collectives.outcome import collective_dict
 from hocket.collectives.timing import Latency, Switching
 from hocket.errors import SpecError
 from hocket.plans.dimension_run import DimensionRun
+from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import Quantity, parse_size, shown
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ class Schedule(TableResult):
 
 def schedule(
     kind: str,
-    topology: _core.Topology,
+    topology: TopologyLike,
     *,
     size: int | str,
     algorithm: str | Schedule = "multirail-optimal",
@@ -262,6 +263,7 @@ def schedule(
     ----------
     Rashidi et al.: Themis, ISCA 2022.
     """
+    topology = as_topology(topology)
     collective = collective_on(kind, topology, size)
     return schedule_collective(
         collective,

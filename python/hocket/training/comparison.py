@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
@@ -14,6 +15,7 @@ from hocket.collectives.collective import Progress
 from hocket.errors import Error, SpecError, VerificationError
 from hocket.plans.algorithms import check_name
 from hocket.plans.schedule import MULTIRAIL, PREFIX
+from hocket.topology.sources import TopologyLike, as_topology
 from hocket.training.memory import Memory
 from hocket.training.network import IDEAL, NOTHING, has_dimensions
 from hocket.training.options import TrainingOptions
@@ -214,7 +216,7 @@ def algorithms_on(topology: _core.Topology) -> tuple[str, ...]:
 
 def compare_training(
     workload: Workload | str,
-    topologies: Mapping[str, _core.Topology] | Sequence[_core.Topology] | _core.Topology,
+    topologies: Mapping[str, TopologyLike] | Sequence[TopologyLike] | TopologyLike,
     algorithms: Sequence[str] | None = None,
     parallels: Sequence[Parallel | str] | None = None,
     *,
@@ -318,15 +320,15 @@ def _ranked(rows: list[TrainingRow]) -> tuple[TrainingRow, ...]:
 
 
 def _named(
-    topologies: Mapping[str, _core.Topology] | Sequence[_core.Topology] | _core.Topology,
+    topologies: Mapping[str, TopologyLike] | Sequence[TopologyLike] | TopologyLike,
 ) -> list[tuple[str, _core.Topology]]:
-    if isinstance(topologies, _core.Topology):
+    if isinstance(topologies, _core.Topology | str | PathLike):
         topologies = [topologies]
     if not topologies:
         raise SpecError("topologies", "there are none", "give at least one")
     if isinstance(topologies, Mapping):
-        return list(topologies.items())
-    return [(each.name, each) for each in topologies]
+        return [(name, as_topology(each)) for name, each in topologies.items()]
+    return [(each.name, each) for each in map(as_topology, topologies)]
 
 
 def _listed(name: str, given: Sequence[Any] | None) -> Sequence[Any]:

@@ -9,6 +9,7 @@ from hocket import _core
 from hocket._options import options_of
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
+from hocket.topology.sources import TopologyLike, as_topology
 from hocket.training.build import build, held, is_work, work_of
 from hocket.training.columns import Pass
 from hocket.training.memory import check_memory, memory_of
@@ -41,7 +42,7 @@ ANYWHERE = "greedy"
 
 def train(
     workload: Workload | str,
-    topology: _core.Topology,
+    topology: TopologyLike,
     *,
     parallel: Parallel | str | None = None,
     algorithm: str | None = None,
@@ -79,6 +80,7 @@ def train(
         If the model does not fit.
     """
     options = options_of(TrainingOptions, options, keywords)
+    topology = as_topology(topology)
     model = load(workload) if isinstance(workload, str) else workload
     spread = _parallel(parallel, topology)
     computes = options.accelerator()

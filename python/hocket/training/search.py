@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hocket import _core
 from hocket._checks import whole
 from hocket._options import options_of
 from hocket._results import TableResult
 from hocket.collectives.collective import Progress
+from hocket.topology.sources import TopologyLike, as_topology
 from hocket.training.comparison import (
     MOST_SAMPLES,
     Refused,
@@ -99,7 +99,7 @@ def splits(npus: int, batch: int, *, zero: int = 0) -> list[Parallel]:
 
 def search_parallels(
     workload: Workload | str,
-    topology: _core.Topology,
+    topology: TopologyLike,
     *,
     network: str | None = None,
     batch: int | None = None,
@@ -140,6 +140,7 @@ def search_parallels(
     Complexity: splits x that of :func:`hocket.train`.
     """
     given = options_of(TrainingOptions, options, keywords)
+    topology = as_topology(topology)
     model = load(workload) if isinstance(workload, str) else workload
     name = topology.name if network is None else network
     npus = topology.npu_count
