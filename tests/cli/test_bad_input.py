@@ -31,8 +31,8 @@ CASES = {
     # words that name nothing
     f"compare all-frob {R} -s 1MB": ['"all-frob"', "all-reduce, reduce-scatter"],
     f"plan all-frob {R} -s 1MB -a ring": ['"all-frob"', "all-to-all"],
-    f"{P} rng": ["'rng'", "bidirectional-ring", "exact"],
-    f"compare all-reduce {R} -s 1MB -a rng": ["'rng'", "bidirectional-ring"],
+    f"{P} rng": ["'rng'", "did you mean 'ring'?"],
+    f"compare all-reduce {R} -s 1MB -a rng": ["'rng'", "did you mean 'ring'?"],
     "compare all-reduce -t dgx_v100 -s 1MB": ["--topology", "'dgx_v100'", "dgx1_v100"],
     "compare all-reduce -t frob:3 -s 1MB": ["--topology", "'frob'", "mesh:9x9"],
     "compare all-reduce -t nowhere.yml -s 1MB": ["nowhere.yml", "no such file"],

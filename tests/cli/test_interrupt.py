@@ -71,12 +71,12 @@ import hocket as hk
 from hocket.plans import parquet as plan_file
 topology = hk.topology.ring(600, bandwidth="1 GB/s", latency="1 us")
 plan = hk.plan("all-reduce", topology, size="1 GB", algorithm="ring", chunks=4)
-rows = plan_file._rows
+rows = plan_file.rows_of
 def stop(*args):
     assert any(name.endswith(".part") for name in os.listdir())
     os.kill(os.getpid(), signal.SIGINT)
     return rows(*args)
-plan_file._rows = stop
+plan_file.rows_of = stop
 try:
     plan.save("big.parquet")
 except KeyboardInterrupt:
