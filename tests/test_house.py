@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
@@ -147,3 +148,28 @@ def test_the_command_line_starts_without_what_is_slow_to_import() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     assert result.stdout.split() == []
+
+
+def test_no_function_has_many_parameters() -> None:
+    """What a caller may choose is a value: a public function takes 8 parameters, a private one 10."""
+    many = []
+    for path in sorted((ROOT / "python" / "hocket").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.FunctionDef):
+                continue
+            given = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            count = len([each for each in given if each.arg not in ("self", "cls")])
+            if count > (10 if node.name.startswith("_") else 8):
+                many.append(f"{path.name}: {node.name} has {count}")
+    assert not many
+
+
+def test_no_text_of_an_error_is_parsed() -> None:
+    """Errors have fields; what they print is for people."""
+    cut = re.compile(r"str\((?:error|wrong|caught)\)\s*\.\s*(?:removeprefix|partition|replace)\(")
+    found = [
+        f"{path.name}: {match.group()}"
+        for path in sorted((ROOT / "python" / "hocket").rglob("*.py"))
+        for match in cut.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert not found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +27,16 @@ FIDELITY_NOTES = {"flow": ", as flows that share links", "packet": ", packet by 
 """What a title says of a fidelity other than link."""
 
 
+@dataclass(frozen=True)
+class Shown(Output):
+    """What is shown of a comparison."""
+
+    csv: options.Csv = False
+    why: Annotated[
+        bool, typer.Option("--why", help="Say why algorithms do not apply, or make no plan here.")
+    ] = False
+
+
 @grouped
 def compare(
     kind: options.Kind = "all-reduce",
@@ -35,11 +46,7 @@ def compare(
     algorithm: options.Algorithms = None,
     search: Search,
     simulation: Simulation,
-    output: Output,
-    csv: options.Csv = False,
-    why: Annotated[
-        bool, typer.Option("--why", help="Say why algorithms do not apply, or make no plan here.")
-    ] = False,
+    output: Shown,
 ) -> None:
     """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
     fidelity = simulation.transfers()
@@ -80,14 +87,14 @@ def compare(
             options.print_result("comparison", values[0])
         else:
             options.print_result("comparisons", {"comparisons": values})
-    elif csv:
+    elif output.csv:
         options.print_csv(
             {"size_bytes": each.collective.size, **row}
             for each in comparisons
             for row in each.to_dict()["algorithms"]
         )
     else:
-        _print(comparisons, planning.routing, why=why or algorithm is not None)
+        _print(comparisons, planning.routing, why=output.why or algorithm is not None)
 
 
 def _draw(comparisons: Sequence[Comparison], path: Path) -> None:

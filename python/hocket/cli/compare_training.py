@@ -167,8 +167,7 @@ def _run(
         for name, network in networks.items():
             best = search_parallels(
                 model,
-                network,
-                network=name,
+                network.with_name(name),
                 batch=combinations.batch,
                 most=search,
                 options=given,

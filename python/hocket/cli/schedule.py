@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import typer
 
 from hocket import _core
 from hocket.cli import options
+from hocket.cli.groups import Output, grouped
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
 from hocket.plans.advice import MOST_DIMENSIONS, advise_dimensions
@@ -16,30 +18,43 @@ from hocket.plans.schedule import MULTIRAIL, Schedule
 from hocket.plans.schedule import schedule as make_schedule
 
 
+@dataclass(frozen=True)
+class Scheduling:
+    """What is scheduled, on what, and how."""
+
+    panel: ClassVar[str] = "Schedule"
+
+    topology: Annotated[
+        str | None, typer.Option("--topology", "-t", help="A product with dimensions.")
+    ] = None
+    bandwidth: options.Bandwidth = None
+    latency: options.LatencyText = None
+    size: Annotated[str | None, typer.Option("--size", "-s", help='Bytes: "1 GB", "64MiB".')] = None
+    algorithm: Annotated[
+        str,
+        typer.Option(
+            "--algorithm", "-a", help=f"{', '.join(MULTIRAIL)}, or schedule:NAME (a saved one)."
+        ),
+    ] = "multirail-optimal"
+    chunks: options.Chunks = None
+    time_limit: options.TimeLimit = None
+    switching: options.SwitchingText = None
+    latency_model: options.LatencyModel = None
+
+    def network(self) -> _core.Topology:
+        """Make the network."""
+        network = options.read_topology(self.topology or "", self.bandwidth, self.latency, None)
+        return network if self.switching is None else network.with_switching(self.switching)
+
+
+@grouped
 def schedule(
     kind: Annotated[
         str | None,
         typer.Argument(metavar="COLLECTIVE", help="all-reduce, reduce-scatter or all-gather."),
     ] = None,
     *,
-    topology: Annotated[
-        str | None, typer.Option("--topology", "-t", help="A product with dimensions.")
-    ] = None,
-    size: Annotated[
-        str | None, typer.Option("--size", "-s", help='Bytes: "1 GB", "64MiB".')
-    ] = None,
-    algorithm: Annotated[
-        str,
-        typer.Option(
-            "--algorithm", "-a", help=f"{', '.join(MULTIRAIL)}, or schedule:NAME (a saved one)."
-        ),
-    ] = "multirail-optimal",
-    bandwidth: options.Bandwidth = None,
-    latency: options.LatencyText = None,
-    chunks: options.Chunks = None,
-    time_limit: options.TimeLimit = None,
-    switching: options.SwitchingText = None,
-    latency_model: options.LatencyModel = None,
+    what: Scheduling,
     save: Annotated[
         str | None,
         typer.Option("--save", help="Keep it under this name, or in this .json file."),
@@ -47,23 +62,23 @@ def schedule(
     saved: Annotated[
         bool, typer.Option("--list", help="List the schedules that are kept.")
     ] = False,
-    plot: options.Plot = None,
-    json: options.Json = False,
+    output: Output,
 ) -> None:
     """Schedule a collective on a product, dimension by dimension, and run it at dimension fidelity."""
     if saved:
-        _list(json)
+        _list(output.json)
         return
-    if kind is None or topology is None or size is None:
+    if kind is None or what.topology is None or what.size is None:
         raise SpecError(
             "schedule",
             "give a collective, --topology and --size, or --list",
             "as `hocket schedule all-reduce -t themis-2d -s 1GB`",
         )
-    if latency_model is not None:
-        options.choice("--latency-model", latency_model, ("overlapped", "occupying"))
-    if switching is not None:
-        options.choice("--switching", switching, ("store-and-forward", "cut-through"))
+    if what.latency_model is not None:
+        options.choice("--latency-model", what.latency_model, ("overlapped", "occupying"))
+    if what.switching is not None:
+        options.choice("--switching", what.switching, ("store-and-forward", "cut-through"))
+    plot, json = output.plot, output.json
     if plot is not None:
         from pathlib import Path
 
@@ -76,22 +91,20 @@ def schedule(
 
         check_name(save)
         before = is_kept(save)
-    network = options.read_topology(topology, bandwidth, latency, None)
-    if switching is not None:
-        network = network.with_switching(switching)
+    network = what.network()
     with options.watching() as watch:
         made = make_schedule(
             kind,
             network,
-            size=size,
-            algorithm=algorithm,
-            chunks=chunks,
-            time_limit=time_limit,
+            size=what.size,
+            algorithm=what.algorithm,
+            chunks=what.chunks,
+            time_limit=what.time_limit,
             progress=watch,
         )
     if save is not None:
         made.save(save)
-    run = made.simulate(latency="occupying" if latency_model == "occupying" else "overlapped")
+    run = made.simulate(latency="occupying" if what.latency_model == "occupying" else "overlapped")
     show_dimension_run(run, describe_schedule(made), plot, json)
     if not json:
         console = options.output()

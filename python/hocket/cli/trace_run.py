@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import typer
 
 from hocket.cli import options
+from hocket.cli.groups import Network, grouped
 from hocket.cli.table import Table
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
 from hocket.files.perfetto import check_trace
@@ -21,15 +23,14 @@ _MOST_ROWS = 64
 """Of the table of ranks."""
 
 
-def run(
-    prefix: Prefix,
-    *,
-    topology: options.TopologyText,
-    bandwidth: options.Bandwidth = None,
-    latency: options.LatencyText = None,
-    failed: options.Failed = None,
-    groups: GroupsFile = None,
-    dependencies: Dependencies = "all",
+@dataclass(frozen=True)
+class Replaying:
+    """How the trace runs."""
+
+    panel: ClassVar[str] = "Replay"
+
+    groups: GroupsFile = None
+    dependencies: Dependencies = "all"
     algorithm: Annotated[
         str | None,
         typer.Option(
@@ -38,17 +39,25 @@ def run(
             help="Of collectives: one of `hocket algorithms`, ideal or none; default themis where there "
             "are dimensions, else greedy.",
         ),
-    ] = None,
-    chunks: options.Chunks = None,
+    ] = None
+    chunks: options.Chunks = None
     npu: Annotated[
         str, typer.Option("--npu", help="What computes operations that have no recorded time.")
-    ] = "a100",
+    ] = "a100"
     efficiency: Annotated[
         float | None, typer.Option("--efficiency", help="Share of its peak that it reaches.")
-    ] = None,
+    ] = None
     order: Annotated[
         str, typer.Option("--order", help="Of an NPU's calls that wait: fifo or lifo.")
-    ] = "fifo",
+    ] = "fifo"
+
+
+@grouped
+def run(
+    prefix: Prefix,
+    *,
+    network: Network,
+    how: Replaying,
     perfetto: Annotated[
         str | None,
         typer.Option("--perfetto", help="Also write a timeline for ui.perfetto.dev, a .json file."),
@@ -59,21 +68,21 @@ def run(
     from hocket.traces import DEPENDENCIES, load, replay
     from hocket.traces.run import ORDERS
 
-    options.choice("--dependencies", dependencies, DEPENDENCIES)
-    options.choice("--order", order, ORDERS)
+    options.choice("--dependencies", how.dependencies, DEPENDENCIES)
+    options.choice("--order", how.order, ORDERS)
     if perfetto is not None:
         check_trace("--perfetto", Path(perfetto))
-    network = options.read_topology(topology, bandwidth, latency, failed)
-    made = load(prefix, groups, dependencies=cast(Literal["all", "data"], dependencies))
+    topology = network.build()
+    made = load(prefix, how.groups, dependencies=cast(Literal["all", "data"], how.dependencies))
     with options.watching() as watch:
         ran = replay(
             made,
-            network,
-            algorithm=algorithm,
-            chunks=chunks,
-            npu=npu,
-            efficiency=efficiency,
-            order=order,
+            topology,
+            algorithm=how.algorithm,
+            chunks=how.chunks,
+            npu=how.npu,
+            efficiency=how.efficiency,
+            order=how.order,
             progress=watch,
         )
     if perfetto is not None:
@@ -83,7 +92,7 @@ def run(
         return
     console = options.output()
     ranks = f"{made.ranks} rank{'s'[: made.ranks != 1]}"
-    title = f"{ranks} on {network.name} by {ran.algorithm}: {format_time_ps(ran.time_ps)}"
+    title = f"{ranks} on {topology.name} by {ran.algorithm}: {format_time_ps(ran.time_ps)}"
     console.print(title, highlight=False)
     if ran.kinds:
         console.print(_kinds(ran))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import typer
 
 from hocket.cli import options
+from hocket.cli.groups import grouped
 from hocket.cli.table import Table
 from hocket.cli.workload_torch import EXAMPLE, from_torch
 from hocket.errors import SpecError
@@ -71,27 +72,66 @@ def list_workloads(json: options.Json = False) -> None:
     options.output().print(table)
 
 
+@dataclass(frozen=True)
+class OnChiplet:
+    """The chiplet whose cycles are counted."""
+
+    panel: ClassVar[str] = "Chiplet"
+
+    array: Annotated[str, typer.Option("--array", help="Rows and columns of a PE's array.")] = (
+        "256x256"
+    )
+    pes: Annotated[str, typer.Option("--pes", help="Rows and columns of PEs.")] = "4x4"
+    samples: Annotated[int, typer.Option("--samples", help="Samples in an iteration.")] = 16
+    clock: Annotated[str, typer.Option("--clock", help='Its clock, such as "1 GHz".')] = "1 GHz"
+    precision: Annotated[int, typer.Option("--precision", help="Bits of a number.")] = 32
+    folds: Annotated[
+        str,
+        typer.Option(
+            "--folds", help="How parts of a result follow each other: drained or overlapped."
+        ),
+    ] = "drained"
+    distribution: Annotated[
+        str,
+        typer.Option(
+            "--distribution", help="What PEs share: samples, or folds of all samples together."
+        ),
+    ] = "samples"
+    input_gradient: Annotated[
+        str,
+        typer.Option(
+            "--input-gradient", help="Gradient of an input: as a convolution, or by columns."
+        ),
+    ] = "convolution"
+    data_gradient: Annotated[
+        bool, typer.Option("--data-gradient", help="Compute the gradient of the data as well.")
+    ] = False
+
+    def chiplet(self) -> Chiplet:
+        """Make the chiplet."""
+        from hocket.workload.systolic import DISTRIBUTIONS, FOLDS, INPUT_GRADIENTS, Chiplet
+
+        options.choice("--folds", self.folds, FOLDS)
+        options.choice("--distribution", self.distribution, DISTRIBUTIONS)
+        options.choice("--input-gradient", self.input_gradient, INPUT_GRADIENTS)
+        return Chiplet(
+            _pair("--pes", self.pes),
+            _pair("--array", self.array),
+            self.clock,
+            self.precision,
+            cast(Literal["drained", "overlapped"], self.folds),
+            cast(Literal["samples", "folds"], self.distribution),
+            cast(Literal["convolution", "columns"], self.input_gradient),
+            self.data_gradient,
+        )
+
+
 @workload.command(epilog="For example: hocket workload show resnet152 --array 32x32 --samples 16")
+@grouped
 def show(
     workload: Text,
     *,
-    array: Annotated[str, typer.Option(help="Rows and columns of a PE's array.")] = "256x256",
-    pes: Annotated[str, typer.Option(help="Rows and columns of PEs on the chiplet.")] = "4x4",
-    samples: Annotated[int, typer.Option(help="Of the chiplet, in an iteration.")] = 16,
-    clock: Annotated[str, typer.Option(help='Such as "1 GHz".')] = "1 GHz",
-    precision: Annotated[int, typer.Option(help="Bits of a number.")] = 32,
-    folds: Annotated[
-        str, typer.Option(help="How parts of a result follow each other: drained or overlapped.")
-    ] = "drained",
-    distribution: Annotated[
-        str, typer.Option(help="What PEs share: samples, or folds of all samples together.")
-    ] = "samples",
-    input_gradient: Annotated[
-        str, typer.Option(help="Of an input, as a convolution, or by columns.")
-    ] = "convolution",
-    data_gradient: Annotated[
-        bool, typer.Option("--data-gradient", help="Compute the gradient of the data as well.")
-    ] = False,
+    on: OnChiplet,
     costs: Annotated[
         bool,
         typer.Option(
@@ -103,21 +143,7 @@ def show(
     json: options.Json = False,
 ) -> None:
     """Show a workload's layers, their gradients, and the cycles to train them on a chiplet."""
-    from hocket.workload.systolic import DISTRIBUTIONS, FOLDS, INPUT_GRADIENTS, Chiplet
-
-    options.choice("--folds", folds, FOLDS)
-    options.choice("--distribution", distribution, DISTRIBUTIONS)
-    options.choice("--input-gradient", input_gradient, INPUT_GRADIENTS)
-    chiplet = Chiplet(
-        _pair("--pes", pes),
-        _pair("--array", array),
-        clock,
-        precision,
-        cast(Literal["drained", "overlapped"], folds),
-        cast(Literal["samples", "folds"], distribution),
-        cast(Literal["convolution", "columns"], input_gradient),
-        data_gradient,
-    )
+    chiplet, samples = on.chiplet(), on.samples
     model = load(workload)
     if costs or not all(isinstance(layer, Layer) for layer in model.layers):
         _show_costs(model, json=json)
@@ -130,7 +156,7 @@ def show(
     console.print(_table(model, chiplet, cycles))
     console.print(
         f"{cycles.total:,} cycles for {samples} samples, {cycles.forward:,} forward and "
-        f"{cycles.backward:,} backward: {format_time_ps(chiplet.time_ps(cycles.total))} at {clock}",
+        f"{cycles.backward:,} backward: {format_time_ps(chiplet.time_ps(cycles.total))} at {on.clock}",
         highlight=False,
     )
     _print_remarks(model)

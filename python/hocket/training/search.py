@@ -101,7 +101,6 @@ def search_parallels(
     workload: Workload | str,
     topology: TopologyLike,
     *,
-    network: str | None = None,
     batch: int | None = None,
     zero: int = 0,
     most: int = MOST_SPLITS,
@@ -116,8 +115,6 @@ def search_parallels(
     ----------
     workload, topology
         What is trained on what; all NPUs take part.
-    network
-        What the topology is called in the result; by default its name.
     batch
         Samples of an iteration, of all replicas together; by default the options' samples for each NPU,
         whatever the split.
@@ -142,7 +139,7 @@ def search_parallels(
     given = options_of(TrainingOptions, options, keywords)
     topology = as_topology(topology)
     model = load(workload) if isinstance(workload, str) else workload
-    name = topology.name if network is None else network
+    name = topology.name
     npus = topology.npu_count
     whole("most", most, 1, 10_000)
     if batch is None:

@@ -34,7 +34,6 @@ def solve_clustered(
     *,
     cluster: int = CLUSTER,
     warm: SlotPlan | None = None,
-    least: int = 0,
     time_limit: float | None = None,
     workers: int = 2,
     seed: int = 0,
@@ -49,7 +48,7 @@ def solve_clustered(
         What is to be planned.
     cluster : int
         Slots of each horizon; at least those of the slowest edge are taken.
-    warm, least, time_limit, workers, seed, memory_limit, progress
+    warm, time_limit, workers, seed, memory_limit, progress
         As for :func:`hocket.plans.exact.solve.solve`; the time limit is that of all clusters together.
 
     Returns
@@ -60,7 +59,7 @@ def solve_clustered(
     """
     effort = effort_of(time_limit, workers, seed, memory_limit, progress)
     known = distances(problem)
-    least = max(least, least_of(problem, known))
+    least = least_of(problem, known)
     best = start_from(problem, known, warm, least, effort)
     effort.tell("start", best.least, best.slots)
     if best.slots > least:
