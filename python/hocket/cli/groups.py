@@ -115,9 +115,9 @@ class Task:
             return _of_file(kind, network, self)
         if self.size is None:
             raise SpecError("--size", "there is none", 'give bytes, as in --size "256 MB"')
-        npus = options.read_npus(self.npus, network)
-        root = options.read_root(self.root, network)
-        return collective_on(kind, network, self.size, npus=npus, root=root, in_place=in_place)
+        return collective_on(
+            kind, network, self.size, npus=self.npus, root=self.root, in_place=in_place
+        )
 
 
 @dataclass(frozen=True)
@@ -136,9 +136,9 @@ class Tasks:
         if is_file(kind):
             return [_of_file(kind, network, self)]
         sizes = read_sizes(self.size or (), self.sizes)
-        npus = options.read_npus(self.npus, network)
-        root = options.read_root(self.root, network)
-        return [collective_on(kind, network, size, npus=npus, root=root) for size in sizes]
+        return [
+            collective_on(kind, network, size, npus=self.npus, root=self.root) for size in sizes
+        ]
 
 
 def _of_file(file: str, network: _core.Topology, task: Task | Tasks) -> _core.Collective:

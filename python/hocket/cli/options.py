@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
     from hocket.simulation.run import Run
 
-_MOST_DIGITS = 20
 T = TypeVar("T")
 
 Kind = Annotated[
@@ -228,42 +227,6 @@ def check_size(
             check_any(kind_of(kind), count, outline.dimensions, algorithms, chunks)
     except Error as error:
         raise error.but(origin=f"{spec.origin}, {count} NPUs") from None
-
-
-def read_npus(text: str | None, topology: _core.Topology) -> list[int | str] | None:
-    """Read ``--npus``: names, numbers and ranges of numbers, separated by commas."""
-    if text is None:
-        return None
-    names = set(topology.device_names)
-    npus: list[int | str] = []
-    for item in (part.strip() for part in text.split(",")):
-        first, dash, last = item.partition("-")
-        if item in names:
-            npus.append(item)
-        elif _is_number(item):
-            npus.append(int(item))
-        elif dash and _is_number(first) and _is_number(last) and int(first) <= int(last):
-            if int(last) >= topology.npu_count:
-                raise SpecError(
-                    "--npus", f"there is no NPU {last}", f"NPUs are 0 to {topology.npu_count - 1}"
-                )
-            npus.extend(range(int(first), int(last) + 1))
-        else:
-            wrong = f"{shown(item)} is neither a name, a number nor a range such as 0-3"
-            raise SpecError("--npus", wrong)
-    return npus
-
-
-def _is_number(text: str) -> bool:
-    """Whether it is a whole number, of no more digits than any NPU's has."""
-    return text.isdecimal() and len(text) <= _MOST_DIGITS
-
-
-def read_root(text: str | None, topology: _core.Topology) -> int | str | None:
-    """Read ``--root``: a name or a number."""
-    if text is not None and _is_number(text) and text not in topology.device_names:
-        return int(text)
-    return text
 
 
 def title(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hocket import _core
 from hocket.errors import SpecError
 from hocket.topology.sources import TopologyLike, as_topology
-from hocket.units import Quantity, parse_size
+from hocket.units import Quantity, parse_size, shown
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
@@ -16,12 +16,13 @@ if TYPE_CHECKING:
     class CollectiveKeywords(TypedDict, total=False):
         """Of :func:`collective_on`, what a call that makes a collective may say by keyword."""
 
-        npus: Sequence[int | str] | None
+        npus: Sequence[int | str] | str | None
         root: int | str | None
         in_place: bool
 
 
 _MOST = 1 << 32
+_MOST_DIGITS = 20
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)`` a few times a second during long work."""
@@ -47,7 +48,7 @@ def collective_on(
     topology: TopologyLike,
     size: Quantity,
     *,
-    npus: Sequence[int | str] | None = None,
+    npus: Sequence[int | str] | str | None = None,
     root: int | str | None = None,
     in_place: bool = True,
 ) -> _core.Collective:
@@ -61,7 +62,7 @@ def collective_on(
     size
         Bytes, or text such as ``"256 MB"`` or, as nccl-tests has it, ``"256M"`` (MiB).
     npus
-        Participants in rank order, by number or name; all NPUs by default.
+        Participants in rank order, by number or name, or as text: ``"0-3,gpu7"``; all NPUs by default.
     root
         The root, by number or name; the first participant by default.
     in_place
@@ -74,6 +75,8 @@ def collective_on(
     """
     topology = as_topology(topology)
     kind = kind_of(kind)
+    if isinstance(npus, str):
+        npus = _listed(npus, topology)
     numbers = (
         list(range(topology.npu_count))
         if npus is None
@@ -81,6 +84,8 @@ def collective_on(
     )
     rank = None
     if root is not None:
+        if isinstance(root, str) and _is_number(root) and root not in topology.device_names:
+            root = int(root)
         number = npu_number(topology, root, "root")
         if number not in numbers:
             raise SpecError(
@@ -90,6 +95,33 @@ def collective_on(
     nothing = isinstance(size, int | float) and not isinstance(size, bool) and size == 0
     size = 0 if nothing else parse_size(size, field="size")
     return _core.Collective(kind, numbers, size, rank, in_place)
+
+
+def _listed(text: str, topology: _core.Topology) -> list[int | str]:
+    """Read names, numbers and ranges of numbers, separated by commas."""
+    names = set(topology.device_names)
+    npus: list[int | str] = []
+    for item in (part.strip() for part in text.split(",")):
+        first, dash, last = item.partition("-")
+        if item in names:
+            npus.append(item)
+        elif _is_number(item):
+            npus.append(int(item))
+        elif dash and _is_number(first) and _is_number(last) and int(first) <= int(last):
+            if int(last) >= topology.npu_count:
+                raise SpecError(
+                    "npus", f"there is no NPU {last}", f"NPUs are 0 to {topology.npu_count - 1}"
+                )
+            npus.extend(range(int(first), int(last) + 1))
+        else:
+            wrong = f"{shown(item)} is neither a name, a number nor a range such as 0-3"
+            raise SpecError("npus", wrong)
+    return npus
+
+
+def _is_number(text: str) -> bool:
+    """Whether it is a whole number, of no more digits than any NPU's has."""
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 _KEYWORDS = ("npus", "root", "in_place")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._options import options_of
+from hocket._options import check_keywords, names_of, options_of
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.topology.sources import TopologyLike, as_topology
@@ -44,7 +45,7 @@ def train(
     workload: Workload | str,
     topology: TopologyLike,
     *,
-    parallel: Parallel | str | None = None,
+    parallel: Parallel | Mapping[str, Any] | str | None = None,
     algorithm: str | None = None,
     options: TrainingOptions | None = None,
     progress: Progress | None = None,
@@ -59,7 +60,8 @@ def train(
     topology
         The network; all of its NPUs take part.
     parallel
-        How the model is spread, as ``"dp=64,tp=16"``; by default all NPUs have replicas.
+        How the model is spread, as ``"dp=64,tp=16"`` or ``{"dp": 64, "tp": 16}``; by default all NPUs have
+        replicas.
     algorithm
         Of collectives: one that schedules dimensions (``themis``, ``hierarchical``, ``multirail-optimal``,
         ...); any other of :func:`hocket.algorithms`, each collective then taking what the plans of all
@@ -125,10 +127,15 @@ def train(
     )
 
 
-def _parallel(given: Parallel | str | None, topology: _core.Topology) -> Parallel:
+def _parallel(
+    given: Parallel | Mapping[str, Any] | str | None, topology: _core.Topology
+) -> Parallel:
     if given is None:
         return Parallel(dp=topology.npu_count)
     spread = Parallel.parse(given) if isinstance(given, str) else given
+    if isinstance(spread, Mapping):
+        check_keywords(spread, names_of(Parallel))
+        spread = Parallel(**spread)
     if not isinstance(spread, Parallel):
         raise SpecError("parallel", f"{shown(given)} is no sizes", "write them as dp=64,tp=16")
     return spread
