@@ -80,7 +80,9 @@ def failures(
     chunks: options.Chunks = None,
     part: Annotated[
         list[str] | None,
-        typer.Option("--part", help="What may fail: link, switch or npu; may be repeated."),
+        typer.Option(
+            "--part", help="Kind of part that may fail: link, switch or npu; may be repeated."
+        ),
     ] = None,
     routing: options.Routing = "balanced",
     json: options.Json = False,

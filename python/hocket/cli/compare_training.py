@@ -33,7 +33,9 @@ Model = Annotated[
 Topologies = Annotated[
     list[str],
     typer.Option(
-        "--topology", "-t", help="As of `hocket compare`; may be repeated, to compare networks."
+        "--topology",
+        "-t",
+        help="A network, as in `hocket compare`; may be repeated, to compare networks.",
     ),
 ]
 Algorithms = Annotated[
@@ -42,27 +44,30 @@ Algorithms = Annotated[
         "--algorithm",
         "-a",
         autocompletion=complete.algorithms,
-        help="Of collectives: one of `hocket algorithms`, ideal or none; may be repeated; default "
-        "several that apply.",
+        help="Algorithm of the collectives: one of `hocket algorithms`, ideal or none; may "
+        "be repeated; default several that apply.",
     ),
 ]
 Parallels = Annotated[
     list[str] | None,
     typer.Option(
-        "--parallel", "-p", help="As dp=64,tp=16; may be repeated; default replicas on all NPUs."
+        "--parallel",
+        "-p",
+        help="How the model is spread, as dp=64,tp=16; may be repeated; default replicas on "
+        "all NPUs.",
     ),
 ]
 SearchFor = Annotated[
     int | None,
     typer.Option(
         "--search",
-        help="Instead of --parallel: so many of all splits dp x tp x pp, those that are fastest with "
+        help="Instead of --parallel: compare the N splits dp x tp x pp that are fastest with "
         "ideal collectives.",
     ),
 ]
 Batch = Annotated[
     int | None,
-    typer.Option("--batch", help="Instead of --samples: of all replicas in an iteration."),
+    typer.Option("--batch", help="Instead of --samples: samples of all replicas in an iteration."),
 ]
 
 

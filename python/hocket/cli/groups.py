@@ -166,15 +166,17 @@ class Search:
     unwind: options.Unwind = None
     trials: Annotated[
         int | None,
-        typer.Option("--trials", help="For synthesizers: at most so many random trials."),
+        typer.Option("--trials", help="Random trials of a synthesizer at most; default 64."),
     ] = None
     cluster: Annotated[
         int | None,
-        typer.Option("--cluster", help="For exact: short stretches of so many slots in sequence."),
+        typer.Option(
+            "--cluster", help="For exact: plan stretches of N slots, one after the other."
+        ),
     ] = None
     slot: Annotated[
         str | None,
-        typer.Option("--slot", help='For exact: how long a slot is, as "2.3 us"; default chosen.'),
+        typer.Option("--slot", help='For exact: length of a slot, as "2.3 us"; chosen by default.'),
     ] = None
 
     def planning(self, latency: str | None = None) -> PlanOptions:
@@ -231,12 +233,18 @@ class Simulation:
     ] = None
     virtual_channels: Annotated[
         int | None,
-        typer.Option("--virtual-channels", help="Of a link; default 4.", rich_help_panel=_PACKETS),
+        typer.Option(
+            "--virtual-channels",
+            help="Virtual channels of a link; default 4.",
+            rich_help_panel=_PACKETS,
+        ),
     ] = None
     buffer_flits: Annotated[
         int | None,
         typer.Option(
-            "--buffer-flits", help="Of a virtual channel; default 318.", rich_help_panel=_PACKETS
+            "--buffer-flits",
+            help="Flits that a virtual channel's buffer holds; default 318.",
+            rich_help_panel=_PACKETS,
         ),
     ] = None
     clock: Annotated[
@@ -251,7 +259,7 @@ class Simulation:
         str | None,
         typer.Option(
             "--reduction-rate",
-            help='How fast an NPU sums, "100 GB/s"; default in no time.',
+            help='Rate at which an NPU sums, as "100 GB/s"; by default in no time.',
             rich_help_panel=_PACKETS,
         ),
     ] = None

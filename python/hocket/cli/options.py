@@ -57,12 +57,15 @@ TopologyText = Annotated[
 Bandwidth = Annotated[
     list[str] | None,
     typer.Option(
-        "--bandwidth", help='Of each link, for a builder: "25 GB/s"; once, or once per dimension.'
+        "--bandwidth",
+        help='Bandwidth of a builder\'s links, as "25 GB/s"; once, or once for each dimension.',
     ),
 ]
 LatencyText = Annotated[
     list[str] | None,
-    typer.Option("--latency", help='Of each link, for a builder: "700 ns"; as --bandwidth.'),
+    typer.Option(
+        "--latency", help='Latency of a builder\'s links, as "700 ns"; given like --bandwidth.'
+    ),
 ]
 Failed = Annotated[
     list[str] | None,
@@ -101,7 +104,7 @@ Algorithms = Annotated[
         "-a",
         metavar="NAME",
         autocompletion=complete.algorithms,
-        help="Only this one of `hocket algorithms`; may be repeated.",
+        help="One of `hocket algorithms`, to compare only those named; may be repeated.",
     ),
 ]
 Chunks = Annotated[
@@ -114,13 +117,13 @@ TimeLimit = Annotated[
         help='Longest time for a search, such as "200 ms"; the best so far is the result.',
     ),
 ]
-SeedNumber = Annotated[int, typer.Option("--seed", help="Of a synthesizer's random choices.")]
+SeedNumber = Annotated[int, typer.Option("--seed", help="Seed of a synthesizer's random choices.")]
 Unwind = Annotated[
     str | None,
     typer.Option(
         "--unwind",
-        help="For synthesizers, switches as links: 1, 2, ... (degree), ring, max; one for each "
-        "dimension, separated by commas; default the best of several.",
+        help="How a synthesizer turns switches into links: 1, 2, ... (degree), ring or max; "
+        "one for each dimension, separated by commas; by default the best of several.",
     ),
 ]
 Npus = Annotated[
@@ -135,7 +138,8 @@ Root = Annotated[
 Order = Annotated[
     str | None,
     typer.Option(
-        "--order", help="How a link serves what waits: ready or plan (order); default the plan's."
+        "--order",
+        help="Order in which links serve messages: ready or plan; default the plan's own.",
     ),
 ]
 SwitchingText = Annotated[
@@ -160,14 +164,17 @@ LinkFidelity = Annotated[
 ]
 FlowRate = Annotated[
     str | None,
-    typer.Option("--flow-rate", help='Of flow fidelity: no transfer is faster, "10 GB/s".'),
+    typer.Option(
+        "--flow-rate", help='Limit on the rate of each flow (flow fidelity), as "10 GB/s".'
+    ),
 ]
 Routing = Annotated[
     str,
     typer.Option(
         "--routing",
         autocompletion=complete.routings,
-        help="Over equal paths: balanced, ecmp, ecmp:SEED, spray (flow and packet fidelity) or single.",
+        help="Spreading of transfers over equal paths: balanced, ecmp, ecmp:SEED, spray "
+        "(flow and packet fidelity) or single.",
     ),
 ]
 OwnRouting = Annotated[

@@ -35,12 +35,15 @@ class Making(Search):
     """How one plan is made."""
 
     latency_model: options.LatencyModel = None
-    in_place: Annotated[bool, typer.Option(help="Whether the result overwrites the input.")] = True
+    in_place: Annotated[
+        bool, typer.Option(help="The result overwrites the input, or has a buffer of its own.")
+    ] = True
     timetable_only: Annotated[
         bool,
         typer.Option(
             "--timetable-only",
-            help="For greedy with tens of thousands of NPUs: match and check slot by slot, no plan.",
+            help="Match and check slot by slot without a plan: greedy on tens of thousands of "
+            "NPUs.",
         ),
     ] = False
 
@@ -68,7 +71,9 @@ def plan(
     json: options.Json = False,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", "-v", help="Also say how good the plan is among its kind."),
+        typer.Option(
+            "--verbose", "-v", help="Also say how good the plan is among plans of its chunks."
+        ),
     ] = False,
 ) -> None:
     """Plan a collective by one algorithm, prove the plan, and write it to a file."""

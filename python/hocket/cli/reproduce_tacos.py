@@ -67,7 +67,7 @@ def tacos(
     time_limit: Annotated[
         str | None,
         typer.Option(
-            "--time-limit", help="Of each exact search; 20 s if left out, 10 min with --full."
+            "--time-limit", help="Limit of each exact search; default 20 s, with --full 10 min."
         ),
     ] = None,
     json: options.Json = False,

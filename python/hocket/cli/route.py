@@ -115,7 +115,11 @@ class Paths:
     ] = None
     hash: Annotated[str, typer.Option("--hash", help="Hash of ecmp: crc32 or toeplitz.")] = "crc32"
     upstream: Annotated[
-        int, typer.Option("--upstream", help="Of ecmp: ways over which flows are spread already.")
+        int,
+        typer.Option(
+            "--upstream",
+            help="For ecmp: number of paths over which the same hash has already spread the flows.",
+        ),
     ] = 1
     order: Annotated[
         str, typer.Option("--order", help="Order in which flows get paths: job or tor.")
@@ -134,7 +138,7 @@ class Paths:
     ] = False
     outage: Annotated[
         list[str] | None,
-        typer.Option("--outage", help='What fails while jobs run: "spine3@12 s"; may be repeated.'),
+        typer.Option("--outage", help='Failure while jobs run, as "spine3@12 s"; may be repeated.'),
     ] = None
     rate_control: Annotated[
         float | None,

@@ -36,19 +36,25 @@ class Replaying:
         typer.Option(
             "--algorithm",
             "-a",
-            help="Of collectives: one of `hocket algorithms`, ideal or none; default themis where there "
-            "are dimensions, else greedy.",
+            help="Algorithm of the collectives: one of `hocket algorithms`, ideal or none; "
+            "default themis where there are dimensions, else greedy.",
         ),
     ] = None
     chunks: options.Chunks = None
     npu: Annotated[
-        str, typer.Option("--npu", help="What computes operations that have no recorded time.")
+        str,
+        typer.Option(
+            "--npu", help="Accelerator for operations that have no recorded time, such as a100."
+        ),
     ] = "a100"
     efficiency: Annotated[
         float | None, typer.Option("--efficiency", help="Share of its peak that it reaches.")
     ] = None
     order: Annotated[
-        str, typer.Option("--order", help="Of an NPU's calls that wait: fifo or lifo.")
+        str,
+        typer.Option(
+            "--order", help="Order in which an NPU's waiting calls are served: fifo or lifo."
+        ),
     ] = "fifo"
 
 

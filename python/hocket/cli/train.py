@@ -35,7 +35,8 @@ class Report:
         typer.Option("--perfetto", help="Write trace events, for ui.perfetto.dev: a .json file."),
     ] = None
     layers: Annotated[
-        bool, typer.Option("--layers", help="Also the layers with most exposed communication.")
+        bool,
+        typer.Option("--layers", help="Also list the layers with the most exposed communication."),
     ] = False
     json: options.Json = False
 
@@ -71,8 +72,8 @@ def train(
             "--algorithm",
             "-a",
             autocompletion=complete.algorithms,
-            help="Of collectives: one of `hocket algorithms`, ideal, or none; default themis where "
-            "there are dimensions, else greedy.",
+            help="Algorithm of the collectives: one of `hocket algorithms`, ideal or none; "
+            "default themis where there are dimensions, else greedy.",
         ),
     ] = None,
     given: Training,

@@ -38,7 +38,7 @@ class Training:
         typer.Option(
             "--npu",
             autocompletion=complete.devices,
-            help="What computes: v100, a100, h100, ..., or chiplet.",
+            help="Accelerator: v100, a100, h100, ..., or chiplet.",
         ),
     ] = "a100"
     efficiency: Annotated[
@@ -59,19 +59,26 @@ class Training:
         bool,
         typer.Option(
             "--overlap-tensor/--no-overlap-tensor",
-            help="Whether input gradients are summed while weight gradients are computed.",
+            help="Sum input gradients while weight gradients are computed, or after that.",
         ),
     ] = True
     update: Annotated[
-        bool, typer.Option("--update/--no-update", help="Whether the weights' update takes time.")
+        bool,
+        typer.Option(
+            "--update/--no-update", help="Count the time of the weights' update, or leave it out."
+        ),
     ] = True
     order: Annotated[
-        str, typer.Option("--order", help="Which collective a dimension serves first: fifo, lifo.")
+        str,
+        typer.Option(
+            "--order", help="Order in which a dimension serves collectives: fifo or lifo."
+        ),
     ] = "fifo"
     memory_check: Annotated[
         bool,
         typer.Option(
-            "--memory-check/--no-memory-check", help="Whether to refuse what does not fit an NPU."
+            "--memory-check/--no-memory-check",
+            help="Refuse a model that does not fit the memory of an NPU, or run it.",
         ),
     ] = True
     chunks: options.Chunks = None

@@ -27,6 +27,7 @@ def read_plainly(command: Any) -> None:
 
 
 def _read(param: Any) -> None:
+    param.display_type_rich = lambda ctx: _word(param)
     descriptor = getattr(param, "type_descriptor", None)
     if descriptor is None:  # an older Typer, which needs no pydantic
         return
@@ -67,3 +68,37 @@ _READERS: dict[Any, tuple[Callable[[str], Any], str]] = {
     float: (float, "a number"),
     bool: (bool, "yes or no"),  # of flags, which have no text
 }
+
+_WORDS = {
+    "RATE": ["bandwidth", "host_bandwidth", "flow_rate", "reduction_rate", "clock"],
+    "TIME": ["latency", "time_limit", "slot", "answer"],
+    "SIZE": ["size", "chunk_size", "packet_size", "flit_size", "bucket"],
+    "NAME": ["algorithm", "scheme", "preset", "fidelity", "npu", "phase", "part"],
+    "HOW": [
+        "routing",
+        "unwind",
+        "order",
+        "switching",
+        "latency_model",
+        "hash",
+        "weights",
+        "dependencies",
+    ],
+    "FILE": ["output", "file", "plot", "timeline", "perfetto", "heat", "save", "groups"],
+    "A,B": ["failed"],
+    "LIST": ["npus", "map", "places", "inputs"],
+    "SIZES": ["parallel"],
+    "NPU": ["root"],
+}
+"""What stands in help for the value of an option, by the parameters that set it."""
+
+
+def _word(param: Any) -> str | None:
+    """Say in help what kind of value an option has; nothing of flags and arguments."""
+    if param.param_type_name == "argument" or getattr(param, "is_flag", False) or param.count:
+        return None
+    if param.metavar is not None:
+        return str(param.metavar)
+    named = next((word for word, names in _WORDS.items() if param.name in names), None)
+    kind = getattr(getattr(param, "type_descriptor", None), "annotation", str)
+    return named or {int: "N", float: "X"}.get(kind, "TEXT")

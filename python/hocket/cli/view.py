@@ -44,9 +44,7 @@ class Picture:
     ] = None
     chunk: Annotated[
         int | None,
-        typer.Option(
-            "--chunk", help="Only what this chunk takes, also of --ten; they count from 0."
-        ),
+        typer.Option("--chunk", help="Draw one chunk only; chunks are numbered from 0."),
     ] = None
     file: Annotated[
         str | None,

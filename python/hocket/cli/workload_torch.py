@@ -45,7 +45,7 @@ def from_torch(
         int | None, typer.Option("--batch", help="Samples to trace with; default 2.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="Of the workload; default the module's class.")
+        str | None, typer.Option("--name", help="Name of the workload; default the module's class.")
     ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="The .yml file to write.")
