@@ -239,3 +239,38 @@ def test_pictures_of_rows_with_different_batches(tmp_path: Path) -> None:
         for row in found:
             assert f"{row.network}  {row.parallel}" in text
             assert row.algorithm in text
+
+
+def test_command_shows_the_best_of_each_network(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.yml").write_text(
+        "name: rail8\nbuilder: ring\nnpus: 8\nbandwidth: 25 GB/s\nlatency: 1 us\n"
+    )
+    networks = ["-t", "file.yml", "-t", "torus:2x4@25GB/s,1us", "-t", "ring:8@10GB/s,1us"]
+    argv = ["compare-training", "alexnet", *networks]
+    assert run([*argv, "--baseline", "rail8"]) == 0
+    out = capsys.readouterr().out
+    rows = [line for line in out.splitlines() if line.startswith("│")]
+    assert len(rows) == 3
+    assert sum("│ rail8 " in row for row in rows) == 1
+    base = next(row for row in rows if "│ rail8 " in row)
+    assert base.rstrip(" │").endswith("1.000")
+    assert "ideal" not in "".join(rows)
+    assert "more combinations (--all-algorithms)" in out
+    assert run([*argv, "--all-algorithms", "--json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert run([*argv, "--all-algorithms"]) == 0
+    out = capsys.readouterr().out
+    assert len([line for line in out.splitlines() if line.startswith("│")]) == len(value["rows"])
+    assert "more combinations" not in out
+
+
+def test_command_shows_the_best_of_each_split(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["compare-training", "alexnet", "-t", "torus:2x4@25GB/s,1us"]
+    assert run([*argv, "-p", "dp=8", "-p", "dp=4,tp=2"]) == 0
+    rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("│")]
+    assert [row.split("│")[2].strip() for row in rows] == ["dp=8", "dp=4,tp=2"]
+    assert run([*argv, "--baseline", "torus"]) == 2
+    assert "--baseline: 'torus' is not compared" in capsys.readouterr().err

@@ -14,7 +14,8 @@ from hocket.cli.groups import Output, grouped
 from hocket.cli.table import Table
 from hocket.cli.training_groups import Training
 from hocket.errors import SpecError
-from hocket.units import format_time_ps
+from hocket.files.complaint import did_you_mean
+from hocket.units import format_time_ps, shown
 
 if TYPE_CHECKING:
     from hocket._core import Topology
@@ -83,10 +84,17 @@ class Networks:
     failed: options.Failed = None
 
     def build(self) -> dict[str, Topology]:
-        """Make each, by what it is called."""
-        return {
+        """Make each, by what it is called: files by their names where these differ, others as given."""
+        built = {
             each: options.read_topology(each, self.bandwidth, self.latency, self.failed)
             for each in self.topology
+        }
+        names = Counter(network.name for network in built.values())
+        return {
+            network.name
+            if text.endswith((".yml", ".yaml")) and names[network.name] == 1
+            else text: network
+            for text, network in built.items()
         }
 
 
@@ -102,6 +110,27 @@ class Combinations:
     batch: Batch = None
 
 
+@dataclass(frozen=True)
+class Ranking(Output):
+    """What is shown of the comparison."""
+
+    all_algorithms: Annotated[
+        bool,
+        typer.Option(
+            "--all-algorithms",
+            help="Show every algorithm; by default the best of each network, or of each split of one.",
+        ),
+    ] = False
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            "--baseline",
+            metavar="NETWORK",
+            help="One of the networks, as the table calls it: how many times as fast the others are.",
+        ),
+    ] = None
+
+
 @grouped
 def compare_training(
     model: Model,
@@ -109,7 +138,7 @@ def compare_training(
     networks: Networks,
     combinations: Combinations,
     given: Training,
-    output: Output,
+    output: Ranking,
 ) -> None:
     """Simulate training on networks, spread several ways, by several algorithms, best first."""
     built = networks.build()
@@ -117,6 +146,9 @@ def compare_training(
         raise SpecError("--search", "tries all splits", "leave --parallel out")
     if given.samples is not None and combinations.batch is not None:
         raise SpecError("--batch", "is of all replicas, --samples of each", "leave one of them out")
+    if output.baseline is not None and output.baseline not in built:
+        hint = did_you_mean(output.baseline, built, f"networks are {', '.join(built)}")
+        raise SpecError("--baseline", f"{shown(output.baseline)} is not compared", hint)
     plot, json = output.plot, output.json
     if plot is not None:
         from hocket.plot.style import check_picture
@@ -132,7 +164,8 @@ def compare_training(
         data = compared.to_dict()
         options.print_result("training-comparison", {**data, "searches": found})
     else:
-        _print(compared, searches)
+        is_brief = not (output.all_algorithms or combinations.algorithm)
+        _print(compared, searches, output.baseline, is_brief=is_brief)
 
 
 def _run(
@@ -194,18 +227,35 @@ def _run(
         return merged(found), searches
 
 
-def _print(compared: TrainingComparison, searches: list[Search]) -> None:
+def _print(
+    compared: TrainingComparison,
+    searches: list[Search],
+    baseline: str | None,
+    *,
+    is_brief: bool,
+) -> None:
     console = options.output()
     batches = sorted({row.batch for row in compared})
     batch = f", {batches[0]:,} samples an iteration" if len(batches) == 1 else ""
+    rows = best_rows(compared) if is_brief else list(compared)
     table = Table(title=f"training {compared.workload.name}{batch}")
     for name in ("topology", "parallelism", "algorithm"):
         table.add_column(name)
     for name in ("iteration", "samples/s", "speed-up", "exposed", "share"):
         table.add_column(name, justify="right")
-    for row in compared:
-        table.add_row(*_cells(row))
+    base = None
+    if baseline is not None:
+        base = next((row for row in best_rows(compared) if row.network == baseline), None)
+        table.add_column(f"x {baseline}", justify="right")
+    for row in rows:
+        cells = _cells(row)
+        if baseline is not None:
+            ratio = "–" if base is None else _ratio(row, base)
+            cells.append(ratio)
+        table.add_row(*cells)
     console.print(table)
+    if len(rows) < len(compared):
+        options.say(f"{len(compared) - len(rows)} more combinations (--all-algorithms)")
     for found in searches:
         name = found.rows[0].network
         console.print(
@@ -215,6 +265,25 @@ def _print(compared: TrainingComparison, searches: list[Search]) -> None:
         )
     for line in _left_out(compared):
         console.print(f"left out: {line}", highlight=False)
+
+
+def best_rows(compared: TrainingComparison) -> list[TrainingRow]:
+    """Give the best row of each network; of one network, that of each split; of one split, all rows."""
+    from hocket.training.network import IDEAL, NOTHING
+
+    networks = {row.network for row in compared}
+    splits = {str(row.parallel) for row in compared}
+    if len(networks) == len(splits) == 1:
+        return list(compared)
+    real = [row for row in compared if row.algorithm not in (IDEAL, NOTHING)]
+    found: dict[str, TrainingRow] = {}
+    for row in real or list(compared):  # the best first
+        found.setdefault(row.network if len(networks) > 1 else str(row.parallel), row)
+    return list(found.values())
+
+
+def _ratio(row: TrainingRow, base: TrainingRow) -> str:
+    return f"{row.samples_per_second / max(base.samples_per_second, 1e-12):.3f}"
 
 
 def _cells(row: TrainingRow) -> list[str]:
