@@ -89,7 +89,7 @@ def test_compare_names_what_failed(hocket: Any) -> None:
     options = ("-t", "dgx1_v100", "-s", "256MB", "--failed", "gpu0,gpu1", "-a", "ring")
     result = hocket("compare", *options)
     assert result.code == 0
-    assert "of dgx1_v100 without gpu0–gpu1" in result.out
+    assert "of dgx1_v100 without gpu0,gpu1" in result.out
 
 
 def test_compare_json_is_what_python_gives(hocket: Any) -> None:

@@ -360,7 +360,7 @@ def test_what_makes_no_sense() -> None:
         ({"size": "3"}, "size"),
         ({"chunks": 0}, "chunks: 0"),
         ({"topology": hk.topology.load("dgx1_v100")}, "no dimensions"),
-        ({"topology": "themis-2d"}, "topology"),
+        ({"topology": "themis-2e"}, "topology"),
     ]:
         arguments = {"kind": "all-reduce", "topology": topology, "size": SIZE, "chunks": 64}
         with pytest.raises(hk.Error, match=words) as caught:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 GROUP = "hocket.algorithms"
 """The group of entry points by which a package brings algorithms."""
+_PACKAGE = Path(__file__).parent.parent
 
 KINDS = (
     "all-reduce",
@@ -241,7 +242,7 @@ def raised(error: BaseException) -> str:
     trace, place = error.__traceback__, None
     while trace is not None:
         code = trace.tb_frame.f_code
-        if "hocket" not in Path(code.co_filename).parts:
+        if not Path(code.co_filename).is_relative_to(_PACKAGE):
             place = f" ({Path(code.co_filename).name}, line {trace.tb_lineno})"
         trace = trace.tb_next
     return what if isinstance(error, SyntaxError) else f"{what}{place or ''}"

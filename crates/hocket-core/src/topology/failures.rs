@@ -83,21 +83,21 @@ impl Topology {
         })
     }
 
-    /// `dgx1 without gpu3, gpu0–gpu1`; more than three are counted.
+    /// `dgx1 without gpu3 and gpu0,gpu1`, links as `--failed` takes them; more than three are counted.
     fn name_without(&self, devices: &[DeviceId], links: &[LinkId]) -> String {
         const NAMED: usize = 3;
         let name = |id: DeviceId| self.device(id).name.as_str();
         let mut lost: Vec<String> = devices.iter().map(|&id| name(id).to_owned()).collect();
         for link in links.iter().map(|&id| self.link(id)) {
-            let there = format!("{}–{}", name(link.src), name(link.dst));
-            let back = format!("{}–{}", name(link.dst), name(link.src));
+            let there = format!("{},{}", name(link.src), name(link.dst));
+            let back = format!("{},{}", name(link.dst), name(link.src));
             if !lost.contains(&there) && !lost.contains(&back) {
                 lost.push(there);
             }
         }
         match lost.len() {
             0 => self.name.clone(),
-            1..=NAMED => format!("{} without {}", self.name, lost.join(", ")),
+            1..=NAMED => format!("{} without {}", self.name, lost.join(" and ")),
             count => format!("{} without {count} devices and links", self.name),
         }
     }
