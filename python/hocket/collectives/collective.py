@@ -27,19 +27,18 @@ _MOST_DIGITS = 20
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)`` a few times a second during long work."""
 
-_SPELLINGS = {
-    kind.replace("-", ""): kind
-    for kind in (
-        "all-reduce",
-        "reduce-scatter",
-        "all-gather",
-        "broadcast",
-        "reduce",
-        "gather",
-        "scatter",
-        "all-to-all",
-    )
-}
+KINDS = (
+    "all-reduce",
+    "reduce-scatter",
+    "all-gather",
+    "broadcast",
+    "reduce",
+    "gather",
+    "scatter",
+    "all-to-all",
+)
+"""The kinds of collectives."""
+_SPELLINGS = {kind.replace("-", ""): kind for kind in KINDS}
 """Kinds by their names without hyphens: allreduce and all_reduce are all-reduce."""
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from hocket import _core
+from hocket.collectives.collective import KINDS as _KINDS
 from hocket.collectives.collective import kind_of
 from hocket.errors import Error, SpecError
 from hocket.plans.synthesis.options import SYNTHESIZERS
@@ -32,17 +33,7 @@ GROUP = "hocket.algorithms"
 """The group of entry points by which a package brings algorithms."""
 _PACKAGE = Path(__file__).parent.parent
 
-KINDS = (
-    "all-reduce",
-    "reduce-scatter",
-    "all-gather",
-    "broadcast",
-    "reduce",
-    "gather",
-    "scatter",
-    "all-to-all",
-    "custom",
-)
+KINDS = (*_KINDS, "custom")
 """Kinds of collective that an algorithm may be for."""
 
 _TAKEN = ("none", "ideal", "all", "custom")
