@@ -9,7 +9,6 @@ from draw import ODD, Draw
 
 import hocket as hk
 from hocket import _core, units
-from hocket.cli.options import read_npus, read_root
 from hocket.cluster import yaml as jobs_file
 from hocket.collectives.collective import collective_on
 from hocket.errors import Error, SpecError
@@ -150,8 +149,8 @@ def spec(data: bytes) -> None:
             "broadcast",
             network,
             "1 MB",
-            npus=read_npus(npus, network),
-            root=read_root(root, network),
+            npus=npus,
+            root=root,
         ),
     ):
         try:
