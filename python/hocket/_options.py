@@ -35,8 +35,15 @@ def options_of(kind: type[T], given: T | None, keywords: Mapping[str, Any]) -> T
     return replace(given, **keywords) if keywords else given  # type: ignore[type-var]
 
 
-def check_keywords(keywords: Mapping[str, Any], known: tuple[str, ...]) -> None:
+def check_keywords(
+    keywords: Mapping[str, Any], known: tuple[str, ...], also: tuple[str, ...] = ()
+) -> None:
     """Refuse a keyword that is not among the known ones.
+
+    Parameters
+    ----------
+    also
+        Other parameters of the call, which may be meant.
 
     Raises
     ------
@@ -45,7 +52,7 @@ def check_keywords(keywords: Mapping[str, Any], known: tuple[str, ...]) -> None:
     """
     for name in keywords:
         if name not in known:
-            near = get_close_matches(name, known, 1)
+            near = get_close_matches(name, (*known, *also), 1)
             right = f"did you mean {near[0]}?" if near else f"options are {', '.join(known)}"
             raise SpecError(name, "there is no such option", right)
 

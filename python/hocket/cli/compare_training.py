@@ -11,7 +11,7 @@ import typer
 
 from hocket.cli import complete, options
 from hocket.cli.groups import Output, grouped
-from hocket.cli.table import Table
+from hocket.cli.table import NEVER, Table
 from hocket.cli.training_groups import Training
 from hocket.errors import SpecError
 from hocket.files.complaint import did_you_mean
@@ -146,9 +146,11 @@ def compare_training(
         raise SpecError("--search", "tries all splits", "leave --parallel out")
     if given.samples is not None and combinations.batch is not None:
         raise SpecError("--batch", "is of all replicas, --samples of each", "leave one of them out")
-    if output.baseline is not None and output.baseline not in built:
-        hint = did_you_mean(output.baseline, built, f"networks are {', '.join(built)}")
-        raise SpecError("--baseline", f"{shown(output.baseline)} is not compared", hint)
+    given_as = dict(zip(dict.fromkeys(networks.topology), built, strict=True))
+    baseline = given_as.get(output.baseline or "", output.baseline)
+    if baseline is not None and baseline not in built:
+        hint = did_you_mean(baseline, built, f"networks are {', '.join(built)}")
+        raise SpecError("--baseline", f"{shown(baseline)} is not compared", hint)
     plot, json = output.plot, output.json
     if plot is not None:
         from hocket.plot.style import check_picture
@@ -165,7 +167,7 @@ def compare_training(
         options.print_result("training-comparison", {**data, "searches": found})
     else:
         is_brief = not (output.all_algorithms or combinations.algorithm)
-        _print(compared, searches, output.baseline, is_brief=is_brief)
+        _print(compared, searches, baseline, is_brief=is_brief)
 
 
 def _run(
@@ -246,7 +248,7 @@ def _print(
     base = None
     if baseline is not None:
         base = next((row for row in best_rows(compared) if row.network == baseline), None)
-        table.add_column(f"x {baseline}", justify="right")
+        table.add_column(f"x {baseline}", justify="right", leaves=NEVER)
     for row in rows:
         cells = _cells(row)
         if baseline is not None:

@@ -123,7 +123,8 @@ def _is_number(text: str) -> bool:
     return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
-_KEYWORDS = ("npus", "root", "in_place")
+KEYWORDS = ("npus", "root", "in_place")
+"""What a call that makes a collective may say by keyword."""
 
 
 def collective_of(
@@ -139,7 +140,7 @@ def collective_of(
     SpecError
         As :func:`collective_on`; and where a collective that is made is given what it has.
     """
-    own = {name: keywords[name] for name in _KEYWORDS if name in keywords}
+    own = {name: keywords[name] for name in KEYWORDS if name in keywords}
     rest = {name: value for name, value in keywords.items() if name not in own}
     if not isinstance(kind, _core.Collective):
         if size is None:

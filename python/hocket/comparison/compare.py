@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._options import options_of
+from hocket._options import check_keywords, names_of, options_of
 from hocket._results import TableResult
+from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of
 from hocket.collectives.outcome import bound_dict, collective_dict
 from hocket.comparison.sizes import check_large
@@ -180,6 +181,8 @@ def compare(
         If a plan is wrong: an error of hocket's own, or of an algorithm of yours that was named. Where
         it was not named, it is among those refused.
     """
+    known = (*COLLECTIVE_KEYWORDS, *names_of(PlanOptions), *KEYWORDS)
+    check_keywords(keywords, known, ("size", "algorithms", "fidelity", "options", "on_result"))
     topology = as_topology(topology)
     collective, rest = collective_of(kind, topology, size, keywords)
     simulated = fidelity_options(

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hocket import _core
-from hocket._options import options_of
+from hocket._options import check_keywords, names_of, options_of
+from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of, joined
 from hocket.errors import SpecError
 from hocket.plans.algorithms import check_name, check_options
@@ -68,6 +69,8 @@ def plan(
     InfeasibleError
         If the algorithm cannot do this here, with the reason.
     """
+    known = (*COLLECTIVE_KEYWORDS, *names_of(PlanOptions))
+    check_keywords(keywords, known, ("size", "algorithm", "options", "progress"))
     on = as_topology(topology)
     collective, rest = collective_of(kind, on, size, keywords)
     return make(collective, on, algorithm, options_of(PlanOptions, options, rest), progress)
