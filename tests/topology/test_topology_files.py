@@ -1,10 +1,8 @@
-"""Topology files: the three forms, ASTRA-sim's networks, and every way to get one wrong."""
+"""Topology files: the three forms, and every way to get one wrong."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,60 +11,25 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.cli import run, schema
 from hocket.files.model import Source
 from hocket.files.yaml_tree import parse_yaml, read_yaml
-from hocket.topology import machines
 from hocket.topology.build import build_topology
-from hocket.topology.model import BUILDERS, DimsFile, Failures, Link, LinksFile
-from hocket.topology.text import from_file, from_text
+from hocket.topology.model import Failures, Link, LinksFile
+from hocket.topology.text import from_file
 
-ROOT = Path(__file__).parents[2]
-ASTRA = Path(__file__).parents[1] / "data" / "astra"
-GB, GIB = 10**9, 2**30
-
-MESH = "builder: mesh\nsize: [3, 3]\nbandwidth: 25 GB/s\nlatency: 1 us\n"
-RING = "builder: ring\nnpus: 4\nbandwidth: 1 GB/s\nlatency: 1 us\n"
-DIMS = "dims:\n  - {kind: Ring, size: 4, bandwidth: 1 GB/s, latency: 1 us}\n"
-KIND = "npus: [a, b]\nlink_kinds:\n  k: {bandwidth: 1 GB/s, latency: 1 us}\n"
-PAIR = KIND + "links:\n"
-NETWORK = (
-    "topology: [ Ring, Switch ]\nnpus_count: [ 4, 2 ]\nbandwidth: [ 50.0, 25.0 ]\n"
-    "latency: [ 500, 20 ]\n"
+from .topology_files import (
+    DIMS,
+    GB,
+    JARGON,
+    KIND,
+    MESH,
+    NETWORK,
+    PAIR,
+    RING,
+    links,
+    load,
+    refusal,
 )
-JARGON = ("input should", "valid ", "dictionary", "instance", "validation", "<", "NoneType", "Tag")
-
-
-def load(folder: Path, text: str | bytes) -> hk.Topology:
-    file = folder / "net.yml"
-    file.write_bytes(text.encode() if isinstance(text, str) else text)
-    return hk.topology.load(file)
-
-
-def refusal(folder: Path, text: str | bytes) -> str:
-    """The message about a wrong file, less the name of the file that it begins with."""
-    with pytest.raises(hk.SpecError) as error:
-        load(folder, text)
-    message = str(error.value)
-    file = str(folder / "net.yml")
-    assert message.startswith((f"{file}: ", f"{file}, line ")), message
-    assert len(message.splitlines()) == 1
-    rest = message.removeprefix(file).removeprefix(": ").removeprefix(", ")
-    assert len(rest) < 320
-    assert not [word for word in JARGON if word in rest]
-    assert ";" in rest  # what is wrong; what would be right
-    return rest
-
-
-def links(topology: hk.Topology) -> list[tuple[str, str, int, int]]:
-    names = topology.device_names
-    columns = (topology.link_src, topology.link_dst)
-    values = (topology.link_bandwidth, topology.link_latency_ps)
-    return [
-        (names[a], names[b], int(rate), int(delay))
-        for a, b, rate, delay in zip(*columns, *values, strict=True)
-    ]
-
 
 # The three forms.
 
@@ -552,128 +515,6 @@ def test_huge_networks_are_refused_with_the_memory_they_need(
     assert "of memory, more than the limit" in message
 
 
-# ASTRA-sim's networks.
-
-
-@pytest.mark.parametrize(
-    ("name", "npus", "count", "rates", "delays"),
-    [
-        ("FullyConnected", 16, 240, {50 * GIB}, {500_000}),
-        ("HGX-H100-validated", 8, 16, {400 * GIB}, {936_000}),  # 936.25 ns is cut there
-        ("Ring", 16, 32, {50 * GIB}, {500_000}),
-        ("Ring_16npus", 16, 32, {50 * GIB}, {500_000}),
-        ("Ring_4npus", 4, 8, {50 * GIB}, {500_000}),
-        ("Ring_8npus", 8, 16, {50 * GIB}, {500_000}),
-        (
-            "Ring_FullyConnected_Switch",
-            64,
-            64 + 64 * 7 + 64 * 2,
-            {200 * GIB, 100 * GIB, 50 * GIB},
-            {50_000, 500_000, 2_000_000},
-        ),
-        ("Switch", 16, 32, {50 * GIB}, {500_000}),
-    ],
-)
-def test_astra_networks(
-    name: str, npus: int, count: int, rates: set[int], delays: set[int]
-) -> None:
-    topology = hk.topology.load(ASTRA / f"{name}.yml")
-    assert topology.npu_count == npus
-    assert len(topology.link_src) == count
-    assert set(topology.link_bandwidth.tolist()) == rates
-    assert set(topology.link_latency_ps.tolist()) == delays
-    assert topology.inspect().connected
-    assert "2^30" in from_file(ASTRA / f"{name}.yml").notes[0]
-
-
-@pytest.mark.parametrize("path", sorted(ASTRA.glob("*.yml")), ids=lambda path: path.stem)
-def test_astra_networks_are_compared_on(path: Path) -> None:
-    entries = hk.compare("all-reduce", hk.topology.load(path), size="1 MB").entries
-    assert all(entry.run.gap >= 0 for entry in entries)
-    assert "ring" in [entry.algorithm for entry in entries]
-
-
-def test_all_astra_networks_are_tried() -> None:
-    assert len(list(ASTRA.glob("*.yml"))) == 8
-
-
-def test_five_astra_dimensions_are_honoured(tmp_path: Path) -> None:
-    text = (
-        "topology: [Ring, Switch, FullyConnected, Ring, Switch]\nnpus_count: [2, 3, 2, 4, 2]\n"
-        "bandwidth: [1, 2, 3, 4, 5]\nlatency: [10, 20, 30, 40, 50.9]\n"
-    )
-    topology = load(tmp_path, text)
-    assert topology.npu_count == 96
-    assert topology.dimensions == [
-        ("Ring", 2, GIB, 10_000, False),
-        ("Switch", 3, 2 * GIB, 20_000, False),
-        ("FullyConnected", 2, 3 * GIB, 30_000, False),
-        ("Ring", 4, 4 * GIB, 40_000, False),
-        ("Switch", 2, 5 * GIB, 50_000, False),
-    ]
-
-
-def test_astra_numbers_with_an_exponent(tmp_path: Path) -> None:
-    topology = load(tmp_path, NETWORK.replace("50.0", "1e2").replace("500", "5.5e1"))
-    assert topology.dimensions[0] == ("Ring", 4, 100 * GIB, 55_000, False)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        (
-            "latency",
-            "latancy",
-            "line 4: latancy: ASTRA-sim's network files have no such key; did you",
-        ),
-        ("topology", "topolgy", "line 1: topolgy: ASTRA-sim's network files have no such key; did"),
-        (
-            "npus_count",
-            "npu_count",
-            "line 2: npu_count: ASTRA-sim's network files have no such key",
-        ),
-        ("latency: [ 500, 20 ]", "", "line 1: key 'latency' is missing; add a list with one entry"),
-        ("[ 4, 2 ]", "[ 4 ]", "line 2: npus_count: has 1 entries, topology has 2; give one a dim"),
-        ("[ 50.0, 25.0 ]", "[ 1, 2, 3 ]", "line 3: bandwidth: has 3 entries, topology has 2; give"),
-        ("[ 4, 2 ]", "6", "line 2: npus_count: 6 is no list; give one entry a dimension"),
-        ("[ Ring, Switch ]", "Ring", "line 1: topology: 'Ring' is no list; give one entry a dim"),
-        ("[ Ring, Switch ]", "[]", "line 1: topology: [] is no list; give one entry a dimension"),
-        ("Ring", "Rng", "line 1: topology[0]: 'Rng' is no dimension; did you mean 'Ring'?"),
-        ("Ring", "Mesh", "line 1: topology[0]: 'Mesh' is no dimension; use Ring, FullyConnected"),
-        ("Ring", "[Ring]", "line 1: topology[0]: ['Ring'] is no dimension; use Ring"),
-        ("50.0", "-50", "line 3: bandwidth[0]: -50 is no bandwidth; ASTRA-sim's is a plain number"),
-        ("50.0", "0", "line 3: bandwidth[0]: 0 is no bandwidth; ASTRA-sim's is a plain number"),
-        ("50.0", ".nan", "line 3: bandwidth[0]: nan is no bandwidth; "),
-        ("50.0", ".inf", "line 3: bandwidth[0]: inf is no bandwidth; "),
-        (
-            "50.0",
-            "50 GB/s",
-            "line 3: bandwidth[0]: '50 GB/s' is no bandwidth; ASTRA-sim's is a plai",
-        ),
-        ("50.0", "true", "line 3: bandwidth[0]: true is no bandwidth; "),
-        ("50.0", "1.0e+300", "line 3: bandwidth[0]: 1e+300 is no bandwidth; "),
-        (
-            "500",
-            "-1",
-            "line 4: latency[0]: -1 is no latency; ASTRA-sim's is a plain number of ns, 0",
-        ),
-        ("500", "fast", "line 4: latency[0]: 'fast' is no latency; "),
-        ("4, 2", "4.5, 2", "line 2: npus_count[0]: 4.5 is no number of NPUs; give 1 or more"),
-        ("4, 2", "0, 2", "line 2: npus_count[0]: 0 is no number of NPUs; give 1 or more"),
-        ("4, 2", "true, 2", "line 2: npus_count[0]: true is no number of NPUs; give 1 or more"),
-    ],
-)
-def test_wrong_astra_networks(tmp_path: Path, old: str, new: str, says: str) -> None:
-    assert refusal(tmp_path, NETWORK.replace(old, new)).startswith(says)
-
-
-def test_astra_refuses_further_keys(tmp_path: Path) -> None:
-    says = (
-        "line 5: loops: ASTRA-sim's network files have no such key; keys are topology, npus_count"
-    )
-    assert refusal(tmp_path, NETWORK + "loops: 3\n").startswith(says)
-
-
 # Anything at all.
 
 SCALARS = st.one_of(
@@ -729,120 +570,3 @@ def test_any_text_is_a_mapping_or_refused_in_one_line(text: str) -> None:
         assert len(message.splitlines()) == 1
     else:
         assert set(values) <= {place[0] for place in lines if place}
-
-
-# The schema.
-
-
-def test_schema_is_current() -> None:
-    committed = (ROOT / "docs" / "schema" / "topology.schema.json").read_text(encoding="utf-8")
-    assert committed == schema.schema_text(), "run python -m hocket.cli.schema on that file"
-
-
-def test_schema_has_every_form() -> None:
-    value = json.loads(schema.schema_text())
-    assert value["$schema"] == "https://json-schema.org/draft/2020-12/schema"
-    forms = {each["$ref"].rpartition("/")[2] for each in value["anyOf"]}
-    models = {LinksFile, DimsFile, *BUILDERS.values()}
-    assert forms == {model.__name__ for model in models}
-    for model in models:
-        form = value["$defs"][model.__name__]
-        assert form["additionalProperties"] is False
-        assert set(form["properties"]) == set(model.model_fields)
-    text = json.dumps(value)
-    for reference in {part.partition('"')[0] for part in text.split('"$ref": "')[1:]}:
-        assert reference.removeprefix("#/$defs/") in value["$defs"]
-
-
-@pytest.mark.parametrize("name", machines.names())
-def test_machines_fit_the_model(name: str) -> None:
-    values, _ = read_yaml(machines.path(name))
-    form = DimsFile if "dims" in values else LinksFile
-    form = BUILDERS[values["builder"]] if "builder" in values else form
-    file = form.model_validate(values)
-    properties = json.loads(schema.schema_text())["$defs"][form.__name__]["properties"]
-    assert set(values) <= set(properties)
-    if isinstance(file, LinksFile):
-        assert len(file.links) == len(values["links"])
-    assert from_text(name, bandwidth=None, latency=None).origin == name
-
-
-def test_schema_is_written_by_its_module(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert schema.main([]) == 0
-    assert capsys.readouterr().out == schema.schema_text()
-    assert schema.main([str(tmp_path / "s.json")]) == 0
-    assert (tmp_path / "s.json").read_text(encoding="utf-8") == schema.schema_text()
-    assert schema.main([str(tmp_path / "no" / "s.json")]) == 2
-    assert "there is no folder" in capsys.readouterr().err
-    assert schema.main(["a", "b"]) == 2
-    run = subprocess.run(
-        [sys.executable, "-m", "hocket.cli.schema"], capture_output=True, check=True, text=True
-    )
-    assert run.stdout == schema.schema_text()
-
-
-# Names, nodes and warnings.
-
-
-@pytest.mark.parametrize(
-    "text",
-    [MESH, RING, DIMS, PAIR + "  - [a, b, k]\n", "name: mine\nfailed: {nodes: [npu1]}\n" + MESH],
-)
-def test_a_name_is_the_name_of_the_network(tmp_path: Path, text: str) -> None:
-    text = text.removeprefix("name: mine\n")
-    name = load(tmp_path, "name: mine\n" + text).name
-    assert name == ("mine without npu1" if "failed" in text else "mine")
-
-
-def test_nodes_of_a_file(tmp_path: Path) -> None:
-    assert load(tmp_path, RING + "groups: 2\n").groups == [[0, 1], [2, 3]]
-    lists = "groups: [[npu3, npu0], [npu1, npu2]]\n"
-    assert load(tmp_path, RING + lists).groups == [[3, 0], [1, 2]]
-    assert load(tmp_path, RING + lists + "failed: {nodes: [npu0]}\n").groups == [[2], [0, 1]]
-    dragonfly = "builder: dragonfly\ngroups: 3\ngroup_size: 2\nbandwidth: 1 GB/s\nlatency: 1 us\n"
-    assert load(tmp_path, dragonfly).groups == []
-
-
-@pytest.mark.parametrize(
-    ("groups", "says"),
-    [
-        ("3", "groups: 3 does not divide the 4 NPUs"),
-        ("0", "groups: 0 is too small"),
-        ("x", "groups: 'x' will not do; give a number of NPUs, or lists as [[gpu0, gpu1], ...]"),
-        ("[a, b]", "groups[0]"),
-        ("[[]]", "groups[0]"),
-        ("[[npu0, npu1], [npu2, npu9]]", "groups[1]: there is no NPU 'npu9'"),
-        ("[[npu0, npu1], [npu2]]", "is in none; put every NPU in a group"),
-        ("[[npu0, npu1, npu2, npu3, npu0]]", "is in group 0 too; leave one out"),
-    ],
-)
-def test_wrong_nodes(tmp_path: Path, groups: str, says: str) -> None:
-    assert says in refusal(tmp_path, RING + f"groups: {groups}\n")
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("npus: [a, b]\nlinks: []\n", "there are no links, so that its 2 NPUs cannot communicate"),
-        ("npus: [a]\nlinks: []\n", "there is one NPU"),
-        (
-            "npus: [a, b, c]\nlinks: [[a, b, 1 GB/s, 1 us]]\n",
-            "it is not connected: a does not reach c",
-        ),
-        (RING, ""),
-    ],
-)
-def test_what_is_odd_is_said(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, says: str
-) -> None:
-    file = tmp_path / "net.yml"
-    file.write_text(text)
-    assert run(["topology", "show", str(file)]) == 0
-    printed = capsys.readouterr().out
-    assert [line for line in printed.splitlines() if "warning: " in line and says in line][:1] == [
-        line for line in printed.splitlines() if "warning" in line
-    ]
-    assert run(["topology", "show", str(file), "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["warnings"]) == bool(says)

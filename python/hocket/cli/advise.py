@@ -60,8 +60,8 @@ def dims(
         )
     console.print(table)
     for line in advice.pairs:
-        console.print(line, highlight=False)
-    console.print(advice.verdict, highlight=False)
+        console.print(line)
+    console.print(advice.verdict)
 
 
 @advise.command(
@@ -122,6 +122,6 @@ def _print_failures(found: FailureAdvice) -> None:
     console.print(table)
     for each in found.failures:
         if each.why is not None:
-            console.print(f"{each.part} {each.names[0]}: {each.why}", highlight=False)
+            console.print(f"{each.part} {each.names[0]}: {each.why}")
     whole = f"without failures: {format_time_ps(found.time_ps)} by {found.algorithm}"
-    console.print(f"{whole}, {found.chunks} chunks", highlight=False)
+    console.print(f"{whole}, {found.chunks} chunks")

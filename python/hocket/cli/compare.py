@@ -119,8 +119,8 @@ def size_rows(comparisons: Sequence[Comparison]) -> list[tuple[str, int, float, 
     """Give algorithm, size [bytes], algbw and the bound of algbw [bytes/s] of each result."""
     rows = []
     for each in comparisons:
-        size, bound_ps = each.collective.size, each.bound.time_ps
-        bound = size * 1e12 / max(bound_ps, 1)
+        size = each.collective.size
+        bound, _ = _core.rates(each.collective, each.bound.time_ps)
         rows += [(entry.algorithm, size, entry.run.algbw, bound) for entry in each]
     return rows
 

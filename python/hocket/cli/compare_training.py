@@ -263,10 +263,9 @@ def _print(
         console.print(
             f"{name}: {len(found.rows)} of {len(found.rows) + len(found.refused)} splits fit; compared: "
             f"{len(found.parallels)}, the fastest by {found.rows[0].algorithm}",
-            highlight=False,
         )
     for line in _left_out(compared):
-        console.print(f"left out: {line}", highlight=False)
+        console.print(f"left out: {line}")
 
 
 def best_rows(compared: TrainingComparison) -> list[TrainingRow]:

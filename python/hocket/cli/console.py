@@ -15,9 +15,7 @@ class Printer:
     def __init__(self) -> None:
         self.width = get_terminal_size().columns if sys.stdout.isatty() else None
 
-    def print(
-        self, item: str | Table = "", *, highlight: bool = False, soft_wrap: bool = True
-    ) -> None:
+    def print(self, item: str | Table = "") -> None:
         """Print a table or lines of text, which break at words only."""
         if isinstance(item, Table):
             lines = item.lines(self.width)

@@ -75,7 +75,7 @@ def themis(
     if trained is not None and 12 in trains:
         training.print_training(console, trained)
     names = ", ".join(path.name for path in pictures)
-    console.print(f"pictures in {folder}: {names}", highlight=False, soft_wrap=True)
+    console.print(f"pictures in {folder}: {names}")
 
 
 def _figures(words: list[str] | None) -> list[int]:
@@ -191,7 +191,7 @@ def _print_sweep(console: Printer, result: ThemisFigures) -> None:
             table.add_row("", f"published ({published.PAPER_NAMES[name]})", *cells)
     console.print(table)
     for line in SWEEP_NOTES:
-        console.print(line, highlight=False)
+        console.print(line)
 
 
 def _print_utilization(console: Printer, result: ThemisFigures) -> None:

@@ -70,9 +70,9 @@ def mesh_study(
     console = options.output()
     for name in names:
         _PRINTERS[name](console, result)
-    console.print(_LEGEND, highlight=False)
+    console.print(_LEGEND)
     files = ", ".join([*(path.name for path in pictures), "mesh.json"])
-    console.print(f"files in {folder}: {files}", highlight=False, soft_wrap=True)
+    console.print(f"files in {folder}: {files}")
 
 
 def _names(

@@ -94,7 +94,7 @@ def routing_study(
         _PRINTERS[name](console, result)
     _print_notes(console, result)
     files = ", ".join([*(path.name for path in pictures), "routing.json"])
-    console.print(f"files in {folder}: {files}", highlight=False, soft_wrap=True)
+    console.print(f"files in {folder}: {files}")
 
 
 def _names(figures: list[str] | None, released: bool, choices: bool) -> list[str]:
@@ -239,14 +239,14 @@ def _print_choices(console: Printer, result: RoutingResult) -> None:
 def _print_notes(console: Printer, result: RoutingResult) -> None:
     study = result.study
     if study.outcomes:
-        console.print(_LEGEND, highlight=False)
+        console.print(_LEGEND)
     for (jobs, ring), draws in sorted(_draws(result).items()):
         if max(draws) > 1:
             counts = ", ".join(map(str, draws))
             text = (
                 f"{jobs} jobs, rings of {ring}: models were drawn {counts} times until all fitted"
             )
-            console.print(text, highlight=False)
+            console.print(text)
     for failed, where in (((0,), "nothing failed"), (routing.FAILED, "spines failed")):
         is_there = {
             cell.method for cell in study.outcomes if cell.failed in failed and not cell.variant
@@ -256,10 +256,9 @@ def _print_notes(console: Printer, result: RoutingResult) -> None:
             console.print(
                 f"ECMP's all-reduce, over greedy's, where {where}: {found.mean:.2f}, mean over cells; "
                 f"{found.least:.2f} to {found.most:.2f} over seeds",
-                highlight=False,
             )
     for cell, job in routing.slower(study, "edge-coloring", "greedy"):
-        console.print(f"edge-coloring is slower than greedy: job {job} of {cell}", highlight=False)
+        console.print(f"edge-coloring is slower than greedy: job {job} of {cell}")
 
 
 def _draws(result: RoutingResult) -> dict[tuple[int, int], list[int]]:

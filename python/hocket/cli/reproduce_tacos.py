@@ -91,9 +91,9 @@ def tacos(
     console = options.output()
     for name in names:
         _print(console, result, name)
-    console.print(_LEGEND, highlight=False)
+    console.print(_LEGEND)
     files = ", ".join([*(path.name for path in pictures), "tacos.json"])
-    console.print(f"files in {folder}: {files}", highlight=False, soft_wrap=True)
+    console.print(f"files in {folder}: {files}")
 
 
 def _names(tables: list[str] | None, figures: list[str] | None) -> list[str]:
@@ -141,13 +141,11 @@ def _print(console: Printer, result: TacosResult, name: str) -> None:
         mine = result.mean_speedup(name, method, over)
         text = "–" if mine is None else f"{mine:.2f}"
         what = "ring in rank order and direct" if over == "baselines" else over
-        console.print(
-            f"{method} over {what}, mean: {text}; published {theirs_mean:.2f}", highlight=False
-        )
+        console.print(f"{method} over {what}, mean: {text}; published {theirs_mean:.2f}")
     for line in _remarks(result.rows[name]):
-        console.print(line, highlight=False)
+        console.print(line)
     for line in NOTES.get(name, ()):
-        console.print(line, highlight=False)
+        console.print(line)
 
 
 def _cell(row: Row, cell: Cell | None) -> str:

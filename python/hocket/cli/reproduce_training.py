@@ -64,11 +64,9 @@ def print_training(console: Printer, result: TrainingFigures) -> None:
         theirs_cut = published.EXPOSED_REDUCTION.get(name)
         said = "" if theirs_cut is None else f"; published {theirs_cut:.2f}"
         ours_cut = result.exposed_reduction(name)
-        console.print(
-            f"exposed communication of {BASELINE} / {name}: {ours_cut:.2f}{said}", highlight=False
-        )
+        console.print(f"exposed communication of {BASELINE} / {name}: {ours_cut:.2f}{said}")
     for line in NOTES:
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line)
 
 
 def print_utilization(console: Printer, result: TrainingFigures) -> None:
@@ -87,8 +85,6 @@ def print_utilization(console: Printer, result: TrainingFigures) -> None:
     console.print(
         f"mean {found['mean']:.1%} (published {theirs['mean']:.1%}), least {found['least']:.1%} "
         f"({theirs['least']:.1%}), {CURRENT} {found['current']:.1%} ({theirs['current']:.1%})",
-        highlight=False,
-        soft_wrap=True,
     )
 
 

@@ -366,7 +366,7 @@ def _print_comparison(console: Printer, cluster: Cluster, runs: Sequence[Cluster
 
 
 def _say(console: Printer, line: str) -> None:
-    console.print(line, highlight=False, soft_wrap=True)
+    console.print(line)
 
 
 def _mean_slowdown(jobs: Sequence[JobRun]) -> float:

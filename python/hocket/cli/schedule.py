@@ -109,15 +109,13 @@ def schedule(
     if not json:
         console = options.output()
         for line in _orders(made):
-            console.print(line, highlight=False)
+            console.print(line)
         limits = limited_by(network)
         if limits is not None:
-            console.print(limits, highlight=False)
+            console.print(limits)
         if save is not None:
             instead = " in place of an earlier one" if before else ""
-            console.print(
-                f"kept as {save}{instead}; use it by --algorithm schedule:{save}", highlight=False
-            )
+            console.print(f"kept as {save}{instead}; use it by --algorithm schedule:{save}")
 
 
 def describe_schedule(schedule: Schedule) -> str:

@@ -82,11 +82,11 @@ def show(
         table.add_row(name, value)
     console.print(table)
     for warning in warnings_of(network, found):
-        console.print(f"warning: {warning}", highlight=False)
+        console.print(f"warning: {warning}")
     for note in spec.notes:
-        console.print(f"note: {note}", highlight=False)
+        console.print(f"note: {note}")
     for line in spec.source:
-        console.print(f"source: {line}", highlight=False)
+        console.print(f"source: {line}")
     if links:
         console.print(_links(network))
 
@@ -232,4 +232,4 @@ def draw(
         )
     else:
         draw_network(network, Path(output))
-    options.output().print(f"drawn to {output}", highlight=False)
+    options.output().print(f"drawn to {output}")

@@ -57,7 +57,6 @@ def show(
         console.print(
             f"note: {summary.unspecified:,} collective nodes do not say what they do, and belong to no "
             "call",
-            highlight=False,
         )
 
 

@@ -99,16 +99,14 @@ def run(
     console = options.output()
     ranks = f"{made.ranks} rank{'s'[: made.ranks != 1]}"
     title = f"{ranks} on {topology.name} by {ran.algorithm}: {format_time_ps(ran.time_ps)}"
-    console.print(title, highlight=False)
+    console.print(title)
     if ran.kinds:
         console.print(_kinds(ran))
     console.print(_ranks(ran))
     for note in ran.notes:
-        console.print(f"note: {note}", highlight=False)
+        console.print(f"note: {note}")
     if len(ran.ranks) > _MOST_ROWS:
-        console.print(
-            f"note: {len(ran.ranks) - _MOST_ROWS} more ranks; --json has all", highlight=False
-        )
+        console.print(f"note: {len(ran.ranks) - _MOST_ROWS} more ranks; --json has all")
 
 
 def _kinds(ran: TraceRun) -> Table:

@@ -30,7 +30,7 @@ def print_run(run: TrainingRun, algorithm: str | None, chunks: int | None, *, la
     console = options.output()
     _print_breakdown(console, run)
     for line in _facts(run, algorithm, chunks):
-        console.print(line, highlight=False, soft_wrap=True)
+        console.print(line)
     if len(run.stages) > 1:
         _print_stages(console, run)
     if layers:
@@ -42,7 +42,7 @@ def _print_breakdown(console: Printer, run: TrainingRun) -> None:
         f"{run.workload.name} on {run.topology.npu_count:,} NPUs of {run.topology.name}: "
         f"{run.parallel}, {_described(run)}"
     )
-    console.print(title, highlight=False, soft_wrap=True)
+    console.print(title)
     table = Table()
     table.add_column("of an iteration")
     table.add_column("time", justify="right")
@@ -147,7 +147,7 @@ def _print_stages(console: Printer, run: TrainingRun) -> None:
     count = run.options.iterations
     means = [each.over(count) for each in run.stage_breakdowns]
     causes = [name for name in means[0].exposed if any(mean.exposed[name] for mean in means)]
-    console.print("stages, of an iteration", highlight=False)
+    console.print("stages, of an iteration")
     table = Table()
     table.add_column("stage", justify="right")
     table.add_column("layers", prose=True)
@@ -173,9 +173,9 @@ def _print_layers(console: Printer, run: TrainingRun) -> None:
         key=lambda layer: (-layer.exposed, -layer.communication),
     )
     if not ranked:
-        console.print("no layer communicates", highlight=False)
+        console.print("no layer communicates")
         return
-    console.print("layers with most exposed communication, of an iteration", highlight=False)
+    console.print("layers with most exposed communication, of an iteration")
     table = Table()
     table.add_column("layer", prose=True)
     for name in ("stage", "forward", "backward", "communication", "exposed"):
@@ -188,7 +188,7 @@ def _print_layers(console: Printer, run: TrainingRun) -> None:
     if rest:
         exposed = sum(layer.exposed for layer in rest) / count
         line = f"{_time(exposed)} exposed of {len(rest):,} others that communicate; --json has all"
-        console.print(line, highlight=False)
+        console.print(line)
 
 
 def _time(time_ps: float) -> str:

@@ -24,6 +24,6 @@ def verify(plan: PlanFile, json: options.Json = False) -> None:
         options.print_result("plan", made.to_dict())
     else:
         sums = made.transfers.op.any()
-        options.output().print(f"{describe(made)}: proved", highlight=False)
+        options.output().print(f"{describe(made)}: proved")
         if sums and made.is_reproducible:
             options.output().print("reproducible: sums have the same bits in every timing")

@@ -118,8 +118,8 @@ def _latency_model(fidelity: TransferOptions) -> str:
 
 def _say(text: str, output: str | None) -> None:
     console = options.output()
-    console.print(text, highlight=False)
-    console.print(f"drawn to {output}", highlight=False, soft_wrap=True)
+    console.print(text)
+    console.print(f"drawn to {output}")
 
 
 def _structures(made: Plan, picture: Picture) -> None:
@@ -234,8 +234,6 @@ def _ten(made: Plan, fidelity: TransferOptions, picture: Picture) -> None:
     if len(arrows) > CROWDED and chunk is None:
         options.output().print(
             f"note: {len(arrows):,} arrows are hard to tell apart; --chunk 0 draws those of a chunk",
-            highlight=False,
-            soft_wrap=True,
         )
 
 

@@ -157,7 +157,6 @@ def show(
     console.print(
         f"{cycles.total:,} cycles for {samples} samples, {cycles.forward:,} forward and "
         f"{cycles.backward:,} backward: {format_time_ps(chiplet.time_ps(cycles.total))} at {on.clock}",
-        highlight=False,
     )
     _print_remarks(model)
 
@@ -165,9 +164,9 @@ def show(
 def _print_remarks(model: Workload) -> None:
     console = options.output()
     for note in model.notes:
-        console.print(f"note: {note}", highlight=False)
+        console.print(f"note: {note}")
     for line in model.source:
-        console.print(f"source: {line}", highlight=False)
+        console.print(f"source: {line}")
 
 
 def _pair(option: str, text: str) -> tuple[int, int]:
@@ -263,7 +262,6 @@ def _show_costs(model: Workload, *, json: bool) -> None:
     console.print(
         f"{model.parameters:,} parameters; a sample takes "
         f"{_amount(*(each.forward for each in blocks))} forward and {_amount(*backward)} backward",
-        highlight=False,
     )
     _print_remarks(model)
 

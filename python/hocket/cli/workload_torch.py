@@ -84,12 +84,11 @@ def _print(model: Workload, path: Path | None) -> None:
     if path is None:
         _print_table(model)
     for note in model.notes:
-        console.print(f"note: {note}", highlight=False)
+        console.print(f"note: {note}")
     if path is not None:
         console.print(
             f"{len(model.layers):,} layers, {model.parameters:,} parameters, "
             f"{_total(model, 'forward', 'flops'):,} FLOPs forward: written to {path}",
-            highlight=False,
         )
 
 

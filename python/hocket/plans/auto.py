@@ -9,6 +9,7 @@ from dataclasses import replace
 from hocket import _core
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
+from hocket.plans.algorithms import chunk_ladder
 from hocket.plans.plan import Plan
 from hocket.plans.registry import find, own_algorithms
 from hocket.plans.synthesis.options import PlanOptions
@@ -99,7 +100,7 @@ def _attempts(
         if name == "greedy":
             continue
         try:
-            counts = [chunks] if chunks is not None else _ladder(topology, collective, name)
+            counts = [chunks] if chunks is not None else chunk_ladder(topology, collective, name)
         except Error:
             continue
         for count in counts:
@@ -116,11 +117,6 @@ def _attempts(
         seed = (options.seed + again) % (1 << 64)
         for count in reversed(ladder):
             yield "greedy", replace(searched, chunks=count, seed=seed)
-
-
-def _ladder(topology: _core.Topology, collective: _core.Collective, name: str) -> list[int | None]:
-    """Numbers of chunks to try."""
-    return list(_core.chunk_ladder(topology, collective, name))
 
 
 def _greedy_ladder(topology: _core.Topology, collective: _core.Collective) -> list[int | None]:
