@@ -110,7 +110,8 @@ def test_any_small_network_can_be_drawn(
     hocket: Any, folder: Path, topology: hk.Topology, algorithm: str, said: str
 ) -> None:
     plan = save(folder, algorithm, topology)
-    for more in ([], ["--chunk", "0"], ["--phase", "copy"], ["--heat"]):
+    views = [["--chunk", "0"], ["--phase", "copy"]] if algorithm in ("multitree", "ring") else []
+    for more in ([], *views, ["--heat"]):
         result = hocket("view", plan, *more, "-o", "p.png")
         assert (result.code, result.err) == (0, "")
         assert (folder / "p.png").read_bytes().startswith(PNG)
