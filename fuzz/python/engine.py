@@ -16,12 +16,6 @@ _ELSEWHERE = (
     "hocket.reproduce",
     "hocket._core",
 )
-    "hocket.from_torch",
-    "hocket.workload.torch",
-    "hocket.plot",
-    "hocket.reproduce",
-    "hocket._core",
-)
 
 with atheris.instrument_imports(include=["hocket"]):
     import targets
