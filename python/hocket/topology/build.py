@@ -72,8 +72,6 @@ def _build(spec: TopologySpec) -> _core.Topology:
 
 
 def _from_links(spec: TopologySpec) -> _core.Topology:
-    import numpy as np
-
     names = [*spec.npus, *(name for name, _ in spec.switches)]
     number = {name: i for i, name in enumerate(names)}
     return _core.Topology.from_arrays(
@@ -81,8 +79,8 @@ def _from_links(spec: TopologySpec) -> _core.Topology:
         names,
         len(spec.npus),
         [limit for _, limit in spec.switches],
-        np.array([number[link.src] for link in spec.links], dtype=np.uint32),
-        np.array([number[link.dst] for link in spec.links], dtype=np.uint32),
-        np.array([link.bandwidth for link in spec.links], dtype=np.uint64),
-        np.array([link.latency_ps for link in spec.links], dtype=np.uint64),
+        [number[link.src] for link in spec.links],
+        [number[link.dst] for link in spec.links],
+        [link.bandwidth for link in spec.links],
+        [link.latency_ps for link in spec.links],
     )
