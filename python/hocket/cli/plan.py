@@ -15,10 +15,10 @@ from hocket.cli.table import Table
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.algorithms import algorithms as known_algorithms
+from hocket.plans.algorithms import chunk_ladder
 from hocket.plans.auto import TIME_LIMIT
 from hocket.plans.plan import Plan
 from hocket.plans.planner import make
-from hocket.plans.schedule import MULTIRAIL
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
 from hocket.plans.synthesis.options import ROUNDING
 from hocket.topology.build import build_topology
@@ -159,9 +159,8 @@ def fastest(
 ) -> Made:
     """Plan by an algorithm, with the slices that were asked for, or else those that `compare` takes."""
     ladder: list[int | None] = [planning.slices(collective.size)]
-    known = {each.name for each in _core.algorithms()} - set(MULTIRAIL[1:])
-    if ladder == [None] and algorithm in known:
-        ladder = list(_core.chunk_ladder(topology, collective, algorithm)) or ladder
+    if ladder == [None]:
+        ladder = chunk_ladder(topology, collective, algorithm)
     best: Made | None = None
     for slices in ladder:
         given = replace(planning, chunks=slices, chunk_size=None)

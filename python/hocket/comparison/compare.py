@@ -14,12 +14,18 @@ from hocket.collectives.collective import Progress, collective_of
 from hocket.collectives.outcome import bound_dict, collective_dict
 from hocket.comparison.sizes import check_large
 from hocket.errors import Error, InfeasibleError, SimulationError, SpecError, VerificationError
-from hocket.plans.algorithms import algorithms, check_name, chunk_ladder, compared, heeded
+from hocket.plans.algorithms import (
+    PREFIX,
+    algorithms,
+    check_name,
+    chunk_ladder,
+    compared,
+    heeded,
+)
 from hocket.plans.plan import Plan
 from hocket.plans.planner import make
 from hocket.plans.registry import find
-from hocket.plans.schedule import PREFIX
-from hocket.plans.synthesis import SYNTHESIZERS, PlanOptions
+from hocket.plans.synthesis import PlanOptions
 from hocket.simulation.options import (
     KEYWORDS,
     DimensionOptions,
@@ -270,8 +276,7 @@ def _ladder(
     elif slices is not None:
         yield slices
     else:
-        asked = "greedy" if name in SYNTHESIZERS else name
-        yield from chunk_ladder(topology, collective, asked)
+        yield from chunk_ladder(topology, collective, name)
 
 
 def _first(kind: str, refused: Mapping[str, Error]) -> InfeasibleError:

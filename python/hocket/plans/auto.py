@@ -9,7 +9,7 @@ from dataclasses import replace
 from hocket import _core
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
-from hocket.plans.algorithms import chunk_ladder
+from hocket.plans.algorithms import chunk_ladder, quick
 from hocket.plans.plan import Plan
 from hocket.plans.registry import find, own_algorithms
 from hocket.plans.synthesis.options import PlanOptions
@@ -92,11 +92,10 @@ def _attempts(
     chunks = options.slices(collective.size)
     searched = replace(options, chunks=None, chunk_size=None, cluster=None, slot=None)
     plain = PlanOptions(memory_limit=options.memory_limit, routing=options.routing)
-    names = [each.name for each in _core.algorithms() if collective.kind in each.kinds]
     ladder = [chunks] if chunks is not None else _greedy_ladder(topology, collective)
     for count in ladder[:3]:
         yield "greedy", replace(searched, chunks=count)
-    for name in names:
+    for name in quick(collective.kind):
         if name == "greedy":
             continue
         try:
@@ -122,7 +121,7 @@ def _attempts(
 def _greedy_ladder(topology: _core.Topology, collective: _core.Collective) -> list[int | None]:
     """Numbers of chunks to try: those of every comparison first, then finer ones that are no larger."""
     try:
-        first = _core.chunk_ladder(topology, collective, "greedy")
+        first = chunk_ladder(topology, collective, "greedy")
     except Error:
         return [None]
     pieces = max(1, len(collective.npus)) ** 2

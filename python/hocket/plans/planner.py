@@ -10,14 +10,14 @@ from hocket._options import check_keywords, names_of, options_of
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of, joined
 from hocket.errors import SpecError
-from hocket.plans.algorithms import check_name, check_options
+from hocket.plans.algorithms import check_name, check_options, is_scheduled, is_synthesized
 from hocket.plans.auto import best_plan
 from hocket.plans.own import own_plan
 from hocket.plans.plan import Plan
 from hocket.plans.registry import find
-from hocket.plans.schedule import MULTIRAIL, PREFIX, Schedule, schedule_collective
+from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.sizes import check_plan
-from hocket.plans.synthesis import SYNTHESIZERS, PlanOptions, synthesize
+from hocket.plans.synthesis import PlanOptions, synthesize
 from hocket.topology.sources import TopologyLike, as_topology
 
 if TYPE_CHECKING:
@@ -134,12 +134,12 @@ def make(
         return own_plan(own, collective, topology, options)
     if algorithm == "auto":
         return best_plan(make, collective, topology, options, progress)
-    if isinstance(algorithm, str) and algorithm in SYNTHESIZERS:
+    if isinstance(algorithm, str) and is_synthesized(algorithm):
         core, synthesis = synthesize(
             collective,
             topology,
             algorithm=algorithm,
-            pieces=chunks or _core.default_chunks(topology, collective, "greedy"),
+            pieces=chunks or _core.registry.default_chunks(topology, collective, algorithm),
             options=options,
             memory_limit=limit,
             progress=progress,
@@ -157,8 +157,3 @@ def make(
     )
     core = _core.plan_of(schedule.core, limit)
     return Plan(core.routed(options.routing) if topology.may_have_equal_paths else core, schedule)
-
-
-def is_scheduled(algorithm: str) -> bool:
-    """Whether an algorithm's plan is made of a schedule; hierarchical has a plan of its own."""
-    return algorithm.startswith(PREFIX) or algorithm in MULTIRAIL[1:]
