@@ -447,3 +447,44 @@ def test_other_threads_run_during_a_long_call() -> None:
     worker.join()
     assert seen
     assert all(seen)
+
+
+def test_errors_of_the_core_keep_their_parts() -> None:
+    """No part has to be cut out of a text: origin, field, reason and remedy come one by one."""
+    product = [("Ring", 4, GB, 0)]
+    ends = (np.array([0], U32), np.array([1], U32))
+    rates = (np.array([GB], np.uint64), np.array([0], np.uint64))
+    columns = ("link_src", "link_dst", "link_bandwidth", "link_latency_ps")
+    one_way = ring(**dict(zip(columns, (*ends, *rates), strict=True)))
+    collective = _core.Collective("all-gather", [0, 1, 2], 300)
+    calls: list[tuple[Callable[[], object], tuple[str | None, str | None, str | None]]] = [
+        (
+            lambda: _core.plan(ring(), collective, "chain", None, LIMIT),
+            ("chain", None, None),
+        ),
+        (
+            lambda: _core.registry.chunk_ladder(one_way, collective, "blind"),
+            ("blind", None, None),
+        ),
+        (
+            lambda: _core.build_product([("Rung", 4, GB, 0)]),
+            ("dimension 1", None, "kinds are Ring, FullyConnected, Switch, Line"),
+        ),
+        (
+            lambda: _core.build_product([("Ring", 4, 0, 0)]),
+            ("dimension 1 (Ring)", None, "remove it or give it a bandwidth"),
+        ),
+        (
+            lambda: _core.build_product(product).with_switching("slow"),
+            (None, None, "it is store-and-forward or cut-through"),
+        ),
+        (lambda: _core.Plan.merged([], LIMIT), (None, "plans", "give one or more")),
+        (lambda: ring(npu_count=4), (None, None, "name every device")),
+    ]
+    for call, parts in calls:
+        with pytest.raises((InfeasibleError, SpecError)) as caught:
+            call()
+        error = caught.value
+        assert (error.origin, error.field, error.remedy) == parts
+        assert error.why not in ("", str(error))
+        assert ";" not in error.why or error.remedy is None

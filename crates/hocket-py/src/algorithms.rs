@@ -21,7 +21,6 @@ pub(crate) struct PyEntry {
     making: &'static str,
     has_schedule: bool,
     is_compared: bool,
-    tries_chunks: bool,
     in_core: bool,
 }
 
@@ -39,7 +38,6 @@ impl From<&Entry> for PyEntry {
             },
             has_schedule: entry.has_schedule,
             is_compared: entry.is_compared,
-            tries_chunks: entry.tries_chunks,
             in_core: entry.algorithm.is_some(),
         }
     }
@@ -127,10 +125,16 @@ pub(crate) fn chunk_ladder(
     collective: &PyCollective,
     algorithm: &str,
 ) -> Result<Vec<usize>, CoreError> {
-    let Some(counted) = counted_as(algorithm)? else {
+    let entry = entry(algorithm)?;
+    let Some(counted) = entry.counts_as else {
         return Ok(Vec::new());
     };
-    core::check_applicable(topology.core(), collective.core(), counted)?;
+    core::check_applicable(topology.core(), collective.core(), counted)
+        .map_err(|error| error.named(entry.name))?;
+    if !entry.tries_chunks {
+        let own = core::default_chunks(counted, topology.core(), collective.core());
+        return Ok(vec![own]);
+    }
     Ok(core::chunk_ladder(
         topology.core(),
         collective.core(),

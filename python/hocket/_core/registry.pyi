@@ -40,10 +40,6 @@ class Entry:
         """Whether it plans in no more than a few seconds, so that comparisons have it unasked."""
 
     @property
-    def tries_chunks(self) -> bool:
-        """Whether several numbers of chunks are tried where none is given: not of a long search."""
-
-    @property
     def in_core(self) -> bool:
         """Whether ``plan`` of the core makes its plans; Python makes those of the others."""
 
@@ -67,4 +63,7 @@ def default_chunks(topology: Topology, collective: Collective, algorithm: str) -
     """Slices that an algorithm cuts the data into where none are given; 1 for ``auto``, which chooses."""
 
 def chunk_ladder(topology: Topology, collective: Collective, algorithm: str) -> list[int]:
-    """Numbers of chunks worth trying, ascending; empty for ``auto`` alone; InfeasibleError as ``plan``."""
+    """Numbers of chunks worth trying, ascending; InfeasibleError as ``plan``.
+
+    One of an algorithm that searches for long, its default; none for ``auto``, which chooses.
+    """

@@ -72,9 +72,9 @@ def chunk_ladder(
     InfeasibleError
         If it cannot run here.
     """
-    if name not in BUILTIN or not BUILTIN[name].tries_chunks:
+    if name not in BUILTIN:
         return [None]
-    return list(_core.registry.chunk_ladder(topology, collective, name))
+    return list(_core.registry.chunk_ladder(topology, collective, name)) or [None]
 
 
 def check_name(name: str) -> None:
@@ -116,9 +116,11 @@ def check_options(algorithm: object, options: PlanOptions) -> None:
 
 
 def heeded(algorithm: str, options: PlanOptions) -> PlanOptions:
-    """Give the options without those that an algorithm does not heed."""
+    """Give the options without those that an algorithm does not heed, as a saved schedule its chunks."""
     if find(algorithm) is not None:
         return options
+    if algorithm.startswith(PREFIX):
+        options = replace(options, chunks=None, chunk_size=None)
     heeds = BUILTIN[algorithm].heeds if algorithm in BUILTIN else ()
     own = [option for option in _OPTIONS if option not in heeds]
     return replace(options, **{option: getattr(PlanOptions, option) for option in own})

@@ -197,7 +197,7 @@ class Schedule(TableResult):
                 size, first, second = row
                 lanes.append((parse_size(size, field="bytes"), list(first), list(second)))
             except SpecError as error:
-                raise error.but(origin=f"chunk {number}") from None
+                raise error.within(f"chunk {number}") from None
             except (TypeError, ValueError):
                 right = "give its bytes and two lists of dimensions"
                 raise SpecError(f"chunk {number}", f"{shown(row)} is none", right) from None

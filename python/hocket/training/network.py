@@ -353,6 +353,7 @@ class PlanNetwork(Network):
                 npus=[members[rank], members[to]],
                 root=members[rank],
                 algorithm=DIRECT,
+                chunks=1,
             )
             for members in group.members
         ]

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::algorithms::registry::{ENTRIES, Heed, Making, entry};
+use crate::topology::build;
 
 #[test]
 fn the_table_has_every_algorithm_in_the_order_of_the_enum() {
