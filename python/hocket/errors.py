@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 class Error(Exception):
     """Base of all errors of this package.
 
-    Its text is ``origin: field: why; remedy``, without the parts that it does not have.
+    Its text is ``origin: field: why; remedy``, without the parts that it does not have; of an
+    :class:`InfeasibleError` ``origin cannot run here: field: why; remedy``.
 
     Attributes
     ----------
@@ -25,8 +26,12 @@ class Error(Exception):
     remedy : str or None
         What would be right.
     origin : str or None
-        The file, with its line where that is known, or the object that has the field.
+        The file, with its line where that is known, or the object that has the field; the algorithm or the
+        job that cannot run here.
     """
+
+    _verdict = ""
+    """What the text says of the origin before it goes on."""
 
     def __init__(
         self,
@@ -42,7 +47,8 @@ class Error(Exception):
         self.origin = origin
 
     def __str__(self) -> str:
-        what = ": ".join(part for part in (self.origin, self.field, self.why) if part)
+        origin = self.origin and self.origin + self._verdict
+        what = ": ".join(part for part in (origin, self.field, self.why) if part)
         return what if self.remedy is None else f"{what}; {self.remedy}"
 
     def but(self, **parts: str | None) -> Self:
@@ -56,6 +62,10 @@ class Error(Exception):
         own = {"field": self.field, "why": self.why, "remedy": self.remedy, "origin": self.origin}
         return type(self)(**{**own, **parts})  # type: ignore[arg-type]
 
+    def within(self, origin: str) -> Self:
+        """Give the same error with an origin before the one that it has."""
+        return self.but(origin=f"{origin}: {self.origin}" if self.origin else origin)
+
 
 class SpecError(Error, ValueError):
     """A topology, collective, plan or option that makes no sense."""
@@ -63,6 +73,8 @@ class SpecError(Error, ValueError):
 
 class InfeasibleError(Error):
     """What was asked for cannot be done here."""
+
+    _verdict = " cannot run here"
 
 
 class VerificationError(Error):

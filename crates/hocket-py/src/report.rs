@@ -6,7 +6,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
 use crate::collective::PyCollective;
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::simulate::PyRun;
 use crate::topology::kind_name;
 
@@ -97,9 +97,8 @@ pub(crate) fn heat<'py>(
 ) -> Result<Bound<'py, PyArray2<f32>>, CoreError> {
     let run = run.core();
     if run.services.is_empty() && run.start.iter().len() > 0 {
-        return Err(CoreError::spec(
-            "the run kept no services; simulate with keep_services=True".to_owned(),
-        ));
+        let wrong = Parts::new("the run kept no services");
+        return Err(wrong.remedy("simulate with keep_services=True").into());
     }
     let shares = py.detach(|| core::heat(run, bins));
     Ok(PyArray1::from_vec(py, shares).reshape([run.links.len(), bins])?)
@@ -127,8 +126,9 @@ pub(crate) fn to_bins(bins: Option<usize>, period_ps: Option<u64>) -> Result<Bin
         (Some(bins), None) if bins > 0 => Ok(Bins::Count(bins)),
         (None, Some(period)) if period > 0 => Ok(Bins::Period(Time::from_ps(period))),
         _ => {
-            let message = "give either a number of bins or a period, not 0";
-            Err(CoreError::spec(message.to_owned()))
+            let wrong = Parts::new("there is no number of bins or period, or both, or one is 0");
+            let remedy = "give either a number of bins or a period, not 0";
+            Err(wrong.remedy(remedy).into())
         }
     }
 }

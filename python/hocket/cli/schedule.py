@@ -14,7 +14,8 @@ from hocket.cli.groups import Output, grouped
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
 from hocket.plans.advice import MOST_DIMENSIONS, advise_dimensions
-from hocket.plans.schedule import MULTIRAIL, Schedule
+from hocket.plans.algorithms import SCHEDULERS
+from hocket.plans.schedule import Schedule
 from hocket.plans.schedule import schedule as make_schedule
 
 
@@ -33,7 +34,7 @@ class Scheduling:
     algorithm: Annotated[
         str,
         typer.Option(
-            "--algorithm", "-a", help=f"{', '.join(MULTIRAIL)}, or schedule:NAME (a saved one)."
+            "--algorithm", "-a", help=f"{', '.join(SCHEDULERS)}, or schedule:NAME (a saved one)."
         ),
     ] = "multirail-optimal"
     chunks: options.Chunks = None

@@ -14,9 +14,10 @@ from hocket.collectives.collective import Progress
 from hocket.collectives.outcome import Outcome
 from hocket.collectives.timing import LinkOrder, Switching
 from hocket.errors import SpecError
+from hocket.plans.algorithms import SCHEDULERS
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
-from hocket.plans.schedule import MULTIRAIL, check_rails
+from hocket.plans.schedule import check_rails
 from hocket.simulation.options import (
     DimensionOptions,
     Fidelity,
@@ -384,7 +385,7 @@ def _on_dimensions(plan: Plan, options: DimensionOptions) -> DimensionRun:
         raise SpecError(
             "fidelity",
             f"{plan.algorithm} schedules no dimensions",
-            f"{', '.join(MULTIRAIL)} do, or use link",
+            f"{', '.join(SCHEDULERS)} do, or use link",
         )
     if any(offload for *_, offload in plan.topology.dimensions):
         raise SpecError(

@@ -39,9 +39,7 @@ def build_topology(spec: TopologySpec) -> _core.Topology:
         return _build(spec)
     except SpecError as error:
         if spec.origin:
-            raise error.but(
-                origin=f"{spec.origin}: {error.origin}" if error.origin else spec.origin
-            ) from None
+            raise error.within(spec.origin) from None
         raise
 
 
