@@ -11,6 +11,7 @@ from typing import Annotated, cast
 import typer
 
 from hocket.cli import options
+from hocket.cli.form import Form
 from hocket.cli.groups import Network, grouped
 from hocket.cli.table import Table
 from hocket.comparison.failures import FailureAdvice, Part, advise_failures
@@ -29,17 +30,17 @@ advise = typer.Typer(
 
 
 @advise.command("dims", epilog=_EXAMPLE)
+@grouped
 def dims(
     *,
     topology: options.TopologyText,
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
-    json: options.Json = False,
+    form: Form,
 ) -> None:
     """Say which dimensions have just enough, too much or too little bandwidth for the others."""
     advice = advise_dimensions(options.read_topology(topology, bandwidth, latency, None))
-    if json:
-        options.print_result("advice", advice.to_dict())
+    if form.prints("advice", advice.to_dict, lambda: advice):
         return
     console = options.output()
     table = Table(
@@ -85,7 +86,7 @@ def failures(
         ),
     ] = None,
     routing: options.Routing = "balanced",
-    json: options.Json = False,
+    form: Form,
 ) -> None:
     """Rank every single failure, of links, switches and NPUs, by what it costs a collective."""
     spec = network.spec()
@@ -102,9 +103,7 @@ def failures(
             routing=routing,
             progress=watch,
         )
-    if json:
-        options.print_result("failure-advice", found.to_dict())
-    else:
+    if not form.prints("failure-advice", found.to_dict, lambda: found):
         _print_failures(found)
 
 

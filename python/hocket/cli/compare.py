@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hocket import _core
 from hocket.cli import options
-from hocket.cli.groups import Network, Output, Search, Simulation, Tasks, grouped
+from hocket.cli.form import Form, Rows
+from hocket.cli.groups import Network, Search, Simulation, Tasks, grouped
 from hocket.cli.numbers import RATES, SIZES, TIMES, in_one_unit
 from hocket.cli.table import NEVER, Table
 from hocket.comparison.compare import Comparison, Entry
@@ -21,17 +22,17 @@ from hocket.topology.build import build_topology
 from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 FIDELITY_NOTES = {"flow": ", as flows that share links", "packet": ", packet by packet"}
 """What a title says of a fidelity other than link."""
 
 
 @dataclass(frozen=True)
-class Shown(Output):
+class Shown(Form):
     """What is shown of a comparison."""
 
-    csv: options.Csv = False
+    plot: options.Plot = None
     why: Annotated[
         bool, typer.Option("--why", help="Say why algorithms do not apply, or make no plan here.")
     ] = False
@@ -81,20 +82,26 @@ def compare(
             )
     if output.plot is not None:
         _draw(comparisons, Path(output.plot))
-    if output.json:
-        values = [each.to_dict() for each in comparisons]
-        if len(values) == 1:
-            options.print_result("comparison", values[0])
-        else:
-            options.print_result("comparisons", {"comparisons": values})
-    elif output.csv:
-        options.print_csv(
+    if output.prints(*_data(comparisons)):
+        return
+    _print(comparisons, planning.routing, why=output.why or algorithm is not None)
+
+
+def _data(
+    comparisons: Sequence[Comparison],
+) -> tuple[str, Callable[[], Mapping[str, Any]], Callable[[], Rows]]:
+    """Give them as data: the format and the document of JSON, and the rows of a table."""
+
+    def rows() -> Rows:
+        return [
             {"size_bytes": each.collective.size, **row}
             for each in comparisons
-            for row in each.to_dict()["algorithms"]
-        )
-    else:
-        _print(comparisons, planning.routing, why=output.why or algorithm is not None)
+            for row in each.to_frame().to_pylist()
+        ]
+
+    if len(comparisons) == 1:
+        return "comparison", comparisons[0].to_dict, rows
+    return "comparisons", lambda: {"comparisons": [each.to_dict() for each in comparisons]}, rows
 
 
 def _draw(comparisons: Sequence[Comparison], path: Path) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
 from hocket.cli import complete, options
-from hocket.cli.groups import Output, grouped
+from hocket.cli.form import Form
+from hocket.cli.groups import grouped
 from hocket.cli.table import NEVER, Table
 from hocket.cli.training_groups import Training
 from hocket.errors import SpecError
@@ -111,9 +112,10 @@ class Combinations:
 
 
 @dataclass(frozen=True)
-class Ranking(Output):
+class Ranking(Form):
     """What is shown of the comparison."""
 
+    plot: options.Plot = None
     all_algorithms: Annotated[
         bool,
         typer.Option(
@@ -151,7 +153,7 @@ def compare_training(
     if baseline is not None and baseline not in built:
         hint = did_you_mean(baseline, built, f"networks are {', '.join(built)}")
         raise SpecError("--baseline", f"{shown(baseline)} is not compared", hint)
-    plot, json = output.plot, output.json
+    plot = output.plot
     if plot is not None:
         from hocket.plot.style import check_picture
 
@@ -161,11 +163,12 @@ def compare_training(
         from hocket.plot.compare_training import draw_training_comparison
 
         draw_training_comparison(compared, Path(plot))
-    if json:
+
+    def document() -> dict[str, Any]:
         found = {name: each.to_dict() for name, each in zip(built, searches, strict=False)}
-        data = compared.to_dict()
-        options.print_result("training-comparison", {**data, "searches": found})
-    else:
+        return {**compared.to_dict(), "searches": found}
+
+    if not output.prints("training-comparison", document, lambda: compared):
         is_brief = not (output.all_algorithms or combinations.algorithm)
         _print(compared, searches, baseline, is_brief=is_brief)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
@@ -279,27 +278,6 @@ def print_result(what: str, value: Mapping[str, Any]) -> None:
 def print_json(value: Any) -> None:
     """Print a value as JSON on standard output."""
     print(json.dumps(value, indent=2))
-
-
-def print_csv(rows: Iterable[dict[str, Any]]) -> None:
-    """Print rows of JSON values as CSV; what lies in a value has its name behind the value's."""
-    flat = [dict(_flat(row)) for row in rows]
-    names = dict.fromkeys(name for row in flat for name in row)
-    writer = csv.DictWriter(sys.stdout, list(names), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-
-
-def _flat(value: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for name, inner in value.items():
-        if isinstance(inner, dict):
-            yield from _flat(inner, f"{before}{name}_")
-        elif isinstance(inner, list):
-            yield before + name, " ".join(map(str, inner))
-        elif isinstance(inner, bool):
-            yield before + name, str(inner).lower()
-        else:
-            yield before + name, inner
 
 
 def output() -> Printer:

@@ -10,6 +10,7 @@ import typer
 
 from hocket import _core
 from hocket.cli import complete, options
+from hocket.cli.form import Form
 from hocket.cli.groups import Network, Search, Task, grouped
 from hocket.cli.table import Table
 from hocket.errors import Error, SpecError
@@ -289,19 +290,14 @@ def describe(plan: Plan) -> str:
     return f"{plan.algorithm} {what}: {len(plan):,} transfers of {plan.chunks:,} chunks"
 
 
-def algorithms(json: options.Json = False) -> None:
+@grouped
+def algorithms(*, form: Form) -> None:
     """List the algorithms, what they do and for which collectives."""
     known = known_algorithms()
-    if json:
-        options.print_result(
-            "algorithms",
-            {
-                "algorithms": [
-                    {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)}
-                    for each in known
-                ]
-            },
-        )
+    values = [
+        {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)} for each in known
+    ]
+    if form.prints("algorithms", lambda: {"algorithms": values}, lambda: values):
         return
     table = Table()
     table.add_column("algorithm")

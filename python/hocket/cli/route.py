@@ -11,6 +11,7 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.console import Printer
+from hocket.cli.form import Form
 from hocket.cli.groups import grouped
 from hocket.cli.table import Table
 from hocket.errors import SpecError
@@ -179,10 +180,8 @@ class Paths:
 
 
 @dataclass(frozen=True)
-class Shown:
+class Shown(Form):
     """What is shown."""
-
-    panel: ClassVar[str] = "Output"
 
     timeline: Annotated[
         str | None,
@@ -191,7 +190,6 @@ class Shown:
     heat: Annotated[
         str | None, typer.Option("--heat", help="Draw what each link carried: as --timeline.")
     ] = None
-    json: options.Json = False
 
 
 @grouped
@@ -208,15 +206,13 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
     cluster = hosts.cluster()
     how = paths.asked(keep_rates=timeline is not None)
     if paths.compare:
-        _compare(cluster, given, how, shown.json)
+        _compare(cluster, given, how, shown)
         return
     with options.watching() as watch:
         run = routing.simulate(cluster, given, scheme=paths.scheme, options=how, progress=watch)
         watch.note("drawing")
         _draw(run, timeline, heat)
-    if shown.json:
-        options.print_result("cluster-run", run.to_dict())
-    else:
+    if not shown.prints("cluster-run", run.to_dict, lambda: run):
         _print(run, has_outages=bool(paths.outage))
 
 
@@ -304,7 +300,7 @@ def _facts(run: ClusterRun, *, has_outages: bool) -> list[str]:
     return lines
 
 
-def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, json: bool) -> None:
+def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, form: Form) -> None:
     from importlib.util import find_spec
 
     from hocket import routing
@@ -318,8 +314,13 @@ def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, json: bool) -
             routing.simulate(cluster, placed, scheme=name, options=how, progress=watch)
             for name in schemes
         ]
-    if json:
-        options.print_result("cluster-runs", {"schemes": [run.to_dict() for run in runs]})
+    if form.prints(
+        "cluster-runs",
+        lambda: {"schemes": [run.to_dict() for run in runs]},
+        lambda: [
+            {"scheme": run.scheme, **row} for run in runs for row in run.to_frame().to_pylist()
+        ],
+    ):
         return
     console = options.output()
     _print_comparison(console, cluster, runs)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 import typer
 
 from hocket.cli import options
+from hocket.cli.form import Form
 from hocket.cli.groups import Network, grouped
 from hocket.cli.table import Table
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
@@ -68,7 +69,7 @@ def run(
         str | None,
         typer.Option("--perfetto", help="Also write a timeline for ui.perfetto.dev, a .json file."),
     ] = None,
-    json: options.Json = False,
+    form: Form,
 ) -> None:
     """Run a trace on a network, rank r on NPU r, in simulated time."""
     from hocket.traces import DEPENDENCIES, load, replay
@@ -93,8 +94,7 @@ def run(
         )
     if perfetto is not None:
         ran.write_perfetto(perfetto)
-    if json:
-        options.print_result("trace-run", _as_json(ran))
+    if form.prints("trace-run", lambda: _as_json(ran), lambda: _rank_rows(ran)):
         return
     console = options.output()
     ranks = f"{made.ranks} rank{'s'[: made.ranks != 1]}"
@@ -135,21 +135,25 @@ def _as_json(ran: TraceRun) -> dict[str, Any]:
         "algorithm": ran.algorithm,
         "npu": ran.npu.name,
         "time_ps": ran.time_ps,
-        "ranks": [
-            {
-                "rank": row.rank,
-                "compute_ps": row.compute,
-                "exposed_ps": row.exposed,
-                "waited_ps": row.waited,
-                "rest_ps": row.rest,
-                "end_ps": row.end,
-            }
-            for row in ran.ranks
-        ],
+        "ranks": _rank_rows(ran),
         "groups": {group: list(ranks) for _, _, group, ranks in ran.whats if group is not None},
         "calls": [_call_as_json(call) for call in ran.calls],
         "notes": list(ran.notes),
     }
+
+
+def _rank_rows(ran: TraceRun) -> list[dict[str, Any]]:
+    return [
+        {
+            "rank": row.rank,
+            "compute_ps": row.compute,
+            "exposed_ps": row.exposed,
+            "waited_ps": row.waited,
+            "rest_ps": row.rest,
+            "end_ps": row.end,
+        }
+        for row in ran.ranks
+    ]
 
 
 def _call_as_json(call: TraceCall) -> dict[str, Any]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hocket import _core
 from hocket.cli import complete, options
+from hocket.cli.form import Form
 from hocket.cli.groups import Network, grouped
 from hocket.cli.train_report import print_run
 from hocket.cli.training_groups import Training
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What is shown of the run."""
-
-    panel: ClassVar[str] = "Output"
+class Report(Form):
+    """What is shown of the run; the rows of CSV are its layers."""
 
     timeline: Annotated[
         str | None,
@@ -38,7 +37,6 @@ class Report:
         bool,
         typer.Option("--layers", help="Also list the layers with the most exposed communication."),
     ] = False
-    json: options.Json = False
 
 
 @grouped
@@ -102,9 +100,7 @@ def train(
                 raise error.but(remedy=remedy) from None
             raise
         _write(run, report.timeline, report.perfetto, watch)
-    if report.json:
-        options.print_result("training-run", run.to_dict())
-    else:
+    if not report.prints("training-run", run.to_dict, lambda: run):
         print_run(run, algorithm, asked.chunks, layers=report.layers)
 
 

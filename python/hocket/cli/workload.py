@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 import typer
 
 from hocket.cli import options
+from hocket.cli.form import Form
 from hocket.cli.groups import grouped
 from hocket.cli.table import Table
 from hocket.cli.workload_torch import EXAMPLE, from_torch
@@ -42,24 +43,20 @@ Text = Annotated[
 
 
 @workload.command("list", epilog="For example: hocket workload list --json")
-def list_workloads(json: options.Json = False) -> None:
+@grouped
+def list_workloads(*, form: Form) -> None:
     """List the shipped workloads."""
     loaded = [load(name) for name in models.names()]
-    if json:
-        options.print_result(
-            "workloads",
-            {
-                "workloads": [
-                    {
-                        "name": each.name,
-                        "description": models.describe(each.name),
-                        "layers": len(each.layers),
-                        "parameters": each.parameters,
-                    }
-                    for each in loaded
-                ]
-            },
-        )
+    values = [
+        {
+            "name": each.name,
+            "description": models.describe(each.name),
+            "layers": len(each.layers),
+            "parameters": each.parameters,
+        }
+        for each in loaded
+    ]
+    if form.prints("workloads", lambda: {"workloads": values}, lambda: values):
         return
     table = Table()
     table.add_column("workload")
@@ -140,17 +137,17 @@ def show(
             "given by its costs.",
         ),
     ] = False,
-    json: options.Json = False,
+    form: Form,
 ) -> None:
     """Show a workload's layers, their gradients, and the cycles to train them on a chiplet."""
     chiplet, samples = on.chiplet(), on.samples
     model = load(workload)
     if costs or not all(isinstance(layer, Layer) for layer in model.layers):
-        _show_costs(model, json=json)
+        _show_costs(model, form)
         return
     cycles = chiplet.workload(model, samples)
-    if json:
-        options.print_result("workload-cycles", _as_json(model, chiplet, cycles, samples))
+    document = _as_json(model, chiplet, cycles, samples)
+    if form.prints("workload-cycles", lambda: document, lambda: document["layers"]):
         return
     console = options.output()
     console.print(_table(model, chiplet, cycles))
@@ -250,11 +247,11 @@ def _dimensions(layer: Layer) -> dict[str, Any]:
     }
 
 
-def _show_costs(model: Workload, *, json: bool) -> None:
+def _show_costs(model: Workload, form: Form) -> None:
     """Show layers by their costs; those that cost the same share a row."""
     blocks = blocks_of(model)
-    if json:
-        options.print_result("workload", _costs_as_json(model, blocks))
+    document = _costs_as_json(model, blocks)
+    if form.prints("workload", lambda: document, lambda: document["layers"]):
         return
     console = options.output()
     console.print(_costs_table(model, blocks))
