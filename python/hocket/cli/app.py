@@ -17,6 +17,7 @@ from hocket.cli.commands import EXAMPLE, SUMMARY
 from hocket.cli.failure import print_error
 from hocket.cli.lazy import Group, command_of
 from hocket.cli.values import read_plainly
+from hocket.cli.wording import COMMAND, of_options
 from hocket.errors import Error, VerificationError
 from hocket.units import shown
 
@@ -63,6 +64,7 @@ def run(argv: Sequence[str]) -> int:
     """Run the command line and give its exit code."""
     if list(argv[:1]) == ["help"]:
         argv = [*argv[1:], "--help"]
+    COMMAND.set(command_of(_commands(), list(argv)))
     try:
         code = _commands()(args=list(argv), prog_name="hocket", standalone_mode=False)
         sys.stdout.flush()
@@ -70,7 +72,7 @@ def run(argv: Sequence[str]) -> int:
         print_error(argv, type(error).__name__, error)
         return 1
     except Error as error:
-        print_error(argv, type(error).__name__, _of_options(error, argv))
+        print_error(argv, type(error).__name__, of_options(error))
         return 2
     except typer.TyperException as error:
         message = _usage_message(error)
@@ -98,28 +100,6 @@ def run(argv: Sequence[str]) -> int:
         print_error(argv, "MemoryError", "not enough memory; use fewer NPUs or chunks")
         return 2
     return code if isinstance(code, int) else 0
-
-
-_OPTIONS = {
-    "latency": "latency-model",
-    "rate": "flow-rate",
-    "packet": "packet-size",
-    "flit": "flit-size",
-    "precision_bits": "precision",
-    "algorithms": "algorithm",
-}
-"""Options that are not called as the field that they set."""
-
-
-def _of_options(error: Error, argv: Sequence[str]) -> Error:
-    """Name the option of the command that set the field, where there is one."""
-    field = error.field
-    if error.origin is not None or field is None or field.startswith("-"):
-        return error
-    option = "--" + _OPTIONS.get(field, field.replace("_", "-"))
-    command = command_of(_commands(), list(argv))
-    known = {name for each in command.params for name in each.opts}
-    return error.but(field=option) if option in known else error
 
 
 def _usage_message(error: typer.TyperException) -> str:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from hocket._checks import did_you_mean
 from hocket.cli import complete, options
 from hocket.cli.form import Form
 from hocket.cli.groups import grouped
 from hocket.cli.table import NEVER, Table
 from hocket.cli.training_groups import Training
+from hocket.cli.wording import pasted
 from hocket.errors import SpecError
-from hocket.files.complaint import did_you_mean
 from hocket.units import format_time_ps, shown
 
 if TYPE_CHECKING:
@@ -307,7 +308,9 @@ def _left_out(compared: TrainingComparison) -> list[str]:
     """Give a line for each reason on a network: which splits if not all, which algorithms if not all."""
     by_split: dict[tuple[str, str, str], list[str]] = {}
     for each in compared.refused:
-        key = (each.network, each.reason, str(each.parallel))
+        remedy = pasted(each.instead)
+        reason = f"{each.why}; {remedy}" if remedy else each.reason
+        key = (each.network, reason, str(each.parallel))
         by_split.setdefault(key, []).append(each.algorithm)
     ran = {(row.network, str(row.parallel)) for row in compared}
     splits: dict[tuple[str, str, str], list[str]] = {}

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 import typer
 
 from hocket import _core
+from hocket._checks import one_of
 from hocket._memory import memory_limit
 from hocket.cli import complete
 from hocket.cli.console import Printer
 from hocket.collectives.collective import check_chunks, kind_of
+from hocket.collectives.custom import is_file
 from hocket.comparison.sizes import check_any
-from hocket.errors import Error, SpecError
-from hocket.files.complaint import did_you_mean
+from hocket.errors import Error
 from hocket.plans.sizes import check_timetable
 from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.text import from_text, read_failures
-from hocket.units import format_size, shown
+from hocket.units import format_size
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -224,13 +225,14 @@ def check_size(
     if npus is not None:  # whose number is known when their names are
         return
     check_chunks(chunks)
+    kind = kind if is_file(kind) else kind_of(kind)
     outline = outline_of(spec)
     count = outline.npus - len(spec.failed_nodes)
     try:
         if is_timetable:
-            check_timetable(kind_of(kind), count, chunks, memory_limit())
+            check_timetable(kind, count, chunks, memory_limit())
         else:
-            check_any(kind_of(kind), count, outline.dimensions, algorithms, chunks)
+            check_any(kind, count, outline.dimensions, algorithms, chunks)
     except Error as error:
         raise error.but(origin=f"{spec.origin}, {count} NPUs") from None
 
@@ -258,10 +260,16 @@ def title(
 
 def choice(option: str, value: str, allowed: Sequence[str]) -> str:
     """Give ``value`` back if it is allowed."""
-    if value not in allowed:
-        hint = did_you_mean(value, allowed, f"use {' or '.join(allowed)}")
-        raise SpecError(option, f"there is no {shown(value)}", hint)
+    one_of(option, value, allowed)
     return value
+
+
+def numbers(option: str, words: Sequence[str] | None, known: Sequence[str]) -> list[str]:
+    """Read which figures or tables are named, each ``"4"`` or ``"4,12"``, in the order of those known."""
+    given = {part.strip() for word in words or () for part in word.split(",")}
+    for each in sorted(given):
+        choice(option, each, known)
+    return [each for each in known if each in given]
 
 
 def idle_links(run: Run) -> str:

@@ -199,9 +199,8 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
 
     timeline, heat = shown.timeline, shown.heat
     _check_pictures(timeline, heat, paths.compare)
-    if not paths.compare and paths.scheme not in routing.SCHEMES:
-        known = ", ".join(routing.SCHEMES)
-        raise SpecError("--scheme", f"there is no {paths.scheme!r}", f"schemes are {known}")
+    if not paths.compare:
+        options.choice("--scheme", paths.scheme, routing.SCHEMES)
     given = routing.load_jobs(jobs)
     cluster = hosts.cluster()
     how = paths.asked(keep_rates=timeline is not None)

@@ -14,7 +14,8 @@ from hocket.cli.groups import Output, grouped
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
 from hocket.plans.advice import MOST_DIMENSIONS, advise_dimensions
-from hocket.plans.schedule import MULTIRAIL, Schedule
+from hocket.plans.algorithms import check_name
+from hocket.plans.schedule import MULTIRAIL, PREFIX, Schedule
 from hocket.plans.schedule import schedule as make_schedule
 
 
@@ -74,6 +75,8 @@ def schedule(
             "give a collective, --topology and --size, or --list",
             "as `hocket schedule all-reduce -t themis-2d -s 1GB`",
         )
+    if not what.algorithm.startswith(PREFIX):
+        check_name(what.algorithm)
     if what.latency_model is not None:
         options.choice("--latency-model", what.latency_model, ("overlapped", "occupying"))
     if what.switching is not None:
@@ -87,9 +90,10 @@ def schedule(
         check_picture(Path(plot))
     before = False
     if save is not None:
-        from hocket.plans.schedule_file import check_name, is_kept
+        from hocket.plans.schedule_file import check_name as check_kept
+        from hocket.plans.schedule_file import is_kept
 
-        check_name(save)
+        check_kept(save)
         before = is_kept(save)
     network = what.network()
     with options.watching() as watch:

@@ -14,7 +14,7 @@ from hocket.cli.form import Form
 from hocket.cli.groups import Network, grouped
 from hocket.cli.train_report import print_run
 from hocket.cli.training_groups import Training
-from hocket.errors import InfeasibleError, SpecError
+from hocket.errors import SpecError
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -85,20 +85,14 @@ def train(
     topology = network.build()
     spread = _parallel(parallel, places, topology)
     with options.watching() as watch:
-        try:
-            run = training.train(
-                model,
-                topology,
-                parallel=spread,
-                algorithm=algorithm,
-                options=asked,
-                progress=watch,
-            )
-        except InfeasibleError as error:
-            if error.field == "memory" and error.remedy is not None:
-                remedy = error.remedy.replace("leave the check out", "--no-memory-check")
-                raise error.but(remedy=remedy) from None
-            raise
+        run = training.train(
+            model,
+            topology,
+            parallel=spread,
+            algorithm=algorithm,
+            options=asked,
+            progress=watch,
+        )
         _write(run, report.timeline, report.perfetto, watch)
     if not report.prints("training-run", run.to_dict, lambda: run):
         print_run(run, algorithm, asked.chunks, layers=report.layers)

@@ -110,6 +110,6 @@ def _number(topology: Topology, names: dict[str, int], npu: object, field: str) 
 
 
 def _near(name: str, names: dict[str, int]) -> str:
-    from hocket.files.complaint import did_you_mean
+    from hocket._checks import did_you_mean
 
     return did_you_mean(name, names, "`hocket topology show --links` lists the devices")

@@ -12,8 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import Located, complaint, did_you_mean
+from hocket.files.complaint import Located, complaint
 from hocket.files.model import TAGS, Source, Strict
 from hocket.files.yaml_tree import Place
 from hocket.topology.defaults import Default
