@@ -165,7 +165,7 @@ def check_memory(
     if limit is None or memory.total <= limit:
         return
     why = f"an NPU needs about {memory}, and {accelerator.name} has {format_size(limit)}"
-    found = ways(limit)
+    found = [] if ways is None else ways(limit)
     if not found:
-        why += ", too little with recomputation and zero=3 as well: it takes more tp or pp, or fewer samples"
+        why += ", too little even with recompute and zero=3: use more tp or pp, or fewer samples"
     raise InfeasibleError("memory", why, instead=[*found, {"fits": False}])
