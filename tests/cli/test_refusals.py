@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -55,8 +56,7 @@ def test_a_refusal_ends_in_options(
     hocket: Hocket, argv: tuple[str, ...], why: str, right: list[list[str]]
 ) -> None:
     if "jobs.yml" in argv:
-        with open("jobs.yml", "w", encoding="utf-8") as file:
-            file.write("jobs:\n  - {name: one, model: bloom, data: 2}\n")
+        Path("jobs.yml").write_text("jobs:\n  - {name: one, model: bloom, data: 2}\n")
     result = hocket(*argv)
     assert result.code == 2
     assert result.err.startswith(f"hocket: {why}")
@@ -78,7 +78,9 @@ def test_memory_names_the_least_that_fits(hocket: Hocket) -> None:
 
 
 def test_python_names_arguments() -> None:
-    with pytest.raises(hk.errors.InfeasibleError, match=r"; give .*recompute=True.* or fits=False$"):
+    with pytest.raises(
+        hk.errors.InfeasibleError, match=r"; give .*recompute=True.* or fits=False$"
+    ):
         hk.train("bert-large", "dgx1_v100", npu="v100", samples=128)
     with pytest.raises(hk.errors.SpecError, match=r"; give parallel='dp=8'$"):
         hk.train("alexnet", "dgx1_v100", parallel="dp=4")

@@ -12,12 +12,13 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.form import Form
-from hocket.cli.groups import Network, grouped
-from hocket.cli.table import Table
+from hocket.cli.groups import Nodes, grouped
+from hocket.cli.numbers import RATES, TIMES, percent
+from hocket.cli.table import NEVER, Table
 from hocket.comparison.failures import FailureAdvice, Part, advise_failures
 from hocket.plans.advice import advise_dimensions
 from hocket.topology.build import build_topology
-from hocket.units import format_bandwidth, format_time_ps
+from hocket.units import format_time_ps
 
 _EXAMPLE = "For example: hocket advise dims --topology themis-3d-fc-ring-sw"
 
@@ -46,18 +47,22 @@ def dims(
     table = Table(
         title=f"dimensions of {advice.topology.name}: all-reduce, latencies left out",
     )
-    columns = ("dimension", "NPUs", "bandwidth", "busy, fixed order", "busy, best orders")
-    for name in (*columns, "split that suits the best orders", "split that suits the fixed order"):
-        table.add_column(name, justify="left" if name == "dimension" else "right")
+    table.add_column("dimension")
+    table.add_column("NPUs", justify="right")
+    table.add_column("bandwidth", units=RATES)
+    table.add_column("busy, fixed order", justify="right", unit="%")
+    table.add_column("busy, best orders", justify="right", unit="%")
+    table.add_column("split that suits the best orders", units=RATES)
+    table.add_column("split that suits the fixed order", units=RATES)
     for each in advice.dimensions:
         table.add_row(
             f"{each.number} {each.kind}",
             str(each.size),
-            format_bandwidth(each.bandwidth),
-            f"{each.busy_fixed:.1%}",
-            f"{each.busy_best:.1%}",
-            format_bandwidth(round(each.suits_best)),
-            format_bandwidth(round(each.suits_fixed)),
+            each.bandwidth,
+            percent(each.busy_fixed),
+            percent(each.busy_best),
+            each.suits_best,
+            each.suits_fixed,
         )
     console.print(table)
     for line in advice.pairs:
@@ -73,7 +78,7 @@ def dims(
 def failures(
     kind: options.Kind,
     *,
-    network: Network,
+    network: Nodes,
     size: Annotated[
         str, typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB".')
     ],
@@ -111,11 +116,14 @@ def _print_failures(found: FailureAdvice) -> None:
     console = options.output()
     title = options.title(found.collective, found.topology)
     table = Table(title=f"{title}: single failures, the dearest first")
-    for name in ("failed", "alike", "time", "slower", "algorithm"):
-        table.add_column(name, justify="right" if name in ("alike", "time", "slower") else "left")
+    table.add_column("failed")
+    table.add_column("alike", justify="right")
+    table.add_column("time", leaves=NEVER, units=TIMES)
+    table.add_column("slower", justify="right", leaves=NEVER, unit="%")
+    table.add_column("algorithm")
     for each in found.failures:
-        time = "cannot run" if each.time_ps is None else format_time_ps(each.time_ps)
-        slower = "" if each.slowdown is None else f"{each.slowdown:.1%}"
+        time = "cannot run" if each.time_ps is None else each.time_ps
+        slower = "" if each.slowdown is None else percent(each.slowdown)
         what = f"{each.part} {each.names[0]}"
         table.add_row(what, str(len(each.names)), time, slower, each.algorithm or "")
     console.print(table)

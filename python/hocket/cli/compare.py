@@ -11,9 +11,9 @@ import typer
 from hocket import _core
 from hocket.cli import options
 from hocket.cli.form import Form, Rows
-from hocket.cli.groups import Network, Search, Simulation, Tasks, grouped
-from hocket.cli.numbers import RATES, SIZES, TIMES, in_one_unit
-from hocket.cli.table import NEVER, Table
+from hocket.cli.groups import Nodes, Search, Simulation, Tasks, grouped
+from hocket.cli.numbers import RATES, SIZES, TIMES, common, percent
+from hocket.cli.table import NEVER, Cell, Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
 from hocket.plans.algorithms import algorithms as known_algorithms
@@ -42,7 +42,7 @@ class Shown(Form):
 def compare(
     kind: options.Kind = "all-reduce",
     *,
-    network: Network,
+    network: Nodes,
     task: Tasks,
     algorithm: options.Algorithms = None,
     search: Search,
@@ -213,36 +213,35 @@ def _idle(comparison: Comparison) -> str:
 
 def _table(comparisons: Sequence[Comparison]) -> Table:
     """Make the table of one size or several; each column has one unit."""
-    entries = [(each, entry) for each in comparisons for entry in each]
-    runs = [entry.run for _, entry in entries]
-    time, times = in_one_unit([run.time_ps for run in runs], TIMES)
-    rate, rates = in_one_unit([rate for run in runs for rate in (run.algbw, run.busbw)], RATES)
-    load, loads = in_one_unit([run.max_link_bytes for run in runs], SIZES)
-    bound, bounds = in_one_unit([each.bound.time_ps for each, _ in entries], TIMES)
     several = len(comparisons) > 1
-    table = Table()
+    runs = [entry.run for each in comparisons for entry in each]
+    rates = common([rate for run in runs for rate in (run.algbw, run.busbw)], RATES)
+    table = Table(by_section=True)
     if several:
         table.add_column("size", justify="right", leaves=NEVER)
     table.add_column("algorithm", leaves=NEVER)
-    table.add_column("time", justify="right", leaves=NEVER, unit=time)
-    table.add_column("algbw", justify="right", leaves=2, unit=rate)
-    table.add_column("busbw", justify="right", leaves=3, unit=rate)
+    table.add_column("time", leaves=NEVER, units=TIMES)
+    table.add_column("algbw", leaves=2, units=rates)
+    table.add_column("busbw", leaves=3, units=rates)
     if several:
-        table.add_column("bound", justify="right", leaves=6, unit=bound)
+        table.add_column("bound", leaves=6, units=TIMES)
     table.add_column("gap", justify="right", leaves=NEVER, unit="%")
     table.add_column("chunks", justify="right", leaves=4)
     table.add_column("busiest link", leaves=5)
     table.add_column("busy", justify="right", leaves=5, unit="%")
-    table.add_column("max load", justify="right", leaves=7, unit=load)
-    last = [i for i, (each, entry) in enumerate(entries) if entry is list(each)[-1]]
-    for i, (each, entry) in enumerate(entries):
-        name, busy = _busiest(entry)
-        gained = _core.gap(entry.run.time_ps, each.bound.time_ps)
-        cells = [entry.algorithm, times[i], *rates[2 * i : 2 * i + 2]]
-        cells += [bounds[i]] * several
-        cells += [f"{100 * gained:,.1f}", str(entry.chunks), name, busy, loads[i]]
-        head = [format_size(each.collective.size)] * several
-        table.add_row(*head, *cells, end_section=several and i in last)
+    table.add_column("max load", leaves=7, units=SIZES)
+    for each in comparisons:
+        bound = each.bound.time_ps
+        for entry in each:
+            run = entry.run
+            name, busy = _busiest(entry)
+            gained = percent(_core.gap(run.time_ps, bound))
+            head = [format_size(each.collective.size)] * several
+            cells: list[Cell] = [*head, entry.algorithm, run.time_ps, run.algbw, run.busbw]
+            cells += [bound] * several
+            table.add_row(*cells, gained, str(entry.chunks), name, busy, run.max_link_bytes)
+        if several:
+            table.add_section()
     return table
 
 

@@ -13,11 +13,12 @@ from hocket._checks import did_you_mean
 from hocket.cli import complete, options
 from hocket.cli.form import Form
 from hocket.cli.groups import grouped
-from hocket.cli.table import NEVER, Table
+from hocket.cli.numbers import TIMES, percent
+from hocket.cli.table import NEVER, Cell, Table
 from hocket.cli.training_groups import Training
 from hocket.cli.wording import pasted
 from hocket.errors import SpecError
-from hocket.units import format_time_ps, shown
+from hocket.units import shown
 
 if TYPE_CHECKING:
     from hocket._core import Topology
@@ -247,8 +248,11 @@ def _print(
     table = Table(title=f"training {compared.workload.name}{batch}")
     for name in ("topology", "parallelism", "algorithm"):
         table.add_column(name)
-    for name in ("iteration", "samples/s", "speed-up", "exposed", "share"):
-        table.add_column(name, justify="right")
+    table.add_column("iteration", units=TIMES, leaves=NEVER)
+    table.add_column("samples/s", justify="right")
+    table.add_column("speed-up", justify="right")
+    table.add_column("exposed", units=TIMES)
+    table.add_column("share", justify="right", unit="%")
     base = None
     if baseline is not None:
         base = next((row for row in best_rows(compared) if row.network == baseline), None)
@@ -291,16 +295,16 @@ def _ratio(row: TrainingRow, base: TrainingRow) -> str:
     return f"{row.samples_per_second / max(base.samples_per_second, 1e-12):.3f}"
 
 
-def _cells(row: TrainingRow) -> list[str]:
+def _cells(row: TrainingRow) -> list[Cell]:
     return [
         row.network,
         str(row.parallel),
         row.algorithm,
-        format_time_ps(round(row.time_ps)),
+        row.time_ps,
         f"{row.samples_per_second:,.0f}",
         "–" if row.speedup is None else f"{row.speedup:.3f}",
-        format_time_ps(round(row.exposed_ps)),
-        f"{row.exposed_share:.1%}",
+        row.exposed_ps,
+        percent(row.exposed_share),
     ]
 
 

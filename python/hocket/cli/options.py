@@ -73,6 +73,14 @@ Failed = Annotated[
         "--failed", help="A failed NPU or switch, or a failed link as A,B; may be repeated."
     ),
 ]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="NODES",
+        help='Which NPUs form a node: "0-3 4-7", "a=a0,a1;b=b0,b1", or how many that follow one another.',
+    ),
+]
 _SIZE = typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".')
 Size = Annotated[str, _SIZE]
 FileOrSize = Annotated[str | None, _SIZE]

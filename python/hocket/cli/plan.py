@@ -11,7 +11,7 @@ import typer
 from hocket import _core
 from hocket.cli import complete, options
 from hocket.cli.form import Form
-from hocket.cli.groups import Network, Search, Task, grouped
+from hocket.cli.groups import Nodes, Search, Task, grouped
 from hocket.cli.table import Table
 from hocket.errors import Error, SpecError
 from hocket.files.atomic import check_target
@@ -53,7 +53,7 @@ class Making(Search):
 def plan(
     kind: options.Kind,
     *,
-    network: Network,
+    network: Nodes,
     task: Task,
     algorithm: Annotated[
         str,

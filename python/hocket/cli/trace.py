@@ -9,6 +9,7 @@ import typer
 from hocket.cli import options
 from hocket.cli.form import Form
 from hocket.cli.groups import grouped
+from hocket.cli.numbers import SIZES
 from hocket.cli.table import Table
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
 from hocket.cli.trace_run import EXAMPLE, run
@@ -83,9 +84,9 @@ def _calls(summary: Summary) -> Table:
     table = Table()
     table.add_column("collective")
     table.add_column("calls", justify="right")
-    table.add_column("size, all calls", justify="right")
+    table.add_column("size, all calls", units=SIZES)
     for name, (count, size) in summary.calls.items():
-        table.add_row(name, f"{count:,}", format_size(size))
+        table.add_row(name, f"{count:,}", size)
     return table
 
 

@@ -11,10 +11,11 @@ import typer
 from hocket.cli import options
 from hocket.cli.form import Form
 from hocket.cli.groups import Network, grouped
+from hocket.cli.numbers import SIZES, TIMES
 from hocket.cli.table import Table
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
 from hocket.files.perfetto import check_trace
-from hocket.units import format_size, format_time_ps
+from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
     from hocket.traces import TraceCall, TraceRun
@@ -112,20 +113,22 @@ def run(
 def _kinds(ran: TraceRun) -> Table:
     table = Table()
     table.add_column("call")
-    for name in ("calls", "size, all", "time, all"):
-        table.add_column(name, justify="right")
+    table.add_column("calls", justify="right")
+    table.add_column("size, all", units=SIZES)
+    table.add_column("time, all", units=TIMES)
     for kind, (count, size, time) in ran.kinds.items():
-        table.add_row(kind, f"{count:,}", format_size(size), format_time_ps(time))
+        table.add_row(kind, f"{count:,}", size, time)
     return table
 
 
 def _ranks(ran: TraceRun) -> Table:
     table = Table()
-    for name in ("rank", "compute", "exposed calls", "waiting", "rest", "end"):
-        table.add_column(name, justify="right")
+    table.add_column("rank", justify="right")
+    for name in ("compute", "exposed calls", "waiting", "rest", "end"):
+        table.add_column(name, units=TIMES)
     for row in ran.ranks[:_MOST_ROWS]:
         times = (row.compute, row.exposed, row.waited, row.rest, row.end)
-        table.add_row(str(row.rank), *(format_time_ps(time) for time in times))
+        table.add_row(str(row.rank), *times)
     return table
 
 

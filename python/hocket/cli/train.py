@@ -11,7 +11,7 @@ import typer
 from hocket import _core
 from hocket.cli import complete, options
 from hocket.cli.form import Form
-from hocket.cli.groups import Network, grouped
+from hocket.cli.groups import Nodes, grouped
 from hocket.cli.train_report import print_run
 from hocket.cli.training_groups import Training
 from hocket.errors import SpecError
@@ -50,7 +50,7 @@ def train(
         ),
     ],
     *,
-    network: Network,
+    network: Nodes,
     parallel: Annotated[
         str | None,
         typer.Option(
