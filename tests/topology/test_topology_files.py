@@ -478,7 +478,10 @@ def test_wrong_dims(tmp_path: Path, text: str, says: str) -> None:
         ("npu0", "line 5: failed: 'npu0' is no mapping; write it as key: value"),
         ("", "line 5: failed: has no value; give it one or remove the key"),
         ("{nodes: [npu99]}", 'line 5: failed: no device is called "npu99"; devices are'),
-        ("{links: [[npu0, npu8]]}", 'line 5: failed: there is no link "npu0" -> "npu8"; links of "npu0"'),
+        (
+            "{links: [[npu0, npu8]]}",
+            'line 5: failed: there is no link "npu0" -> "npu8"; links of "npu0"',
+        ),
     ],
 )
 def test_wrong_failures(tmp_path: Path, failed: str, says: str) -> None:

@@ -6,19 +6,22 @@ each single failure costs a collective.
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from hocket.cli import options
-from hocket.cli.form import Form
+from hocket.cli.form import Form, Rows
 from hocket.cli.groups import Nodes, grouped
-from hocket.cli.numbers import RATES, TIMES, percent
+from hocket.cli.numbers import RATES, TIMES, percent, read_sizes
 from hocket.cli.table import NEVER, Table
 from hocket.comparison.failures import FailureAdvice, Part, advise_failures
 from hocket.plans.advice import advise_dimensions
 from hocket.topology.build import build_topology
-from hocket.units import format_time_ps
+from hocket.units import format_size, format_time_ps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 _EXAMPLE = "For example: hocket advise dims --topology themis-3d-fc-ring-sw"
 
@@ -79,9 +82,8 @@ def failures(
     kind: options.Kind,
     *,
     network: Nodes,
-    size: Annotated[
-        str, typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB".')
-    ],
+    size: options.Sizes = None,
+    sizes: options.Sweep = None,
     algorithm: options.Algorithms = None,
     chunks: options.Chunks = None,
     part: Annotated[
@@ -97,38 +99,69 @@ def failures(
     spec = network.spec()
     options.check_size(spec, kind, algorithm or None, chunks, npus=None)
     parts = [options.choice("--part", each, ("link", "switch", "npu")) for each in part or []]
+    topology = build_topology(spec)
     with options.watching() as watch:
-        found = advise_failures(
-            kind,
-            build_topology(spec),
-            size=size,
-            algorithms=algorithm or None,
-            chunks=chunks,
-            parts=cast("list[Part]", parts or ["link", "switch", "npu"]),
-            routing=routing,
-            progress=watch,
-        )
-    if not form.prints("failure-advice", found.to_dict, lambda: found):
+        found = [
+            advise_failures(
+                kind,
+                topology,
+                size=each,
+                algorithms=algorithm or None,
+                chunks=chunks,
+                parts=cast("list[Part]", parts or ["link", "switch", "npu"]),
+                routing=routing,
+                progress=watch,
+            )
+            for each in read_sizes(size or (), sizes)
+        ]
+    if not form.prints(*_data(found)):
         _print_failures(found)
 
 
-def _print_failures(found: FailureAdvice) -> None:
+def _data(
+    found: list[FailureAdvice],
+) -> tuple[str, Callable[[], Mapping[str, Any]], Callable[[], Rows]]:
+    """Give them as data: the format and the document of JSON, and the rows of a table."""
+    if len(found) == 1:
+        return "failure-advice", found[0].to_dict, lambda: found[0]
+
+    def rows() -> Rows:
+        return [
+            {"size_bytes": each.collective.size, **row}
+            for each in found
+            for row in each.to_frame().to_pylist()
+        ]
+
+    return "failure-advices", lambda: {"sizes": [each.to_dict() for each in found]}, rows
+
+
+def _print_failures(found: list[FailureAdvice]) -> None:
     console = options.output()
-    title = options.title(found.collective, found.topology)
-    table = Table(title=f"{title}: single failures, the dearest first")
-    table.add_column("failed")
+    first = found[0]
+    several = len(found) > 1
+    size = f"{len(found)} sizes" if several else None
+    title = options.title(first.collective, first.topology, size=size)
+    table = Table(title=f"{title}: single failures, the dearest first", by_section=True)
+    if several:
+        table.add_column("size", justify="right", leaves=NEVER)
+    table.add_column("failed", leaves=NEVER)
     table.add_column("alike", justify="right")
     table.add_column("time", leaves=NEVER, units=TIMES)
     table.add_column("slower", justify="right", leaves=NEVER, unit="%")
     table.add_column("algorithm")
-    for each in found.failures:
-        time = "cannot run" if each.time_ps is None else each.time_ps
-        slower = "" if each.slowdown is None else percent(each.slowdown)
-        what = f"{each.part} {each.names[0]}"
-        table.add_row(what, str(len(each.names)), time, slower, each.algorithm or "")
+    for advice in found:
+        for each in advice.failures:
+            time = "cannot run" if each.time_ps is None else each.time_ps
+            slower = "" if each.slowdown is None else percent(each.slowdown)
+            head = [format_size(advice.collective.size)] * several
+            what = f"{each.part} {each.names[0]}"
+            table.add_row(*head, what, str(len(each.names)), time, slower, each.algorithm or "")
+        table.add_section()
     console.print(table)
-    for each in found.failures:
+    for each in first.failures:
         if each.why is not None:
-            console.print(f"{each.part} {each.names[0]}: {each.why}")
-    whole = f"without failures: {format_time_ps(found.time_ps)} by {found.algorithm}"
-    console.print(f"{whole}, {found.chunks} chunks")
+            console.note(f"{each.part} {each.names[0]}: {each.why}")
+    for advice in found:
+        about = f"{format_size(advice.collective.size)}, " if several else ""
+        whole = f"{about}without failures: {format_time_ps(advice.time_ps)} by {advice.algorithm}"
+        console.print(f"{whole}, {advice.chunks} chunks")

@@ -34,7 +34,13 @@ class Shown(Form):
 
     plot: options.Plot = None
     why: Annotated[
-        bool, typer.Option("--why", help="Say why algorithms do not apply, or make no plan here.")
+        bool,
+        typer.Option(
+            "--why",
+            "--verbose",
+            "-v",
+            help="Say why algorithms make no plan here.",
+        ),
     ] = False
 
 
@@ -154,7 +160,7 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
     for each in comparisons:
         if any(entry.run.equal_links[0] for entry in each):
             about = f"{format_size(each.collective.size)}: " if len(comparisons) > 1 else ""
-            console.print(f"{about}equal paths: {routing}; idle links: {_idle(each)}")
+            console.note(f"{about}equal paths: {routing}; idle links: {_idle(each)}")
     _print_refused(comparisons, why=why)
 
 
@@ -175,7 +181,7 @@ def _print_refused(comparisons: Sequence[Comparison], *, why: bool) -> None:
                 options.say(f"left out: {', '.join(names)}: {reason}")
     elif count:
         plural = " does" if count == 1 else "s do"
-        options.say(f"{count} algorithm{plural} not apply here (--why)")
+        options.note(f"{count} algorithm{plural} not apply here (--why)")
 
 
 def crossover(best: Sequence[tuple[int, str]]) -> str:

@@ -87,18 +87,16 @@ class Networks:
     failed: options.Failed = None
 
     def build(self) -> dict[str, Topology]:
-        """Make each, by what it is called: files by their names where these differ, others as given."""
-        built = {
-            each: options.read_topology(each, self.bandwidth, self.latency, self.failed)
-            for each in self.topology
-        }
-        names = Counter(network.name for network in built.values())
-        return {
-            network.name
-            if text.endswith((".yml", ".yaml")) and names[network.name] == 1
-            else text: network
-            for text, network in built.items()
-        }
+        """Make each, by what it is called: files by their names, others as given."""
+        built: dict[str, Topology] = {}
+        for text in dict.fromkeys(self.topology):
+            network = options.read_topology(text, self.bandwidth, self.latency, self.failed)
+            name = network.name if text.endswith((".yml", ".yaml")) else text
+            if name in built:
+                why = f"two networks are called {shown(name)}"
+                raise SpecError("--topology", why, f"give {text} another name: in the file")
+            built[name] = network
+        return built
 
 
 @dataclass(frozen=True)
@@ -122,6 +120,8 @@ class Ranking(Form):
         bool,
         typer.Option(
             "--all-algorithms",
+            "--verbose",
+            "-v",
             help="Show every algorithm; by default the best of each network, or of each split of one.",
         ),
     ] = False
@@ -164,7 +164,7 @@ def compare_training(
     if plot is not None:
         from hocket.plot.compare_training import draw_training_comparison
 
-        draw_training_comparison(compared, Path(plot))
+        draw_training_comparison(compared, Path(plot), _base(compared, baseline))
 
     def document() -> dict[str, Any]:
         found = {name: each.to_dict() for name, each in zip(built, searches, strict=False)}
@@ -207,6 +207,7 @@ def _run(
                 progress=watch,
             )
             return compared, []
+        options.starting(f"--search tries every split of {', '.join(networks)}")
         searches, found = [], []
         check_algorithms(algorithms)
         for name, network in networks.items():
@@ -253,9 +254,8 @@ def _print(
     table.add_column("speed-up", justify="right")
     table.add_column("exposed", units=TIMES)
     table.add_column("share", justify="right", unit="%")
-    base = None
+    base = _base(compared, baseline)
     if baseline is not None:
-        base = next((row for row in best_rows(compared) if row.network == baseline), None)
         table.add_column(f"x {baseline}", justify="right", leaves=NEVER)
     for row in rows:
         cells = _cells(row)
@@ -265,7 +265,7 @@ def _print(
         table.add_row(*cells)
     console.print(table)
     if len(rows) < len(compared):
-        options.say(f"{len(compared) - len(rows)} more combinations (--all-algorithms)")
+        options.note(f"{len(compared) - len(rows)} more combinations (--all-algorithms)")
     for found in searches:
         name = found.rows[0].network
         console.print(
@@ -273,7 +273,12 @@ def _print(
             f"{len(found.parallels)}, the fastest by {found.rows[0].algorithm}",
         )
     for line in _left_out(compared):
-        console.print(f"left out: {line}")
+        console.note(f"left out: {line}")
+
+
+def _base(compared: TrainingComparison, baseline: str | None) -> TrainingRow | None:
+    """Give the best row of the network that the others are compared with."""
+    return next((row for row in best_rows(compared) if row.network == baseline), None)
 
 
 def best_rows(compared: TrainingComparison) -> list[TrainingRow]:

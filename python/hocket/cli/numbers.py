@@ -71,6 +71,11 @@ def percent(share: float) -> str:
     return text if text != "-0.0" else "0.0"
 
 
+def share_of(share: float) -> str:
+    """Write a share in per cent: ``12.5%``."""
+    return f"{percent(share)}%"
+
+
 def read_sizes(texts: Sequence[str], sweep: str | None) -> list[int]:
     """Read sizes [bytes], each ``"8KB"`` or ``"8KB,1MB"``, and a sweep; the least first.
 

@@ -15,7 +15,7 @@ from hocket import _core
 from hocket._checks import one_of
 from hocket._memory import memory_limit
 from hocket.cli import complete
-from hocket.cli.console import Printer
+from hocket.cli.console import QUIET, Printer
 from hocket.collectives.collective import check_chunks, kind_of
 from hocket.collectives.custom import is_file
 from hocket.comparison.sizes import check_any
@@ -306,6 +306,17 @@ def say(line: str) -> None:
     Printer().print(line)
 
 
+def note(line: str) -> None:
+    """Print a line beside the result, unless only that is wanted."""
+    Printer().note(line)
+
+
+def starting(line: str) -> None:
+    """Say on standard error what takes long, where no terminal shows how far it is."""
+    if not QUIET.get() and not sys.stderr.isatty():
+        print(f"hocket: {line}", file=sys.stderr)
+
+
 class Meanwhile(Generic[T]):
     """Does something on a thread of its own, which nobody waits for unless the result is asked for."""
 
@@ -362,7 +373,7 @@ class Watch:
 @contextmanager
 def watching() -> Iterator[Watch]:
     """Give a :class:`Watch` whose bar goes away in the end; without one where errors are no terminal."""
-    if not sys.stderr.isatty():
+    if QUIET.get() or not sys.stderr.isatty():
         yield Watch(None)
         return
     from rich.console import Console

@@ -265,7 +265,7 @@ def _print(run: ClusterRun, *, has_outages: bool) -> None:
         )
     console.print(table)
     for line in _facts(run, has_outages=has_outages):
-        _say(console, line)
+        console.note(line)
 
 
 def _communication(job: JobRun) -> tuple[Cell, ...]:

@@ -11,6 +11,7 @@ import typer
 from hocket import _core
 from hocket.cli import options
 from hocket.cli.groups import Output, grouped
+from hocket.cli.numbers import share_of
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
 from hocket.plans.advice import MOST_DIMENSIONS, advise_dimensions
@@ -153,7 +154,7 @@ def _orders(schedule: Schedule, most: int = 6) -> list[str]:
             if order
         ]
         count = counts[first, second]
-        lines.append(f"{count} chunks, {size / total:.1%} of the data: {', '.join(passes)}")
+        lines.append(f"{count} chunks, {share_of(size / total)} of the data: {', '.join(passes)}")
     rest = len(shares) - most
     if rest > 0:
         lines.append(f"and {rest} other orders")

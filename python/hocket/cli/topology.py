@@ -62,7 +62,9 @@ def show(
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
     failed: options.Failed = None,
-    links: Annotated[bool, typer.Option("--links", help="List every link.")] = False,
+    links: Annotated[
+        bool, typer.Option("--links", "--verbose", "-v", help="List every link.")
+    ] = False,
     form: Form,
 ) -> None:
     """Show a network's degree, diameter, bisection, and whether it is connected; as CSV, its links."""
@@ -75,13 +77,16 @@ def show(
     table = Table(title=spec.name, show_header=False)
     for name, value in _facts(network, found):
         table.add_row(name, value)
+    failed = [*spec.failed_nodes, *(",".join(ends) for ends in spec.failed_links)]
+    if failed:
+        table.add_row("failed", " ".join(failed))
     console.print(table)
     for warning in warnings_of(network, found):
         console.print(f"warning: {warning}")
     for note in spec.notes:
-        console.print(f"note: {note}")
+        console.note(f"note: {note}")
     for line in spec.source:
-        console.print(f"source: {line}")
+        console.note(f"source: {line}")
     if links:
         console.print(_links(network))
 
@@ -184,6 +189,8 @@ def _as_json(spec: TopologySpec, network: _core.Topology) -> dict[str, Any]:
             for kind, size, rate, delay, offload in network.dimensions
         ],
         "links": _link_rows(network),
+        "failed_nodes": list(spec.failed_nodes),
+        "failed_links": [list(ends) for ends in spec.failed_links],
         "groups": [[names[npu] for npu in group] for group in network.groups],
         "warnings": warnings_of(network, found),
         "notes": list(spec.notes),

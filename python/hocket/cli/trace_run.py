@@ -105,7 +105,7 @@ def run(
         console.print(_kinds(ran))
     console.print(_ranks(ran))
     for note in ran.notes:
-        console.print(f"note: {note}")
+        console.note(f"note: {note}")
     if len(ran.ranks) > _MOST_ROWS:
         console.print(f"note: {len(ran.ranks) - _MOST_ROWS} more ranks; --json has all")
 

@@ -35,7 +35,12 @@ class Report(Form):
     ] = None
     layers: Annotated[
         bool,
-        typer.Option("--layers", help="Also list the layers with the most exposed communication."),
+        typer.Option(
+            "--layers",
+            "--verbose",
+            "-v",
+            help="Also list the layers that wait longest.",
+        ),
     ] = False
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hocket.cli import options
 from hocket.cli.console import Printer
-from hocket.cli.numbers import TIMES, percent
+from hocket.cli.numbers import TIMES, percent, share_of
 from hocket.cli.table import NEVER, Table
 from hocket.units import format_flops, format_size, format_time_ps
 
@@ -31,7 +31,7 @@ def print_run(run: TrainingRun, algorithm: str | None, chunks: int | None, *, la
     console = options.output()
     _print_breakdown(console, run)
     for line in _facts(run, algorithm, chunks):
-        console.print(line)
+        console.note(line)
     if len(run.stages) > 1:
         _print_stages(console, run)
     if layers:
@@ -90,7 +90,7 @@ def _facts(run: TrainingRun, algorithm: str | None, chunks: int | None) -> list[
     if alone:
         lines.append(
             f"communication: {_time(alone)} if each collective ran alone, one after the other; "
-            f"{run.hidden:.1%} of it is hidden behind compute"
+            f"{share_of(run.hidden)} of it is hidden behind compute"
         )
     limit = run.npu.memory_bytes
     beside = f"; {run.npu.name} has {format_size(limit)}" if limit is not None else ""
@@ -104,7 +104,7 @@ def _operations(run: TrainingRun) -> str:
     done, share = run.operations_per_second, run.utilization
     if done is None or share is None:
         return ""
-    rate = f"; {format_flops(round(done))}/s an NPU, {share:.1%} of {run.npu.name}'s peak"
+    rate = f"; {format_flops(round(done))}/s an NPU, {share_of(share)} of {run.npu.name}'s peak"
     return f"{rate}, without what is recomputed" if run.options.recompute else rate
 
 

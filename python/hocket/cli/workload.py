@@ -162,9 +162,9 @@ def show(
 def _print_remarks(model: Workload) -> None:
     console = options.output()
     for note in model.notes:
-        console.print(f"note: {note}")
+        console.note(f"note: {note}")
     for line in model.source:
-        console.print(f"source: {line}")
+        console.note(f"source: {line}")
 
 
 def _pair(option: str, text: str) -> tuple[int, int]:
