@@ -22,7 +22,7 @@ _EXAMPLE = "For example: hocket advise dims --topology themis-3d-fc-ring-sw"
 
 advise = typer.Typer(
     name="advise",
-    help="Say what limits a network, and what would not.",
+    help="Say what limits a network, and what failures cost.",
     no_args_is_help=True,
     epilog=_EXAMPLE,
 )
@@ -74,14 +74,18 @@ def failures(
     *,
     network: Network,
     size: Annotated[
-        str, typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB".')
+        str,
+        typer.Option(
+            "--size", "-s", help='Size in bytes, as nccl-tests defines it, such as "256 MB".'
+        ),
     ],
     algorithm: options.Algorithms = None,
     chunks: options.Chunks = None,
     part: Annotated[
         list[str] | None,
         typer.Option(
-            "--part", help="Kind of part that may fail: link, switch or npu; may be repeated."
+            "--part",
+            help="Kind of part that may fail: link, switch or npu; may be repeated; default: all.",
         ),
     ] = None,
     routing: options.Routing = "balanced",

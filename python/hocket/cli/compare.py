@@ -33,7 +33,7 @@ class Shown(Output):
 
     csv: options.Csv = False
     why: Annotated[
-        bool, typer.Option("--why", help="Say why algorithms do not apply, or make no plan here.")
+        bool, typer.Option("--why", help="Say why algorithms do not apply or make no plan here.")
     ] = False
 
 
@@ -48,7 +48,7 @@ def compare(
     simulation: Simulation,
     output: Shown,
 ) -> None:
-    """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
+    """Plan, prove and simulate a collective with every algorithm that applies, fastest first."""
     fidelity = simulation.transfers()
     planning = search.planning(simulation.latency_model)
     spec = network.spec()

@@ -25,15 +25,19 @@ class Scheduling:
     panel: ClassVar[str] = "Schedule"
 
     topology: Annotated[
-        str | None, typer.Option("--topology", "-t", help="A product with dimensions.")
+        str | None, typer.Option("--topology", "-t", help="A product topology.")
     ] = None
     bandwidth: options.Bandwidth = None
     latency: options.LatencyText = None
-    size: Annotated[str | None, typer.Option("--size", "-s", help='Bytes: "1 GB", "64MiB".')] = None
+    size: Annotated[
+        str | None, typer.Option("--size", "-s", help='Size in bytes, such as "1 GB" or 64MiB.')
+    ] = None
     algorithm: Annotated[
         str,
         typer.Option(
-            "--algorithm", "-a", help=f"{', '.join(MULTIRAIL)}, or schedule:NAME (a saved one)."
+            "--algorithm",
+            "-a",
+            help=f"{', '.join(MULTIRAIL)}, or schedule:NAME (a saved schedule).",
         ),
     ] = "multirail-optimal"
     chunks: options.Chunks = None
@@ -57,14 +61,12 @@ def schedule(
     what: Scheduling,
     save: Annotated[
         str | None,
-        typer.Option("--save", help="Keep it under this name, or in this .json file."),
+        typer.Option("--save", help="Save the schedule under this name, or in this .json file."),
     ] = None,
-    saved: Annotated[
-        bool, typer.Option("--list", help="List the schedules that are kept.")
-    ] = False,
+    saved: Annotated[bool, typer.Option("--list", help="List the saved schedules.")] = False,
     output: Output,
 ) -> None:
-    """Schedule a collective on a product, dimension by dimension, and run it at dimension fidelity."""
+    """Schedule a collective on a product topology, and run the schedule at dimension fidelity."""
     if saved:
         _list(output.json)
         return

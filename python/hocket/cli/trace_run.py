@@ -36,24 +36,25 @@ class Replaying:
         typer.Option(
             "--algorithm",
             "-a",
-            help="Algorithm of the collectives: one of `hocket algorithms`, ideal or none; "
-            "default themis where there are dimensions, else greedy.",
+            help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; "
+            "default: themis on networks with dimensions, otherwise greedy.",
         ),
     ] = None
     chunks: options.Chunks = None
     npu: Annotated[
         str,
         typer.Option(
-            "--npu", help="Accelerator for operations that have no recorded time, such as a100."
+            "--npu", help="Accelerator for operations without a recorded time, such as a100."
         ),
     ] = "a100"
     efficiency: Annotated[
-        float | None, typer.Option("--efficiency", help="Share of its peak that it reaches.")
+        float | None,
+        typer.Option("--efficiency", help="Share of the accelerator's peak that is reached."),
     ] = None
     order: Annotated[
         str,
         typer.Option(
-            "--order", help="Order in which an NPU's waiting calls are served: fifo or lifo."
+            "--order", help="Order in which the waiting calls of an NPU are served: fifo or lifo."
         ),
     ] = "fifo"
 
@@ -66,7 +67,9 @@ def run(
     how: Replaying,
     perfetto: Annotated[
         str | None,
-        typer.Option("--perfetto", help="Also write a timeline for ui.perfetto.dev, a .json file."),
+        typer.Option(
+            "--perfetto", help="Also write a timeline for ui.perfetto.dev to this .json file."
+        ),
     ] = None,
     json: options.Json = False,
 ) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hocket.workload.systolic import Chiplet, WorkloadCycles
 
 workload = typer.Typer(
-    help="List models that are trained, show their layers, and make them of PyTorch modules.",
+    help="List models to be trained, show their layers, and make them from PyTorch modules.",
     no_args_is_help=True,
     epilog="For example: hocket workload show resnet152",
 )
@@ -78,33 +78,38 @@ class OnChiplet:
 
     panel: ClassVar[str] = "Chiplet"
 
-    array: Annotated[str, typer.Option("--array", help="Rows and columns of a PE's array.")] = (
-        "256x256"
-    )
+    array: Annotated[
+        str, typer.Option("--array", help="Rows and columns of the array of a PE.")
+    ] = "256x256"
     pes: Annotated[str, typer.Option("--pes", help="Rows and columns of PEs.")] = "4x4"
-    samples: Annotated[int, typer.Option("--samples", help="Samples in an iteration.")] = 16
-    clock: Annotated[str, typer.Option("--clock", help='Its clock, such as "1 GHz".')] = "1 GHz"
-    precision: Annotated[int, typer.Option("--precision", help="Bits of a number.")] = 32
+    samples: Annotated[
+        int, typer.Option("--samples", help="Number of samples in an iteration.")
+    ] = 16
+    clock: Annotated[
+        str, typer.Option("--clock", help='Clock of the chiplet, such as "1 GHz".')
+    ] = "1 GHz"
+    precision: Annotated[int, typer.Option("--precision", help="Bits of each number.")] = 32
     folds: Annotated[
         str,
         typer.Option(
-            "--folds", help="How parts of a result follow each other: drained or overlapped."
+            "--folds", help="How the folds of a product follow each other: drained or overlapped."
         ),
     ] = "drained"
     distribution: Annotated[
         str,
         typer.Option(
-            "--distribution", help="What PEs share: samples, or folds of all samples together."
+            "--distribution",
+            help="What is distributed over PEs: samples, or folds of all samples together.",
         ),
     ] = "samples"
     input_gradient: Annotated[
         str,
         typer.Option(
-            "--input-gradient", help="Gradient of an input: as a convolution, or by columns."
+            "--input-gradient", help="How the input gradient is computed: convolution or columns."
         ),
     ] = "convolution"
     data_gradient: Annotated[
-        bool, typer.Option("--data-gradient", help="Compute the gradient of the data as well.")
+        bool, typer.Option("--data-gradient", help="Also compute the gradient of the data.")
     ] = False
 
     def chiplet(self) -> Chiplet:
@@ -136,7 +141,7 @@ def show(
         bool,
         typer.Option(
             "--costs",
-            help="Show operations and bytes for a sample instead of cycles, as of a workload that is "
+            help="Show operations and bytes for a sample instead of cycles, as for a workload that is "
             "given by its costs.",
         ),
     ] = False,

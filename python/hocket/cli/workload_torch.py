@@ -28,7 +28,7 @@ def from_torch(
         str,
         typer.Argument(
             metavar="MODULE:FACTORY",
-            help="What gives a torch.nn.Module, or (module, inputs); imported from the current folder.",
+            help="A function in the current folder that returns a torch.nn.Module or (module, inputs).",
         ),
     ],
     *,
@@ -37,15 +37,16 @@ def from_torch(
         typer.Option(
             "--input",
             "-i",
-            help="Shape of one sample: 3x224x224, 128:int64, scalar, or by name tokens=128:int64; once "
-            "for each input.",
+            help="Shape of one sample, such as 3x224x224, 128:int64, scalar, or by name tokens=128:int64; "
+            "given once for each input.",
         ),
     ] = None,
     batch: Annotated[
-        int | None, typer.Option("--batch", help="Samples to trace with; default 2.")
+        int | None, typer.Option("--batch", help="Number of samples to trace with; default: 2.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="Name of the workload; default the module's class.")
+        str | None,
+        typer.Option("--name", help="Name of the workload; default: the class of the module."),
     ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="The .yml file to write.")
