@@ -43,7 +43,7 @@ def test_compute_of_a_workload_is_that_of_its_training(
     per_number = knobs.get("precision", 16) // 8
     sums = [sum(block.parameters for block in stage) * per_number for stage in run.stages]
     assert job.gradient_bytes == max(sums)  # convolutions are not cut by tensor parallelism
-    assert (job.copy, job.gpus) == (tensor * pipeline, tensor * pipeline * data)
+    assert (job.gpus_per_replica, job.gpus) == (tensor * pipeline, tensor * pipeline * data)
     assert replace(job, data=2 * data).compute_ps == job.compute_ps
     measured = replace(job, compute="1.5 s")
     assert (measured.compute_ps, measured.gradient_bytes) == (1.5 * SECOND, job.gradient_bytes)

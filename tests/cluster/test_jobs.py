@@ -43,7 +43,7 @@ def ceil(numerator: int, denominator: int) -> int:
 @pytest.mark.parametrize("data", [1, 2, 4, 8])
 def test_shipped_models(model: str, copy: int, gradients: int, data: int) -> None:
     job = Job("j", model=model, data=data)
-    assert (job.copy, job.gpus, job.gradient_bytes) == (copy, copy * data, gradients)
+    assert (job.gpus_per_replica, job.gpus, job.gradient_bytes) == (copy, copy * data, gradients)
     assert (job.iterations, job.arrival_ps, job.rounds, job.algorithm) == (10, 0, "data", "ring")
     assert replace(job, bytes_per_parameter=2).gradient_bytes == ceil(gradients, 2)
     assert replace(job, arrival="1.5 ms").arrival_ps == 1_500_000_000
@@ -100,7 +100,7 @@ def test_measured_compute() -> None:
 
 def test_a_job_may_differ_from_its_model() -> None:
     job = Job("j", model="bloom", tensor=8, pipeline=6, parameters=176_000_000_000)
-    assert (job.tensor, job.pipeline, job.copy) == (8, 6, 48)
+    assert (job.tensor, job.pipeline, job.gpus_per_replica) == (8, 6, 48)
     assert Job("j", **PLAIN).copy == 1  # type: ignore[arg-type]
     assert replace(job, data=3) == Job("j", model="bloom", tensor=8, pipeline=6, data=3)
 
@@ -152,7 +152,7 @@ BAD_JOBS = [
     ({"model": "bloom", "iterations": 0}, ["iterations: 0 is too small"]),
     ({"model": "bloom", "arrival": "-1 s"}, ["arrival: '-1 s' is negative"]),
     ({"model": "bloom", "arrival": True}, ["arrival: true is no time"]),
-    ({"model": "bloom", "data": 1 << 24}, ["copies of 48 GPUs", "at most 16777216"]),
+    ({"model": "bloom", "data": 1 << 24}, ["replicas of 48 GPUs", "at most 16777216"]),
     ({"model": "bloom", "placement": "pack"}, ["no 'pack'", "did you mean 'packed'?"]),
     ({"model": "bloom", "placement": []}, ["placement: there is no []", "policies are"]),
     ({"model": "bloom", "placement": "packed", "hosts": ["host1"]}, ["leave one of them out"]),

@@ -27,7 +27,7 @@ from hocket.workload.entries import (
     WorkloadFile,
 )
 from hocket.workload.models import describe, path
-from hocket.workload.yaml import MOST_LAYERS, from_text
+from hocket.workload.yaml import MAX_LAYERS, from_text
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT.parent / "shared" / "formats" / "examples" / "scalesim_csv"
@@ -302,7 +302,7 @@ BAD = {
     layers(f"{{name: g, repets: 2, layers: [{FC}]}}"): ["did you mean 'repeat'?"],
     layers("{name: g, layers: []}"): ["layers[0].layers", "0 entries"],
     layers("{name: g, layers: [{name: a}]}"): ["layers[0].layers[0]", "'channels' is missing"],
-    layers(FC[:-1] + ", repeat: 100001}"): ["layers", "100001", f"at most {MOST_LAYERS}"],
+    layers(FC[:-1] + ", repeat: 100001}"): ["layers", "100001", f"at most {MAX_LAYERS}"],
     layers(f"{{name: g, repeat: 9999999, layers: [{FC[:-1]}, repeat: 9999999}}]}}"): ["at most"],
     layers("{name: a, channels: 9999999, filters: 99999999}"): ["too large"],
     layers("{name: a, channels: 16000000, filters: 16000000, input: [9, 9], filter: [9, 9]}"): [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket.workload.costs import Block, Work
-from hocket.workload.yaml import MOST_LAYERS, from_text
+from hocket.workload.yaml import MAX_LAYERS, from_text
 
 FC = "{name: fc, channels: 3, filters: 4}"
 B = "{name: b, forward: {flops: 5}}"
@@ -154,7 +154,7 @@ BAD = {
     layers(f"{{transformer: {{{SIZES}}}, repat: 2}}"): ["layers[0]", "did you mean 'repeat'?"],
     layers(f"{{transformer: {{{SIZES.replace('2', '10000', 1)}}}, name: t, repeat: 9}}"): [
         "layers",
-        f"at most {MOST_LAYERS}",
+        f"at most {MAX_LAYERS}",
     ],
     layers(f"{{transformer: {{{SIZES.replace('2', '10001', 1)}}}}}"): ["10001 is too large"],
     layers("{lstm: {layers: 1, hidden: 2, input: 2}}"): ["layers[0].lstm", "'sequence' is missing"],

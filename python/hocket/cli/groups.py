@@ -173,10 +173,10 @@ class Search:
             "--trials", help="Largest number of random trials of a synthesizer; default: 64."
         ),
     ] = None
-    cluster: Annotated[
+    window: Annotated[
         int | None,
         typer.Option(
-            "--cluster", help="For exact: plan N slots at a time, one window after the other."
+            "--window", help="For exact: plan N slots at a time, one window after the other."
         ),
     ] = None
     slot: Annotated[
@@ -197,7 +197,7 @@ class Search:
             time_limit=self.time_limit,
             seed=self.seed,
             unwind=self.unwind,
-            cluster=self.cluster,
+            window=self.window,
             slot=self.slot,
             latency=cast(Latency, latency or "overlapped"),
             **more,

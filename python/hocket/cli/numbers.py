@@ -15,9 +15,9 @@ RATES = tuple((f"{name}/s", factor) for name, factor in SIZES)
 """Of bandwidths [bytes/s]."""
 
 _DIGITS = 4
-_MOST_DECIMALS = 3
+_MAX_DECIMALS = 3
 _SPREAD = 10**5
-_MOST_SIZES = 1000
+_MAX_SIZES = 1000
 
 
 def in_one_unit(
@@ -34,7 +34,7 @@ def in_one_unit(
     about = max(min(positive), max(positive) / _SPREAD)
     unit, factor = next((unit for unit in reversed(units) if about >= unit[1]), units[0])
     before = len(str(int(about / factor)))
-    decimals = 0 if factor == 1 else min(max(_DIGITS - before, 0), _MOST_DECIMALS)
+    decimals = 0 if factor == 1 else min(max(_DIGITS - before, 0), _MAX_DECIMALS)
     texts = [f"{value / factor:,.{decimals}f}" for value in values]
     least = 10.0**-decimals
     small = [0 < value / factor < least / 2 for value in values]
@@ -86,5 +86,5 @@ def _sweep(text: str) -> list[int]:
 
 
 def _check_many(count: int) -> None:
-    if count > _MOST_SIZES:
-        raise SpecError("--sizes", f"these are {count:,} sizes", f"take at most {_MOST_SIZES:,}")
+    if count > _MAX_SIZES:
+        raise SpecError("--sizes", f"these are {count:,} sizes", f"take at most {_MAX_SIZES:,}")

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _LIMIT, _LIMIT_OF_COMPARISON = 10.0, 1.0
 """Seconds for each assignment of the solver, where --time-limit says nothing."""
-_MOST_COLUMNS = 6
+_MAX_COLUMNS = 6
 """Jobs that have a column each in a comparison."""
-_MOST_TIMES = 3
+_MAX_TIMES = 3
 """Jobs of which that column has the time as well."""
 
 Jobs = Annotated[str, typer.Argument(metavar="JOBS", help="A .yml file with the jobs.")]
@@ -355,11 +355,11 @@ def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, json: bool) -
 
 
 def _print_comparison(console: Printer, cluster: Cluster, runs: Sequence[ClusterRun]) -> None:
-    has_times = len(runs[0].jobs) <= _MOST_TIMES
+    has_times = len(runs[0].jobs) <= _MAX_TIMES
     what = "all-reduce times, x the ideal" if has_times else "all-reduce times over the ideal"
     table = Table(title=f"{what}, {_described(cluster)}")
     table.add_column("scheme")
-    jobs = runs[0].jobs if len(runs[0].jobs) <= _MOST_COLUMNS else ()
+    jobs = runs[0].jobs if len(runs[0].jobs) <= _MAX_COLUMNS else ()
     for job in jobs:
         table.add_column(job.job.name, justify="right")
     for name in ("mean", "worst", "end", "load", "bound"):

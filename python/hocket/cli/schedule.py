@@ -13,7 +13,7 @@ from hocket.cli import options
 from hocket.cli.groups import Output, grouped
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
-from hocket.plans.advice import MOST_DIMENSIONS, advise_dimensions
+from hocket.plans.advice import MAX_DIMENSIONS, advise_dimensions
 from hocket.plans.schedule import MULTIRAIL, Schedule
 from hocket.plans.schedule import schedule as make_schedule
 
@@ -129,7 +129,7 @@ def describe_schedule(schedule: Schedule) -> str:
 def limited_by(topology: _core.Topology) -> str | None:
     """Say which dimensions limit every order of the chunks; nothing where none does."""
     rails = _core.rails(topology)
-    if len(rails) > MOST_DIMENSIONS or any(rail[-1] for rail in rails):
+    if len(rails) > MAX_DIMENSIONS or any(rail[-1] for rail in rails):
         return None
     advice = advise_dimensions(topology)
     return f"{advice.verdict} (hocket advise dims)" if advice.limiting else None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hocket.traces import TraceCall, TraceRun
 
 EXAMPLE = "For example: hocket trace run traces/llama --topology themis-3d-homo --algorithm themis"
-_MOST_ROWS = 64
+_MAX_ROWS = 64
 """Of the table of ranks."""
 
 
@@ -108,8 +108,8 @@ def run(
     console.print(_ranks(ran))
     for note in ran.notes:
         console.print(f"note: {note}")
-    if len(ran.ranks) > _MOST_ROWS:
-        console.print(f"note: {len(ran.ranks) - _MOST_ROWS} more ranks; --json has all")
+    if len(ran.ranks) > _MAX_ROWS:
+        console.print(f"note: {len(ran.ranks) - _MAX_ROWS} more ranks; --json has all")
 
 
 def _kinds(ran: TraceRun) -> Table:
@@ -126,7 +126,7 @@ def _ranks(ran: TraceRun) -> Table:
     table = Table()
     for name in ("rank", "compute", "exposed calls", "waiting", "rest", "end"):
         table.add_column(name, justify="right")
-    for row in ran.ranks[:_MOST_ROWS]:
+    for row in ran.ranks[:_MAX_ROWS]:
         times = (row.compute, row.exposed, row.waited, row.rest, row.end)
         table.add_row(str(row.rank), *(format_time_ps(time) for time in times))
     return table

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from hocket.training import Breakdown, TrainingRun
     from hocket.training.parallel import Group
 
-_MOST_LAYERS = 10
+_MAX_LAYERS = 10
 """Of the table of layers."""
 
 
@@ -180,11 +180,11 @@ def _print_layers(console: Printer, run: TrainingRun) -> None:
     table.add_column("layer", prose=True)
     for name in ("stage", "forward", "backward", "communication", "exposed"):
         table.add_column(name, justify="right")
-    for layer in ranked[:_MOST_LAYERS]:
+    for layer in ranked[:_MAX_LAYERS]:
         times = (layer.forward, layer.backward, layer.communication, layer.exposed)
         table.add_row(layer.name, str(layer.stage + 1), *(_time(time / count) for time in times))
     console.print(table)
-    rest = ranked[_MOST_LAYERS:]
+    rest = ranked[_MAX_LAYERS:]
     if rest:
         exposed = sum(layer.exposed for layer in rest) / count
         line = f"{_time(exposed)} exposed of {len(rest):,} others that communicate; --json has all"

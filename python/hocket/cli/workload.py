@@ -31,7 +31,7 @@ workload = typer.Typer(
 
 workload.command("from-torch", epilog=EXAMPLE)(from_torch)
 
-_MOST_ROWS = 2000
+_MAX_ROWS = 2000
 """Of the table of layers; a hundred thousand would take minutes."""
 _NUMBER = re.compile(r"\.[0-9]+(?=/|$)")
 """Which of several layers one is, in its name."""
@@ -191,7 +191,7 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
     names = ("input", "filter", "channels", "filters", "stride", "times")
     for name in (*names, "parameters", "gradient bytes", "forward", "backward"):
         table.add_column(name, justify="right")
-    for each in cycles.layers[:_MOST_ROWS]:
+    for each in cycles.layers[:_MAX_ROWS]:
         layer = each.layer
         size = layer.gradient_bytes(chiplet.precision_bits)
         table.add_row(
@@ -204,8 +204,8 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
             f"{each.forward:,}",
             f"{each.backward:,}",
         )
-    if len(cycles.layers) > _MOST_ROWS:
-        table.caption = f"{len(cycles.layers) - _MOST_ROWS:,} more: --json lists all"
+    if len(cycles.layers) > _MAX_ROWS:
+        table.caption = f"{len(cycles.layers) - _MAX_ROWS:,} more: --json lists all"
     table.add_section()
     size = model.gradient_bytes(chiplet.precision_bits)
     totals = (f"{model.parameters:,}", f"{size:,}")
@@ -278,7 +278,7 @@ def _costs_table(model: Workload, blocks: list[Block]) -> Table:
         table.add_column(name, justify="right")
     table.add_column("split")
     rows = _alike(blocks)
-    for block, many in rows[:_MOST_ROWS]:
+    for block, many in rows[:_MAX_ROWS]:
         table.add_row(
             block.name,
             f"{many:,}",
@@ -290,7 +290,7 @@ def _costs_table(model: Workload, blocks: list[Block]) -> Table:
             format_size(2 * block.outputs),
             _split(block),
         )
-    more = f"; {len(rows) - _MOST_ROWS:,} more: --json lists all" if len(rows) > _MOST_ROWS else ""
+    more = f"; {len(rows) - _MAX_ROWS:,} more: --json lists all" if len(rows) > _MAX_ROWS else ""
     table.caption = f"of one layer and for one sample, in numbers of 16 bits{more}"
     return table
 

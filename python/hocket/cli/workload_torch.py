@@ -19,7 +19,7 @@ EXAMPLE = (
     "For example: hocket workload from-torch mypkg.models:make_model --input 3x224x224 -o mine.yml"
 )
 
-_MOST_ROWS = 2000
+_MAX_ROWS = 2000
 _PASSES = ("forward", "input_gradient", "weight_gradient")
 
 
@@ -100,14 +100,14 @@ def _print_table(model: Workload) -> None:
     for column in ("parameters", *names, "inputs", "outputs", "kept"):
         table.add_column(column, justify="right")
     blocks: list[Any] = list(model.layers)
-    for each in blocks[:_MOST_ROWS]:
+    for each in blocks[:_MAX_ROWS]:
         counts = (each.forward.flops, each.forward.bytes)
         gradients = (each.input_gradient.flops, each.weight_gradient.flops)
         sizes = (each.inputs, each.outputs, each.kept)
         row = (each.parameters, *counts, *gradients, *sizes)
         table.add_row(each.name, *(f"{count:,}" for count in row))
-    if len(blocks) > _MOST_ROWS:
-        table.caption = f"{len(blocks) - _MOST_ROWS:,} more: --json lists all"
+    if len(blocks) > _MAX_ROWS:
+        table.caption = f"{len(blocks) - _MAX_ROWS:,} more: --json lists all"
     table.add_section()
     totals = [_total(model, "forward", "flops"), _total(model, "forward", "bytes")]
     totals += [_total(model, kind, "flops") for kind in _PASSES[1:]]

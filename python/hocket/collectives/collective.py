@@ -21,8 +21,8 @@ if TYPE_CHECKING:
         in_place: bool
 
 
-_MOST = 1 << 32
-_MOST_DIGITS = 20
+_MAX_CHUNKS = 1 << 32
+_MAX_DIGITS = 20
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)`` a few times a second during long work."""
@@ -120,7 +120,7 @@ def _listed(text: str, topology: _core.Topology) -> list[int | str]:
 
 def _is_number(text: str) -> bool:
     """Whether it is a whole number, of no more digits than any NPU's has."""
-    return text.isdecimal() and len(text) <= _MOST_DIGITS
+    return text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 KEYWORDS = ("npus", "root", "in_place")
@@ -216,5 +216,5 @@ def check_chunks(chunks: int | None) -> None:
         return
     if type(chunks) is not int or chunks < 1:
         raise SpecError("chunks", f"{chunks!r} is not a number of chunks", "give 1 or more")
-    if chunks >= _MOST:
+    if chunks >= _MAX_CHUNKS:
         raise SpecError("chunks", f"{chunks} is 2^32 or more", "give fewer")

@@ -72,7 +72,7 @@ _OPTIONS = {
     "unwind": tuple(SYNTHESIZERS),
     "trials": ("greedy", "exact", "auto"),
     "slot": ("exact", "auto"),
-    "cluster": ("exact", "auto"),
+    "window": ("exact", "auto"),
 }
 
 

@@ -90,7 +90,7 @@ def _attempts(
 ) -> Iterator[tuple[str, PlanOptions]]:
     """Give algorithms with the options to try each with; cheap ones first."""
     chunks = options.slices(collective.size)
-    searched = replace(options, chunks=None, chunk_size=None, cluster=None, slot=None)
+    searched = replace(options, chunks=None, chunk_size=None, window=None, slot=None)
     plain = PlanOptions(memory_limit=options.memory_limit, routing=options.routing)
     names = [each.name for each in _core.algorithms() if collective.kind in each.kinds]
     ladder = [chunks] if chunks is not None else _greedy_ladder(topology, collective)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NOTHING = _core.Plan.NO_WAIT
 _GROUP = 1 << 31
-_MOST_CHUNKS = 1 << 31
+_MAX_CHUNKS = 1 << 31
 _COLUMNS = ("chunk", "chunk_count", "src", "dst", "op", "wait", "path")
 
 
@@ -423,7 +423,7 @@ def even_chunks(
     import numpy as np
 
     demands = collective.demands()
-    if len(demands) * pieces >= _MOST_CHUNKS:
+    if len(demands) * pieces >= _MAX_CHUNKS:
         raise SpecError("chunks", f"{pieces} for each of {len(demands)} demands are 2^31 or more")
     cuts: dict[int, NDArray[np.uint64]] = {}
     for number, (size, *_) in enumerate(demands):

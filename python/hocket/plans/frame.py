@@ -41,7 +41,7 @@ _GROUP = np.uint32(1 << 31)
 _OPS = ("copy", "reduce")
 _NONE = 2**32 - 1
 """What stands for an empty row: no wait, or the default route."""
-_MOST_POSITION = 2**31 - 2
+_MAX_POSITION = 2**31 - 2
 """The last transfer or group that a wait can name; with the bit of a group, the next is ``_NONE``."""
 
 SCHEMA = pa.schema(
@@ -277,11 +277,11 @@ def _positions(table: pa.Table, name: str) -> NDArray[np.uint32]:
         column = pc.if_else(pc.is_nan(column), None, column)
     given = pc.is_valid(column).to_numpy().astype(bool)
     positions = np.ascontiguousarray(_cast(column, name).fill_null(_NONE).to_numpy())
-    stray = given & (positions > _MOST_POSITION)
+    stray = given & (positions > _MAX_POSITION)
     if stray.any():
         row = int(np.argmax(stray))
         raise ValueError(
-            f"column {name} has {positions[row]} in row {row}; the most is {_MOST_POSITION}"
+            f"column {name} has {positions[row]} in row {row}; the most is {_MAX_POSITION}"
         )
     return positions
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hocket import _core
 from hocket.plans.synthesis.options import SYNTHESIZERS
 
-_MOST_NPUS = 1 << 28
+_MAX_NPUS = 1 << 28
 """More are never built: whoever builds refuses them at once."""
 
 Sides = Sequence[tuple[str, int, int, int] | tuple[str, int, int, int, bool]]
@@ -36,12 +36,12 @@ def check_plan(
     """
     kinds = {each.name: each.kinds for each in _core.algorithms()}
     name = "greedy" if algorithm in SYNTHESIZERS else algorithm
-    if algorithm == "auto" or npus >= _MOST_NPUS or kind not in kinds.get(name, ()):
+    if algorithm == "auto" or npus >= _MAX_NPUS or kind not in kinds.get(name, ()):
         return
     _core.check_size(kind, npus, list(sides), name, chunks, limit)
 
 
 def check_timetable(kind: str, npus: int, chunks: int | None, limit: int) -> None:
     """As :func:`check_plan`, of a timetable without a plan."""
-    if npus < _MOST_NPUS:
+    if npus < _MAX_NPUS:
         _core.check_size(kind, npus, [], None, chunks, limit)

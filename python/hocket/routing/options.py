@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from hocket._checks import one_of, share_hint, whole
 from hocket._options import seconds
-from hocket.cluster.hosts import MOST_SEED
+from hocket.cluster.hosts import MAX_SEED
 from hocket.errors import SpecError
 from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
@@ -87,7 +87,7 @@ class SchemeOptions:
 
     def __post_init__(self) -> None:
         if self.seed is not None:
-            self._keep("seed", whole("seed", self.seed, 0, MOST_SEED))
+            self._keep("seed", whole("seed", self.seed, 0, MAX_SEED))
         one_of("hash", self.hash, HASHES)
         self._keep("upstream", whole("upstream", self.upstream, 1, 2**16))
         if self.steps is not None:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 _PS_PER_S = 10**12
-_MOST = 10**6
-_MOST_CHANNELS = 64
+_MAX_COUNT = 10**6
+_MAX_CHANNELS = 64
 
 
 def _check_model(options: object) -> None:
@@ -44,7 +44,7 @@ def _check_model(options: object) -> None:
             one_of(field, value, get_args(known))
 
 
-def _count(value: object, field: str, least: int = 1, most: int = _MOST) -> int:
+def _count(value: object, field: str, least: int = 1, most: int = _MAX_COUNT) -> int:
     if type(value) is not int or not least <= value <= most:
         raise SpecError(
             field, f"{shown(value)} is no count", f"give a whole number, {least} to {most}"
@@ -164,7 +164,7 @@ class PacketOptions:
         for name in ("packet", "flit"):
             object.__setattr__(self, name, parse_size(getattr(self, name), field=name))
         _count(self.header_flits, "header_flits", least=0)
-        _count(self.virtual_channels, "virtual_channels", most=_MOST_CHANNELS)
+        _count(self.virtual_channels, "virtual_channels", most=_MAX_CHANNELS)
         _count(self.buffer_flits, "buffer_flits")
         if self.clock is not None:
             clock = parse_frequency(self.clock, field="clock")

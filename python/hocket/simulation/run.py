@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal, cast, overload
 
 from hocket import _core
 from hocket._memory import memory_limit
-from hocket.collectives.bins import MOST_CELLS, to_bins
+from hocket.collectives.bins import MAX_CELLS, to_bins
 from hocket.collectives.collective import Progress
 from hocket.collectives.outcome import Outcome
 from hocket.collectives.timing import LinkOrder, Switching
@@ -229,7 +229,7 @@ class Run(Outcome):
         SpecError
             If the run was made without ``keep_services``, or for bins too few or too many.
         """
-        most = MOST_CELLS // max(self.plan.topology.link_count, 1)
+        most = MAX_CELLS // max(self.plan.topology.link_count, 1)
         if type(bins) is not int or not 1 <= bins <= most:
             raise SpecError("bins", f"{bins!r} is not a number of bins", f"give 1 to {most}")
         return _core.heat(self.core, bins)

@@ -50,7 +50,7 @@ BASELINES = ("hierarchical", "ring", ANYWHERE)
 """What others are compared with: the first of these that ran on the same network, spread the same way."""
 _ON_DIMENSIONS = (*MULTIRAIL, IDEAL, NOTHING)
 _ANYWHERE = ("ring", "double-binary-tree", "multitree", ANYWHERE, NOTHING)
-MOST_SAMPLES = 1 << 40
+MAX_SAMPLES = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ def compare_training(
     ]
     made = options_of(TrainingOptions, options, keywords)
     if batch is not None:
-        whole("batch", batch, 1, MOST_SAMPLES)
+        whole("batch", batch, 1, MAX_SAMPLES)
     rows: list[TrainingRow] = []
     refused: list[Refused] = []
     errors: list[Error] = []

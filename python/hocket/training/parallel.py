@@ -22,7 +22,7 @@ AXES = ("tp", "dp", "pp")
 CAUSES = ("data", "tensor", "pipeline", "expert", "table")
 """What a call is for."""
 _KEYS = ("dp", "tp", "pp", "ep", "zero", "micro-batches")
-_MOST = 1 << 24
+_MAX_NPUS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -67,10 +67,10 @@ class Parallel:
 
     def __post_init__(self) -> None:
         for name in ("dp", "tp", "pp", "ep"):
-            whole(f"parallel: {name}", getattr(self, name), 1, _MOST)
+            whole(f"parallel: {name}", getattr(self, name), 1, _MAX_NPUS)
         whole("parallel: zero", self.zero, 0, 3)
         if self.micro_batches is not None:
-            whole("parallel: micro-batches", self.micro_batches, 1, _MOST)
+            whole("parallel: micro-batches", self.micro_batches, 1, _MAX_NPUS)
         if self.dp % self.ep:
             raise SpecError(
                 "parallel",

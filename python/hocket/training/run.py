@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["train"]
 
-_MOST_PASSES = 1 << 22
+_MAX_PASSES = 1 << 22
 """Of layers, over all micro-batches and iterations: a few gigabytes."""
 DEFAULT_ALGORITHM = "themis"
 ANYWHERE = "greedy"
@@ -166,10 +166,10 @@ def _check_passes(stages: list[list[Block]], spread: Parallel, options: Training
     """Refuse more passes than memory holds, before they are listed."""
     layers = sum(len(blocks) for blocks in stages)
     passes = 3 * layers * spread.parts * options.iterations
-    if passes > _MOST_PASSES:
+    if passes > _MAX_PASSES:
         raise SpecError(
             "iterations",
             f"{options.iterations:,} of {spread.parts:,} micro-batches through {layers:,} "
-            f"layers are {passes:,} passes, more than {_MOST_PASSES:,}",
+            f"layers are {passes:,} passes, more than {_MAX_PASSES:,}",
             "give fewer",
         )

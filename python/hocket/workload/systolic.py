@@ -24,7 +24,7 @@ FOLDS = ("drained", "overlapped")
 DISTRIBUTIONS = ("samples", "folds")
 INPUT_GRADIENTS = ("convolution", "columns")
 _WIDEST = 1 << 20
-_MOST_SAMPLES = 1 << 24
+_MAX_SAMPLES = 1 << 24
 
 
 class Gemm(NamedTuple):
@@ -222,7 +222,7 @@ class Chiplet:
             raise SpecError(
                 "layer", f"{shown(layer)} is no Layer", "give one, as of workload.layers"
             )
-        whole("samples", samples, 1, _MOST_SAMPLES)
+        whole("samples", samples, 1, _MAX_SAMPLES)
         forward, of_input, of_weights = self._gemms(layer, samples)
         needed = self.data_gradient or not (first or layer.reads_data)
         return LayerCycles(

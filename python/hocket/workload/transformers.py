@@ -45,7 +45,7 @@ _CHOICES = (
     "causal",
     "biases",
 )
-_MOST_LAYERS = 10_000
+_MAX_LAYERS = 10_000
 _NORM_FLOPS = {"layernorm": 7, "rmsnorm": 4}
 """For each number: of the mean, the difference, the square and its sum, the factor, the gain and the
 shift; without mean and shift."""
@@ -123,7 +123,7 @@ class Transformer:
     top_k: int = 2
 
     def __post_init__(self) -> None:
-        whole("transformer: layers", self.layers, 1, _MOST_LAYERS)
+        whole("transformer: layers", self.layers, 1, _MAX_LAYERS)
         for name in ("hidden", "heads", "sequence", "kv_heads", "feed_forward", "top_k"):
             if getattr(self, name) is not None:
                 whole(f"transformer: {name}", getattr(self, name), 1, LARGEST - 1)

@@ -26,7 +26,7 @@ from hocket.workload.entries import (
 from hocket.workload.layers import Layer, Workload, not_routed
 
 KIND = FileKind("workload", "layers:", "use repeat:")
-MOST_LAYERS = 100_000
+MAX_LAYERS = 100_000
 """Of a workload, those that are repeated counted as often."""
 _DEEPEST = 4
 
@@ -55,9 +55,9 @@ def _workload(values: dict[str, Any], lines: dict[Place, int], name: str, stem: 
     except ValidationError as error:
         raise reader.error(error) from None
     count = _count(file.layers)
-    if count > MOST_LAYERS:
+    if count > MAX_LAYERS:
         raise reader.wrong(
-            ("layers",), f"are {count} with all repeats", f"make it at most {MOST_LAYERS}"
+            ("layers",), f"are {count} with all repeats", f"make it at most {MAX_LAYERS}"
         )
     source = tuple(
         " ".join(

@@ -85,10 +85,10 @@ impl Schedule {
                     .to_owned(),
             );
         }
-        const MOST_STEPS: usize = 1 << 26;
+        const MAX_STEPS: usize = 1 << 26;
         let steps: usize = rails.iter().map(Rail::step_count).sum();
         let all = lanes.len().saturating_mul(2 * PARTS).saturating_mul(steps);
-        if all > MOST_STEPS {
+        if all > MAX_STEPS {
             return Err(format!(
                 "{} lanes of {steps} steps a pass are too many; give fewer lanes",
                 lanes.len()

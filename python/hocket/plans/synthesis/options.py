@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         latency: Latency
         trials: int
         slot: float | str | None
-        cluster: int | None
+        window: int | None
         memory_limit: int | None
         routing: str
 
@@ -76,7 +76,7 @@ class PlanOptions:
         For synthesizers, at most so many random trials; 64 by default.
     slot
         For ``exact``, how long a slot is [s], TACOS's discretisation factor; ``None`` chooses one.
-    cluster
+    window
         For ``exact``, plan short stretches of so many slots one after the other; ``None`` plans all at
         once.
     memory_limit
@@ -100,7 +100,7 @@ class PlanOptions:
     latency: Latency = "overlapped"
     trials: int = TRIALS
     slot: float | str | None = None
-    cluster: int | None = None
+    window: int | None = None
     memory_limit: int | None = None
     routing: str = "balanced"
 
@@ -121,7 +121,7 @@ class PlanOptions:
         if self.unwind is not None:
             self._check_unwind(self.unwind)
         one_of("latency", self.latency, get_args(Latency))
-        for name, most in (("trials", 32), ("cluster", 63)):
+        for name, most in (("trials", 32), ("window", 63)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 1 <= value < 1 << most):
                 raise SpecError(name, f"{value!r} is not a whole number of at least 1")
