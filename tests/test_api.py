@@ -293,7 +293,7 @@ def test_refusals() -> None:
     refused("^memory_limit: ", memory_limit=-1)
     refused("no algorithm 'tenis'", algorithm="tenis")
     refused("^algorithm: None is neither a name nor a schedule", algorithm=None)
-    refused("^unwind: ring does not heed it", unwind="max")
+    refused("^unwind: ring does not use it", unwind="max")
     refused("^time_limit: ", algorithm="greedy", time_limit="soon")
     with pytest.raises(hk.InfeasibleError, match="pairwise cannot run here"):
         hk.plan("all-reduce", topology, size=1000, algorithm="pairwise")

@@ -193,14 +193,14 @@ def test_refusals(hocket: Any, folder: Any, more: tuple[str, ...], words: list[s
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (("ring", "--seed", "3"), "seed: ring does not heed it; it is for greedy, exact, blind"),
-        (("themis", "--unwind", "ring"), "unwind: themis does not heed it"),
-        (("ring", "--trials", "3"), "trials: ring does not heed it"),
+        (("ring", "--seed", "3"), "seed: ring does not use it; it is for greedy, exact, blind"),
+        (("themis", "--unwind", "ring"), "unwind: themis does not use it"),
+        (("ring", "--trials", "3"), "trials: ring does not use it"),
         (
             ("greedy", "--window", "3"),
-            "window: greedy does not heed it; it is for exact and auto",
+            "window: greedy does not use it; it is for exact and auto",
         ),
-        (("blind", "--slot", "1us"), "slot: blind does not heed it"),
+        (("blind", "--slot", "1us"), "slot: blind does not use it"),
         (("exact", "--slot", "0ns"), "slot: '0ns' is shorter than a picosecond"),
         (("nope", "--seed", "3"), "there is no algorithm 'nope'"),
     ],

@@ -201,7 +201,7 @@ def test_heat_heeds_the_options_of_packets(hocket: Any, folder: Path) -> None:
         (["--heat", "--fidelity", "packet", "--flit-size", "no", "--json"], ["--flit-size", "no"]),
         (
             [*["--heat", "--fidelity", "packet", "--json"], "--latency-model", "occupying"],
-            ["--latency-model", "packet fidelity does not heed it"],
+            ["--latency-model", "packet fidelity does not use it"],
         ),
     ],
 )

@@ -460,7 +460,7 @@ def test_a_window_has_slots() -> None:
 
 def test_misuse_is_refused_in_one_line() -> None:
     gather = hk.collective_on("all-gather", mesh(), "9 MB")
-    with pytest.raises(hk.SpecError, match=r"^collectives: 'all-gather' is none"):
+    with pytest.raises(hk.SpecError, match=r"^collectives: 'all-gather' is not a Collective"):
         hk.plan_together(["all-gather"], mesh())  # type: ignore[list-item]
     with pytest.raises(hk.SpecError, match=r"^memory_limit: -1"):
         hk.timetable(gather, mesh(), memory_limit=-1)

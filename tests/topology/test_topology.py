@@ -80,33 +80,36 @@ def test_numpy_integers_are_sizes() -> None:
 @pytest.mark.parametrize(
     ("build", "says"),
     [
-        (lambda: tp.ring(-1, **LINK), "npus: -1 is no whole number from 1 to 2^32 - 1"),
-        (lambda: tp.ring(0, **LINK), "npus: 0 is no whole number"),
-        (lambda: tp.ring(True, **LINK), "npus: true is no whole number"),
-        (lambda: tp.ring(4.0, **LINK), "npus: 4.0 is no whole number"),  # type: ignore[arg-type]
-        (lambda: tp.ring("4", **LINK), "npus: '4' is no whole number"),  # type: ignore[arg-type]
-        (lambda: tp.ring(2**32, **LINK), "npus: 4294967296 is no whole number"),
+        (lambda: tp.ring(-1, **LINK), "npus: -1 is not a whole number from 1 to 2^32 - 1"),
+        (lambda: tp.ring(0, **LINK), "npus: 0 is not a whole number"),
+        (lambda: tp.ring(True, **LINK), "npus: true is not a whole number"),
+        (lambda: tp.ring(4.0, **LINK), "npus: 4.0 is not a whole number"),  # type: ignore[arg-type]
+        (lambda: tp.ring("4", **LINK), "npus: '4' is not a whole number"),  # type: ignore[arg-type]
+        (lambda: tp.ring(2**32, **LINK), "npus: 4294967296 is not a whole number"),
         (lambda: tp.ring(1, **LINK), "size of the ring: is 1; give it at least 2"),
-        (lambda: tp.mesh(3, 0, **LINK), "size 1: 0 is no whole number"),
+        (lambda: tp.mesh(3, 0, **LINK), "size 1: 0 is not a whole number"),
         (lambda: tp.mesh(**LINK), "mesh"),
         (lambda: tp.fat_tree(3, **LINK), "k of the fat tree: is 3; give it an even number"),
         (lambda: tp.ring(4, bandwidth="2", latency="3 ns"), "bandwidth: '2' has no unit"),
-        (lambda: tp.ring(4, bandwidth=True, latency="3 ns"), "bandwidth: true is no bandwidth"),
+        (lambda: tp.ring(4, bandwidth=True, latency="3 ns"), "bandwidth: true is not a bandwidth"),
         (lambda: tp.ring(4, bandwidth=-2, latency="3 ns"), "bandwidth: -2 is negative"),
-        (lambda: tp.ring(4, bandwidth=2, latency=float("nan")), "latency: nan is no time"),
+        (lambda: tp.ring(4, bandwidth=2, latency=float("nan")), "latency: nan is not a time"),
         (lambda: tp.ring(4, bandwidth="2 GB/s", latency="-1 ns"), "latency: '-1 ns' is negative"),
         (lambda: tp.switch(4, limit="0 B/s", **LINK), "limit: '0 B/s' is 0"),
         (lambda: tp.dragonfly(4, 5, global_bandwidth="x", **LINK), "global_bandwidth: 'x' is no"),
-        (lambda: tp.dragonfly(4, 5, global_latency="x", **LINK), "global_latency: 'x' is no time"),
+        (
+            lambda: tp.dragonfly(4, 5, global_latency="x", **LINK),
+            "global_latency: 'x' is not a time",
+        ),
         (
             lambda: tp.clos(spines=1, tors=0, hosts_per_tor=1, **LINK),
-            "tors: 0 is no whole number",
+            "tors: 0 is not a whole number",
         ),
         (
             lambda: tp.bigraph(0, 4, **LINK),
-            "switches_per_side: 0 is no whole number from 1 to 2^32 - 1",
+            "switches_per_side: 0 is not a whole number from 1 to 2^32 - 1",
         ),
-        (lambda: tp.bigraph(4, 2.0, **LINK), "npus_per_switch: 2.0 is no whole"),  # type: ignore[arg-type]
+        (lambda: tp.bigraph(4, 2.0, **LINK), "npus_per_switch: 2.0 is not a whole"),  # type: ignore[arg-type]
         (lambda: tp.bigraph(10**6, 4, **LINK), "of memory, more than the limit"),
         (lambda: tp.ring(10**9, **LINK), "needs about 150 GiB of memory"),
         (lambda: tp.fully_connected(10**9, **LINK), "of memory, more than the limit"),
@@ -170,16 +173,16 @@ def test_npus_vary_fastest_in_the_first_dimension() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("Ring_Foo", [2, 2]), "kinds: 'Foo' is no dimension; use Ring, FullyConnected (FC)"),
-        (("", [2]), "kinds: '' is no dimension"),
-        ((3, [2]), "kinds: 3 is no text; give it as 'Ring_FC_SW'"),
+        (("Ring_Foo", [2, 2]), "kinds: 'Foo' is not a dimension; use Ring, FullyConnected (FC)"),
+        (("", [2]), "kinds: '' is not a dimension"),
+        ((3, [2]), "kinds: 3 is not text; give it as 'Ring_FC_SW'"),
         (("Ring_Ring", [2]), "sizes: 1 given for the 2 dimensions of 'Ring_Ring'; give a list"),
         (("Ring_Ring", [2, 2], ["1 GB/s"]), "bandwidth: 1 given for the 2 dimensions"),
         (("Ring_Ring", [2, 2], "1 GB/s"), "bandwidth: only '1 GB/s' given for the 2 dimensions"),
         (("Ring_Ring", [2, 2], None, ["1 ns"] * 3), "latency: 3 given for the 2 dimensions"),
         (("Ring_Ring", [2, 2], ["1 GB/s", "1"]), "bandwidth[1]: '1' has no unit"),
         (("Ring_Ring", [2, 2], None, ["1", "1 ns"]), "latency[0]: '1' has no unit"),
-        (("Ring_Ring", [2, 0]), "sizes[1]: 0 is no whole number"),
+        (("Ring_Ring", [2, 0]), "sizes[1]: 0 is not a whole number"),
     ],
 )
 def test_wrong_products(arguments: tuple[Any, ...], says: str) -> None:
@@ -253,8 +256,8 @@ def graph_of(*edges: tuple[Any, ...], **nodes: Any) -> nx.Graph:
 @pytest.mark.parametrize(
     ("graph", "says"),
     [
-        ({"a": ["b"]}, "graph: dict is no networkx graph; give one"),
-        (None, "graph: NoneType is no networkx graph"),
+        ({"a": ["b"]}, "graph: dict is not a networkx graph; give one"),
+        (None, "graph: NoneType is not a networkx graph"),
         (
             graph_of(("a", "b", {})),
             "graph: edge 'a' - 'b' has no 'bandwidth'; give every edge one, or def",
@@ -264,10 +267,13 @@ def graph_of(*edges: tuple[Any, ...], **nodes: Any) -> nx.Graph:
             graph_of(("a", "b", EDGE | {"bandwidth": -25})),
             "edge 'a' - 'b': bandwidth: -25 is negative",
         ),
-        (graph_of(("a", "b", EDGE | {"latency": "x"})), "edge 'a' - 'b': latency: 'x' is no time"),
+        (
+            graph_of(("a", "b", EDGE | {"latency": "x"})),
+            "edge 'a' - 'b': latency: 'x' is not a time",
+        ),
         (graph_of(("1", 1, EDGE)), "graph: two nodes are called '1'; give each a name of its own"),
         (graph_of(a={"kind": "gpu"}), "graph: node 'a': kind is 'gpu'; use 'npu' or 'switch'"),
-        (graph_of(("a", "\ud800", EDGE)), r"graph: node '\ud800' is no text in UTF-8"),
+        (graph_of(("a", "\ud800", EDGE)), r"graph: node '\ud800' is not text in UTF-8"),
         (graph_of(("a", "a", EDGE)), "graph: "),
         (graph_of(), "graph: "),
         (graph_of(s={"kind": "switch"}), "graph: "),
@@ -367,10 +373,10 @@ def test_a_bandwidth_for_each_dimension(rates: list[str]) -> None:
     ("given", "says"),
     [
         ("mesh", "--topology: there is no 'mesh'; write it with its size, as mesh:9x9"),
-        ("mesh:", "--topology: 'mesh:': '' is no size; write sizes as 9x9"),
-        ("mesh:9y9", "--topology: 'mesh:9y9': '9y9' is no size; write sizes as 9x9"),
-        ("mesh:-1", "--topology: 'mesh:-1': '-1' is no size; write sizes as 9x9"),
-        ("mesh:٣", "--topology: 'mesh:٣': '٣' is no size"),
+        ("mesh:", "--topology: 'mesh:': '' is not a size; write sizes as 9x9"),
+        ("mesh:9y9", "--topology: 'mesh:9y9': '9y9' is not a size; write sizes as 9x9"),
+        ("mesh:-1", "--topology: 'mesh:-1': '-1' is not a size; write sizes as 9x9"),
+        ("mesh:٣", "--topology: 'mesh:٣': '٣' is not a size"),
         ("mesh:0", "--topology mesh:0: dimensions of"),
         ("mesh:4294967296", "--topology: 'mesh:4294967296': a size is 2^32 or more"),
         ("mesh:" + "9" * 30, "--topology: 'mesh:999"),
@@ -423,7 +429,7 @@ def test_wrong_text(given: str, says: str) -> None:
             "--latency: 2 given for Ring_FC_SW:2x2x2; give one, or one for each of 3 dimensions",
         ),
         ("mesh:3x3", {"bandwidth": ["25"]}, "--bandwidth: '25' has no unit"),
-        ("mesh:3x3", {"latency": ["fast"]}, "--latency: 'fast' is no time"),
+        ("mesh:3x3", {"latency": ["fast"]}, "--latency: 'fast' is not a time"),
         (
             "dgx1_v100",
             {"latency": None},
@@ -517,12 +523,15 @@ def test_text_is_as_good_as_a_topology() -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: tp.as_topology(3), "topology: 3 is no topology; give one of hk.topology, or text"),
+        (
+            lambda: tp.as_topology(3),
+            "topology: 3 is not a topology; give one of hk.topology, or text",
+        ),
         (lambda: tp.as_topology("dgx1"), "topology: there is no 'dgx1'; did you mean 'dgx1_v100'"),
         (lambda: tp.as_topology("mesh:4x4"), "bandwidth: mesh:4x4 needs one; give bandwidth="),
         (lambda: tp.as_topology("mesh:4x4@25GB/s"), "topology: 'mesh:4x4@25GB/s' has no latency"),
         (lambda: tp.as_topology("mesh:4x4@25,1ns"), "bandwidth: '25' has no unit"),
-        (lambda: tp.as_topology("mesh:4@1GB/s,"), "latency: '' is no time"),
+        (lambda: tp.as_topology("mesh:4@1GB/s,"), "latency: '' is not a time"),
         (
             lambda: tp.load("mesh:4@1GB/s,1ns", bandwidth=1e9),
             "name_or_path: 'mesh:4@1GB/s,1ns' has its own bandwidth and latency",
@@ -566,11 +575,11 @@ def test_groups(groups: Any) -> None:
         (True, "groups: true does not divide"),
         (-3, "groups: -3 does not divide"),
         ("", "groups: there is none; give a number of NPUs"),
-        (None, "groups: None is no list of groups"),
-        ([1, 2], "groups: [1, 2] is no list of groups"),
-        (["ab"], "groups: ['ab'] is no list of groups"),
+        (None, "groups: None is not a list of groups"),
+        ([1, 2], "groups: [1, 2] is not a list of groups"),
+        (["ab"], "groups: ['ab'] is not a list of groups"),
         ("0-2 3-6", "groups[1]: there is no NPU 6; NPUs are 0 to 5"),
-        ("5-3", "groups: '5-3' is no range of NPUs"),
+        ("5-3", "groups: '5-3' is not a range of NPUs"),
         ([[0, "npu9"]], "groups[0]: there is no NPU 'npu9'; did you mean"),
         ([[0, 1.0]], "groups[0]: there is no NPU 1.0"),
         ([[0, 1, 2], [3, 4]], 'groups: "npu5" is in none'),
@@ -645,7 +654,7 @@ def test_edges_take_defaults_and_numbers() -> None:
 def test_a_value_for_the_name_of_an_attribute() -> None:
     with pytest.raises(hk.SpecError, match="did you mean default_bandwidth='25 GB/s'"):
         tp.from_networkx(nx.petersen_graph(), bandwidth="25 GB/s")
-    with pytest.raises(hk.SpecError, match="default_latency: 'x' is no time"):
+    with pytest.raises(hk.SpecError, match="default_latency: 'x' is not a time"):
         tp.from_networkx(nx.petersen_graph(), default_bandwidth=1, default_latency="x")
     mixed = graph_of(("a", "b", EDGE), a={"group": 0})
     with pytest.raises(hk.SpecError, match="graph: node 'b' has no 'group'"):
@@ -697,11 +706,11 @@ def test_planes_and_routers(tmp_path: Path) -> None:
     ("call", "says"),
     [
         (lambda: tp.box(2, 4, 3, **FAR), "3 do not divide 4 NPUs"),
-        (lambda: tp.box(2, 4, 0, **FAR), "nics: 0 is no whole number"),
-        (lambda: tp.rail(0, 4, **FAR), "nodes: 0 is no whole number"),
-        (lambda: tp.rail(2, 4, -1, **FAR), "spines: -1 is no whole number"),
+        (lambda: tp.box(2, 4, 0, **FAR), "nics: 0 is not a whole number"),
+        (lambda: tp.rail(0, 4, **FAR), "nodes: 0 is not a whole number"),
+        (lambda: tp.rail(2, 4, -1, **FAR), "spines: -1 is not a whole number"),
         (lambda: tp.rail(2, 4, node_bandwidth="9", **FAR), "node_bandwidth: '9' has no unit"),
-        (lambda: tp.dragonfly(5, 4, 0, **FAR), "npus_per_router: 0 is no whole number"),
+        (lambda: tp.dragonfly(5, 4, 0, **FAR), "npus_per_router: 0 is not a whole number"),
         (lambda: tp.planes(1, 4, **FAR), "NPUs of the planes: is 1; give it at least 2"),
         (
             lambda: text("rail:4"),

@@ -284,7 +284,7 @@ class Simulation:
             if fidelity != "packet":
                 raise SpecError(
                     "--preset",
-                    f"{fidelity} fidelity does not heed it",
+                    f"{fidelity} fidelity does not use it",
                     "leave it out, or use --fidelity packet",
                 )
             fidelity = f"packet:{self.preset}"

@@ -52,7 +52,7 @@ def read_sizes(texts: Sequence[str], sweep: str | None) -> list[int]:
     Raises
     ------
     SpecError
-        If one is no size, or there is none.
+        If one is not a size, or there is none.
     """
     found = [parse_size(part.strip(), field="--size") for text in texts for part in text.split(",")]
     if sweep is not None:
@@ -67,7 +67,7 @@ def _sweep(text: str) -> list[int]:
     right = "write begin:end:xfactor or begin:end:+step, as 8K:1G:x4"
     parts = [part.strip() for part in text.split(":")]
     if len(parts) not in (2, 3):
-        raise SpecError("--sizes", f"{shown(text)} is no sweep", right)
+        raise SpecError("--sizes", f"{shown(text)} is not a sweep", right)
     begin, end = (parse_size(part, field="--sizes") for part in parts[:2])
     if end < begin:
         raise SpecError("--sizes", f"{shown(text)} ends before it begins", right)

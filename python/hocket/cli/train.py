@@ -154,11 +154,11 @@ def _read_map(text: str) -> dict[str, list[int]]:
         if not equals or axis not in AXES:
             raise SpecError(
                 "--map",
-                f"{shown(part.strip())} will not do; {right}",
+                f"{shown(part.strip())} is not valid; {right}",
                 f"axes are {', '.join(AXES)}",
             )
         if not all(each.isascii() and each.isdecimal() and len(each) < 10 for each in numbers):
-            raise SpecError("--map", f"{axis}: {shown(listed)} is no dimension", right)
+            raise SpecError("--map", f"{axis}: {shown(listed)} is not a dimension", right)
         if axis in found or len(set(numbers)) < len(numbers):
             raise SpecError("--map", f"{axis} is given twice what it has once", right)
         found[axis] = [int(number) for number in numbers]

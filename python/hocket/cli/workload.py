@@ -181,7 +181,7 @@ def _pair(option: str, text: str) -> tuple[int, int]:
         part.isascii() and part.isdecimal() and len(part) < 10 and int(part) > 0 for part in parts
     )
     if not fits:
-        raise SpecError(option, f"{shown(text)} is no size", "write rows and columns as 4x4")
+        raise SpecError(option, f"{shown(text)} is not a size", "write rows and columns as 4x4")
     return int(parts[0]), int(parts[1])
 
 

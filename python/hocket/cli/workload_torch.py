@@ -62,7 +62,7 @@ def from_torch(
     path = None if output is None else Path(output)
     if path is not None:
         if path.suffix not in (".yml", ".yaml"):
-            raise SpecError("--output", f"{output!r} is no workload file", "let it end in .yml")
+            raise SpecError("--output", f"{output!r} is not a workload file", "let it end in .yml")
         check_target(path)
     need_torch()
     with own_code():

@@ -229,7 +229,7 @@ def cluster(
     """
     shape = options_of(HostOptions, options, keywords)
     if isinstance(failed, str):
-        raise SpecError("failed", f"{shown(failed)} is no list", f"give it as [{failed!r}]")
+        raise SpecError("failed", f"{shown(failed)} is not a list", f"give it as [{failed!r}]")
     nodes, links = read_failures(failed, option="failed")
     if isinstance(fabric, Topology):
         for field in ("bandwidth", "latency"):
@@ -250,9 +250,9 @@ def cluster(
 def _ratio(value: object) -> Fraction:
     right = "give a number above 0, such as 2"
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        raise SpecError("oversubscription", f"{shown(value)} is no number", right)
+        raise SpecError("oversubscription", f"{shown(value)} is not a number", right)
     if not 0 < value <= _MAX_GPUS:
-        raise SpecError("oversubscription", f"{shown(value)} will not do", right)
+        raise SpecError("oversubscription", f"{shown(value)} is not valid", right)
     return Fraction(str(value))
 
 

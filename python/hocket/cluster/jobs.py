@@ -183,9 +183,9 @@ class Job:
         say how long an iteration computes, unless ``compute`` is a measured time, and what gradients
         there are.
     npu, samples, efficiency, precision, micro_batches
-        Of a workload: what computes (``"a100"``), samples of each replica in an iteration (32), the share of
-        the NPU's peak that is reached, bits of weights and gradients (16), and into how many parts a
-        replica cuts its samples (4 for each stage of a pipeline), as of :func:`hocket.train`.
+        For a workload, as in :func:`hocket.train`: the accelerator (default ``"a100"``), samples of each
+        replica in an iteration (default 32), the share of the accelerator's peak that is reached, bits of
+        weights and gradients (default 16), and the micro-batches of a replica (default 4 for each stage).
     origin
         Where it was read, for messages.
 
@@ -374,7 +374,9 @@ class Job:
             )
         given: object = self.workload
         if not isinstance(given, Workload | str):
-            raise SpecError("workload", f"{shown(given)} is no name", "give one such as resnet152")
+            raise SpecError(
+                "workload", f"{shown(given)} is not a name", "give one such as resnet152"
+            )
         try:
             loaded = given if isinstance(given, Workload) else load(given)
         except SpecError as error:
@@ -391,7 +393,7 @@ class Job:
         if self.efficiency is not None:
             share_of_peak("efficiency", self.efficiency)
         if not isinstance(self.npu, Accelerator | str | None):
-            raise SpecError("npu", f"{shown(self.npu)} is no name", "give one such as a100")
+            raise SpecError("npu", f"{shown(self.npu)} is not a name", "give one such as a100")
 
     def _fill(self, known: Model | None) -> None:
         """Take from the model what is left out."""
@@ -428,7 +430,7 @@ class Job:
         if not isinstance(self.compute, Compute | str):
             raise SpecError(
                 "compute",
-                f"{shown(self.compute)} will not do",
+                f"{shown(self.compute)} is not valid",
                 "give 'paper', a time such as '1.2 s' or a Compute",
             )
         if self.workload is not None:
@@ -449,7 +451,7 @@ class Job:
         right = "write it as [host0, host3]"
         is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
         if not is_list or not self.hosts:
-            raise SpecError("hosts", f"{shown(names)} is no list of names", right)
+            raise SpecError("hosts", f"{shown(names)} is not a list of names", right)
         object.__setattr__(self, "hosts", tuple(self.hosts))
         for i, name in enumerate(self.hosts):
             if name in self.hosts[:i]:
@@ -469,7 +471,7 @@ class Job:
         many = f"{axes.start} sizes" if len(axes) == 1 else f"{axes.start} sizes or more"
         right = f"give {self.collective} {many}, each 2 or more, whose product is data, {self.data}"
         if not isinstance(given, list | tuple) or len(given) not in axes:
-            what = "there is none" if given is None else f"{shown(given)} will not do"
+            what = "there is none" if given is None else f"{shown(given)} is not valid"
             raise SpecError("grid", str(what), right)
         sizes = tuple(whole("grid", size, 2, MAX_GPUS) for size in given)
         if prod(sizes) != self.data:
@@ -525,7 +527,7 @@ _COUNTS = {
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not 1 <= len(name) <= 200 or not name.isprintable():
-        raise SpecError("name", f"{shown(name)} is no name", "give up to 200 letters")
+        raise SpecError("name", f"{shown(name)} is not a name", "give up to 200 letters")
 
 
 def _one_of(name: str, value: object, known: Sequence[str]) -> None:

@@ -45,9 +45,10 @@ class Placed:
 def place(cluster: Cluster, jobs: Iterable[Job], seed: int | None = None) -> list[Placed]:
     """Give jobs GPUs, all at once and none to two jobs.
 
-    A job has hosts of its own, and takes their GPUs in order, replica after replica: where a replica is no whole
-    number of hosts, replicas of the same job meet in a host. Listed hosts are kept for their jobs; the
-    other jobs choose in order of arrival, and as they are listed where they arrive together.
+    No two jobs share a host. A job takes the GPUs of its hosts in order, replica after replica; if a
+    replica does not fill whole hosts, two replicas of the same job may share one. Listed hosts are kept
+    for their jobs. The other jobs choose in order of arrival; of jobs that arrive together, the one that
+    is listed first chooses first.
 
     Parameters
     ----------
@@ -109,7 +110,7 @@ def _checked(jobs: Iterable[Job]) -> list[Job]:
     for i, job in enumerate(listed):
         if not isinstance(job, Job):
             raise SpecError(
-                "jobs", f"{shown(job)} at position {i} is no Job", "give a list of them"
+                "jobs", f"{shown(job)} at position {i} is not a Job", "give a list of them"
             )
         if job.name in names:
             raise job.wrong(SpecError(None, "has the name of an earlier job", "give each its own"))
@@ -119,7 +120,10 @@ def _checked(jobs: Iterable[Job]) -> list[Job]:
 
 def _wanted(cluster: Cluster, job: Job) -> list[int]:
     """Hosts that each replica takes besides what is left of the replica before it."""
-    ends = [-(-replica * job.gpus_per_replica // cluster.gpus_per_host) for replica in range(job.data + 1)]
+    ends = [
+        -(-replica * job.gpus_per_replica // cluster.gpus_per_host)
+        for replica in range(job.data + 1)
+    ]
     return [after - before for before, after in pairwise(ends)]
 
 

@@ -98,7 +98,8 @@ class ComputeEntry(Strict):
         default=Compute.efficiency, description="Share of the peak while the pipeline is full."
     )
     micro_batches: Count | None = Field(
-        default=None, description="Of a replica and iteration; by default 4 for each pipeline stage."
+        default=None,
+        description="Of a replica and iteration; by default 4 for each pipeline stage.",
     )
 
     def compute(self) -> Compute:
@@ -142,7 +143,8 @@ class Defaults(Strict):
         default=None, description="Bits of a workload's weights and gradients; 16 by default."
     )
     micro_batches: Count | None = Field(
-        default=None, description="Of a replica of a workload; 4 for each pipeline stage by default."
+        default=None,
+        description="Of a replica of a workload; 4 for each pipeline stage by default.",
     )
     parameters: Number | None = Field(default=None, description="Of the model, such as 13e9.")
     tensor: Count | None = Field(default=None, description="Parts of each layer.")
@@ -334,9 +336,9 @@ class _Reader(Located):
             return self.wrong(place, str(context["error"]))
         if words[-1:] == ("efficiency",) and given is not None:
             right = f"give a number above 0 and up to 1{share_hint(given)}"
-            return self.wrong(place, f"{shown(given)} will not do", right)
+            return self.wrong(place, f"{shown(given)} is not valid", right)
         if kind in ("list_type", "too_short") and given is not None and words[-1] in _LISTS:
-            wrong = "is empty" if kind == "too_short" else f"{shown(given)} is no list"
+            wrong = "is empty" if kind == "too_short" else f"{shown(given)} is not a list"
             return self.wrong(place, wrong, f"write it as {_LISTS[words[-1]]}")
         return self.wrong(place, complaint(kind, given, context, words))
 

@@ -175,7 +175,7 @@ def joined(collectives: Sequence[_core.Collective]) -> _core.Collective:
     for each in collectives:
         if not isinstance(each, _core.Collective):
             raise SpecError(
-                "collectives", f"{each!r} is none", "make one with hocket.collective_on"
+                "collectives", f"{each!r} is not a Collective", "make one with hocket.collective_on"
             )
     return _core.Collective.joined(list(collectives))
 
@@ -192,7 +192,7 @@ def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
         try:
             number = topology.device_index(npu)
         except UnicodeEncodeError:
-            raise SpecError(field, f"{npu!r} is no text in UTF-8", "name an NPU") from None
+            raise SpecError(field, f"{npu!r} is not text in UTF-8", "name an NPU") from None
         except SpecError as error:
             raise SpecError(field, str(error)) from None
         if number >= topology.npu_count:
@@ -205,7 +205,7 @@ def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
 
 
 def check_chunks(chunks: int | None) -> None:
-    """Refuse what is no number of chunks.
+    """Refuse what is not a number of chunks.
 
     Raises
     ------

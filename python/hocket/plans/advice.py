@@ -91,7 +91,7 @@ def advise_dimensions(topology: TopologyLike) -> Advice:
     Raises
     ------
     InfeasibleError
-        If the topology is no product, or has more than six dimensions of more than one NPU.
+        If the topology is not a product, or has more than six dimensions of more than one NPU.
     SpecError
         If links have failed, or a switch has a limit of its own.
 

@@ -77,28 +77,28 @@ _OPTIONS = {
 
 
 def check_options(algorithm: object, options: PlanOptions) -> None:
-    """Refuse an option that an algorithm does not heed, rather than leave it out silently.
+    """Refuse an option that an algorithm does not use, rather than leave it out silently.
 
     Raises
     ------
     SpecError
-        With the algorithms that heed it.
+        With the algorithms that use it.
     """
     if find(algorithm) is not None:
         return  # it gets them all
-    for option, heed in _OPTIONS.items():
-        if getattr(options, option) != getattr(PlanOptions, option) and algorithm not in heed:
+    for option, use in _OPTIONS.items():
+        if getattr(options, option) != getattr(PlanOptions, option) and algorithm not in use:
             name = algorithm if isinstance(algorithm, str) else "a schedule"
             raise SpecError(
                 option,
-                f"{name} does not heed it",
-                f"it is for {', '.join(heed[:-1])} and {heed[-1]}",
+                f"{name} does not use it",
+                f"it is for {', '.join(use[:-1])} and {use[-1]}",
             )
 
 
 def heeded(algorithm: str, options: PlanOptions) -> PlanOptions:
-    """Give the options without those that an algorithm does not heed."""
+    """Give the options without those that an algorithm does not use."""
     if find(algorithm) is not None:
         return options
-    own = [option for option, heed in _OPTIONS.items() if algorithm not in heed]
+    own = [option for option, use in _OPTIONS.items() if algorithm not in use]
     return replace(options, **{option: getattr(PlanOptions, option) for option in own})

@@ -124,7 +124,7 @@ def as_table(frame: object) -> pa.Table:
     )
     if not is_frame:
         raise ValueError(
-            f"{shown(frame)} is no table; give a frame of polars, pandas or Arrow, or a dict of columns"
+            f"{shown(frame)} is not a table; give a frame of polars, pandas or Arrow, or a dict of columns"
         )
     try:
         return pa.table(frame)
@@ -263,7 +263,7 @@ def _npus(table: pa.Table, name: str, topology: _core.Topology) -> NDArray[np.ui
     if numbers.null_count:
         row = pc.is_null(numbers).to_pylist().index(True)
         raise ValueError(
-            f"column {name} has {shown(column[row].as_py())} in row {row}, which is no NPU"
+            f"column {name} has {shown(column[row].as_py())} in row {row}, which is not an NPU"
         )
     return np.ascontiguousarray(numbers.cast(pa.uint32()).to_numpy())
 

@@ -360,7 +360,7 @@ def simulate(
     if any(limit is not None for limit in cluster.topology.switch_limits):
         raise SpecError(
             None,
-            "a switch has a limit, which flows on chosen paths do not heed",
+            "a switch has a limit, which flows on chosen paths do not use",
             "leave it out",
             origin=str(cluster.topology.name),
         )

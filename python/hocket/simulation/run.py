@@ -212,7 +212,7 @@ class Run(Outcome):
         Raises
         ------
         SpecError
-            If the topology is no product, or for bins too few or too many.
+            If the topology is not a product, or for bins too few or too many.
 
         References
         ----------
@@ -340,11 +340,11 @@ def simulate(
     SimulationError
         If links that serve in plan order wait for each other, or packets for each other's buffers.
     SpecError
-        If an option makes no sense or the fidelity does not heed it.
+        If an option makes no sense or the fidelity does not use it.
     """
     if not isinstance(plan, Plan):
         raise SpecError(
-            "plan", f"{plan!r} is no Plan", "make one by hk.plan(...) or hk.Plan.load(...)"
+            "plan", f"{plan!r} is not a Plan", "make one by hk.plan(...) or hk.Plan.load(...)"
         )
     options = fidelity_options(fidelity, keywords)
     if isinstance(options, DimensionOptions):

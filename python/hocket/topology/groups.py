@@ -49,7 +49,7 @@ def grouped(topology: Topology, groups: GroupsLike) -> Topology:
         return topology.with_groups(_runs(topology, groups))
     given: object = groups
     if not isinstance(given, Sequence) or not all(map(_is_list, given)):
-        raise SpecError("groups", f"{shown(groups)} is no list of groups", _RIGHT)
+        raise SpecError("groups", f"{shown(groups)} is not a list of groups", _RIGHT)
     names = {name: i for i, name in enumerate(topology.device_names)}
     numbers = [
         [_number(topology, names, npu, f"groups[{i}]") for npu in group]
@@ -86,7 +86,9 @@ def _listed(text: str) -> list[list[str | int]]:
                 continue
             first, last = int(run.group(1)), int(run.group(2))
             if not first <= last < first + (1 << 20):
-                raise SpecError("groups", f"{shown(item)} is no range of NPUs", "write it as 0-3")
+                raise SpecError(
+                    "groups", f"{shown(item)} is not a range of NPUs", "write it as 0-3"
+                )
             group.extend(range(first, last + 1))
         groups.append(group)
     if not groups:

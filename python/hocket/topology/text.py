@@ -211,7 +211,7 @@ def _sizes(option: str, text: str, sizes: str) -> list[int]:
     if not all(part.isascii() and part.isdecimal() for part in parts):
         raise SpecError(
             option,
-            f"{shown(text)}: {shown(sizes)} is no size",
+            f"{shown(text)}: {shown(sizes)} is not a size",
             "write sizes as 9x9, 1 or more each",
         )
     numbers = [int(part) for part in parts if len(part) <= 20]

@@ -121,7 +121,7 @@ def write(prefix: str | PathLike[str], ranks: Iterable[Iterable[Step]]) -> list[
 def _node(number: int, step: object) -> bytes:
     if not isinstance(step, _Step):
         right = "give a Compute, Call, Send or Receive of hk.traces"
-        raise SpecError(None, f"{shown(step)} is no step", right)
+        raise SpecError(None, f"{shown(step)} is not a step", right)
     check_name(step.name)
     after = ([number - 1] if number else []) if step.after is None else step.after
     for each in after:

@@ -296,7 +296,7 @@ def compare_training(
 
 
 def check_algorithms(names: Sequence[str] | None) -> None:
-    """Refuse what is no list of names of algorithms of :func:`hocket.train`; None is all right.
+    """Refuse what is not a list of names of algorithms of :func:`hocket.train`; None is all right.
 
     Raises
     ------
@@ -335,7 +335,7 @@ def _listed(name: str, given: Sequence[Any] | None) -> Sequence[Any]:
     if given is None:
         return ()
     if isinstance(given, str) or not given:
-        raise SpecError(str(name), f"{shown(given)} is no list of any", "give one or more")
+        raise SpecError(str(name), f"{shown(given)} is not a list", "give one or more")
     return given
 
 

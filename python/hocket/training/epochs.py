@@ -235,7 +235,7 @@ def _groups(groups: int | Sequence[int], layers: int) -> list[int]:
         each = whole("groups", groups, 1, 1 << 32)
         return [min(each, layers - first) for first in range(0, layers, each)]
     if isinstance(groups, str):
-        raise SpecError("groups", f"{shown(groups)} is no number of layers, nor a list of such")
+        raise SpecError("groups", f"{shown(groups)} is not a number of layers, nor a list of such")
     found = [whole("groups", count, 1, 1 << 32) for count in groups]
     if sum(found) != layers:
         raise SpecError(

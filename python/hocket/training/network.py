@@ -99,7 +99,7 @@ def network_of(
     Raises
     ------
     SpecError
-        As :func:`is_on_dimensions`, and for what is no number of chunks.
+        As :func:`is_on_dimensions`, and for what is not a number of chunks.
     """
     check_chunks(chunks)
     if is_on_dimensions(topology, algorithm):

@@ -81,14 +81,14 @@ class Parallel:
         if sorted(self.order) != sorted(AXES):
             raise SpecError(
                 "parallel",
-                f"order: {shown(self.order)} will not do",
+                f"order: {shown(self.order)} is not valid",
                 f"name each of {', '.join(AXES)} once",
             )
         for axis, given in self.dimensions.items():
             if not isinstance(given, Sequence):
                 raise SpecError(
                     "parallel",
-                    f"dimensions: {axis}: {shown(given)} is no list",
+                    f"dimensions: {axis}: {shown(given)} is not a list",
                     "give one, such as [1]",
                 )
             if axis not in AXES:
@@ -124,9 +124,9 @@ class Parallel:
         for part in text.split(","):
             key, equals, value = (each.strip() for each in part.partition("="))
             if not equals or key not in _KEYS:
-                raise SpecError("parallel", f"{shown(part.strip())} will not do", right)
+                raise SpecError("parallel", f"{shown(part.strip())} is not valid", right)
             if not (value.isascii() and value.isdecimal() and len(value) < 10):
-                raise SpecError("parallel", f"{key}: {shown(value)} is no whole number", right)
+                raise SpecError("parallel", f"{key}: {shown(value)} is not a whole number", right)
             if key in values:
                 raise SpecError("parallel", f"{key} is given twice", "give it once")
             values[key] = int(value)

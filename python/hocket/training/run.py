@@ -89,7 +89,9 @@ def train(
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
     if not isinstance(algorithm, str):
-        raise SpecError("algorithm", f"{shown(algorithm)} is no name", "give one, such as themis")
+        raise SpecError(
+            "algorithm", f"{shown(algorithm)} is not a name", "give one, such as themis"
+        )
     if options.samples % spread.parts:
         raise SpecError(
             "samples",
@@ -137,7 +139,9 @@ def _parallel(
         check_keywords(spread, names_of(Parallel))
         spread = Parallel(**spread)
     if not isinstance(spread, Parallel):
-        raise SpecError("parallel", f"{shown(given)} is no sizes", "write them as dp=64,tp=16")
+        raise SpecError(
+            "parallel", f"{shown(given)} is not a list of sizes", "write them as dp=64,tp=16"
+        )
     return spread
 
 

@@ -99,7 +99,9 @@ class Block:
         for name in ("forward", "input_gradient", "weight_gradient"):
             if not isinstance(getattr(self, name), Work):
                 wrong = shown(getattr(self, name))
-                raise SpecError(None, f"layer {self.name}: {name}: {wrong} is no Work", "give one")
+                raise SpecError(
+                    None, f"layer {self.name}: {name}: {wrong} is not a Work", "give one"
+                )
         whole(f"layer {self.name}: parameters", self.parameters, 0, MAX_PARAMETERS)
         for name in ("inputs", "outputs", "experts", "routed"):
             whole(f"layer {self.name}: {name}", getattr(self, name), 0, MAX_COUNT)

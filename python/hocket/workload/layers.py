@@ -218,8 +218,8 @@ def check_order(workload: str, layers: Sequence[Layer | Block]) -> None:
         if layer.joins is not None and last.get(layer.joins, -1) <= i:
             raise SpecError(
                 None,
-                f"workload {workload}: layer {layer.name}: joins: {shown(layer.joins)} is no "
-                "later layer",
+                f"workload {workload}: layer {layer.name}: joins: {shown(layer.joins)} is not "
+                "a later layer",
                 "name one that comes after it",
             )
         wrong = not_routed(layers[i - 1] if i else None, layer)

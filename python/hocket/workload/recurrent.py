@@ -61,7 +61,7 @@ class Lstm:
             whole(f"lstm: {name}", getattr(self, name), 1, LARGEST - 1)
         if not isinstance(self.bidirectional, bool):
             wrong = shown(self.bidirectional)
-            raise SpecError("lstm", f"bidirectional: {wrong} is no choice", "give True or False")
+            raise SpecError("lstm", f"bidirectional: {wrong} is not a choice", "give True or False")
         whole("lstm: biases", self.biases, 0, 2)
 
     @property

@@ -133,7 +133,7 @@ class Transformer:
             if not isinstance(getattr(self, name), bool):
                 wrong = shown(getattr(self, name))
                 raise SpecError(
-                    "transformer", f"{name}: {wrong} is no choice", "give True or False"
+                    "transformer", f"{name}: {wrong} is not a choice", "give True or False"
                 )
         if self.norm not in NORMS:
             raise SpecError(

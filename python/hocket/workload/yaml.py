@@ -192,7 +192,7 @@ class _Reader(Located):
                 wrong = wrong.but(field=None)
             return self.wrong(place, str(wrong))
         if kind == "form":
-            wrong = "has no value" if given is None else f"{shown(given)} will not do"
+            wrong = "has no value" if given is None else f"{shown(given)} is not valid"
             return self.wrong(place, wrong, found["msg"])
         of_list = kind in ("list_type", "too_short", "too_long") and given is not None
         if of_list and words[-1] in _LISTS:
@@ -201,7 +201,7 @@ class _Reader(Located):
                 if "short" in kind or "long" in kind
                 else ""
             )
-            wrong = f"{shown(given)} {many or 'is no list'}"
+            wrong = f"{shown(given)} {many or 'is not a list'}"
             return self.wrong(place, wrong, f"write it as {_LISTS[words[-1]]}")
         return self.wrong(place, complaint(kind, given, context, words))
 

@@ -105,7 +105,7 @@ fn roles(topology: &Topology) -> Result<Vec<Role>, String> {
             Some((prefix, Role { level, number }))
         }) else {
             return Err(format!(
-                "switch {name:?} is no tor, spine, edge, agg or core with a number"
+                "switch {name:?} is not a tor, spine, edge, agg or core with a number"
             ));
         };
         let flat = ["tor", "spine"].contains(&prefix);

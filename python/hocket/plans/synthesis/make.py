@@ -127,7 +127,7 @@ def synthesize(
         If somebody who wants a chunk cannot be reached.
     """
     if algorithm not in SYNTHESIZERS or algorithm == "auto":
-        raise SpecError("algorithm", f"{algorithm!r} is no synthesizer")
+        raise SpecError("algorithm", f"{algorithm!r} is not a synthesizer")
     started = time.perf_counter()
     deadline = Deadline(options.seconds)
     best = _quickest(

@@ -173,7 +173,7 @@ class PlanOptions:
             if part not in known and not re.fullmatch("0*[1-9][0-9]{0,8}", part, re.ASCII):
                 raise SpecError(
                     "unwind",
-                    f"{given!r} is none",
+                    f"{given!r} is not an unwinding",
                     "give a degree (1, 2, ...), ring (both ways) or max (all to all), or one for "
                     "each dimension, separated by commas",
                 )
@@ -216,6 +216,6 @@ def checked_routing(routing: object) -> str:
     """
     if not isinstance(routing, str):
         raise SpecError(
-            "routing", f"{shown(routing)} is no name", "give balanced, ecmp, spray or single"
+            "routing", f"{shown(routing)} is not a name", "give balanced, ecmp, spray or single"
         )
     return _core.checked_routing(routing)

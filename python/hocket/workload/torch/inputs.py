@@ -33,7 +33,7 @@ class Inputs:
     Attributes
     ----------
     positional, named
-        Shapes, and whatever is no tensor as it is.
+        Shapes, and whatever is not a tensor as it is.
     batch
         Samples to trace with.
     """
@@ -135,10 +135,10 @@ def _from_text(text: str) -> tuple[str, Shape]:
     if not isinstance(dtype, torch.dtype):
         raise SpecError(None, f"input {shown(text)}: there is no type {shown(kind)}", str(_FORM))
     if equals and not name.isidentifier():
-        raise SpecError(None, f"input {shown(text)}: {shown(name)} is no name", str(_FORM))
+        raise SpecError(None, f"input {shown(text)}: {shown(name)} is not a name", str(_FORM))
     parts = [] if sizes == "scalar" else sizes.lower().split("x")
     if not all(part.isascii() and part.isdecimal() and len(part) < 20 for part in parts):
-        raise SpecError(None, f"input {shown(text)}: {shown(sizes)} is no shape", str(_FORM))
+        raise SpecError(None, f"input {shown(text)}: {shown(sizes)} is not a shape", str(_FORM))
     return name, _checked(shown(text), tuple(map(int, parts)), dtype)
 
 
