@@ -293,12 +293,12 @@ def test_refusals() -> None:
     refused("^memory_limit: ", memory_limit=-1)
     refused("no algorithm 'tenis'", algorithm="tenis")
     refused("^algorithm: None is neither a name nor a schedule", algorithm=None)
-    refused("^unwind: ring does not use it", unwind="max")
+    refused("^unwind: ring ", unwind="max")
     refused("^time_limit: ", algorithm="greedy", time_limit="soon")
     with pytest.raises(hk.InfeasibleError, match="pairwise cannot run here"):
         hk.plan("all-reduce", topology, size=1000, algorithm="pairwise")
     plan = hk.plan("all-reduce", topology, size=1000, algorithm="ring")
-    with pytest.raises(hk.SpecError, match="fidelity: there is no 'cell'"):
+    with pytest.raises(hk.SpecError, match=r"^fidelity: .*'cell'"):
         hk.simulate(plan, fidelity="cell")
     for option in ("order", "switching", "latency"):
         with pytest.raises(hk.SpecError, match=f"^{option}: there is no 'x'"):

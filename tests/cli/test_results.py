@@ -15,6 +15,7 @@ from hocket.cli.documents import DOCUMENTS
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "results.schema.json"
 EXAMPLES = Path(__file__).parents[2] / "examples"
 RAILS = ("-t", "Ring_SW:2x4", "--bandwidth", "10 GB/s", "--latency", "100 ns")
+LINE = ("-t", "line:4", "--bandwidth", "25 GB/s", "--latency", "21 ns")
 MESH = ("-t", "mesh:3x3", "--bandwidth", "25 GB/s", "--latency", "21 ns")
 
 COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -27,9 +28,13 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "simulate, packet": ("run", ("simulate", "plan.parquet", "--fidelity", "packet")),
     "simulate, rails": ("dimension-run", ("simulate", "rails.parquet", "--fidelity", "dimension")),
     "schedule": ("dimension-run", ("schedule", "all-reduce", *RAILS, "-s", "1MB")),
-    "compare": ("comparison", ("compare", "all-reduce", *MESH, "-s", "1MB")),
+    "compare": ("comparison", ("compare", "all-reduce", *LINE, "-s", "1MB")),
+    "compare, rails": (
+        "comparison",
+        ("compare", "all-reduce", *RAILS, "-s", "1MB", "-a", "themis", "-a", "ring"),
+    ),
     "compare, broadcast": ("comparison", ("compare", "broadcast", *RAILS, "-s", "1MB")),
-    "compare, sizes": ("comparisons", ("compare", "all-reduce", *MESH, "-s", "8KB,1MB")),
+    "compare, sizes": ("comparisons", ("compare", "all-reduce", *LINE, "-s", "8KB,1MB")),
     "timetable": (
         "timetable",
         ("plan", "all-gather", *MESH, "-s", "9MB", "-a", "greedy", "--timetable-only"),

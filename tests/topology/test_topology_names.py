@@ -42,8 +42,8 @@ def test_nodes_of_a_file(tmp_path: Path) -> None:
     ("groups", "says"),
     [
         ("3", "groups: 3 does not divide the 4 NPUs"),
-        ("0", "groups: 0 is too small"),
-        ("x", "groups: 'x' is not valid; give a number of NPUs, or lists as [[gpu0, gpu1], ...]"),
+        ("0", "groups: 0 "),
+        ("x", "groups: 'x' will not do; give a number of NPUs, or lists as [[gpu0, gpu1], ...]"),
         ("[a, b]", "groups[0]"),
         ("[[]]", "groups[0]"),
         ("[[npu0, npu1], [npu2, npu9]]", "groups[1]: there is no NPU 'npu9'"),

@@ -70,7 +70,7 @@ def _files(incomplete: str) -> list[str]:
     folder, slash, start = incomplete.rpartition("/")
     try:
         found = sorted(Path(folder + slash or ".").iterdir())
-    except OSError:
+    except (OSError, ValueError):  # the latter for a NUL
         return []
     return [
         f"{folder}{slash}{each.name}" + "/" * each.is_dir()
