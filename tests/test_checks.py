@@ -18,11 +18,11 @@ REFUSALS: dict[str, tuple[Callable[[], object], str]] = {
     "whole, small": (lambda: whole("f", 0, 1, 9), f"0 is too small{UP_TO_NINE}"),
     "whole, below 0": (lambda: whole("f", -1, 1, 9), f"-1 is too small{UP_TO_NINE}"),
     "whole, large": (lambda: whole("f", 10, 1, 9), f"10 is too large{UP_TO_NINE}"),
-    "whole, a fraction": (lambda: whole("f", 1.5, 1, 9), f"1.5 is no whole number{UP_TO_NINE}"),
-    "whole, a float": (lambda: whole("f", 4.0, 1, 9), f"4.0 is no whole number{UP_TO_NINE}"),
-    "whole, a text": (lambda: whole("f", "2", 1, 9), f"'2' is no whole number{UP_TO_NINE}"),
-    "whole, nothing": (lambda: whole("f", None, 1, 9), f"None is no whole number{UP_TO_NINE}"),
-    "whole, a truth": (lambda: whole("f", True, 1, 9), f"true is no number{UP_TO_NINE}"),
+    "whole, a fraction": (lambda: whole("f", 1.5, 1, 9), f"1.5 is not a whole number{UP_TO_NINE}"),
+    "whole, a float": (lambda: whole("f", 4.0, 1, 9), f"4.0 is not a whole number{UP_TO_NINE}"),
+    "whole, a text": (lambda: whole("f", "2", 1, 9), f"'2' is not a whole number{UP_TO_NINE}"),
+    "whole, nothing": (lambda: whole("f", None, 1, 9), f"None is not a whole number{UP_TO_NINE}"),
+    "whole, a truth": (lambda: whole("f", True, 1, 9), f"true is not a number{UP_TO_NINE}"),
     "one of": (lambda: one_of("f", "c", ["a", "b"]), "there is no 'c'; use a or b"),
     "share, zero": (lambda: share_of_peak("f", 0), f"0 will not do{SHARE}, such as 0.5"),
     "share, not a number": (
@@ -35,8 +35,11 @@ REFUSALS: dict[str, tuple[Callable[[], object], str]] = {
         f"45 will not do{SHARE}; did you mean 0.45?",
     ),
     "share, far above": (lambda: share_of_peak("f", 101), f"101 will not do{SHARE}, such as 0.5"),
-    "share, a text": (lambda: share_of_peak("f", "x"), f"'x' is no number{SHARE}, such as 0.5"),
-    "share, a truth": (lambda: share_of_peak("f", True), f"true is no number{SHARE}, such as 0.5"),
+    "share, a text": (lambda: share_of_peak("f", "x"), f"'x' is not a number{SHARE}, such as 0.5"),
+    "share, a truth": (
+        lambda: share_of_peak("f", True),
+        f"true is not a number{SHARE}, such as 0.5",
+    ),
 }
 
 
@@ -52,7 +55,7 @@ def test_words_of_a_refusal(case: str) -> None:
 
 @pytest.mark.parametrize("name", ["", 3, None, "a\nb", "\x1b[31m", "a" * 2001])
 def test_words_about_a_name(name: object) -> None:
-    with pytest.raises(SpecError, match=r"^name: .* is no name; give up to 2000 letters$"):
+    with pytest.raises(SpecError, match=r"^name: .* is not a name; give up to 2000 letters$"):
         check_name(name)
 
 

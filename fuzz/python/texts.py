@@ -22,7 +22,7 @@ from hocket.topology.spec import TopologySpec
 from hocket.workload import text as workload_text
 from hocket.workload import yaml as workload_file
 
-MOST = 2_000
+MAX_NPUS = 2_000
 """NPUs of a network that is built, or its links; those that must be refused at once are too."""
 REFUSED = 1 << 40
 
@@ -46,7 +46,7 @@ def built(spec: TopologySpec) -> _core.Topology | None:
     if not is_tried(spec):
         return None
     made = build_topology(spec)
-    if made.npu_count <= MOST:
+    if made.npu_count <= MAX_NPUS:
         made.inspect()
         repr(made)
     return made
@@ -68,7 +68,7 @@ def is_tried(spec: TopologySpec) -> bool:
         size = 2 ** min(numbers[0], 64)
     if family == "fat_tree":
         size = numbers[0] ** 3
-    return size <= 40 or size > REFUSED or (size <= MOST and not family)
+    return size <= 40 or size > REFUSED or (size <= MAX_NPUS and not family)
 
 
 def jobs(data: bytes) -> None:
@@ -201,7 +201,7 @@ def spec(data: bytes) -> None:
         )
     except Error as error:
         checks.refused(error)
-    if network is None or network.npu_count > MOST:
+    if network is None or network.npu_count > MAX_NPUS:
         return
     for ask in (
         lambda: network.without(*text.read_failures(failed.split(" "))),

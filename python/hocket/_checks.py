@@ -27,7 +27,9 @@ _SEPARATORS = {ord(each): None for each in "-_ "}
 def check_name(name: object) -> None:
     """Check that a value is a name: of one line, and not too long."""
     if not isinstance(name, str) or not 1 <= len(name) <= _LONGEST_NAME or not name.isprintable():
-        raise SpecError("name", f"{shown(name)} is no name", f"give up to {_LONGEST_NAME} letters")
+        raise SpecError(
+            "name", f"{shown(name)} is not a name", f"give up to {_LONGEST_NAME} letters"
+        )
 
 
 def share_hint(value: object) -> str:
@@ -48,11 +50,11 @@ def share_of_peak(field: str, value: object) -> None:
     """
     right = "give a number above 0 and up to 1, such as 0.5"
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        raise SpecError(field, f"{shown(value)} is no number", right)
+        raise SpecError(field, f"{shown(value)} is not a number", right)
     if not 0 < value <= 1:
         hint = share_hint(value) or ", such as 0.5"
         raise SpecError(
-            field, f"{shown(value)} will not do", f"give a number above 0 and up to 1{hint}"
+            field, f"{shown(value)} is not valid", f"give a number above 0 and up to 1{hint}"
         )
 
 
@@ -60,11 +62,11 @@ def whole(field: str, value: object, least: int, most: int) -> int:
     """Check that a value is a whole number within bounds, and give it."""
     right = f"give a whole number from {least} to {most}"
     if isinstance(value, bool):
-        raise SpecError(field, f"{shown(value)} is no number", right)
+        raise SpecError(field, f"{shown(value)} is not a number", right)
     try:
         number = index(value)  # type: ignore[arg-type]
     except TypeError:
-        raise SpecError(field, f"{shown(value)} is no whole number", right) from None
+        raise SpecError(field, f"{shown(value)} is not a whole number", right) from None
     if not least <= number <= most:
         size = "small" if number < least else "large"
         raise SpecError(field, f"{shown(number)} is too {size}", right)

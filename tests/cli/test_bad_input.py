@@ -286,7 +286,7 @@ def test_names_that_are_no_text(hocket: Any, files: Path) -> None:
     result = hocket(*fabric, "--failed", "\udce9")
     check_refusal(result, [r"failed: '\udce9' is neither a device nor a link"])
     result = hocket(*split(B), "--root", "\udce9")
-    check_refusal(result, [r"root: '\udce9' is no text in UTF-8"])
+    check_refusal(result, [r"root: '\udce9' is not text in UTF-8"])
     result = hocket(*fabric, "--hash", "\udce9")
     check_refusal(result, [r"hash: there is no '\udce9'; use crc32 or toeplitz"])
 
@@ -383,7 +383,7 @@ EDITS: dict[str, tuple[Edit, list[str]]] = {
     "no plan metadata": (metadata("hocket.plan", None), ["hocket.plan"]),
     "no topology": (metadata("hocket.topology", None), ["hocket.topology"]),
     "no demands": (lambda table: table.drop_columns(["chunk_demands"]), ["chunk_demands"]),
-    "a topology that is no JSON": (metadata("hocket.topology", "{"), []),
+    "a topology that is not JSON": (metadata("hocket.topology", "{"), []),
     "a topology that is a list": (metadata("hocket.topology", "[]"), []),
     "deep JSON": (metadata("hocket.plan", "[" * 100_000), []),
     "more NPUs than devices": (in_metadata("hocket.topology", npu_count=9), []),

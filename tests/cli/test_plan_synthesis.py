@@ -121,8 +121,8 @@ def test_latency_model(hocket: Any) -> None:
     assert ends == [141_400_000, 150_500_000]
 
 
-def test_cluster(hocket: Any) -> None:
-    result = hocket(*GATHER, "exact", "--cluster", "2", "--json")
+def test_windows(hocket: Any) -> None:
+    result = hocket(*GATHER, "exact", "--window", "2", "--json")
     assert (result.code, result.json()["synthesis"]["least_slots"]) == (0, 4)
 
 
@@ -171,8 +171,8 @@ def test_compare_ranks_greedy(hocket: Any) -> None:
         (("greedy", "--unwind", "1,2,3"), ["'1,2,3'", "3 entries"]),
         (("greedy", "--seed", "-1"), ["seed", "-1", "0 to 2^64 - 1"]),
         (("greedy", "--seed", "99999999999999999999"), ["seed", "2^64"]),
-        (("exact", "--cluster", "0"), ["cluster", "at least 1"]),
-        (("exact", "--cluster", "-3"), ["cluster", "-3"]),
+        (("exact", "--window", "0"), ["window", "at least 1"]),
+        (("exact", "--window", "-3"), ["window", "-3"]),
         (("greedy", "--time-limit", "0s"), ["--time-limit", "leaves no time"]),
         (("auto", "--time-limit", "0s"), ["--time-limit", "leaves no time"]),
         (("exact", "--time-limit", "soon"), ["--time-limit", "soon"]),

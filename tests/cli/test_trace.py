@@ -75,7 +75,7 @@ def test_what_is_refused(hocket: Hocket, folder: Path) -> None:
         (["all_reduce"], "no file of rank 1; there are all_reduce.0.et, all_reduce.2.et"),
         (["notes"], "notes.0.et: "),
         (["nothing"], "nothing: there is no nothing.0.et"),
-        ([""], "is no path"),
+        ([""], "is not a path"),
         ([str(REAL / "all_reduce"), "--groups", "none.json"], "none.json: cannot be read"),
         (
             [str(REAL / "all_reduce"), "--dependencies", "some"],
@@ -145,7 +145,7 @@ def test_runs_that_are_refused(hocket: Hocket, folder: Path) -> None:
         ([trace, *RING, "--algorithm", "themsi"], "themsi"),
         ([trace, *RING, "--order", "random"], "--order: there is no 'random'"),
         ([trace, *RING, "--npu", "a10"], "there is no 'a10'"),
-        ([trace, *RING, "--efficiency", "0"], "efficiency: 0.0 will not do"),
+        ([trace, *RING, "--efficiency", "0"], "efficiency: 0.0 is not valid"),
         ([trace, *RING, "--perfetto", "none/t.json"], "there is no folder"),
         (
             [trace, *RING, "--perfetto", "t.png"],

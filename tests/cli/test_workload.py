@@ -172,7 +172,7 @@ BAD = {
     "workload show alexnet --array 0x4": ["--array", "'0x4'"],
     "workload show alexnet --array 4x4x4": ["--array", "'4x4x4'"],
     "workload show alexnet --array 9999999x1": ["array", "9999999 "],
-    "workload show alexnet --array 99999999999999999999x1": ["--array", "is no size"],
+    "workload show alexnet --array 99999999999999999999x1": ["--array", "is not a size"],
     "workload show alexnet --pes 4,4": ["--pes", "'4,4'", "4x4"],
     "workload show alexnet --pes 2000x1": ["processing_elements", "2000 "],
     "workload show alexnet --samples 0": ["samples", "0 "],

@@ -43,7 +43,7 @@ def ceil(numerator: int, denominator: int) -> int:
 @pytest.mark.parametrize("data", [1, 2, 4, 8])
 def test_shipped_models(model: str, copy: int, gradients: int, data: int) -> None:
     job = Job("j", model=model, data=data)
-    assert (job.copy, job.gpus, job.gradient_bytes) == (copy, copy * data, gradients)
+    assert (job.gpus_per_replica, job.gpus, job.gradient_bytes) == (copy, copy * data, gradients)
     assert (job.iterations, job.arrival_ps, job.rounds, job.algorithm) == (10, 0, "data", "ring")
     assert replace(job, bytes_per_parameter=2).gradient_bytes == ceil(gradients, 2)
     assert replace(job, arrival="1.5 ms").arrival_ps == 1_500_000_000
@@ -100,7 +100,7 @@ def test_measured_compute() -> None:
 
 def test_a_job_may_differ_from_its_model() -> None:
     job = Job("j", model="bloom", tensor=8, pipeline=6, parameters=176_000_000_000)
-    assert (job.tensor, job.pipeline, job.copy) == (8, 6, 48)
+    assert (job.tensor, job.pipeline, job.gpus_per_replica) == (8, 6, 48)
     assert Job("j", **PLAIN).copy == 1  # type: ignore[arg-type]
     assert replace(job, data=3) == Job("j", model="bloom", tensor=8, pipeline=6, data=3)
 
@@ -169,7 +169,7 @@ BAD_JOBS = [
     ),
     (
         {"model": "bloom", "collective": "ring-2d", "data": 8, "grid": [2, 2, 2]},
-        ["grid: [2, 2, 2] will not do", "2 sizes, each 2 or more"],
+        ["grid: [2, 2, 2] is not valid", "2 sizes, each 2 or more"],
     ),
     ({"model": "bloom", "collective": "ring-2d", "data": 8, "grid": [8, 1]}, ["1 is too small"]),
     ({"model": "bloom", "rounds": "lockstep"}, ["rounds", "did you mean 'lock-step'?"]),
@@ -209,7 +209,7 @@ def test_bad_compute(keys: dict[str, object], parts: list[str]) -> None:
 
 def test_bad_names() -> None:
     for name in ("", "a\n", 3, "a" * 201):
-        with pytest.raises(hk.SpecError, match=r"^job .*name: .* is no name"):
+        with pytest.raises(hk.SpecError, match=r"^job .*name: .* is not a name"):
             Job(name, **PLAIN)  # type: ignore[arg-type]
 
 
@@ -315,9 +315,9 @@ BAD = {
     "jobs:\n": ["line 1", "jobs", "has no value"],
     "jobs: []\n": ["line 1", "jobs: is empty", "at least one"],
     "jobs: 3\n": ["line 1", "jobs: 3 ", "- {name: big, model: bloom"],
-    jobs("bloom"): ["line 2", "jobs[0]", "'bloom' is no mapping"],
+    jobs("bloom"): ["line 2", "jobs[0]", "'bloom' is not a mapping"],
     jobs("{model: bloom}"): ["line 2", "jobs[0]", "'name' is missing"],
-    jobs("{name: 3, model: bloom}"): ["line 2", "jobs[0].name: 3 is no text"],
+    jobs("{name: 3, model: bloom}"): ["line 2", "jobs[0].name: 3 is not text"],
     jobs("{name: a b, model: bloom}"): ["line 2", "job 'a b': name", "no spaces"],
     ONE + "  - {name: a, model: gpt3-175b}\n": ["line 3", "job 'a': name: stands twice"],
     ONE + ONE: ["line 3", "'jobs' stands twice"],
@@ -327,10 +327,10 @@ BAD = {
     ONE + "defaults: {name: x}\n": ["line 3", "defaults: there is no key 'name'"],
     ONE + "defaults: {rounds: x}\n": ["line 3", "job 'a'", "rounds: there is no 'x'"],
     ONE + "defaults: {arrival: 1}\n": ["line 3", "defaults.arrival: 1 "],
-    ONE + "defaults: 1\n": ["line 3", "defaults: 1 is no mapping"],
+    ONE + "defaults: 1\n": ["line 3", "defaults: 1 is not a mapping"],
     jobs("{name: a}"): ["line 2", "job 'a'", "model: there is none"],
     jobs("{name: a, model: blom}"): ["line 2", "job 'a'", "did you mean 'bloom'?"],
-    jobs("{name: a, model: 3}"): ["line 2", "job 'a': model: 3 is no text"],
+    jobs("{name: a, model: 3}"): ["line 2", "job 'a': model: 3 is not text"],
     jobs("{name: a, parameters: 1.5}"): ["job 'a': parameters: 1.5 "],
     jobs("{name: a, parameters: 1e}"): ["job 'a': parameters: '1e' ", "13e9"],
     jobs("{name: a, parameters: 1e9}"): ["job 'a'", "compute", "no tokens_per_iteration"],
@@ -355,7 +355,7 @@ BAD = {
     bloom("compute: []"): ["job 'big': compute: [] "],
     bloom("compute: {peak: 3}"): ["job 'big': compute.peak: 3 ", "312 TFLOP/s"],
     bloom("compute: {peek: 3}"): ["job 'big': compute: there is no key 'peek'", "'peak'"],
-    bloom("compute: {efficiency: 2}"): ["job 'big': compute.efficiency: 2 will not do"],
+    bloom("compute: {efficiency: 2}"): ["job 'big': compute.efficiency: 2 is not valid"],
     bloom("compute: {efficiency: 50}"): ["compute.efficiency: 50", "did you mean 0.5?"],
     bloom("compute: {efficiency: 0}"): ["compute.efficiency: 0 will not do", "above 0"],
     bloom("compute: {efficiency: .nan}"): ["compute.efficiency: nan will not do"],
@@ -366,7 +366,7 @@ BAD = {
     bloom("placement: packed, hosts: [host0]"): ["job 'big': placement: hosts are listed"],
     bloom("hosts: host0"): ["job 'big': hosts: 'host0' ", "[host0, host3]"],
     bloom("hosts: []"): ["job 'big': hosts: is empty", "[host0, host3]"],
-    bloom("hosts: [0]"): ["job 'big': hosts[0]: 0 is no text"],
+    bloom("hosts: [0]"): ["job 'big': hosts[0]: 0 is not text"],
     bloom("\n    hosts: [a, b, a]"): ["line 3", "job 'big': hosts: 'a' is listed twice"],
     bloom("collective: treee"): ["job 'big': collective: there is no 'treee'", "'tree'"],
     bloom("data: 4, collective: ring-2d"): ["job 'big'", "grid: there is none"],
@@ -374,11 +374,11 @@ BAD = {
     bloom("data: 4, collective: ring-2d, grid: [4]"): ["job 'big': grid: [4] will not do"],
     bloom("rounds: locked"): ["job 'big': rounds: there is no 'locked'"],
     bloom("bytes_per_parameter: 65"): ["job 'big': bytes_per_parameter: 65 "],
-    bloom("data: 1" + "0" * 5000): ["line 2", "is no number"],
+    bloom("data: 1" + "0" * 5000): ["line 2", "is not a number"],
     bloom("data: &a 1"): ["line 2", "anchors and aliases"],
     "jobs: " + "[" * 1000: ["line 1", "nested too deeply"],
     layers("\n    npu: a101"): ["line 3", "job 'net': npu: there is no 'a101'", "'a100'"],
-    layers("npu: 3"): ["line 2", "job 'net': npu: 3 is no text"],
+    layers("npu: 3"): ["line 2", "job 'net': npu: 3 is not text"],
     layers("samples: 0"): ["line 2", "job 'net': samples: 0 "],
     layers("pipeline: 2,\n    samples: 9"): ["line 3", "job 'net': samples: 9 do not divide"],
     layers("efficiency: 0"): ["job 'net': efficiency: 0 will not do; give a number above 0"],
@@ -395,7 +395,7 @@ BAD = {
         "did you mean 'resnet",
     ],
     jobs("{name: a, workload: x/nowhere.yml}"): ["line 2", "job 'a': workload: ", "cannot be read"],
-    jobs("{name: a, workload: 3}"): ["line 2", "job 'a': workload: 3 is no text"],
+    jobs("{name: a, workload: 3}"): ["line 2", "job 'a': workload: 3 is not text"],
     "jobs: [\n": ["is not YAML"],
     "seed: \x07\n": ["line 1", "U+0007"],
 }

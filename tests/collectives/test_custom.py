@@ -188,16 +188,19 @@ BAD: dict[str, tuple[Callable[[hk.Topology], object], str]] = {
     ),
     "alone": (lambda t: hk.collective(t, [hk.Demand(1, 0, 0)]), "a collective needs at least two"),
     "title": (lambda t: hk.collective(t, [hk.Demand(1, 0, 1)], name="a\nb"), "name: 'a\\nb' is no"),
-    "topology": (lambda t: hk.collective("ring", []), "topology: 'ring' is no Topology"),  # type: ignore[arg-type]
+    "topology": (lambda t: hk.collective("ring", []), "topology: 'ring' is not a Topology"),  # type: ignore[arg-type]
     "square": (lambda t: hk.all_to_all_v(t, [[1, 2], [1]]), "sizes: row 1 has 1 entries"),
     "entry": (lambda t: hk.all_to_all_v(t, [[0, "x"], [1, 0]]), "sizes[0][1]: 'x'"),
     "below": (lambda t: hk.all_to_all_v(t, [[0, -1], [1, 0]]), "sizes[0][1]: "),
     "none of it": (lambda t: hk.all_to_all_v(t, [[0, None], [1, 0]]), "sizes[0][1]: None is no"),  # type: ignore[list-item]
     "rows": (lambda t: hk.all_to_all_v(t, [[0, 1], [1, 0]], npus=[1]), "sizes: there are 2 rows"),
-    "message": (lambda t: hk.send_receive(t, [(0, 1)]), "sends[0]: (0, 1) is none"),  # type: ignore[list-item]
+    "message": (lambda t: hk.send_receive(t, [(0, 1)]), "sends[0]: (0, 1) is not a send"),  # type: ignore[list-item]
     "itself": (lambda t: hk.send_receive(t, [(0, 0, 1)]), "sends[0]: NPU 0 sends to itself"),
     "lonely": (lambda t: hk.neighbor_exchange(t, 1, neighbors={}), "neighbors: nobody has any"),
-    "list": (lambda t: hk.neighbor_exchange(t, 1, neighbors=[1]), "neighbors: [1] is no mapping"),  # type: ignore[arg-type]
+    "list": (
+        lambda t: hk.neighbor_exchange(t, 1, neighbors=[1]),
+        "neighbors: [1] is not a mapping",
+    ),  # type: ignore[arg-type]
 }
 
 

@@ -125,7 +125,7 @@ def test_a_file_rewritten_by_polars_says_what_it_needs(tmp_path: Path) -> None:
 
 GOOD = {"chunk": [0], "src": [0], "dst": [1], "op": ["copy"]}
 BAD: dict[str, tuple[Any, str]] = {
-    "no table": (3, "3 is no table"),
+    "no table": (3, "3 is not a table"),
     "no column": (
         {"chunk": [0], "src": [0], "op": ["copy"]},
         "there is no column dst; a plan needs",

@@ -31,7 +31,7 @@ def test_what_an_algorithm_does_not_heed_is_refused(option: str) -> None:
             continue
         with pytest.raises(SpecError) as caught:
             check_options(name, options)
-        assert str(caught.value) == f"{option}: {name} does not heed it; it is for {words}"
+        assert str(caught.value) == f"{option}: {name} does not use it; it is for {words}"
         assert heeded(name, options) == PlanOptions()
         check_options(name, heeded(name, options))
 

@@ -399,7 +399,7 @@ def test_changed_columns_are_refused_or_wrong(
 def test_positions_that_would_mean_something_else_are_refused(
     tmp_path: Path, column: str, position: int
 ) -> None:
-    """As bits, group 2^31 - 1 is no wait at all, and transfer 2^31 is group 0."""
+    """As bits, group 2^31 - 1 is not a wait at all, and transfer 2^31 is group 0."""
     hand_made(hk.Collective("broadcast", [0, 1, 2], 10, 0)).save(tmp_path / "a.parquet")
     table = pq.read_table(tmp_path / "a.parquet")
     columns = {name: table.column(name).to_pylist() for name in table.schema.names}

@@ -257,7 +257,7 @@ def test_a_failed_spine_keeps_the_numbers_of_the_rest() -> None:
         ([(0, 1), (2, 2)], {}, "flow 1 goes from ToR 2 to itself and needs no path; leave it out"),
         ([(0, 1, -1)], {}, "flow 0: weight -1 is negative; give it 0 or more"),
         ([(-1, 1)], {}, "flow 0: ToR -1 is negative; give it 0 or more"),
-        ([(0, 1, 1.5)], {}, "flow 0: weight 1.5 is no whole number"),
+        ([(0, 1, 1.5)], {}, "flow 0: weight 1.5 is not a whole number"),
         ([(0,)], {}, "flow 0 is (0,); a flow is"),
         ([3], {}, "flow 0 is 3; a flow is"),
         ([(0, 1, 2**63 - 1)] * 2, {}, "the weights of all flows together pass 2^63"),
@@ -290,7 +290,7 @@ def test_what_makes_no_sense_is_refused(flows: list, options: dict, message: str
 
 def test_other_networks_are_refused() -> None:
     mesh = hk.topology.mesh(3, 3, bandwidth="25 GB/s", latency="21 ns")
-    with pytest.raises(hk.SpecError, match=r"is no Clos or fat tree: .* make one with clos"):
+    with pytest.raises(hk.SpecError, match=r"is not a Clos or fat tree: .* make one with clos"):
         hk.routing.assign(mesh, [(0, 1)])
 
 

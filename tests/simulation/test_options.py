@@ -39,7 +39,7 @@ def test_what_is_not_heeded_is_refused(option: str, fidelity: str) -> None:
         fidelity_options(fidelity, {option: value})
     assert (caught.value.field, caught.value.why, caught.value.remedy) == (
         option,
-        f"{fidelity} fidelity does not heed it",
+        f"{fidelity} fidelity does not use it",
         f"leave it out, or use {' or '.join(heed)} fidelity",
     )
 

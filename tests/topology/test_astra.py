@@ -118,7 +118,7 @@ def test_astra_numbers_with_an_exponent(tmp_path: Path) -> None:
         (
             "500",
             "-1",
-            "line 4: latency[0]: -1 is no latency; ASTRA-sim's is a plain number of ns, 0",
+            "line 4: latency[0]: -1 is not a latency; ASTRA-sim's is a plain number of ns, 0",
         ),
         ("500", "fast", "line 4: latency[0]: 'fast' is no latency; "),
         ("4, 2", "4.5, 2", "line 2: npus_count[0]: 4.5 "),

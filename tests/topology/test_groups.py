@@ -41,7 +41,7 @@ def test_groups(groups: Any) -> None:
         ([1, 2], "groups: [1, 2] "),
         (["ab"], "groups: ['ab'] "),
         ("0-2 3-6", "groups[1]: there is no NPU 6; NPUs are 0 to 5"),
-        ("5-3", "groups: '5-3' is no range of NPUs"),
+        ("5-3", "groups: '5-3' is not a range of NPUs"),
         ([[0, "npu9"]], "groups[0]: there is no NPU 'npu9'; did you mean"),
         ([[0, 1.0]], "groups[0]: there is no NPU 1.0"),
         ([[0, 1, 2], [3, 4]], 'groups: "npu5" is in none'),

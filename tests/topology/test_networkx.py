@@ -73,8 +73,8 @@ def graph_of(*edges: tuple[Any, ...], **nodes: Any) -> nx.Graph:
 @pytest.mark.parametrize(
     ("graph", "says"),
     [
-        ({"a": ["b"]}, "graph: dict is no networkx graph; give one"),
-        (None, "graph: NoneType is no networkx graph"),
+        ({"a": ["b"]}, "graph: dict is not a networkx graph; give one"),
+        (None, "graph: NoneType is not a networkx graph"),
         (
             graph_of(("a", "b", {})),
             "graph: edge 'a' - 'b' has no 'bandwidth'; give every edge one, or def",
@@ -87,7 +87,7 @@ def graph_of(*edges: tuple[Any, ...], **nodes: Any) -> nx.Graph:
         (graph_of(("a", "b", EDGE | {"latency": "x"})), "edge 'a' - 'b': latency: 'x' "),
         (graph_of(("1", 1, EDGE)), "graph: two nodes are called '1'; give each a name of its own"),
         (graph_of(a={"kind": "gpu"}), "graph: node 'a': kind is 'gpu'; use 'npu' or 'switch'"),
-        (graph_of(("a", "\ud800", EDGE)), r"graph: node '\ud800' is no text in UTF-8"),
+        (graph_of(("a", "\ud800", EDGE)), r"graph: node '\ud800' is not text in UTF-8"),
         (graph_of(("a", "a", EDGE)), "graph: "),
         (graph_of(), "graph: "),
         (graph_of(s={"kind": "switch"}), "graph: "),

@@ -202,7 +202,10 @@ def test_text_is_as_good_as_a_topology() -> None:
 @pytest.mark.parametrize(
     ("call", "says"),
     [
-        (lambda: tp.as_topology(3), "topology: 3 is no topology; give one of hk.topology, or text"),
+        (
+            lambda: tp.as_topology(3),
+            "topology: 3 is not a topology; give one of hk.topology, or text",
+        ),
         (lambda: tp.as_topology("dgx1"), "topology: there is no 'dgx1'; did you mean 'dgx1_v100'"),
         (lambda: tp.as_topology("mesh:4x4"), "bandwidth: mesh:4x4 needs one; give bandwidth="),
         (lambda: tp.as_topology("mesh:4x4@25GB/s"), "topology: 'mesh:4x4@25GB/s' has no latency"),
@@ -214,8 +217,8 @@ def test_text_is_as_good_as_a_topology() -> None:
         ),
         (lambda: tp.load("dgx1_v100", bandwidth=1), "bandwidth: dgx1_v100 has its own"),
         (lambda: tp.load("dgx1_v100", failed=["gpu0,gpu1,gpu2"]), "failed: 'gpu0,gpu1,gpu2'"),
-        (lambda: tp.load("dgx1_v100").without(links=["gpu0"]), 'links: "gpu0" is no link; give'),
-        (lambda: tp.load("dgx1_v100").without(links=[["gpu0"]]), 'links: "gpu0" is no link'),
+        (lambda: tp.load("dgx1_v100").without(links=["gpu0"]), 'links: "gpu0" is not a link; give'),
+        (lambda: tp.load("dgx1_v100").without(links=[["gpu0"]]), 'links: "gpu0" is not a link'),
         (lambda: tp.load("dgx1_v100").without(links=["gpu0,gpu9"]), 'no device is called "gpu9"'),
     ],
 )

@@ -187,9 +187,9 @@ def test_byte_order_mark_and_carriage_returns_do_no_harm(tmp_path: Path) -> None
         ("x: 1\ny: &y [*y]\n", "line 2: anchors and aliases (& and *) are not used"),
         ("npus: !!python/name:os.system a\n", "line 1: tag "),
         ("npus: !mine a\n", "line 1: tag '!mine' is not used here; remove it"),
-        ("? [a, b]\n: 1\n", "line 1: a key is no word"),
-        ("a: \0", "line 1: character U+0000 is no text; remove it"),
-        ("a: 1\nb: \x01", "line 2: character U+0001 is no text; remove it"),
+        ("? [a, b]\n: 1\n", "line 1: a key is not a word"),
+        ("a: \0", "line 1: character U+0000 is not text; remove it"),
+        ("a: 1\nb: \x01", "line 2: character U+0001 is not text; remove it"),
         ("a: " + "9" * 5000, "line 1: '999"),
     ],
     ids=lambda text: text[:20],
@@ -262,7 +262,7 @@ def test_missing_files_and_folders(tmp_path: Path) -> None:
         (MESH.replace("[3, 3]", str([1] * 33)), "line 2: size: [1, 1, 1"),
         ("builder: fat_tree\nk: 3\nbandwidth: 1 GB/s\nlatency: 0 s\n", "k of the fat tree: is 3; "),
         (MESH + "name: a b\n", "line 5: name: 'a b': a name has no spaces or commas; "),
-        (MESH + "name: 3\n", "line 5: name: 3 is no text; quote it"),
+        (MESH + "name: 3\n", "line 5: name: 3 is not text; quote it"),
         (MESH + "name: ''\n", "line 5: name: is empty; give"),
         (MESH + f"name: {'x' * 201}\n", "line 5: name: is longer than 200 characters; shorten it"),
         (MESH + "notes: hi\n", "line 5: notes: 'hi' "),
@@ -334,9 +334,9 @@ def test_wrong_bandwidths_in_each_place(tmp_path: Path, value: str, says: str) -
         ("[a, B, k]", ": there is no device 'B'; did you mean 'b'?"),
         ("[a, b, kk]", ": there is no link kind 'kk'; did you mean 'k'?"),
         ("[a, b, zz]", ": there is no link kind 'zz'; link_kinds are k"),
-        ("[1, b, k]", "[0]: 1 is no text; quote it if it is a name"),
-        ("a-b", ": 'a-b' will not do; write a link as [a, b, kind]"),
-        ("3", ": 3 will not do; write a link as [a, b, kind]"),
+        ("[1, b, k]", "[0]: 1 is not text; quote it if it is a name"),
+        ("a-b", ": 'a-b' is not valid; write a link as [a, b, kind]"),
+        ("3", ": 3 is not valid; write a link as [a, b, kind]"),
         ("{a: a, b: b}", ": key 'bandwidth' is missing; add it, or a kind that has it"),
         ("{a: a, b: b, bandwidth: 1 GB/s}", ": key 'latency' is missing; add it"),
         ("{a: a, b: b, kind: k, way: one}", ": there is no key 'way'; did you mean 'ways'?"),
@@ -346,7 +346,10 @@ def test_wrong_bandwidths_in_each_place(tmp_path: Path, value: str, says: str) -
         ("{a: a, b: b, kind: k, count: 0}", ".count: 0 "),
         ("{a: a, b: b, kind: k, count: 1000000}", ".count: 1000000 "),
         ("{a: a, b: b, kind: k, count: x}", ".count: 'x' "),
-        ("{a: a, b: b, kind: k, reverse: 3}", ".reverse: 3 is no mapping; write it as key: value"),
+        (
+            "{a: a, b: b, kind: k, reverse: 3}",
+            ".reverse: 3 is not a mapping; write it as key: value",
+        ),
         (
             "{a: a, b: b, kind: k, reverse: {latency: 1 s}}",
             ".reverse: key 'bandwidth' is missing; ",
@@ -394,7 +397,7 @@ def test_duplicate_links(tmp_path: Path, second: str, ends: str) -> None:
         ),
         (
             "npus: [a]\nswitches: [1]\nlinks: []\n",
-            "line 2: switches[0]: 1 will not do; give a name",
+            "line 2: switches[0]: 1 is not valid; give a name",
         ),
         (
             "npus: [a]\nswitches: [{limit: 1 GB/s}]\nlinks: []\n",
@@ -409,23 +412,26 @@ def test_duplicate_links(tmp_path: Path, second: str, ends: str) -> None:
         ("npus: -4\nlinks: []\n", "line 1: npus: -4 "),
         (
             "npus: 4.0\nlinks: []\n",
-            "line 1: npus: 4.0 will not do; give a number of NPUs or a list",
+            "line 1: npus: 4.0 is not valid; give a number of NPUs or a list",
         ),
         ("npus:\nlinks: []\n", "line 1: npus: has no value; give a number of NPUs or a list of"),
         (
             "npus: yes\nlinks: []\n",
-            "line 1: npus: true will not do; give a number of NPUs or a list",
+            "line 1: npus: true is not valid; give a number of NPUs or a list",
         ),
         (
             "npus:\n- y\n- no\nlinks: []\n",
-            "line 3: npus[1]: false is no text; quote it if it is a n",
+            "line 3: npus[1]: false is not text; quote it if it is a n",
         ),
-        ("npus: [0, 1]\nlinks: []\n", "line 1: npus[0]: 0 is no text; quote it if it is a name"),
-        ("npus: [[a]]\nlinks: []\n", "line 1: npus[0]: ['a'] is no text; "),
+        ("npus: [0, 1]\nlinks: []\n", "line 1: npus[0]: 0 is not text; quote it if it is a name"),
+        ("npus: [[a]]\nlinks: []\n", "line 1: npus[0]: ['a'] is not text; "),
         ("npus: ['a,b']\nlinks: []\n", "line 1: npus[0]: 'a,b': a name has no spaces or commas; "),
         ("links: []\n", "key 'npus' is missing; add it"),
         ("npus: 2\nlinks:\n", "line 2: links: has no value; give it one or remove the key"),
-        ("npus: 2\nlinks: {a: b}\n", "line 2: links: {'a': 'b'} is no list; write it as [a, b, ki"),
+        (
+            "npus: 2\nlinks: {a: b}\n",
+            "line 2: links: {'a': 'b'} is not a list; write it as [a, b, ki",
+        ),
         (
             KIND.replace("bandwidth", "bandwith") + "links: []\n",
             "line 3: link_kinds.k: there is no",
@@ -434,7 +440,10 @@ def test_duplicate_links(tmp_path: Path, second: str, ends: str) -> None:
             KIND.replace(", latency: 1 us", "") + "links: []\n",
             "line 3: link_kinds.k: key 'latency'",
         ),
-        ("npus: 2\nlink_kinds: [k]\nlinks: []\n", "line 2: link_kinds: ['k'] is no mapping; write"),
+        (
+            "npus: 2\nlink_kinds: [k]\nlinks: []\n",
+            "line 2: link_kinds: ['k'] is not a mapping; write",
+        ),
         (
             "npus: 2\nlink_kind: {}\nlinks: []\n",
             "line 2: there is no key 'link_kind'; did you mean",
@@ -450,7 +459,7 @@ def test_wrong_devices_and_kinds(tmp_path: Path, text: str, says: str) -> None:
     [
         ("dims: 3\n", "line 1: dims: 3 "),
         ("dims: []\n", "line 1: dims: [] has 0 entries; write"),
-        ("dims: [Ring]\n", "line 1: dims[0]: 'Ring' is no mapping; write it as key: value"),
+        ("dims: [Ring]\n", "line 1: dims[0]: 'Ring' is not a mapping; write it as key: value"),
         (
             DIMS.replace("Ring", "Rng"),
             "line 2: dims[0].kind: there is no 'Rng'; did you mean 'Ring'?",
@@ -472,10 +481,10 @@ def test_wrong_dims(tmp_path: Path, text: str, says: str) -> None:
     ("failed", "says"),
     [
         ("{node: [npu0]}", "line 5: failed: there is no key 'node'; did you mean 'nodes'?"),
-        ("{nodes: [0]}", "line 5: failed.nodes[0]: 0 is no text; quote it"),
+        ("{nodes: [0]}", "line 5: failed.nodes[0]: 0 is not text; quote it"),
         ("{links: [[npu0]]}", "line 5: failed.links[0]: ['npu0'] has 1 entries; write it as pairs"),
         ("{links: [npu0, npu1]}", "line 5: failed.links[0]: 'npu0' "),
-        ("npu0", "line 5: failed: 'npu0' is no mapping; write it as key: value"),
+        ("npu0", "line 5: failed: 'npu0' is not a mapping; write it as key: value"),
         ("", "line 5: failed: has no value; give it one or remove the key"),
         ("{nodes: [npu99]}", 'line 5: failed: no device is called "npu99"; devices are'),
         (

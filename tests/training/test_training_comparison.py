@@ -91,7 +91,7 @@ def test_what_cannot_run_is_listed() -> None:
     [
         ({"algorithms": ["frob"]}, "no algorithm 'frob'"),
         ({"algorithms": "ring"}, "algorithms: 'ring' "),
-        ({"algorithms": []}, "algorithms: .* is no list"),
+        ({"algorithms": []}, "algorithms: .* is not a list"),
         ({"parallels": "dp=8"}, "parallels: 'dp=8' "),
         ({"parallels": ["dp=x"]}, "dp: 'x' "),
         ({"batch": 0}, "batch: 0 "),

@@ -130,7 +130,7 @@ def test_joins_name_a_later_layer() -> None:
     assert hk.Workload("w", (a, b)).layers == (a, b)
     for wrong in ((b, a), (a,), (Block("b", Work(), joins="b"),)):
         with pytest.raises(
-            hk.SpecError, match=r"workload w: layer .: joins: 'b' is no later layer"
+            hk.SpecError, match=r"workload w: layer .: joins: 'b' is not a later layer"
         ):
             hk.Workload("w", wrong)
 

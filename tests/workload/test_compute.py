@@ -210,7 +210,7 @@ def test_the_published_figure_from_the_published_table() -> None:
         ({"processing_elements": (4,)}, ["processing_elements", "no pair", "(4, 4)"]),
         ({"processing_elements": 16}, ["processing_elements", "16 is no pair"]),
         ({"processing_elements": (4, 0)}, ["processing_elements", "0 "]),
-        ({"processing_elements": (4, 4.0)}, ["4.0 is no whole number"]),
+        ({"processing_elements": (4, 4.0)}, ["4.0 is not a whole number"]),
         ({"array": (256, 1 << 21)}, ["array", "too large"]),
         ({"array": "256x256"}, ["array", "'256x256' is no pair"]),
         ({"clock": "1"}, ["clock", "'1' ", "1 GHz"]),
@@ -245,15 +245,15 @@ def test_array_that_makes_no_sense() -> None:
 
 @pytest.mark.parametrize("cycles", [-1, 1.5, "3", None, True])
 def test_cycles_that_make_no_sense(cycles: Any) -> None:
-    with pytest.raises(hk.SpecError, match=r"cycles: .* is no count; give a whole number"):
+    with pytest.raises(hk.SpecError, match=r"cycles: .* is not a count; give a whole number"):
         hk.Chiplet().time_ps(cycles)
 
 
 @pytest.mark.parametrize("value", [None, "resnet152", 5])
 def test_what_is_no_workload_and_no_layer(value: Any) -> None:
-    with pytest.raises(hk.SpecError, match=r"workload: .* is no Workload; give one"):
+    with pytest.raises(hk.SpecError, match=r"workload: .* is not a Workload; give one"):
         hk.Chiplet().workload(value)
-    with pytest.raises(hk.SpecError, match=r"layer: .* is no Layer; give one"):
+    with pytest.raises(hk.SpecError, match=r"layer: .* is not a Layer; give one"):
         hk.Chiplet().layer(value)
 
 

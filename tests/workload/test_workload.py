@@ -27,7 +27,7 @@ from hocket.workload.entries import (
     WorkloadFile,
 )
 from hocket.workload.models import describe, path
-from hocket.workload.yaml import MOST_LAYERS, from_text
+from hocket.workload.yaml import MAX_LAYERS, from_text
 
 ROOT = Path(__file__).parents[2]
 TABLES = ROOT.parent / "shared" / "formats" / "examples" / "scalesim_csv"
@@ -187,8 +187,8 @@ def test_layer() -> None:
     ("keys", "parts"),
     [
         ({"name": ""}, ["name", "''"]),
-        ({"name": 3}, ["name", "3 is no name"]),
-        ({"name": "a\nb"}, ["name", "'a\\nb' is no name"]),
+        ({"name": 3}, ["name", "3 is not a name"]),
+        ({"name": "a\nb"}, ["name", "'a\\nb' is not a name"]),
         ({"channels": 0}, ["layer l", "channels", "too small", "from 1"]),
         ({"channels": 1 << 24}, ["layer l", "channels", "too large"]),
         ({"filters": -1}, ["filters", "-1 "]),
@@ -219,7 +219,7 @@ def test_workload_needs_layers() -> None:
             hk.SpecError, match="layers: are no layers; give a list of Layer or Block"
         ):
             hk.Workload("w", wrong)  # type: ignore[arg-type]
-    with pytest.raises(hk.SpecError, match="'' is no name"):
+    with pytest.raises(hk.SpecError, match="'' is not a name"):
         hk.Workload("", (hk.Layer("l"),))
     with pytest.raises(hk.SpecError, match="there is no layer; give at least one"):
         hk.Workload("w", ())
@@ -267,7 +267,7 @@ BAD = {
     "layers:\n": ["line 1", "layers", "has no value"],
     "layers: []\n": ["line 1", "layers", "0 entries", "at least one"],
     "layers: 3\n": ["line 1", "layers", "3 ", "{name: fc"],
-    "layers: {a: 1}\n": ["line 1", "layers", "is no list"],
+    "layers: {a: 1}\n": ["line 1", "layers", "is not a list"],
     ONE + "nam: x\n": ["line 3", "no key 'nam'", "did you mean 'name'?"],
     ONE + ONE: ["line 3", "'layers' stands twice"],
     ONE + "source: [{}]\n": ["line 3", "source[0]", "'repo' is missing"],
@@ -280,15 +280,15 @@ BAD = {
     layers("{name: a, chanels: 3, filters: 4}"): ["layers[0]", "did you mean 'channels'?"],
     layers("{name: a, name: b}"): ["line 2", "'name' stands twice"],
     layers("{name: a b, channels: 3, filters: 4}"): ["layers[0].name", "no spaces"],
-    layers("{name: 3, channels: 3, filters: 4}"): ["layers[0].name", "3 is no text"],
+    layers("{name: 3, channels: 3, filters: 4}"): ["layers[0].name", "3 is not text"],
     layers("{name: a, channels: 0, filters: 4}"): ["layers[0].channels", "0 "],
     layers("{name: a, channels: 3, filters: -4}"): ["layers[0].filters", "-4 "],
-    layers("{name: a, channels: 3.5, filters: 4}"): ["3.5 is no whole number"],
-    layers("{name: a, channels: '3', filters: 4}"): ["'3' is no whole number"],
-    layers("{name: a, channels: true, filters: 4}"): ["true is no whole number"],
-    layers("{name: a, channels: .nan, filters: 4}"): ["nan is no whole number"],
+    layers("{name: a, channels: 3.5, filters: 4}"): ["3.5 is not a whole number"],
+    layers("{name: a, channels: '3', filters: 4}"): ["'3' is not a whole number"],
+    layers("{name: a, channels: true, filters: 4}"): ["true is not a whole number"],
+    layers("{name: a, channels: .nan, filters: 4}"): ["nan is not a whole number"],
     layers("{name: a, channels: , filters: 4}"): ["layers[0].channels", "has no value"],
-    layers(f"{{name: a, channels: 1{'0' * 5000}, filters: 4}}"): ["line 2", "is no number"],
+    layers(f"{{name: a, channels: 1{'0' * 5000}, filters: 4}}"): ["line 2", "is not a number"],
     layers(f"{{name: a, channels: 1{'0' * 30}, filters: 4}}"): ["too large", "less than 16777216"],
     layers(FC[:-1] + ", stride: 0}"): ["layers[0].stride", "0 "],
     layers(FC[:-1] + ", times: 0}"): ["layers[0].times", "0 "],
@@ -302,7 +302,7 @@ BAD = {
     layers(f"{{name: g, repets: 2, layers: [{FC}]}}"): ["did you mean 'repeat'?"],
     layers("{name: g, layers: []}"): ["layers[0].layers", "0 entries"],
     layers("{name: g, layers: [{name: a}]}"): ["layers[0].layers[0]", "'channels' is missing"],
-    layers(FC[:-1] + ", repeat: 100001}"): ["layers", "100001", f"at most {MOST_LAYERS}"],
+    layers(FC[:-1] + ", repeat: 100001}"): ["layers", "100001", f"at most {MAX_LAYERS}"],
     layers(f"{{name: g, repeat: 9999999, layers: [{FC[:-1]}, repeat: 9999999}}]}}"): ["at most"],
     layers("{name: a, channels: 9999999, filters: 99999999}"): ["too large"],
     layers("{name: a, channels: 16000000, filters: 16000000, input: [9, 9], filter: [9, 9]}"): [

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket.workload.costs import Block, Work
-from hocket.workload.yaml import MOST_LAYERS, from_text
+from hocket.workload.yaml import MAX_LAYERS, from_text
 
 FC = "{name: fc, channels: 3, filters: 4}"
 B = "{name: b, forward: {flops: 5}}"
@@ -102,8 +102,8 @@ BAD = {
     layers("{name: b, forward: x}"): ["layers[0].forward", "'x' "],
     layers("{name: b, forward: -1 ms}"): ["layers[0].forward", "is negative"],
     layers("{name: b, forward: [3]}"): ["layers[0].forward", "{flops: 1.2e9, bytes: 3e6}"],
-    layers("{name: b, forward: true}"): ["layers[0].forward", "true will not do"],
-    layers("{name: b, forward: 1.5}"): ["layers[0].forward", "1.5 will not do"],
+    layers("{name: b, forward: true}"): ["layers[0].forward", "true is not valid"],
+    layers("{name: b, forward: 1.5}"): ["layers[0].forward", "1.5 is not valid"],
     layers("{name: b, forward: }"): ["layers[0].forward", "has no value"],
     layers("{name: b, forward: {flop: 3}}"): ["layers[0].forward", "did you mean 'flops'?"],
     layers("{name: b, forward: {flops: -3}}"): ["layers[0].forward.flops", "-3 "],
@@ -129,8 +129,8 @@ BAD = {
         "nothing is routed to its 3 experts",
     ],
     layers(B, "{name: c, forward: {}, joins: b}"): ["line 3", "layers[1].joins", "no later layer"],
-    layers(B, "{name: c, forward: {}, joins: c}"): ["layers[1].joins", "'c' is no later layer"],
-    layers("{name: c, forward: {}, joins: 3}", B): ["layers[0].joins", "3 is no text"],
+    layers(B, "{name: c, forward: {}, joins: c}"): ["layers[1].joins", "'c' is not a later layer"],
+    layers("{name: c, forward: {}, joins: 3}", B): ["layers[0].joins", "3 is not text"],
     layers("{name: b, forward: {}, input_gradient: {}, reads_data: true}"): [
         "layers[0]",
         "input_gradient: no gradient of data",
@@ -143,7 +143,7 @@ BAD = {
     "measured_samples: 0\n" + layers(B): ["line 1", "measured_samples", "0 "],
     layers(FC[:-1] + ", split: rows}"): ["layers[0]", "there is no key 'split'"],
     layers(FC[:-1] + ", biases: 1}"): ["layers[0].biases", "neither true nor false"],
-    layers("{transformer: 3}"): ["layers[0].transformer", "3 is no mapping"],
+    layers("{transformer: 3}"): ["layers[0].transformer", "3 is not a mapping"],
     layers("{transformer: {layers: 2}}"): ["layers[0].transformer", "'hidden' is missing"],
     layers(f"{{transformer: {{{SIZES}, hiden: 3}}}}"): ["layers[0].transformer", "'hidden'?"],
     layers(f"{{transformer: {{{SIZES}, kv_heads: 3}}}}"): [
@@ -154,7 +154,7 @@ BAD = {
     layers(f"{{transformer: {{{SIZES}}}, repat: 2}}"): ["layers[0]", "did you mean 'repeat'?"],
     layers(f"{{transformer: {{{SIZES.replace('2', '10000', 1)}}}, name: t, repeat: 9}}"): [
         "layers",
-        f"at most {MOST_LAYERS}",
+        f"at most {MAX_LAYERS}",
     ],
     layers(f"{{transformer: {{{SIZES.replace('2', '10001', 1)}}}}}"): ["10001 is too large"],
     layers("{lstm: {layers: 1, hidden: 2, input: 2}}"): ["layers[0].lstm", "'sequence' is missing"],

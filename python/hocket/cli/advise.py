@@ -27,7 +27,7 @@ _EXAMPLE = "For example: hocket advise dims --topology themis-3d-fc-ring-sw"
 
 advise = typer.Typer(
     name="advise",
-    help="Say what limits a network, and what would not.",
+    help="Say what limits a network, and what failures cost.",
     no_args_is_help=True,
     epilog=_EXAMPLE,
 )
@@ -89,7 +89,8 @@ def failures(
     part: Annotated[
         list[str] | None,
         typer.Option(
-            "--part", help="Kind of part that may fail: link, switch or npu; may be repeated."
+            "--part",
+            help="Kind of part that may fail: link, switch or npu; may be repeated; default: all.",
         ),
     ] = None,
     routing: options.Routing = "balanced",

@@ -55,7 +55,7 @@ def compare(
     simulation: Simulation,
     output: Shown,
 ) -> None:
-    """Plan, prove and simulate a collective by every algorithm that applies, fastest first."""
+    """Plan, prove and simulate a collective with every algorithm that applies, fastest first."""
     fidelity = simulation.transfers()
     planning = search.planning(simulation.latency_model)
     spec = network.spec()

@@ -24,9 +24,9 @@ RATES = tuple((f"{name}/s", factor) for name, factor in SIZES)
 FAR = 10**4
 """How many times the least number the largest may be, to stand in one unit where there is a choice."""
 _DIGITS = 4
-_MOST_DECIMALS = 3
+_MAX_DECIMALS = 3
 _SPREAD = 10**5
-_MOST_SIZES = 1000
+_MAX_SIZES = 1000
 
 
 def in_one_unit(values: Sequence[float], units: Units) -> tuple[str, list[str]]:
@@ -41,7 +41,7 @@ def in_one_unit(values: Sequence[float], units: Units) -> tuple[str, list[str]]:
     about = max(min(positive), max(positive) / _SPREAD)
     unit, factor = next((unit for unit in reversed(units) if about >= unit[1]), units[0])
     before = len(str(int(about / factor)))
-    decimals = 0 if factor == 1 else min(max(_DIGITS - before, 0), _MOST_DECIMALS)
+    decimals = 0 if factor == 1 else min(max(_DIGITS - before, 0), _MAX_DECIMALS)
     texts = [f"{value / factor:,.{decimals}f}" for value in values]
     least = 10.0**-decimals
     small = [0 < value / factor < least / 2 for value in values]
@@ -82,7 +82,7 @@ def read_sizes(texts: Sequence[str], sweep: str | None) -> list[int]:
     Raises
     ------
     SpecError
-        If one is no size, or there is none.
+        If one is not a size, or there is none.
     """
     found = [parse_size(part.strip(), field="--size") for text in texts for part in text.split(",")]
     if sweep is not None:
@@ -97,7 +97,7 @@ def _sweep(text: str) -> list[int]:
     right = "write begin:end:xfactor or begin:end:+step, as 8K:1G:x4"
     parts = [part.strip() for part in text.split(":")]
     if len(parts) not in (2, 3):
-        raise SpecError("--sizes", f"{shown(text)} is no sweep", right)
+        raise SpecError("--sizes", f"{shown(text)} is not a sweep", right)
     begin, end = (parse_size(part, field="--sizes") for part in parts[:2])
     if end < begin:
         raise SpecError("--sizes", f"{shown(text)} ends before it begins", right)
@@ -116,5 +116,5 @@ def _sweep(text: str) -> list[int]:
 
 
 def _check_many(count: int) -> None:
-    if count > _MOST_SIZES:
-        raise SpecError("--sizes", f"these are {count:,} sizes", f"take at most {_MOST_SIZES:,}")
+    if count > _MAX_SIZES:
+        raise SpecError("--sizes", f"these are {count:,} sizes", f"take at most {_MAX_SIZES:,}")

@@ -203,13 +203,13 @@ def draw(
     topology: Text,
     *,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="The picture: a .svg, .png or .pdf file.")
+        str, typer.Option("--output", "-o", help="The .svg, .png or .pdf file to draw to.")
     ],
     schematic: Annotated[
         bool | None,
         typer.Option(
             "--schematic/--full",
-            help="Groups with their multiplicities, or every device; by default groups above "
+            help="Draw groups with their numbers, or every device; default: groups above "
             "64 devices.",
         ),
     ] = None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hocket.traces import Summary
 
 trace = typer.Typer(
-    help="Show execution traces and run them on networks, in MLCommons Chakra's format.",
+    help="Show execution traces in MLCommons Chakra's format, and run them on networks.",
     no_args_is_help=True,
     epilog="For example: hocket trace show traces/llama",
 )

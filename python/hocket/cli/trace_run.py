@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hocket.traces import TraceCall, TraceRun
 
 EXAMPLE = "For example: hocket trace run traces/llama --topology themis-3d-homo --algorithm themis"
-_MOST_ROWS = 64
+_MAX_ROWS = 64
 """Of the table of ranks."""
 
 
@@ -38,24 +38,25 @@ class Replaying:
         typer.Option(
             "--algorithm",
             "-a",
-            help="Algorithm of the collectives: one of `hocket algorithms`, ideal or none; "
-            "default themis where there are dimensions, else greedy.",
+            help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; "
+            "default: themis on networks with dimensions, otherwise greedy.",
         ),
     ] = None
     chunks: options.Chunks = None
     npu: Annotated[
         str,
         typer.Option(
-            "--npu", help="Accelerator for operations that have no recorded time, such as a100."
+            "--npu", help="Accelerator for operations without a recorded time, such as a100."
         ),
     ] = "a100"
     efficiency: Annotated[
-        float | None, typer.Option("--efficiency", help="Share of its peak that it reaches.")
+        float | None,
+        typer.Option("--efficiency", help="Share of the accelerator's peak that is reached."),
     ] = None
     order: Annotated[
         str,
         typer.Option(
-            "--order", help="Order in which an NPU's waiting calls are served: fifo or lifo."
+            "--order", help="Order in which the waiting calls of an NPU are served: fifo or lifo."
         ),
     ] = "fifo"
 
@@ -68,7 +69,9 @@ def run(
     how: Replaying,
     perfetto: Annotated[
         str | None,
-        typer.Option("--perfetto", help="Also write a timeline for ui.perfetto.dev, a .json file."),
+        typer.Option(
+            "--perfetto", help="Also write a timeline for ui.perfetto.dev to this .json file."
+        ),
     ] = None,
     form: Form,
 ) -> None:
@@ -106,8 +109,8 @@ def run(
     console.print(_ranks(ran))
     for note in ran.notes:
         console.note(f"note: {note}")
-    if len(ran.ranks) > _MOST_ROWS:
-        console.print(f"note: {len(ran.ranks) - _MOST_ROWS} more ranks; --json has all")
+    if len(ran.ranks) > _MAX_ROWS:
+        console.print(f"note: {len(ran.ranks) - _MAX_ROWS} more ranks; --json has all")
 
 
 def _kinds(ran: TraceRun) -> Table:
@@ -126,7 +129,7 @@ def _ranks(ran: TraceRun) -> Table:
     table.add_column("rank", justify="right")
     for name in ("compute", "exposed calls", "waiting", "rest", "end"):
         table.add_column(name, units=TIMES)
-    for row in ran.ranks[:_MOST_ROWS]:
+    for row in ran.ranks[:_MAX_ROWS]:
         times = (row.compute, row.exposed, row.waited, row.rest, row.end)
         table.add_row(str(row.rank), *times)
     return table

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from hocket.workload.systolic import Chiplet, WorkloadCycles
 
 workload = typer.Typer(
-    help="List models that are trained, show their layers, and make them of PyTorch modules.",
+    help="List models to be trained, show their layers, and make them from PyTorch modules.",
     no_args_is_help=True,
     epilog="For example: hocket workload show resnet152",
 )
 
 workload.command("from-torch", epilog=EXAMPLE)(from_torch)
 
-_MOST_ROWS = 2000
+_MAX_ROWS = 2000
 """Of the table of layers; a hundred thousand would take minutes."""
 _NUMBER = re.compile(r"\.[0-9]+(?=/|$)")
 """Which of several layers one is, in its name."""
@@ -76,33 +76,38 @@ class OnChiplet:
 
     panel: ClassVar[str] = "Chiplet"
 
-    array: Annotated[str, typer.Option("--array", help="Rows and columns of a PE's array.")] = (
-        "256x256"
-    )
+    array: Annotated[
+        str, typer.Option("--array", help="Rows and columns of the array of a PE.")
+    ] = "256x256"
     pes: Annotated[str, typer.Option("--pes", help="Rows and columns of PEs.")] = "4x4"
-    samples: Annotated[int, typer.Option("--samples", help="Samples in an iteration.")] = 16
-    clock: Annotated[str, typer.Option("--clock", help='Its clock, such as "1 GHz".')] = "1 GHz"
-    precision: Annotated[int, typer.Option("--precision", help="Bits of a number.")] = 32
+    samples: Annotated[
+        int, typer.Option("--samples", help="Number of samples in an iteration.")
+    ] = 16
+    clock: Annotated[
+        str, typer.Option("--clock", help='Clock of the chiplet, such as "1 GHz".')
+    ] = "1 GHz"
+    precision: Annotated[int, typer.Option("--precision", help="Bits of each number.")] = 32
     folds: Annotated[
         str,
         typer.Option(
-            "--folds", help="How parts of a result follow each other: drained or overlapped."
+            "--folds", help="How the folds of a product follow each other: drained or overlapped."
         ),
     ] = "drained"
     distribution: Annotated[
         str,
         typer.Option(
-            "--distribution", help="What PEs share: samples, or folds of all samples together."
+            "--distribution",
+            help="What is distributed over PEs: samples, or folds of all samples together.",
         ),
     ] = "samples"
     input_gradient: Annotated[
         str,
         typer.Option(
-            "--input-gradient", help="Gradient of an input: as a convolution, or by columns."
+            "--input-gradient", help="How the input gradient is computed: convolution or columns."
         ),
     ] = "convolution"
     data_gradient: Annotated[
-        bool, typer.Option("--data-gradient", help="Compute the gradient of the data as well.")
+        bool, typer.Option("--data-gradient", help="Also compute the gradient of the data.")
     ] = False
 
     def chiplet(self) -> Chiplet:
@@ -134,7 +139,7 @@ def show(
         bool,
         typer.Option(
             "--costs",
-            help="Show operations and bytes for a sample instead of cycles, as of a workload that is "
+            help="Show operations and bytes for a sample instead of cycles, as for a workload that is "
             "given by its costs.",
         ),
     ] = False,
@@ -174,7 +179,7 @@ def _pair(option: str, text: str) -> tuple[int, int]:
         part.isascii() and part.isdecimal() and len(part) < 10 and int(part) > 0 for part in parts
     )
     if not fits:
-        raise SpecError(option, f"{shown(text)} is no size", "write rows and columns as 4x4")
+        raise SpecError(option, f"{shown(text)} is not a size", "write rows and columns as 4x4")
     return int(parts[0]), int(parts[1])
 
 
@@ -184,7 +189,7 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
     names = ("input", "filter", "channels", "filters", "stride", "times")
     for name in (*names, "parameters", "gradient bytes", "forward", "backward"):
         table.add_column(name, justify="right")
-    for each in cycles.layers[:_MOST_ROWS]:
+    for each in cycles.layers[:_MAX_ROWS]:
         layer = each.layer
         size = layer.gradient_bytes(chiplet.precision_bits)
         table.add_row(
@@ -197,8 +202,8 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
             f"{each.forward:,}",
             f"{each.backward:,}",
         )
-    if len(cycles.layers) > _MOST_ROWS:
-        table.caption = f"{len(cycles.layers) - _MOST_ROWS:,} more: --json lists all"
+    if len(cycles.layers) > _MAX_ROWS:
+        table.caption = f"{len(cycles.layers) - _MAX_ROWS:,} more: --json lists all"
     table.add_section()
     size = model.gradient_bytes(chiplet.precision_bits)
     totals = (f"{model.parameters:,}", f"{size:,}")
@@ -276,7 +281,7 @@ def _costs_table(model: Workload, blocks: list[Block]) -> Table:
         table.add_column(name, units=SIZES)
     table.add_column("split")
     rows = _alike(blocks)
-    for block, many in rows[:_MOST_ROWS]:
+    for block, many in rows[:_MAX_ROWS]:
         table.add_row(
             block.name,
             f"{many:,}",
@@ -288,7 +293,7 @@ def _costs_table(model: Workload, blocks: list[Block]) -> Table:
             2 * block.outputs,
             _split(block),
         )
-    more = f"; {len(rows) - _MOST_ROWS:,} more: --json lists all" if len(rows) > _MOST_ROWS else ""
+    more = f"; {len(rows) - _MAX_ROWS:,} more: --json lists all" if len(rows) > _MAX_ROWS else ""
     table.caption = f"of one layer and for one sample, in numbers of 16 bits{more}"
     return table
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
         in_place: bool
 
 
-_MOST = 1 << 32
-_MOST_DIGITS = 20
+_MAX_CHUNKS = 1 << 32
+_MAX_DIGITS = 20
 
 Progress = Callable[[str, int, int], None]
 """Called as ``progress(stage, done, total)`` a few times a second during long work."""
@@ -121,7 +121,7 @@ def _listed(text: str, topology: _core.Topology) -> list[int | str]:
 
 def _is_number(text: str) -> bool:
     """Whether it is a whole number, of no more digits than any NPU's has."""
-    return text.isdecimal() and len(text) <= _MOST_DIGITS
+    return text.isdecimal() and len(text) <= _MAX_DIGITS
 
 
 KEYWORDS = ("npus", "root", "in_place")
@@ -191,7 +191,7 @@ def joined(collectives: Sequence[_core.Collective]) -> _core.Collective:
     for each in collectives:
         if not isinstance(each, _core.Collective):
             raise SpecError(
-                "collectives", f"{each!r} is none", "make one with hocket.collective_on"
+                "collectives", f"{each!r} is not a Collective", "make one with hocket.collective_on"
             )
     return _core.Collective.joined(list(collectives))
 
@@ -208,7 +208,7 @@ def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
         try:
             number = topology.device_index(npu)
         except UnicodeEncodeError:
-            raise SpecError(field, f"{npu!r} is no text in UTF-8", "name an NPU") from None
+            raise SpecError(field, f"{npu!r} is not text in UTF-8", "name an NPU") from None
         except SpecError as error:
             raise SpecError(field, str(error)) from None
         if number >= topology.npu_count:
@@ -221,7 +221,7 @@ def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
 
 
 def check_chunks(chunks: int | None) -> None:
-    """Refuse what is no number of chunks.
+    """Refuse what is not a number of chunks.
 
     Raises
     ------
@@ -232,5 +232,5 @@ def check_chunks(chunks: int | None) -> None:
         return
     if type(chunks) is not int or chunks < 1:
         raise SpecError("chunks", f"{chunks!r} is not a number of chunks", "give 1 or more")
-    if chunks >= _MOST:
+    if chunks >= _MAX_CHUNKS:
         raise SpecError("chunks", f"{chunks} is 2^32 or more", "give fewer")

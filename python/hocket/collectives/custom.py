@@ -80,7 +80,7 @@ def collective(
     """
     if not isinstance(topology, _core.Topology):
         right = "make one, as by hk.topology.load(...)"
-        raise SpecError("topology", f"{shown(topology)} is no Topology", right)
+        raise SpecError("topology", f"{shown(topology)} is not a Topology", right)
     check_name(name)
     if not isinstance(in_place, bool):
         raise SpecError("in_place", f"{shown(in_place)} is neither True nor False")
@@ -168,7 +168,7 @@ def send_receive(
             src, dst, size = row
         except (TypeError, ValueError):
             right = 'give its sender, receiver and size, as (0, 1, "1 MB")'
-            raise SpecError(f"sends[{number}]", f"{shown(row)} is none", right) from None
+            raise SpecError(f"sends[{number}]", f"{shown(row)} is not a send", right) from None
         if npu_number(topology, src, "src") == npu_number(topology, dst, "dst"):
             raise SpecError(f"sends[{number}]", f"NPU {src} sends to itself", "name another")
         demands.append(Demand(size, src, dst))
@@ -201,13 +201,13 @@ def neighbor_exchange(
     Raises
     ------
     SpecError
-        If nobody has a neighbour, or a neighbour is no NPU.
+        If nobody has a neighbour, or a neighbour is not an NPU.
     """
     given: Mapping[int | str, Sequence[int | str]] = {}
     given = _linked(topology) if neighbors is None else neighbors
     if not isinstance(given, Mapping):
         right = "give a mapping of each to those it sends to"
-        raise SpecError("neighbors", f"{shown(given)} is no mapping", right)
+        raise SpecError("neighbors", f"{shown(given)} is not a mapping", right)
     demands = []
     for npu, others in given.items():
         npu = npu_number(topology, npu, "neighbors")
@@ -262,7 +262,7 @@ def _row(
 ) -> tuple[int, bool, list[int] | None, list[int] | None]:
     if not isinstance(demand, Demand):
         right = "write it as hk.Demand(size, holders, wanted)"
-        raise SpecError(None, f"{shown(demand)} is no Demand", right)
+        raise SpecError(None, f"{shown(demand)} is not a Demand", right)
     if not isinstance(demand.sum, bool):
         raise SpecError("sum", f"{shown(demand.sum)} is neither True nor False")
     size = parse_size(demand.size, field="size")
@@ -307,11 +307,11 @@ def _size(entry: Quantity, field: str) -> int:
     except (TypeError, ValueError) as error:
         if isinstance(error, SpecError):
             raise
-        raise SpecError(field, f"{shown(entry)} is no size", 'give bytes, or "1 MB"') from None
+        raise SpecError(field, f"{shown(entry)} is not a size", 'give bytes, or "1 MB"') from None
 
 
 def _listed(values: object, field: str) -> list:  # type: ignore[type-arg]
     """Give what is listed as a list."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise SpecError(field, f"{shown(values)} is no list", "give a list")
+        raise SpecError(field, f"{shown(values)} is not a list", "give a list")
     return list(values)

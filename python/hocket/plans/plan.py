@@ -90,7 +90,7 @@ class Plan(Result):
     ) -> None:
         if not isinstance(core, _core.Plan):
             right = "plans are made by hk.plan, hk.PlanBuilder, hk.Plan.from_frame and hk.Plan.load"
-            raise SpecError("core", f"{shown(core)} is no plan of the core", right)
+            raise SpecError("core", f"{shown(core)} is not a plan of the core", right)
         self.core = core
         self.own_schedule = schedule
         self.synthesis = synthesis
@@ -329,6 +329,6 @@ def merge_plans(plans: Sequence[Plan], *, memory_limit: int | None = None) -> Pl
     """
     for each in plans:
         if not isinstance(each, Plan):
-            raise SpecError("plans", f"{each!r} is no Plan", "make one by hk.plan(...)")
+            raise SpecError("plans", f"{each!r} is not a Plan", "make one by hk.plan(...)")
     cores = [each.core for each in plans]
     return Plan(_core.Plan.merged(cores, checked_limit(memory_limit)))

@@ -200,7 +200,7 @@ class Schedule(TableResult):
                 raise error.within(f"chunk {number}") from None
             except (TypeError, ValueError):
                 right = "give its bytes and two lists of dimensions"
-                raise SpecError(f"chunk {number}", f"{shown(row)} is none", right) from None
+                raise SpecError(f"chunk {number}", f"{shown(row)} is not a chunk", right) from None
         total = sum(size for size, _, _ in lanes)
         if lanes and total != collective.size:
             why = f"they have {total} B together, and the collective {collective.size} B"
@@ -209,7 +209,7 @@ class Schedule(TableResult):
         try:
             core = _core.Schedule.of_lanes(topology, collective, "schedule", policy, made, lanes)
         except (TypeError, OverflowError) as error:
-            raise SpecError("chunks", f"a dimension is no number ({error})") from None
+            raise SpecError("chunks", f"a dimension is not a number ({error})") from None
         return Schedule(core)
 
     def __len__(self) -> int:

@@ -18,7 +18,7 @@ from hocket.units import format_size
 __all__ = ["Crossover", "SizeRow", "crossovers", "draw_sizes"]
 
 _MARKERS = "os^vDPX"
-_MOST_TICKS = 10
+_MAX_TICKS = 10
 _UNITS = ((1e12, "TB/s"), (1e9, "GB/s"), (1e6, "MB/s"), (1e3, "kB/s"), (1.0, "B/s"))
 
 SizeRow = tuple[str, int, float, float]
@@ -148,7 +148,7 @@ def _lines(table: Sequence[SizeRow]) -> dict[str, dict[int, float]]:
 def _scale(axes: Any, sizes: Sequence[int], unit: str) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
-    step = -(-len(sizes) // _MOST_TICKS)
+    step = -(-len(sizes) // _MAX_TICKS)
     kept = sizes[::-step][::-1]  # the largest among them
     axes.set_xticks(kept, [format_size(size) for size in kept])
     axes.xaxis.set_minor_locator(NullLocator())

@@ -66,7 +66,7 @@ def load_jobs(path: str | PathLike[str]) -> JobList:
     from hocket.cluster.yaml import from_file
 
     if "\0" in str(path):
-        raise SpecError("path", f"{shown(str(path))} is no path", "leave the NUL out")
+        raise SpecError("path", f"{shown(str(path))} is not a path", "leave the NUL out")
     return from_file(Path(path))
 
 

@@ -182,7 +182,7 @@ def assign(
     Raises
     ------
     SpecError
-        When the network is no Clos or fat tree, or flows or options make no sense.
+        When the network is not a Clos or fat tree, or flows or options make no sense.
     InfeasibleError
         When failures leave flows without a path; they are named.
 
@@ -263,7 +263,7 @@ def _whole(what: str, i: int, value: Any, most: int | None = None) -> int:
     try:
         number = index(value)
     except TypeError:
-        raise SpecError(None, f"flow {i}: {what} {shown(value)} is no whole number") from None
+        raise SpecError(None, f"flow {i}: {what} {shown(value)} is not a whole number") from None
     if most is not None and not 0 <= number < most:
         wrong = "is negative" if number < 0 else "is too large"
         raise SpecError(None, f"flow {i}: {what} {number} {wrong}", "give it 0 or more")

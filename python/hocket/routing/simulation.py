@@ -15,7 +15,7 @@ from hocket._core import routing as core_routing
 from hocket._options import options_of
 from hocket._results import TableResult
 from hocket.cluster.draw import Draw
-from hocket.cluster.hosts import MOST_SEED, Cluster
+from hocket.cluster.hosts import MAX_SEED, Cluster
 from hocket.cluster.jobs import Job, JobList
 from hocket.cluster.placement import Placed, place
 from hocket.collectives.collective import Progress
@@ -358,7 +358,7 @@ def simulate(
     if any(limit is not None for limit in cluster.topology.switch_limits):
         raise SpecError(
             None,
-            "a switch has a limit, which flows on chosen paths do not heed",
+            "a switch has a limit, which flows on chosen paths do not use",
             "leave it out",
             origin=str(cluster.topology.name),
         )
@@ -418,7 +418,7 @@ class _Jitter:
     """Draws how long each iteration of a job computes."""
 
     def __init__(self, seed: int, job: int, share: float) -> None:
-        self._draw = Draw((seed + 0x9E3779B97F4A7C15 * (job + 1)) & MOST_SEED)
+        self._draw = Draw((seed + 0x9E3779B97F4A7C15 * (job + 1)) & MAX_SEED)
         self._share = share
 
     def times(self, compute_ps: int, iterations: int) -> list[int]:

@@ -93,7 +93,7 @@ def product(
         latter where there is a ``Switch``, so that from NPU to NPU is one step.
     """
     if not isinstance(kinds, str):
-        raise SpecError("kinds", f"{shown(kinds)} is no text", "give it as 'Ring_FC_SW'")
+        raise SpecError("kinds", f"{shown(kinds)} is not text", "give it as 'Ring_FC_SW'")
     names = kinds.split("_")
     sums = [False] * len(names) if offload is None else offload
     columns: dict[str, Sequence[object]]
@@ -113,7 +113,7 @@ def product(
         if kind is None:
             raise SpecError(
                 "kinds",
-                f"{name!r} is no dimension",
+                f"{name!r} is not a dimension",
                 "use Ring, FullyConnected (FC), Switch (SW) or Line",
             )
         rate = parse_bandwidth(bandwidth[i], field=f"bandwidth[{i}]")
@@ -232,5 +232,5 @@ def count_of(field: str, value: object) -> int:
     except TypeError:
         count = -1
     if not 1 <= count < 1 << 32:
-        raise SpecError(field, f"{shown(value)} is no whole number from 1 to 2^32 - 1")
+        raise SpecError(field, f"{shown(value)} is not a whole number from 1 to 2^32 - 1")
     return count

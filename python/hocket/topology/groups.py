@@ -54,7 +54,7 @@ def grouped(topology: Topology, groups: GroupsLike) -> Topology:
         return topology.with_groups(_runs(topology, groups))
     given: object = groups
     if not isinstance(given, Sequence) or not all(map(_is_list, given)):
-        raise SpecError("groups", f"{shown(groups)} is no list of groups", _RIGHT)
+        raise SpecError("groups", f"{shown(groups)} is not a list of groups", _RIGHT)
     names = {name: i for i, name in enumerate(topology.device_names)}
     numbers = [
         [_number(topology, names, npu, f"groups[{i}]") for npu in group]
@@ -91,7 +91,9 @@ def _listed(text: str, npu_count: int) -> list[list[str | int]]:
                 continue
             first, last = int(run.group(1)), int(run.group(2))
             if last < first:
-                raise SpecError("groups", f"{shown(item)} is no range of NPUs", "write it as 0-3")
+                raise SpecError(
+                    "groups", f"{shown(item)} is not a range of NPUs", "write it as 0-3"
+                )
             if last >= npu_count:  # found here, as such ranges fill memory
                 right = f"NPUs are 0 to {npu_count - 1}"
                 raise SpecError(f"groups[{len(groups)}]", f"there is no NPU {last}", right)

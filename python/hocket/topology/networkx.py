@@ -50,7 +50,7 @@ def from_networkx(
     <Topology "Petersen Graph": 10 NPUs, 0 switches, 30 links>
     """
     if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
-        raise SpecError("graph", f"{type(graph).__name__} is no networkx graph", "give one")
+        raise SpecError("graph", f"{type(graph).__name__} is not a networkx graph", "give one")
     npus, switches, names = _devices(graph, kind)
     links: list[LinkSpec] = []
     for a, b, data in graph.edges(data=True):
@@ -122,7 +122,7 @@ def _devices(
     for node, data in graph.nodes(data=True):
         name = str(node)
         if UNWRITABLE.search(name):
-            raise SpecError("graph", f"node {name!r} is no text in UTF-8", "give it another name")
+            raise SpecError("graph", f"node {name!r} is not text in UTF-8", "give it another name")
         if name in taken:
             raise SpecError(
                 "graph", f"two nodes are called {name!r}", "give each a name of its own"

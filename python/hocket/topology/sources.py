@@ -76,7 +76,7 @@ def as_topology(value: object, *, field: str = "topology") -> Topology:
         return _load(value, None, None, (), None, option=field)
     raise SpecError(
         field,
-        f"{shown(value)} is no topology",
+        f"{shown(value)} is not a topology",
         "give one of hk.topology, or text such as 'dgx1_v100' or 'mesh:4x4@25GB/s,700ns'",
     )
 

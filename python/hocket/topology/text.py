@@ -208,7 +208,7 @@ def _near(name: str, otherwise: str = "") -> str:
 
 
 def _near_product(names: Sequence[str]) -> str:
-    """Say which kinds are meant of a product that has one at least; nothing of what is no product."""
+    """Say which kinds are meant of a product that has one at least; nothing of what is not a product."""
     kinds = list(dict.fromkeys(KINDS.values()))
     wrong = [name for name in names if name.lower() not in KINDS]
     if len(wrong) == len(names):
@@ -224,7 +224,7 @@ def _sizes(option: str, text: str, sizes: str) -> list[int]:
     if not all(part.isascii() and part.isdecimal() for part in parts):
         raise SpecError(
             option,
-            f"{shown(text)}: {shown(sizes)} is no size",
+            f"{shown(text)}: {shown(sizes)} is not a size",
             "write sizes as 9x9, 1 or more each",
         )
     numbers = [int(part) for part in parts if len(part) <= 20]

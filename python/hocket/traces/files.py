@@ -157,7 +157,7 @@ def _total(column: NDArray[np.uint64]) -> int:
 def _text(path: object) -> str:
     text = str(path)
     if not text or "\0" in text:
-        raise SpecError(None, f"{shown(text)} is no path", "give the prefix of .et files")
+        raise SpecError(None, f"{shown(text)} is not a path", "give the prefix of .et files")
     return text
 
 
@@ -244,16 +244,16 @@ def _read_groups(path: Path) -> dict[int, list[int]]:
         pairs = json.loads(content, object_pairs_hook=lambda pairs: pairs)
     except (ValueError, RecursionError):
         raise SpecError(
-            None, "is no JSON", 'write groups as {"1": [0, 2]}', origin=str(name)
+            None, "is not JSON", 'write groups as {"1": [0, 2]}', origin=str(name)
         ) from None
     is_object = isinstance(pairs, list) and all(isinstance(pair, tuple) for pair in pairs)
     if not is_object:
-        raise SpecError(None, "is no mapping", 'write groups as {"1": [0, 2]}', origin=str(name))
+        raise SpecError(None, "is not a mapping", 'write groups as {"1": [0, 2]}', origin=str(name))
     groups: dict[object, object] = {}
     for key, ranks in pairs:
         if not re.fullmatch("0|[1-9][0-9]{0,18}", key):
             raise SpecError(
-                None, f"{shown(key)} is no group", "name groups 0, 1, 2, ...", origin=str(name)
+                None, f"{shown(key)} is not a group", "name groups 0, 1, 2, ...", origin=str(name)
             )
         if int(key) in groups:
             raise SpecError(
@@ -267,13 +267,13 @@ def _checked(groups: Mapping[Any, Any], name: str) -> dict[int, list[int]]:
     for group, ranks in groups.items():
         if not _is_whole(group, _LARGEST_ID):
             raise SpecError(
-                None, f"{shown(group)} is no group", "name groups 0, 1, 2, ...", origin=str(name)
+                None, f"{shown(group)} is not a group", "name groups 0, 1, 2, ...", origin=str(name)
             )
         is_list = isinstance(ranks, Sequence) and not isinstance(ranks, str | bytes)
         if not is_list or not all(_is_whole(rank, _LARGEST_RANK) for rank in ranks):
             raise SpecError(
                 None,
-                f"group {group}: {shown(ranks)} is no list of ranks",
+                f"group {group}: {shown(ranks)} is not a list of ranks",
                 "write [0, 2]",
                 origin=str(name),
             )

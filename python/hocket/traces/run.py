@@ -71,10 +71,12 @@ def replay(
         If a collective cannot be planned.
     """
     if not isinstance(trace, Trace):
-        raise SpecError("trace", f"{shown(trace)} is no Trace", "read one with hocket.traces.load")
+        raise SpecError(
+            "trace", f"{shown(trace)} is not a Trace", "read one with hocket.traces.load"
+        )
     if not isinstance(topology, _core.Topology):
         raise SpecError(
-            "topology", f"{shown(topology)} is no Topology", "make one, as by hk.topology.load"
+            "topology", f"{shown(topology)} is not a Topology", "make one, as by hk.topology.load"
         )
     if trace.ranks > topology.npu_count:
         raise SpecError(
@@ -89,7 +91,7 @@ def replay(
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
     computes = accelerator(npu) if isinstance(npu, str) else npu
     if not isinstance(computes, Accelerator):
-        raise SpecError("npu", f"{shown(npu)} is no accelerator", "give a name, such as a100")
+        raise SpecError("npu", f"{shown(npu)} is not an accelerator", "give a name, such as a100")
     if efficiency is not None:
         computes = replaced(computes, efficiency=efficiency)
     network = TraceNetwork(topology, algorithm, chunks, progress)

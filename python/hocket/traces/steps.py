@@ -15,7 +15,7 @@ from hocket.files.atomic import replacing
 from hocket.traces.files import CALLS, KINDS
 from hocket.units import Quantity, parse_size, parse_time, shown
 
-_MOST = 1 << 32
+_MAX_POSITION = 1 << 32
 _KIND = {name: number for number, name in KINDS.items()}
 _CALL = {name: number for number, name in CALLS.items()}
 
@@ -121,11 +121,11 @@ def write(prefix: str | PathLike[str], ranks: Iterable[Iterable[Step]]) -> list[
 def _node(number: int, step: object) -> bytes:
     if not isinstance(step, _Step):
         right = "give a Compute, Call, Send or Receive of hk.traces"
-        raise SpecError(None, f"{shown(step)} is no step", right)
+        raise SpecError(None, f"{shown(step)} is not a step", right)
     check_name(step.name)
     after = ([number - 1] if number else []) if step.after is None else step.after
     for each in after:
-        if not 0 <= whole("after", each, 0, _MOST) < number:
+        if not 0 <= whole("after", each, 0, _MAX_POSITION) < number:
             raise SpecError("after", f"{each} is no earlier step", f"steps are 0 to {number - 1}")
     kind, fields = _fields(step)
     parts = [_number(1, number), _text(2, step.name), _number(3, _KIND[kind])]
@@ -159,7 +159,7 @@ def _fields(step: _Step) -> tuple[str, list[bytes]]:
 
 def _message(key: str, field: str, rank: int, size: Quantity, tag: int) -> list[bytes]:
     return [
-        _attribute(key, whole(field, rank, 0, _MOST)),
+        _attribute(key, whole(field, rank, 0, _MAX_POSITION)),
         _attribute("comm_size", parse_size(size, field="size")),
         _attribute("comm_tag", whole("tag", tag, 0, 1 << 62)),
     ]

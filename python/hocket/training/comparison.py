@@ -49,7 +49,7 @@ BASELINES = ("hierarchical", "ring", ANYWHERE)
 """What others are compared with: the first of these that ran on the same network, spread the same way."""
 _ON_DIMENSIONS = (*SCHEDULERS, IDEAL, NOTHING)
 _ANYWHERE = ("ring", "double-binary-tree", "multitree", ANYWHERE, NOTHING)
-MOST_SAMPLES = 1 << 40
+MAX_SAMPLES = 1 << 40
 
 
 @dataclass(frozen=True)
@@ -266,7 +266,7 @@ def compare_training(
     ]
     made = options_of(TrainingOptions, options, keywords)
     if batch is not None:
-        whole("batch", batch, 1, MOST_SAMPLES)
+        whole("batch", batch, 1, MAX_SAMPLES)
     rows: list[TrainingRow] = []
     refused: list[Refused] = []
     errors: list[Error] = []
@@ -302,7 +302,7 @@ def compare_training(
 
 
 def check_algorithms(names: Sequence[str] | None) -> None:
-    """Refuse what is no list of names of algorithms of :func:`hocket.train`; None is all right.
+    """Refuse what is not a list of names of algorithms of :func:`hocket.train`; None is all right.
 
     Raises
     ------
@@ -341,7 +341,7 @@ def _listed(name: str, given: Sequence[Any] | None) -> Sequence[Any]:
     if given is None:
         return ()
     if isinstance(given, str) or not given:
-        raise SpecError(str(name), f"{shown(given)} is no list of any", "give one or more")
+        raise SpecError(str(name), f"{shown(given)} is not a list", "give one or more")
     return given
 
 

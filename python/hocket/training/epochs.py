@@ -19,7 +19,7 @@ from hocket.workload.systolic import Chiplet
 
 __all__ = ["Epoch", "Iteration", "LayerAllReduce", "epoch", "iteration", "iterations"]
 
-_MOST = 1 << 62
+_MAX_COUNT = 1 << 62
 
 AllReduce = Callable[[int], int]
 """Gives the time [ps] of an all-reduce of so many bytes."""
@@ -77,7 +77,7 @@ def iterations(training_set: int, npus: int, samples: int = 16) -> int:
     Laskar et al. 2024, equation 1.
     """
     each = whole("npus", npus, 1, 1 << 32) * whole("samples", samples, 1, 1 << 32)
-    return -(-whole("training_set", training_set, 1, _MOST) // each)
+    return -(-whole("training_set", training_set, 1, _MAX_COUNT) // each)
 
 
 def epoch(
@@ -96,8 +96,8 @@ def epoch(
     ----------
     Laskar et al. 2024, equations 1 and 2.
     """
-    whole("compute", compute, 0, _MOST)
-    whole("all_reduce", all_reduce, 0, _MOST)
+    whole("compute", compute, 0, _MAX_COUNT)
+    whole("all_reduce", all_reduce, 0, _MAX_COUNT)
     return Epoch(iterations(training_set, npus, samples), compute, all_reduce)
 
 
@@ -235,7 +235,7 @@ def _groups(groups: int | Sequence[int], layers: int) -> list[int]:
         each = whole("groups", groups, 1, 1 << 32)
         return [min(each, layers - first) for first in range(0, layers, each)]
     if isinstance(groups, str):
-        raise SpecError("groups", f"{shown(groups)} is no number of layers, nor a list of such")
+        raise SpecError("groups", f"{shown(groups)} is not a number of layers, nor a list of such")
     found = [whole("groups", count, 1, 1 << 32) for count in groups]
     if sum(found) != layers:
         raise SpecError(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["train"]
 
-_MOST_PASSES = 1 << 22
+_MAX_PASSES = 1 << 22
 """Of layers, over all micro-batches and iterations: a few gigabytes."""
 DEFAULT_ALGORITHM = "themis"
 ANYWHERE = "greedy"
@@ -91,7 +91,9 @@ def train(
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
     if not isinstance(algorithm, str):
-        raise SpecError("algorithm", f"{shown(algorithm)} is no name", "give one, such as themis")
+        raise SpecError(
+            "algorithm", f"{shown(algorithm)} is not a name", "give one, such as themis"
+        )
     on_dimensions = is_on_dimensions(topology, algorithm)
     found = groups(spread, topology, on_dimensions=on_dimensions)
     _check_samples(options.samples, spread)
@@ -134,7 +136,9 @@ def _parallel(
         check_keywords(spread, names_of(Parallel))
         spread = Parallel(**spread)
     if not isinstance(spread, Parallel):
-        raise SpecError("parallel", f"{shown(given)} is no sizes", "write them as dp=64,tp=16")
+        raise SpecError(
+            "parallel", f"{shown(given)} is not a list of sizes", "write them as dp=64,tp=16"
+        )
     return spread
 
 
@@ -176,10 +180,10 @@ def _check_passes(stages: list[list[Block]], spread: Parallel, options: Training
     """Refuse more passes than memory holds, before they are listed."""
     layers = sum(len(blocks) for blocks in stages)
     passes = 3 * layers * spread.parts * options.iterations
-    if passes > _MOST_PASSES:
+    if passes > _MAX_PASSES:
         raise SpecError(
             "iterations",
             f"{options.iterations:,} of {spread.parts:,} micro-batches through {layers:,} "
-            f"layers are {passes:,} passes, more than {_MOST_PASSES:,}",
+            f"layers are {passes:,} passes, more than {_MAX_PASSES:,}",
             "give fewer",
         )

@@ -43,7 +43,7 @@ def load(name_or_path: str | PathLike[str]) -> Workload:
 
     text = str(name_or_path)
     if "\0" in text:
-        raise SpecError("name_or_path", f"{shown(text)} is no path", "leave the NUL out")
+        raise SpecError("name_or_path", f"{shown(text)} is not a path", "leave the NUL out")
     path = Path(text)
     if path.suffix in (".yml", ".yaml") or "/" in text:
         return from_file(path)

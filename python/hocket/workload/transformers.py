@@ -45,7 +45,7 @@ _CHOICES = (
     "causal",
     "biases",
 )
-_MOST_LAYERS = 10_000
+_MAX_LAYERS = 10_000
 _NORM_FLOPS = {"layernorm": 7, "rmsnorm": 4}
 """For each number: of the mean, the difference, the square and its sum, the factor, the gain and the
 shift; without mean and shift."""
@@ -123,7 +123,7 @@ class Transformer:
     top_k: int = 2
 
     def __post_init__(self) -> None:
-        whole("transformer: layers", self.layers, 1, _MOST_LAYERS)
+        whole("transformer: layers", self.layers, 1, _MAX_LAYERS)
         for name in ("hidden", "heads", "sequence", "kv_heads", "feed_forward", "top_k"):
             if getattr(self, name) is not None:
                 whole(f"transformer: {name}", getattr(self, name), 1, LARGEST - 1)
@@ -133,7 +133,7 @@ class Transformer:
             if not isinstance(getattr(self, name), bool):
                 wrong = shown(getattr(self, name))
                 raise SpecError(
-                    "transformer", f"{name}: {wrong} is no choice", "give True or False"
+                    "transformer", f"{name}: {wrong} is not a choice", "give True or False"
                 )
         if self.norm not in NORMS:
             hint = hint_of(self.norm, NORMS)

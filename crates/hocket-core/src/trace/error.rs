@@ -62,8 +62,8 @@ pub enum TraceError {
         /// Bytes that there are.
         left: usize,
     },
-    /// A message that is no node.
-    #[error("{file}: the message at byte {byte}, {}, is no node: {why}", place(*.after))]
+    /// A message that is not a node.
+    #[error("{file}: the message at byte {byte}, {}, is not a node: {why}", place(*.after))]
     Message {
         /// The file.
         file: String,
@@ -222,7 +222,7 @@ pub enum Fault {
         /// The largest that will do.
         most: u64,
     },
-    /// A group id that is no number.
+    /// A group id that is not a number.
     #[error("pg_name is {given:?}; write a group's number, or leave it out for all ranks")]
     BadGroup {
         /// What it is, shortened.
