@@ -24,17 +24,17 @@ REFUSALS: dict[str, tuple[Callable[[], object], str]] = {
     "whole, nothing": (lambda: whole("f", None, 1, 9), f"None is not a whole number{UP_TO_NINE}"),
     "whole, a truth": (lambda: whole("f", True, 1, 9), f"true is not a number{UP_TO_NINE}"),
     "one of": (lambda: one_of("f", "c", ["a", "b"]), "there is no 'c'; use a or b"),
-    "share, zero": (lambda: share_of_peak("f", 0), f"0 will not do{SHARE}, such as 0.5"),
+    "share, zero": (lambda: share_of_peak("f", 0), f"0 is not valid{SHARE}, such as 0.5"),
     "share, not a number": (
         lambda: share_of_peak("f", float("nan")),
-        f"nan will not do{SHARE}, such as 0.5",
+        f"nan is not valid{SHARE}, such as 0.5",
     ),
-    "share, above": (lambda: share_of_peak("f", 1.1), f"1.1 will not do{SHARE}, such as 0.5"),
+    "share, above": (lambda: share_of_peak("f", 1.1), f"1.1 is not valid{SHARE}, such as 0.5"),
     "share, per cent": (
         lambda: share_of_peak("f", 45),
-        f"45 will not do{SHARE}; did you mean 0.45?",
+        f"45 is not valid{SHARE}; did you mean 0.45?",
     ),
-    "share, far above": (lambda: share_of_peak("f", 101), f"101 will not do{SHARE}, such as 0.5"),
+    "share, far above": (lambda: share_of_peak("f", 101), f"101 is not valid{SHARE}, such as 0.5"),
     "share, a text": (lambda: share_of_peak("f", "x"), f"'x' is not a number{SHARE}, such as 0.5"),
     "share, a truth": (
         lambda: share_of_peak("f", True),

@@ -9,7 +9,8 @@ import pytest
 from pydantic import BaseModel, Field, ValidationError
 
 from hocket import SpecError
-from hocket.files.complaint import complaint, did_you_mean
+from hocket._checks import did_you_mean
+from hocket.files.complaint import complaint
 from hocket.files.yaml_tree import FileKind, parse_yaml, read_yaml
 
 KIND = FileKind("shopping", "buy:", "buy less")

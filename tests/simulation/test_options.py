@@ -48,7 +48,7 @@ def test_words_about_a_fidelity_that_there_is_not() -> None:
     with pytest.raises(SpecError) as caught:
         fidelity_options("cell", {})
     assert str(caught.value) == (
-        "fidelity: there is no 'cell'; fidelities are link, flow, packet, dimension, packet:mcm"
+        "fidelity: there is no 'cell'; use link, flow, packet, dimension or packet:mcm"
     )
 
 

@@ -273,7 +273,7 @@ BAD = {
     ONE + "source: [{}]\n": ["line 3", "source[0]", "'repo' is missing"],
     ONE + "source: [{a: 1}]\n": ["line 3", "source[0]", "no key 'a'", "paper"],
     ONE + "notes: x\n": ["line 3", "notes", "'x' "],
-    layers("fc"): ["line 2", "layers[0]", "'fc' will not do", "write a layer as"],
+    layers("fc"): ["line 2", "layers[0]", "'fc' ", "write a layer as"],
     layers(""): ["line 2", "layers[0]", "has no value", "write a layer as"],
     layers(FC, "{name: a, filters: 4}"): ["line 3", "layers[1]", "'channels' is missing"],
     layers("{channels: 3, filters: 4}"): ["line 2", "'name' is missing"],
