@@ -187,7 +187,11 @@ Routing = Annotated[
 ]
 OwnRouting = Annotated[
     str | None,
-    typer.Option("--routing", help="Spread over equal paths anew, as `hocket plan --routing`."),
+    typer.Option(
+        "--routing",
+        autocompletion=complete.routings,
+        help="Spread over equal paths anew, as `hocket plan --routing`.",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Plot = Annotated[

@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from hocket import _core
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.groups import Output, grouped
 from hocket.cli.numbers import share_of
 from hocket.cli.simulate import show_dimension_run
@@ -27,7 +27,13 @@ class Scheduling:
     panel: ClassVar[str] = "Schedule"
 
     topology: Annotated[
-        str | None, typer.Option("--topology", "-t", help="A product with dimensions.")
+        str | None,
+        typer.Option(
+            "--topology",
+            "-t",
+            autocompletion=complete.topologies,
+            help="A product with dimensions.",
+        ),
     ] = None
     bandwidth: options.Bandwidth = None
     latency: options.LatencyText = None
@@ -35,7 +41,10 @@ class Scheduling:
     algorithm: Annotated[
         str,
         typer.Option(
-            "--algorithm", "-a", help=f"{', '.join(MULTIRAIL)}, or schedule:NAME (a saved one)."
+            "--algorithm",
+            "-a",
+            autocompletion=complete.algorithms,
+            help=f"{', '.join(MULTIRAIL)}, or schedule:NAME (a saved one).",
         ),
     ] = "multirail-optimal"
     chunks: options.Chunks = None
