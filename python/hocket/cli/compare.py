@@ -171,7 +171,7 @@ def _print_refused(comparisons: Sequence[Comparison], *, why: bool) -> None:
     left_out: dict[str, list[str]] = {}
     for comparison in comparisons:
         for name, reason in comparison.refused.items():
-            names = left_out.setdefault(reason.removeprefix(f"{name} cannot run here: "), [])
+            names = left_out.setdefault(reason, [])
             if kind in kinds.get(name, [kind]) and name not in names:
                 names.append(name)
     count = len({name for names in left_out.values() for name in names})

@@ -25,9 +25,9 @@ def algorithms(incomplete: str) -> list[str]:
 
 def collectives(incomplete: str) -> list[str]:
     """Complete kinds of collectives, and files."""
-    from hocket import _core
+    from hocket.plans.algorithms import BUILTIN
 
-    kinds = dict.fromkeys(kind for each in _core.algorithms() for kind in each.kinds)
+    kinds = dict.fromkeys(kind for each in BUILTIN.values() for kind in each.kinds)
     return _starting(kinds, incomplete) + _files(incomplete)
 
 

@@ -246,7 +246,7 @@ def check_size(
         else:
             check_any(kind, count, outline.dimensions, algorithms, chunks)
     except Error as error:
-        raise error.but(origin=f"{spec.origin}, {count} NPUs") from None
+        raise error.within(f"{spec.origin}, {count} NPUs") from None
 
 
 def title(

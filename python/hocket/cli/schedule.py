@@ -15,8 +15,8 @@ from hocket.cli.numbers import share_of
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
 from hocket.plans.advice import MOST_DIMENSIONS, advise_dimensions
-from hocket.plans.algorithms import check_name
-from hocket.plans.schedule import MULTIRAIL, PREFIX, Schedule
+from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
+from hocket.plans.schedule import Schedule
 from hocket.plans.schedule import schedule as make_schedule
 
 
@@ -44,7 +44,7 @@ class Scheduling:
             "--algorithm",
             "-a",
             autocompletion=complete.algorithms,
-            help=f"{', '.join(MULTIRAIL)}, or schedule:NAME (a saved one).",
+            help=f"{', '.join(SCHEDULERS)}, or schedule:NAME (a saved one).",
         ),
     ] = "multirail-optimal"
     chunks: options.Chunks = None

@@ -12,6 +12,7 @@ from hocket import _core
 from hocket._checks import did_you_mean, one_of, share_of_peak, whole
 from hocket._core import Topology
 from hocket.cluster.models import MODELS, Model, model
+from hocket.collectives.collective import collective_on
 from hocket.errors import SpecError
 from hocket.training.alone import Alone, alone
 from hocket.units import parse_count, parse_operations, parse_time, shown
@@ -284,13 +285,15 @@ class Job:
         SpecError
             With the job's name: when there are too many copies, or too few bytes for them.
         """
-        from hocket.plans.planner import plan
+        from hocket.plans.planner import make
+        from hocket.plans.synthesis import PlanOptions
 
         if self.data == 1:
             return None
         try:
             network = _WAYS[self.collective].network(self.data, self.grid or ())
-            return plan("all-reduce", network, size=self.gradient_bytes, algorithm=self.algorithm)
+            collective = collective_on("all-reduce", network, self.gradient_bytes)
+            return make(collective, network, self.algorithm, PlanOptions())
         except SpecError as error:
             raise self.wrong(error) from None
 

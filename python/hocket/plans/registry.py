@@ -14,7 +14,6 @@ from hocket import _core
 from hocket.collectives.collective import KINDS as _KINDS
 from hocket.collectives.collective import spelled
 from hocket.errors import Error, SpecError
-from hocket.plans.synthesis.options import SYNTHESIZERS
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def add(own: Own) -> None:
     SpecError
         If the name is taken by another function.
     """
-    builtin = {each.name for each in _core.algorithms()} | {*SYNTHESIZERS, *_TAKEN}
+    builtin = {*(each.name for each in _core.registry.entries()), *_TAKEN}
     if own.name in builtin:
         raise SpecError("name", f"{own.name!r} is an algorithm of hocket", "choose another name")
     other = _OWN.get(own.name)

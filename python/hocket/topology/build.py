@@ -39,9 +39,7 @@ def build_topology(spec: TopologySpec) -> _core.Topology:
         return _build(spec)
     except SpecError as error:
         if spec.origin and not (error.origin or "").startswith(spec.origin):
-            raise error.but(
-                origin=f"{spec.origin}: {error.origin}" if error.origin else spec.origin
-            ) from None
+            raise error.within(spec.origin) from None
         raise
 
 
@@ -118,8 +116,6 @@ def _at(
 
 
 def _from_links(spec: TopologySpec) -> _core.Topology:
-    import numpy as np
-
     names = [*spec.npus, *(name for name, _ in spec.switches)]
     number = {name: i for i, name in enumerate(names)}
     return _core.Topology.from_arrays(
@@ -127,8 +123,8 @@ def _from_links(spec: TopologySpec) -> _core.Topology:
         names,
         len(spec.npus),
         [limit for _, limit in spec.switches],
-        np.array([number[link.src] for link in spec.links], dtype=np.uint32),
-        np.array([number[link.dst] for link in spec.links], dtype=np.uint32),
-        np.array([link.bandwidth for link in spec.links], dtype=np.uint64),
-        np.array([link.latency_ps for link in spec.links], dtype=np.uint64),
+        [number[link.src] for link in spec.links],
+        [number[link.dst] for link in spec.links],
+        [link.bandwidth for link in spec.links],
+        [link.latency_ps for link in spec.links],
     )

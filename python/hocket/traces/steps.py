@@ -106,7 +106,7 @@ def write(prefix: str | PathLike[str], ranks: Iterable[Iterable[Step]]) -> list[
             try:
                 nodes.append(_node(number, step))
             except SpecError as error:
-                raise error.but(origin=f"rank {rank}, step {number}") from None
+                raise error.within(f"rank {rank}, step {number}") from None
         messages = [_text(1, "0.0.4"), *nodes]
         contents.append(b"".join(_varint(len(message)) + message for message in messages))
     if not contents:

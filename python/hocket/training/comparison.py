@@ -13,8 +13,7 @@ from hocket._options import options_of
 from hocket._results import TableResult
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, SpecError, VerificationError
-from hocket.plans.algorithms import check_name
-from hocket.plans.schedule import MULTIRAIL, PREFIX
+from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.training.memory import Memory
 from hocket.training.network import IDEAL, NOTHING, has_dimensions
@@ -48,7 +47,7 @@ __all__ = [
 
 BASELINES = ("hierarchical", "ring", ANYWHERE)
 """What others are compared with: the first of these that ran on the same network, spread the same way."""
-_ON_DIMENSIONS = (*MULTIRAIL, IDEAL, NOTHING)
+_ON_DIMENSIONS = (*SCHEDULERS, IDEAL, NOTHING)
 _ANYWHERE = ("ring", "double-binary-tree", "multitree", ANYWHERE, NOTHING)
 MOST_SAMPLES = 1 << 40
 

@@ -35,14 +35,6 @@ if TYPE_CHECKING:
         routing: str
 
 
-SYNTHESIZERS = {
-    "greedy": "chunks matched to links over time, for any topology: no two on a link at once",
-    "exact": "the shortest plan in slots, proved by a solver, or the best in time with its gap",
-    "blind": "every chunk by the shortest way as if alone on the network: a baseline",
-    "auto": "the best plan that any method finds within the time limit",
-}
-"""What each synthesizer does, in a line."""
-
 ROUNDING = 1e-5
 """What is longer than the least by no more than that is as short: chunks may differ by a byte."""
 
