@@ -295,7 +295,7 @@ def test_refusals() -> None:
     refused("^algorithm: None is neither a name nor a schedule", algorithm=None)
     refused("^unwind: ring does not heed it", unwind="max")
     refused("^time_limit: ", algorithm="greedy", time_limit="soon")
-    with pytest.raises(hk.InfeasibleError, match="pairwise cannot run here"):
+    with pytest.raises(hk.InfeasibleError, match=r"^pairwise: "):
         hk.plan("all-reduce", topology, size=1000, algorithm="pairwise")
     plan = hk.plan("all-reduce", topology, size=1000, algorithm="ring")
     with pytest.raises(hk.SpecError, match="fidelity: there is no 'cell'"):

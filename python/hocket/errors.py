@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 class Error(Exception):
     """Base of all errors of this package.
 
-    Its text is ``origin: field: why; remedy``, without the parts that it does not have; of an
-    :class:`InfeasibleError` ``origin cannot run here: field: why; remedy``.
+    Its text is ``origin: field: why; remedy``, without the parts that it does not have.
 
     Attributes
     ----------
@@ -29,9 +28,6 @@ class Error(Exception):
         The file, with its line where that is known, or the object that has the field; the algorithm or the
         job that cannot run here.
     """
-
-    _verdict = ""
-    """What the text says of the origin before it goes on."""
 
     def __init__(
         self,
@@ -47,8 +43,7 @@ class Error(Exception):
         self.origin = origin
 
     def __str__(self) -> str:
-        origin = self.origin and self.origin + self._verdict
-        what = ": ".join(part for part in (origin, self.field, self.why) if part)
+        what = ": ".join(part for part in (self.origin, self.field, self.why) if part)
         return what if self.remedy is None else f"{what}; {self.remedy}"
 
     def but(self, **parts: str | None) -> Self:
@@ -73,8 +68,6 @@ class SpecError(Error, ValueError):
 
 class InfeasibleError(Error):
     """What was asked for cannot be done here."""
-
-    _verdict = " cannot run here"
 
 
 class VerificationError(Error):

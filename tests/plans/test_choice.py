@@ -127,7 +127,9 @@ def test_what_searches_for_long_searches_once() -> None:
 
 
 def test_a_known_time_is_preferred() -> None:
-    plan = hk.plan("all-gather", hk.topology.load("dgx1_v100"), size=4096, algorithm="ring", chunks=1)
+    plan = hk.plan(
+        "all-gather", hk.topology.load("dgx1_v100"), size=4096, algorithm="ring", chunks=1
+    )
 
     def took(time: int | None) -> Choice:
         return Choice(plan, time, 1, (1,))
