@@ -14,8 +14,7 @@ use crate::topology::kind_name;
 #[pyclass(module = "hocket._core", frozen, get_all)]
 pub(crate) struct Report {
     utilization: f64,
-    busiest_link: Option<u32>,
-    busiest_share: f64,
+    busiest_link: Option<(String, String, f64)>,
     max_link_bytes: u64,
 }
 
@@ -23,10 +22,13 @@ pub(crate) struct Report {
 pub(crate) fn report(run: &PyRun) -> Report {
     let (plan, topology) = (run.plan().core(), run.plan().network());
     let report = core::Report::new(run.core(), plan.collective(), topology);
+    let name = |device| topology.device(device).name.clone();
     Report {
         utilization: report.utilization,
-        busiest_link: report.busiest.map(|(link, _)| link.0),
-        busiest_share: report.busiest.map_or(0.0, |(_, share)| share),
+        busiest_link: report.busiest.map(|(link, share)| {
+            let link = topology.link(link);
+            (name(link.src), name(link.dst), share)
+        }),
         max_link_bytes: report.max_link_bytes,
     }
 }

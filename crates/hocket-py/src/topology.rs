@@ -6,10 +6,10 @@ use hocket_core::id::{DeviceId, NpuId};
 use hocket_core::topology::equal::EqualPaths;
 use hocket_core::topology::{self as core, DimensionKind, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Time};
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 
-use crate::arrays;
+use crate::arrays::{self, Numbers};
 use crate::choice::{SWITCHINGS, choose, name_of};
 use crate::error::{CoreError, Parts};
 use crate::pickle::{Reduced, attributes, reduced};
@@ -131,20 +131,18 @@ impl PyTopology {
         device_names: Vec<String>,
         npu_count: usize,
         switch_limits: Vec<Option<u64>>,
-        link_src: PyReadonlyArray1<'_, u32>,
-        link_dst: PyReadonlyArray1<'_, u32>,
-        link_bandwidth: PyReadonlyArray1<'_, u64>,
-        link_latency_ps: PyReadonlyArray1<'_, u64>,
+        link_src: Numbers<u32>,
+        link_dst: Numbers<u32>,
+        link_bandwidth: Numbers<u64>,
+        link_latency_ps: Numbers<u64>,
         dimensions: Vec<GivenDimension>,
         switching: &str,
         groups: Vec<Vec<u32>>,
     ) -> Result<Self, CoreError> {
         let mut builder = TopologyBuilder::new(name);
         add_devices(&mut builder, &device_names, npu_count, &switch_limits)?;
-        let src = arrays::to_vec(&link_src);
-        let dst = arrays::to_vec(&link_dst);
-        let bandwidth = arrays::to_vec(&link_bandwidth);
-        let latency = arrays::to_vec(&link_latency_ps);
+        let (Numbers(src), Numbers(dst)) = (link_src, link_dst);
+        let (Numbers(bandwidth), Numbers(latency)) = (link_bandwidth, link_latency_ps);
         for (column, len) in [
             ("link_dst", dst.len()),
             ("link_bandwidth", bandwidth.len()),

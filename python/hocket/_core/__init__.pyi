@@ -109,10 +109,10 @@ class Topology(_Immutable):
         device_names: Sequence[str],
         npu_count: int,
         switch_limits: Sequence[int | None],
-        link_src: _U32,
-        link_dst: _U32,
-        link_bandwidth: _U64,
-        link_latency_ps: _U64,
+        link_src: _U32 | list[int],
+        link_dst: _U32 | list[int],
+        link_bandwidth: _U64 | list[int],
+        link_latency_ps: _U64 | list[int],
         dimensions: Sequence[_GivenDimension] = ...,
         switching: str = "store-and-forward",
         groups: Sequence[Sequence[int]] = ...,
@@ -741,12 +741,8 @@ class Report:
         """Bytes moved / (bandwidth of all links x time), 0 to 1."""
 
     @property
-    def busiest_link(self) -> int | None:
-        """The link that is occupied longest; None where nothing moved."""
-
-    @property
-    def busiest_share(self) -> float:
-        """For what share of the time it is, 0 to 1."""
+    def busiest_link(self) -> tuple[str, str, float] | None:
+        """Ends of the link occupied longest, for what share of the time (0 to 1); None if nothing moved."""
 
     @property
     def max_link_bytes(self) -> int:

@@ -60,7 +60,9 @@ def all_fidelities(incomplete: str) -> list[str]:
 
 def routings(incomplete: str) -> list[str]:
     """Complete ways to spread over equal paths."""
-    return _starting(("balanced", "ecmp", "spray", "single"), incomplete)
+    from hocket.plans.synthesis.options import ROUTINGS
+
+    return _starting(ROUTINGS, incomplete)
 
 
 def _files(incomplete: str) -> list[str]:

@@ -10,7 +10,9 @@ import typer
 
 from hocket import _core
 from hocket.cli import complete, options
-from hocket.cli.groups import Network, Search, Task, grouped
+from hocket.cli.form import Form
+from hocket.cli.groups import Nodes, Search, Task, grouped
+from hocket.cli.numbers import share_of
 from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
@@ -50,7 +52,7 @@ class Making(Search):
 def plan(
     kind: options.Kind,
     *,
-    network: Network,
+    network: Nodes,
     task: Task,
     algorithm: Annotated[
         str,
@@ -77,6 +79,9 @@ def plan(
     """Plan a collective by one algorithm, prove the plan, and write it to a file."""
     if output is not None:
         check_target(Path(output))
+        if Path(output).suffix in (".csv", ".json", ".yml", ".yaml", ".xml", ".txt", ".png"):
+            right = f"name {Path(output).stem}.parquet; hocket.Plan.to_frame() gives a table"
+            raise SpecError("--output", f"{output}: a plan is written as Parquet", right)
     planning = making.planning(making.latency_model)
     is_timetable = making.timetable_only
     spec = network.spec()
@@ -111,20 +116,20 @@ def plan(
     options.say(f"{describe(made.plan)}, proved")
     options.say(time_line(made, bound_ps))
     if len(made.tried) > 1:
-        options.say(f"the fastest of --chunks {', '.join(map(str, made.tried))}: {made.slices}")
+        options.note(f"the fastest of --chunks {', '.join(map(str, made.tried))}: {made.slices}")
     if greedy is not None and greedy.time_ps is not None and greedy.time_ps < (made.time_ps or 0):
         options.say(
             f"greedy is faster: {format_time_ps(greedy.time_ps)} with --chunks {greedy.slices}"
         )
     synthesis = made.plan.synthesis
     if limited and synthesis is not None and synthesis.status != "optimal":
-        options.say(f"the search stops after {EXACT_LIMIT:g} s: --time-limit 600s gives it longer")
+        options.note(f"the search stops after {EXACT_LIMIT:g} s: --time-limit 600s gives it longer")
     if verbose and synthesis is not None:
         options.say(synthesis_line(made.plan, bound_ps))
     if output is not None:
         options.say(f"written to {Path(output)}")
     else:
-        options.say("not kept: give -o plan.parquet to write it to a file")
+        options.note("not kept: give -o plan.parquet to write it to a file")
 
 
 def _timetable(
@@ -180,7 +185,7 @@ def time_line(made: Choice, bound_ps: int) -> str:
     """Say when a plan ends, and how far that is from the bound."""
     bound = format_time_ps(bound_ps)
     if made.time_ps is not None:
-        above = f"{_core.gap(made.time_ps, bound_ps):.1%} above " if bound_ps else "above "
+        above = f"{share_of(_core.gap(made.time_ps, bound_ps))} above " if bound_ps else "above "
         return f"time {format_time_ps(made.time_ps)}: {above}the bound, {bound}"
     synthesis = made.plan.synthesis
     if synthesis is None:
@@ -211,7 +216,7 @@ def synthesis_line(plan: Plan, bound_ps: int) -> str:
         return f"{found}, of at least {made.least_slots} that a timetable in such slots takes"
     least = max(round(made.least * 1e12), bound_ps)
     above = round(made.time * 1e12) / least - 1
-    return f"{above:.1%} above the least that a timetable of these chunks{unwound} could take"
+    return f"{share_of(above)} above the least that a timetable of these chunks{unwound} could take"
 
 
 def _slots(made: Synthesis) -> str:
@@ -228,19 +233,14 @@ def describe(plan: Plan) -> str:
     return f"{plan.algorithm} {what}: {len(plan):,} transfers of {plan.chunks:,} chunks"
 
 
-def algorithms(json: options.Json = False) -> None:
+@grouped
+def algorithms(*, form: Form) -> None:
     """List the algorithms, what they do and for which collectives."""
     known = known_algorithms()
-    if json:
-        options.print_result(
-            "algorithms",
-            {
-                "algorithms": [
-                    {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)}
-                    for each in known
-                ]
-            },
-        )
+    values = [
+        {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)} for each in known
+    ]
+    if form.prints("algorithms", lambda: {"algorithms": values}, lambda: values):
         return
     table = Table()
     table.add_column("algorithm")

@@ -81,6 +81,12 @@ class Entry:
         }
 
 
+def _busiest(entry: Entry) -> dict[str, Any]:
+    """Give the columns of the busiest link: its ends, and the share of the time that it is busy."""
+    src, dst, busy = entry.run.busiest_link or (None, None, None)
+    return {"busiest_link_src": src, "busiest_link_dst": dst, "busiest_link_busy_share": busy}
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison(TableResult):
     """Results of every algorithm that applies, fastest first.
@@ -129,9 +135,13 @@ class Comparison(TableResult):
             "utilization",
             "max_link_bytes",
             "transfers",
+            "verified",
         )
         rows = [dict(entry.to_dict()) for entry in self]
-        return [{name: row[name] for name in columns} for row in rows]
+        return [
+            {**{name: row[name] for name in columns}, **_busiest(entry)}
+            for entry, row in zip(self, rows, strict=True)
+        ]
 
     def __repr__(self) -> str:
         best = self.best

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hocket import _core
+from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import did_you_mean
 from hocket.plans.registry import Own, find, own_algorithms
 from hocket.plans.synthesis.options import PlanOptions
 

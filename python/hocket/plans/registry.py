@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hocket import _core
 from hocket.collectives.collective import KINDS as _KINDS
-from hocket.collectives.collective import kind_of
+from hocket.collectives.collective import spelled
 from hocket.errors import Error, SpecError
 from hocket.units import shown
 
@@ -156,7 +156,7 @@ def _kinds(kinds: object) -> tuple[str, ...]:
     given = (kinds,) if isinstance(kinds, str) else kinds
     if not isinstance(given, Sequence) or not given:
         raise SpecError("kinds", f"{shown(kinds)} is no list of kinds", "name one or more")
-    named = tuple(kind_of(each) if isinstance(each, str) else each for each in given)
+    named = tuple(spelled(each) if isinstance(each, str) else each for each in given)
     for each in named:
         if each not in KINDS:
             raise SpecError(

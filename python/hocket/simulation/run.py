@@ -111,13 +111,7 @@ class Run(Outcome):
     @property
     def busiest_link(self) -> tuple[str, str, float] | None:
         """Source and destination of the link occupied longest, and for what share of the time."""
-        link = self._report.busiest_link
-        if link is None:
-            return None
-        topology = self.plan.topology
-        names = topology.device_names
-        ends = names[topology.link_src[link]], names[topology.link_dst[link]]
-        return (*ends, self._report.busiest_share)
+        return self._report.busiest_link
 
     @property
     def max_link_bytes(self) -> int:

@@ -125,6 +125,10 @@ class Refused:
     parallel: Parallel
     algorithm: str
     reason: str
+    why: str = ""
+    """The reason without what would be right."""
+    instead: tuple[Mapping[str, object], ...] = ()
+    """Options that would do."""
 
     def to_dict(self) -> RefusedData:
         """Give it as values of JSON."""
@@ -283,7 +287,10 @@ def compare_training(
                     raise
                 except Error as error:
                     errors.append(error)
-                    refused.append(Refused(name, network, spread, algorithm, str(error)))
+                    why = str(error.but(remedy=None)) if error.instead else ""
+                    refused.append(
+                        Refused(name, network, spread, algorithm, str(error), why, error.instead)
+                    )
                     continue
                 ran.append(_row(name, run))
                 if on_row is not None:
@@ -341,7 +348,9 @@ def _listed(name: str, given: Sequence[Any] | None) -> Sequence[Any]:
 def _of_batch(batch: int, spread: Parallel, options: TrainingOptions) -> TrainingOptions:
     if batch % spread.dp:
         raise SpecError(
-            "batch", f"{batch} samples do not divide among {spread.dp} replicas", "give a multiple"
+            "batch",
+            f"{batch} samples do not divide among {spread.dp} replicas",
+            instead=[{"batch": -(-batch // spread.dp) * spread.dp}],
         )
     return replace(options, samples=batch // spread.dp)
 
