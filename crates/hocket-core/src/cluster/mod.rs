@@ -228,7 +228,7 @@ pub enum ClusterError {
     Router(String),
     /// Failures that leave flows without a path.
     #[error(
-        "job '{job}' cannot run here: no path is left {flows}; keep a spine that both ToRs reach, or place it elsewhere"
+        "job '{job}': no path is left {flows}; keep a spine that both ToRs reach, or place it elsewhere"
     )]
     Cut {
         /// Name of the job.
@@ -238,7 +238,7 @@ pub enum ClusterError {
     },
     /// A failure that takes a NIC of a job away.
     #[error(
-        "job '{job}' cannot run here: it loses the link of {nic} at {time}, and has no other; let something else fail"
+        "job '{job}': loses the link of {nic} at {time}, and has no other; let something else fail"
     )]
     Lost {
         /// Name of the job.
@@ -259,13 +259,6 @@ pub enum ClusterError {
 }
 
 impl Explain for ClusterError {
-    fn verdict(&self) -> &'static str {
-        match self {
-            Self::Cut { .. } | Self::Lost { .. } => " cannot run here",
-            _ => "",
-        }
-    }
-
     fn origin(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Routing(error) => error.origin(),
