@@ -19,6 +19,7 @@ mod assignment;
 mod balance;
 mod certificate;
 mod coloring;
+pub mod controller;
 mod ecmp;
 mod error;
 mod exchange;
