@@ -31,6 +31,7 @@ for i in 0 1 2 3 4 9; do
 done
 ip route add 10.1.0.0/16 $hops4
 ip -6 route add fd01::/16 $hops6
+echo ready
 ip -batch -
 ";
 
@@ -55,10 +56,11 @@ fn ask(policy: Policy, seed: u32, headers: &[Header]) -> Result<Vec<u32>, String
     let output = child.wait_with_output().map_err(|why| why.to_string())?;
     let _ = writing.join();
     let error = String::from_utf8_lossy(&output.stderr).into_owned();
-    if !output.status.success() {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !text.starts_with("ready") {
         return Err(error.lines().next().unwrap_or("unshare failed").to_owned());
     }
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{error}");
     let words: Vec<&str> = text.split_whitespace().collect();
     let devices = words.windows(2).filter(|pair| pair[0] == "dev");
     let ways = devices.map(|pair| pair[1][1..].parse().expect("e0 to e4"));
@@ -81,7 +83,8 @@ fn question(header: &Header) -> String {
 fn headers(count: usize) -> Vec<Header> {
     let mut seed = Seed(12);
     let header = |i: usize| {
-        let [from, to] = [0, 1].map(|_| 1 + seed.below(250) as u8);
+        // The namespace's own address, which nobody else may have, ends in 1.
+        let [from, to] = [0, 1].map(|_| 2 + seed.below(250) as u8);
         let [src, dst]: [IpAddr; 2] = match i % 2 {
             0 => [[10, 9, 9, from], [10, 1, to, from]].map(|four| Ipv4Addr::from(four).into()),
             _ => [[0xfd09, 9, from.into()], [0xfd01, 0, to.into()]]
