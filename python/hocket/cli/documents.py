@@ -35,6 +35,12 @@ class ComparisonsDocument(TypedDict):
     comparisons: list[ComparisonData]
 
 
+class FailureAdvicesDocument(TypedDict):
+    """What single failures cost, for each size."""
+
+    sizes: list[FailureAdviceData]
+
+
 class TrainingComparisonDocument(TrainingComparisonData):
     """Combinations, the best first."""
 
@@ -50,6 +56,7 @@ DOCUMENTS: dict[str, Any] = {
     "comparison": ComparisonData,
     "comparisons": ComparisonsDocument,
     "advice": AdviceData,
+    "failure-advices": FailureAdvicesDocument,
     "failure-advice": FailureAdviceData,
     "training-run": TrainingRunData,
     "training-comparison": TrainingComparisonDocument,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, ClassVar, cast, get_args, get_origin, get_type_hints
 
@@ -95,6 +95,20 @@ class Network:
     def build(self) -> _core.Topology:
         """Make the network."""
         return build_topology(self.spec())
+
+
+@dataclass(frozen=True)
+class Nodes(Network):
+    """The network, and which of its NPUs form a node."""
+
+    groups: options.Groups = None
+
+    def spec(self) -> TopologySpec:
+        """Read what is said of the network, before anything is built."""
+        spec = super().spec()
+        if self.groups is None:
+            return spec
+        return replace(spec, groups=self.groups, groups_from="--groups")
 
 
 @dataclass(frozen=True)

@@ -187,7 +187,7 @@ class HostOptions:
                 "hosts_per_tor",
                 f"{float(ports):g} NIC ports below a ToR of {spines} spines are no whole "
                 f"number of hosts of {self.nics_per_host} NICs",
-                "give hosts_per_tor, or another oversubscription or nics_per_host",
+                instead=[{"hosts_per_tor": 1}, {"nics_per_host": 1}],
             )
         return int(ports)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
+from hocket._checks import did_you_mean
 from hocket.errors import SpecError
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import Quantity, parse_size, shown
@@ -158,7 +159,22 @@ def collective_of(
 
 
 def kind_of(text: str) -> str:
-    """Give a kind as the core names it; what is none is left as it is."""
+    """Give a kind as the core names it.
+
+    Raises
+    ------
+    SpecError
+        If there is no such kind.
+    """
+    kind = spelled(text)
+    if kind not in KINDS:
+        hint = did_you_mean(kind, KINDS, f"kinds are {', '.join(KINDS)}")
+        raise SpecError(None, f"there is no collective {shown(text)}", hint)
+    return kind
+
+
+def spelled(text: str) -> str:
+    """Give a kind as the core writes it; what is none is left as it is."""
     return _SPELLINGS.get(str(text).lower().replace("_", "").replace("-", ""), str(text))
 
 

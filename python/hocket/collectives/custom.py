@@ -89,7 +89,7 @@ def collective(
         try:
             rows.append(_row(topology, demand))
         except SpecError as error:
-            raise error.but(origin=f"demand {number}") from None
+            raise error.within(f"demand {number}") from None
     if not rows:
         raise SpecError("demands", "there is none", "give one or more")
     return _core.Collective.custom(_participants(topology, npus, rows), rows, in_place, name)

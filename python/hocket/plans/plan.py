@@ -13,8 +13,9 @@ from hocket._results import Result
 from hocket.collectives.collective import Progress
 from hocket.collectives.outcome import collective_dict
 from hocket.errors import SpecError
+from hocket.plans.algorithms import is_synthesized
 from hocket.plans.schedule import Schedule, schedule_collective
-from hocket.plans.synthesis import SYNTHESIZERS, Synthesis
+from hocket.plans.synthesis import Synthesis
 from hocket.plans.synthesis.options import checked_routing
 from hocket.units import shown
 
@@ -137,7 +138,7 @@ class Plan(Result):
             which took any of several equal ones.
         """
         routing = checked_routing(routing)
-        release = self.algorithm in SYNTHESIZERS and routing != "single"
+        release = is_synthesized(self.algorithm) and routing != "single"
         return Plan(self.core.routed(routing, release=release), self.own_schedule)
 
     @property

@@ -9,6 +9,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hocket import _core
+from hocket._checks import one_of
 from hocket._core import routing as core_routing
 from hocket._options import options_of
 from hocket.errors import SpecError
@@ -189,10 +190,7 @@ def assign(
     ----------
     Cohen et al.: Routing for large ML models, sections 3 and 4.
     """
-    if scheme not in SCHEMES:
-        raise SpecError(
-            None, f"there is no scheme {shown(scheme)}", f"schemes are {', '.join(SCHEMES)}"
-        )
+    one_of("scheme", scheme, SCHEMES)
     known = core_routing.Fabric(fabric)
     checked = [_flow(i, flow) for i, flow in enumerate(flows)]
     of_jobs = None if jobs is None else tuple(_whole("job", i, job) for i, job in enumerate(jobs))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from hocket._checks import one_of
 from hocket._core import Topology
 from hocket._core import cluster as core_cluster
 from hocket._core import routing as core_routing
@@ -348,10 +349,7 @@ def simulate(
     ----------
     Cohen et al.: Routing for large ML models, sections 3, 5.1 and 8.
     """
-    if scheme not in SCHEMES:
-        raise SpecError(
-            None, f"there is no scheme {shown(scheme)}", f"schemes are {', '.join(SCHEMES)}"
-        )
+    one_of("scheme", scheme, SCHEMES)
     given = options_of(ClusterOptions, options, keywords)
     if given.seed is None:
         given = replace(given, seed=jobs.seed if isinstance(jobs, JobList) else 0)

@@ -252,10 +252,7 @@ def fidelity_options(
     else:
         name, colon, preset = str(fidelity).partition(":")
         known = (*FIDELITIES, *(f"packet:{each}" for each in PRESETS))
-        if fidelity not in known:
-            raise SpecError(
-                "fidelity", f"there is no {shown(fidelity)}", f"fidelities are {', '.join(known)}"
-            )
+        one_of("fidelity", fidelity, known)
         base = PRESETS[preset] if colon else None
     check_keywords(keywords, KEYWORDS)
     kind = FIDELITIES[name]

@@ -6,6 +6,7 @@ from dataclasses import replace as replaced
 from typing import TYPE_CHECKING
 
 from hocket import _core
+from hocket._checks import one_of
 from hocket._core.replay import Replay
 from hocket._core.trace import Trace
 from hocket.collectives.collective import Progress, check_chunks
@@ -82,8 +83,7 @@ def replay(
             f"topology {topology.name!r} has {topology.npu_count:,} NPUs: give one with "
             "as many or more",
         )
-    if order not in ORDERS:
-        raise SpecError("order", f"there is no {shown(order)}", f"use {' or '.join(ORDERS)}")
+    one_of("order", order, ORDERS)
     check_chunks(chunks)
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hocket._checks import check_name, whole
-from hocket.collectives.collective import kind_of
+from hocket.collectives.collective import spelled
 from hocket.errors import SpecError
 from hocket.files.atomic import replacing
 from hocket.traces.files import CALLS, KINDS
@@ -106,7 +106,7 @@ def write(prefix: str | PathLike[str], ranks: Iterable[Iterable[Step]]) -> list[
             try:
                 nodes.append(_node(number, step))
             except SpecError as error:
-                raise error.but(origin=f"rank {rank}, step {number}") from None
+                raise error.within(f"rank {rank}, step {number}") from None
         messages = [_text(1, "0.0.4"), *nodes]
         contents.append(b"".join(_varint(len(message)) + message for message in messages))
     if not contents:
@@ -142,7 +142,7 @@ def _fields(step: _Step) -> tuple[str, list[bytes]]:
             raise SpecError("time", why, "a trace has no others: round it")
         return "compute", [_number(7, time_ps // 1_000_000)]
     if isinstance(step, Call):
-        kind = kind_of(step.kind)
+        kind = spelled(step.kind)
         if kind not in _CALL:
             right = f"kinds are {', '.join(_CALL)}"
             raise SpecError("kind", f"there is no collective {shown(step.kind)}", right)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Literal
 
-from hocket._checks import check_name, whole
+from hocket._checks import check_name, hint_of, whole
 from hocket.errors import SpecError
 from hocket.units import shown
 from hocket.workload.limits import MOST, MOST_PARAMETERS, bytes_of
@@ -109,7 +109,7 @@ class Block:
             raise SpecError(
                 None,
                 f"layer {self.name}: split: there is no {shown(self.split)}",
-                f"use {' or '.join(SPLITS)}",
+                hint_of(self.split, SPLITS),
             )
         self._check_experts()
         if self.is_table and not (self.parameters and self.outputs):

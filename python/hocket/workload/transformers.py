@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from hocket._checks import whole
+from hocket._checks import hint_of, whole
 from hocket.errors import SpecError
 from hocket.units import shown
 from hocket.workload.costs import Block, Work
@@ -136,9 +136,8 @@ class Transformer:
                     "transformer", f"{name}: {wrong} is no choice", "give True or False"
                 )
         if self.norm not in NORMS:
-            raise SpecError(
-                "transformer", f"norm: there is no {shown(self.norm)}", f"use {' or '.join(NORMS)}"
-            )
+            hint = hint_of(self.norm, NORMS)
+            raise SpecError("transformer", f"norm: there is no {shown(self.norm)}", hint)
         if self.hidden % self.heads:
             raise SpecError(
                 "transformer",
