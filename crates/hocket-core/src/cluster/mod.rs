@@ -19,15 +19,16 @@
 
 mod control;
 mod engine;
-mod failover;
 mod flows;
 mod forward;
 mod network;
 mod pattern;
 mod router;
+mod steered;
 
 pub use pattern::{Pattern, Rounds};
 pub use router::{ByScheme, FlowOrder, Problem, Reroute, Router};
+pub use steered::Record;
 
 use crate::explain::Explain;
 use std::borrow::Cow;
@@ -214,6 +215,8 @@ pub struct Outcome {
     pub rates: Vec<(Time, u32, f64)>,
     /// Assignments computed ahead, whether they were needed or not.
     pub computed_ahead: u64,
+    /// What the controller of [`Reroute::Steady`] was told and said.
+    pub record: Option<Record>,
 }
 
 /// Why a simulation of jobs has no result.
