@@ -65,7 +65,7 @@ FACTORS = {
 @pytest.mark.parametrize("kind", FACTORS)
 def test_figures_of_a_run(kind: str) -> None:
     topology = hk.topology.fully_connected(5, **LINK)
-    run = hk.simulate(hk.plan(kind, topology, size=1_000_000, algorithm="direct"))
+    run = hk.simulate(hk.plan(kind, topology, size=1_000_000, algorithm="direct", chunks=1))
     assert run.busbw == pytest.approx(run.algbw * FACTORS[kind], rel=1e-12)
     assert run.time_ps == run.end_ps.max()
     assert (run.start_ps < run.end_ps).all()
@@ -149,7 +149,7 @@ def test_numbers_and_texts_mean_the_same() -> None:
 @pytest.mark.parametrize("in_place", [True, False])
 def test_in_place(in_place: bool) -> None:
     topology = NETWORKS["ring"]
-    plan = hk.plan("all-gather", topology, size=500, algorithm="ring", in_place=in_place)
+    plan = hk.plan("all-gather", topology, size=500, algorithm="ring", chunks=1, in_place=in_place)
     assert plan.collective.in_place is in_place
     plan.verify()
 
@@ -165,7 +165,7 @@ def test_no_byte_is_lost() -> None:
 
 
 def test_transfers_are_views_that_cannot_be_written() -> None:
-    plan = hk.plan("all-reduce", NETWORKS["mesh"], size="1 MB", algorithm="ring")
+    plan = hk.plan("all-reduce", NETWORKS["mesh"], size="1 MB", algorithm="ring", chunks=1)
     columns = plan.transfers
     for name in ("chunk", "chunk_count", "src", "dst", "op", "wait", "path"):
         array = getattr(columns, name)
@@ -197,7 +197,7 @@ def test_waits_and_routes_read_as_documented() -> None:
 
 
 def test_heat() -> None:
-    plan = hk.plan("all-reduce", NETWORKS["ring"], size="1 MB", algorithm="ring")
+    plan = hk.plan("all-reduce", NETWORKS["ring"], size="1 MB", algorithm="ring", chunks=1)
     run = hk.simulate(plan, keep_services=True)
     heat = run.heat(50)
     assert heat.shape == (10, 50)
@@ -213,7 +213,9 @@ def test_heat() -> None:
 
 
 def test_progress_is_called_and_can_stop() -> None:
-    plan = hk.plan("all-reduce", hk.topology.ring(400, **LINK), size="1 MB", algorithm="ring")
+    plan = hk.plan(
+        "all-reduce", hk.topology.ring(400, **LINK), size="1 MB", algorithm="ring", chunks=1
+    )
     seen: list[tuple[str, int, int]] = []
     plan.verify(progress=lambda *each: seen.append(each))
     assert all(0 <= done <= total for _, done, total in seen)
@@ -229,7 +231,9 @@ def test_progress_is_called_and_can_stop() -> None:
 
 
 def test_a_run_in_a_file(tmp_path: Path) -> None:
-    run = hk.simulate(hk.plan("all-reduce", NETWORKS["ring"], size="1 MB", algorithm="ring"))
+    run = hk.simulate(
+        hk.plan("all-reduce", NETWORKS["ring"], size="1 MB", algorithm="ring", chunks=1)
+    )
     run.save(tmp_path / "run.parquet")
     table = pq.read_table(tmp_path / "run.parquet")
     assert np.array_equal(table["start_ps"].to_numpy(), run.start_ps)
@@ -295,9 +299,9 @@ def test_refusals() -> None:
     refused("^algorithm: None is neither a name nor a schedule", algorithm=None)
     refused("^unwind: ring ", unwind="max")
     refused("^time_limit: ", algorithm="greedy", time_limit="soon")
-    with pytest.raises(hk.InfeasibleError, match="pairwise cannot run here"):
+    with pytest.raises(hk.InfeasibleError, match=r"^pairwise: "):
         hk.plan("all-reduce", topology, size=1000, algorithm="pairwise")
-    plan = hk.plan("all-reduce", topology, size=1000, algorithm="ring")
+    plan = hk.plan("all-reduce", topology, size=1000, algorithm="ring", chunks=1)
     with pytest.raises(hk.SpecError, match=r"^fidelity: .*'cell'"):
         hk.simulate(plan, fidelity="cell")
     for option in ("order", "switching", "latency"):

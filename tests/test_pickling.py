@@ -126,7 +126,7 @@ def test_runs(index: int, fidelity: Any) -> None:
 
 
 def test_a_run_and_its_plan_are_pickled_once() -> None:
-    plan = hk.plan("all-reduce", networks()[1], size=SIZE, algorithm="ring")
+    plan = hk.plan("all-reduce", networks()[1], size=SIZE, algorithm="ring", chunks=1)
     run = hk.simulate(plan)
     own = len(pickle.dumps(plan)) + 8 * (2 * len(plan) + 3 * run.topology.link_count)
     assert len(pickle.dumps(run)) < own + 2000
@@ -159,7 +159,7 @@ def test_comparisons_and_errors() -> None:
         (each.algorithm, each.run.time_ps) for each in found
     ]
     assert back.bound.time_ps == found.bound.time_ps
-    plan = hk.plan("all-gather", networks()[0], size=SIZE, algorithm="ring")
+    plan = hk.plan("all-gather", networks()[0], size=SIZE, algorithm="ring", chunks=1)
     wrong = wrong_plan(plan)
     with pytest.raises(hk.VerificationError) as caught:
         _core.verify(wrong)
@@ -196,7 +196,7 @@ def wrong_plan(plan: hk.Plan) -> Any:
 
 
 def test_a_wrong_plan_is_found_out() -> None:
-    plan = hk.plan("all-gather", networks()[0], size=SIZE, algorithm="ring").verify()
+    plan = hk.plan("all-gather", networks()[0], size=SIZE, algorithm="ring", chunks=1).verify()
     wrong = wrong_plan(plan)
     assert not wrong.is_verified
     with pytest.raises(hk.VerificationError):

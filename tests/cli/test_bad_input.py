@@ -217,15 +217,17 @@ def split(line: str) -> list[str]:
 def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOCKET_DATA", str(folder / "data"))
     topology = hk.topology.ring(4, bandwidth="1 GB/s", latency="1 us")
-    hk.plan("all-reduce", topology, size="1 MB", algorithm="ring").save("good.parquet")
+    hk.plan("all-reduce", topology, size="1 MB", algorithm="ring", chunks=1).save("good.parquet")
     slow = hk.topology.ring(4, bandwidth="1 B/s", latency="9000000 s")
-    hk.plan("all-reduce", slow, size="8 MB", algorithm="ring").save("slow.parquet")
+    hk.plan("all-reduce", slow, size="8 MB", algorithm="ring", chunks=1).save("slow.parquet")
     pq.write_table(pa.table({"chunk": [1, 2, 3]}), "other.parquet")
     rails = hk.topology.product("Ring_SW", [2, 4], bandwidth=["1 GB/s"] * 2, latency=["1 us"] * 2)
     given = {"size": "1 MB", "algorithm": "themis", "chunks": 4}
     hk.plan("all-reduce", rails, **given).save("rails.parquet")
     failed = rails.without(links=[("npu0", "npu1")])
-    hk.plan("all-reduce", failed, size="1 MB", algorithm="hierarchical").save("failed.parquet")
+    hk.plan("all-reduce", failed, size="1 MB", algorithm="hierarchical", chunks=4).save(
+        "failed.parquet"
+    )
     (folder / "text.json").write_text("no JSON at all")
     (folder / "text.parquet").write_text("no parquet at all")
     (folder / "empty.parquet").write_bytes(b"")

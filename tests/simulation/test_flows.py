@@ -78,7 +78,7 @@ def test_an_interrupt_stops_flows(interrupted: Callable[..., str]) -> None:
     script = """
 import hocket as hk
 mesh = hk.topology.mesh(12, 12, bandwidth="25 GB/s", latency="21 ns")
-plan = hk.plan("all-to-all", mesh, size="100 MB", algorithm="direct").verify()
+plan = hk.plan("all-to-all", mesh, size="100 MB", algorithm="direct", chunks=1).verify()
 print("made", flush=True)
 try:
     while True:

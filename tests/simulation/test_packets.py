@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import hocket as hk
+from hocket import _core
 from hocket.cli import run
 from hocket.collectives.timing import LinkOrder
 
@@ -18,7 +19,9 @@ def mesh(side: int) -> hk.Topology:
 
 
 def made(algorithm: str, topology: hk.Topology, size: str) -> hk.Plan:
-    given: dict[str, Any] = {}
+    collective = hk.collective_on("all-reduce", topology, size)
+    default = _core.registry.default_chunks(topology, collective, algorithm)
+    given: dict[str, Any] = {"chunks": default}
     if algorithm.startswith("tto"):
         npus = topology.npu_count
         corner = npus - round(npus**0.5)

@@ -137,7 +137,7 @@ def test_plan_files_keep_both(tmp_path: Path, switching: str, offload: bool) -> 
     topology = hk.topology.product(
         "Ring_SW", [4, 2], **LINK, offload=[False, offload], switching=switching
     )
-    plan = hk.plan("all-reduce", topology, size="1 MB", algorithm="hierarchical")
+    plan = hk.plan("all-reduce", topology, size="1 MB", algorithm="hierarchical", chunks=4)
     plan.save(tmp_path / "plan.parquet")
     again = hk.Plan.load(tmp_path / "plan.parquet")
     assert again.topology == topology
@@ -155,7 +155,7 @@ def test_values_of_before_are_read() -> None:
 
 def test_a_run_says_what_it_used() -> None:
     topology = hk.topology.switch(4, bandwidth="1 GB/s", latency="1 us")
-    plan = hk.plan("all-reduce", topology, size="1 MB", algorithm="halving-doubling")
+    plan = hk.plan("all-reduce", topology, size="1 MB", algorithm="halving-doubling", chunks=1)
     own = hk.simulate(plan)
     assert (own.switching, own.order) == ("cut-through", "ready")
     other = hk.simulate(plan, switching="store-and-forward", order="plan")
@@ -210,7 +210,7 @@ def test_dimensions_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     link = ["--bandwidth", "1 GB/s", "--latency", "1 us"]
     assert command(["topology", "show", "FC_R:4x1", *link, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["notes"] == [note]
-    plan = hk.plan("all-reduce", topology, size="1 MB", algorithm="hierarchical")
+    plan = hk.plan("all-reduce", topology, size="1 MB", algorithm="hierarchical", chunks=4)
     plan.save(tmp_path / "plan.parquet")
     assert command(["simulate", str(tmp_path / "plan.parquet")]) == 0
     lines = capsys.readouterr().out.splitlines()

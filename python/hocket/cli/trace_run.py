@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import typer
 
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.form import Form
 from hocket.cli.groups import Network, grouped
 from hocket.cli.numbers import SIZES, TIMES
@@ -38,6 +38,7 @@ class Replaying:
         typer.Option(
             "--algorithm",
             "-a",
+            autocompletion=complete.algorithms,
             help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; "
             "default: themis on networks with dimensions, otherwise greedy.",
         ),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import typer
 
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.form import Form
 from hocket.cli.groups import grouped
 from hocket.cli.numbers import FLOPS, SIZES, TIMES, Units
@@ -39,7 +39,12 @@ _NUMBER = re.compile(r"\.[0-9]+(?=/|$)")
 """Which of several layers one is, in its name."""
 
 Text = Annotated[
-    str, typer.Argument(metavar="WORKLOAD", help="A shipped workload, or a .yml file.")
+    str,
+    typer.Argument(
+        metavar="WORKLOAD",
+        autocompletion=complete.models,
+        help="A shipped workload, or a .yml file.",
+    ),
 ]
 
 

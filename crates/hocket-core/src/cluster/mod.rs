@@ -19,15 +19,16 @@
 
 mod control;
 mod engine;
-mod failover;
 mod flows;
 mod forward;
 mod network;
 mod pattern;
 mod router;
+mod steered;
 
 pub use pattern::{Pattern, Rounds};
 pub use router::{ByScheme, FlowOrder, Problem, Reroute, Router};
+pub use steered::Record;
 
 use crate::explain::Explain;
 use std::borrow::Cow;
@@ -214,6 +215,8 @@ pub struct Outcome {
     pub rates: Vec<(Time, u32, f64)>,
     /// Assignments computed ahead, whether they were needed or not.
     pub computed_ahead: u64,
+    /// What the controller of [`Reroute::Steady`] was told and said.
+    pub record: Option<Record>,
 }
 
 /// Why a simulation of jobs has no result.
@@ -228,7 +231,7 @@ pub enum ClusterError {
     Router(String),
     /// Failures that leave flows without a path.
     #[error(
-        "job '{job}' cannot run here: no path is left {flows}; keep a spine that both ToRs reach, or place it elsewhere"
+        "job '{job}': no path is left {flows}; keep a spine that both ToRs reach, or place it elsewhere"
     )]
     Cut {
         /// Name of the job.
@@ -238,7 +241,7 @@ pub enum ClusterError {
     },
     /// A failure that takes a NIC of a job away.
     #[error(
-        "job '{job}' cannot run here: it loses the link of {nic} at {time}, and has no other; let something else fail"
+        "job '{job}': loses the link of {nic} at {time}, and has no other; let something else fail"
     )]
     Lost {
         /// Name of the job.
@@ -259,13 +262,6 @@ pub enum ClusterError {
 }
 
 impl Explain for ClusterError {
-    fn verdict(&self) -> &'static str {
-        match self {
-            Self::Cut { .. } | Self::Lost { .. } => " cannot run here",
-            _ => "",
-        }
-    }
-
     fn origin(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Routing(error) => error.origin(),
