@@ -470,7 +470,7 @@ def test_errors_of_the_core_keep_their_parts() -> None:
         ),
         (
             lambda: _core.build_product([("Rung", 4, GB, 0)]),
-            ("dimension 1", None, "kinds are Ring, FullyConnected, Switch, Line"),
+            ("dimension 1", None, "kinds are Ring, Line, FullyConnected, Switch"),
         ),
         (
             lambda: _core.build_product([("Ring", 4, 0, 0)]),
