@@ -60,15 +60,12 @@ impl Controller {
                 Ok(ends) => added.extend(self.add_one(&flow, ends).map(|row| (row, wanted))),
             }
         }
-        let (flows, fabric, loads) = (&self.flows, &self.fabric, &self.loads);
-        let keeps = |&(flow, _): &(u32, Option<u32>)| {
-            let row = flows.row(flow);
-            let held = row.told != NONE;
-            held && loads.busiest(fabric, row.src, row.dst, row.told).is_some()
-        };
-        let (held, mut new): (Vec<_>, Vec<_>) = added.into_iter().partition(keeps);
+        let has_path = |&(flow, _): &(u32, Option<u32>)| self.flows.row(flow).told != NONE;
+        if !added.iter().any(has_path) {
+            return added;
+        }
+        let (held, mut new): (Vec<_>, Vec<_>) = added.into_iter().partition(has_path);
         for (flow, wanted) in held {
-            // Those before it may have filled its links.
             let row = self.flows.row(flow);
             let (src, dst, told) = (row.src, row.dst, row.told);
             match self.loads.busiest(&self.fabric, src, dst, told) {
@@ -84,7 +81,7 @@ impl Controller {
             let row = self.flows.row_mut(known);
             if [row.src, row.dst] == [src, dst] && row.from == flow.src && row.job == flow.job {
                 row.bytes = flow.bytes;
-                if row.touched != self.event {
+                if !row.is_touched {
                     let has_path = row.choice != NONE;
                     self.touch(
                         known,
@@ -117,7 +114,7 @@ impl Controller {
             is_acknowledged: false,
             is_live: true,
             reason: Reason::New,
-            touched: 0,
+            is_touched: false,
         });
         self.expect(row);
         Some(row)

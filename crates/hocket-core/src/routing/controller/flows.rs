@@ -28,9 +28,9 @@ pub(super) struct Row {
     pub(super) revision: u64,
     pub(super) is_acknowledged: bool,
     pub(super) is_live: bool,
-    /// Why its path is as it is since the event that touched it last.
+    /// Why its path is as it is since the event that touched it last, and whether that is under way.
     pub(super) reason: Reason,
-    pub(super) touched: u64,
+    pub(super) is_touched: bool,
 }
 
 /// Quick hashing of numbers: multiply and turn.
@@ -54,39 +54,35 @@ impl Hasher for Quick {
     }
 }
 
-/// Doubly linked lists through an arena of nodes; a node is in one list at most.
+/// Doubly linked lists through an arena of nodes that several kinds of lists share; a node is in one
+/// list at most.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lists {
-    heads: Vec<u32>,
-    /// Before and after.
-    nodes: Vec<[u32; 2]>,
-}
+struct Nodes(Vec<[u32; 2]>);
 
-impl Lists {
-    pub(super) fn new(count: usize) -> Self {
-        Self {
-            heads: vec![NONE; count],
-            nodes: Vec::new(),
-        }
-    }
-
-    fn put(&mut self, list: usize, node: u32) {
-        let first = std::mem::replace(&mut self.heads[list], node);
-        self.nodes[node as usize] = [NONE, first];
+impl Nodes {
+    fn put(&mut self, head: &mut u32, node: u32) {
+        let first = std::mem::replace(head, node);
+        self.0[node as usize] = [NONE, first];
         if first != NONE {
-            self.nodes[first as usize][0] = node;
+            self.0[first as usize][0] = node;
         }
     }
 
-    fn take(&mut self, list: usize, node: u32) {
-        let [before, after] = self.nodes[node as usize];
+    fn take(&mut self, head: &mut u32, node: u32) {
+        let [before, after] = self.0[node as usize];
         match before {
-            NONE => self.heads[list] = after,
-            _ => self.nodes[before as usize][1] = after,
+            NONE => *head = after,
+            _ => self.0[before as usize][1] = after,
         }
         if after != NONE {
-            self.nodes[after as usize][0] = before;
+            self.0[after as usize][0] = before;
         }
+    }
+
+    #[inline]
+    fn after(&self, head: u32) -> impl Iterator<Item = u32> + '_ {
+        let at = |node: u32| (node != NONE).then_some(node);
+        std::iter::successors(at(head), move |&node| at(self.0[node as usize][1]))
     }
 }
 
@@ -96,26 +92,28 @@ pub(super) struct Flows {
     rows: Vec<Row>,
     free: Vec<u32>,
     by_id: HashMap<FlowId, u32, BuildHasherDefault<Quick>>,
-    /// One for each slot of the fabric; flow `i` has `width` nodes, one for each link of its path.
-    by_slot: Lists,
+    /// Flow `i` has `width` nodes from `i * width` on: for its sender, its job, and each link of its path.
+    nodes: Nodes,
     width: u32,
-    /// One for each NIC.
-    by_sender: Lists,
-    /// One for each job that has a number here.
-    by_job: Lists,
+    /// First nodes: by NIC, by job that has a number here, by slot of the fabric.
+    by_sender: Vec<u32>,
+    by_job: Vec<u32>,
+    by_slot: Vec<u32>,
     jobs: HashMap<JobId, u32, BuildHasherDefault<Quick>>,
 }
 
 impl Flows {
-    pub(super) fn new(slots: usize, senders: usize, width: u32) -> Self {
+    /// For paths of so many links at most.
+    pub(super) fn new(slots: usize, senders: usize, links: u32) -> Self {
         Self {
             rows: Vec::new(),
             free: Vec::new(),
             by_id: HashMap::default(),
-            by_slot: Lists::new(slots),
-            width,
-            by_sender: Lists::new(senders),
-            by_job: Lists::new(0),
+            nodes: Nodes::default(),
+            width: links + 2,
+            by_sender: vec![NONE; senders],
+            by_job: Vec::new(),
+            by_slot: vec![NONE; slots],
             jobs: HashMap::default(),
         }
     }
@@ -159,20 +157,19 @@ impl Flows {
             None => {
                 self.rows.push(row);
                 let nodes = self.rows.len() * self.width as usize;
-                self.by_slot.nodes.resize(nodes, [NONE; 2]);
-                self.by_sender.nodes.push([NONE; 2]);
-                self.by_job.nodes.push([NONE; 2]);
+                self.nodes.0.resize(nodes, [NONE; 2]);
                 self.rows.len() as u32 - 1
             }
         };
         self.by_id.insert(id, flow);
-        self.by_sender.put(from.index(), flow);
+        let node = flow * self.width;
+        self.nodes.put(&mut self.by_sender[from.index()], node);
         let next = self.jobs.len() as u32;
         let job = *self.jobs.entry(job).or_insert(next);
         if job == next {
-            self.by_job.heads.push(NONE);
+            self.by_job.push(NONE);
         }
-        self.by_job.put(job as usize, flow);
+        self.nodes.put(&mut self.by_job[job as usize], node + 1);
         flow
     }
 
@@ -182,48 +179,47 @@ impl Flows {
         row.is_live = false;
         let (id, job, from) = (row.id, row.job, row.from);
         self.by_id.remove(&id);
-        self.by_sender.take(from.index(), flow);
-        self.by_job.take(self.jobs[&job] as usize, flow);
+        let node = flow * self.width;
+        self.nodes.take(&mut self.by_sender[from.index()], node);
+        let job = self.jobs[&job] as usize;
+        self.nodes.take(&mut self.by_job[job], node + 1);
         self.free.push(flow);
     }
 
     /// A flow takes the links of these slots.
     pub(super) fn enter(&mut self, flow: u32, slots: impl Iterator<Item = usize>) {
-        for (node, slot) in (flow * self.width..).zip(slots) {
-            self.by_slot.put(slot, node);
+        for (node, slot) in (flow * self.width + 2..).zip(slots) {
+            self.nodes.put(&mut self.by_slot[slot], node);
         }
     }
 
     /// A flow takes them no longer.
     pub(super) fn leave(&mut self, flow: u32, slots: impl Iterator<Item = usize>) {
-        for (node, slot) in (flow * self.width..).zip(slots) {
-            self.by_slot.take(slot, node);
+        for (node, slot) in (flow * self.width + 2..).zip(slots) {
+            self.nodes.take(&mut self.by_slot[slot], node);
         }
     }
 
     /// Flows that take the link of a slot, the one that came last first.
     #[inline]
     pub(super) fn on(&self, slot: usize) -> impl Iterator<Item = u32> + '_ {
-        let width = self.width;
-        chained(&self.by_slot, slot).map(move |node| node / width)
+        self.listed(self.by_slot[slot])
     }
 
     /// Flows of a sender.
     pub(super) fn from(&self, sender: NpuId) -> impl Iterator<Item = u32> + '_ {
-        chained(&self.by_sender, sender.index())
+        self.listed(self.by_sender[sender.index()])
     }
 
     /// Flows of a job.
     pub(super) fn of(&self, job: JobId) -> impl Iterator<Item = u32> + '_ {
-        let list = self.jobs.get(&job);
-        list.into_iter()
-            .flat_map(|&list| chained(&self.by_job, list as usize))
+        let job = self.jobs.get(&job);
+        self.listed(job.map_or(NONE, |&job| self.by_job[job as usize]))
     }
-}
 
-#[inline]
-fn chained(lists: &Lists, list: usize) -> impl Iterator<Item = u32> + '_ {
-    let first = lists.heads.get(list).copied().unwrap_or(NONE);
-    let at = |node: u32| (node != NONE).then_some(node);
-    std::iter::successors(at(first), move |&node| at(lists.nodes[node as usize][1]))
+    #[inline]
+    fn listed(&self, head: u32) -> impl Iterator<Item = u32> + '_ {
+        let width = self.width;
+        self.nodes.after(head).map(move |node| node / width)
+    }
 }

@@ -136,7 +136,6 @@ pub struct Controller {
     is_recovering: bool,
     outages: Vec<Vec<LinkId>>,
     repairs: Repairs,
-    event: u64,
     revision: u64,
     tally: Tally,
     /// Of the event under way: flows whose path may have changed, ToRs whose shares may have fallen, slots
@@ -175,7 +174,6 @@ impl Controller {
             is_recovering: false,
             outages,
             repairs: Repairs::new(),
-            event: 0,
             revision: 0,
             tally: Tally::default(),
             touched: Vec::new(),
@@ -193,7 +191,6 @@ impl Controller {
     /// # Complexity
     /// For each flow that starts or loses its path O(columns), and O(tries x chain) where no path has room.
     pub fn handle(&mut self, now: Time, event: &Event) -> Vec<Command> {
-        self.event += 1;
         self.tally.events += 1;
         let mut commands = Vec::new();
         let ready = match event {
@@ -299,7 +296,7 @@ impl Controller {
     fn touch(&mut self, flow: u32, reason: Reason) {
         let row = self.flows.row_mut(flow);
         row.reason = reason;
-        if std::mem::replace(&mut row.touched, self.event) != self.event {
+        if !std::mem::replace(&mut row.is_touched, true) {
             self.touched.push(flow);
         }
     }
@@ -327,8 +324,9 @@ impl Controller {
         let touched = std::mem::take(&mut self.touched);
         for &flow in &touched {
             let row = self.flows.row_mut(flow);
+            let is_touched = std::mem::replace(&mut row.is_touched, false);
             let is_asked = matches!(row.reason, Reason::Held | Reason::NoPath);
-            if !row.is_live || (row.choice == row.told && !is_asked) {
+            if !row.is_live || !is_touched || (row.choice == row.told && !is_asked) {
                 continue;
             }
             if row.told != NONE && row.choice != NONE && row.choice != row.told {

@@ -173,7 +173,7 @@ impl Controller {
             self.enter(flow, column);
             let row = self.flows.row(flow);
             // What this event placed or cut keeps that reason.
-            if row.touched != self.event || row.reason == Reason::Held {
+            if !row.is_touched || row.reason == Reason::Held {
                 self.touch(flow, reason);
             }
         }

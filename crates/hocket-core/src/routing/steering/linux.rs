@@ -143,12 +143,16 @@ fn ports(sport: u16, dport: u16) -> u32 {
 
 /// The kernel's number of a header, 31 bits.
 pub(super) fn hash(policy: Policy, seed: u32, header: &Header) -> u32 {
+    policy.number(keyed(policy, seed, header))
+}
+
+/// SipHash of a header's fields.
+pub(super) fn keyed(policy: Policy, seed: u32, header: &Header) -> u32 {
     let layout = Layout::new(policy.fields(header), header);
     let mut sip = Sip::new(seed);
-    layout.words[..layout.count]
-        .iter()
-        .for_each(|&word| sip.absorb(word));
-    policy.number(end(sip, layout.count))
+    let words = &layout.words[..layout.count];
+    words.iter().for_each(|&word| sip.absorb(word));
+    end(sip, layout.count)
 }
 
 #[inline(always)]

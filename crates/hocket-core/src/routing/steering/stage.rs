@@ -86,7 +86,7 @@ impl SwitchHash {
         match self.algorithm {
             // The first way whose bound is not below the hash; bounds are rounded to the nearest.
             Algorithm::Linux(_) => {
-                let guess = (u64::from(hash) * u64::from(ways) >> 31) as u32;
+                let guess = ((u64::from(hash) * u64::from(ways)) >> 31) as u32;
                 let is_past = |way: &u32| hash <= bound(*way, ways);
                 let found = (guess.saturating_sub(1)..ways).find(is_past);
                 found.unwrap_or(ways - 1)
@@ -119,7 +119,7 @@ impl SwitchHash {
 /// The last hash of a way of so many.
 fn bound(way: u32, ways: u32) -> u32 {
     let ways = u64::from(ways);
-    (((u64::from(way) + 1 << 31) + ways / 2) / ways - 1) as u32
+    ((((u64::from(way) + 1) << 31) + ways / 2) / ways - 1) as u32
 }
 
 /// A switch on a path: its hash, how many equal ways it has, and the one to be taken.
