@@ -7,6 +7,22 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
+from hocket.cli.data import (
+    AlgorithmsData,
+    LinkHeatData,
+    MachinesData,
+    ReproductionData,
+    SchedulesData,
+    StructuresData,
+    TimeExpandedData,
+    TopologyData,
+    TraceData,
+    TracedWorkloadData,
+    TraceRunData,
+    WorkloadCyclesData,
+    WorkloadData,
+    WorkloadsData,
+)
 from hocket.comparison.data import ComparisonData, FailureAdviceData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData
 from hocket.plans.synthesis.data import TimetableData
@@ -55,6 +71,20 @@ DOCUMENTS: dict[str, Any] = {
     "training-comparison": TrainingComparisonDocument,
     "cluster-run": ClusterRunData,
     "cluster-runs": ComparedSchemesData,
+    "machines": MachinesData,
+    "topology": TopologyData,
+    "algorithms": AlgorithmsData,
+    "schedules": SchedulesData,
+    "workloads": WorkloadsData,
+    "workload": WorkloadData,
+    "workload-cycles": WorkloadCyclesData,
+    "traced-workload": TracedWorkloadData,
+    "trace": TraceData,
+    "trace-run": TraceRunData,
+    "structures": StructuresData,
+    "link-heat": LinkHeatData,
+    "time-expanded": TimeExpandedData,
+    "reproduction": ReproductionData,
 }
 """By what follows ``hocket.`` in ``format``."""
 

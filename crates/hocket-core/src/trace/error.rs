@@ -128,6 +128,12 @@ pub enum TraceError {
         /// File, id and name of the node.
         node: String,
     },
+    /// Columns that are none of a trace.
+    #[error("columns of a trace: {why}; read the trace again")]
+    Malformed {
+        /// What does not fit.
+        why: String,
+    },
     /// More than 32 bits can number.
     #[error("the trace has 2^32 {what} or more; split it")]
     TooLarge {
