@@ -699,7 +699,7 @@ def test_planes_and_routers(tmp_path: Path) -> None:
         (lambda: tp.box(2, 4, 3, **FAR), "3 do not divide 4 NPUs"),
         (lambda: tp.box(2, 4, 0, **FAR), "nics: 0 is no whole number"),
         (lambda: tp.rail(0, 4, **FAR), "nodes: 0 is no whole number"),
-        (lambda: tp.rail(2, 4, -1, **FAR), "spines: -1 is no whole number"),
+        (lambda: tp.rail(2, 4, -1, **FAR), "spines: -1 is too small"),
         (lambda: tp.rail(2, 4, node_bandwidth="9", **FAR), "node_bandwidth: '9' has no unit"),
         (lambda: tp.dragonfly(5, 4, 0, **FAR), "npus_per_router: 0 is no whole number"),
         (lambda: tp.planes(1, 4, **FAR), "NPUs of the planes: is 1; give it at least 2"),

@@ -91,7 +91,7 @@ def test_what_cannot_run_is_listed() -> None:
     [
         ({"algorithms": ["frob"]}, "no algorithm 'frob'"),
         ({"algorithms": "ring"}, "algorithms: 'ring' is no list"),
-        ({"algorithms": []}, "algorithms: .* is no list"),
+        ({"algorithms": []}, "algorithms: there is none"),
         ({"parallels": "dp=8"}, "parallels: 'dp=8' is no list"),
         ({"parallels": ["dp=x"]}, "dp: 'x' is no whole number"),
         ({"batch": 0}, "batch: 0 is too small"),

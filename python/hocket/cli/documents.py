@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
-from typing_extensions import NotRequired, TypedDict
+from typing_extensions import NotRequired
 
 from hocket.cli.data import (
     AlgorithmsData,
@@ -23,7 +23,7 @@ from hocket.cli.data import (
     WorkloadData,
     WorkloadsData,
 )
-from hocket.comparison.data import ComparisonData, FailureAdviceData
+from hocket.comparison.data import ComparisonData, ComparisonsData, FailureAdviceData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData
 from hocket.plans.synthesis.data import TimetableData
 from hocket.routing.data import ClusterRunData, ComparedSchemesData
@@ -45,12 +45,6 @@ class PlanDocument(PlanData):
     """Of ``hocket plan``: where the plan was written."""
 
 
-class ComparisonsDocument(TypedDict):
-    """One comparison for each size."""
-
-    comparisons: list[ComparisonData]
-
-
 class TrainingComparisonDocument(TrainingComparisonData):
     """Combinations, the best first."""
 
@@ -64,7 +58,7 @@ DOCUMENTS: dict[str, Any] = {
     "dimension-run": DimensionRunData,
     "timetable": TimetableData,
     "comparison": ComparisonData,
-    "comparisons": ComparisonsDocument,
+    "comparisons": ComparisonsData,
     "advice": AdviceData,
     "failure-advice": FailureAdviceData,
     "training-run": TrainingRunData,

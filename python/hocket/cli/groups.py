@@ -15,9 +15,9 @@ import typer
 
 from hocket import _core
 from hocket.cli import options
-from hocket.cli.numbers import read_sizes
 from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_file, load_collective
+from hocket.collectives.sweep import sizes_of
 from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
 from hocket.plans.synthesis import PlanOptions
@@ -135,9 +135,14 @@ class Tasks:
         """Make the collective at each size, the least first; or that of a file."""
         if is_file(kind):
             return [_of_file(kind, network, self)]
-        sizes = read_sizes(self.size or (), self.sizes)
+        if not self.size and self.sizes is None:
+            raise SpecError("--size", "there is none", "give -s 256MB, or --sizes 8K:1G:x4")
+        sizes = set(sizes_of(self.size, field="size")) if self.size else set()
+        if self.sizes is not None:
+            sizes.update(sizes_of(self.sizes))
         return [
-            collective_on(kind, network, size, npus=self.npus, root=self.root) for size in sizes
+            collective_on(kind, network, size, npus=self.npus, root=self.root)
+            for size in sorted(sizes)
         ]
 
 

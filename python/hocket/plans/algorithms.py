@@ -9,6 +9,7 @@ from hocket.errors import SpecError
 from hocket.files.complaint import did_you_mean
 from hocket.plans.registry import find, own_algorithms
 from hocket.plans.synthesis.options import SYNTHESIZERS, PlanOptions
+from hocket.units import shown
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,8 @@ def check_name(name: str) -> None:
         With the names that there are.
     """
     known = [each.name for each in algorithms()]
+    if not isinstance(name, str):
+        raise SpecError("algorithm", f"{shown(name)} is no name", "give one, such as ring")
     if name not in known and find(name) is None:
         raise SpecError(
             None,

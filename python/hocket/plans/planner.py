@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hocket import _core
+from hocket._checks import check_function
 from hocket._options import check_keywords, names_of, options_of
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of, joined
@@ -71,6 +72,7 @@ def plan(
     """
     known = (*COLLECTIVE_KEYWORDS, *names_of(PlanOptions))
     check_keywords(keywords, known, ("size", "algorithm", "options", "progress"))
+    check_function("progress", progress)
     on = as_topology(topology)
     collective, rest = collective_of(kind, on, size, keywords)
     return make(collective, on, algorithm, options_of(PlanOptions, options, rest), progress)
@@ -108,6 +110,7 @@ def plan_together(
     SpecError, InfeasibleError
         As :func:`plan`.
     """
+    check_function("progress", progress)
     made = options_of(PlanOptions, options, keywords)
     return make(joined(collectives), as_topology(topology), algorithm, made, progress)
 

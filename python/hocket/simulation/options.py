@@ -250,9 +250,10 @@ def fidelity_options(
         base = fidelity
         name: str = fidelity.fidelity
     else:
-        name, colon, preset = str(fidelity).partition(":")
+        given_name = str(fidelity)
+        name, colon, preset = given_name.partition(":")
         known = (*FIDELITIES, *(f"packet:{each}" for each in PRESETS))
-        if fidelity not in known:
+        if given_name not in known:
             raise SpecError(
                 "fidelity", f"there is no {shown(fidelity)}", f"fidelities are {', '.join(known)}"
             )

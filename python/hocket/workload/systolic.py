@@ -302,7 +302,7 @@ def pair(name: str, value: object) -> tuple[int, int]:
 
 def check(name: str, value: object, allowed: tuple[str, ...]) -> None:
     """Check that a word is one of those allowed."""
-    if value not in allowed:
+    if not isinstance(value, str) or value not in allowed:
         raise SpecError(str(name), f"there is no {shown(value)}", f"use {' or '.join(allowed)}")
 
 
