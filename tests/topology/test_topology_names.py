@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import hocket as hk
 from hocket.cli import run
 
 from .topology_files import (

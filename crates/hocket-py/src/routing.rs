@@ -325,7 +325,7 @@ pub(crate) fn witness_of(row: WitnessTuple) -> Result<Witness, CoreError> {
         ("tor", None) => Share::Tor,
         ("pair", Some(other)) => Share::Pair(other),
         ("pod", None) => Share::Pod,
-        _ => return Err(CoreError::spec(format!("flows share no {share:?}"))),
+        _ => return Err(CoreError::spec(format!("flows do not share a {share}"))),
     };
     Ok(Witness {
         tor,
