@@ -88,7 +88,8 @@ def command(case: Case) -> list[str]:
     program = "import sys; from hocket.cli import main; main(sys.argv[1:])"
     options = ["--topology", case.topology, *case.links, "--size", case.size, *case.more]
     model = ["--algorithm", "greedy", "--latency-model", "occupying", "--json"]
-    return [sys.executable, "-c", program, "plan", case.kind, *options, *model]
+    chunks = [] if "--chunks" in case.more else ["--chunks", "1"]
+    return [sys.executable, "-c", program, "plan", case.kind, *options, *model, *chunks]
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,8 @@ def measure(case: Case) -> Measured:
         raise SystemExit(f"failed: {' '.join(command(case))}")
     facts = json.loads(printed)
     made = facts.get("synthesis", facts)
-    return Measured(wall, made["seconds"], made["end"] * 1e6, usage.ru_maxrss / 1024)
+    ends_us, seconds = made["time_ps"] * 1e-6, made["elapsed_ps"] * 1e-12
+    return Measured(wall, seconds, ends_us, usage.ru_maxrss / 1024)
 
 
 def spread(values: list[float]) -> str:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hocket as hk
-from hocket.plans.schedule import MULTIRAIL
+from hocket.plans.algorithms import SCHEDULERS
 
 ALPHA, RATE = 3_000_000, 2 * 10**9  # 3 us, 2 GB/s
 LINK = {"bandwidth": "2 GB/s", "latency": "3 us"}
@@ -243,7 +243,7 @@ def test_why_an_algorithm_is_left_out() -> None:
     ranked = hk.compare("all-reduce", NETWORKS["dgx1 less a link"], size="1 MB")
     meshes = {"ring-bi-odd", "tto", "tto-overlapped", "two-tree-overlap", "ring-2d"}
     others = {"hdrm", "binomial", "chain", "pairwise", "multi-ring"}
-    assert set(ranked.refused) == {*MULTIRAIL, *meshes, *others}
+    assert set(ranked.refused) == {*SCHEDULERS, *meshes, *others}
     assert "states no dimensions" in ranked.refused["hierarchical"]
     assert "it does broadcast, reduce" in ranked.refused["chain"]
     names = ["chain", "hierarchical"]

@@ -97,7 +97,7 @@ fn of_lanes(
     };
     let lanes = (0..draw.below(6)).map(|_| lane(draw)).collect();
     let policy = draw.one_of(&[Policy::Fifo, Policy::SmallestFirst]);
-    Schedule::of_lanes(kind, rails, lanes, policy, model(draw))
+    Schedule::of_lanes(kind, rails, lanes, policy, model(draw)).map_err(|error| error.to_string())
 }
 
 fn check(schedule: &Schedule, topology: Topology, collective: &Collective, draw: &mut Draw<'_>) {

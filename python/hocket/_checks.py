@@ -9,14 +9,17 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from hocket.errors import SpecError
+from hocket.errors import SpecError, listed
 from hocket.units import shown
 
 __all__ = [
     "check_function",
     "check_name",
+    "did_you_mean",
+    "hint_of",
     "instance_of",
-    "listed",
+    "list_of",
+    "nearest",
     "one_of",
     "path_of",
     "share_hint",
@@ -27,6 +30,7 @@ __all__ = [
 
 _LONGEST_NAME = 2000
 T = TypeVar("T")
+_SEPARATORS = {ord(each): None for each in "-_ "}
 
 
 def check_name(name: object) -> None:
@@ -85,7 +89,41 @@ def one_of(field: str, value: object, known: Sequence[str]) -> None:
         Naming `field`, with the list.
     """
     if not isinstance(value, str) or value not in known:
-        raise SpecError(field, f"there is no {shown(value)}", f"use {' or '.join(known)}")
+        raise SpecError(field, f"there is no {shown(value)}", hint_of(value, known))
+
+
+def hint_of(value: object, known: Iterable[str]) -> str:
+    """Say which of a closed list was meant, or else what is in it."""
+    words = list(known)
+    return did_you_mean(str(value), words, f"use {listed(words)}")
+
+
+def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
+    """Give the nearest of the known words as a question, or else the other hint."""
+    near = nearest(word, known)
+    return f"did you mean {near!r}?" if near else otherwise
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Give the nearest of the known words, if any is near.
+
+    Capitals, hyphens and underscores do not count; a word that the known one begins with is near. Numbers
+    are near none.
+    """
+    if word.isdecimal():
+        return None
+    from difflib import get_close_matches
+
+    words = {_plain(each): each for each in known}
+    plain = _plain(word[:200])
+    near = get_close_matches(plain, list(words), 1)
+    if not near and len(plain) > 1:
+        near = [each for each in words if each.startswith(plain)]
+    return words[near[0]] if near else None
+
+
+def _plain(word: str) -> str:
+    return word.lower().translate(_SEPARATORS)
 
 
 def truth(field: str, value: object) -> bool:
@@ -95,7 +133,7 @@ def truth(field: str, value: object) -> bool:
     return value
 
 
-def listed(field: str, value: object) -> list[Any]:
+def list_of(field: str, value: object) -> list[Any]:
     """Give what is listed as a list; text is none."""
     if isinstance(value, Iterable) and not isinstance(value, str | bytes):
         try:

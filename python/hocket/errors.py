@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 class Error(Exception):
     """Base of all errors of this package.
 
-    Its text is ``origin: field: why; remedy``, without the parts that it does not have.
+    Its text is ``origin: field: why; remedy``, without the parts that it does not have; of an
+    :class:`InfeasibleError` ``origin cannot run here: field: why; remedy``.
 
     Attributes
     ----------
@@ -25,8 +26,14 @@ class Error(Exception):
     remedy : str or None
         What would be right.
     origin : str or None
-        The file, with its line where that is known, or the object that has the field.
+        The file, with its line where that is known, or the object that has the field; the algorithm or the
+        job that cannot run here.
+    instead : tuple of mappings
+        Options that would do, each mapping a way out, as ``{"recompute": True}``; the remedy names them.
     """
+
+    _verdict = ""
+    """What the text says of the origin before it goes on."""
 
     def __init__(
         self,
@@ -34,15 +41,21 @@ class Error(Exception):
         why: str,
         remedy: str | None = None,
         origin: str | None = None,
+        *,
+        instead: Sequence[Mapping[str, object]] = (),
     ) -> None:
+        if instead and remedy is None:
+            remedy = "give " + listed([_keywords(way) for way in instead])
         super().__init__(field, why, remedy, origin)
         self.field = field
         self.why = why
         self.remedy = remedy
         self.origin = origin
+        self.instead = tuple(instead)
 
     def __str__(self) -> str:
-        what = ": ".join(part for part in (self.origin, self.field, self.why) if part)
+        origin = self.origin and self.origin + self._verdict
+        what = ": ".join(part for part in (origin, self.field, self.why) if part)
         return what if self.remedy is None else f"{what}; {self.remedy}"
 
     def but(self, **parts: str | None) -> Self:
@@ -54,7 +67,22 @@ class Error(Exception):
             Any of `field`, `why`, `remedy` and `origin`.
         """
         own = {"field": self.field, "why": self.why, "remedy": self.remedy, "origin": self.origin}
-        return type(self)(**{**own, **parts})  # type: ignore[arg-type]
+        made = type(self)(**{**own, **parts})  # type: ignore[arg-type]
+        made.instead = self.instead
+        return made
+
+    def within(self, origin: str) -> Self:
+        """Give the same error with an origin before the one that it has."""
+        return self.but(origin=f"{origin}: {self.origin}" if self.origin else origin)
+
+
+def listed(ways: Sequence[str]) -> str:
+    """Write ways out as ``a, b or c``."""
+    return " or ".join(filter(None, (", ".join(ways[:-1]), ways[-1])))
+
+
+def _keywords(way: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in way.items())
 
 
 class SpecError(Error, ValueError):
@@ -63,6 +91,8 @@ class SpecError(Error, ValueError):
 
 class InfeasibleError(Error):
     """What was asked for cannot be done here."""
+
+    _verdict = " cannot run here"
 
 
 class VerificationError(Error):

@@ -40,6 +40,10 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "failure-advice",
         ("advise", "failures", "all-reduce", *MESH, "-s", "1MB", "-a", "ring"),
     ),
+    "advise failures, sizes": (
+        "failure-advices",
+        ("advise", "failures", "all-reduce", *MESH, "-s", "8kB,1MB", "-a", "ring"),
+    ),
     "train": ("training-run", ("train", "alexnet", *RAILS)),
     "train, pipeline": (
         "training-run",

@@ -36,7 +36,7 @@ def ceil(numerator: int, denominator: int) -> int:
     ("model", "copy", "gradients"),
     [
         ("bloom", 48, ceil(4 * 176 * 10**9, 48)),
-        ("gpt-3", 64, 10_937_500_000),
+        ("gpt3-175b", 64, 10_937_500_000),
         ("llama2-70b", 128, 2_187_500_000),
     ],
 )
@@ -62,7 +62,7 @@ def test_a_lone_ring_takes_what_the_study_measured(data: int, milliseconds: int)
 
 @pytest.mark.parametrize(
     ("model", "microseconds"),
-    [("bloom", 1_238_769), ("gpt-3", 1_009_615), ("llama2-70b", 2_692_308)],
+    [("bloom", 1_238_769), ("gpt3-175b", 1_009_615), ("llama2-70b", 2_692_308)],
 )
 def test_compute_of_the_released_study(model: str, microseconds: int) -> None:
     for data in (2, 8):
@@ -109,7 +109,7 @@ def test_a_job_may_differ_from_its_model() -> None:
 def test_every_collective_can_be_planned(collective: str) -> None:
     grid = GRIDS.get(collective)
     for data in (8,) if grid else (3, 5, 8):
-        job = Job("j", model="gpt-3", data=data, collective=collective, grid=grid)
+        job = Job("j", model="gpt3-175b", data=data, collective=collective, grid=grid)
         plan = job.all_reduce()
         assert plan is not None
         plan.verify()
@@ -137,8 +137,8 @@ def test_grids_are_what_the_name_says() -> None:
 
 
 BAD_JOBS = [
-    ({}, ["model: there is none", "bloom, gpt-3, llama2-70b, or parameters"]),
-    ({"model": "gpt3"}, ["model: there is no 'gpt3'", "did you mean 'gpt-3'?"]),
+    ({}, ["model: there is none", "bloom, gpt3-175b, llama2-70b, or parameters"]),
+    ({"model": "gpt3"}, ["model: there is no 'gpt3'", "did you mean 'gpt3-175b'?"]),
     ({"model": 3}, ["model: there is no 3", "models are bloom"]),
     ({"model": "bloom", "parameters": "13e9"}, ["parameters: bloom has 1.76e+11, not 1.3e+10"]),
     ({"parameters": 0, "compute": "1 s"}, ["parameters: 0 is too small"]),
@@ -237,7 +237,7 @@ def test_file(tmp_path: Path) -> None:
         "  - {name: a}\n"
         "  - {name: b, parameters: 13e9, tensor: 2, data: 1, hosts: [host3], gpus: 2, arrival: 9 ms,\n"
         "     training_tokens: 2.0e+11}\n"
-        "  - {name: c, model: gpt-3, iterations: 3, rounds: lock-step, bytes_per_parameter: 2,\n"
+        "  - {name: c, model: gpt3-175b, iterations: 3, rounds: lock-step, bytes_per_parameter: 2,\n"
         "     collective: hierarchical-ring, grid: [2, 2],\n"
         "     compute: {tokens_per_iteration: 1e6, peak: 1 PFLOP/s, efficiency: 0.3, micro_batches: 9}}\n"
         "  - {name: d, compute: 3 s, placement: null}\n",
@@ -259,7 +259,7 @@ def test_file(tmp_path: Path) -> None:
             ),
             Job(
                 "c",
-                model="gpt-3",
+                model="gpt3-175b",
                 data=4,
                 placement="random",
                 arrival="1 s",
@@ -319,7 +319,7 @@ BAD = {
     jobs("{model: bloom}"): ["line 2", "jobs[0]", "'name' is missing"],
     jobs("{name: 3, model: bloom}"): ["line 2", "jobs[0].name: 3 is no text"],
     jobs("{name: a b, model: bloom}"): ["line 2", "job 'a b': name", "no spaces"],
-    ONE + "  - {name: a, model: gpt-3}\n": ["line 3", "job 'a': name: stands twice"],
+    ONE + "  - {name: a, model: gpt3-175b}\n": ["line 3", "job 'a': name: stands twice"],
     ONE + ONE: ["line 3", "'jobs' stands twice"],
     ONE + "seed: -1\n": ["line 3", "seed: -1 is too small"],
     ONE + "seed: x\n": ["line 3", "seed: 'x' is no whole number"],

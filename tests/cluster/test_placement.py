@@ -287,7 +287,7 @@ def test_random_takes_every_host_as_often() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "shares"), [("bloom", [32, 16]), ("gpt-3", [32, 32]), ("llama2-70b", [32] * 4)]
+    ("model", "shares"), [("bloom", [32, 16]), ("gpt3-175b", [32, 32]), ("llama2-70b", [32] * 4)]
 )
 @pytest.mark.parametrize("seed", range(5))
 def test_random_tors_are_those_of_the_study(model: str, shares: list[int], seed: int) -> None:

@@ -97,7 +97,7 @@ def test_alike_is_what_some_symmetry_maps(topology: hk.Topology) -> None:
         (lambda: advise(size="1"), "size: '1' has no unit"),
         (
             lambda: advise(parts=["rack"]),
-            "parts: there is no 'rack'; use link or switch or npu",
+            "parts: there is no 'rack'; use link, switch or npu",
         ),
         (lambda: advise(parts="link"), "parts: 'link' is no list"),
         (lambda: advise(parts=[]), "parts: there is none"),

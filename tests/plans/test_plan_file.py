@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import hocket as hk
 from hocket import _core
-from hocket.plans.schedule import MULTIRAIL
+from hocket.plans.algorithms import SCHEDULERS
 
 LINK = {"bandwidth": "25 GB/s", "latency": "700 ns"}
 ARRAYS = [
@@ -82,7 +82,7 @@ def test_every_algorithm_comes_back(tmp_path: Path, algorithm: str, kind: str) -
 
 @pytest.mark.parametrize(("algorithm", "kind"), PAIRS)
 def test_subsets_failures_and_roots_come_back(tmp_path: Path, algorithm: str, kind: str) -> None:
-    if algorithm in (*MULTIRAIL, *NETWORKS, "ring-2d"):
+    if algorithm in (*SCHEDULERS, *NETWORKS, "ring-2d"):
         pytest.skip("it needs every NPU of its network")
     topology = hk.topology.load("dgx1_v100").without(links=[("gpu0", "gpu1")])
     rooted = {"broadcast", "reduce", "gather", "scatter"}

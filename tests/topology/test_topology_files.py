@@ -455,7 +455,7 @@ def test_wrong_devices_and_kinds(tmp_path: Path, text: str, says: str) -> None:
             DIMS.replace("Ring", "Rng"),
             "line 2: dims[0].kind: there is no 'Rng'; did you mean 'Ring'?",
         ),
-        (DIMS.replace("Ring", "FC"), "line 2: dims[0].kind: there is no 'FC'; use Ring or Fully"),
+        (DIMS.replace("Ring", "FC"), "line 2: dims[0].kind: there is no 'FC'; use Ring, Fully"),
         (
             DIMS.replace("size", "sise"),
             "line 2: dims[0]: there is no key 'sise'; did you mean 'size'",
@@ -477,8 +477,11 @@ def test_wrong_dims(tmp_path: Path, text: str, says: str) -> None:
         ("{links: [npu0, npu1]}", "line 5: failed.links[0]: 'npu0' is no list; write it as pairs"),
         ("npu0", "line 5: failed: 'npu0' is no mapping; write it as key: value"),
         ("", "line 5: failed: has no value; give it one or remove the key"),
-        ("{nodes: [npu99]}", 'failed: no device is called "npu99"; devices are'),
-        ("{links: [[npu0, npu8]]}", 'failed: there is no link "npu0" -> "npu8"; links of "npu0"'),
+        ("{nodes: [npu99]}", 'line 5: failed: no device is called "npu99"; devices are'),
+        (
+            "{links: [[npu0, npu8]]}",
+            'line 5: failed: there is no link "npu0" -> "npu8"; links of "npu0"',
+        ),
     ],
 )
 def test_wrong_failures(tmp_path: Path, failed: str, says: str) -> None:

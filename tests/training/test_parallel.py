@@ -88,7 +88,7 @@ def test_replicas_of_experts_have_a_dimension_once() -> None:
 @pytest.mark.parametrize(
     ("parallel", "words"),
     [
-        (Parallel(dp=3), "dp 3 x tp 1 x pp 1 make 3 NPUs; topology 'Switch_Switch 4x6' has 24"),
+        (Parallel(dp=3), "dp 3 x tp 1 x pp 1 make 3 NPUs, and topology 'Switch_Switch 4x6' has 24"),
         (Parallel(dp=8, tp=4), "dp 8 x tp 4 x pp 1 make 32 NPUs"),
         (
             Parallel(dp=3, tp=8, dimensions={"tp": [1]}),
@@ -227,12 +227,12 @@ def test_dimensions_are_lists() -> None:
 
 def test_what_does_not_fit_is_refused_with_an_estimate() -> None:
     topology = product("SW_SW", 8, 8)
-    with pytest.raises(InfeasibleError, match=r"an NPU needs about .* a100 has 80 GB; use more tp"):
+    with pytest.raises(InfeasibleError, match=r"an NPU needs about .* a100 has 80 GB.*fits=False$"):
         hk.train("gpt3-175b", topology, parallel="dp=64", samples=1)
     run = hk.train("gpt3-175b", topology, parallel="dp=64", samples=1, fits=False, bucket=None)
     assert run.memory.weights == pytest.approx(2 * 174.6e9, rel=1e-3)
     small = hk.Accelerator("small", "1 TFLOP/s", memory="1 kB")
-    with pytest.raises(InfeasibleError, match="small has 1 kB"):
+    with pytest.raises(InfeasibleError, match=r"small has 1 kB, too little even with recompute"):
         check_memory(run.memory, small)
 
 
@@ -243,7 +243,7 @@ def test_tables_need_one_stage() -> None:
 
 
 def test_samples_divide_into_micro_batches() -> None:
-    with pytest.raises(SpecError, match="give a multiple of 16"):
+    with pytest.raises(SpecError, match="; give samples=16 or parallel="):
         hk.train("resnet152", product("SW", 4), parallel="pp=4", samples=10)
 
 

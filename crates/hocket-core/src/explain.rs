@@ -1,28 +1,55 @@
 //! What an error can tell besides its text.
 
+use std::borrow::Cow;
 use std::error::Error;
 
-/// An error whose text is `field: why; remedy`, of which the first and the last part may be left out.
+/// An error whose text is `origin: field: why; remedy`, or `origin cannot run here: field: why; remedy`, of which all but `why` may be left out.
 ///
 /// Whoever shows the error by its parts need not take the text apart: the field may be an option of a command
-/// or a key of a file by another name.
+/// or a key of a file by another name, and the origin known to the reader already.
 pub trait Explain: Error {
-    /// The argument that is wrong, with which the text begins; `None` where the text names none.
+    /// The object that is at fault, with which the text begins: a file, a node, an algorithm.
+    fn origin(&self) -> Option<Cow<'_, str>> {
+        None
+    }
+
+    /// What the text says of the origin before it goes on: `" cannot run here"`, or nothing.
+    fn verdict(&self) -> &'static str {
+        ""
+    }
+
+    /// The argument that is wrong, with which the text goes on; `None` where the text names none.
     fn field(&self) -> Option<&'static str> {
         None
     }
 
-    /// What would be right, with which the text ends; `None` where that depends on the input.
-    fn remedy(&self) -> Option<&'static str> {
+    /// What would be right, with which the text ends.
+    fn remedy(&self) -> Option<Cow<'_, str>> {
         None
     }
 
-    /// What is wrong: the text without field and remedy.
+    /// What is wrong: the text without the other parts.
     fn why(&self) -> String {
         let text = self.to_string();
-        let after = |field| text.strip_prefix(field)?.strip_prefix(": ");
-        let why = self.field().and_then(after).unwrap_or(&text);
-        let before = |remedy| why.strip_suffix(remedy)?.strip_suffix("; ");
-        self.remedy().and_then(before).unwrap_or(why).to_owned()
+        let after = |text: &str, part: &str| {
+            let rest = text.strip_prefix(part)?.strip_prefix(": ")?;
+            Some(rest.to_owned())
+        };
+        let before = |text: &str, part: &str| {
+            let rest = text.strip_suffix(part)?.strip_suffix("; ")?;
+            Some(rest.to_owned())
+        };
+        let begins = |origin| format!("{origin}{}", self.verdict());
+        let begins = self.origin().map(begins);
+        let why = begins.and_then(|begins| after(&text, &begins));
+        let why = why.unwrap_or(text);
+        let why = self
+            .field()
+            .and_then(|field| after(&why, field))
+            .unwrap_or(why);
+        let remedy = self.remedy();
+        remedy
+            .and_then(|remedy| before(&why, &remedy))
+            .unwrap_or(why)
     }
 }

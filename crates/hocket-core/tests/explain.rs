@@ -1,6 +1,9 @@
 //! The parts of an error are those of its text: nothing is lost, and nothing is said twice.
 
+use std::borrow::Cow;
+
 use hocket_core::algorithms::{Algorithm, PlanOptions, plan};
+use hocket_core::cluster::ClusterError;
 use hocket_core::collective::{Collective, CollectiveError, CollectiveKind};
 use hocket_core::explain::Explain;
 use hocket_core::id::{NpuId, TransferId};
@@ -8,29 +11,35 @@ use hocket_core::iteration::GraphError;
 use hocket_core::multirail::{Rail, Uneven};
 use hocket_core::plan::{PlanError, Routing};
 use hocket_core::progress::Silent;
+use hocket_core::replay::{Place, ReplayError};
 use hocket_core::report::ReportError;
+use hocket_core::routing::RoutingError;
 use hocket_core::simulate::SimulateError;
 use hocket_core::synthesis::Unwinding;
 use hocket_core::topology::{TopologyError, build};
+use hocket_core::trace::{Fault, TraceError};
 use hocket_core::units::{Bandwidth, Time};
 use hocket_core::verify::VerifyError;
 
 /// Checks the parts of an error against its text; gives field and remedy.
-fn parts(error: &dyn Explain) -> (Option<&'static str>, Option<&'static str>) {
-    let (field, remedy) = (error.field(), error.remedy());
+fn parts(error: &dyn Explain) -> (Option<&'static str>, Option<String>) {
+    let field = error.field();
+    let remedy = error.remedy().map(Cow::into_owned);
     let mut text = error.why();
     if let Some(field) = field {
         text = format!("{field}: {text}");
     }
-    if let Some(remedy) = remedy {
+    if let Some(origin) = error.origin() {
+        text = format!("{origin}{}: {text}", error.verdict());
+        assert!(!error.why().contains(&*origin), "{text}");
+    }
+    if let Some(remedy) = &remedy {
         text = format!("{text}; {remedy}");
+        assert!(!error.why().contains(remedy), "{text}");
     }
     assert_eq!(text, error.to_string());
     if let Some(field) = field {
         assert!(!error.why().contains(&format!("{field}: ")), "{text}");
-    }
-    if let Some(remedy) = remedy {
-        assert!(!error.why().contains(remedy), "{text}");
     }
     (field, remedy)
 }
@@ -153,7 +162,7 @@ fn who_looks_for_rails_is_told_what_is_missing() {
         ),
         "{error}"
     );
-    assert_eq!(parts(&error), (None, Some("use link fidelity")));
+    assert_eq!(parts(&error), (None, Some("use link fidelity".to_owned())));
     let all_reduce = Collective::among_all(CollectiveKind::AllReduce, &broken, 1 << 20);
     let options = PlanOptions::new(Algorithm::Themis);
     let refused = plan(
@@ -166,5 +175,196 @@ fn who_looks_for_rails_is_told_what_is_missing() {
     let limited = build::switch(4, rate, Time::ZERO, Some(rate)).expect("a switch");
     let error = Rail::check(&limited).expect_err("the switch has a limit");
     assert!(matches!(error, Uneven::Limit { .. }), "{error}");
-    assert_eq!(parts(&error), (None, Some("use link fidelity")));
+    assert_eq!(parts(&error), (None, Some("use link fidelity".to_owned())));
+}
+
+#[test]
+fn what_cannot_run_is_the_origin() {
+    let refused = PlanError::NotApplicable {
+        algorithm: "ring",
+        why: text(),
+    };
+    assert_eq!(parts(&refused), (None, None));
+    assert_eq!(refused.to_string(), "ring cannot run here: what is wrong");
+    assert_eq!(refused.origin().as_deref(), Some("ring"));
+    assert_eq!(refused.why(), "what is wrong");
+}
+
+#[test]
+fn of_jobs_and_their_paths() {
+    for error in [
+        RoutingError::NotClos {
+            name: text(),
+            why: text(),
+        },
+        RoutingError::UnknownTor {
+            flow: 3,
+            tor: 9,
+            last: 4,
+        },
+        RoutingError::SameTor { flow: 3, tor: 1 },
+        RoutingError::TooHeavy { scale: 2 },
+        RoutingError::Cut { flows: text() },
+    ] {
+        assert!(parts(&error).1.is_some(), "{error}");
+        assert_eq!(parts(&ClusterError::Routing(error.clone())), parts(&error));
+    }
+    let time = Time::ZERO;
+    let (job, nic, flows) = (|| "a".to_owned(), text, text);
+    for (error, origin) in [
+        (
+            ClusterError::Cut {
+                job: job(),
+                flows: flows(),
+            },
+            Some("job 'a'"),
+        ),
+        (
+            ClusterError::Lost {
+                job: job(),
+                nic: nic(),
+                time,
+            },
+            Some("job 'a'"),
+        ),
+        (ClusterError::TooLong, None),
+    ] {
+        assert!(parts(&error).1.is_some(), "{error}");
+        assert_eq!(error.origin().as_deref(), origin);
+    }
+}
+
+#[test]
+fn of_traces() {
+    let (file, after) = (|| "a.0.et".to_owned(), Some(4));
+    let node = |fault| TraceError::Node {
+        file: file(),
+        id: 3,
+        name: "send".to_owned(),
+        fault: Box::new(fault),
+    };
+    for (error, origin) in [
+        (TraceError::NoFiles, None),
+        (TraceError::Empty { file: file() }, Some("a.0.et")),
+        (
+            TraceError::NoMetadata {
+                file: file(),
+                why: text(),
+            },
+            Some("a.0.et"),
+        ),
+        (
+            TraceError::Truncated {
+                file: file(),
+                byte: 2,
+                after,
+            },
+            Some("a.0.et"),
+        ),
+        (
+            TraceError::Overrun {
+                file: file(),
+                byte: 2,
+                after: None,
+                length: 5,
+                left: 1,
+            },
+            Some("a.0.et"),
+        ),
+        (
+            TraceError::Group {
+                id: 2,
+                why: text(),
+                remedy: "list it once".to_owned(),
+            },
+            Some("group 2"),
+        ),
+        (TraceError::TooLarge { what: "nodes" }, None),
+        (
+            node(Fault::UnknownType { given: 12 }),
+            Some("a.0.et: node 3 \"send\""),
+        ),
+    ] {
+        assert!(parts(&error).1.is_some(), "{error}");
+        assert_eq!(error.origin().as_deref(), origin);
+    }
+    let given = text;
+    for fault in [
+        Fault::UnknownCall { given: given() },
+        Fault::NoAttribute {
+            attribute: "comm_src",
+        },
+        Fault::WrongKind {
+            attribute: "comm_size",
+            given: "text",
+            right: "a number",
+        },
+        Fault::OutOfRange {
+            attribute: "comm_tag",
+            given: -1,
+            most: 7,
+        },
+        Fault::BadGroup { given: given() },
+        Fault::UnknownGroup {
+            group: 7,
+            known: "0, 1".to_owned(),
+        },
+        Fault::NotInGroup { rank: 1, group: 7 },
+        Fault::SomeDimensions,
+        Fault::TooMuch { given: 9, ranks: 3 },
+        Fault::Duplicate { first: given() },
+        Fault::Dangling {
+            kind: "control",
+            on: 4,
+        },
+        Fault::Dangling {
+            kind: "data",
+            on: 4,
+        },
+        Fault::Cycle { path: given() },
+        Fault::NotOwn {
+            what: "send",
+            attribute: "comm_src",
+            given: 4,
+            rank: 3,
+        },
+        Fault::NoSuchRank {
+            attribute: "comm_dst",
+            given: 4,
+            last: 3,
+        },
+        Fault::Unmatched {
+            what: "send",
+            other: "receive",
+            src: 0,
+            dst: 1,
+            tag: 2,
+        },
+        Fault::Sizes {
+            sent: 1,
+            receive: given(),
+            expected: 2,
+        },
+    ] {
+        let remedy = parts(&fault).1;
+        assert!(remedy.is_some(), "{fault}");
+        assert_eq!(parts(&node(fault)).1, remedy);
+    }
+    let place = |rank| {
+        Box::new(Place {
+            rank,
+            id: 4,
+            name: "sum".to_owned(),
+        })
+    };
+    let stuck = ReplayError::Stuck {
+        waits: place(0),
+        other: place(1),
+    };
+    assert!(
+        parts(&stuck)
+            .1
+            .is_some_and(|remedy| remedy.contains("order of their calls"))
+    );
+    assert_eq!(stuck.origin().as_deref(), Some("rank 0"));
 }

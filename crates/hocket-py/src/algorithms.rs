@@ -1,6 +1,8 @@
-//! `plan`, `algorithms`, `chunk_ladder`, `check_size`.
+//! `plan`, and `hocket._core.registry`: `algorithms`, `chunk_ladder`, `default_chunks`, `check_size`.
 
+use hocket_core::algorithms::registry::{ENTRIES, Entry, Making, entry};
 use hocket_core::algorithms::{self as core, Algorithm, Outline, PlanOptions};
+use hocket_core::plan::PlanError;
 use pyo3::prelude::*;
 
 use crate::collective::PyCollective;
@@ -9,23 +11,47 @@ use crate::plan::PyPlan;
 use crate::progress;
 use crate::topology::{GivenDimension, PyTopology, to_dimensions};
 
-/// An algorithm: what it is called, what it does, which collectives it implements.
-#[pyclass(name = "Algorithm", module = "hocket._core", frozen, get_all)]
-pub(crate) struct PyAlgorithm {
+/// What is known of an algorithm before there is a network.
+#[pyclass(name = "Entry", module = "hocket._core.registry", frozen, get_all)]
+pub(crate) struct PyEntry {
     name: &'static str,
     summary: &'static str,
     kinds: Vec<&'static str>,
+    heeds: Vec<&'static str>,
+    making: &'static str,
+    has_schedule: bool,
+    is_compared: bool,
+    in_core: bool,
 }
 
-/// List the algorithms: name, summary, kinds of collectives.
+impl From<&Entry> for PyEntry {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            name: entry.name,
+            summary: entry.summary,
+            kinds: entry.kinds.iter().map(|kind| kind.name()).collect(),
+            heeds: entry.heeds.iter().map(|option| option.name()).collect(),
+            making: match entry.making {
+                Making::Recipe => "recipe",
+                Making::Schedule => "schedule",
+                _ => "synthesis",
+            },
+            has_schedule: entry.has_schedule,
+            is_compared: entry.is_compared,
+            in_core: entry.algorithm.is_some(),
+        }
+    }
+}
+
+/// Gives the table of the algorithms.
 #[pyfunction]
-pub(crate) fn algorithms() -> Vec<PyAlgorithm> {
-    let describe = |algorithm: Algorithm| PyAlgorithm {
-        name: algorithm.name(),
-        summary: algorithm.summary(),
-        kinds: algorithm.kinds().iter().map(|kind| kind.name()).collect(),
-    };
-    Algorithm::ALL.map(describe).into()
+pub(crate) fn entries() -> Vec<PyEntry> {
+    ENTRIES.iter().map(PyEntry::from).collect()
+}
+
+/// The algorithm whose transfers and numbers of chunks another one's are; `None` where that is any.
+fn counted_as(name: &str) -> Result<Option<Algorithm>, PlanError> {
+    Ok(entry(name)?.counts_as)
 }
 
 #[pyfunction]
@@ -72,7 +98,10 @@ pub(crate) fn check_size(
         dimensions: &to_dimensions(&dimensions)?,
     };
     match algorithm {
-        Some(name) => outline.check(name.parse()?, chunks, memory_limit)?,
+        Some(name) => match counted_as(name)? {
+            Some(algorithm) => outline.check(algorithm, chunks, memory_limit)?,
+            None => {}
+        },
         None => outline.check_timetable(chunks, memory_limit)?,
     }
     Ok(())
@@ -84,11 +113,10 @@ pub(crate) fn default_chunks(
     collective: &PyCollective,
     algorithm: &str,
 ) -> Result<usize, CoreError> {
-    Ok(core::default_chunks(
-        algorithm.parse()?,
-        topology.core(),
-        collective.core(),
-    ))
+    let counted = counted_as(algorithm)?;
+    Ok(counted.map_or(1, |as_one| {
+        core::default_chunks(as_one, topology.core(), collective.core())
+    }))
 }
 
 #[pyfunction]
@@ -97,11 +125,19 @@ pub(crate) fn chunk_ladder(
     collective: &PyCollective,
     algorithm: &str,
 ) -> Result<Vec<usize>, CoreError> {
-    let algorithm: Algorithm = algorithm.parse()?;
-    core::check_applicable(topology.core(), collective.core(), algorithm)?;
+    let entry = entry(algorithm)?;
+    let Some(counted) = entry.counts_as else {
+        return Ok(Vec::new());
+    };
+    core::check_applicable(topology.core(), collective.core(), counted)
+        .map_err(|error| error.named(entry.name))?;
+    if !entry.tries_chunks {
+        let own = core::default_chunks(counted, topology.core(), collective.core());
+        return Ok(vec![own]);
+    }
     Ok(core::chunk_ladder(
         topology.core(),
         collective.core(),
-        algorithm,
+        counted,
     ))
 }

@@ -5,8 +5,10 @@ use hocket_core::units::{Bandwidth, Time};
 use numpy::ndarray::{ArrayView1, ShapeBuilder};
 use numpy::{Element, PyArray1, PyReadonlyArray1};
 use pyo3::PyClass;
+use pyo3::conversion::FromPyObjectOwned;
 use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
+use pyo3::types::PyList;
 
 /// A value that is laid out as a number that NumPy knows.
 ///
@@ -105,6 +107,24 @@ where
     };
     array.call_method1("setflags", (false,))?;
     Ok(array)
+}
+
+/// A column from Python: an array, or a list, for which NumPy need not be loaded.
+pub(crate) struct Numbers<T>(pub Vec<T>);
+
+impl<'a, 'py, T> FromPyObject<'a, 'py> for Numbers<T>
+where
+    T: Element + Copy + FromPyObjectOwned<'py>,
+{
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'a, 'py, PyAny>) -> PyResult<Self> {
+        if given.is_instance_of::<PyList>() {
+            return Ok(Self(given.extract()?));
+        }
+        let array: PyReadonlyArray1<'py, T> = given.extract()?;
+        Ok(Self(to_vec(&array)))
+    }
 }
 
 /// An array's values, contiguous or not.

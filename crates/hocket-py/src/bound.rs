@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use crate::choice::choose;
 use crate::collective::PyCollective;
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::progress;
 use crate::topology::PyTopology;
@@ -97,12 +97,10 @@ pub(crate) fn bound(
     let bound = progress::attended(py, move |watch| core::bound(&on, &of, &options, watch))??;
     let is_known = matches!(bound.witness, Witness::Unreachable { .. });
     if bound.time == Time::MAX && !is_known {
-        return Err(CoreError::spec(format!(
-            "{} of {} B takes longer than 213 days, more than can be told; make sizes smaller or \
-             bandwidths larger",
-            collective.kind(),
-            collective.size()
-        )));
+        let (kind, size) = (collective.kind(), collective.size());
+        let long = format!("{kind} of {size} B takes longer than 213 days, more than can be told");
+        let remedy = "make sizes smaller or bandwidths larger";
+        return Err(Parts::new(long).remedy(remedy).into());
     }
     let components = bound.components.iter();
     Ok(Bound {

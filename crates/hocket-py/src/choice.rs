@@ -4,7 +4,7 @@ use hocket_core::multirail::Policy;
 use hocket_core::select::Method;
 use hocket_core::simulate::{LatencyModel, LinkOrder, Switching};
 
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 
 pub(crate) type Names<T> = [(&'static str, T)];
 
@@ -36,9 +36,8 @@ pub(crate) fn choose<T: Copy>(what: &str, name: &str, choices: &Names<T>) -> Res
         None => {
             let known: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
             let known = known.join(" or ");
-            Err(CoreError::spec(format!(
-                "{what} is {name:?}; it is {known}"
-            )))
+            let wrong = Parts::new(format!("{what} is {name:?}"));
+            Err(wrong.remedy(format!("it is {known}")).into())
         }
     }
 }

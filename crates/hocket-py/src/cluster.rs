@@ -15,7 +15,7 @@ use pyo3::prelude::*;
 
 use crate::arrays;
 use crate::choice::choose;
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
 use crate::progress;
@@ -345,8 +345,10 @@ pub(crate) fn simulate(
     let jobs: Vec<Job> = jobs.into_iter().map(job_of).collect();
     let knobs = ClusterOptions {
         reroute: choose("reroute", reroute, &REROUTES)?,
-        host_rate: Bandwidth::from_bytes_per_second(host_rate)
-            .ok_or_else(|| CoreError::spec("host_rate is 0".to_owned()))?,
+        host_rate: Bandwidth::from_bytes_per_second(host_rate).ok_or_else(|| {
+            let wrong = Parts::new("0 B/s carry nothing").field("host_rate");
+            wrong.remedy("give 1 B/s or more")
+        })?,
         answer: Time::from_ps(answer_ps),
         look_ahead,
         failover,

@@ -1,10 +1,12 @@
 //! Core errors as the classes of `hocket.errors`.
 
+use std::borrow::Cow;
+
 use hocket_core::cluster::ClusterError;
 use hocket_core::collective::CollectiveError;
 use hocket_core::explain::Explain;
 use hocket_core::iteration::GraphError;
-use hocket_core::multirail::Uneven;
+use hocket_core::multirail::{BadLanes, Uneven};
 use hocket_core::plan::{BadRouting, PlanError};
 use hocket_core::progress::Interrupted;
 use hocket_core::replay::ReplayError;
@@ -24,32 +26,54 @@ use crate::verify::Violation;
 
 /// What the classes of `hocket.errors` are made of.
 pub(crate) struct Parts {
-    field: Option<&'static str>,
+    field: Option<String>,
     why: String,
-    remedy: Option<&'static str>,
+    remedy: Option<String>,
+    origin: Option<String>,
 }
+
+type Arguments = (Option<String>, String, Option<String>, Option<String>);
 
 impl Parts {
     fn of(error: &impl Explain) -> Self {
         Self {
-            field: error.field(),
+            field: error.field().map(str::to_owned),
             why: error.why(),
-            remedy: error.remedy(),
+            remedy: error.remedy().map(Cow::into_owned),
+            origin: error.origin().map(Cow::into_owned),
         }
     }
 
-    fn into_arguments(self) -> (Option<&'static str>, String, Option<&'static str>) {
-        (self.field, self.why, self.remedy)
-    }
-}
-
-impl From<String> for Parts {
-    fn from(why: String) -> Self {
+    /// What is wrong, in words of the binding's own.
+    pub(crate) fn new(why: impl Into<String>) -> Self {
         Self {
             field: None,
-            why,
+            why: why.into(),
             remedy: None,
+            origin: None,
         }
+    }
+
+    /// The argument that is wrong.
+    pub(crate) fn field(self, field: &str) -> Self {
+        let field = Some(field.to_owned());
+        Self { field, ..self }
+    }
+
+    /// What would be right.
+    pub(crate) fn remedy(self, remedy: impl Into<String>) -> Self {
+        let remedy = Some(remedy.into());
+        Self { remedy, ..self }
+    }
+
+    /// The object that has the field.
+    pub(crate) fn origin(self, origin: impl Into<String>) -> Self {
+        let origin = Some(origin.into());
+        Self { origin, ..self }
+    }
+
+    fn into_arguments(self) -> Arguments {
+        (self.field, self.why, self.remedy, self.origin)
     }
 }
 
@@ -75,8 +99,21 @@ impl From<CoreError> for PyErr {
     }
 }
 
+/// Input that makes no sense, in words of the binding's own.
+impl From<Parts> for CoreError {
+    fn from(parts: Parts) -> Self {
+        CoreError::Spec(parts)
+    }
+}
+
 impl From<TopologyError> for CoreError {
     fn from(error: TopologyError) -> Self {
+        CoreError::Spec(Parts::of(&error))
+    }
+}
+
+impl From<BadLanes> for CoreError {
+    fn from(error: BadLanes) -> Self {
         CoreError::Spec(Parts::of(&error))
     }
 }
@@ -233,12 +270,5 @@ impl CoreError {
             CoreError::Python(error) => return Ok(error),
         };
         Ok(PyErr::from_value(value))
-    }
-}
-
-impl CoreError {
-    /// Input that makes no sense, in words of the binding's own.
-    pub(crate) fn spec(why: impl Into<String>) -> Self {
-        CoreError::Spec(why.into().into())
     }
 }

@@ -8,7 +8,7 @@ use pyo3::types::PyDict;
 
 use crate::arrays::{column, to_vec};
 use crate::choice::{Names, SWITCHINGS, choose, name_of};
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::multirail::PySchedule;
 use crate::pickle::{Reduced, reduced};
 use crate::progress;
@@ -64,8 +64,8 @@ impl Shape {
         let rails = Rail::of(topology.get().core());
         check_servers(rails.len(), &first)?;
         if chunks > MOST_CHUNKS {
-            let wrong = format!("chunks: {chunks} are too many; give {MOST_CHUNKS} at most");
-            return Err(CoreError::spec(wrong));
+            let wrong = Parts::new(format!("{chunks} are too many")).field("chunks");
+            return Err(wrong.remedy(format!("give {MOST_CHUNKS} at most")).into());
         }
         let model = model(switching)?;
         Ok(Self {
@@ -168,10 +168,12 @@ fn model(switching: &str) -> Result<Model, CoreError> {
 fn check_servers<T>(rails: usize, given: &[T]) -> Result<(), CoreError> {
     match given.len() == rails {
         true => Ok(()),
-        false => Err(CoreError::spec(format!(
-            "{} numbers are given for {rails} dimensions; give one for each",
+        false => Err(Parts::new(format!(
+            "{} numbers are given for {rails} dimensions",
             given.len()
-        ))),
+        ))
+        .remedy("give one for each")
+        .into()),
     }
 }
 

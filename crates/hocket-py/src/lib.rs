@@ -40,9 +40,7 @@ mod _core {
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
     #[pymodule_export]
-    use crate::algorithms::{
-        PyAlgorithm, algorithms, check_size, chunk_ladder, default_chunks, plan,
-    };
+    use crate::algorithms::plan;
     #[pymodule_export]
     use crate::bound::{Bound, bound};
     #[pymodule_export]
@@ -76,6 +74,13 @@ mod _core {
     use crate::pickle::restore;
     #[pymodule_export]
     use crate::plan::{PyPlan, checked_routing};
+    /// `hocket._core.registry`: what is known of each algorithm.
+    #[pymodule]
+    mod registry {
+        #[pymodule_export]
+        use crate::algorithms::{PyEntry, check_size, chunk_ladder, default_chunks, entries};
+    }
+
     /// `hocket._core.replay`: execution traces on a network.
     #[pymodule]
     mod replay {
@@ -132,6 +137,7 @@ mod _core {
             "cluster",
             "interrupt",
             "iteration",
+            "registry",
             "replay",
             "routing",
             "synthesis",

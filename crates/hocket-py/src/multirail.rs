@@ -114,7 +114,7 @@ impl PySchedule {
         let rails = Rail::of(topology);
         let kind = collective.kind();
         let made = core::Schedule::of_lanes(kind, rails, lanes.collect(), policy, model);
-        let made = made.map_err(CoreError::spec)?;
+        let made = made?;
         let name = algorithm.parse().map_or("schedule", Algorithm::name);
         Ok(Self {
             core: Arc::new(made.named(name)),

@@ -11,7 +11,7 @@ use pyo3::{PyTypeInfo, intern};
 use crate::bound::Bound as LowerBound;
 use crate::cluster;
 use crate::collective::PyCollective;
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::iteration::Shape;
 use crate::multirail::{DimensionRun, PySchedule};
 use crate::plan::PyPlan;
@@ -92,8 +92,8 @@ pub(crate) fn restore<'py>(
 }
 
 fn unfit(name: &str, why: &str) -> PyErr {
-    let why = format!("pickle of {name}: {why}; pickle the object again, by this version");
-    CoreError::spec(why).into()
+    let wrong = Parts::new(why).origin(format!("pickle of {name}"));
+    CoreError::from(wrong.remedy("pickle the object again, by this version")).into()
 }
 
 /// Whether an error is hocket's own, or none that the state is to blame for.

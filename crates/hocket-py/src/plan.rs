@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use crate::arrays::{self, to_vec};
 use crate::choice::{ORDERS, choose, name_of};
 use crate::collective::PyCollective;
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::progress;
 use crate::topology::PyTopology;
@@ -148,13 +148,13 @@ impl PyPlan {
         memory_limit: u64,
     ) -> Result<Self, CoreError> {
         let Some(first) = plans.first() else {
-            let why = "plans: there is none; give one or more";
-            return Err(CoreError::spec(why.to_owned()));
+            let wrong = Parts::new("there is none").field("plans");
+            return Err(wrong.remedy("give one or more").into());
         };
         let topology = Arc::clone(&first.topology);
         if plans.iter().any(|plan| plan.topology != topology) {
-            let why = "plans: they are of different topologies; give plans of one";
-            return Err(CoreError::spec(why.to_owned()));
+            let wrong = Parts::new("they are of different topologies").field("plans");
+            return Err(wrong.remedy("give plans of one").into());
         }
         let cores: Vec<Arc<core::Plan>> = plans.iter().map(|plan| Arc::clone(&plan.core)).collect();
         let on = Arc::clone(&topology);

@@ -7,7 +7,7 @@ use pyo3::types::PyDict;
 
 use crate::arrays::{column, to_vec};
 use crate::choice::choose;
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::iteration::{CALL_ORDERS, PyOutcome, Shape, core_shapes};
 use crate::pickle::{Reduced, reduced};
 use crate::progress;
@@ -31,8 +31,8 @@ impl PyReplay {
         bytes: Option<u64>,
     ) -> Result<Self, CoreError> {
         if operations == 0 || bytes == Some(0) {
-            let wrong = "an NPU does nothing in a second; give it a rate of 1 or more";
-            return Err(CoreError::spec(wrong.to_owned()));
+            let wrong = Parts::new("an NPU does nothing in a second");
+            return Err(wrong.remedy("give it a rate of 1 or more").into());
         }
         let rates = Rates { operations, bytes };
         let inner = trace.get().core();

@@ -6,7 +6,7 @@ use numpy::{PyArray1, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 
 use crate::collective::PyCollective;
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::simulate::PyRun;
 use crate::topology::kind_name;
 
@@ -14,8 +14,7 @@ use crate::topology::kind_name;
 #[pyclass(module = "hocket._core", frozen, get_all)]
 pub(crate) struct Report {
     utilization: f64,
-    busiest_link: Option<u32>,
-    busiest_share: f64,
+    busiest_link: Option<(String, String, f64)>,
     max_link_bytes: u64,
 }
 
@@ -23,10 +22,13 @@ pub(crate) struct Report {
 pub(crate) fn report(run: &PyRun) -> Report {
     let (plan, topology) = (run.plan().core(), run.plan().network());
     let report = core::Report::new(run.core(), plan.collective(), topology);
+    let name = |device| topology.device(device).name.clone();
     Report {
         utilization: report.utilization,
-        busiest_link: report.busiest.map(|(link, _)| link.0),
-        busiest_share: report.busiest.map_or(0.0, |(_, share)| share),
+        busiest_link: report.busiest.map(|(link, share)| {
+            let link = topology.link(link);
+            (name(link.src), name(link.dst), share)
+        }),
         max_link_bytes: report.max_link_bytes,
     }
 }
@@ -95,9 +97,8 @@ pub(crate) fn heat<'py>(
 ) -> Result<Bound<'py, PyArray2<f32>>, CoreError> {
     let run = run.core();
     if run.services.is_empty() && run.start.iter().len() > 0 {
-        return Err(CoreError::spec(
-            "the run kept no services; simulate with keep_services=True".to_owned(),
-        ));
+        let wrong = Parts::new("the run kept no services");
+        return Err(wrong.remedy("simulate with keep_services=True").into());
     }
     let shares = py.detach(|| core::heat(run, bins));
     Ok(PyArray1::from_vec(py, shares).reshape([run.links.len(), bins])?)
@@ -125,8 +126,9 @@ pub(crate) fn to_bins(bins: Option<usize>, period_ps: Option<u64>) -> Result<Bin
         (Some(bins), None) if bins > 0 => Ok(Bins::Count(bins)),
         (None, Some(period)) if period > 0 => Ok(Bins::Period(Time::from_ps(period))),
         _ => {
-            let message = "give either a number of bins or a period, not 0";
-            Err(CoreError::spec(message.to_owned()))
+            let wrong = Parts::new("there is no number of bins or period, or both, or one is 0");
+            let remedy = "give either a number of bins or a period, not 0";
+            Err(wrong.remedy(remedy).into())
         }
     }
 }

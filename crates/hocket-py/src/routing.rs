@@ -9,7 +9,7 @@ use pyo3::types::PyDict;
 
 use crate::arrays;
 use crate::choice::choose;
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::pickle::{Reduced, reduced};
 use crate::topology::PyTopology;
 
@@ -325,7 +325,7 @@ pub(crate) fn witness_of(row: WitnessTuple) -> Result<Witness, CoreError> {
         ("tor", None) => Share::Tor,
         ("pair", Some(other)) => Share::Pair(other),
         ("pod", None) => Share::Pod,
-        _ => return Err(CoreError::spec(format!("flows do not share a {share}"))),
+        _ => return Err(Parts::new(format!("flows do not share a {share}")).into()),
     };
     Ok(Witness {
         tor,

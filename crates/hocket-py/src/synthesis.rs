@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use crate::arrays::to_vec;
 use crate::choice::{LATENCIES, choose};
 use crate::collective::PyCollective;
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::progress;
 use crate::topology::PyTopology;
 
@@ -207,7 +207,8 @@ impl PyProblem {
             let rows = chunk.iter().zip(edge).zip(start);
             rows.map(|((chunk, edge), start)| {
                 let chunk = *place.get(chunk).ok_or_else(|| {
-                    CoreError::spec(format!("chunk {chunk} is none of the problem's"))
+                    let listed = Parts::new(format!("chunk {chunk} is none of the problem's"));
+                    listed.remedy("send chunks that the problem has")
                 })?;
                 Ok(Send { chunk, edge, start })
             })

@@ -6,13 +6,13 @@ use hocket_core::id::{DeviceId, NpuId};
 use hocket_core::topology::equal::EqualPaths;
 use hocket_core::topology::{self as core, DimensionKind, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Time};
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyArray1;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
-use crate::arrays;
+use crate::arrays::{self, Numbers};
 use crate::choice::{SWITCHINGS, choose, name_of};
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::pickle::{Reduced, attributes, reduced};
 use crate::progress;
 
@@ -41,10 +41,10 @@ impl LinkEnds {
         };
         match names[..] {
             [a, b] => Ok((a, b)),
-            _ => Err(CoreError::spec(format!(
-                "links: {:?} is no link; give both ends, as \"a,b\" or (\"a\", \"b\")",
-                names.join(",")
-            ))),
+            _ => Err(Parts::new(format!("{:?} is no link", names.join(",")))
+                .field("links")
+                .remedy("give both ends, as \"a,b\" or (\"a\", \"b\")")
+                .into()),
         }
     }
 }
@@ -61,12 +61,15 @@ fn listed<'py, T>(
     let Some(given) = given else {
         return Ok(Vec::new());
     };
-    let wrong = |value: &Bound<'py, PyAny>| {
+    let wrong = |value: &Bound<'py, PyAny>| -> CoreError {
         let (name, right) = field;
         let shown = value
             .repr()
             .map_or_else(|_| "this".to_owned(), |text| text.to_string());
-        CoreError::spec(format!("{name}: {shown} is none; {right}"))
+        Parts::new(format!("{shown} is none"))
+            .field(name)
+            .remedy(right)
+            .into()
     };
     if given.is_instance_of::<PyString>() {
         return Ok(vec![read(&given).ok_or_else(|| wrong(&given))?]);
@@ -163,20 +166,18 @@ impl PyTopology {
         device_names: Vec<String>,
         npu_count: usize,
         switch_limits: Vec<Option<u64>>,
-        link_src: PyReadonlyArray1<'_, u32>,
-        link_dst: PyReadonlyArray1<'_, u32>,
-        link_bandwidth: PyReadonlyArray1<'_, u64>,
-        link_latency_ps: PyReadonlyArray1<'_, u64>,
+        link_src: Numbers<u32>,
+        link_dst: Numbers<u32>,
+        link_bandwidth: Numbers<u64>,
+        link_latency_ps: Numbers<u64>,
         dimensions: Vec<GivenDimension>,
         switching: &str,
         groups: Vec<Vec<u32>>,
     ) -> Result<Self, CoreError> {
         let mut builder = TopologyBuilder::new(name);
         add_devices(&mut builder, &device_names, npu_count, &switch_limits)?;
-        let src = arrays::to_vec(&link_src);
-        let dst = arrays::to_vec(&link_dst);
-        let bandwidth = arrays::to_vec(&link_bandwidth);
-        let latency = arrays::to_vec(&link_latency_ps);
+        let (Numbers(src), Numbers(dst)) = (link_src, link_dst);
+        let (Numbers(bandwidth), Numbers(latency)) = (link_bandwidth, link_latency_ps);
         for (column, len) in [
             ("link_dst", dst.len()),
             ("link_bandwidth", bandwidth.len()),
@@ -403,9 +404,8 @@ fn add_devices(
 ) -> Result<(), CoreError> {
     if npu_count > names.len() {
         let len = names.len();
-        return Err(CoreError::spec(format!(
-            "npu_count is {npu_count}, but device_names has only {len} names; name every device"
-        )));
+        let wrong = format!("npu_count is {npu_count}, but device_names has only {len} names");
+        return Err(Parts::new(wrong).remedy("name every device").into());
     }
     let (npus, switches) = names.split_at(npu_count);
     same_length(
@@ -433,9 +433,9 @@ fn whole_dimensions(
     let product = dimensions.iter().map(|one| u128::from(one.size));
     let product = product.fold(1u128, u128::saturating_mul);
     if !dimensions.is_empty() && product != npu_count as u128 {
-        return Err(CoreError::spec(format!(
-            "the dimensions multiply to {product} NPUs, the topology has {npu_count}; make them equal"
-        )));
+        let wrong =
+            format!("the dimensions multiply to {product} NPUs, the topology has {npu_count}");
+        return Err(Parts::new(wrong).remedy("make them equal").into());
     }
     Ok(dimensions)
 }
@@ -459,14 +459,14 @@ fn to_dimension(given: &GivenDimension, number: usize) -> Result<core::Dimension
     };
     let Some((_, kind)) = KINDS.iter().find(|(known, _)| known == name) else {
         let known = KINDS.map(|(known, _)| known).join(", ");
-        return Err(CoreError::spec(format!(
-            "dimension {number}: there is no kind {name:?}; kinds are {known}"
-        )));
+        return Err(Parts::new(format!("there is no kind {name:?}"))
+            .origin(format!("dimension {number}"))
+            .remedy(format!("kinds are {known}"))
+            .into());
     };
     if offload && *kind != DimensionKind::Switch {
-        return Err(CoreError::spec(format!(
-            "dimension {number} ({name}) has no switches that could sum; leave offload to Switch"
-        )));
+        let wrong = format!("dimension {number} ({name}) has no switches that could sum");
+        return Err(Parts::new(wrong).remedy("leave offload to Switch").into());
     }
     Ok(core::Dimension {
         kind: *kind,
@@ -482,10 +482,10 @@ pub(crate) fn positive(
     what: impl FnOnce() -> String,
 ) -> Result<Bandwidth, CoreError> {
     Bandwidth::from_bytes_per_second(bandwidth).ok_or_else(|| {
-        CoreError::spec(format!(
-            "{}: bandwidth is 0; remove it or give it a bandwidth",
-            what()
-        ))
+        Parts::new("bandwidth is 0")
+            .origin(what())
+            .remedy("remove it or give it a bandwidth")
+            .into()
     })
 }
 
@@ -493,7 +493,6 @@ fn same_length(name: &str, len: usize, other: &str, expected: usize) -> Result<(
     if len == expected {
         return Ok(());
     }
-    Err(CoreError::spec(format!(
-        "{name} has {len} entries and {other} {expected}; give them as many"
-    )))
+    let wrong = format!("{name} has {len} entries and {other} {expected}");
+    Err(Parts::new(wrong).remedy("give them as many").into())
 }

@@ -9,7 +9,7 @@ use pyo3::pybacked::PyBackedBytes;
 
 use crate::arrays::{self, to_vec};
 use crate::choice::choose;
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::pickle::{Reduced, attributes, reduced};
 
 const FOLLOWS: [(&str, Follow); 2] = [("all", Follow::All), ("data", Follow::Data)];
@@ -57,7 +57,7 @@ impl PyDraft {
             Err(_) => None,
         };
         let draft = draft.ok_or_else(|| {
-            CoreError::spec("this draft is linked already; read the files anew".to_owned())
+            Parts::new("this draft is linked already").remedy("read the files anew")
         })?;
         let core = py.detach(|| draft.link(&groups))?;
         Ok(PyTrace { core })

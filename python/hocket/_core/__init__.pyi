@@ -15,6 +15,7 @@ from typing_extensions import Self
 from hocket._core import cluster as cluster
 from hocket._core import interrupt as interrupt
 from hocket._core import iteration as iteration
+from hocket._core import registry as registry
 from hocket._core import replay as replay
 from hocket._core import routing as routing
 from hocket._core import synthesis as synthesis
@@ -22,7 +23,6 @@ from hocket._core import trace as trace
 
 __version__: Final[str]
 __all__ = [
-    "Algorithm",
     "Balance",
     "Bound",
     "Collective",
@@ -37,7 +37,6 @@ __all__ = [
     "Violation",
     "__version__",
     "activity",
-    "algorithms",
     "balance",
     "bound",
     "build_bigraph",
@@ -57,11 +56,8 @@ __all__ = [
     "build_torus",
     "carries_out",
     "check_rails",
-    "check_size",
     "checked_routing",
-    "chunk_ladder",
     "cluster",
-    "default_chunks",
     "dimension_report",
     "equal_links",
     "gap",
@@ -72,6 +68,7 @@ __all__ = [
     "plan_of",
     "rails",
     "rates",
+    "registry",
     "replay",
     "report",
     "restore",
@@ -112,10 +109,10 @@ class Topology(_Immutable):
         device_names: Sequence[str],
         npu_count: int,
         switch_limits: Sequence[int | None],
-        link_src: _U32,
-        link_dst: _U32,
-        link_bandwidth: _U64,
-        link_latency_ps: _U64,
+        link_src: _U32 | list[int],
+        link_dst: _U32 | list[int],
+        link_bandwidth: _U64 | list[int],
+        link_latency_ps: _U64 | list[int],
         dimensions: Sequence[_GivenDimension] = ...,
         switching: str = "store-and-forward",
         groups: Sequence[Sequence[int]] = ...,
@@ -605,25 +602,6 @@ def bound(
 def verify(plan: Plan, progress: _Progress | None = None) -> None:
     """Prove a plan right, once, or VerificationError; later calls return at once."""
 
-@final
-class Algorithm:
-    """A recipe that makes plans."""
-
-    @property
-    def name(self) -> str:
-        """Its name, such as halving-doubling."""
-
-    @property
-    def summary(self) -> str:
-        """What it does, in a line."""
-
-    @property
-    def kinds(self) -> list[str]:
-        """The kinds of collective that it implements."""
-
-def algorithms() -> list[Algorithm]:
-    """Every algorithm."""
-
 def plan(
     topology: Topology,
     collective: Collective,
@@ -637,22 +615,6 @@ def plan(
     ``memory_limit`` is for planning, verifying and simulating [bytes]. InfeasibleError where the
     algorithm cannot run here, SpecError for one that is unknown or a plan that is too large.
     """
-
-def check_size(
-    kind: str,
-    npus: int,
-    dimensions: Sequence[tuple[str, int, int, int] | tuple[str, int, int, int, bool]],
-    algorithm: str | None,
-    chunks: int | None,
-    memory_limit: int,
-) -> None:
-    """Refuse a plan, or without an algorithm a greedy timetable, that is too large on any such network."""
-
-def default_chunks(topology: Topology, collective: Collective, algorithm: str) -> int:
-    """Slices that an algorithm cuts the data into where none are given."""
-
-def chunk_ladder(topology: Topology, collective: Collective, algorithm: str) -> list[int]:
-    """Numbers of chunks worth trying, ascending, never empty; InfeasibleError as ``plan``."""
 
 @final
 class Run(_Immutable):
@@ -779,12 +741,8 @@ class Report:
         """Bytes moved / (bandwidth of all links x time), 0 to 1."""
 
     @property
-    def busiest_link(self) -> int | None:
-        """The link that is occupied longest; None where nothing moved."""
-
-    @property
-    def busiest_share(self) -> float:
-        """For what share of the time it is, 0 to 1."""
+    def busiest_link(self) -> tuple[str, str, float] | None:
+        """Ends of the link occupied longest, for what share of the time (0 to 1); None if nothing moved."""
 
     @property
     def max_link_bytes(self) -> int:

@@ -6,7 +6,7 @@ from typing import TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from hocket._core import Plan, Topology
+from hocket._core import Plan, Topology, _Immutable
 from hocket._core.routing import Fabric
 
 __all__ = ["Outcome", "Pattern", "simulate"]
@@ -25,7 +25,7 @@ class Pattern:
         """Pairs of ranks, source and destination, that share a connection, and the bytes over it."""
 
 @final
-class Outcome:
+class Outcome(_Immutable):
     """What jobs did."""
 
     @staticmethod

@@ -6,6 +6,8 @@ from typing import ClassVar, Literal, final
 import numpy as np
 import numpy.typing as npt
 
+from hocket._core import _Immutable
+
 __all__ = ["Draft", "Trace"]
 
 @final
@@ -22,7 +24,7 @@ class Draft:
         """Make the trace, given ids and ranks of groups; once."""
 
 @final
-class Trace:
+class Trace(_Immutable):
     """A trace of all ranks: columns over nodes, rank by rank, then dependencies, groups and calls."""
 
     NONE: ClassVar[int]

@@ -6,17 +6,22 @@ each single failure costs a collective.
 
 from __future__ import annotations
 
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from hocket.cli import options
-from hocket.cli.groups import Network, grouped
-from hocket.cli.table import Table
+from hocket.cli.form import Form, Rows
+from hocket.cli.groups import Nodes, grouped, read_sizes
+from hocket.cli.numbers import RATES, TIMES, percent
+from hocket.cli.table import NEVER, Table
 from hocket.comparison.failures import FailureAdvice, Part, advise_failures
 from hocket.plans.advice import advise_dimensions
 from hocket.topology.build import build_topology
-from hocket.units import format_bandwidth, format_time_ps
+from hocket.units import format_size, format_time_ps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 _EXAMPLE = "For example: hocket advise dims --topology themis-3d-fc-ring-sw"
 
@@ -29,34 +34,38 @@ advise = typer.Typer(
 
 
 @advise.command("dims", epilog=_EXAMPLE)
+@grouped
 def dims(
     *,
     topology: options.TopologyText,
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
-    json: options.Json = False,
+    form: Form,
 ) -> None:
     """Say which dimensions have just enough, too much or too little bandwidth for the others."""
     advice = advise_dimensions(options.read_topology(topology, bandwidth, latency, None))
-    if json:
-        options.print_result("advice", advice.to_dict())
+    if form.prints("advice", advice.to_dict, lambda: advice):
         return
     console = options.output()
     table = Table(
         title=f"dimensions of {advice.topology.name}: all-reduce, latencies left out",
     )
-    columns = ("dimension", "NPUs", "bandwidth", "busy, fixed order", "busy, best orders")
-    for name in (*columns, "split that suits the best orders", "split that suits the fixed order"):
-        table.add_column(name, justify="left" if name == "dimension" else "right")
+    table.add_column("dimension")
+    table.add_column("NPUs", justify="right")
+    table.add_column("bandwidth", units=RATES)
+    table.add_column("busy, fixed order", justify="right", unit="%")
+    table.add_column("busy, best orders", justify="right", unit="%")
+    table.add_column("split that suits the best orders", units=RATES)
+    table.add_column("split that suits the fixed order", units=RATES)
     for each in advice.dimensions:
         table.add_row(
             f"{each.number} {each.kind}",
             str(each.size),
-            format_bandwidth(each.bandwidth),
-            f"{each.busy_fixed:.1%}",
-            f"{each.busy_best:.1%}",
-            format_bandwidth(round(each.suits_best)),
-            format_bandwidth(round(each.suits_fixed)),
+            each.bandwidth,
+            percent(each.busy_fixed),
+            percent(each.busy_best),
+            each.suits_best,
+            each.suits_fixed,
         )
     console.print(table)
     for line in advice.pairs:
@@ -72,10 +81,9 @@ def dims(
 def failures(
     kind: options.Kind,
     *,
-    network: Network,
-    size: Annotated[
-        str, typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB".')
-    ],
+    network: Nodes,
+    size: options.Sizes = None,
+    sizes: options.Sweep = None,
     algorithm: options.Algorithms = None,
     chunks: options.Chunks = None,
     part: Annotated[
@@ -85,43 +93,75 @@ def failures(
         ),
     ] = None,
     routing: options.Routing = "balanced",
-    json: options.Json = False,
+    form: Form,
 ) -> None:
     """Rank every single failure, of links, switches and NPUs, by what it costs a collective."""
     spec = network.spec()
     options.check_size(spec, kind, algorithm or None, chunks, npus=None)
     parts = [options.choice("--part", each, ("link", "switch", "npu")) for each in part or []]
+    topology = build_topology(spec)
     with options.watching() as watch:
-        found = advise_failures(
-            kind,
-            build_topology(spec),
-            size=size,
-            algorithms=algorithm or None,
-            chunks=chunks,
-            parts=cast("list[Part]", parts or ["link", "switch", "npu"]),
-            routing=routing,
-            progress=watch,
-        )
-    if json:
-        options.print_result("failure-advice", found.to_dict())
-    else:
+        found = [
+            advise_failures(
+                kind,
+                topology,
+                size=each,
+                algorithms=algorithm or None,
+                chunks=chunks,
+                parts=cast("list[Part]", parts or ["link", "switch", "npu"]),
+                routing=routing,
+                progress=watch,
+            )
+            for each in read_sizes(size, sizes)
+        ]
+    if not form.prints(*_data(found)):
         _print_failures(found)
 
 
-def _print_failures(found: FailureAdvice) -> None:
+def _data(
+    found: list[FailureAdvice],
+) -> tuple[str, Callable[[], Mapping[str, Any]], Callable[[], Rows]]:
+    """Give them as data: the format and the document of JSON, and the rows of a table."""
+    if len(found) == 1:
+        return "failure-advice", found[0].to_dict, lambda: found[0]
+
+    def rows() -> Rows:
+        return [
+            {"size_bytes": each.collective.size, **row}
+            for each in found
+            for row in each.to_frame().to_pylist()
+        ]
+
+    return "failure-advices", lambda: {"sizes": [each.to_dict() for each in found]}, rows
+
+
+def _print_failures(found: list[FailureAdvice]) -> None:
     console = options.output()
-    title = options.title(found.collective, found.topology)
-    table = Table(title=f"{title}: single failures, the dearest first")
-    for name in ("failed", "alike", "time", "slower", "algorithm"):
-        table.add_column(name, justify="right" if name in ("alike", "time", "slower") else "left")
-    for each in found.failures:
-        time = "cannot run" if each.time_ps is None else format_time_ps(each.time_ps)
-        slower = "" if each.slowdown is None else f"{each.slowdown:.1%}"
-        what = f"{each.part} {each.names[0]}"
-        table.add_row(what, str(len(each.names)), time, slower, each.algorithm or "")
+    first = found[0]
+    several = len(found) > 1
+    size = f"{len(found)} sizes" if several else None
+    title = options.title(first.collective, first.topology, size=size)
+    table = Table(title=f"{title}: single failures, the dearest first", by_section=True)
+    if several:
+        table.add_column("size", justify="right", leaves=NEVER)
+    table.add_column("failed", leaves=NEVER)
+    table.add_column("alike", justify="right")
+    table.add_column("time", leaves=NEVER, units=TIMES)
+    table.add_column("slower", justify="right", leaves=NEVER, unit="%")
+    table.add_column("algorithm")
+    for advice in found:
+        for each in advice.failures:
+            time = "cannot run" if each.time_ps is None else each.time_ps
+            slower = "" if each.slowdown is None else percent(each.slowdown)
+            head = [format_size(advice.collective.size)] * several
+            what = f"{each.part} {each.names[0]}"
+            table.add_row(*head, what, str(len(each.names)), time, slower, each.algorithm or "")
+        table.add_section()
     console.print(table)
-    for each in found.failures:
+    for each in first.failures:
         if each.why is not None:
-            console.print(f"{each.part} {each.names[0]}: {each.why}")
-    whole = f"without failures: {format_time_ps(found.time_ps)} by {found.algorithm}"
-    console.print(f"{whole}, {found.chunks} chunks")
+            console.note(f"{each.part} {each.names[0]}: {each.why}")
+    for advice in found:
+        about = f"{format_size(advice.collective.size)}, " if several else ""
+        whole = f"{about}without failures: {format_time_ps(advice.time_ps)} by {advice.algorithm}"
+        console.print(f"{whole}, {advice.chunks} chunks")

@@ -14,10 +14,12 @@ from typer.core import TyperGroup
 from hocket import _core
 from hocket.cli import INTERRUPTED
 from hocket.cli.commands import EXAMPLE, SUMMARY
+from hocket.cli.console import QUIET
 from hocket.cli.failure import print_error
 from hocket.cli.lazy import Group, command_of
 from hocket.cli.values import read_plainly
-from hocket.errors import Error, VerificationError
+from hocket.cli.wording import COMMAND, of_options
+from hocket.errors import Error, SpecError, VerificationError
 from hocket.units import shown
 
 _STDOUT = 1
@@ -63,14 +65,17 @@ def run(argv: Sequence[str]) -> int:
     """Run the command line and give its exit code."""
     if list(argv[:1]) == ["help"]:
         argv = [*argv[1:], "--help"]
+    QUIET.set(False)
+    COMMAND.set(command_of(_commands(), list(argv)))
     try:
+        _check_once(argv)
         code = _commands()(args=list(argv), prog_name="hocket", standalone_mode=False)
         sys.stdout.flush()
     except VerificationError as error:
         print_error(argv, type(error).__name__, error)
         return 1
     except Error as error:
-        print_error(argv, type(error).__name__, _of_options(error, argv))
+        print_error(argv, type(error).__name__, of_options(error))
         return 2
     except typer.TyperException as error:
         message = _usage_message(error)
@@ -100,26 +105,16 @@ def run(argv: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-_OPTIONS = {
-    "latency": "latency-model",
-    "rate": "flow-rate",
-    "packet": "packet-size",
-    "flit": "flit-size",
-    "precision_bits": "precision",
-    "algorithms": "algorithm",
-}
-"""Options that are not called as the field that they set."""
-
-
-def _of_options(error: Error, argv: Sequence[str]) -> Error:
-    """Name the option of the command that set the field, where there is one."""
-    field = error.field
-    if error.origin is not None or field is None or field.startswith("-"):
-        return error
-    option = "--" + _OPTIONS.get(field, field.replace("_", "-"))
-    command = command_of(_commands(), list(argv))
-    known = {name for each in command.params for name in each.opts}
-    return error.but(field=option) if option in known else error
+def _check_once(argv: Sequence[str]) -> None:
+    """Refuse an option that is taken once and given twice, rather than drop the first."""
+    for param in getattr(COMMAND.get(), "params", ()):
+        if param.param_type_name != "option" or param.multiple or getattr(param, "is_flag", False):
+            continue
+        names = {name for name in param.opts if name.startswith("-")}
+        given = [word for word in argv if word.partition("=")[0] in names]
+        if len(given) > 1:
+            name = max(names, key=len)
+            raise SpecError(name, f"is given {len(given)} times, and taken once", "give one")
 
 
 def _usage_message(error: typer.TyperException) -> str:

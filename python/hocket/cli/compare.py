@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from hocket import _core
 from hocket.cli import options
-from hocket.cli.groups import Network, Output, Search, Simulation, Tasks, grouped
-from hocket.cli.numbers import RATES, SIZES, TIMES, in_one_unit
-from hocket.cli.table import NEVER, Table
+from hocket.cli.form import Form, Rows
+from hocket.cli.groups import Nodes, Search, Simulation, Tasks, grouped
+from hocket.cli.numbers import RATES, SIZES, TIMES, common, percent
+from hocket.cli.table import NEVER, Cell, Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
 from hocket.comparison.sweep import SizeComparison
@@ -22,19 +23,25 @@ from hocket.topology.build import build_topology
 from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 FIDELITY_NOTES = {"flow": ", as flows that share links", "packet": ", packet by packet"}
 """What a title says of a fidelity other than link."""
 
 
 @dataclass(frozen=True)
-class Shown(Output):
+class Shown(Form):
     """What is shown of a comparison."""
 
-    csv: options.Csv = False
+    plot: options.Plot = None
     why: Annotated[
-        bool, typer.Option("--why", help="Say why algorithms do not apply, or make no plan here.")
+        bool,
+        typer.Option(
+            "--why",
+            "--verbose",
+            "-v",
+            help="Say why algorithms make no plan here.",
+        ),
     ] = False
 
 
@@ -42,7 +49,7 @@ class Shown(Output):
 def compare(
     kind: options.Kind = "all-reduce",
     *,
-    network: Network,
+    network: Nodes,
     task: Tasks,
     algorithm: options.Algorithms = None,
     search: Search,
@@ -82,19 +89,26 @@ def compare(
             )
     if output.plot is not None:
         _draw(comparisons, Path(output.plot))
-    if output.json:
-        if len(comparisons) == 1:
-            options.print_result("comparison", comparisons[0].to_dict())
-        else:
-            options.print_result("comparisons", SizeComparison(tuple(comparisons)).to_dict())
-    elif output.csv:
-        options.print_csv(
+    if output.prints(*_data(comparisons)):
+        return
+    _print(comparisons, planning.routing, why=output.why or algorithm is not None)
+
+
+def _data(
+    comparisons: Sequence[Comparison],
+) -> tuple[str, Callable[[], Mapping[str, Any]], Callable[[], Rows]]:
+    """Give them as data: the format and the document of JSON, and the rows of a table."""
+
+    def rows() -> Rows:
+        return [
             {"size_bytes": each.collective.size, **row}
             for each in comparisons
-            for row in each.to_dict()["algorithms"]
-        )
-    else:
-        _print(comparisons, planning.routing, why=output.why or algorithm is not None)
+            for row in each.to_frame().to_pylist()
+        ]
+
+    if len(comparisons) == 1:
+        return "comparison", comparisons[0].to_dict, rows
+    return "comparisons", lambda: {"comparisons": [each.to_dict() for each in comparisons]}, rows
 
 
 def _draw(comparisons: Sequence[Comparison], path: Path) -> None:
@@ -133,7 +147,7 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
     for each in comparisons:
         if any(entry.run.equal_links[0] for entry in each):
             about = f"{format_size(each.collective.size)}: " if len(comparisons) > 1 else ""
-            console.print(f"{about}equal paths: {routing}; idle links: {_idle(each)}")
+            console.note(f"{about}equal paths: {routing}; idle links: {_idle(each)}")
     _print_refused(comparisons, why=why)
 
 
@@ -144,7 +158,7 @@ def _print_refused(comparisons: Sequence[Comparison], *, why: bool) -> None:
     left_out: dict[str, list[str]] = {}
     for comparison in comparisons:
         for name, reason in comparison.refused.items():
-            names = left_out.setdefault(reason.removeprefix(f"{name} cannot run here: "), [])
+            names = left_out.setdefault(reason, [])
             if kind in kinds.get(name, [kind]) and name not in names:
                 names.append(name)
     count = len({name for names in left_out.values() for name in names})
@@ -154,7 +168,7 @@ def _print_refused(comparisons: Sequence[Comparison], *, why: bool) -> None:
                 options.say(f"left out: {', '.join(names)}: {reason}")
     elif count:
         plural = " does" if count == 1 else "s do"
-        options.say(f"{count} algorithm{plural} not apply here (--why)")
+        options.note(f"{count} algorithm{plural} not apply here (--why)")
 
 
 def crossover(best: Sequence[tuple[int, str]]) -> str:
@@ -192,36 +206,35 @@ def _idle(comparison: Comparison) -> str:
 
 def _table(comparisons: Sequence[Comparison]) -> Table:
     """Make the table of one size or several; each column has one unit."""
-    entries = [(each, entry) for each in comparisons for entry in each]
-    runs = [entry.run for _, entry in entries]
-    time, times = in_one_unit([run.time_ps for run in runs], TIMES)
-    rate, rates = in_one_unit([rate for run in runs for rate in (run.algbw, run.busbw)], RATES)
-    load, loads = in_one_unit([run.max_link_bytes for run in runs], SIZES)
-    bound, bounds = in_one_unit([each.bound.time_ps for each, _ in entries], TIMES)
     several = len(comparisons) > 1
-    table = Table()
+    runs = [entry.run for each in comparisons for entry in each]
+    rates = common([rate for run in runs for rate in (run.algbw, run.busbw)], RATES)
+    table = Table(by_section=True)
     if several:
         table.add_column("size", justify="right", leaves=NEVER)
     table.add_column("algorithm", leaves=NEVER)
-    table.add_column("time", justify="right", leaves=NEVER, unit=time)
-    table.add_column("algbw", justify="right", leaves=2, unit=rate)
-    table.add_column("busbw", justify="right", leaves=3, unit=rate)
+    table.add_column("time", leaves=NEVER, units=TIMES)
+    table.add_column("algbw", leaves=2, units=rates)
+    table.add_column("busbw", leaves=3, units=rates)
     if several:
-        table.add_column("bound", justify="right", leaves=6, unit=bound)
+        table.add_column("bound", leaves=6, units=TIMES)
     table.add_column("gap", justify="right", leaves=NEVER, unit="%")
     table.add_column("chunks", justify="right", leaves=4)
     table.add_column("busiest link", leaves=5)
     table.add_column("busy", justify="right", leaves=5, unit="%")
-    table.add_column("max load", justify="right", leaves=7, unit=load)
-    last = [i for i, (each, entry) in enumerate(entries) if entry is list(each)[-1]]
-    for i, (each, entry) in enumerate(entries):
-        name, busy = _busiest(entry)
-        gained = _core.gap(entry.run.time_ps, each.bound.time_ps)
-        cells = [entry.algorithm, times[i], *rates[2 * i : 2 * i + 2]]
-        cells += [bounds[i]] * several
-        cells += [f"{100 * gained:,.1f}", str(entry.chunks), name, busy, loads[i]]
-        head = [format_size(each.collective.size)] * several
-        table.add_row(*head, *cells, end_section=several and i in last)
+    table.add_column("max load", leaves=7, units=SIZES)
+    for each in comparisons:
+        bound = each.bound.time_ps
+        for entry in each:
+            run = entry.run
+            name, busy = _busiest(entry)
+            gained = percent(_core.gap(run.time_ps, bound))
+            head = [format_size(each.collective.size)] * several
+            cells: list[Cell] = [*head, entry.algorithm, run.time_ps, run.algbw, run.busbw]
+            cells += [bound] * several
+            table.add_row(*cells, gained, str(entry.chunks), name, busy, run.max_link_bytes)
+        if several:
+            table.add_section()
     return table
 
 

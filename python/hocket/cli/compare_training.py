@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from hocket._checks import did_you_mean
 from hocket.cli import complete, options
-from hocket.cli.groups import Output, grouped
-from hocket.cli.table import NEVER, Table
+from hocket.cli.form import Form
+from hocket.cli.groups import grouped
+from hocket.cli.numbers import TIMES, percent
+from hocket.cli.table import NEVER, Cell, Table
 from hocket.cli.training_groups import Training
+from hocket.cli.wording import pasted
 from hocket.errors import SpecError
-from hocket.files.complaint import did_you_mean
-from hocket.units import format_time_ps, shown
+from hocket.units import shown
 
 if TYPE_CHECKING:
     from hocket._core import Topology
@@ -84,18 +87,16 @@ class Networks:
     failed: options.Failed = None
 
     def build(self) -> dict[str, Topology]:
-        """Make each, by what it is called: files by their names where these differ, others as given."""
-        built = {
-            each: options.read_topology(each, self.bandwidth, self.latency, self.failed)
-            for each in self.topology
-        }
-        names = Counter(network.name for network in built.values())
-        return {
-            network.name
-            if text.endswith((".yml", ".yaml")) and names[network.name] == 1
-            else text: network
-            for text, network in built.items()
-        }
+        """Make each, by what it is called: files by their names, others as given."""
+        built: dict[str, Topology] = {}
+        for text in dict.fromkeys(self.topology):
+            network = options.read_topology(text, self.bandwidth, self.latency, self.failed)
+            name = network.name if text.endswith((".yml", ".yaml")) else text
+            if name in built:
+                why = f"two networks are called {shown(name)}"
+                raise SpecError("--topology", why, f"give {text} another name: in the file")
+            built[name] = network
+        return built
 
 
 @dataclass(frozen=True)
@@ -111,13 +112,16 @@ class Combinations:
 
 
 @dataclass(frozen=True)
-class Ranking(Output):
+class Ranking(Form):
     """What is shown of the comparison."""
 
+    plot: options.Plot = None
     all_algorithms: Annotated[
         bool,
         typer.Option(
             "--all-algorithms",
+            "--verbose",
+            "-v",
             help="Show every algorithm; by default the best of each network, or of each split of one.",
         ),
     ] = False
@@ -151,7 +155,7 @@ def compare_training(
     if baseline is not None and baseline not in built:
         hint = did_you_mean(baseline, built, f"networks are {', '.join(built)}")
         raise SpecError("--baseline", f"{shown(baseline)} is not compared", hint)
-    plot, json = output.plot, output.json
+    plot = output.plot
     if plot is not None:
         from hocket.plot.style import check_picture
 
@@ -160,12 +164,13 @@ def compare_training(
     if plot is not None:
         from hocket.plot.compare_training import draw_training_comparison
 
-        draw_training_comparison(compared, Path(plot))
-    if json:
+        draw_training_comparison(compared, Path(plot), _base(compared, baseline))
+
+    def document() -> dict[str, Any]:
         found = {name: each.to_dict() for name, each in zip(built, searches, strict=False)}
-        data = compared.to_dict()
-        options.print_result("training-comparison", {**data, "searches": found})
-    else:
+        return {**compared.to_dict(), "searches": found}
+
+    if not output.prints("training-comparison", document, lambda: compared):
         is_brief = not (output.all_algorithms or combinations.algorithm)
         _print(compared, searches, baseline, is_brief=is_brief)
 
@@ -202,6 +207,7 @@ def _run(
                 progress=watch,
             )
             return compared, []
+        options.starting(f"--search tries every split of {', '.join(networks)}")
         searches, found = [], []
         check_algorithms(algorithms)
         for name, network in networks.items():
@@ -243,11 +249,13 @@ def _print(
     table = Table(title=f"training {compared.workload.name}{batch}")
     for name in ("topology", "parallelism", "algorithm"):
         table.add_column(name)
-    for name in ("iteration", "samples/s", "speed-up", "exposed", "share"):
-        table.add_column(name, justify="right")
-    base = None
+    table.add_column("iteration", units=TIMES, leaves=NEVER)
+    table.add_column("samples/s", justify="right")
+    table.add_column("speed-up", justify="right")
+    table.add_column("exposed", units=TIMES)
+    table.add_column("share", justify="right", unit="%")
+    base = _base(compared, baseline)
     if baseline is not None:
-        base = next((row for row in best_rows(compared) if row.network == baseline), None)
         table.add_column(f"x {baseline}", justify="right", leaves=NEVER)
     for row in rows:
         cells = _cells(row)
@@ -257,7 +265,7 @@ def _print(
         table.add_row(*cells)
     console.print(table)
     if len(rows) < len(compared):
-        options.say(f"{len(compared) - len(rows)} more combinations (--all-algorithms)")
+        options.note(f"{len(compared) - len(rows)} more combinations (--all-algorithms)")
     for found in searches:
         name = found.rows[0].network
         console.print(
@@ -265,7 +273,12 @@ def _print(
             f"{len(found.parallels)}, the fastest by {found.rows[0].algorithm}",
         )
     for line in _left_out(compared):
-        console.print(f"left out: {line}")
+        console.note(f"left out: {line}")
+
+
+def _base(compared: TrainingComparison, baseline: str | None) -> TrainingRow | None:
+    """Give the best row of the network that the others are compared with."""
+    return next((row for row in best_rows(compared) if row.network == baseline), None)
 
 
 def best_rows(compared: TrainingComparison) -> list[TrainingRow]:
@@ -287,16 +300,16 @@ def _ratio(row: TrainingRow, base: TrainingRow) -> str:
     return f"{row.samples_per_second / max(base.samples_per_second, 1e-12):.3f}"
 
 
-def _cells(row: TrainingRow) -> list[str]:
+def _cells(row: TrainingRow) -> list[Cell]:
     return [
         row.network,
         str(row.parallel),
         row.algorithm,
-        format_time_ps(round(row.time_ps)),
+        row.time_ps,
         f"{row.samples_per_second:,.0f}",
         "–" if row.speedup is None else f"{row.speedup:.3f}",
-        format_time_ps(round(row.exposed_ps)),
-        f"{row.exposed_share:.1%}",
+        row.exposed_ps,
+        percent(row.exposed_share),
     ]
 
 
@@ -304,7 +317,9 @@ def _left_out(compared: TrainingComparison) -> list[str]:
     """Give a line for each reason on a network: which splits if not all, which algorithms if not all."""
     by_split: dict[tuple[str, str, str], list[str]] = {}
     for each in compared.refused:
-        key = (each.network, each.reason, str(each.parallel))
+        remedy = pasted(each.instead)
+        reason = f"{each.why}; {remedy}" if remedy else each.reason
+        key = (each.network, reason, str(each.parallel))
         by_split.setdefault(key, []).append(each.algorithm)
     ran = {(row.network, str(row.parallel)) for row in compared}
     splits: dict[tuple[str, str, str], list[str]] = {}

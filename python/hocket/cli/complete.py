@@ -21,9 +21,9 @@ def algorithms(incomplete: str) -> list[str]:
 
 def collectives(incomplete: str) -> list[str]:
     """Complete kinds of collectives, and files."""
-    from hocket import _core
+    from hocket.plans.algorithms import BUILTIN
 
-    kinds = dict.fromkeys(kind for each in _core.algorithms() for kind in each.kinds)
+    kinds = dict.fromkeys(kind for each in BUILTIN.values() for kind in each.kinds)
     return _starting(kinds, incomplete) + _files(incomplete)
 
 
@@ -60,7 +60,9 @@ def all_fidelities(incomplete: str) -> list[str]:
 
 def routings(incomplete: str) -> list[str]:
     """Complete ways to spread over equal paths."""
-    return _starting(("balanced", "ecmp", "spray", "single"), incomplete)
+    from hocket.plans.synthesis.options import ROUTINGS
+
+    return _starting(ROUTINGS, incomplete)
 
 
 def _files(incomplete: str) -> list[str]:

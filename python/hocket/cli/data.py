@@ -84,6 +84,9 @@ class TopologyData(TypedDict):
     switching: str
     dimensions: list[DimensionData]
     links: list[LinkData]
+    failed_nodes: list[str]
+    failed_links: list[list[str]]
+    """Both ends of each."""
     groups: list[list[str]]
     """Names of the NPUs of each node."""
     warnings: list[str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import TypeAdapter
-from typing_extensions import NotRequired
+from typing_extensions import NotRequired, TypedDict
 
 from hocket.cli.data import (
     AlgorithmsData,
@@ -45,6 +45,12 @@ class PlanDocument(PlanData):
     """Of ``hocket plan``: where the plan was written."""
 
 
+class FailureAdvicesDocument(TypedDict):
+    """What single failures cost, for each size."""
+
+    sizes: list[FailureAdviceData]
+
+
 class TrainingComparisonDocument(TrainingComparisonData):
     """Combinations, the best first."""
 
@@ -60,6 +66,7 @@ DOCUMENTS: dict[str, Any] = {
     "comparison": ComparisonData,
     "comparisons": ComparisonsData,
     "advice": AdviceData,
+    "failure-advices": FailureAdvicesDocument,
     "failure-advice": FailureAdviceData,
     "training-run": TrainingRunData,
     "training-comparison": TrainingComparisonDocument,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from inspect import Parameter, Signature, signature
 from typing import Annotated, Any, ClassVar, cast, get_args, get_origin, get_type_hints
 
@@ -98,6 +98,20 @@ class Network:
 
 
 @dataclass(frozen=True)
+class Nodes(Network):
+    """The network, and which of its NPUs form a node."""
+
+    groups: options.Groups = None
+
+    def spec(self) -> TopologySpec:
+        """Read what is said of the network, before anything is built."""
+        spec = super().spec()
+        if self.groups is None:
+            return spec
+        return replace(spec, groups=self.groups, groups_from="--groups")
+
+
+@dataclass(frozen=True)
 class Task:
     """What is to be done, besides the kind of collective."""
 
@@ -135,15 +149,24 @@ class Tasks:
         """Make the collective at each size, the least first; or that of a file."""
         if is_file(kind):
             return [_of_file(kind, network, self)]
-        if not self.size and self.sizes is None:
-            raise SpecError("--size", "there is none", "give -s 256MB, or --sizes 8K:1G:x4")
-        sizes = set(sizes_of(self.size, field="size")) if self.size else set()
-        if self.sizes is not None:
-            sizes.update(sizes_of(self.sizes))
+        sizes = read_sizes(self.size, self.sizes)
         return [
-            collective_on(kind, network, size, npus=self.npus, root=self.root)
-            for size in sorted(sizes)
+            collective_on(kind, network, size, npus=self.npus, root=self.root) for size in sizes
         ]
+
+
+def read_sizes(texts: list[str] | None, sweep: str | None) -> list[int]:
+    """Read what ``--size`` and ``--sizes`` give [bytes], the least size first.
+
+    Raises
+    ------
+    SpecError
+        If one is no size, or there is none.
+    """
+    if not texts and sweep is None:
+        raise SpecError("--size", "there is none", "give -s 256MB, or --sizes 8K:1G:x4")
+    found = sizes_of(texts, field="size") if texts else []
+    return sorted({*found, *(sizes_of(sweep) if sweep is not None else [])})
 
 
 def _of_file(file: str, network: _core.Topology, task: Task | Tasks) -> _core.Collective:

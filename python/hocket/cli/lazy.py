@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import cached_property
 from importlib import import_module
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from hocket.cli.commands import COMMANDS, Command
+from hocket.cli.console import QUIET
 from hocket.cli.values import read_plainly
 
 
@@ -59,8 +60,41 @@ def _made(entry: Command) -> TyperCommand | TyperGroup:
         alone = typer.Typer(add_completion=False)
         alone.command(entry.name, epilog=entry.example)(found)
         made = typer.main.get_command(alone)
+    _quiet_too(made)
     read_plainly(made)
     return cast(TyperCommand, made)
+
+
+def _quiet_too(command: Any) -> None:
+    """Give every command the option that leaves progress and notes out."""
+    for under in getattr(command, "commands", {}).values():
+        _quiet_too(under)
+    if hasattr(command, "commands"):
+        return
+    alone = typer.Typer(add_completion=False)
+    alone.command()(_quiet)
+    (option,) = (each for each in typer.main.get_command(alone).params if "--quiet" in each.opts)
+    option.expose_value = False
+    command.params.append(option)
+
+
+def _be_quiet(quiet: bool) -> None:
+    QUIET.set(quiet)
+
+
+def _quiet(
+    quiet: Annotated[
+        bool,
+        typer.Option(
+            "--quiet",
+            "-q",
+            help="Print the result alone: no progress, no notes.",
+            callback=_be_quiet,
+            rich_help_panel="Output",
+        ),
+    ] = False,
+) -> None:
+    """Have an option that every command has."""
 
 
 def command_of(root: TyperGroup, words: list[str]) -> Any:

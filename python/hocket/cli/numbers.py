@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
-TIMES = (("ps", 1), ("ns", 10**3), ("us", 10**6), ("ms", 10**9), ("s", 10**12))
+Units: TypeAlias = tuple[tuple[str, int], ...]
+"""Names and factors, the least unit first."""
+TIMES: Units = (("ps", 1), ("ns", 10**3), ("us", 10**6), ("ms", 10**9), ("s", 10**12))
 """Of times [ps]."""
 SIZES = (("B", 1), ("kB", 10**3), ("MB", 10**6), ("GB", 10**9), ("TB", 10**12))
 """Of sizes [bytes]."""
+FLOPS: Units = tuple(
+    (f"{name}FLOP", 1000**i) for i, name in enumerate(("", "k", "M", "G", "T", "P"))
+)
+"""Of operations."""
 RATES = tuple((f"{name}/s", factor) for name, factor in SIZES)
 """Of bandwidths [bytes/s]."""
 
+FAR = 10**4
+"""How many times the least number the largest may be, to stand in one unit where there is a choice."""
 _DIGITS = 4
 _MOST_DECIMALS = 3
 _SPREAD = 10**5
 
 
-def in_one_unit(
-    values: Sequence[float], units: tuple[tuple[str, int], ...]
-) -> tuple[str, list[str]]:
+def in_one_unit(values: Sequence[float], units: Units) -> tuple[str, list[str]]:
     """Give the unit that suits a column, and its numbers in that unit, with the same decimals.
 
     The least number has four digits, if three decimals are enough for that; what is too small for three
@@ -40,3 +47,26 @@ def in_one_unit(
     return unit, [
         f"<{least:.{decimals}f}" if tiny else text for text, tiny in zip(texts, small, strict=True)
     ]
+
+
+def spread(values: Sequence[float]) -> float:
+    """Say how many times the least positive number the largest is."""
+    positive = [value for value in values if value > 0]
+    return max(positive) / min(positive) if positive else 1.0
+
+
+def common(values: Sequence[float], units: Units) -> Units:
+    """Give the unit that suits the numbers of several columns; all units where they are too far apart."""
+    suits, _ = in_one_unit(values, units)
+    return units if spread(values) > FAR else tuple(each for each in units if each[0] == suits)
+
+
+def percent(share: float) -> str:
+    """Write a share in per cent, without the sign, with one decimal; what rounds to 0 has no minus."""
+    text = f"{100 * share:,.1f}"
+    return text if text != "-0.0" else "0.0"
+
+
+def share_of(share: float) -> str:
+    """Write a share in per cent: ``12.5%``."""
+    return f"{percent(share)}%"

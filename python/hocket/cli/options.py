@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 import typer
 
 from hocket import _core
+from hocket._checks import one_of
 from hocket._memory import memory_limit
 from hocket.cli import complete
-from hocket.cli.console import Printer
+from hocket.cli.console import QUIET, Printer
 from hocket.collectives.collective import check_chunks, kind_of
+from hocket.collectives.custom import is_file
 from hocket.comparison.sizes import check_any
-from hocket.errors import Error, SpecError
-from hocket.files.complaint import did_you_mean
+from hocket.errors import Error
 from hocket.plans.sizes import check_timetable
 from hocket.topology.build import build_topology
 from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.text import from_text, read_failures
-from hocket.units import format_size, shown
+from hocket.units import format_size
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -71,6 +71,14 @@ Failed = Annotated[
     list[str] | None,
     typer.Option(
         "--failed", help="A failed NPU or switch, or a failed link as A,B; may be repeated."
+    ),
+]
+Groups = Annotated[
+    str | None,
+    typer.Option(
+        "--groups",
+        metavar="NODES",
+        help='Which NPUs form a node: "0-3 4-7", "a=a0,a1;b=b0,b1", or how many that follow one another.',
     ),
 ]
 _SIZE = typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".')
@@ -225,15 +233,16 @@ def check_size(
     if npus is not None:  # whose number is known when their names are
         return
     check_chunks(chunks)
+    kind = kind if is_file(kind) else kind_of(kind)
     outline = outline_of(spec)
     count = outline.npus - len(spec.failed_nodes)
     try:
         if is_timetable:
-            check_timetable(kind_of(kind), count, chunks, memory_limit())
+            check_timetable(kind, count, chunks, memory_limit())
         else:
-            check_any(kind_of(kind), count, outline.dimensions, algorithms, chunks)
+            check_any(kind, count, outline.dimensions, algorithms, chunks)
     except Error as error:
-        raise error.but(origin=f"{spec.origin}, {count} NPUs") from None
+        raise error.within(f"{spec.origin}, {count} NPUs") from None
 
 
 def title(
@@ -259,10 +268,16 @@ def title(
 
 def choice(option: str, value: str, allowed: Sequence[str]) -> str:
     """Give ``value`` back if it is allowed."""
-    if value not in allowed:
-        hint = did_you_mean(value, allowed, f"use {' or '.join(allowed)}")
-        raise SpecError(option, f"there is no {shown(value)}", hint)
+    one_of(option, value, allowed)
     return value
+
+
+def numbers(option: str, words: Sequence[str] | None, known: Sequence[str]) -> list[str]:
+    """Read which figures or tables are named, each ``"4"`` or ``"4,12"``, in the order of those known."""
+    given = {part.strip() for word in words or () for part in word.split(",")}
+    for each in sorted(given):
+        choice(option, each, known)
+    return [each for each in known if each in given]
 
 
 def idle_links(run: Run) -> str:
@@ -281,27 +296,6 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2))
 
 
-def print_csv(rows: Iterable[dict[str, Any]]) -> None:
-    """Print rows of JSON values as CSV; what lies in a value has its name behind the value's."""
-    flat = [dict(_flat(row)) for row in rows]
-    names = dict.fromkeys(name for row in flat for name in row)
-    writer = csv.DictWriter(sys.stdout, list(names), restval="", lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(flat)
-
-
-def _flat(value: dict[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
-    for name, inner in value.items():
-        if isinstance(inner, dict):
-            yield from _flat(inner, f"{before}{name}_")
-        elif isinstance(inner, list):
-            yield before + name, " ".join(map(str, inner))
-        elif isinstance(inner, bool):
-            yield before + name, str(inner).lower()
-        else:
-            yield before + name, inner
-
-
 def output() -> Printer:
     """Give what prints tables and lines."""
     return Printer()
@@ -310,6 +304,17 @@ def output() -> Printer:
 def say(line: str) -> None:
     """Print a line."""
     Printer().print(line)
+
+
+def note(line: str) -> None:
+    """Print a line beside the result, unless only that is wanted."""
+    Printer().note(line)
+
+
+def starting(line: str) -> None:
+    """Say on standard error what takes long, where no terminal shows how far it is."""
+    if not QUIET.get() and not sys.stderr.isatty():
+        print(f"hocket: {line}", file=sys.stderr)
 
 
 class Meanwhile(Generic[T]):
@@ -368,7 +373,7 @@ class Watch:
 @contextmanager
 def watching() -> Iterator[Watch]:
     """Give a :class:`Watch` whose bar goes away in the end; without one where errors are no terminal."""
-    if not sys.stderr.isatty():
+    if QUIET.get() or not sys.stderr.isatty():
         yield Watch(None)
         return
     from rich.console import Console

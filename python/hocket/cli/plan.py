@@ -10,15 +10,17 @@ import typer
 
 from hocket import _core
 from hocket.cli import complete, options
-from hocket.cli.groups import Network, Search, Task, grouped
+from hocket.cli.form import Form
+from hocket.cli.groups import Nodes, Search, Task, grouped
+from hocket.cli.numbers import share_of
 from hocket.cli.table import Table
-from hocket.errors import Error, SpecError
+from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.algorithms import algorithms as known_algorithms
 from hocket.plans.auto import TIME_LIMIT
+from hocket.plans.choice import Choice
 from hocket.plans.plan import Plan
-from hocket.plans.planner import make
-from hocket.plans.schedule import MULTIRAIL
+from hocket.plans.planner import choose
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
 from hocket.plans.synthesis.options import ROUNDING
 from hocket.topology.build import build_topology
@@ -26,8 +28,6 @@ from hocket.units import format_time_ps
 
 EXACT_LIMIT = 60.0
 """Seconds that exact searches where no limit is given."""
-SIMULATED = 300_000
-"""Transfers of a plan that is simulated on the way: more take longer than planning them."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Making(Search):
 def plan(
     kind: options.Kind,
     *,
-    network: Network,
+    network: Nodes,
     task: Task,
     algorithm: Annotated[
         str,
@@ -79,6 +79,9 @@ def plan(
     """Plan a collective by one algorithm, prove the plan, and write it to a file."""
     if output is not None:
         check_target(Path(output))
+        if Path(output).suffix in (".csv", ".json", ".yml", ".yaml", ".xml", ".txt", ".png"):
+            right = f"name {Path(output).stem}.parquet; hocket.Plan.to_frame() gives a table"
+            raise SpecError("--output", f"{output}: a plan is written as Parquet", right)
     planning = making.planning(making.latency_model)
     is_timetable = making.timetable_only
     spec = network.spec()
@@ -99,10 +102,10 @@ def plan(
     with options.watching() as watch:
         if algorithm == "auto":
             watch.note(f"searches for up to {planning.seconds or TIME_LIMIT:g} s")
-        made = fastest(collective, topology, algorithm, planning, watch)
+        made = choose(collective, topology, algorithm, planning, progress=watch)
         greedy = None
         if algorithm == "exact":
-            greedy = fastest(collective, topology, "greedy", PlanOptions(), watch)
+            greedy = choose(collective, topology, "greedy", PlanOptions(), progress=watch)
     bound_ps = bound.result().time_ps
     if output is not None:
         made.plan.save(output)
@@ -113,79 +116,20 @@ def plan(
     options.say(f"{describe(made.plan)}, proved")
     options.say(time_line(made, bound_ps))
     if len(made.tried) > 1:
-        options.say(f"the fastest of --chunks {', '.join(map(str, made.tried))}: {made.slices}")
+        options.note(f"the fastest of --chunks {', '.join(map(str, made.tried))}: {made.slices}")
     if greedy is not None and greedy.time_ps is not None and greedy.time_ps < (made.time_ps or 0):
         options.say(
             f"greedy is faster: {format_time_ps(greedy.time_ps)} with --chunks {greedy.slices}"
         )
     synthesis = made.plan.synthesis
     if limited and synthesis is not None and synthesis.status != "optimal":
-        options.say(f"the search stops after {EXACT_LIMIT:g} s: --time-limit 600s gives it longer")
+        options.note(f"the search stops after {EXACT_LIMIT:g} s: --time-limit 600s gives it longer")
     if verbose and synthesis is not None:
         options.say(synthesis_line(made.plan, bound_ps))
     if output is not None:
         options.say(f"written to {Path(output)}")
     else:
-        options.say("not kept: give -o plan.parquet to write it to a file")
-
-
-@dataclass(frozen=True)
-class Made:
-    """A plan, proved, and how it was chosen.
-
-    Attributes
-    ----------
-    plan
-        The plan.
-    time_ps
-        How long it takes at link fidelity [ps], where it is small enough to be simulated on the way.
-    slices, tried
-        Into how many slices the data is cut, and all the numbers that were tried; none where the algorithm
-        chooses.
-    """
-
-    plan: Plan
-    time_ps: int | None
-    slices: int | None = None
-    tried: tuple[int | None, ...] = ()
-
-
-def fastest(
-    collective: _core.Collective,
-    topology: _core.Topology,
-    algorithm: str,
-    planning: PlanOptions,
-    watch: options.Watch | None = None,
-) -> Made:
-    """Plan by an algorithm, with the slices that were asked for, or else those that `compare` takes."""
-    ladder: list[int | None] = [planning.slices(collective.size)]
-    known = {each.name for each in _core.algorithms()} - set(MULTIRAIL[1:])
-    if ladder == [None] and algorithm in known:
-        ladder = list(_core.chunk_ladder(topology, collective, algorithm)) or ladder
-    best: Made | None = None
-    for slices in ladder:
-        given = replace(planning, chunks=slices, chunk_size=None)
-        try:
-            plan = make(collective, topology, algorithm, given, watch).verify(progress=watch)
-        except Error:
-            if best is None:
-                raise
-            break
-        time_ps = _time_ps(plan, planning, is_asked=len(ladder) > 1)
-        made = Made(plan, time_ps, slices, tuple(ladder))
-        if best is None or (made.time_ps or 0) < (best.time_ps or 0):
-            best = made
-    assert best is not None, "a ladder has a rung"
-    return best
-
-
-def _time_ps(plan: Plan, planning: PlanOptions, *, is_asked: bool) -> int | None:
-    """Simulate a plan, unless that takes longer than making it and is not asked."""
-    if plan.synthesis is not None and plan.synthesis.simulated:
-        return round(plan.synthesis.time * 1e12)
-    if len(plan) > SIMULATED and not is_asked:
-        return None
-    return _core.simulate(plan.core, latency=planning.latency).time_ps
+        options.note("not kept: give -o plan.parquet to write it to a file")
 
 
 def _timetable(
@@ -237,11 +181,11 @@ def show_timetable(table: CompactTimetable, title: str, json: bool) -> None:
     options.say(f"timetable: {format_time_ps(end)}, {best}; no plan is made of it")
 
 
-def time_line(made: Made, bound_ps: int) -> str:
+def time_line(made: Choice, bound_ps: int) -> str:
     """Say when a plan ends, and how far that is from the bound."""
     bound = format_time_ps(bound_ps)
     if made.time_ps is not None:
-        above = f"{_core.gap(made.time_ps, bound_ps):.1%} above " if bound_ps else "above "
+        above = f"{share_of(_core.gap(made.time_ps, bound_ps))} above " if bound_ps else "above "
         return f"time {format_time_ps(made.time_ps)}: {above}the bound, {bound}"
     synthesis = made.plan.synthesis
     if synthesis is None:
@@ -272,7 +216,7 @@ def synthesis_line(plan: Plan, bound_ps: int) -> str:
         return f"{found}, of at least {made.least_slots} that a timetable in such slots takes"
     least = max(round(made.least * 1e12), bound_ps)
     above = round(made.time * 1e12) / least - 1
-    return f"{above:.1%} above the least that a timetable of these chunks{unwound} could take"
+    return f"{share_of(above)} above the least that a timetable of these chunks{unwound} could take"
 
 
 def _slots(made: Synthesis) -> str:
@@ -289,19 +233,14 @@ def describe(plan: Plan) -> str:
     return f"{plan.algorithm} {what}: {len(plan):,} transfers of {plan.chunks:,} chunks"
 
 
-def algorithms(json: options.Json = False) -> None:
+@grouped
+def algorithms(*, form: Form) -> None:
     """List the algorithms, what they do and for which collectives."""
     known = known_algorithms()
-    if json:
-        options.print_result(
-            "algorithms",
-            {
-                "algorithms": [
-                    {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)}
-                    for each in known
-                ]
-            },
-        )
+    values = [
+        {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)} for each in known
+    ]
+    if form.prints("algorithms", lambda: {"algorithms": values}, lambda: values):
         return
     table = Table()
     table.add_column("algorithm")

@@ -18,7 +18,7 @@ from hocket.reproduce import themis_published as published
 from hocket.reproduce.themis import ThemisFigures, reproduce_themis
 from hocket.reproduce.themis_training import FIGURES as TRAINING_FIGURES
 from hocket.reproduce.themis_training import TrainingFigures, reproduce_training
-from hocket.units import format_time_ps, shown
+from hocket.units import format_time_ps
 
 SWEEP_NOTES = (
     "The gap at 512 chunks: packet headers do not explain it (they cost 64 and 512 chunks alike),",
@@ -79,14 +79,9 @@ def themis(
 
 
 def _figures(words: list[str] | None) -> list[int]:
-    known = {str(number): number for number in (*figures_of.FIGURES, *TRAINING_FIGURES)}
-    given = [part.strip() for word in words or [] for part in word.split(",")]
-    for word in given:
-        if word not in known:
-            raise SpecError(
-                "--figure", f"there is no {shown(word)} here", "use 4, 8, 9, 10, 11 or 12"
-            )
-    return sorted({known[word] for word in given or known})
+    known = sorted((*figures_of.FIGURES, *TRAINING_FIGURES))
+    named = options.numbers("--figure", words, [str(each) for each in known])
+    return [int(each) for each in named] or known
 
 
 def make_folder(folder: Path) -> None:

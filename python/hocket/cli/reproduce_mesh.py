@@ -13,14 +13,13 @@ from hocket.cli import options
 from hocket.cli.console import Printer
 from hocket.cli.reproduce import make_folder
 from hocket.cli.table import Table
-from hocket.errors import SpecError
 from hocket.files.atomic import replacing
 from hocket.reproduce import mesh, mesh_training
 from hocket.reproduce import mesh_published as published
 from hocket.reproduce.mesh import Case
 from hocket.reproduce.mesh_result import NAMES, MeshResult, reproduce_mesh
 from hocket.reproduce.mesh_training import Epochs
-from hocket.units import format_size, format_time_ps, shown
+from hocket.units import format_size, format_time_ps
 
 _LEGEND = (
     "bidirectional: bidirectional-ring on even meshes, ring-bi-odd on odd ones. multitree-published: trees "
@@ -82,11 +81,7 @@ def _names(
     wanted = {name for name, given in (("example", example), ("choices", choices)) if given}
     for kind, words in (("table", tables), ("figure", figures)):
         known = [name.split()[1] for name in NAMES if name.startswith(kind)]
-        for word in words or []:
-            if word not in known:
-                right = " or ".join(filter(None, (", ".join(known[:-1]), known[-1])))
-                raise SpecError(f"--{kind}", f"there is no {shown(word)} here", f"use {right}")
-            wanted.add(f"{kind} {word}")
+        wanted |= {f"{kind} {number}" for number in options.numbers(f"--{kind}", words, known)}
     return [name for name in NAMES if name in wanted or not wanted]
 
 

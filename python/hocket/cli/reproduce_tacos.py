@@ -12,12 +12,11 @@ from hocket.cli import options
 from hocket.cli.console import Printer
 from hocket.cli.reproduce import make_folder
 from hocket.cli.table import Table
-from hocket.errors import SpecError
 from hocket.files.atomic import replacing
 from hocket.reproduce import tacos_published as published
 from hocket.reproduce.tacos import Cell, Row, TacosResult, reproduce_tacos
 from hocket.reproduce.tacos_targets import EXPERIMENTS, SYNTHESIZED
-from hocket.units import format_time_ps, parse_time, shown
+from hocket.units import format_time_ps, parse_time
 
 NOTES = {
     "table 1": (
@@ -98,14 +97,10 @@ def tacos(
 
 def _names(tables: list[str] | None, figures: list[str] | None) -> list[str]:
     """Give the tables and figures wanted, all if none is named."""
-    wanted = set()
+    wanted: set[str] = set()
     for kind, words in (("table", tables), ("figure", figures)):
         known = [name.split()[1] for name in EXPERIMENTS if name.startswith(kind)]
-        for word in words or []:
-            if word not in known:
-                right = f"{', '.join(known[:-1])} or {known[-1]}"
-                raise SpecError(f"--{kind}", f"there is no {shown(word)} here", f"use {right}")
-            wanted.add(f"{kind} {word}")
+        wanted |= {f"{kind} {number}" for number in options.numbers(f"--{kind}", words, known)}
     return [name for name in EXPERIMENTS if name in wanted or not wanted]
 
 

@@ -11,10 +11,12 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.console import Printer
+from hocket.cli.form import Form
 from hocket.cli.groups import grouped
-from hocket.cli.table import Table
+from hocket.cli.numbers import RATES, TIMES
+from hocket.cli.table import NEVER, Cell, Table
 from hocket.errors import SpecError
-from hocket.units import format_bandwidth, format_time_ps
+from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -179,10 +181,8 @@ class Paths:
 
 
 @dataclass(frozen=True)
-class Shown:
+class Shown(Form):
     """What is shown."""
-
-    panel: ClassVar[str] = "Output"
 
     timeline: Annotated[
         str | None,
@@ -191,7 +191,6 @@ class Shown:
     heat: Annotated[
         str | None, typer.Option("--heat", help="Draw what each link carried: as --timeline.")
     ] = None
-    json: options.Json = False
 
 
 @grouped
@@ -201,22 +200,19 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
 
     timeline, heat = shown.timeline, shown.heat
     _check_pictures(timeline, heat, paths.compare)
-    if not paths.compare and paths.scheme not in routing.SCHEMES:
-        known = ", ".join(routing.SCHEMES)
-        raise SpecError("--scheme", f"there is no {paths.scheme!r}", f"schemes are {known}")
+    if not paths.compare:
+        options.choice("--scheme", paths.scheme, routing.SCHEMES)
     given = routing.load_jobs(jobs)
     cluster = hosts.cluster()
     how = paths.asked(keep_rates=timeline is not None)
     if paths.compare:
-        _compare(cluster, given, how, shown.json)
+        _compare(cluster, given, how, shown)
         return
     with options.watching() as watch:
         run = routing.simulate(cluster, given, scheme=paths.scheme, options=how, progress=watch)
         watch.note("drawing")
         _draw(run, timeline, heat)
-    if shown.json:
-        options.print_result("cluster-run", run.to_dict())
-    else:
+    if not shown.prints("cluster-run", run.to_dict, lambda: run):
         _print(run, has_outages=bool(paths.outage))
 
 
@@ -248,10 +244,15 @@ def _print(run: ClusterRun, *, has_outages: bool) -> None:
     console = options.output()
     table = Table(title=f"{run.scheme} on {_described(run.cluster)}")
     table.add_column("job")
-    for name in ("GPUs", "rings", "iterations", "all-reduce", "ideal", "slowdown"):
-        table.add_column(name, justify="right")
-    for name in ("flow completion", "throughput", "iteration", "communicating"):
-        table.add_column(name, justify="right")
+    for name, leaves in (("GPUs", 8), ("rings", 7), ("iterations", 6)):
+        table.add_column(name, justify="right", leaves=leaves)
+    table.add_column("all-reduce", units=TIMES, leaves=NEVER)
+    table.add_column("ideal", units=TIMES, leaves=5)
+    table.add_column("slowdown", justify="right", leaves=NEVER)
+    table.add_column("flow completion", units=TIMES, leaves=4)
+    table.add_column("throughput", units=RATES, leaves=3)
+    table.add_column("iteration", units=TIMES, leaves=NEVER)
+    table.add_column("communicating", justify="right", leaves=2, unit="%")
     for job in run.jobs:
         table.add_row(
             job.job.name,
@@ -259,19 +260,19 @@ def _print(run: ClusterRun, *, has_outages: bool) -> None:
             f"{len(job.placed.rings)} of {job.job.data}",
             f"{len(job.iterations):,}",
             *_communication(job),
-            _time(job.iteration),
-            f"{job.all_reduce / job.iteration:.0%}" if job.iteration else "–",
+            _ps(job.iteration),
+            f"{100 * job.all_reduce / job.iteration:.0f}" if job.iteration else None,
         )
     console.print(table)
     for line in _facts(run, has_outages=has_outages):
-        _say(console, line)
+        console.note(line)
 
 
-def _communication(job: JobRun) -> tuple[str, ...]:
+def _communication(job: JobRun) -> tuple[Cell, ...]:
     """Give the columns from all-reduce to throughput; none of what a job did not send."""
-    reduced = (_time(job.all_reduce), _time(job.ideal), f"{job.slowdown:.2f}")
-    sent = (_time(job.flow_completion), format_bandwidth(round(job.throughput)))
-    return (*(reduced if job.ideal else ("–",) * 3), *(sent if job.throughput else ("–",) * 2))
+    reduced = (_ps(job.all_reduce), _ps(job.ideal), f"{job.slowdown:.2f}")
+    sent = (_ps(job.flow_completion), job.throughput)
+    return (*(reduced if job.ideal else (None,) * 3), *(sent if job.throughput else (None,) * 2))
 
 
 def _facts(run: ClusterRun, *, has_outages: bool) -> list[str]:
@@ -304,7 +305,7 @@ def _facts(run: ClusterRun, *, has_outages: bool) -> list[str]:
     return lines
 
 
-def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, json: bool) -> None:
+def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, form: Form) -> None:
     from importlib.util import find_spec
 
     from hocket import routing
@@ -318,8 +319,13 @@ def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, json: bool) -
             routing.simulate(cluster, placed, scheme=name, options=how, progress=watch)
             for name in schemes
         ]
-    if json:
-        options.print_result("cluster-runs", {"schemes": [run.to_dict() for run in runs]})
+    if form.prints(
+        "cluster-runs",
+        lambda: {"schemes": [run.to_dict() for run in runs]},
+        lambda: [
+            {"scheme": run.scheme, **row} for run in runs for row in run.to_frame().to_pylist()
+        ],
+    ):
         return
     console = options.output()
     _print_comparison(console, cluster, runs)
@@ -336,24 +342,28 @@ def _print_comparison(console: Printer, cluster: Cluster, runs: Sequence[Cluster
     table.add_column("scheme")
     jobs = runs[0].jobs if len(runs[0].jobs) <= _MOST_COLUMNS else ()
     for job in jobs:
-        table.add_column(job.job.name, justify="right")
-    for name in ("mean", "worst", "end", "load", "bound"):
-        table.add_column(name, justify="right")
+        if has_times:
+            table.add_column(job.job.name, units=TIMES, leaves=2)
+        table.add_column("x ideal" if has_times else job.job.name, justify="right", leaves=2)
+    table.add_column("mean", justify="right", leaves=NEVER)
+    table.add_column("worst", justify="right", leaves=NEVER)
+    table.add_column("end", units=TIMES, leaves=NEVER)
+    table.add_column("load", justify="right", leaves=NEVER)
+    table.add_column("bound", justify="right", leaves=1)
     ranked = sorted(runs, key=lambda run: _mean_slowdown(run.jobs))
     for run in ranked:
         routed = bool(run.decisions)
         table.add_row(
             run.scheme,
             *(
-                f"{_time(job.all_reduce)} x{job.slowdown:.2f}"
-                if has_times
-                else f"x{job.slowdown:.2f}"
+                cell
                 for job in run.jobs
                 if jobs
+                for cell in [_ps(job.all_reduce)] * has_times + [f"x{job.slowdown:.2f}"]
             ),
             f"x{_mean_slowdown(run.jobs):.2f}",
             f"x{max(job.slowdown for job in run.jobs):.2f}",
-            _time(run.time),
+            _ps(run.time),
             f"{run.max_link_load:,}" if routed else "–",
             f"{max(each.bound for each in run.decisions):,}" if routed else "–",
         )
@@ -380,8 +390,12 @@ def _described(cluster: Cluster) -> str:
     )
 
 
+def _ps(seconds: float) -> int:
+    return round(seconds * 1e12)
+
+
 def _time(seconds: float) -> str:
-    return format_time_ps(round(seconds * 1e12))
+    return format_time_ps(_ps(seconds))
 
 
 def _spread(seconds: Sequence[float]) -> str:

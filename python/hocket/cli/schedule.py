@@ -11,10 +11,12 @@ import typer
 from hocket import _core
 from hocket.cli import options
 from hocket.cli.groups import Output, grouped
+from hocket.cli.numbers import share_of
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
 from hocket.plans.advice import MOST_DIMENSIONS, advise_dimensions
-from hocket.plans.schedule import MULTIRAIL, Schedule
+from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
+from hocket.plans.schedule import Schedule
 from hocket.plans.schedule import schedule as make_schedule
 
 
@@ -33,7 +35,7 @@ class Scheduling:
     algorithm: Annotated[
         str,
         typer.Option(
-            "--algorithm", "-a", help=f"{', '.join(MULTIRAIL)}, or schedule:NAME (a saved one)."
+            "--algorithm", "-a", help=f"{', '.join(SCHEDULERS)}, or schedule:NAME (a saved one)."
         ),
     ] = "multirail-optimal"
     chunks: options.Chunks = None
@@ -74,6 +76,8 @@ def schedule(
             "give a collective, --topology and --size, or --list",
             "as `hocket schedule all-reduce -t themis-2d -s 1GB`",
         )
+    if not what.algorithm.startswith(PREFIX):
+        check_name(what.algorithm)
     if what.latency_model is not None:
         options.choice("--latency-model", what.latency_model, ("overlapped", "occupying"))
     if what.switching is not None:
@@ -87,9 +91,10 @@ def schedule(
         check_picture(Path(plot))
     before = False
     if save is not None:
-        from hocket.plans.schedule_file import check_name, is_kept
+        from hocket.plans.schedule_file import check_name as check_kept
+        from hocket.plans.schedule_file import is_kept
 
-        check_name(save)
+        check_kept(save)
         before = is_kept(save)
     network = what.network()
     with options.watching() as watch:
@@ -149,7 +154,7 @@ def _orders(schedule: Schedule, most: int = 6) -> list[str]:
             if order
         ]
         count = counts[first, second]
-        lines.append(f"{count} chunks, {size / total:.1%} of the data: {', '.join(passes)}")
+        lines.append(f"{count} chunks, {share_of(size / total)} of the data: {', '.join(passes)}")
     rest = len(shares) - most
     if rest > 0:
         lines.append(f"and {rest} other orders")

@@ -10,6 +10,7 @@ import typer
 
 from hocket.cli import complete, options
 from hocket.cli.groups import Output, Simulation, grouped
+from hocket.cli.numbers import share_of
 from hocket.cli.plan import describe
 from hocket.cli.table import Table
 from hocket.cli.verify import PlanFile
@@ -96,10 +97,12 @@ def _print(run: Run) -> None:
     table = Table(title=describe(run.plan), show_header=False)
     busiest = run.busiest_link
     _times(table, run)
-    table.add_row("utilization of all links", f"{run.utilization:.1%}")
+    table.add_row("utilization of all links", f"{share_of(run.utilization)}")
     _uses(table, run)
     if busiest is not None:
-        table.add_row("busiest link", f"{busiest[0]}→{busiest[1]}, {busiest[2]:.1%} of the time")
+        table.add_row(
+            "busiest link", f"{busiest[0]}→{busiest[1]}, {share_of(busiest[2])} of the time"
+        )
     table.add_row("most bytes over a link", format_size(run.max_link_bytes))
     table.add_row("links", _links(run))
     if run.equal_links[0]:
@@ -157,7 +160,7 @@ def _times(table: Table, run: Outcome) -> None:
     table.add_row("algbw", format_bandwidth(round(run.algbw)))
     table.add_row("busbw", format_bandwidth(round(run.busbw)))
     table.add_row("bound", f"{format_time_ps(bound.time_ps)}: {bound.witness}")
-    table.add_row("gap", f"{run.gap:.1%}")
+    table.add_row("gap", f"{share_of(run.gap)}")
 
 
 def _uses(table: Table, run: Outcome) -> None:
@@ -167,9 +170,9 @@ def _uses(table: Table, run: Outcome) -> None:
         if size > 1:
             use = next(used)
             rate = format_bandwidth(round(use.bandwidth))
-            text = f"{use.kind} of {use.size}, {rate}: {use.utilization:.1%}"
+            text = f"{use.kind} of {use.size}, {rate}: {share_of(use.utilization)}"
         table.add_row(f"dimension {i + 1}", text)
     if run.topology.dimensions:
-        table.add_row("weighted utilization", f"{run.weighted_utilization:.1%}")
+        table.add_row("weighted utilization", f"{share_of(run.weighted_utilization)}")
         if run.ideal is not None:
             table.add_row("ideal", format_time_ps(round(run.ideal * 1e12)))

@@ -11,14 +11,20 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from textwrap import wrap
+from typing import SupportsFloat, TypeAlias
 
+from hocket.cli.numbers import FAR, Units, in_one_unit, spread
 from hocket.units import printable
+
+Cell: TypeAlias = str | SupportsFloat | None
+"""Text; or, in a column with units, a number, or None where there is none."""
 
 NEVER = 0
 """For a column that stays however narrow the terminal."""
 _LAST = 1000
 """When a column leaves that does not say when: after those that do, the last one first."""
 _LEAST_PROSE = 24
+NOTHING = "–"
 _PIPE = 100
 """How wide a table with prose is where no terminal is."""
 
@@ -30,7 +36,25 @@ class _Column:
     leaves: int
     prose: bool
     unit: str
+    units: Units
+    given: list[Cell] = field(default_factory=list)
     cells: list[str] = field(default_factory=list)
+
+    def write(self, parts: Sequence[range]) -> None:
+        """Write the cells as text: numbers in one unit or, where they are too far apart, in one a part."""
+        self.cells = [_clean(cell) if isinstance(cell, str) else NOTHING for cell in self.given]
+        if not self.units:
+            return
+        numbers = [float(cell) for cell in self.given if not isinstance(cell, str | None)]
+        self.unit = ""
+        is_one = len(parts) < 2 or spread(numbers) <= FAR
+        for part in [range(len(self.given))] if is_one else parts:
+            rows = [i for i in part if not isinstance(self.given[i], str | None)]
+            values = [float(self.given[i]) for i in rows]  # type: ignore[arg-type]
+            unit, texts = in_one_unit(values, self.units)
+            self.unit = unit if is_one else ""
+            for i, text in zip(rows, texts, strict=True):
+                self.cells[i] = text if is_one else f"{text} {unit.ljust(_unit_width(self.units))}"
 
     def natural(self) -> int:
         """How wide it is without anything wrapped."""
@@ -54,9 +78,14 @@ class Table:
         What stands above it.
     show_header
         Whether columns have names; without, the second column is prose.
+    by_section
+        Whether numbers that are far apart have one unit a section, and not one a column.
     """
 
-    def __init__(self, title: str | None = None, *, show_header: bool = True) -> None:
+    def __init__(
+        self, title: str | None = None, *, show_header: bool = True, by_section: bool = False
+    ) -> None:
+        self._by_section = by_section
         self.title = title
         self.caption: str | None = None
         self._show_header = show_header
@@ -71,6 +100,7 @@ class Table:
         leaves: int | None = None,
         prose: bool = False,
         unit: str = "",
+        units: Units = (),
     ) -> None:
         """Add a column.
 
@@ -78,6 +108,8 @@ class Table:
         ----------
         name, unit
             Its title and the unit of its numbers, below it.
+        units
+            Units of which the one is taken that suits its numbers; what is given as text stays as it is.
         justify
             "left", or "right" for numbers.
         leaves
@@ -88,20 +120,21 @@ class Table:
         """
         if leaves is None:
             leaves = NEVER if not self._columns or prose else len(self._columns) - _LAST
-        self._columns.append(_Column(_clean(name), justify == "right", leaves, prose, unit))
+        right = justify == "right" or bool(units)
+        self._columns.append(_Column(_clean(name), right, leaves, prose, unit, units))
 
     def add_section(self) -> None:
         """Draw a line below what has been added, unless nothing follows."""
         if self._columns:
-            self._sections.add(len(self._columns[0].cells))
+            self._sections.add(len(self._columns[0].given))
 
-    def add_row(self, *cells: str, end_section: bool = False) -> None:
+    def add_row(self, *cells: Cell, end_section: bool = False) -> None:
         """Add a row: a cell for each column; a section may end below it."""
         if not self._columns:
             for i in range(len(cells)):
                 self.add_column(prose=i == 1, leaves=NEVER)
         for column, cell in zip(self._columns, cells, strict=True):
-            column.cells.append(_clean(cell))
+            column.given.append(cell)
         if end_section:
             self.add_section()
 
@@ -113,6 +146,9 @@ class Table:
         width
             Of the terminal; none for all columns.
         """
+        parts = self._parts()
+        for column in self._columns:
+            column.write(parts)
         columns, widths = self._fitted(width)
         made = wrapped(_clean(self.title), width) if self.title else []
         header = [
@@ -141,6 +177,12 @@ class Table:
         if gone:
             made += wrapped(f"left out for want of room: {', '.join(gone)}", width)
         return made
+
+    def _parts(self) -> list[range]:
+        """Give the rows of each section, or of all where units do not go by section."""
+        count = len(self._columns[0].given) if self._columns else 0
+        ends = sorted({*self._sections, count} if self._by_section else {count})
+        return [range(first, end) for first, end in zip([0, *ends], ends, strict=False)]
 
     def _fitted(self, width: int | None) -> tuple[list[_Column], list[int]]:
         """Give the columns that stay, and how wide each is."""
@@ -175,6 +217,10 @@ def _shrink(columns: list[_Column], widths: list[int], width: int) -> None:
 
 def _total(widths: Sequence[int]) -> int:
     return sum(widths) + 3 * len(widths) + 1
+
+
+def _unit_width(units: Units) -> int:
+    return max(len(name) for name, _ in units)
 
 
 def cell_width(text: str) -> int:

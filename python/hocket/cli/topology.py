@@ -11,6 +11,8 @@ import typer
 
 from hocket import _core
 from hocket.cli import complete, options
+from hocket.cli.form import Form
+from hocket.cli.groups import grouped
 from hocket.cli.table import Table
 from hocket.topology import machines
 from hocket.topology.build import build_topology
@@ -20,7 +22,7 @@ from hocket.topology.warnings import warnings_of
 from hocket.units import format_bandwidth, format_time_ps
 
 if TYPE_CHECKING:
-    from hocket.cli.data import TopologyData
+    from hocket.cli.data import LinkData, TopologyData
 
 topology = typer.Typer(
     help="List, inspect and draw networks.",
@@ -39,18 +41,11 @@ Text = Annotated[
 
 
 @topology.command("list", epilog="For example: hocket topology list --json")
-def list_machines(json: options.Json = False) -> None:
+@grouped
+def list_machines(*, form: Form) -> None:
     """List the shipped machines."""
-    if json:
-        options.print_result(
-            "machines",
-            {
-                "machines": [
-                    {"name": name, "description": machines.describe(name)}
-                    for name in machines.names()
-                ]
-            },
-        )
+    values = [{"name": name, "description": machines.describe(name)} for name in machines.names()]
+    if form.prints("machines", lambda: {"machines": values}, lambda: values):
         return
     table = Table()
     table.add_column("machine")
@@ -63,33 +58,38 @@ def list_machines(json: options.Json = False) -> None:
 @topology.command(
     epilog='For example: hocket topology show torus:4x4x4 --bandwidth "50 GB/s" --latency "1 us"'
 )
+@grouped
 def show(
     topology: Text,
     *,
     bandwidth: options.Bandwidth = None,
     latency: options.LatencyText = None,
     failed: options.Failed = None,
-    links: Annotated[bool, typer.Option("--links", help="List every link.")] = False,
-    json: options.Json = False,
+    links: Annotated[
+        bool, typer.Option("--links", "--verbose", "-v", help="List every link.")
+    ] = False,
+    form: Form,
 ) -> None:
-    """Show a network's degree, diameter, bisection, and whether it is connected."""
+    """Show a network's degree, diameter, bisection, and whether it is connected; as CSV, its links."""
     spec = options.read_spec(topology, bandwidth, latency, failed)
     network = build_topology(spec)
-    if json:
-        options.print_result("topology", _as_json(spec, network))
+    if form.prints("topology", lambda: _as_json(spec, network), lambda: _link_rows(network)):
         return
     console = options.output()
     found = network.inspect()
     table = Table(title=spec.name, show_header=False)
     for name, value in _facts(network, found):
         table.add_row(name, value)
+    failed = [*spec.failed_nodes, *(",".join(ends) for ends in spec.failed_links)]
+    if failed:
+        table.add_row("failed", " ".join(failed))
     console.print(table)
     for warning in warnings_of(network, found):
         console.print(f"warning: {warning}")
     for note in spec.notes:
-        console.print(f"note: {note}")
+        console.note(f"note: {note}")
     for line in spec.source:
-        console.print(f"source: {line}")
+        console.note(f"source: {line}")
     if links:
         console.print(_links(network))
 
@@ -146,6 +146,13 @@ def _each_link(network: _core.Topology) -> Iterator[tuple[str, str, int, int]]:
         yield names[src], names[dst], rate, delay
 
 
+def _link_rows(network: _core.Topology) -> list[LinkData]:
+    return [
+        {"src": src, "dst": dst, "bandwidth_bytes_per_s": rate, "latency_ps": delay}
+        for src, dst, rate, delay in _each_link(network)
+    ]
+
+
 def _links(network: _core.Topology) -> Table:
     table = Table()
     for name in ("from", "to", "bandwidth", "latency"):
@@ -184,10 +191,9 @@ def _as_json(spec: TopologySpec, network: _core.Topology) -> TopologyData:
             }
             for kind, size, rate, delay, offload in network.dimensions
         ],
-        "links": [
-            {"src": src, "dst": dst, "bandwidth_bytes_per_s": rate, "latency_ps": delay}
-            for src, dst, rate, delay in _each_link(network)
-        ],
+        "links": _link_rows(network),
+        "failed_nodes": list(spec.failed_nodes),
+        "failed_links": [list(ends) for ends in spec.failed_links],
         "groups": [[names[npu] for npu in group] for group in network.groups],
         "warnings": warnings_of(network, found),
         "notes": list(spec.notes),

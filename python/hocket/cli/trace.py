@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Literal, cast
 import typer
 
 from hocket.cli import options
+from hocket.cli.form import Form
+from hocket.cli.groups import grouped
+from hocket.cli.numbers import SIZES
 from hocket.cli.table import Table
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
 from hocket.cli.trace_run import EXAMPLE, run
@@ -31,12 +34,13 @@ def _group() -> None:
 
 
 @trace.command(epilog="For example: hocket trace show traces/llama --groups groups.json --json")
+@grouped
 def show(
     prefix: Prefix,
     *,
     groups: GroupsFile = None,
     dependencies: Dependencies = "all",
-    json: options.Json = False,
+    form: Form,
 ) -> None:
     """Show how many nodes of each kind a trace has, what is computed, and what is communicated."""
     from hocket.traces import DEPENDENCIES, load, summarize
@@ -44,8 +48,11 @@ def show(
     options.choice("--dependencies", dependencies, DEPENDENCIES)
     made = load(prefix, groups, dependencies=cast(Literal["all", "data"], dependencies))
     summary = summarize(made)
-    if json:
-        options.print_result("trace", _as_json(summary))
+    calls = [
+        {"collective": name, "calls": count, "size_bytes": size}
+        for name, (count, size) in summary.calls.items()
+    ]
+    if form.prints("trace", lambda: _as_json(summary), lambda: calls):
         return
     console = options.output()
     table = Table(show_header=False)
@@ -78,9 +85,9 @@ def _calls(summary: Summary) -> Table:
     table = Table()
     table.add_column("collective")
     table.add_column("calls", justify="right")
-    table.add_column("size, all calls", justify="right")
+    table.add_column("size, all calls", units=SIZES)
     for name, (count, size) in summary.calls.items():
-        table.add_row(name, f"{count:,}", format_size(size))
+        table.add_row(name, f"{count:,}", size)
     return table
 
 

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 import typer
 
 from hocket.cli import options
+from hocket.cli.form import Form
 from hocket.cli.groups import Network, grouped
+from hocket.cli.numbers import SIZES, TIMES
 from hocket.cli.table import Table
 from hocket.cli.trace_options import Dependencies, GroupsFile, Prefix
 from hocket.files.perfetto import check_trace
-from hocket.units import format_size, format_time_ps
+from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
-    from hocket.cli.data import TraceCallData, TraceRunData
+    from hocket.cli.data import RankData, TraceCallData, TraceRunData
     from hocket.traces import TraceCall, TraceRun
 
 EXAMPLE = "For example: hocket trace run traces/llama --topology themis-3d-homo --algorithm themis"
@@ -69,7 +71,7 @@ def run(
         str | None,
         typer.Option("--perfetto", help="Also write a timeline for ui.perfetto.dev, a .json file."),
     ] = None,
-    json: options.Json = False,
+    form: Form,
 ) -> None:
     """Run a trace on a network, rank r on NPU r, in simulated time."""
     from hocket.traces import DEPENDENCIES, load, replay
@@ -94,8 +96,7 @@ def run(
         )
     if perfetto is not None:
         ran.write_perfetto(perfetto)
-    if json:
-        options.print_result("trace-run", _as_json(ran))
+    if form.prints("trace-run", lambda: _as_json(ran), lambda: _rank_rows(ran)):
         return
     console = options.output()
     ranks = f"{made.ranks} rank{'s'[: made.ranks != 1]}"
@@ -105,7 +106,7 @@ def run(
         console.print(_kinds(ran))
     console.print(_ranks(ran))
     for note in ran.notes:
-        console.print(f"note: {note}")
+        console.note(f"note: {note}")
     if len(ran.ranks) > _MOST_ROWS:
         console.print(f"note: {len(ran.ranks) - _MOST_ROWS} more ranks; --json has all")
 
@@ -113,20 +114,22 @@ def run(
 def _kinds(ran: TraceRun) -> Table:
     table = Table()
     table.add_column("call")
-    for name in ("calls", "size, all", "time, all"):
-        table.add_column(name, justify="right")
+    table.add_column("calls", justify="right")
+    table.add_column("size, all", units=SIZES)
+    table.add_column("time, all", units=TIMES)
     for kind, (count, size, time) in ran.kinds.items():
-        table.add_row(kind, f"{count:,}", format_size(size), format_time_ps(time))
+        table.add_row(kind, f"{count:,}", size, time)
     return table
 
 
 def _ranks(ran: TraceRun) -> Table:
     table = Table()
-    for name in ("rank", "compute", "exposed calls", "waiting", "rest", "end"):
-        table.add_column(name, justify="right")
+    table.add_column("rank", justify="right")
+    for name in ("compute", "exposed calls", "waiting", "rest", "end"):
+        table.add_column(name, units=TIMES)
     for row in ran.ranks[:_MOST_ROWS]:
         times = (row.compute, row.exposed, row.waited, row.rest, row.end)
-        table.add_row(str(row.rank), *(format_time_ps(time) for time in times))
+        table.add_row(str(row.rank), *times)
     return table
 
 
@@ -136,23 +139,27 @@ def _as_json(ran: TraceRun) -> TraceRunData:
         "algorithm": ran.algorithm,
         "npu": ran.npu.name,
         "time_ps": ran.time_ps,
-        "ranks": [
-            {
-                "rank": row.rank,
-                "compute_ps": row.compute,
-                "exposed_ps": row.exposed,
-                "waited_ps": row.waited,
-                "rest_ps": row.rest,
-                "end_ps": row.end,
-            }
-            for row in ran.ranks
-        ],
+        "ranks": _rank_rows(ran),
         "groups": {
             str(group): list(ranks) for _, _, group, ranks in ran.whats if group is not None
         },
         "calls": [_call_as_json(call) for call in ran.calls],
         "notes": list(ran.notes),
     }
+
+
+def _rank_rows(ran: TraceRun) -> list[RankData]:
+    return [
+        {
+            "rank": row.rank,
+            "compute_ps": row.compute,
+            "exposed_ps": row.exposed,
+            "waited_ps": row.waited,
+            "rest_ps": row.rest,
+            "end_ps": row.end,
+        }
+        for row in ran.ranks
+    ]
 
 
 def _call_as_json(call: TraceCall) -> TraceCallData:

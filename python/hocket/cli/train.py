@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hocket import _core
 from hocket.cli import complete, options
-from hocket.cli.groups import Network, grouped
+from hocket.cli.form import Form
+from hocket.cli.groups import Nodes, grouped
 from hocket.cli.train_report import print_run
 from hocket.cli.training_groups import Training
-from hocket.errors import InfeasibleError, SpecError
+from hocket.errors import SpecError
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What is shown of the run."""
-
-    panel: ClassVar[str] = "Output"
+class Report(Form):
+    """What is shown of the run; the rows of CSV are its layers."""
 
     timeline: Annotated[
         str | None,
@@ -36,9 +35,13 @@ class Report:
     ] = None
     layers: Annotated[
         bool,
-        typer.Option("--layers", help="Also list the layers with the most exposed communication."),
+        typer.Option(
+            "--layers",
+            "--verbose",
+            "-v",
+            help="Also list the layers that wait longest.",
+        ),
     ] = False
-    json: options.Json = False
 
 
 @grouped
@@ -52,7 +55,7 @@ def train(
         ),
     ],
     *,
-    network: Network,
+    network: Nodes,
     parallel: Annotated[
         str | None,
         typer.Option(
@@ -87,24 +90,16 @@ def train(
     topology = network.build()
     spread = _parallel(parallel, places, topology)
     with options.watching() as watch:
-        try:
-            run = training.train(
-                model,
-                topology,
-                parallel=spread,
-                algorithm=algorithm,
-                options=asked,
-                progress=watch,
-            )
-        except InfeasibleError as error:
-            if error.field == "memory" and error.remedy is not None:
-                remedy = error.remedy.replace("leave the check out", "--no-memory-check")
-                raise error.but(remedy=remedy) from None
-            raise
+        run = training.train(
+            model,
+            topology,
+            parallel=spread,
+            algorithm=algorithm,
+            options=asked,
+            progress=watch,
+        )
         _write(run, report.timeline, report.perfetto, watch)
-    if report.json:
-        options.print_result("training-run", run.to_dict())
-    else:
+    if not report.prints("training-run", run.to_dict, lambda: run):
         print_run(run, algorithm, asked.chunks, layers=report.layers)
 
 

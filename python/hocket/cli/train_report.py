@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from hocket.cli import options
 from hocket.cli.console import Printer
-from hocket.cli.table import Table
+from hocket.cli.numbers import TIMES, percent, share_of
+from hocket.cli.table import NEVER, Table
 from hocket.units import format_flops, format_size, format_time_ps
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def print_run(run: TrainingRun, algorithm: str | None, chunks: int | None, *, la
     console = options.output()
     _print_breakdown(console, run)
     for line in _facts(run, algorithm, chunks):
-        console.print(line)
+        console.note(line)
     if len(run.stages) > 1:
         _print_stages(console, run)
     if layers:
@@ -45,15 +46,15 @@ def _print_breakdown(console: Printer, run: TrainingRun) -> None:
     console.print(title)
     table = Table()
     table.add_column("of an iteration")
-    table.add_column("time", justify="right")
-    table.add_column("share", justify="right")
+    table.add_column("time", units=TIMES)
+    table.add_column("share", justify="right", unit="%")
     mean = run.breakdown.over(run.options.iterations)
     forward = "forward, twice" if run.options.recompute else "forward"
     for name, time in _parts(mean, forward):
         share = time / run.time_ps if run.time_ps else 0.0
-        table.add_row(name, _time(time), f"{share:.1%}")
+        table.add_row(name, time, percent(share))
     table.add_section()
-    table.add_row("iteration", _time(run.time_ps), "")
+    table.add_row("iteration", run.time_ps, "")
     console.print(table)
 
 
@@ -89,7 +90,7 @@ def _facts(run: TrainingRun, algorithm: str | None, chunks: int | None) -> list[
     if alone:
         lines.append(
             f"communication: {_time(alone)} if each collective ran alone, one after the other; "
-            f"{run.hidden:.1%} of it is hidden behind compute"
+            f"{share_of(run.hidden)} of it is hidden behind compute"
         )
     limit = run.npu.memory_bytes
     beside = f"; {run.npu.name} has {format_size(limit)}" if limit is not None else ""
@@ -103,7 +104,7 @@ def _operations(run: TrainingRun) -> str:
     done, share = run.operations_per_second, run.utilization
     if done is None or share is None:
         return ""
-    rate = f"; {format_flops(round(done))}/s an NPU, {share:.1%} of {run.npu.name}'s peak"
+    rate = f"; {format_flops(round(done))}/s an NPU, {share_of(share)} of {run.npu.name}'s peak"
     return f"{rate}, without what is recomputed" if run.options.recompute else rate
 
 
@@ -151,14 +152,15 @@ def _print_stages(console: Printer, run: TrainingRun) -> None:
     table = Table()
     table.add_column("stage", justify="right")
     table.add_column("layers", prose=True)
-    columns = ["forward", "backward", "update", *(f"exposed: {name}" for name in causes), "waiting"]
-    for name in columns:
-        table.add_column(name, justify="right")
+    for k, name in enumerate(("forward", "backward", "update")):
+        table.add_column(name, units=TIMES, leaves=3 - k)
+    for name in (*(f"exposed: {name}" for name in causes), "waiting"):
+        table.add_column(name, units=TIMES, leaves=NEVER)
     for s, (mean, blocks) in enumerate(zip(means, run.stages, strict=True)):
         names = f"{len(blocks):,}: {_names([block.name for block in blocks])}"
         exposed = [mean.exposed[name] for name in causes]
         times = [mean.forward, mean.backward, mean.update, *exposed, mean.waiting]
-        table.add_row(str(s + 1), names, *(_time(time) for time in times))
+        table.add_row(str(s + 1), names, *times)
     console.print(table)
 
 
@@ -178,11 +180,12 @@ def _print_layers(console: Printer, run: TrainingRun) -> None:
     console.print("layers with most exposed communication, of an iteration")
     table = Table()
     table.add_column("layer", prose=True)
-    for name in ("stage", "forward", "backward", "communication", "exposed"):
-        table.add_column(name, justify="right")
+    table.add_column("stage", justify="right")
+    for name in ("forward", "backward", "communication", "exposed"):
+        table.add_column(name, units=TIMES, leaves=NEVER if name == "exposed" else None)
     for layer in ranked[:_MOST_LAYERS]:
         times = (layer.forward, layer.backward, layer.communication, layer.exposed)
-        table.add_row(layer.name, str(layer.stage + 1), *(_time(time / count) for time in times))
+        table.add_row(layer.name, str(layer.stage + 1), *(time / count for time in times))
     console.print(table)
     rest = ranked[_MOST_LAYERS:]
     if rest:

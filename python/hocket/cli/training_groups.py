@@ -9,7 +9,6 @@ import typer
 
 from hocket.cli import complete, options
 from hocket.errors import SpecError
-from hocket.units import shown
 
 if TYPE_CHECKING:
     from hocket.training import TrainingOptions
@@ -106,16 +105,12 @@ class Training:
 
 
 def _npu(name: str) -> Accelerator | Chiplet:
-    from hocket.files.complaint import did_you_mean
     from hocket.workload.accelerators import ACCELERATORS
     from hocket.workload.systolic import Chiplet
 
     if name == _CHIPLET:
         return Chiplet()
-    if name not in ACCELERATORS:
-        names = (*ACCELERATORS, _CHIPLET)
-        hint = did_you_mean(name, names, f"use {', '.join(names)}")
-        raise SpecError("--npu", f"there is no {shown(name)}", hint)
+    options.choice("--npu", name, (*ACCELERATORS, _CHIPLET))
     return ACCELERATORS[name]
 
 

@@ -10,6 +10,7 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.groups import Simulation, grouped
+from hocket.cli.numbers import share_of
 from hocket.cli.plan import describe
 from hocket.cli.verify import PlanFile
 from hocket.errors import SpecError
@@ -199,8 +200,8 @@ def _heat(made: Plan, fidelity: TransferOptions, output: str | None, json: bool)
         )
         return
     _say(
-        f"{describe(made)} in {format_time_ps(run.time_ps)}; {run.used_links:.1%} of links used, "
-        f"{run.used_link_share:.1%} in use at a time",
+        f"{describe(made)} in {format_time_ps(run.time_ps)}; {share_of(run.used_links)} of links used, "
+        f"{share_of(run.used_link_share)} in use at a time",
         output,
     )
 

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 import typer
 
 from hocket.cli import options
+from hocket.cli.form import Form
 from hocket.cli.groups import grouped
-from hocket.cli.table import Table
+from hocket.cli.numbers import FLOPS, SIZES, TIMES, Units
+from hocket.cli.table import Cell, Table
 from hocket.cli.workload_torch import EXAMPLE, from_torch
 from hocket.errors import SpecError
-from hocket.units import format_flops, format_size, format_time_ps, shown
+from hocket.units import format_flops, format_time_ps, shown
 from hocket.workload import load, models
 from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Layer, Workload, blocks_of
@@ -43,24 +45,20 @@ Text = Annotated[
 
 
 @workload.command("list", epilog="For example: hocket workload list --json")
-def list_workloads(json: options.Json = False) -> None:
+@grouped
+def list_workloads(*, form: Form) -> None:
     """List the shipped workloads."""
     loaded = [load(name) for name in models.names()]
-    if json:
-        options.print_result(
-            "workloads",
-            {
-                "workloads": [
-                    {
-                        "name": each.name,
-                        "description": models.describe(each.name),
-                        "layers": len(each.layers),
-                        "parameters": each.parameters,
-                    }
-                    for each in loaded
-                ]
-            },
-        )
+    values = [
+        {
+            "name": each.name,
+            "description": models.describe(each.name),
+            "layers": len(each.layers),
+            "parameters": each.parameters,
+        }
+        for each in loaded
+    ]
+    if form.prints("workloads", lambda: {"workloads": values}, lambda: values):
         return
     table = Table()
     table.add_column("workload")
@@ -141,17 +139,17 @@ def show(
             "given by its costs.",
         ),
     ] = False,
-    json: options.Json = False,
+    form: Form,
 ) -> None:
     """Show a workload's layers, their gradients, and the cycles to train them on a chiplet."""
     chiplet, samples = on.chiplet(), on.samples
     model = load(workload)
     if costs or not all(isinstance(layer, Layer) for layer in model.layers):
-        _show_costs(model, json=json)
+        _show_costs(model, form)
         return
     cycles = chiplet.workload(model, samples)
-    if json:
-        options.print_result("workload-cycles", _as_json(model, chiplet, cycles, samples))
+    document = _as_json(model, chiplet, cycles, samples)
+    if form.prints("workload-cycles", lambda: document, lambda: document["layers"]):
         return
     console = options.output()
     console.print(_table(model, chiplet, cycles))
@@ -165,9 +163,9 @@ def show(
 def _print_remarks(model: Workload) -> None:
     console = options.output()
     for note in model.notes:
-        console.print(f"note: {note}")
+        console.note(f"note: {note}")
     for line in model.source:
-        console.print(f"source: {line}")
+        console.note(f"source: {line}")
 
 
 def _pair(option: str, text: str) -> tuple[int, int]:
@@ -251,11 +249,11 @@ def _dimensions(layer: Layer) -> LayerShapeData:
     }
 
 
-def _show_costs(model: Workload, *, json: bool) -> None:
+def _show_costs(model: Workload, form: Form) -> None:
     """Show layers by their costs; those that cost the same share a row."""
     blocks = blocks_of(model)
-    if json:
-        options.print_result("workload", _costs_as_json(model, blocks))
+    document = _costs_as_json(model, blocks)
+    if form.prints("workload", lambda: document, lambda: document["layers"]):
         return
     console = options.output()
     console.print(_costs_table(model, blocks))
@@ -270,8 +268,13 @@ def _show_costs(model: Workload, *, json: bool) -> None:
 def _costs_table(model: Workload, blocks: list[Block]) -> Table:
     table = Table(title=model.name)
     table.add_column("layer", prose=True)
-    for name in ("many", "parameters", "forward", "backward", "bytes", "kept", "outputs"):
-        table.add_column(name, justify="right")
+    table.add_column("many", justify="right")
+    table.add_column("parameters", justify="right")
+    units = TIMES if any(block.is_measured for block in blocks) else FLOPS
+    for name in ("forward", "backward"):
+        table.add_column(name, units=units)
+    for name in ("bytes", "kept", "outputs"):
+        table.add_column(name, units=SIZES)
     table.add_column("split")
     rows = _alike(blocks)
     for block, many in rows[:_MOST_ROWS]:
@@ -279,11 +282,11 @@ def _costs_table(model: Workload, blocks: list[Block]) -> Table:
             block.name,
             f"{many:,}",
             f"{block.parameters:,}",
-            _amount(block.forward),
-            _amount(block.input_gradient, block.weight_gradient),
-            format_size(block.forward.bytes),
-            format_size(2 * block.kept_numbers),
-            format_size(2 * block.outputs),
+            _number(units, block.forward),
+            _number(units, block.input_gradient, block.weight_gradient),
+            block.forward.bytes,
+            2 * block.kept_numbers,
+            2 * block.outputs,
             _split(block),
         )
     more = f"; {len(rows) - _MOST_ROWS:,} more: --json lists all" if len(rows) > _MOST_ROWS else ""
@@ -307,6 +310,14 @@ def _amount(*passes: Work) -> str:
     flops = sum(work.flops for work in passes if work.time_ps is None)
     parts = [format_time_ps(ceil(sum(times, Fraction(0))))] if times else []
     return " + ".join([*parts, format_flops(flops)] if flops or not times else parts)
+
+
+def _number(units: Units, *passes: Work) -> Cell:
+    """Give operations or times as a number, in a column of them; else, or where both are there, as text."""
+    is_time = {work.time_ps is not None for work in passes}
+    if is_time == {units is TIMES}:
+        return sum(work.time_ps or 0 if units is TIMES else work.flops for work in passes)
+    return _amount(*passes)
 
 
 def _split(block: Block) -> str:

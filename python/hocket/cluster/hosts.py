@@ -11,7 +11,7 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from hocket._checks import listed, whole
+from hocket._checks import list_of, whole
 from hocket._core import Topology
 from hocket._core import routing as core_routing
 from hocket._options import options_of
@@ -187,7 +187,7 @@ class HostOptions:
                 "hosts_per_tor",
                 f"{float(ports):g} NIC ports below a ToR of {spines} spines are no whole "
                 f"number of hosts of {self.nics_per_host} NICs",
-                "give hosts_per_tor, or another oversubscription or nics_per_host",
+                instead=[{"hosts_per_tor": 1}, {"nics_per_host": 1}],
             )
         return int(ports)
 
@@ -228,7 +228,7 @@ def cluster(
         failed that is not there.
     """
     shape = options_of(HostOptions, options, keywords)
-    nodes, links = read_failures(listed("failed", failed), option="failed")
+    nodes, links = read_failures(list_of("failed", failed), option="failed")
     if isinstance(fabric, Topology):
         for field in ("bandwidth", "latency"):
             if getattr(shape, field) is not None:

@@ -9,11 +9,11 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from hocket import _core
-from hocket._checks import instance_of, share_of_peak, whole
+from hocket._checks import did_you_mean, instance_of, one_of, share_of_peak, whole
 from hocket._core import Topology
 from hocket.cluster.models import MODELS, Model, model
+from hocket.collectives.collective import collective_on
 from hocket.errors import SpecError
-from hocket.files.complaint import did_you_mean
 from hocket.training.alone import Alone, alone
 from hocket.units import parse_count, parse_operations, parse_time, shown
 from hocket.workload import load
@@ -286,13 +286,15 @@ class Job:
         SpecError
             With the job's name: when there are too many copies, or too few bytes for them.
         """
-        from hocket.plans.planner import plan
+        from hocket.plans.planner import make
+        from hocket.plans.synthesis import PlanOptions
 
         if self.data == 1:
             return None
         try:
             network = _WAYS[self.collective].network(self.data, self.grid or ())
-            return plan("all-reduce", network, size=self.gradient_bytes, algorithm=self.algorithm)
+            collective = collective_on("all-reduce", network, self.gradient_bytes)
+            return make(collective, network, self.algorithm, PlanOptions())
         except SpecError as error:
             raise self.wrong(error) from None
 
@@ -457,8 +459,8 @@ class Job:
                 raise SpecError("hosts", f"{shown(name)} is listed twice", "list each host once")
 
     def _check_collective(self) -> None:
-        _one_of("rounds", self.rounds, ROUNDS)
-        _one_of("collective", self.collective, COLLECTIVES)
+        one_of("rounds", self.rounds, ROUNDS)
+        one_of("collective", self.collective, COLLECTIVES)
         axes = _WAYS[self.collective].axes
         if self.collective == "bidirectional-ring" and self.data == 2:
             raise SpecError("collective", "two ranks have one ring, whichever way", "use ring")
@@ -527,12 +529,6 @@ _COUNTS = {
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not 1 <= len(name) <= 200 or not name.isprintable():
         raise SpecError("name", f"{shown(name)} is no name", "give up to 200 letters")
-
-
-def _one_of(name: str, value: object, known: Sequence[str]) -> None:
-    if value not in known:
-        hint = did_you_mean(str(value)[:99], known, f"use {', '.join(known)}")
-        raise SpecError(str(name), f"there is no {shown(value)}", hint)
 
 
 def _ceil(value: Fraction) -> int:

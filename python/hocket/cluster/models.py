@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import did_you_mean
 from hocket.units import shown
 
 __all__ = ["MODELS", "Model", "model"]
@@ -44,7 +44,7 @@ class Model:
 # LLaMA2-70B: Touvron et al. 2023 (Llama 2), section 2.2: 4 million tokens.
 _ALL = (
     Model("bloom", 176 * 10**9, 4, 12, 366 * 10**9, 2048 * 2048),
-    Model("gpt-3", 175 * 10**9, 8, 8, 300 * 10**9, 3_200_000),
+    Model("gpt3-175b", 175 * 10**9, 8, 8, 300 * 10**9, 3_200_000),
     Model("llama2-70b", 70 * 10**9, 8, 16, 2 * 10**12, 4_000_000),
 )
 MODELS: dict[str, Model] = {each.name: each for each in _ALL}

@@ -104,7 +104,7 @@ def place(cluster: Cluster, jobs: Iterable[Job], seed: int | None = None) -> lis
 
 
 def _checked(jobs: Iterable[Job]) -> list[Job]:
-    listed = checks.listed("jobs", jobs)
+    listed = checks.list_of("jobs", jobs)
     if not listed:
         raise SpecError("jobs", "there is none", "give at least one")
     names = set()

@@ -16,7 +16,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from hocket._checks import share_hint
+from hocket._checks import did_you_mean, share_hint
 from hocket.cluster.jobs import (
     COLLECTIVES,
     MOST,
@@ -30,7 +30,7 @@ from hocket.cluster.jobs import (
 )
 from hocket.cluster.models import MODELS
 from hocket.errors import SpecError
-from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
+from hocket.files.complaint import Located, complaint, shown_path
 from hocket.files.model import Name, Strict, Words
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.units import parse_count, parse_operations, parse_time, parse_written, shown

@@ -7,7 +7,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._checks import instance_of, listed, truth
+from hocket._checks import did_you_mean, instance_of, list_of, truth
 from hocket.errors import SpecError
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import Quantity, parse_size, shown
@@ -81,7 +81,7 @@ def collective_on(
     numbers = (
         list(range(topology.npu_count))
         if npus is None
-        else [npu_number(topology, npu, "npus") for npu in listed("npus", npus)]
+        else [npu_number(topology, npu, "npus") for npu in list_of("npus", npus)]
     )
     rank = None
     if root is not None:
@@ -160,7 +160,22 @@ def collective_of(
 
 
 def kind_of(text: str) -> str:
-    """Give a kind as the core names it; what is none is left as it is."""
+    """Give a kind as the core names it.
+
+    Raises
+    ------
+    SpecError
+        If there is no such kind.
+    """
+    kind = spelled(text)
+    if kind not in KINDS:
+        hint = did_you_mean(kind, KINDS, f"kinds are {', '.join(KINDS)}")
+        raise SpecError(None, f"there is no collective {shown(text)}", hint)
+    return kind
+
+
+def spelled(text: str) -> str:
+    """Give a kind as the core writes it; what is none is left as it is."""
     return _SPELLINGS.get(str(text).lower().replace("_", "").replace("-", ""), str(text))
 
 
@@ -172,7 +187,7 @@ def joined(collectives: Sequence[_core.Collective]) -> _core.Collective:
     SpecError
         If there is none.
     """
-    several = listed("collectives", collectives)
+    several = list_of("collectives", collectives)
     if not several:
         raise SpecError("collectives", "there is none", "give one or more")
     for each in several:

@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TypeAlias
 
 from hocket import _core
-from hocket._checks import check_name, listed, path_of, truth
+from hocket._checks import check_name, list_of, path_of, truth
 from hocket.collectives.collective import npu_number
 from hocket.errors import SpecError
 from hocket.topology.sources import TopologyLike, as_topology
@@ -82,11 +82,11 @@ def collective(
     check_name(name)
     truth("in_place", in_place)
     rows: list[tuple[int, bool, list[int] | None, list[int] | None]] = []
-    for number, demand in enumerate(listed("demands", demands)):
+    for number, demand in enumerate(list_of("demands", demands)):
         try:
             rows.append(_row(topology, demand))
         except SpecError as error:
-            raise error.but(origin=f"demand {number}") from None
+            raise error.within(f"demand {number}") from None
     if not rows:
         raise SpecError("demands", "there is none", "give one or more")
     return _core.Collective.custom(_participants(topology, npus, rows), rows, in_place, name)
@@ -119,8 +119,8 @@ def all_to_all_v(
         Naming the row and column that is wrong.
     """
     topology = as_topology(topology)
-    rows = [listed("sizes", row) for row in listed("sizes", sizes)]
-    given = range(len(rows)) if npus is None else listed("npus", npus)
+    rows = [list_of("sizes", row) for row in list_of("sizes", sizes)]
+    given = range(len(rows)) if npus is None else list_of("npus", npus)
     who = [npu_number(topology, npu, "npus") for npu in given]
     if len(who) != len(rows):
         raise SpecError(
@@ -162,7 +162,7 @@ def send_receive(
     """
     topology = as_topology(topology)
     demands = []
-    for number, row in enumerate(listed("sends", sends)):
+    for number, row in enumerate(list_of("sends", sends)):
         try:
             src, dst, size = row
         except (TypeError, ValueError):
@@ -212,7 +212,7 @@ def neighbor_exchange(
     demands = []
     for npu, others in given.items():
         npu = npu_number(topology, npu, "neighbors")
-        them = [npu_number(topology, each, "neighbors") for each in listed("neighbors", others)]
+        them = [npu_number(topology, each, "neighbors") for each in list_of("neighbors", others)]
         if them and same:
             demands.append(Demand(size, npu, them))
         elif not same:
@@ -292,7 +292,7 @@ def _participants(
     rows: Sequence[tuple[int, bool, list[int] | None, list[int] | None]],
 ) -> list[int]:
     if npus is not None:
-        return [npu_number(topology, npu, "npus") for npu in listed("npus", npus)]
+        return [npu_number(topology, npu, "npus") for npu in list_of("npus", npus)]
     if any(holders is None or wanted is None for _, _, holders, wanted in rows):
         return list(range(topology.npu_count))
     return sorted({npu for _, _, *sets in rows for each in sets for npu in each or ()})

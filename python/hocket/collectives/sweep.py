@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hocket._checks import listed
+from hocket._checks import list_of
 from hocket.errors import SpecError
 from hocket.units import Quantity, parse_size, shown
 
@@ -27,7 +27,7 @@ def sizes_of(sizes: Quantity | Iterable[Quantity], *, field: str = "sizes") -> l
     SpecError
         If one is no size, or there is none, or there are more than 1,000.
     """
-    items = [sizes] if isinstance(sizes, str | int | float) else listed(field, sizes)
+    items = [sizes] if isinstance(sizes, str | int | float) else list_of(field, sizes)
     found: set[int] = set()
     for item in items:
         for part in item.split(",") if isinstance(item, str) else [item]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, TypeAlias
 from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
 
 from hocket import _core
+from hocket._checks import did_you_mean
 from hocket.collectives.custom import (
     Demand,
     all_to_all_v,
@@ -16,7 +17,7 @@ from hocket.collectives.custom import (
     send_receive,
 )
 from hocket.errors import SpecError
-from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
+from hocket.files.complaint import Located, complaint, shown_path
 from hocket.files.model import Strict, Words
 from hocket.files.yaml_tree import FileKind, read_yaml
 from hocket.units import parse_size, shown

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._checks import check_function, listed
+from hocket._checks import check_function, list_of
 from hocket._options import check_keywords, names_of, options_of
 from hocket._results import TableResult
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
@@ -15,12 +15,17 @@ from hocket.collectives.collective import Progress, collective_of
 from hocket.collectives.outcome import bound_dict, collective_dict
 from hocket.comparison.sizes import check_large
 from hocket.errors import Error, InfeasibleError, SimulationError, SpecError, VerificationError
-from hocket.plans.algorithms import algorithms, check_name, chunk_ladder, compared, heeded
+from hocket.plans.algorithms import (
+    PREFIX,
+    algorithms,
+    check_name,
+    compared,
+    heeded,
+)
 from hocket.plans.plan import Plan
-from hocket.plans.planner import make
+from hocket.plans.planner import choose
 from hocket.plans.registry import find
-from hocket.plans.schedule import PREFIX
-from hocket.plans.synthesis import SYNTHESIZERS, PlanOptions
+from hocket.plans.synthesis import PlanOptions
 from hocket.simulation.options import (
     KEYWORDS,
     DimensionOptions,
@@ -77,6 +82,12 @@ class Entry:
         }
 
 
+def _busiest(entry: Entry) -> dict[str, Any]:
+    """Give the columns of the busiest link: its ends, and the share of the time that it is busy."""
+    src, dst, busy = entry.run.busiest_link or (None, None, None)
+    return {"busiest_link_src": src, "busiest_link_dst": dst, "busiest_link_busy_share": busy}
+
+
 @dataclass(frozen=True, repr=False)
 class Comparison(TableResult):
     """Results of every algorithm that applies, fastest first.
@@ -90,7 +101,7 @@ class Comparison(TableResult):
     entries
         Results, fastest first.
     refused
-        Why each other algorithm cannot run here, by name.
+        Why each other algorithm cannot run here, by name; the reasons do not repeat the names.
     """
 
     collective: _core.Collective
@@ -125,9 +136,13 @@ class Comparison(TableResult):
             "utilization",
             "max_link_bytes",
             "transfers",
+            "verified",
         )
         rows = [dict(entry.to_dict()) for entry in self]
-        return [{name: row[name] for name in columns} for row in rows]
+        return [
+            {**{name: row[name] for name in columns}, **_busiest(entry)}
+            for entry, row in zip(self, rows, strict=True)
+        ]
 
     def __repr__(self) -> str:
         best = self.best
@@ -204,15 +219,7 @@ def compare(
         is_named = algorithms is not None
         try:
             check_large(collective, topology, name, options, is_named=is_named)
-            for slices in _ladder(name, topology, collective, options):
-                given = heeded(name, replace(options, chunks=slices, chunk_size=None))
-                made = make(collective, topology, name, given, progress).verify(progress=progress)
-                run = _run(made, simulated, progress)
-                used = slices or (len(made.schedule) if made.schedule is not None else 1)
-                if on_result is not None:
-                    on_result(name, used, run)
-                if best is None or run.time_ps < best.run.time_ps:
-                    best = Entry(name, used, run)
+            best = _fastest(name, collective, topology, (options, simulated), on_result, progress)
         except _OptionsError as wrong:
             raise wrong.error from None
         except VerificationError as wrong:
@@ -231,8 +238,13 @@ def compare(
         raise _first(collective.kind, refused)
     entries.sort(key=lambda entry: entry.run.time_ps)
     bound = entries[0].run.lower_bound
-    reasons = {name: str(error) for name, error in refused.items()}
+    reasons = {name: _reason(name, error) for name, error in refused.items()}
     return Comparison(collective, topology, bound, tuple(entries), reasons)
+
+
+def _reason(name: str, error: Error) -> str:
+    """Say why an algorithm is refused, without its name."""
+    return str(error.but(origin=None) if error.origin == name else error)
 
 
 class _OptionsError(Exception):
@@ -241,6 +253,29 @@ class _OptionsError(Exception):
     def __init__(self, error: SpecError) -> None:
         super().__init__(error)
         self.error = error
+
+
+def _fastest(
+    name: str,
+    collective: _core.Collective,
+    topology: _core.Topology,
+    options: tuple[PlanOptions, TransferOptions],
+    on_result: Callable[[str, int, Run], None] | None,
+    progress: Progress | None,
+) -> Entry:
+    """Give what an algorithm comes to with the best number of chunks."""
+    entries: dict[int | None, Entry] = {}
+
+    def time(plan: Plan, slices: int | None) -> int:
+        used = slices or (len(plan.schedule) if plan.schedule is not None else 1)
+        entries[slices] = Entry(name, used, _run(plan, options[1], progress))
+        if on_result is not None:
+            on_result(name, used, entries[slices].run)
+        return entries[slices].run.time_ps
+
+    given = heeded(name, options[0])
+    found = choose(collective, topology, name, given, progress=progress, timer=time)
+    return entries[found.slices]
 
 
 def _run(made: Plan, fidelity: TransferOptions, progress: Progress | None) -> Run:
@@ -254,27 +289,13 @@ def _names(algorithms: Sequence[str] | None) -> list[str]:
     """Give the names to compare."""
     if algorithms is None:
         return compared()
-    names = listed("algorithms", algorithms)
+    names = list_of("algorithms", algorithms)
     if not names:
         raise SpecError("algorithms", "there is none", "give one or more")
     for name in names:
         if not isinstance(name, str) or not name.startswith(PREFIX):
             check_name(name)
     return names
-
-
-def _ladder(
-    name: str, topology: _core.Topology, collective: _core.Collective, options: PlanOptions
-) -> Iterator[int | None]:
-    """Give the numbers of slices to try."""
-    slices = options.slices(collective.size)
-    if name.startswith(PREFIX):
-        yield None
-    elif slices is not None:
-        yield slices
-    else:
-        asked = "greedy" if name in SYNTHESIZERS else name
-        yield from chunk_ladder(topology, collective, asked)
 
 
 def _first(kind: str, refused: Mapping[str, Error]) -> InfeasibleError:

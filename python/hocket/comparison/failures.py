@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from hocket import _core
-from hocket._checks import check_function, listed, one_of
+from hocket._checks import check_function, list_of, one_of
 from hocket._results import TableResult
 from hocket.collectives.outcome import collective_dict
 from hocket.comparison.compare import Comparison, compare
@@ -150,7 +150,7 @@ def advise_failures(
     """
     network = as_topology(topology)
     check_function("progress", progress)
-    parts = listed("parts", parts)
+    parts = list_of("parts", parts)
     if not parts:
         raise SpecError("parts", "there is none", "give some of link, switch, npu")
     for part in parts:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from hocket import _core
 from hocket._memory import memory_limit
 from hocket.errors import InfeasibleError, SpecError
+from hocket.plans.algorithms import quick
 from hocket.plans.sizes import Sides, check_plan
 from hocket.plans.synthesis import PlanOptions
 
@@ -26,8 +27,7 @@ def check_any(
     InfeasibleError
         With how large the plan of the first is that does this kind.
     """
-    able = [each.name for each in _core.algorithms() if kind in each.kinds]
-    wanted = able if names is None else list(names)
+    wanted = quick(kind) if names is None else list(names)
     first: SpecError | None = None
     for each in wanted:
         try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from hocket._checks import hint_of
 from hocket.errors import SpecError
 from hocket.units import shown
 
@@ -43,13 +43,6 @@ class Located:
         for part in place:
             path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else part
         return SpecError(path or None, why, remedy, origin)
-
-
-def did_you_mean(word: str, known: Iterable[str], otherwise: str) -> str:
-    """Give the nearest of the known words as a question, or else the other hint."""
-    words = {each.lower(): each for each in known}
-    close = get_close_matches(word[:200].lower(), list(words), 1)
-    return f"did you mean {words[close[0]]!r}?" if close else otherwise
 
 
 def shown_path(path: Path) -> str:
@@ -94,8 +87,7 @@ def complaint(kind: str, given: object, context: Mapping[str, Any], words: tuple
         return f"{shown(given)} has {context.get('actual_length')} entries; write it as {form}"
     if kind == "literal_error":
         allowed = [word.strip("'") for word in _split(str(context.get("expected", "")))]
-        hint = did_you_mean(str(given), allowed, f"use {' or '.join(allowed)}")
-        return f"there is no {shown(given)}; {hint}"
+        return f"there is no {shown(given)}; {hint_of(given, allowed)}"
     return texts.get(kind, f"{shown(given)} will not do")
 
 

@@ -1,15 +1,18 @@
-"""The algorithms by name: those of the core, the synthesizers that Python adds, and those of one's own."""
+"""The algorithms by name: those of hocket, as the core's table has them, and those of one's own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from hocket import _core
+from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import did_you_mean
-from hocket.plans.registry import find, own_algorithms
-from hocket.plans.synthesis.options import SYNTHESIZERS, PlanOptions
+from hocket.plans.registry import Own, find, own_algorithms
+from hocket.plans.synthesis.options import PlanOptions
 from hocket.units import shown
+
+PREFIX = "schedule:"
+"""What stands before the name of a saved schedule where an algorithm's name may stand."""
 
 
 @dataclass(frozen=True)
@@ -21,34 +24,58 @@ class Algorithm:
     kinds: tuple[str, ...]
 
 
+BUILTIN = {each.name: each for each in _core.registry.entries()}
+"""What the core's table says of each algorithm of hocket, by name."""
+
+SCHEDULERS = tuple(each.name for each in BUILTIN.values() if each.has_schedule)
+"""Algorithms that schedule dimensions."""
+
+_OPTIONS = tuple(dict.fromkeys(option for each in BUILTIN.values() for option in each.heeds))
+"""Options that not all algorithms heed."""
+
+
 def algorithms() -> list[Algorithm]:
     """Every algorithm that :func:`hocket.plan` takes."""
-    known = [Algorithm(each.name, each.summary, tuple(each.kinds)) for each in _core.algorithms()]
-    names = {each.name for each in known}
-    kinds = next(each.kinds for each in known if each.name == "greedy")
-    added = (name for name in SYNTHESIZERS if name not in names)
-    known += [Algorithm(name, SYNTHESIZERS[name], kinds) for name in added]
-    return known + [Algorithm(each.name, each.summary, each.kinds) for each in own_algorithms()]
+    known: list[_core.registry.Entry | Own] = [*BUILTIN.values(), *own_algorithms()]
+    return [Algorithm(each.name, each.summary, tuple(each.kinds)) for each in known]
+
+
+def quick(kind: str) -> list[str]:
+    """Names of those of hocket that do a kind and plan in no more than a few seconds."""
+    return [each.name for each in BUILTIN.values() if each.is_compared and kind in each.kinds]
 
 
 def compared() -> list[str]:
-    """Names of those that plan in no more than a few seconds, which all leave out exact, blind and auto."""
-    return [*(each.name for each in _core.algorithms()), *(each.name for each in own_algorithms())]
+    """Names of those that comparisons have unasked: the quick ones of hocket, and those of one's own."""
+    own = [each.name for each in own_algorithms()]
+    return [each.name for each in BUILTIN.values() if each.is_compared] + own
+
+
+def is_synthesized(algorithm: str) -> bool:
+    """Whether an algorithm's plan is searched for."""
+    return algorithm in BUILTIN and BUILTIN[algorithm].making == "synthesis"
+
+
+def is_scheduled(algorithm: str) -> bool:
+    """Whether an algorithm's plan is made of a schedule; hierarchical has a plan of its own."""
+    if algorithm in BUILTIN:
+        return BUILTIN[algorithm].making == "schedule"
+    return algorithm.startswith(PREFIX)
 
 
 def chunk_ladder(
     topology: _core.Topology, collective: _core.Collective, name: str
 ) -> list[int | None]:
-    """Numbers of chunks worth trying with an algorithm; ``None`` leaves it to one of your own.
+    """Numbers of chunks worth trying; ``None`` leaves it to the algorithm, where it chooses itself.
 
     Raises
     ------
     InfeasibleError
         If it cannot run here.
     """
-    if find(name) is not None:
+    if name not in BUILTIN:
         return [None]
-    return list(_core.chunk_ladder(topology, collective, name))
+    return list(_core.registry.chunk_ladder(topology, collective, name)) or [None]
 
 
 def check_name(name: str) -> None:
@@ -70,15 +97,6 @@ def check_name(name: str) -> None:
         )
 
 
-_OPTIONS = {
-    "seed": tuple(SYNTHESIZERS),
-    "unwind": tuple(SYNTHESIZERS),
-    "trials": ("greedy", "exact", "auto"),
-    "slot": ("exact", "auto"),
-    "cluster": ("exact", "auto"),
-}
-
-
 def check_options(algorithm: object, options: PlanOptions) -> None:
     """Refuse an option that an algorithm does not heed, rather than leave it out silently.
 
@@ -89,7 +107,8 @@ def check_options(algorithm: object, options: PlanOptions) -> None:
     """
     if find(algorithm) is not None:
         return  # it gets them all
-    for option, heed in _OPTIONS.items():
+    for option in _OPTIONS:
+        heed = [each.name for each in BUILTIN.values() if option in each.heeds]
         if getattr(options, option) != getattr(PlanOptions, option) and algorithm not in heed:
             name = algorithm if isinstance(algorithm, str) else "a schedule"
             raise SpecError(
@@ -100,8 +119,11 @@ def check_options(algorithm: object, options: PlanOptions) -> None:
 
 
 def heeded(algorithm: str, options: PlanOptions) -> PlanOptions:
-    """Give the options without those that an algorithm does not heed."""
+    """Give the options without those that an algorithm does not heed, as a saved schedule its chunks."""
     if find(algorithm) is not None:
         return options
-    own = [option for option, heed in _OPTIONS.items() if algorithm not in heed]
+    if algorithm.startswith(PREFIX):
+        options = replace(options, chunks=None, chunk_size=None)
+    heeds = BUILTIN[algorithm].heeds if algorithm in BUILTIN else ()
+    own = [option for option in _OPTIONS if option not in heeds]
     return replace(options, **{option: getattr(PlanOptions, option) for option in own})

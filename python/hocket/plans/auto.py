@@ -3,29 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 from hocket import _core
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
-from hocket.plans.algorithms import chunk_ladder
-from hocket.plans.plan import Plan
+from hocket.plans.algorithms import chunk_ladder, quick
+from hocket.plans.choice import SHORTEST, Choice, Planner, link_time
 from hocket.plans.registry import find, own_algorithms
 from hocket.plans.synthesis.options import PlanOptions
 from hocket.units import format_time_ps
 
-Planner = Callable[
-    [_core.Collective, _core.Topology, str, PlanOptions, "Progress | None"],
-    Plan,
-]
-"""Plans a collective by the algorithm that is named."""
-
 TIME_LIMIT = 10.0
 """Seconds where none are given."""
 
-_SHORTEST = 0.05
-"""Seconds that a search gets at the least."""
 _TRANSFERS = 100_000
 _EXACT_WORK = 1_000_000
 _SEEDS = 1_000
@@ -37,7 +29,7 @@ def best_plan(
     topology: _core.Topology,
     options: PlanOptions,
     progress: Progress | None,
-) -> Plan:
+) -> Choice:
     """Try every method, cheapest first, and keep the plan that is simulated to be the fastest.
 
     Each plan is proved and simulated at link fidelity. Methods that cannot run here are passed over; what
@@ -58,13 +50,13 @@ def best_plan(
     limit = options.seconds or TIME_LIMIT
     ends = time.monotonic() + limit
     bound = _core.bound(topology, collective).time_ps
-    best: tuple[int, Plan] | None = None
+    best: Choice | None = None
     failure: Error | None = None
     for name, given in _attempts(collective, topology, options):
         left = ends - time.monotonic()
-        if best is not None and (left <= 0 or best[0] <= bound):
+        if best is not None and (left <= 0 or best.time_ps == bound):
             break
-        timed = replace(given, time_limit=max(left, _SHORTEST))
+        timed = replace(given, time_limit=max(left, SHORTEST))
         try:
             made = planner(collective, topology, name, timed, progress).verify()
         except (InfeasibleError, SpecError, VerificationError) as error:
@@ -72,17 +64,16 @@ def best_plan(
                 raise
             failure = failure or error
             continue
-        time_ps = _core.simulate(made.core, latency=options.latency).time_ps
-        if best is None or time_ps < best[0]:
-            best = (time_ps, made)
-        if progress is not None:
-            text = (
-                f"best {best[1].algorithm} {format_time_ps(best[0])}, bound {format_time_ps(bound)}"
-            )
+        found = Choice(made, link_time(made, options), given.chunks, (None,))
+        if found.is_faster_than(best):
+            best = found
+        if progress is not None and best is not None and best.time_ps is not None:
+            took = format_time_ps(best.time_ps)
+            text = f"best {best.plan.algorithm} {took}, bound {format_time_ps(bound)}"
             progress(text, round(1000 * (limit - max(left, 0))), round(1000 * limit))
     if best is None:
-        raise failure or InfeasibleError("algorithm", "auto cannot run here: no method applies")
-    return best[1]
+        raise failure or InfeasibleError(None, "no method applies", origin="auto")
+    return best
 
 
 def _attempts(
@@ -92,11 +83,10 @@ def _attempts(
     chunks = options.slices(collective.size)
     searched = replace(options, chunks=None, chunk_size=None, cluster=None, slot=None)
     plain = PlanOptions(memory_limit=options.memory_limit, routing=options.routing)
-    names = [each.name for each in _core.algorithms() if collective.kind in each.kinds]
     ladder = [chunks] if chunks is not None else _greedy_ladder(topology, collective)
     for count in ladder[:3]:
         yield "greedy", replace(searched, chunks=count)
-    for name in names:
+    for name in quick(collective.kind):
         if name == "greedy":
             continue
         try:
@@ -122,7 +112,7 @@ def _attempts(
 def _greedy_ladder(topology: _core.Topology, collective: _core.Collective) -> list[int | None]:
     """Numbers of chunks to try: those of every comparison first, then finer ones that are no larger."""
     try:
-        first = _core.chunk_ladder(topology, collective, "greedy")
+        first = chunk_ladder(topology, collective, "greedy")
     except Error:
         return [None]
     pieces = max(1, len(collective.npus)) ** 2

@@ -258,7 +258,7 @@ class PlanBuilder:
             given = None if after is None else self._wait(after)
             taken = _NOTHING if path is None else self._path(path, sender, receiver)
         except SpecError as error:
-            raise error.but(origin=f"transfer {number}") from None
+            raise error.within(f"transfer {number}") from None
         waits: list[int] = []
         self._at(sender).enter(first, end, READ, number, waits)
         self._at(receiver).enter(first, end, kind, number, waits)

@@ -35,17 +35,14 @@ def own_plan(
     origin = f"algorithm {own.name!r}"
     if collective.kind not in own.kinds:
         kinds = ", ".join(own.kinds)
-        raise InfeasibleError(
-            None, f"{own.name} cannot run here: it does {kinds}, not {collective.kind}"
-        )
+        raise InfeasibleError(None, f"it does {kinds}, not {collective.kind}", origin=own.name)
     try:
         made = own.function(topology, collective, options)
         plan = _as_plan(made, own)
     except VerificationError as error:
         raise _wrong(own, error) from None
     except (InfeasibleError, SpecError) as error:
-        whose = origin if error.origin is None else f"{origin}: {error.origin}"
-        raise error.but(origin=whose) from None
+        raise error.within(origin) from None
     except Error as error:
         raise SpecError(None, str(error), origin=origin) from None
     except Exception as error:

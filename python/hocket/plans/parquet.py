@@ -61,7 +61,7 @@ def from_table(
             own_paths=head.get("own_paths"),
         )
     except Error as error:
-        raise error.but(origin=f"frame: {error.origin}" if error.origin else "frame") from None
+        raise error.within("frame") from None
     except (pa.ArrowException, ValueError, TypeError, KeyError, OverflowError) as error:
         raise SpecError("frame", " ".join(str(error).split())) from None
     return Plan(core)
@@ -133,7 +133,7 @@ def load_plan(path: Path) -> Plan:
         with pq.ParquetFile(path) as file:
             return _read(file)
     except Error as error:
-        raise error.but(origin=str(path)) from None
+        raise error.within(str(path)) from None
     except KeyError as error:
         raise _no_plan(path, f"it has no {error.args[0]}") from None
     except RecursionError:

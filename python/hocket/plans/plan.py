@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket import _core
-from hocket._checks import instance_of, listed
+from hocket._checks import instance_of, list_of
 from hocket._memory import checked_limit
 from hocket._results import Result
 from hocket.collectives.collective import Progress
 from hocket.collectives.outcome import collective_dict
 from hocket.errors import SpecError
+from hocket.plans.algorithms import is_synthesized
 from hocket.plans.schedule import Schedule, schedule_collective
-from hocket.plans.synthesis import SYNTHESIZERS, Synthesis
+from hocket.plans.synthesis import Synthesis
 from hocket.plans.synthesis.options import checked_routing
 from hocket.units import shown
 
@@ -138,7 +139,7 @@ class Plan(Result):
             which took any of several equal ones.
         """
         routing = checked_routing(routing)
-        release = self.algorithm in SYNTHESIZERS and routing != "single"
+        release = is_synthesized(self.algorithm) and routing != "single"
         return Plan(self.core.routed(routing, release=release), self.own_schedule)
 
     @property
@@ -327,6 +328,6 @@ def merge_plans(plans: Sequence[Plan], *, memory_limit: int | None = None) -> Pl
     SpecError
         If there is none, they are of different topologies, or they do not fit in memory.
     """
-    several = listed("plans", plans)
+    several = list_of("plans", plans)
     cores = [instance_of(Plan, "plans", each, "make one by hk.plan(...)").core for each in several]
     return Plan(_core.Plan.merged(cores, checked_limit(memory_limit)))

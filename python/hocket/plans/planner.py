@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hocket import _core
@@ -11,14 +12,15 @@ from hocket._options import check_keywords, names_of, options_of
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of, joined
 from hocket.errors import SpecError
-from hocket.plans.algorithms import check_name, check_options
+from hocket.plans.algorithms import check_name, check_options, is_scheduled, is_synthesized
 from hocket.plans.auto import best_plan
+from hocket.plans.choice import Choice, Timer, fastest
 from hocket.plans.own import own_plan
 from hocket.plans.plan import Plan
 from hocket.plans.registry import find
-from hocket.plans.schedule import MULTIRAIL, PREFIX, Schedule, schedule_collective
+from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.sizes import check_plan
-from hocket.plans.synthesis import SYNTHESIZERS, PlanOptions, synthesize
+from hocket.plans.synthesis import PlanOptions, synthesize
 from hocket.topology.sources import TopologyLike, as_topology
 
 if TYPE_CHECKING:
@@ -51,7 +53,9 @@ def plan(
         One of :func:`hocket.algorithms`; ``schedule:NAME`` for a saved schedule; ``FILE.py:FUNCTION`` for a
         function that plans, see :func:`hocket.algorithm`; or a :class:`hocket.Schedule`.
     options
-        How the plan is made.
+        How the plan is made. Without `chunks` and `chunk_size` the numbers of chunks that are worth trying
+        are tried, as on the command line and in :func:`hocket.compare`: each plan is proved and simulated
+        at link fidelity, and the fastest is the result. A number that is given is obeyed.
     progress
         Called as ``progress(stage, done, total)`` during a search.
     keywords
@@ -61,7 +65,7 @@ def plan(
     Returns
     -------
     Plan
-        Not yet verified.
+        Verified only where several numbers of chunks were tried.
 
     Raises
     ------
@@ -75,7 +79,8 @@ def plan(
     check_function("progress", progress)
     on = as_topology(topology)
     collective, rest = collective_of(kind, on, size, keywords)
-    return make(collective, on, algorithm, options_of(PlanOptions, options, rest), progress)
+    made = options_of(PlanOptions, options, rest)
+    return choose(collective, on, algorithm, made, progress=progress, is_timed=False).plan
 
 
 def plan_together(
@@ -103,7 +108,7 @@ def plan_together(
     Returns
     -------
     Plan
-        Of one custom collective that has the demands of all of them; not yet verified.
+        Of one custom collective that has the demands of all of them; verified as that of :func:`plan`.
 
     Raises
     ------
@@ -112,7 +117,43 @@ def plan_together(
     """
     check_function("progress", progress)
     made = options_of(PlanOptions, options, keywords)
-    return make(joined(collectives), as_topology(topology), algorithm, made, progress)
+    together, on = joined(collectives), as_topology(topology)
+    return choose(together, on, algorithm, made, progress=progress, is_timed=False).plan
+
+
+def choose(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    algorithm: str | Schedule,
+    options: PlanOptions,
+    *,
+    progress: Progress | None = None,
+    timer: Timer | None = None,
+    is_timed: bool = True,
+) -> Choice:
+    """Plan a collective that is made, with the best number of chunks where none is given.
+
+    Everybody who plans by name comes here: :func:`plan`, comparisons and the command line.
+
+    Parameters
+    ----------
+    timer, is_timed
+        See :func:`hocket.plans.choice.fastest`; ``auto`` chooses at link fidelity, whatever times its plan.
+    """
+    _check(collective, topology, algorithm, options)
+    if algorithm != "auto":
+        return fastest(
+            make,
+            collective,
+            topology,
+            algorithm,
+            options,
+            progress=progress,
+            timer=timer,
+            is_timed=is_timed,
+        )
+    best = best_plan(make, collective, topology, options, progress)
+    return best if timer is None else replace(best, time_ps=timer(best.plan, best.slices))
 
 
 def make(
@@ -122,27 +163,20 @@ def make(
     options: PlanOptions,
     progress: Progress | None = None,
 ) -> Plan:
-    """Plan a collective that is made, with options that are; see :func:`plan`."""
-    if not isinstance(algorithm, (str, Schedule)):
-        raise SpecError("algorithm", f"{algorithm!r} is neither a name nor a schedule")
-    if isinstance(algorithm, str) and not is_scheduled(algorithm):
-        check_name(algorithm)
-    check_options(algorithm, options)
+    """Plan as :func:`plan`, with the chunks that are given or else the algorithm's default."""
+    _check(collective, topology, algorithm, options)
     chunks, limit = options.slices(collective.size), options.limit_bytes
-    if isinstance(algorithm, str):
-        count = len(collective.npus)
-        check_plan(collective.kind, count, topology.dimensions, algorithm, chunks, limit)
     own = find(algorithm)
     if own is not None:
         return own_plan(own, collective, topology, options)
     if algorithm == "auto":
-        return best_plan(make, collective, topology, options, progress)
-    if isinstance(algorithm, str) and algorithm in SYNTHESIZERS:
+        return best_plan(make, collective, topology, options, progress).plan
+    if isinstance(algorithm, str) and is_synthesized(algorithm):
         core, synthesis = synthesize(
             collective,
             topology,
             algorithm=algorithm,
-            pieces=chunks or _core.default_chunks(topology, collective, "greedy"),
+            pieces=chunks or _core.registry.default_chunks(topology, collective, algorithm),
             options=options,
             memory_limit=limit,
             progress=progress,
@@ -162,6 +196,19 @@ def make(
     return Plan(core.routed(options.routing) if topology.may_have_equal_paths else core, schedule)
 
 
-def is_scheduled(algorithm: str) -> bool:
-    """Whether an algorithm's plan is made of a schedule; hierarchical has a plan of its own."""
-    return algorithm.startswith(PREFIX) or algorithm in MULTIRAIL[1:]
+def _check(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    algorithm: str | Schedule,
+    options: PlanOptions,
+) -> None:
+    """Refuse a name, options and sizes that make no sense, before anything is planned."""
+    if not isinstance(algorithm, (str, Schedule)):
+        raise SpecError("algorithm", f"{algorithm!r} is neither a name nor a schedule")
+    if isinstance(algorithm, str) and not is_scheduled(algorithm):
+        check_name(algorithm)
+    check_options(algorithm, options)
+    chunks, limit = options.slices(collective.size), options.limit_bytes
+    if isinstance(algorithm, str):
+        count = len(collective.npus)
+        check_plan(collective.kind, count, topology.dimensions, algorithm, chunks, limit)

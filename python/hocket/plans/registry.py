@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from hocket import _core
 from hocket.collectives.collective import KINDS as _KINDS
-from hocket.collectives.collective import kind_of
+from hocket.collectives.collective import spelled
 from hocket.errors import Error, SpecError
-from hocket.plans.synthesis.options import SYNTHESIZERS
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -113,7 +112,7 @@ def add(own: Own) -> None:
     SpecError
         If the name is taken by another function.
     """
-    builtin = {each.name for each in _core.algorithms()} | {*SYNTHESIZERS, *_TAKEN}
+    builtin = {*(each.name for each in _core.registry.entries()), *_TAKEN}
     if own.name in builtin:
         raise SpecError("name", f"{own.name!r} is an algorithm of hocket", "choose another name")
     other = _OWN.get(own.name)
@@ -157,7 +156,7 @@ def _kinds(kinds: object) -> tuple[str, ...]:
     given = (kinds,) if isinstance(kinds, str) else kinds
     if not isinstance(given, Sequence) or not given:
         raise SpecError("kinds", f"{shown(kinds)} is no list of kinds", "name one or more")
-    named = tuple(kind_of(each) if isinstance(each, str) else each for each in given)
+    named = tuple(spelled(each) if isinstance(each, str) else each for each in given)
     for each in named:
         if each not in KINDS:
             raise SpecError(

@@ -16,15 +16,13 @@ from hocket.collectives.collective import Progress, check_chunks, collective_on
 from hocket.collectives.outcome import collective_dict
 from hocket.collectives.timing import Latency, Switching
 from hocket.errors import SpecError
+from hocket.plans.algorithms import PREFIX
 from hocket.plans.dimension_run import DimensionRun
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import Quantity, parse_size, shown
 
 if TYPE_CHECKING:
     from hocket.plans.data import ScheduleData
-
-MULTIRAIL = ("hierarchical", "themis-fifo", "themis", "multirail-optimal")
-"""Algorithms that schedule dimensions."""
 
 
 class Lane(NamedTuple):
@@ -200,7 +198,7 @@ class Schedule(TableResult):
                 size, first, second = row
                 lanes.append((parse_size(size, field="bytes"), list(first), list(second)))
             except SpecError as error:
-                raise error.but(origin=f"chunk {number}") from None
+                raise error.within(f"chunk {number}") from None
             except (TypeError, ValueError):
                 right = "give its bytes and two lists of dimensions"
                 raise SpecError(f"chunk {number}", f"{shown(row)} is none", right) from None
@@ -367,10 +365,6 @@ def rail_shapes(topology: _core.Topology) -> list[tuple[str, int]]:
 
 def _shown(dimensions: list[tuple[str, int]]) -> str:
     return " x ".join(f"{kind} {size}" for kind, size in dimensions) or "no dimensions"
-
-
-PREFIX = "schedule:"
-"""Before the name of a saved schedule, where an algorithm's name may stand."""
 
 
 def rebuilt(

@@ -203,6 +203,6 @@ def load_schedule(
         text = path.read_text(encoding="utf-8")
         return schedule_from_json(text, topology, collective, topology.switching)
     except SpecError as error:
-        raise error.but(origin=f"schedule {os.fspath(name)!r}") from None
+        raise error.within(f"schedule {os.fspath(name)!r}") from None
     except (OSError, ValueError) as error:
         raise SpecError(None, f"schedule {os.fspath(name)!r}: cannot be read: {error}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hocket import _core
-from hocket.plans.synthesis.options import SYNTHESIZERS
+from hocket.plans.algorithms import BUILTIN
 
 _MOST_NPUS = 1 << 28
 """More are never built: whoever builds refuses them at once."""
@@ -34,14 +34,11 @@ def check_plan(
     SpecError
         With how large it is.
     """
-    kinds = {each.name: each.kinds for each in _core.algorithms()}
-    name = "greedy" if algorithm in SYNTHESIZERS else algorithm
-    if algorithm == "auto" or npus >= _MOST_NPUS or kind not in kinds.get(name, ()):
-        return
-    _core.check_size(kind, npus, list(sides), name, chunks, limit)
+    if algorithm in BUILTIN and kind in BUILTIN[algorithm].kinds and npus < _MOST_NPUS:
+        _core.registry.check_size(kind, npus, list(sides), algorithm, chunks, limit)
 
 
 def check_timetable(kind: str, npus: int, chunks: int | None, limit: int) -> None:
     """As :func:`check_plan`, of a timetable without a plan."""
     if npus < _MOST_NPUS:
-        _core.check_size(kind, npus, [], None, chunks, limit)
+        _core.registry.check_size(kind, npus, [], None, chunks, limit)

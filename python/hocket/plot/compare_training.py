@@ -42,12 +42,15 @@ class _Bar:
         return ", ".join(f"{name} (baseline)" if name == baseline else name for name in names)
 
 
-def draw_training_comparison(comparison: TrainingComparison, path: Path) -> None:
+def draw_training_comparison(
+    comparison: TrainingComparison, path: Path, base: TrainingRow | None = None
+) -> None:
     """Draw bars of compute, exposed communication by cause, and waiting.
 
     A group of bars is of one network and split; groups and the bars of each are in order of time.
     Algorithms that differ by less than 0.2 % share a bar. Bars are of an iteration, or of a sample
-    where batches differ.
+    where batches differ. Beside each stands how many times as fast it is as the baseline of its split or,
+    where one is given, as `base`.
     """
     groups = _groups(comparison)
     rows = list(comparison)
@@ -63,11 +66,11 @@ def draw_training_comparison(comparison: TrainingComparison, path: Path) -> None
             if has_titles:
                 _write_group(axes, title, place)
                 place += 1
-            baseline = _baseline(bars)
+            baseline = None if base is not None else _baseline(bars)
             for bar in bars:
                 divisor = scale * (bar.row.batch if is_of_samples else 1)
                 end = _draw_bar(axes, bar.row, place, divisor, seen)
-                _write_end(axes, bar.row, end, place, unit)
+                _write_end(axes, end, place, unit, _speedup(bar.row, base))
                 places.append(place)
                 labels.append(bar.label(baseline))
                 most = max(most, end)
@@ -78,7 +81,8 @@ def draw_training_comparison(comparison: TrainingComparison, path: Path) -> None
         axes.set_ylim(place - 0.5, -0.7)
         axes.set_xlim(0, most * 1.2)
         what = "iteration / samples of all replicas" if is_of_samples else "iteration"
-        axes.set_xlabel(f"{what} [{unit}]; ×: times as fast as the baseline")
+        of = "" if base is None else f", {base.network}"
+        axes.set_xlabel(f"{what} [{unit}]; ×: times as fast as the baseline{of}")
         handles, names = axes.get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
         write_title(figure, f"training {comparison.workload.name}" + _common(rows))
@@ -140,8 +144,15 @@ def _draw_bar(axes: Any, row: TrainingRow, place: float, divisor: float, seen: s
     return end
 
 
-def _write_end(axes: Any, row: TrainingRow, end: float, place: float, unit: str) -> None:
-    speed = "" if row.speedup is None else f", {row.speedup:.2f}×"
+def _speedup(row: TrainingRow, base: TrainingRow | None) -> float | None:
+    """Say how many times as fast a row is as what it is compared with."""
+    if base is None:
+        return row.speedup
+    return row.samples_per_second / max(base.samples_per_second, 1e-12)
+
+
+def _write_end(axes: Any, end: float, place: float, unit: str, speedup: float | None) -> None:
+    speed = "" if speedup is None else f", {speedup:.2f}×"
     axes.annotate(
         f"{end:,.4g} {unit}{speed}",
         (end, place),

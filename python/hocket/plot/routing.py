@@ -28,7 +28,7 @@ COLORS = {
 }
 _OTHER = SWITCH
 """Colour of a method that has none of its own."""
-_MODELS = {"bloom": "BLOOM, job 0", "gpt-3": "GPT-3 jobs"}
+_MODELS = {"bloom": "BLOOM, job 0", "gpt3-175b": "GPT-3 jobs"}
 _Write = Callable[[float], float]
 
 

@@ -55,7 +55,7 @@ def make_plan(
 def _baseline(collective: _core.Collective, network: _core.Topology, method: str) -> Plan:
     if method == "rank-ring":
         return rank_ring(collective, network)
-    return plan(collective, network, algorithm=method)
+    return plan(collective, network, algorithm=method, chunks=1)
 
 
 def rank_ring(collective: _core.Collective, network: _core.Topology) -> Plan:

@@ -37,8 +37,9 @@ from statistics import mean
 from typing import TYPE_CHECKING
 
 from hocket import _core, topology
+from hocket.plans.algorithms import SCHEDULERS
 from hocket.plans.dimension_run import DimensionRun
-from hocket.plans.schedule import MULTIRAIL, schedule
+from hocket.plans.schedule import schedule
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,7 +58,6 @@ NETWORKS = (
 SIZES_MB = (100, 250, 500, 750, 1000)
 CHUNKS = 64
 BASELINE, OPTIMAL, IDEAL = "hierarchical", "multirail-optimal", "ideal"
-SCHEDULERS = MULTIRAIL
 """What is compared; the paper has no counterpart of the last."""
 
 FIGURES = (8, 9, 10, 11)

@@ -9,7 +9,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hocket import _core
-from hocket._checks import instance_of, listed
+from hocket._checks import instance_of, list_of, one_of
 from hocket._core import routing as core_routing
 from hocket._options import options_of
 from hocket.errors import SpecError
@@ -190,13 +190,13 @@ def assign(
     ----------
     Cohen et al.: Routing for large ML models, sections 3 and 4.
     """
-    check_scheme(scheme)
+    one_of("scheme", scheme, SCHEMES)
     instance_of(_core.Topology, "fabric", fabric, "make one, as by hk.topology.clos(...)")
     known = core_routing.Fabric(fabric)
-    checked = [_flow(i, flow) for i, flow in enumerate(listed("flows", flows))]
+    checked = [_flow(i, flow) for i, flow in enumerate(list_of("flows", flows))]
     of_jobs = None
     if jobs is not None:
-        of_jobs = tuple(_whole("job", i, job) for i, job in enumerate(listed("jobs", jobs)))
+        of_jobs = tuple(_whole("job", i, job) for i, job in enumerate(list_of("jobs", jobs)))
     if of_jobs is not None and len(of_jobs) != len(checked):
         raise SpecError(
             None, f"there are {len(of_jobs)} jobs for {len(checked)} flows", "give each one"
@@ -222,14 +222,6 @@ def assign(
     if proved > certificate.load:
         certificate = Certificate(proved, None, f"the solver found no assignment below {proved}")
     return made(core, certificate)
-
-
-def check_scheme(scheme: object) -> None:
-    """Refuse what is no scheme."""
-    if not isinstance(scheme, str) or scheme not in SCHEMES:
-        raise SpecError(
-            None, f"there is no scheme {shown(scheme)}", f"schemes are {', '.join(SCHEMES)}"
-        )
 
 
 def solve(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from hocket._checks import check_function, instance_of, listed
+from hocket._checks import check_function, instance_of, list_of, one_of
 from hocket._core import Topology
 from hocket._core import cluster as core_cluster
 from hocket._core import routing as core_routing
@@ -20,7 +20,7 @@ from hocket.cluster.jobs import Job, JobList
 from hocket.cluster.placement import Placed, place
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
-from hocket.routing.assignment import check_scheme, solve
+from hocket.routing.assignment import SCHEMES, solve
 from hocket.routing.options import ClusterOptions
 from hocket.topology.text import read_failures
 from hocket.units import parse_time, shown
@@ -349,14 +349,14 @@ def simulate(
     ----------
     Cohen et al.: Routing for large ML models, sections 3, 5.1 and 8.
     """
-    check_scheme(scheme)
+    one_of("scheme", scheme, SCHEMES)
     check_function("progress", progress)
     instance_of(Cluster, "cluster", cluster, "make one by hk.routing.cluster(...)")
     given = options_of(ClusterOptions, options, keywords)
     if given.seed is None:
         given = replace(given, seed=jobs.seed if isinstance(jobs, JobList) else 0)
     seed = given.seed or 0
-    placed = _placed(cluster, listed("jobs", jobs), seed)
+    placed = _placed(cluster, list_of("jobs", jobs), seed)
     if any(limit is not None for limit in cluster.topology.switch_limits):
         raise SpecError(
             None,

@@ -253,10 +253,7 @@ def fidelity_options(
         given_name = str(fidelity)
         name, colon, preset = given_name.partition(":")
         known = (*FIDELITIES, *(f"packet:{each}" for each in PRESETS))
-        if given_name not in known:
-            raise SpecError(
-                "fidelity", f"there is no {shown(fidelity)}", f"fidelities are {', '.join(known)}"
-            )
+        one_of("fidelity", given_name, known)
         base = PRESETS[preset] if colon else None
     check_keywords(keywords, KEYWORDS)
     kind = FIDELITIES[name]

@@ -15,9 +15,10 @@ from hocket.collectives.collective import Progress
 from hocket.collectives.outcome import Outcome
 from hocket.collectives.timing import LinkOrder, Switching
 from hocket.errors import SpecError
+from hocket.plans.algorithms import SCHEDULERS
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
-from hocket.plans.schedule import MULTIRAIL, check_rails
+from hocket.plans.schedule import check_rails
 from hocket.simulation.options import (
     DimensionOptions,
     Fidelity,
@@ -111,13 +112,7 @@ class Run(Outcome):
     @property
     def busiest_link(self) -> tuple[str, str, float] | None:
         """Source and destination of the link occupied longest, and for what share of the time."""
-        link = self._report.busiest_link
-        if link is None:
-            return None
-        topology = self.plan.topology
-        names = topology.device_names
-        ends = names[topology.link_src[link]], names[topology.link_dst[link]]
-        return (*ends, self._report.busiest_share)
+        return self._report.busiest_link
 
     @property
     def max_link_bytes(self) -> int:
@@ -393,7 +388,7 @@ def _on_dimensions(plan: Plan, options: DimensionOptions) -> DimensionRun:
         raise SpecError(
             "fidelity",
             f"{plan.algorithm} schedules no dimensions",
-            f"{', '.join(MULTIRAIL)} do, or use link",
+            f"{', '.join(SCHEDULERS)} do, or use link",
         )
     if any(offload for *_, offload in plan.topology.dimensions):
         raise SpecError(

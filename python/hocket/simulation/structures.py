@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from hocket._checks import one_of
 from hocket.errors import SpecError
 from hocket.plans.plan import Plan
 from hocket.units import shown
@@ -82,8 +83,7 @@ def structures(
     if not len(run.core.service_link):
         raise SpecError(None, "the run kept no services", "simulate with keep_services=True")
     phase = default_phase(plan) if phase is None else phase
-    if phase not in PHASES:
-        raise SpecError("phase", f"there is no {phase!r}", f"use {' or '.join(PHASES)}")
+    one_of("phase", phase, PHASES)
     if chunk is not None and (type(chunk) is not int or not 0 <= chunk < plan.chunks):
         raise SpecError(
             "chunk", f"there is no {shown(chunk)}", f"chunks are 0 to {plan.chunks - 1}"

@@ -15,8 +15,8 @@ import re
 from fractions import Fraction
 from typing import Any
 
+from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import did_you_mean
 from hocket.files.yaml_tree import Place
 from hocket.topology.spec import DimensionSpec, TopologySpec, skipped
 from hocket.units import ROUNDING, shown

@@ -38,10 +38,8 @@ def build_topology(spec: TopologySpec) -> _core.Topology:
     try:
         return _build(spec)
     except SpecError as error:
-        if spec.origin:
-            raise error.but(
-                origin=f"{spec.origin}: {error.origin}" if error.origin else spec.origin
-            ) from None
+        if spec.origin and not (error.origin or "").startswith(spec.origin):
+            raise error.within(spec.origin) from None
         raise
 
 
@@ -60,20 +58,64 @@ def _build(spec: TopologySpec) -> _core.Topology:
     if spec.named:
         topology = topology.with_name(spec.name)
     if spec.groups:
-        topology = grouped(topology, spec.groups)
+        topology = _grouped(spec, topology)
     if spec.switching is not None:
         topology = topology.with_switching(spec.switching)
     if spec.failed_nodes or spec.failed_links:
-        try:
-            topology = topology.without(list(spec.failed_nodes), list(spec.failed_links))
-        except SpecError as error:
-            raise error.but(origin=spec.failed_from) from None
+        topology = _without(spec, topology)
     return topology
 
 
-def _from_links(spec: TopologySpec) -> _core.Topology:
-    import numpy as np
+def _grouped(spec: TopologySpec, topology: _core.Topology) -> _core.Topology:
+    try:
+        return grouped(topology, spec.groups)
+    except SpecError as error:
+        names = {name: i for i, name in enumerate(topology.device_names[: topology.npu_count])}
+        seen: set[object] = set()
+        for i, group in enumerate(spec.groups if isinstance(spec.groups, tuple) else ()):
+            npus = {names.get(npu) for npu in group}
+            if len(npus) < len(group) or None in npus or npus & seen:
+                raise _at(_of_groups(error, spec), spec, ("groups", i), "") from None
+            seen |= npus
+        raise _at(_of_groups(error, spec), spec, ("groups",), "") from None
 
+
+def _of_groups(error: SpecError, spec: TopologySpec) -> SpecError:
+    """Name the option that said which NPUs form a node, in place of the key."""
+    if spec.groups_from == "groups":
+        return error
+    return error.but(field=spec.groups_from + (error.field or "").removeprefix("groups"))
+
+
+def _without(spec: TopologySpec, topology: _core.Topology) -> _core.Topology:
+    """Take away what has failed; a refusal names the line of the first that is not there."""
+    try:
+        return topology.without(list(spec.failed_nodes), list(spec.failed_links))
+    except SpecError as error:
+        each: list[tuple[tuple[str | int, ...], list[str], list[tuple[str, str]]]] = [
+            (("failed", "nodes", i), [name], []) for i, name in enumerate(spec.failed_nodes)
+        ]
+        each += [(("failed", "links", i), [], [ends]) for i, ends in enumerate(spec.failed_links)]
+        for place, nodes, links in each:
+            try:
+                topology.without(nodes, links)
+            except SpecError as one:
+                raise _at(one, spec, place, spec.failed_from) from None
+        raise _at(error, spec, ("failed",), spec.failed_from) from None
+
+
+def _at(
+    error: SpecError, spec: TopologySpec, place: tuple[str | int, ...], source: str
+) -> SpecError:
+    """Name the line of a file that an error is about, and the key or option."""
+    while place and place not in spec.lines:
+        place = place[:-1]
+    is_option = not place or source.startswith("-") or (error.field or "").startswith("-")
+    line = "" if is_option else f"{spec.origin}, line {spec.lines[place]}"
+    return error.but(origin=": ".join(filter(None, (line, source))) or None)
+
+
+def _from_links(spec: TopologySpec) -> _core.Topology:
     names = [*spec.npus, *(name for name, _ in spec.switches)]
     number = {name: i for i, name in enumerate(names)}
     return _core.Topology.from_arrays(
@@ -81,8 +123,8 @@ def _from_links(spec: TopologySpec) -> _core.Topology:
         names,
         len(spec.npus),
         [limit for _, limit in spec.switches],
-        np.array([number[link.src] for link in spec.links], dtype=np.uint32),
-        np.array([number[link.dst] for link in spec.links], dtype=np.uint32),
-        np.array([link.bandwidth for link in spec.links], dtype=np.uint64),
-        np.array([link.latency_ps for link in spec.links], dtype=np.uint64),
+        [number[link.src] for link in spec.links],
+        [number[link.dst] for link in spec.links],
+        [link.bandwidth for link in spec.links],
+        [link.latency_ps for link in spec.links],
     )

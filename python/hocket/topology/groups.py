@@ -15,7 +15,9 @@ __all__ = ["GroupsLike", "grouped"]
 
 GroupsLike: TypeAlias = int | str | Sequence[Sequence[int | str]]
 
-_RIGHT = "give a number of NPUs, text as '0-3 4-7', or lists as [[0, 1], [2, 3]]"
+_RIGHT = (
+    "give a number of NPUs, text as '0-3 4-7' or 'a=a0,a1;b=b0,b1', or lists as [[0, 1], [2, 3]]"
+)
 _RANGE = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 
 
@@ -28,8 +30,9 @@ def grouped(topology: Topology, groups: GroupsLike) -> Topology:
         The network.
     groups
         The NPUs of each node, by number or name, every NPU in one; or how many NPUs that follow one another
-        form a node; or text, in which nodes are separated by blanks and NPUs by commas, ``"0-3 4-7"`` or
-        ``"a0,a1 b0,b1"``. Where nodes are alike, so should be the NPUs at the same place of their groups.
+        form a node; or text, in which nodes are separated by blanks or semicolons and NPUs by commas,
+        ``"0-3 4-7"``, ``"a0,a1 b0,b1"`` or, with names for the nodes, ``"a=a0,a1;b=b0,b1"``. Where nodes
+        are alike, so should be the NPUs at the same place of their groups.
 
     Raises
     ------
@@ -77,11 +80,11 @@ def _runs(topology: Topology, size: int) -> list[list[int]]:
 
 
 def _listed(text: str) -> list[list[str | int]]:
-    """Read groups that are separated by blanks, of NPUs separated by commas."""
+    """Read groups that are separated by blanks or semicolons, of NPUs separated by commas."""
     groups: list[list[str | int]] = []
-    for part in text.split():
+    for part in text.replace(";", " ").split():
         group: list[str | int] = []
-        for item in filter(None, part.split(",")):
+        for item in filter(None, part.rpartition("=")[2].split(",")):
             run = _RANGE.fullmatch(item)
             if run is None:
                 group.append(int(item) if item.isdecimal() and len(item) < 10 else item)
@@ -112,6 +115,6 @@ def _number(topology: Topology, names: dict[str, int], npu: object, field: str) 
 
 
 def _near(name: str, names: dict[str, int]) -> str:
-    from hocket.files.complaint import did_you_mean
+    from hocket._checks import did_you_mean
 
     return did_you_mean(name, names, "`hocket topology show --links` lists the devices")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
@@ -78,7 +78,12 @@ class TopologySpec:
     named
         Whether a file names it, so that the network itself is called so.
     groups
-        Which NPUs form a node, by name; or how many that follow one another do.
+        Which NPUs form a node, by name; how many that follow one another do; or text, as of
+        :func:`hocket.topology.grouped`.
+    groups_from
+        The key or option that said so, for messages.
+    lines
+        Lines of a file by their places, for messages: of what has failed, and of groups.
     """
 
     name: str
@@ -95,7 +100,11 @@ class TopologySpec:
     origin: str = ""
     failed_from: str = "failed"
     named: bool = False
-    groups: Groups = ()
+    groups: Groups | str = ()
+    groups_from: str = "groups"
+    lines: Mapping[tuple[str | int, ...], int] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def with_failures(self, nodes: Sequence[str], links: Sequence[tuple[str, str]]) -> TopologySpec:
         """Give the same network with these failures instead, those of ``--failed`` among them."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from hocket._checks import listed
+from hocket._checks import did_you_mean, list_of, nearest
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.topology import machines
@@ -225,6 +225,18 @@ def _near(name: str, otherwise: str = "") -> str:
     return f"did you mean {' or '.join(near)}?" if near else otherwise or f"give {FORMS}"
 
 
+def _near_product(names: Sequence[str]) -> str:
+    """Say which kinds are meant of a product that has one at least; nothing of what is no product."""
+    kinds = list(dict.fromkeys(KINDS.values()))
+    wrong = [name for name in names if name.lower() not in KINDS]
+    if len(wrong) == len(names):
+        return ""
+    near = {name: nearest(name, kinds) for name in wrong}
+    if not all(near.values()):
+        return f"kinds of dimensions are {', '.join(kinds)}"
+    return f"did you mean {'_'.join(near.get(name) or name for name in names)!r}?"
+
+
 def _sizes(option: str, text: str, sizes: str) -> list[int]:
     parts = sizes.lower().split("x")
     if not all(part.isascii() and part.isdecimal() for part in parts):
@@ -253,8 +265,7 @@ def _built(
     kinds = [KINDS.get(name.lower()) for name in names]
     is_product = family not in _FAMILIES
     if is_product and None in kinds:
-        close = get_close_matches(family[:100].lower(), [*_FAMILIES, *KINDS], 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"give {FORMS}"
+        hint = _near_product(names) or did_you_mean(family, _FAMILIES, f"give {FORMS}")
         raise SpecError(option, f"there is no {shown(family)} to build", hint)
     least, most, form = (len(names), len(names), "") if is_product else _FAMILIES[family]
     if not least <= len(sizes) <= most:
@@ -312,7 +323,7 @@ def _each(
     option: str, example: str, text: str, values: Sequence[Duration] | None, wanted: int, of: str
 ) -> list[tuple[str, Duration]]:
     """Give one value a dimension, and where it stood for messages."""
-    values = None if values is None else listed(option, values)
+    values = None if values is None else list_of(option, values)
     if not values:
         name = option.partition(",")[0]
         value = f"{name} " if name.startswith("--") else f"{name}="

@@ -12,8 +12,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import Located, complaint, did_you_mean
+from hocket.files.complaint import Located, complaint
 from hocket.files.model import TAGS, Source, Strict
 from hocket.files.yaml_tree import Place
 from hocket.topology.defaults import Default
@@ -69,16 +70,16 @@ def spec_from_values(
             for each in file.dims
         )
         spec = TopologySpec(title, dimensions=dimensions, notes=skipped(dimensions))
-        return _common(file, spec)
+        return _common(file, spec, lines)
     if isinstance(file, LinksFile):
-        return _common(file, reader.links_file(file, title))
+        return _common(file, reader.links_file(file, title), lines)
     if not isinstance(file, Linked):
         raise TypeError("a form is a builder, dims or links")
     builder = BuilderSpec(values["builder"], file.arguments())
-    return _common(file, TopologySpec(title, builder=builder))
+    return _common(file, TopologySpec(title, builder=builder), lines)
 
 
-def _common(file: Common, spec: TopologySpec) -> TopologySpec:
+def _common(file: Common, spec: TopologySpec, lines: dict[Place, int]) -> TopologySpec:
     source = tuple(
         " ".join(
             part
@@ -96,6 +97,9 @@ def _common(file: Common, spec: TopologySpec) -> TopologySpec:
         groups=_groups(file),
         notes=(*file.notes, *spec.notes),
         source=source,
+        lines={
+            place: line for place, line in lines.items() if place[:1] in (("failed",), ("groups",))
+        },
     )
 
 

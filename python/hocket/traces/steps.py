@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
-from hocket._checks import check_name, listed, path_of, whole
-from hocket.collectives.collective import kind_of
+from hocket._checks import check_name, list_of, path_of, whole
+from hocket.collectives.collective import spelled
 from hocket.errors import SpecError
 from hocket.files.atomic import replacing
 from hocket.traces.files import CALLS, KINDS
@@ -101,13 +101,13 @@ def write(prefix: str | PathLike[str], ranks: Iterable[Iterable[Step]]) -> list[
     """
     start = path_of("prefix", prefix)
     contents = []
-    for rank, steps in enumerate(listed("ranks", ranks)):
+    for rank, steps in enumerate(list_of("ranks", ranks)):
         nodes = []
-        for number, step in enumerate(listed(f"ranks[{rank}]", steps)):
+        for number, step in enumerate(list_of(f"ranks[{rank}]", steps)):
             try:
                 nodes.append(_node(number, step))
             except SpecError as error:
-                raise error.but(origin=f"rank {rank}, step {number}") from None
+                raise error.within(f"rank {rank}, step {number}") from None
         messages = [_text(1, "0.0.4"), *nodes]
         contents.append(b"".join(_varint(len(message)) + message for message in messages))
     if not contents:
@@ -143,7 +143,7 @@ def _fields(step: _Step) -> tuple[str, list[bytes]]:
             raise SpecError("time", why, "a trace has no others: round it")
         return "compute", [_number(7, time_ps // 1_000_000)]
     if isinstance(step, Call):
-        kind = kind_of(step.kind)
+        kind = spelled(step.kind)
         if kind not in _CALL:
             right = f"kinds are {', '.join(_CALL)}"
             raise SpecError("kind", f"there is no collective {shown(step.kind)}", right)

@@ -8,13 +8,12 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._checks import check_function, instance_of, listed, whole
+from hocket._checks import check_function, instance_of, list_of, whole
 from hocket._options import options_of
 from hocket._results import TableResult
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, SpecError, VerificationError
-from hocket.plans.algorithms import check_name
-from hocket.plans.schedule import MULTIRAIL, PREFIX
+from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.training.memory import Memory
 from hocket.training.network import IDEAL, NOTHING, has_dimensions
@@ -47,7 +46,7 @@ __all__ = [
 
 BASELINES = ("hierarchical", "ring", ANYWHERE)
 """What others are compared with: the first of these that ran on the same network, spread the same way."""
-_ON_DIMENSIONS = (*MULTIRAIL, IDEAL, NOTHING)
+_ON_DIMENSIONS = (*SCHEDULERS, IDEAL, NOTHING)
 _ANYWHERE = ("ring", "double-binary-tree", "multitree", ANYWHERE, NOTHING)
 MOST_SAMPLES = 1 << 40
 
@@ -125,6 +124,10 @@ class Refused:
     parallel: Parallel
     algorithm: str
     reason: str
+    why: str = ""
+    """The reason without what would be right."""
+    instead: tuple[Mapping[str, object], ...] = ()
+    """Options that would do."""
 
     def to_dict(self) -> RefusedData:
         """Give it as values of JSON."""
@@ -285,7 +288,10 @@ def compare_training(
                     raise
                 except Error as error:
                     errors.append(error)
-                    refused.append(Refused(name, network, spread, algorithm, str(error)))
+                    why = str(error.but(remedy=None)) if error.instead else ""
+                    refused.append(
+                        Refused(name, network, spread, algorithm, str(error), why, error.instead)
+                    )
                     continue
                 ran.append(_row(name, run))
                 if on_row is not None:
@@ -331,7 +337,7 @@ def _named(
     if isinstance(topologies, Mapping):
         found = [(str(name), as_topology(each)) for name, each in topologies.items()]
     else:
-        several = map(as_topology, listed("topologies", topologies))
+        several = map(as_topology, list_of("topologies", topologies))
         found = [(each.name, each) for each in several]
     if not found:
         raise SpecError("topologies", "there are none", "give at least one")
@@ -341,7 +347,7 @@ def _named(
 def _listed(name: str, given: Sequence[Any] | None) -> list[Any]:
     if given is None:
         return []
-    several = listed(name, given)
+    several = list_of(name, given)
     if not several:
         raise SpecError(name, "there is none", "give one or more")
     return several
@@ -350,7 +356,9 @@ def _listed(name: str, given: Sequence[Any] | None) -> list[Any]:
 def _of_batch(batch: int, spread: Parallel, options: TrainingOptions) -> TrainingOptions:
     if batch % spread.dp:
         raise SpecError(
-            "batch", f"{batch} samples do not divide among {spread.dp} replicas", "give a multiple"
+            "batch",
+            f"{batch} samples do not divide among {spread.dp} replicas",
+            instead=[{"batch": -(-batch // spread.dp) * spread.dp}],
         )
     return replace(options, samples=batch // spread.dp)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -127,8 +127,34 @@ def _parts(block: Block, parallel: Parallel) -> int:
     return 1 if block.split == "copied" else parallel.tp
 
 
-def check_memory(memory: Memory, accelerator: Accelerator) -> None:
+def lighter(
+    stages: list[list[Block]], parallel: Parallel, options: TrainingOptions, limit: int
+) -> list[dict[str, object]]:
+    """Give the least changes with which a model fits: recomputation, ZeRO, or both, if any does."""
+    found: list[dict[str, object]] = []
+    for zero in range(parallel.zero, 4 if parallel.dp > 1 else 1):
+        for recompute in (False, True):
+            way: dict[str, object] = {"recompute": True} if recompute else {}
+            way |= {} if zero == parallel.zero else {"parallel": str(replace(parallel, zero=zero))}
+            changed = replace(options, recompute=recompute or options.recompute)
+            memory = memory_of(stages, replace(parallel, zero=zero), changed)
+            is_more = any(each.items() <= way.items() for each in found)
+            if way and not is_more and memory.total <= limit:
+                found.append(way)
+    return found[:2]
+
+
+def check_memory(
+    memory: Memory,
+    accelerator: Accelerator,
+    ways: Callable[[int], list[dict[str, object]]] | None = None,
+) -> None:
     """Refuse a model that does not fit.
+
+    Parameters
+    ----------
+    ways
+        Gives the changes with which it fits so many bytes.
 
     Raises
     ------
@@ -136,9 +162,10 @@ def check_memory(memory: Memory, accelerator: Accelerator) -> None:
         With the estimate, and what would help.
     """
     limit = accelerator.memory_bytes
-    if limit is not None and memory.total > limit:
-        raise InfeasibleError(
-            "memory",
-            f"an NPU needs about {memory}, and {accelerator.name} has {format_size(limit)}",
-            "use more tp or pp, zero, fewer samples or recomputation, or leave the check out",
-        )
+    if limit is None or memory.total <= limit:
+        return
+    why = f"an NPU needs about {memory}, and {accelerator.name} has {format_size(limit)}"
+    found = [] if ways is None else ways(limit)
+    if not found:
+        why += ", too little even with recompute and zero=3: use more tp or pp, or fewer samples"
+    raise InfeasibleError("memory", why, instead=[*found, {"fits": False}])

@@ -11,10 +11,9 @@ from hocket import _core
 from hocket._core.iteration import Shape
 from hocket.collectives.collective import Progress, check_chunks, collective_on
 from hocket.errors import SpecError
-from hocket.plans.algorithms import algorithms, check_name, chunk_ladder
+from hocket.plans.algorithms import PREFIX, SCHEDULERS, algorithms, check_name, chunk_ladder
 from hocket.plans.planner import plan, plan_together
-from hocket.plans.schedule import MULTIRAIL, PREFIX, check_rails, schedule_collective
-from hocket.plans.synthesis import SYNTHESIZERS
+from hocket.plans.schedule import check_rails, schedule_collective
 from hocket.simulation.run import simulate
 from hocket.training.contention import Use, at_once, servers, use_of
 from hocket.training.parallel import Group, Portion
@@ -60,7 +59,7 @@ def is_on_dimensions(topology: _core.Topology, algorithm: str) -> bool:
     """
     if algorithm == NOTHING:
         return has_dimensions(topology)
-    if algorithm not in (*MULTIRAIL, IDEAL) and not algorithm.startswith(PREFIX):
+    if algorithm not in (*SCHEDULERS, IDEAL) and not algorithm.startswith(PREFIX):
         check_name(algorithm)
         return False
     if not topology.dimensions:
@@ -282,7 +281,7 @@ class PlanNetwork(Network):
     """Any network: what the plans of all groups of an axis take at link fidelity when they begin together.
 
     Without a number of chunks several are tried, as long as plans are small, and the fastest counts;
-    synthesizers that search take their own.
+    algorithms that search for long take their own.
     An all-to-all is planned by `direct` where the algorithm makes none.
     """
 
@@ -307,7 +306,7 @@ class PlanNetwork(Network):
             algorithm, given = DIRECT, None
         least = max(size, _LEAST * group.size)
         counts: Sequence[int | None] = [_cut(size, group.size, given)[1]]
-        if given is None and (algorithm == GREEDY or algorithm not in SYNTHESIZERS):
+        if given is None:
             first = collective_on(kind, self.topology, least, npus=group.members[0])
             ladder = chunk_ladder(self.topology, first, algorithm)
             pieces = sum(len(members) ** 2 for members in group.members)
@@ -354,6 +353,7 @@ class PlanNetwork(Network):
                 npus=[members[rank], members[to]],
                 root=members[rank],
                 algorithm=DIRECT,
+                chunks=1,
             )
             for members in group.members
         ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import gcd, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from hocket import _core
-from hocket._checks import listed, whole
+from hocket._checks import did_you_mean, list_of, whole
 from hocket.errors import SpecError
 from hocket.units import shown
 
@@ -77,7 +77,7 @@ class Parallel:
                 f"ep={self.ep} does not divide dp={self.dp}",
                 "experts are dealt out over NPUs of different replicas",
             )
-        object.__setattr__(self, "order", tuple(listed("parallel: order", self.order)))
+        object.__setattr__(self, "order", tuple(list_of("parallel: order", self.order)))
         if sorted(map(str, self.order)) != sorted(AXES):
             raise SpecError(
                 "parallel",
@@ -99,7 +99,7 @@ class Parallel:
                 raise SpecError(
                     "parallel",
                     f"dimensions: there is no axis {shown(axis)}",
-                    f"use {', '.join(AXES)}",
+                    did_you_mean(str(axis), AXES, f"use {', '.join(AXES)}"),
                 )
 
     @property
@@ -128,7 +128,8 @@ class Parallel:
         for part in text.split(","):
             key, equals, value = (each.strip() for each in part.partition("="))
             if not equals or key not in _KEYS:
-                raise SpecError("parallel", f"{shown(part.strip())} will not do", right)
+                hint = did_you_mean(key, _KEYS, right) if equals else right
+                raise SpecError("parallel", f"{shown(part.strip())} will not do", hint)
             if not (value.isascii() and value.isdecimal() and len(value) < 10):
                 raise SpecError("parallel", f"{key}: {shown(value)} is no whole number", right)
             if key in values:
@@ -189,6 +190,15 @@ class Group:
     members: tuple[tuple[int, ...], ...] = field(default=(), hash=False)
 
 
+def _filling(parallel: Parallel, npus: int) -> Parallel:
+    """Give sizes of so many NPUs that keep what they can, tensor parallelism first."""
+    tp = max(size for size in range(1, min(parallel.tp, npus) + 1) if npus % size == 0)
+    left = npus // tp
+    pp = max(size for size in range(1, min(parallel.pp, left) + 1) if left % size == 0)
+    dp = npus // (tp * pp)
+    return replace(parallel, dp=dp, tp=tp, pp=pp, ep=gcd(parallel.ep, dp))
+
+
 def groups(
     parallel: Parallel, topology: _core.Topology, *, on_dimensions: bool
 ) -> dict[str, Group]:
@@ -206,12 +216,11 @@ def groups(
     """
     if parallel.npus != topology.npu_count:
         sizes = " x ".join(f"{axis} {getattr(parallel, axis)}" for axis in ("dp", "tp", "pp"))
-        dp, rest = divmod(topology.npu_count, parallel.tp * parallel.pp)
-        right = "sizes whose product is that" if rest or dp % parallel.ep else f"dp={dp}"
         raise SpecError(
             "parallel",
-            f"{sizes} make {parallel.npus:,} NPUs",
-            f"topology {topology.name!r} has {topology.npu_count:,}: give {right}",
+            f"{sizes} make {parallel.npus:,} NPUs, and topology {topology.name!r} has "
+            f"{topology.npu_count:,}",
+            instead=[{"parallel": str(_filling(parallel, topology.npu_count))}],
         )
     of = {"tp": parallel.tp, "pp": parallel.pp, "ep": parallel.ep}
     of["replicas"] = parallel.dp // parallel.ep

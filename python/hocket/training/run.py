@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
+from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
@@ -14,7 +16,7 @@ from hocket.errors import SpecError
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.training.build import build, held, is_work, work_of
 from hocket.training.columns import Pass
-from hocket.training.memory import check_memory, memory_of
+from hocket.training.memory import check_memory, lighter, memory_of
 from hocket.training.network import has_dimensions, is_on_dimensions, network_of
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel, groups
@@ -91,14 +93,9 @@ def train(
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
     instance_of(str, "algorithm", algorithm, "give a name, such as themis")
-    if options.samples % spread.parts:
-        raise SpecError(
-            "samples",
-            f"{options.samples} do not divide into {spread.parts} micro-batches",
-            f"give a multiple of {spread.parts}",
-        )
     on_dimensions = is_on_dimensions(topology, algorithm)
     found = groups(spread, topology, on_dimensions=on_dimensions)
+    _check_samples(options.samples, spread)
     blocks = blocks_of(model)
     if isinstance(options.npu, Chiplet):
         blocks = blocks_on_chiplet(model, options.npu, options.samples // spread.parts)
@@ -106,7 +103,7 @@ def train(
     stages = cut(blocks, spread.pp, [_time(block, spread, computes, options) for block in blocks])
     memory = memory_of(stages, spread, options)
     if options.fits:
-        check_memory(memory, computes)
+        check_memory(memory, computes, lambda limit: lighter(stages, spread, options, limit))
     network = network_of(topology, algorithm, options.chunks, progress)
     _check_passes(stages, spread, options)
     columns = build(stages, spread, found, network, computes, options, progress)
@@ -140,6 +137,19 @@ def _parallel(
     if not isinstance(spread, Parallel):
         raise SpecError("parallel", f"{shown(given)} is no sizes", "write them as dp=64,tp=16")
     return spread
+
+
+def _check_samples(samples: int, spread: Parallel) -> None:
+    """Check that a replica's samples divide into its micro-batches."""
+    parts = spread.parts
+    if samples % parts:
+        why = f"{samples} do not divide into {parts} micro-batches"
+        if spread.micro_batches is None:
+            why += f", 4 for each of {spread.pp} stages"
+        fewer = replace(spread, micro_batches=gcd(samples, parts))
+        ways: list[dict[str, object]] = [{"samples": -(-samples // parts) * parts}]
+        ways.append({"parallel": str(fewer)})
+        raise SpecError("samples", why, instead=ways)
 
 
 def _check_experts(blocks: list[Block], parallel: Parallel) -> None:

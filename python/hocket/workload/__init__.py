@@ -6,7 +6,7 @@ from dataclasses import fields
 from os import PathLike
 from typing import Any
 
-from hocket._checks import instance_of, path_of
+from hocket._checks import did_you_mean, instance_of, path_of
 from hocket.errors import SpecError
 from hocket.units import shown
 from hocket.workload import models
@@ -85,9 +85,8 @@ def transformer(name: str = "transformer", **sizes: Any) -> Workload:
     known = [field.name for field in fields(Transformer)]
     for key in sizes:
         if key not in known:
-            raise SpecError(
-                "transformer", f"there is no {shown(key)}", f"sizes are {', '.join(known)}"
-            )
+            hint = did_you_mean(key, known, f"sizes are {', '.join(known)}")
+            raise SpecError("transformer", f"there is no {shown(key)}", hint)
     missing = [key for key in ("layers", "hidden", "heads", "sequence") if key not in sizes]
     if missing:
         raise SpecError("transformer", f"{missing[0]} is missing", "give it")

@@ -133,7 +133,7 @@ def accelerator(name: object) -> Accelerator:
     SpecError
         If there is none.
     """
-    from hocket.files.complaint import did_you_mean
+    from hocket._checks import did_you_mean
 
     if not isinstance(name, str) or name not in ACCELERATORS:
         known = f"accelerators are {', '.join(ACCELERATORS)}"

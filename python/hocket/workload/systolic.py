@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from hocket._checks import whole
+from hocket._checks import one_of, whole
 from hocket.errors import SpecError
 from hocket.units import parse_frequency, shown
 from hocket.workload.layers import Layer, Workload
@@ -83,7 +83,7 @@ class Array:
         Samajdar et al., SCALE-Sim: Systolic CNN Accelerator Simulator, 2018, and its versions 2 and 3:
         what they print for single layers is what ``drained`` gives.
         """
-        check("folds", folds, FOLDS)
+        one_of("folds", folds, FOLDS)
         each = _ratio(self.folds(gemm), whole("arrays", arrays, 1, _WIDEST))
         if folds == "drained":
             return each * (self.rows + self.columns + gemm.depth - 2) - 1
@@ -188,9 +188,9 @@ class Chiplet:
         if not isinstance(self.array, Array):
             object.__setattr__(self, "array", Array(*pair("array", self.array)))
         whole("precision_bits", self.precision_bits, 1, 1024)
-        check("folds", self.folds, FOLDS)
-        check("distribution", self.distribution, DISTRIBUTIONS)
-        check("input_gradient", self.input_gradient, INPUT_GRADIENTS)
+        one_of("folds", self.folds, FOLDS)
+        one_of("distribution", self.distribution, DISTRIBUTIONS)
+        one_of("input_gradient", self.input_gradient, INPUT_GRADIENTS)
         parse_frequency(self.clock, field="clock")
 
     @property
@@ -298,12 +298,6 @@ def pair(name: str, value: object) -> tuple[int, int]:
         raise SpecError(str(name), f"{shown(value)} is no pair", "give rows and columns, as (4, 4)")
     low, high = (whole(name, each, 1, 1 << 10 if "elements" in name else _WIDEST) for each in value)
     return low, high
-
-
-def check(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    """Check that a word is one of those allowed."""
-    if not isinstance(value, str) or value not in allowed:
-        raise SpecError(str(name), f"there is no {shown(value)}", f"use {' or '.join(allowed)}")
 
 
 def _ratio(number: int, by: int) -> int:

@@ -8,8 +8,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import Located, complaint, did_you_mean, shown_path
+from hocket.files.complaint import Located, complaint, shown_path
 from hocket.files.yaml_tree import FileKind, Place, parse_yaml, read_yaml
 from hocket.units import shown
 from hocket.workload.costs import Block

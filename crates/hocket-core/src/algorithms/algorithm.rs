@@ -1,11 +1,10 @@
-//! The algorithms by name.
+//! The algorithms that the core plans by; what is known of each is in `registry`.
 
 use std::fmt;
 use std::str::FromStr;
 
-use crate::collective::CollectiveKind::{
-    self, AllGather, AllReduce, AllToAll, Broadcast, Gather, Reduce, ReduceScatter, Scatter,
-};
+use super::registry::{ENTRIES, Entry, Making, unknown};
+use crate::collective::CollectiveKind;
 use crate::plan::PlanError;
 
 /// A named recipe that makes plans.
@@ -82,118 +81,24 @@ impl Algorithm {
         Algorithm::Greedy,
     ];
 
+    /// What is known of it before there is a network.
+    pub fn entry(self) -> &'static Entry {
+        &ENTRIES[self as usize]
+    }
+
     /// The name in files and on the command line, as `double-binary-tree`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Algorithm::Ring => "ring",
-            Algorithm::BidirectionalRing => "bidirectional-ring",
-            Algorithm::Direct => "direct",
-            Algorithm::HalvingDoubling => "halving-doubling",
-            Algorithm::DoubleBinaryTree => "double-binary-tree",
-            Algorithm::Hierarchical => "hierarchical",
-            Algorithm::MultiRing => "multi-ring",
-            Algorithm::ThemisFifo => "themis-fifo",
-            Algorithm::Themis => "themis",
-            Algorithm::MultirailOptimal => "multirail-optimal",
-            Algorithm::Binomial => "binomial",
-            Algorithm::Chain => "chain",
-            Algorithm::Pairwise => "pairwise",
-            Algorithm::RingBiOdd => "ring-bi-odd",
-            Algorithm::Tto => "tto",
-            Algorithm::TtoOverlapped => "tto-overlapped",
-            Algorithm::TwoTreeOverlap => "two-tree-overlap",
-            Algorithm::MultiTree => "multitree",
-            Algorithm::Ring2d => "ring-2d",
-            Algorithm::Hdrm => "hdrm",
-            Algorithm::Greedy => "greedy",
-        }
+    pub fn name(self) -> &'static str {
+        self.entry().name
     }
 
     /// What it does, in a line.
-    pub const fn summary(self) -> &'static str {
-        match self {
-            Algorithm::Ring => {
-                "blocks go round one cycle of the NPUs: least traffic, n-1 steps a pass"
-            }
-            Algorithm::BidirectionalRing => {
-                "a ring each way, half of every block on each: both directions of its links at work"
-            }
-            Algorithm::Direct => {
-                "every NPU sends to every other (or root to all) at once: one step a pass"
-            }
-            Algorithm::HalvingDoubling => {
-                "halves of ever smaller groups exchange ranges: log2(n) steps a pass, any n"
-            }
-            Algorithm::DoubleBinaryTree => {
-                "half of the data up and down each of two binary trees, pipelined: few steps"
-            }
-            Algorithm::Hierarchical => {
-                "dimension by dimension of a product topology, each with the algorithm that suits it"
-            }
-            Algorithm::MultiRing => {
-                "rings over the nodes, one for each way out of a node and both ways round, as NCCL's channels"
-            }
-            Algorithm::ThemisFifo => {
-                "each chunk goes first through the dimension with least to do; first come, first served"
-            }
-            Algorithm::Themis => {
-                "each chunk goes first through the dimension with least to do; smallest chunk first"
-            }
-            Algorithm::MultirailOptimal => {
-                "orders and sizes of chunks from a linear program and a search: never worse than themis"
-            }
-            Algorithm::Binomial => "the holders double in number each step: log2(n) steps",
-            Algorithm::Chain => "from NPU to NPU along a path, pipelined: for large data",
-            Algorithm::Pairwise => "one partner at a time, n-1 steps: never two senders to one NPU",
-            Algorithm::RingBiOdd => {
-                "a ring each way on a mesh of odd sides, one corner in and out through its neighbours"
-            }
-            Algorithm::Tto => {
-                "chunks up, then down three trees of a mesh that share no link; one corner has no data"
-            }
-            Algorithm::TtoOverlapped => "as tto, each chunk down as soon as it is summed",
-            Algorithm::TwoTreeOverlap => {
-                "halves of chunks up, then down two chains from the ends of a line, one after the other"
-            }
-            Algorithm::MultiTree => {
-                "a tree from every NPU over direct links, no two trees on a link in a step"
-            }
-            Algorithm::Ring2d => {
-                "rings in the rows, then the columns of a mesh or torus, and the other way about"
-            }
-            Algorithm::Hdrm => {
-                "halving-doubling on a BiGraph, ranks placed so that no two messages of a step share a link"
-            }
-            Algorithm::Greedy => {
-                "chunks matched to links over time, for any topology: no two on a link at once"
-            }
-        }
+    pub fn summary(self) -> &'static str {
+        self.entry().summary
     }
 
     /// The kinds that it implements.
-    pub const fn kinds(self) -> &'static [CollectiveKind] {
-        match self {
-            Algorithm::Ring
-            | Algorithm::BidirectionalRing
-            | Algorithm::HalvingDoubling
-            | Algorithm::Hierarchical
-            | Algorithm::MultiRing
-            | Algorithm::ThemisFifo
-            | Algorithm::Themis
-            | Algorithm::MultirailOptimal
-            | Algorithm::MultiTree
-            | Algorithm::Hdrm => &[AllReduce, ReduceScatter, AllGather],
-            Algorithm::Direct | Algorithm::Greedy => &CollectiveKind::NAMED,
-            Algorithm::DoubleBinaryTree
-            | Algorithm::RingBiOdd
-            | Algorithm::Tto
-            | Algorithm::TtoOverlapped
-            | Algorithm::TwoTreeOverlap
-            | Algorithm::Ring2d => &[AllReduce],
-            Algorithm::Binomial => &[Broadcast, Reduce, Gather, Scatter],
-            Algorithm::Chain => &[Broadcast, Reduce],
-            Algorithm::Pairwise => &[AllToAll],
-        }
+    pub fn kinds(self) -> &'static [CollectiveKind] {
+        self.entry().kinds
     }
 
     /// Whether it implements a kind; greedy any demands, those of a custom collective among them.
@@ -203,11 +108,8 @@ impl Algorithm {
     }
 
     /// Whether it is a scheduler of dimensions: see [`super::schedule`].
-    pub const fn is_multirail(self) -> bool {
-        matches!(
-            self,
-            Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal
-        )
+    pub fn is_multirail(self) -> bool {
+        self.entry().making == Making::Schedule
     }
 
     /// Why it refuses a kind that it does not support.
@@ -239,9 +141,6 @@ impl FromStr for Algorithm {
         Algorithm::ALL
             .into_iter()
             .find(|algorithm| algorithm.name() == name)
-            .ok_or_else(|| PlanError::UnknownAlgorithm {
-                name: name.to_owned(),
-                known: Algorithm::ALL.map(Algorithm::name).join(", "),
-            })
+            .ok_or_else(|| unknown(name, &Algorithm::ALL.map(Algorithm::entry)))
     }
 }

@@ -120,8 +120,8 @@ fn by_tors(topology: &Topology) -> Option<Vec<Side>> {
 pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     if let (false, Some((odd, npus))) = (topology.groups().is_empty(), uneven(topology)) {
         return Some(format!(
-            "nodes of topology {:?} are unlike: the first has {} NPUs, node {odd} {npus}; use multi-ring \
-             or greedy",
+            "nodes of topology {:?} are unlike: the first has {} NPUs, node {odd} {npus}; give all as \
+             many (--groups), or use multi-ring or greedy",
             topology.name(),
             topology.groups()[0].len(),
         ));
@@ -147,7 +147,8 @@ fn uneven(topology: &Topology) -> Option<(usize, usize)> {
 pub(super) fn no_nodes(topology: &Topology) -> String {
     format!(
         "topology {:?} states no dimensions and no nodes; use a product topology (mesh, torus, \
-         Ring_Switch, ...), say by groups which NPUs form a node, or use another algorithm",
+         Ring_Switch, ...), say by groups which NPUs form a node (--groups \"0-3 4-7\"), or use another \
+         algorithm",
         topology.name()
     )
 }

@@ -22,6 +22,7 @@ mod outline;
 mod pairwise;
 mod rails;
 mod reach;
+pub mod registry;
 mod ring;
 mod ring_2d;
 mod ring_bi_odd;
@@ -266,13 +267,21 @@ pub fn schedule(
         _ => {
             return Err(PlanError::NotApplicable {
                 algorithm: algorithm.name(),
-                why: "it schedules no dimensions; hierarchical, themis-fifo, themis and \
-                      multirail-optimal do"
-                    .to_owned(),
+                why: format!("it schedules no dimensions; {} do", schedulers()),
             });
         }
     };
     Ok(Schedule::new(kind, rails, lanes, policy, model).named(algorithm.name()))
+}
+
+/// Names of those that schedule dimensions, as a sentence lists them.
+fn schedulers() -> String {
+    let able = registry::ENTRIES.iter().filter(|each| each.has_schedule);
+    let names: Vec<&str> = able.map(|each| each.name).collect();
+    match names.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => names.concat(),
+    }
 }
 
 /// Chunks and transfers of a job that can be done.

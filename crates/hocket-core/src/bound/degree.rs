@@ -19,7 +19,7 @@ pub(super) struct Degree {
 }
 
 /// Bytes that must come from (or go to) a distance of that many picoseconds or more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 struct Far {
     distance: u64,
     bytes: u128,
@@ -45,7 +45,7 @@ enum Side {
 /// passed link e at any time up to t - (latency of the transfer over e): there x is 0.
 ///
 /// # Complexity
-/// Two shortest-path searches per participant; beyond `pair_limit` participants only so many of
+/// Two shortest-path searches per participant, one where distances are equal both ways; beyond `pair_limit` participants only so many of
 /// them, evenly spread, have their distances searched.
 ///
 /// # Source
@@ -66,17 +66,20 @@ pub(super) fn bounds(
     let mut search = Search::default();
     let mut watch = Paced::new(progress, "bound: distances", WORK_BETWEEN_REPORTS);
     let arcs = problem.network.arcs().len() as u64;
+    let is_two_way = problem.network.is_two_way();
     for rank in 0..n {
         let search_distances = rank % stride == 0 || !problem.connected;
         for side in [Side::Ingress, Side::Egress] {
-            one(
-                problem,
-                rank,
-                side,
-                search_distances,
-                &mut search,
-                &mut found,
-            );
+            let (network, is_known) = match side {
+                Side::Ingress => (&problem.reversed, false),
+                Side::Egress => (&problem.network, is_two_way),
+            };
+            if search_distances && !is_known {
+                let from = problem.needs.npus()[rank].0;
+                search.run(network, [from], |arc| arc.latency);
+            }
+            let searched = search_distances.then_some(&search);
+            one(problem, rank, side, searched, &mut found);
             if found.unreachable.is_some() {
                 return Ok(found);
             }
@@ -87,21 +90,13 @@ pub(super) fn bounds(
     Ok(found)
 }
 
-fn one(
-    problem: &Problem,
-    rank: usize,
-    side: Side,
-    search_distances: bool,
-    search: &mut Search,
-    found: &mut Degree,
-) {
+fn one(problem: &Problem, rank: usize, side: Side, searched: Option<&Search>, found: &mut Degree) {
     let npu = problem.needs.npus()[rank];
-    let (from_here, arcs) = match side {
-        Side::Ingress => (&problem.reversed, problem.network.arcs_in(npu.0)),
-        Side::Egress => (&problem.network, problem.network.arcs_out(npu.0)),
+    let arcs = match side {
+        Side::Ingress => problem.network.arcs_in(npu.0),
+        Side::Egress => problem.network.arcs_out(npu.0),
     };
-    let distance = search_distances.then(|| search.run(from_here, [npu.0], |arc| arc.latency));
-    let (mut far, farthest) = distances(problem, rank, side, distance);
+    let (far, farthest) = distances(problem, rank, side, searched);
     let Some((distance, other)) = farthest else {
         return;
     };
@@ -117,17 +112,10 @@ fn one(
     found
         .latency
         .offer(latency, || Witness::Latency { from, to, latency });
-    far.sort_unstable_by(|a, b| b.cmp(a));
     let mut pipes = Vec::with_capacity(arcs.len());
     let mut bytes = 0;
-    for (i, entry) in far.iter().enumerate() {
+    for entry in far {
         bytes += entry.bytes;
-        if far
-            .get(i + 1)
-            .is_some_and(|next| next.distance == entry.distance)
-        {
-            continue;
-        }
         pipes.clear();
         pipes.extend(arcs.iter().map(|&number| {
             let arc = &problem.network.arcs()[number as usize];
@@ -161,16 +149,17 @@ fn one(
     }
 }
 
-/// What must enter or leave, by distance, and the farthest of it: how far, and whom it concerns.
+/// What must enter or leave at each distance, farthest first, and the farthest of it: how far, and whom it concerns.
 /// Without distances everything is taken to be near.
 fn distances(
     problem: &Problem,
     rank: usize,
     side: Side,
-    distance: Option<&[u64]>,
+    searched: Option<&Search>,
 ) -> (Vec<Far>, Option<(u64, NpuId)>) {
     let npu = problem.needs.npus()[rank];
-    let mut far: Vec<Far> = Vec::new();
+    let distance = searched.map(Search::distances);
+    let mut bytes_at = vec![0; problem.network.node_count()];
     let mut farthest: Option<(u64, NpuId)> = None;
     let mut add = |bytes: u64, decides: Decides, others: &[NpuId]| {
         let at = |other: &&NpuId| distance.map_or(0, |distance| distance[other.index()]);
@@ -183,13 +172,7 @@ fn distances(
         };
         let Some(other) = other else { return };
         let distance = at(&other);
-        match far.last_mut() {
-            Some(last) if last.distance == distance => last.bytes += u128::from(bytes),
-            _ => far.push(Far {
-                distance,
-                bytes: bytes.into(),
-            }),
-        }
+        bytes_at[other.index()] += u128::from(bytes);
         if farthest.is_none_or(|(most, _)| distance > most) {
             farthest = Some((distance, *other));
         }
@@ -199,6 +182,20 @@ fn distances(
         Side::Egress => {
             let leave = |bytes: u64, others: &[NpuId]| add(bytes, Decides::Farthest, others);
             problem.needs.leaving(rank, leave);
+        }
+    }
+    let Some(searched) = searched else {
+        let bytes = bytes_at.iter().sum();
+        return (vec![Far { distance: 0, bytes }], farthest);
+    };
+    let mut far: Vec<Far> = Vec::new();
+    for &node in searched.nearest_first().iter().rev() {
+        let bytes = bytes_at[node as usize];
+        let distance = searched.distances()[node as usize];
+        match far.last_mut() {
+            Some(last) if last.distance == distance => last.bytes += bytes,
+            _ if bytes > 0 => far.push(Far { distance, bytes }),
+            _ => {}
         }
     }
     (far, farthest)

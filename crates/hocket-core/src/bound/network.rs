@@ -179,6 +179,17 @@ impl Network {
             .all(|node| total(self.arcs_out(node)) == total(self.arcs_in(node)))
     }
 
+    /// Whether every distance is as long as that of the way back, since each arc has one of equal latency
+    /// the other way.
+    pub fn is_two_way(&self) -> bool {
+        let ends = |end: fn(&Arc) -> (u32, u32, u64)| {
+            let mut ends: Vec<_> = self.arcs.iter().map(end).collect();
+            ends.sort_unstable();
+            ends
+        };
+        ends(|arc| (arc.src, arc.dst, arc.latency)) == ends(|arc| (arc.dst, arc.src, arc.latency))
+    }
+
     /// Nodes in breadth-first order from one; those out of reach are left out.
     pub fn breadth_first(&self, from: u32) -> Vec<u32> {
         let mut seen = vec![false; self.node_count()];
@@ -221,7 +232,17 @@ impl Search {
         length: impl Fn(&Arc) -> u64,
     ) -> &[u64] {
         self.until(network, from, length, |_| false);
+        self.distances()
+    }
+
+    /// The distances that [`run`](Self::run) found last.
+    pub fn distances(&self) -> &[u64] {
         self.paths.costs()
+    }
+
+    /// The nodes that [`run`](Self::run) reached last, nearest first.
+    pub fn nearest_first(&self) -> &[u32] {
+        self.paths.settled()
     }
 
     /// Distance of the nearest node that is `sought`, from the nearest of `from`.

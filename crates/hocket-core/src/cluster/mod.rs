@@ -32,6 +32,7 @@ pub use pattern::{Pattern, Rounds};
 pub use router::{ByScheme, FlowOrder, Problem, Reroute, Router};
 
 use crate::explain::Explain;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::id::{LinkId, NpuId};
@@ -145,7 +146,7 @@ pub enum ClusterError {
     Router(String),
     /// Failures that leave flows without a path.
     #[error(
-        "job '{job}': no path is left {flows}; keep a spine that both ToRs reach, or place it elsewhere"
+        "job '{job}' cannot run here: no path is left {flows}; keep a spine that both ToRs reach, or place it elsewhere"
     )]
     Cut {
         /// Name of the job.
@@ -155,7 +156,7 @@ pub enum ClusterError {
     },
     /// A failure that takes a NIC of a job away.
     #[error(
-        "job '{job}': loses the link of {nic} at {time}, and has no other; let something else fail"
+        "job '{job}' cannot run here: it loses the link of {nic} at {time}, and has no other; let something else fail"
     )]
     Lost {
         /// Name of the job.
@@ -181,7 +182,37 @@ pub enum ClusterError {
     Interrupted(#[from] Interrupted),
 }
 
-impl Explain for ClusterError {}
+impl Explain for ClusterError {
+    fn verdict(&self) -> &'static str {
+        match self {
+            Self::Cut { .. } | Self::Lost { .. } => " cannot run here",
+            _ => "",
+        }
+    }
+
+    fn origin(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Routing(error) => error.origin(),
+            Self::Cut { job, .. } | Self::Lost { job, .. } => Some(format!("job '{job}'").into()),
+            _ => None,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Routing(error) => error.remedy(),
+            Self::Cut { .. } => {
+                Some("keep a spine that both ToRs reach, or place it elsewhere".into())
+            }
+            Self::Lost { .. } => Some("let something else fail".into()),
+            Self::TooLong => {
+                Some("make sizes, arrivals or iterations smaller, or bandwidths larger".into())
+            }
+            Self::Malformed { .. } => Some("simulate the jobs again".into()),
+            Self::Router(_) | Self::Interrupted(_) => None,
+        }
+    }
+}
 
 /// Runs jobs on a fabric.
 ///

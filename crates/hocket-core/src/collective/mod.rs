@@ -5,6 +5,7 @@ pub(crate) mod pattern;
 
 pub use demand::{Demand, NpuSet};
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -195,12 +196,12 @@ pub enum CollectiveError {
 }
 
 impl Explain for CollectiveError {
-    fn remedy(&self) -> Option<&'static str> {
+    fn remedy(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::TooFewNpus { .. } => Some("name two or more"),
-            Self::DuplicateNpu { .. } => Some("list it once"),
-            Self::ZeroSize => Some("give the collective at least one byte"),
-            Self::TooLarge { .. } => Some("make size smaller"),
+            Self::TooFewNpus { .. } => Some("name two or more".into()),
+            Self::DuplicateNpu { .. } => Some("list it once".into()),
+            Self::ZeroSize => Some("give the collective at least one byte".into()),
+            Self::TooLarge { .. } => Some("make size smaller".into()),
             _ => None,
         }
     }

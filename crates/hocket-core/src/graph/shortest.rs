@@ -40,7 +40,7 @@ pub struct ShortestPaths<C, V = ()> {
     vias: Vec<V>,
     /// Nodes whose cost is final, nearest first. Others that were reached are still in the queue.
     settled: Vec<u32>,
-    queue: BinaryHeap<Reverse<(C, u32)>>,
+    queue: Queue<C>,
 }
 
 impl<C: Copy + Ord, V: Copy + Ord> ShortestPaths<C, V> {
@@ -52,7 +52,7 @@ impl<C: Copy + Ord, V: Copy + Ord> ShortestPaths<C, V> {
             costs: Vec::new(),
             vias: Vec::new(),
             settled: Vec::new(),
-            queue: BinaryHeap::new(),
+            queue: Queue::new(far),
         }
     }
 
@@ -87,7 +87,7 @@ impl<C: Copy + Ord, V: Copy + Ord> ShortestPaths<C, V> {
                 self.reach(node, cost, self.unreached.1);
             }
         }
-        while let Some(Reverse((cost, node))) = self.queue.pop() {
+        while let Some((cost, node)) = self.queue.pop() {
             if cost > self.costs[node as usize] {
                 continue;
             }
@@ -116,8 +116,7 @@ impl<C: Copy + Ord, V: Copy + Ord> ShortestPaths<C, V> {
             self.costs.fill(far);
             self.vias.fill(via);
         } else {
-            let queued = self.queue.iter().map(|Reverse((_, node))| node);
-            for &node in self.settled.iter().chain(queued) {
+            for node in self.settled.iter().copied().chain(self.queue.nodes()) {
                 self.costs[node as usize] = far;
                 self.vias[node as usize] = via;
             }
@@ -133,12 +132,17 @@ impl<C: Copy + Ord, V: Copy + Ord> ShortestPaths<C, V> {
     fn reach(&mut self, node: u32, cost: C, via: V) {
         self.costs[node as usize] = cost;
         self.vias[node as usize] = via;
-        self.queue.push(Reverse((cost, node)));
+        self.queue.push(cost, node);
     }
 
     /// Cost of the shortest path to every node.
     pub fn costs(&self) -> &[C] {
         &self.costs
+    }
+
+    /// The nodes that were settled, by rising cost.
+    pub fn settled(&self) -> &[u32] {
+        &self.settled
     }
 
     /// How a node was reached.
@@ -150,6 +154,93 @@ impl<C: Copy + Ord, V: Copy + Ord> ShortestPaths<C, V> {
     /// The cost of every node, and how each was reached.
     pub fn into_parts(self) -> (Vec<C>, Vec<V>) {
         (self.costs, self.vias)
+    }
+}
+
+/// Nodes that were reached and not settled. They are taken by rising cost, those of equal cost by number.
+///
+/// Where all arcs cost the same, as in most networks, only two costs are waiting at any time. So the nodes of
+/// the two least costs lie in lists, and a heap has the rest: breadth-first search is then as cheap as with a
+/// queue of its own.
+#[derive(Clone, Debug)]
+struct Queue<C> {
+    /// Nodes at the least cost, by number, of which the first `taken` are taken.
+    now: Vec<u32>,
+    taken: usize,
+    now_cost: C,
+    /// Nodes at one cost that is more than `now_cost`, in any order.
+    next: Vec<u32>,
+    next_cost: C,
+    /// Everything else, at any cost from `now_cost` on.
+    rest: BinaryHeap<Reverse<(C, u32)>>,
+    far: C,
+}
+
+impl<C: Copy + Ord> Queue<C> {
+    fn new(far: C) -> Self {
+        Self {
+            now: Vec::new(),
+            taken: 0,
+            now_cost: far,
+            next: Vec::new(),
+            next_cost: far,
+            rest: BinaryHeap::new(),
+            far,
+        }
+    }
+
+    /// Adds a node at a cost that is no less than that of the node taken last.
+    #[inline]
+    fn push(&mut self, cost: C, node: u32) {
+        if cost == self.next_cost {
+            self.next.push(node);
+        } else if self.next.is_empty() && (cost > self.now_cost || self.taken == self.now.len()) {
+            self.next_cost = cost;
+            self.next.push(node);
+        } else {
+            self.rest.push(Reverse((cost, node)));
+        }
+    }
+
+    /// Takes the node of least cost, and of those the one of least number.
+    #[inline]
+    fn pop(&mut self) -> Option<(C, u32)> {
+        let least = self.rest.peek().map(|&Reverse(entry)| entry);
+        if self.taken == self.now.len() {
+            if self.next.is_empty() || least.is_some_and(|(cost, _)| cost < self.next_cost) {
+                return self.rest.pop().map(|Reverse(entry)| entry);
+            }
+            self.now.clear();
+            std::mem::swap(&mut self.now, &mut self.next);
+            self.now.sort_unstable();
+            self.now_cost = std::mem::replace(&mut self.next_cost, self.far);
+            self.taken = 0;
+        }
+        let first = (self.now_cost, self.now[self.taken]);
+        if least.is_some_and(|entry| entry < first) {
+            return self.rest.pop().map(|Reverse(entry)| entry);
+        }
+        self.taken += 1;
+        Some(first)
+    }
+
+    /// Nodes that were not taken.
+    fn nodes(&self) -> impl Iterator<Item = u32> {
+        let listed = self.now[self.taken..].iter().chain(&self.next).copied();
+        listed.chain(self.rest.iter().map(|Reverse((_, node))| *node))
+    }
+
+    fn len(&self) -> usize {
+        self.now.len() - self.taken + self.next.len() + self.rest.len()
+    }
+
+    fn clear(&mut self) {
+        self.now.clear();
+        self.taken = 0;
+        self.now_cost = self.far;
+        self.next.clear();
+        self.next_cost = self.far;
+        self.rest.clear();
     }
 }
 

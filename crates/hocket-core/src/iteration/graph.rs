@@ -1,5 +1,7 @@
 //! What is to be run: nodes of actors, what they wait for, and the calls that join them.
 
+use std::borrow::Cow;
+
 use crate::explain::Explain;
 
 /// Marks a node that is not part of a call, or an actor without a station.
@@ -156,9 +158,9 @@ pub enum GraphError {
 }
 
 impl Explain for GraphError {
-    fn remedy(&self) -> Option<&'static str> {
+    fn remedy(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::TooLong => Some("make sizes smaller, or bandwidths and speeds larger"),
+            Self::TooLong => Some("make sizes smaller, or bandwidths and speeds larger".into()),
             _ => None,
         }
     }

@@ -43,7 +43,7 @@ pub use lane::{Lane, Stage};
 pub use optimal::{EFFORT, Problem, optimal};
 pub(crate) use rail::is_too_long;
 pub use rail::{Rail, Uneven};
-pub use schedule::{PARTS, Schedule};
+pub use schedule::{BadLanes, PARTS, Schedule};
 pub(crate) use server::{Event, Load, Next, Servers};
 pub use themis::{fixed_order, themis};
 

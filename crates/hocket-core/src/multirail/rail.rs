@@ -1,5 +1,7 @@
 //! The rails that chunks travel on: one for each dimension with more than one NPU.
 
+use std::borrow::Cow;
+
 use super::Stage;
 use crate::collective::pattern::{Pass, Pattern, Shape};
 use crate::explain::Explain;
@@ -52,8 +54,8 @@ pub enum Uneven {
 }
 
 impl Explain for Uneven {
-    fn remedy(&self) -> Option<&'static str> {
-        Some("use link fidelity")
+    fn remedy(&self) -> Option<Cow<'_, str>> {
+        Some("use link fidelity".into())
     }
 }
 

@@ -1,13 +1,39 @@
 //! A schedule: lanes, and the order in which each rail serves them.
 
+use std::borrow::Cow;
+
 use super::dimension::{Model, Policy, Tasks, Timeline, replay, simulate};
 use super::rail::is_too_long;
 use super::{Lane, Rail};
 use crate::collective::CollectiveKind;
+use crate::explain::Explain;
 
 /// Parts that a lane travels in: while one waits for a step's latency, the other sends. On a ring each
 /// goes its own way.
 pub const PARTS: usize = 2;
+
+/// Lanes of a user's own that make no schedule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{why}; {remedy}")]
+pub struct BadLanes {
+    why: String,
+    remedy: String,
+}
+
+impl BadLanes {
+    fn new(why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            why: why.into(),
+            remedy: remedy.into(),
+        }
+    }
+}
+
+impl Explain for BadLanes {
+    fn remedy(&self) -> Option<Cow<'_, str>> {
+        Some(Cow::Borrowed(&self.remedy))
+    }
+}
 
 /// Lanes on rails, and the order in which each rail serves their steps.
 ///
@@ -64,38 +90,38 @@ impl Schedule {
     /// The schedule of lanes that a user gives, as from a file.
     ///
     /// # Errors
-    /// What is wrong with the lanes, in a line.
+    /// [`BadLanes`]: what is wrong with them.
     pub fn of_lanes(
         kind: CollectiveKind,
         rails: Vec<Rail>,
         lanes: Vec<Lane>,
         policy: Policy,
         model: Model,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, BadLanes> {
         if rails.is_empty() {
-            return Err("the topology has no dimension of more than one NPU".to_owned());
+            let why = "the topology has no dimension of more than one NPU";
+            return Err(BadLanes::new(why, "use a product that has one"));
         }
         let bytes = lanes
             .iter()
             .map(|lane| lane.bytes)
             .fold(0, u64::saturating_add);
         if is_too_long(&rails, bytes, lanes.len()) {
-            return Err(
-                "it could take longer than 46 days; make sizes smaller or bandwidths larger"
-                    .to_owned(),
-            );
+            let why = "it could take longer than 46 days";
+            return Err(BadLanes::new(
+                why,
+                "make sizes smaller or bandwidths larger",
+            ));
         }
         const MOST_STEPS: usize = 1 << 26;
         let steps: usize = rails.iter().map(Rail::step_count).sum();
         let all = lanes.len().saturating_mul(2 * PARTS).saturating_mul(steps);
         if all > MOST_STEPS {
-            return Err(format!(
-                "{} lanes of {steps} steps a pass are too many; give fewer lanes",
-                lanes.len()
-            ));
+            let why = format!("{} lanes of {steps} steps a pass are too many", lanes.len());
+            return Err(BadLanes::new(why, "give fewer lanes"));
         }
         if lanes.is_empty() {
-            return Err("there is no lane; give one or more".to_owned());
+            return Err(BadLanes::new("there is no lane", "give one or more"));
         }
         for (i, lane) in lanes.iter().enumerate() {
             let passes = [
@@ -115,16 +141,14 @@ impl Schedule {
                 sorted.sort_unstable();
                 let right = if is_due { rails.len() as u8 } else { 0 };
                 if !sorted.iter().copied().eq(0..right) {
-                    return Err(format!(
-                        "lane {i}: {name} is {order:?}; a lane of {kind} names each of {right} \
-                         dimensions once"
-                    ));
+                    let remedy = format!("a lane of {kind} names each of {right} dimensions once");
+                    let why = format!("lane {i}: {name} is {order:?}");
+                    return Err(BadLanes::new(why, remedy));
                 }
             }
             if lane.bytes == 0 {
-                return Err(format!(
-                    "lane {i} has 0 bytes; give it some, or leave it out"
-                ));
+                let why = format!("lane {i} has 0 bytes");
+                return Err(BadLanes::new(why, "give it some, or leave it out"));
             }
         }
         Ok(Self::new(kind, rails, lanes, policy, model))

@@ -14,6 +14,7 @@ pub use routes::{NoRoute, Route, Routes};
 pub use spread::{BadRouting, Routing};
 pub(crate) use waits::WaitGraph;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::collective::Collective;
@@ -262,7 +263,33 @@ pub enum PlanError {
     },
 }
 
+impl PlanError {
+    /// The same refusal, of an algorithm that asked another whether it can run.
+    pub fn named(self, name: &'static str) -> Self {
+        match self {
+            Self::NotApplicable { why, .. } => {
+                let algorithm = name;
+                Self::NotApplicable { algorithm, why }
+            }
+            other => other,
+        }
+    }
+}
+
 impl Explain for PlanError {
+    fn verdict(&self) -> &'static str {
+        " cannot run here"
+    }
+
+    fn origin(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::NotApplicable { algorithm, .. } | Self::Memory { algorithm, .. } => {
+                Some((*algorithm).into())
+            }
+            _ => None,
+        }
+    }
+
     fn field(&self) -> Option<&'static str> {
         match self {
             Self::Malformed { .. } => Some("plan"),
@@ -271,12 +298,12 @@ impl Explain for PlanError {
         }
     }
 
-    fn remedy(&self) -> Option<&'static str> {
+    fn remedy(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::TooLong => Some("make sizes smaller or bandwidths larger"),
-            Self::TooManyChunks { .. } => Some("use fewer chunks or more bytes"),
-            Self::TooLarge { .. } => Some("use fewer NPUs or chunks, or another algorithm"),
-            Self::Memory { .. } => Some("use fewer chunks"),
+            Self::TooLong => Some("make sizes smaller or bandwidths larger".into()),
+            Self::TooManyChunks { .. } => Some("use fewer chunks or more bytes".into()),
+            Self::TooLarge { .. } => Some("use fewer NPUs or chunks, or another algorithm".into()),
+            Self::Memory { .. } => Some("use fewer chunks".into()),
             Self::Collective(error) => error.remedy(),
             _ => None,
         }

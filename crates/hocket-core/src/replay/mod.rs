@@ -7,6 +7,7 @@ mod stations;
 mod stuck;
 
 use crate::explain::Explain;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::iteration::{
@@ -80,7 +81,23 @@ pub enum ReplayError {
     Graph(#[from] GraphError),
 }
 
-impl Explain for ReplayError {}
+impl Explain for ReplayError {
+    fn origin(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Stuck { waits, .. } => Some(format!("rank {}", waits.rank).into()),
+            Self::Graph(error) => error.origin(),
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Stuck { .. } => {
+                Some("ranks wait for each other: check the order of their calls".into())
+            }
+            Self::Graph(error) => error.remedy(),
+        }
+    }
+}
 
 /// A node as messages name it.
 #[derive(Clone, Debug, PartialEq, Eq)]

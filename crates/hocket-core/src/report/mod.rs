@@ -14,6 +14,8 @@ pub use heat::heat;
 pub use rates::{Rates, gap};
 pub use schedule::{schedule_activity, schedule_report};
 
+use std::borrow::Cow;
+
 use crate::collective::Collective;
 use crate::explain::Explain;
 use crate::id::LinkId;
@@ -36,9 +38,11 @@ pub enum ReportError {
 }
 
 impl Explain for ReportError {
-    fn remedy(&self) -> Option<&'static str> {
+    fn remedy(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::NoDimensions { .. } => Some("use one that is (mesh, torus, Ring_Switch, ...)"),
+            Self::NoDimensions { .. } => {
+                Some("use one that is (mesh, torus, Ring_Switch, ...)".into())
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! What is wrong with a fabric or with flows, and the check.
 
+use std::borrow::Cow;
+
 use super::{Fabric, Flow};
 use crate::explain::Explain;
 
@@ -58,7 +60,27 @@ pub enum RoutingError {
     },
 }
 
-impl Explain for RoutingError {}
+impl Explain for RoutingError {
+    fn origin(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::UnknownTor { flow, .. } => Some(format!("flow {flow}").into()),
+            _ => None,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::NotClos { .. } => {
+                Some("make one with clos or fat_tree, less switches or links if they failed".into())
+            }
+            Self::UnknownTor { last, .. } => Some(format!("ToRs are 0 to {last}").into()),
+            Self::SameTor { .. } => Some("leave it out".into()),
+            Self::TooHeavy { .. } => Some("give them in a larger unit".into()),
+            Self::Cut { .. } => Some("leave them out or keep switches that both ToRs reach".into()),
+            Self::BadChoices { .. } => None,
+        }
+    }
+}
 
 fn times(scale: u64) -> String {
     match scale {

@@ -16,6 +16,8 @@ pub use run::{LinkUse, Run, RunColumns, Service};
 pub use crate::plan::LinkOrder;
 pub use crate::topology::{LatencyModel, Switching};
 
+use std::borrow::Cow;
+
 use crate::explain::Explain;
 use crate::id::TransferId;
 use crate::progress::{Interrupted, Progress};
@@ -97,13 +99,15 @@ impl Explain for SimulateError {
         }
     }
 
-    fn remedy(&self) -> Option<&'static str> {
+    fn remedy(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::Deadlock { .. } => Some("reorder the plan or serve in ready order"),
-            Self::Sprayed => Some("simulate at flow or packet fidelity, or route balanced"),
-            Self::Buffers { .. } => Some("give more room, route round it or use link fidelity"),
-            Self::TooLong => Some("make sizes smaller or bandwidths larger"),
-            Self::Malformed { .. } => Some("simulate the plan again"),
+            Self::Deadlock { .. } => Some("reorder the plan or serve in ready order".into()),
+            Self::Sprayed => Some("simulate at flow or packet fidelity, or route balanced".into()),
+            Self::Buffers { .. } => {
+                Some("give more room, route round it or use link fidelity".into())
+            }
+            Self::TooLong => Some("make sizes smaller or bandwidths larger".into()),
+            Self::Malformed { .. } => Some("simulate the plan again".into()),
             _ => None,
         }
     }

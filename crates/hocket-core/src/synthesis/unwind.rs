@@ -1,5 +1,6 @@
 //! Switches unwound into edges between NPUs.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -67,8 +68,8 @@ impl fmt::Display for Unwinding {
 pub struct BadUnwinding(String);
 
 impl Explain for BadUnwinding {
-    fn remedy(&self) -> Option<&'static str> {
-        Some("it is a degree (1, 2, ...), ring (both ways) or max (all to all)")
+    fn remedy(&self) -> Option<Cow<'_, str>> {
+        Some("it is a degree (1, 2, ...), ring (both ways) or max (all to all)".into())
     }
 }
 

@@ -95,10 +95,14 @@ impl Topology {
                 lost.push(there);
             }
         }
+        let word = match self.name.contains(" without ") {
+            true => " and ",
+            false => " without ",
+        };
         match lost.len() {
             0 => self.name.clone(),
-            1..=NAMED => format!("{} without {}", self.name, lost.join(" and ")),
-            count => format!("{} without {count} devices and links", self.name),
+            1..=NAMED => format!("{}{word}{}", self.name, lost.join(" and ")),
+            count => format!("{}{word}{count} devices and links", self.name),
         }
     }
 

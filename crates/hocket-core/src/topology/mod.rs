@@ -15,6 +15,8 @@ pub use builder::TopologyBuilder;
 pub(crate) use builder::name_fault;
 pub use crossing::{LatencyModel, Switching};
 
+use std::borrow::Cow;
+
 use crate::explain::Explain;
 use crate::graph::Lists;
 use crate::id::{DeviceId, LinkId, NpuId};
@@ -140,11 +142,11 @@ pub enum TopologyError {
 }
 
 impl Explain for TopologyError {
-    fn remedy(&self) -> Option<&'static str> {
+    fn remedy(&self) -> Option<Cow<'_, str>> {
         match self {
-            Self::DuplicateDevice { .. } => Some("give each device a name of its own"),
-            Self::SelfLoop { .. } => Some("remove it"),
-            Self::TooLarge { .. } => Some("make it smaller"),
+            Self::DuplicateDevice { .. } => Some("give each device a name of its own".into()),
+            Self::SelfLoop { .. } => Some("remove it".into()),
+            Self::TooLarge { .. } => Some("make it smaller".into()),
             _ => None,
         }
     }

@@ -259,8 +259,9 @@ fn make_groups(given: &[(u64, Vec<u32>)], ranks: usize) -> Result<Groups, TraceE
     sorted.sort_by_key(|(id, _)| *id);
     for (at, (id, members)) in sorted.iter().enumerate() {
         let is_twice = at > 0 && sorted[at - 1].0 == *id;
-        if let Some(why) = fault_of(*id, members, ranks, is_twice) {
-            return Err(TraceError::Group { id: *id, why });
+        if let Some((why, remedy)) = fault_of(*id, members, ranks, is_twice) {
+            let id = *id;
+            return Err(TraceError::Group { id, why, remedy });
         }
         if *id == 0 {
             continue;
@@ -275,26 +276,29 @@ fn make_groups(given: &[(u64, Vec<u32>)], ranks: usize) -> Result<Groups, TraceE
 }
 
 /// What is wrong with a group.
-fn fault_of(id: u64, members: &[u32], ranks: usize, is_twice: bool) -> Option<String> {
+fn fault_of(id: u64, members: &[u32], ranks: usize, is_twice: bool) -> Option<(String, String)> {
+    let both = |why: &str, remedy: &str| Some((why.to_owned(), remedy.to_owned()));
     let last = ranks - 1;
     let mut sorted = members.to_vec();
     sorted.sort_unstable();
     if is_twice {
-        return Some("is there twice; give each group once".to_owned());
+        return both("is there twice", "give each group once");
     }
     if sorted.is_empty() {
-        return Some("has no ranks; give it one or more".to_owned());
+        return both("has no ranks", "give it one or more");
     }
     if let Some(rank) = sorted.iter().find(|&&rank| rank as usize >= ranks) {
-        return Some(format!("there is no rank {rank}; ranks are 0 to {last}"));
+        return Some((
+            format!("there is no rank {rank}"),
+            format!("ranks are 0 to {last}"),
+        ));
     }
     if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Some(format!("rank {} is there twice; list it once", pair[0]));
+        return both(&format!("rank {} is there twice", pair[0]), "list it once");
     }
     if id == 0 && sorted.len() < ranks {
-        return Some(format!(
-            "is the group of all ranks, 0 to {last}; give other groups other numbers"
-        ));
+        let why = format!("is the group of all ranks, 0 to {last}");
+        return both(&why, "give other groups other numbers");
     }
     None
 }

@@ -1,12 +1,16 @@
 //! What is wrong with a trace, and where.
 
-use crate::explain::Explain;
+use std::borrow::Cow;
 use std::fmt;
+
+use crate::explain::Explain;
 
 use super::{CallKind, LARGEST_SIZE, LONGEST_MICROS};
 
 const SHOWN_NAME: usize = 80;
 const SHOWN_GROUPS: usize = 8;
+const KNOWN_TYPES: &str = "types are 1 (metadata), 2 (memory load), 3 (memory store), 4 (compute), 5 \
+                           (send), 6 (receive), 7 (collective)";
 
 /// Why files are no trace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,12 +87,14 @@ pub enum TraceError {
         fault: Box<Fault>,
     },
     /// A group of ranks that makes no sense.
-    #[error("group {id}: {why}")]
+    #[error("group {id}: {why}; {remedy}")]
     Group {
         /// The group.
         id: u64,
-        /// What is wrong and what would be right.
+        /// What is wrong.
         why: String,
+        /// What would be right.
+        remedy: String,
     },
     /// Ranks of a group that do not do the same.
     #[error(
@@ -142,17 +148,52 @@ pub enum TraceError {
     },
 }
 
-impl Explain for TraceError {}
+impl Explain for TraceError {
+    fn origin(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::Empty { file }
+            | Self::NoMetadata { file, .. }
+            | Self::Truncated { file, .. }
+            | Self::Overrun { file, .. }
+            | Self::Message { file, .. } => Some(file.into()),
+            Self::Node { file, id, name, .. } => Some(format!("{file}: node {id} {name:?}").into()),
+            Self::Group { id: group, .. } | Self::Missing { group, .. } => {
+                Some(format!("group {group}").into())
+            }
+            Self::Mismatch { group, index, .. } => {
+                Some(format!("group {group}, collective {index}").into())
+            }
+            Self::Malformed { .. } => Some("columns of a trace".into()),
+            Self::NoFiles | Self::TooLarge { .. } => None,
+        }
+    }
+
+    fn remedy(&self) -> Option<Cow<'_, str>> {
+        match self {
+            Self::NoFiles => Some("give one or more".into()),
+            Self::Empty { .. } => Some("a Chakra trace begins with its metadata".into()),
+            Self::NoMetadata { .. } => Some("give a .et file as Chakra writes it".into()),
+            Self::Truncated { after, .. } | Self::Overrun { after, .. } => {
+                Some(remedy(*after).into())
+            }
+            Self::Node { fault, .. } => fault.remedy(),
+            Self::Group { remedy, .. } => Some(remedy.into()),
+            Self::Mismatch { .. } => {
+                Some("all ranks of a group issue the same collectives in the same order".into())
+            }
+            Self::Malformed { .. } => Some("read the trace again".into()),
+            Self::TooLarge { .. } => Some("split it".into()),
+            Self::Message { .. } | Self::Missing { .. } => None,
+        }
+    }
+}
 
 /// What is wrong with one node.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// A type that nothing is known of.
-    #[error(
-        "there is no node type {given}; types are 1 (metadata), 2 (memory load), 3 (memory store), 4 \
-         (compute), 5 (send), 6 (receive), 7 (collective)"
-    )]
+    #[error("there is no node type {given}; {KNOWN_TYPES}")]
     UnknownType {
         /// The number.
         given: i32,
@@ -235,8 +276,8 @@ pub enum Fault {
     },
     /// A dependency on a node that is not there.
     #[error(
-        "its {kind} dependency {on} is not in the file; write that node too{}",
-        if *.kind == "control" { ", or read data dependencies alone (--dependencies data)" } else { "" }
+        "its {kind} dependency {on} is not in the file; {}",
+        write_that_node(kind)
     )]
     Dangling {
         /// Control or data.
@@ -306,6 +347,34 @@ pub enum Fault {
     },
 }
 
+impl Explain for Fault {
+    fn remedy(&self) -> Option<Cow<'_, str>> {
+        Some(match self {
+            Self::UnknownType { .. } => KNOWN_TYPES.into(),
+            Self::UnknownCall { .. } => format!("types are {}", known_calls()).into(),
+            Self::NoAttribute { .. } => "a send or a receive needs it".into(),
+            Self::WrongKind { right, .. } => format!("write it as {right}").into(),
+            Self::OutOfRange { most, .. } => format!("give 0 to {most}").into(),
+            Self::BadGroup { .. } => "write a group's number, or leave it out for all ranks".into(),
+            Self::UnknownGroup { known, .. } => format!("groups are {known}").into(),
+            Self::NotInGroup { .. } => "add it, or give the node another group".into(),
+            Self::SomeDimensions => "a trace does not say which ranks those join: give the ranks \
+                                     as a group (pg_name)"
+                .into(),
+            Self::TooMuch { .. } => "make it smaller".into(),
+            Self::Duplicate { .. } => "ids within a file differ".into(),
+            Self::Dangling { kind, .. } => write_that_node(kind).into(),
+            Self::Cycle { .. } => "break the cycle, or read data dependencies alone \
+                                   (--dependencies data)"
+                .into(),
+            Self::NotOwn { what, .. } => format!("a {what} is in the file of its own rank").into(),
+            Self::NoSuchRank { last, .. } => format!("ranks are 0 to {last}").into(),
+            Self::Unmatched { .. } => "write one for each".into(),
+            Self::Sizes { .. } => "give both one comm_size".into(),
+        })
+    }
+}
+
 /// A collective as messages name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
@@ -370,6 +439,13 @@ fn remedy(after: Option<u64>) -> &'static str {
     match after {
         Some(_) => "copy the file anew",
         None => "copy the file anew, or give one that is a Chakra trace",
+    }
+}
+
+fn write_that_node(kind: &str) -> &'static str {
+    match kind {
+        "control" => "write that node too, or read data dependencies alone (--dependencies data)",
+        _ => "write that node too",
     }
 }
 

@@ -27,6 +27,7 @@ pub use violation::{Code, VerifyReport, Violation};
 #[cfg(test)]
 mod tests;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::collective::CollectiveError;
@@ -92,7 +93,7 @@ impl Explain for VerifyError {
         }
     }
 
-    fn remedy(&self) -> Option<&'static str> {
+    fn remedy(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Collective(error) => error.remedy(),
             _ => None,

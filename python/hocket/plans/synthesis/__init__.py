@@ -2,10 +2,9 @@
 
 from hocket.plans.synthesis.compact import CompactTimetable, timetable
 from hocket.plans.synthesis.make import Synthesis, synthesize
-from hocket.plans.synthesis.options import SYNTHESIZERS, PlanOptions
+from hocket.plans.synthesis.options import PlanOptions
 
 __all__ = [
-    "SYNTHESIZERS",
     "CompactTimetable",
     "PlanOptions",
     "Synthesis",

@@ -86,9 +86,9 @@ def timetable(
         raise InfeasibleError(
             None, f"no timetable without a plan for {topology.name}: it has switches", "make a plan"
         )
-    _core.check_size(collective.kind, len(collective.npus), [], None, chunks, limit)
+    _core.registry.check_size(collective.kind, len(collective.npus), [], None, chunks, limit)
     started = time.perf_counter()
-    pieces = chunks or _core.default_chunks(topology, collective, "greedy")
+    pieces = chunks or _core.registry.default_chunks(topology, collective, "greedy")
     unwinding = options.unwindings(topology)[0]
     problem = core.Problem(topology, collective, pieces, unwinding, latency, limit)
     slots, sends, end = problem.compact(seed, progress=progress)

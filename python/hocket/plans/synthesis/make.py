@@ -10,8 +10,8 @@ from hocket import _core
 from hocket._core import synthesis as core
 from hocket._results import Result
 from hocket.collectives.collective import Progress
-from hocket.errors import InfeasibleError, SpecError
-from hocket.plans.synthesis.options import ROUNDING, SYNTHESIZERS, PlanOptions
+from hocket.errors import InfeasibleError
+from hocket.plans.synthesis.options import ROUNDING, PlanOptions
 
 if TYPE_CHECKING:
     from hocket.plans.synthesis.data import SynthesisData
@@ -126,8 +126,6 @@ def synthesize(
     InfeasibleError
         If somebody who wants a chunk cannot be reached.
     """
-    if algorithm not in SYNTHESIZERS or algorithm == "auto":
-        raise SpecError("algorithm", f"{algorithm!r} is no synthesizer")
     started = time.perf_counter()
     deadline = Deadline(options.seconds)
     best = _quickest(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 from hocket import _core
-from hocket._checks import one_of
+from hocket._checks import did_you_mean, one_of
 from hocket._core import synthesis as core
 from hocket._memory import checked_limit
 from hocket._options import seconds
@@ -34,14 +34,6 @@ if TYPE_CHECKING:
         memory_limit: int | None
         routing: str
 
-
-SYNTHESIZERS = {
-    "greedy": "chunks matched to links over time, for any topology: no two on a link at once",
-    "exact": "the shortest plan in slots, proved by a solver, or the best in time with its gap",
-    "blind": "every chunk by the shortest way as if alone on the network: a baseline",
-    "auto": "the best plan that any method finds within the time limit",
-}
-"""What each synthesizer does, in a line."""
 
 ROUNDING = 1e-5
 """What is longer than the least by no more than that is as short: chunks may differ by a byte."""
@@ -162,7 +154,8 @@ class PlanOptions:
             return self.chunks
         largest = int(self.chunk_size)
         if largest > size:
-            raise SpecError("chunk_size", f"{largest} B is more than the data, {size} B")
+            why = f"{largest} B is more than the data, {size} B"
+            raise SpecError("chunk_size", why, instead=[{"chunk_size": f"{size} B"}])
         return -(-size // largest)
 
     @staticmethod
@@ -171,12 +164,12 @@ class PlanOptions:
         known = ("ring", "max", "auto") if len(parts) == 1 else ("ring", "max")
         for part in parts or [""]:
             if part not in known and not re.fullmatch("0*[1-9][0-9]{0,8}", part, re.ASCII):
-                raise SpecError(
-                    "unwind",
-                    f"{given!r} is none",
+                right = (
                     "give a degree (1, 2, ...), ring (both ways) or max (all to all), or one for "
-                    "each dimension, separated by commas",
+                    "each dimension, separated by commas"
                 )
+                hint = did_you_mean(part, known, right)
+                raise SpecError("unwind", f"{given!r} is none", hint)
 
     @property
     def names_unwinding(self) -> bool:
@@ -206,6 +199,10 @@ class PlanOptions:
         return [given]
 
 
+ROUTINGS = ("balanced", "ecmp", "spray", "single")
+"""How transfers may be spread over equal paths."""
+
+
 def checked_routing(routing: object) -> str:
     """Give a routing back as it is written in files.
 
@@ -217,5 +214,10 @@ def checked_routing(routing: object) -> str:
     if not isinstance(routing, str):
         raise SpecError(
             "routing", f"{shown(routing)} is no name", "give balanced, ecmp, spray or single"
+        )
+    if routing.partition(":")[0] not in ROUTINGS:
+        right = f"use {', '.join(ROUTINGS)}; ecmp:7 is ecmp with a seed"
+        raise SpecError(
+            "routing", f"there is no {shown(routing)}", did_you_mean(routing, ROUTINGS, right)
         )
     return _core.checked_routing(routing)

@@ -107,9 +107,9 @@ def slots_of(problem: core.Problem, length: int, *, sums: bool, copies: bool) ->
     if edge_slots.size and edge_slots.max() > _MOST_SLOTS:
         raise InfeasibleError(
             None,
-            f"exact cannot run here: a chunk takes {edge_slots.max()} slots of {length} "
-            "ps over one link",
+            f"a chunk takes {edge_slots.max()} slots of {length} ps over one link",
             "give a longer slot, or use greedy",
+            "exact",
         )
     listed = [(chunk, backwards, first) for part, backwards, first in parts for chunk in part]
     slot_problem = SlotProblem(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import did_you_mean
 from hocket.units import shown
 
 _FOLDER = Path(__file__).parent
@@ -31,8 +31,9 @@ def path(name: str) -> Path:
         If there is no workload of that name.
     """
     if name not in _names():
-        hint = did_you_mean(name, _names(), "`hocket workload list` shows them")
-        raise SpecError(None, f"there is no workload {shown(name)}", f"{hint}, or give a .yml file")
+        others = "`hocket workload list` shows them, or give a .yml file"
+        hint = did_you_mean(name, _names(), others)
+        raise SpecError(None, f"there is no workload {shown(name)}", hint)
     return _FOLDER / f"{name}.yml"
 
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from hocket._checks import did_you_mean
 from hocket.errors import SpecError
-from hocket.files.complaint import did_you_mean
 from hocket.units import shown
 from hocket.workload.torch.failure import describe_failure
 

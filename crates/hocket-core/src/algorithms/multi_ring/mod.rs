@@ -69,7 +69,7 @@ pub(super) fn transfers(kind: CollectiveKind, npus: usize, lanes: u128) -> u128 
 pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
     if topology.groups().is_empty() {
         return Some(format!(
-            "topology {:?} states no nodes; say by groups which NPUs form one, or use another algorithm",
+            "topology {:?} states no nodes; say by groups which NPUs form one (--groups \"0-3 4-7\"), or use another algorithm",
             topology.name()
         ));
     }

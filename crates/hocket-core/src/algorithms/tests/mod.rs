@@ -4,6 +4,7 @@ mod interpreter;
 mod mesh;
 mod nodes;
 mod refusals;
+mod registry;
 mod runs;
 
 use super::*;

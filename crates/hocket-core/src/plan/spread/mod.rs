@@ -9,6 +9,7 @@ mod ecmp;
 mod loads;
 mod steps;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::BuildHasherDefault;
@@ -59,8 +60,8 @@ impl Explain for BadRouting {
         Some("routing")
     }
 
-    fn remedy(&self) -> Option<&'static str> {
-        Some("use balanced, ecmp, ecmp:SEED (as ecmp:7), spray or single")
+    fn remedy(&self) -> Option<Cow<'_, str>> {
+        Some("use balanced, ecmp, ecmp:SEED (as ecmp:7), spray or single".into())
     }
 }
 

@@ -1,0 +1,66 @@
+"""Errors in the words of the command line: the option that set a field, and those that would do instead."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any
+
+from hocket.errors import Error, listed
+
+_OPTIONS = {
+    "accelerator": "npu",
+    "latency": "latency-model",
+    "rate": "flow-rate",
+    "packet": "packet-size",
+    "flit": "flit-size",
+    "precision_bits": "precision",
+    "algorithms": "algorithm",
+    "fits": "memory-check",
+    "outages": "outage",
+}
+"""Options that are not called as the field that they set."""
+
+COMMAND: ContextVar[Any] = ContextVar("COMMAND", default=None)
+"""The command that runs."""
+
+
+def of_options(error: Error) -> Error:
+    """Name the option of the command that set the field, where there is one, and those to give instead."""
+    known = _known()
+    if error.instead:
+        error = error.but(remedy=pasted(error.instead) or error.remedy)
+    field = error.field
+    if error.origin is not None or field is None or field.startswith("-"):
+        return error
+    option = option_of(field)
+    return error.but(field=option) if option in known else error
+
+
+def option_of(field: str) -> str:
+    """Give the option that sets a field."""
+    return "--" + _OPTIONS.get(field, field.replace("_", "-"))
+
+
+def pasted(ways: Sequence[Mapping[str, object]]) -> str:
+    """Write ways out as options to paste, those that the command has; empty where it has none."""
+    known = _known()
+    texts = []
+    for way in ways:
+        if all(option_of(name) in known for name in way):
+            texts.append(" ".join(_option(name, value) for name, value in way.items()))
+    return f"give {listed(texts)}" if texts else ""
+
+
+def _known() -> set[str]:
+    return {name for each in getattr(COMMAND.get(), "params", ()) for name in each.opts}
+
+
+def _option(name: str, value: object) -> str:
+    option = option_of(name)
+    if value is True:
+        return option
+    if value is False:
+        return f"--no-{option.removeprefix('--')}"
+    return f"{option} {shlex.quote(str(value))}"

@@ -1,0 +1,168 @@
+"""The one choice of the number of chunks: which are tried, and which of their plans is the fastest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from hocket import _core
+from hocket.collectives.collective import Progress
+from hocket.errors import InfeasibleError, SimulationError, SpecError
+from hocket.plans.algorithms import chunk_ladder
+from hocket.plans.plan import Plan
+from hocket.plans.synthesis.options import PlanOptions
+
+if TYPE_CHECKING:
+    from hocket.plans.schedule import Schedule
+
+Planner = Callable[
+    ["_core.Collective", "_core.Topology", "str | Schedule", PlanOptions, "Progress | None"],
+    Plan,
+]
+"""Plans a collective by the algorithm that is named, with the chunks that are given or else its default."""
+
+Timer = Callable[[Plan, "int | None"], "int | None"]
+"""Gives how long a proved plan of so many slices takes [ps]; ``None`` where nobody can tell."""
+
+SHORTEST = 0.05
+"""Seconds that a search gets at the least."""
+_SIMULATED = 300_000
+"""Transfers of a lone plan that is simulated on the way: more take longer than planning them."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A plan, and how it was chosen.
+
+    Attributes
+    ----------
+    plan
+        The plan; proved, where it was timed.
+    time_ps
+        How long it takes [ps]; ``None`` where it was not simulated.
+    slices, tried
+        Into how many slices the data is cut, and all the numbers that were asked for; ``None`` where the
+        algorithm chooses.
+    """
+
+    plan: Plan
+    time_ps: int | None
+    slices: int | None
+    tried: tuple[int | None, ...]
+
+    def is_faster_than(self, other: Choice | None) -> bool:
+        """Whether it is to be preferred: it takes less time, or is the first to have any."""
+        if other is None:
+            return True
+        if self.time_ps is None or other.time_ps is None:
+            return other.time_ps is None and self.time_ps is not None
+        return self.time_ps < other.time_ps
+
+
+def numbers_of_chunks(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    algorithm: str | Schedule,
+    options: PlanOptions,
+) -> list[int | None]:
+    """Give the numbers of slices to try: the one that is asked for, or those worth trying.
+
+    Raises
+    ------
+    InfeasibleError
+        If the algorithm cannot run here.
+    """
+    given = options.slices(collective.size)
+    if given is not None or not isinstance(algorithm, str):
+        return [given]
+    return chunk_ladder(topology, collective, algorithm)
+
+
+def link_time(plan: Plan, options: PlanOptions) -> int | None:
+    """Give how long a proved plan takes at link fidelity [ps]; ``None`` where that comes to nothing.
+
+    Raises
+    ------
+    SpecError
+        For a sprayed plan, of which nobody can tell at link fidelity.
+    """
+    if plan.synthesis is not None and plan.synthesis.simulated:
+        return round(plan.synthesis.time * 1e12)
+    try:
+        return _core.simulate(plan.core, latency=options.latency).time_ps
+    except SimulationError:
+        return None
+
+
+def fastest(
+    planner: Planner,
+    collective: _core.Collective,
+    topology: _core.Topology,
+    algorithm: str | Schedule,
+    options: PlanOptions,
+    *,
+    progress: Progress | None = None,
+    timer: Timer | None = None,
+    is_timed: bool = True,
+) -> Choice:
+    """Plan with each number of chunks worth trying, and keep the fastest plan, the first of equals.
+
+    Where a number is asked for, that one alone is planned. Each plan is proved and timed. Numbers grow:
+    where one makes too large a plan, or none, those before it stand. A limit of time holds for all of them
+    together.
+
+    Parameters
+    ----------
+    planner
+        Makes each plan: it is handed in, since planning by name leads here.
+    timer
+        Times plans; by default link fidelity does, where there are several, or a lone one has no more than
+        300,000 transfers.
+    is_timed
+        Whether a lone plan is proved and timed at all.
+
+    Raises
+    ------
+    SpecError, InfeasibleError, SimulationError
+        As planning and timing with the first number.
+    VerificationError
+        If a plan is wrong.
+    """
+    counts = numbers_of_chunks(collective, topology, algorithm, options)
+    if timer is None and options.routing == "spray" and topology.may_have_equal_paths:
+        counts = counts[:1] if len(counts) == 1 else [None]
+    is_lone = len(counts) == 1
+    ends = None if options.seconds is None else time.monotonic() + options.seconds
+    best: Choice | None = None
+    for slices in counts:
+        left = None if ends is None else ends - time.monotonic()
+        if best is not None and left is not None and left <= 0:
+            break
+        limit = options.time_limit if best is None or left is None else max(left, SHORTEST)
+        given = replace(options, chunks=slices, chunk_size=None, time_limit=limit)
+        try:
+            plan = planner(collective, topology, algorithm, given, progress)
+            if is_lone and timer is None and not is_timed:
+                return Choice(plan, None, slices, (slices,))
+            plan = plan.verify(progress=progress)
+            if timer is not None:
+                time_ps = timer(plan, slices)
+            elif is_lone and len(plan) > _SIMULATED and not _is_simulated(plan):
+                time_ps = None
+            else:
+                time_ps = link_time(plan, options)
+        except (InfeasibleError, SpecError, SimulationError):
+            if best is None:
+                raise
+            break
+        made = Choice(plan, time_ps, slices, tuple(counts))
+        if made.is_faster_than(best):
+            best = made
+    assert best is not None, "there is a number to try"
+    return best
+
+
+def _is_simulated(plan: Plan) -> bool:
+    return plan.synthesis is not None and plan.synthesis.simulated
