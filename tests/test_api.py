@@ -385,3 +385,14 @@ def test_binomial_broadcast_takes_log2_steps(n: int) -> None:
     time = run_ps("broadcast", topology, "binomial", size=8_000_000, chunks=1)
     hops = max(bin(rank).count("1") for rank in range(n))
     assert time == hops * (ALPHA + wire(8_000_000))
+
+
+def test_what_fails_is_given_as_the_command_line_has_it() -> None:
+    ring = hk.topology.ring(4, bandwidth="25 GB/s", latency="1 us")
+    by_ends = ring.without(links=[("npu0", "npu1")])
+    assert ring.without(links="npu0,npu1") == ring.without(links=["npu0,npu1"]) == by_ends
+    assert ring.without(nodes="npu3") == ring.without(nodes=["npu3"])
+    for wrong in ({"links": 3}, {"links": [3]}, {"nodes": 3}, {"nodes": [None]}, {"links": "npu0"}):
+        with pytest.raises(hk.SpecError, match=r"nodes|links") as caught:
+            ring.without(**wrong)
+        assert "\n" not in str(caught.value)

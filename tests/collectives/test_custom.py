@@ -188,7 +188,10 @@ BAD: dict[str, tuple[Callable[[hk.Topology], object], str]] = {
     ),
     "alone": (lambda t: hk.collective(t, [hk.Demand(1, 0, 0)]), "a collective needs at least two"),
     "title": (lambda t: hk.collective(t, [hk.Demand(1, 0, 1)], name="a\nb"), "name: 'a\\nb' is no"),
-    "topology": (lambda t: hk.collective("ring", []), "topology: 'ring' is not a Topology"),  # type: ignore[arg-type]
+    "topology": (
+        lambda t: hk.collective("ring", []),
+        "topology: there is no 'ring'; write it with its size",
+    ),  # type: ignore[arg-type]
     "square": (lambda t: hk.all_to_all_v(t, [[1, 2], [1]]), "sizes: row 1 has 1 entries"),
     "entry": (lambda t: hk.all_to_all_v(t, [[0, "x"], [1, 0]]), "sizes[0][1]: 'x'"),
     "below": (lambda t: hk.all_to_all_v(t, [[0, -1], [1, 0]]), "sizes[0][1]: "),

@@ -515,7 +515,7 @@ def test_ranks_that_wait_for_each_other() -> None:
     ("given", "words"),
     [
         ({"topology": ring(2)}, "the trace has 4 ranks; topology 'ring 2' has 2 NPUs"),
-        ({"topology": "ring"}, "topology: 'ring' is not a Topology"),
+        ({"topology": "ring"}, "topology: there is no 'ring'"),
         ({"trace": "t"}, "trace: 't' is not a Trace"),
         ({"algorithm": "themsi"}, "themsi"),
         ({"algorithm": "themis", "topology": hk.topology.load("dgx1_v100")}, "has none; use"),

@@ -513,5 +513,5 @@ def test_columns_are_views_that_cannot_be_written() -> None:
     once.link([])
     with pytest.raises(hk.SpecError, match="linked already"):
         once.link([])
-    with pytest.raises(hk.SpecError, match='dependencies is "some"; it is all or data'):
+    with pytest.raises(hk.SpecError, match="dependencies: there is no 'some'; use all or data"):
         traces.load(REAL / "all_reduce", dependencies="some")  # type: ignore[arg-type]

@@ -296,9 +296,9 @@ def test_variants_of_the_ends() -> None:
         ({"kv_heads": 3}, "transformer: kv_heads: 4 heads do not share 3"),
         ({"norm": "batch"}, "transformer: norm: there is no 'batch'; use layernorm or rmsnorm"),
         ({"experts": 1}, "transformer: top_k: a token goes to 2 of 1 experts"),
-        ({"gated": 1}, "transformer: gated: 1 is no choice; give True or False"),
-        ({"sequence": 1.5}, "transformer: sequence: 1.5 "),
-        ({"vocabulary": -1}, "transformer: vocabulary: -1 "),
+        ({"gated": 1}, "transformer: gated: 1 is neither True nor False"),
+        ({"sequence": 1.5}, "transformer: sequence: 1.5 is not a whole number"),
+        ({"vocabulary": -1}, "transformer: vocabulary: -1 is too small"),
         ({"hiden": 3}, "transformer: there is no 'hiden'; sizes are layers, hidden, heads"),
     ],
 )

@@ -15,9 +15,9 @@ import typer
 
 from hocket import _core
 from hocket.cli import options
-from hocket.cli.numbers import read_sizes
 from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_file, load_collective
+from hocket.collectives.sweep import sizes_of
 from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
 from hocket.plans.synthesis import PlanOptions
@@ -149,10 +149,24 @@ class Tasks:
         """Make the collective at each size, the least first; or that of a file."""
         if is_file(kind):
             return [_of_file(kind, network, self)]
-        sizes = read_sizes(self.size or (), self.sizes)
+        sizes = read_sizes(self.size, self.sizes)
         return [
             collective_on(kind, network, size, npus=self.npus, root=self.root) for size in sizes
         ]
+
+
+def read_sizes(texts: list[str] | None, sweep: str | None) -> list[int]:
+    """Read what ``--size`` and ``--sizes`` give [bytes], the least size first.
+
+    Raises
+    ------
+    SpecError
+        If one is no size, or there is none.
+    """
+    if not texts and sweep is None:
+        raise SpecError("--size", "there is none", "give -s 256MB, or --sizes 8K:1G:x4")
+    found = sizes_of(texts, field="size") if texts else []
+    return sorted({*found, *(sizes_of(sweep) if sweep is not None else [])})
 
 
 def _of_file(file: str, network: _core.Topology, task: Task | Tasks) -> _core.Collective:

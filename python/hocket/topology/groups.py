@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from hocket._checks import instance_of
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.units import shown
@@ -45,6 +46,7 @@ def grouped(topology: Topology, groups: GroupsLike) -> Topology:
     >>> hk.topology.grouped(ring, 4).groups
     [[0, 1, 2, 3], [4, 5, 6, 7]]
     """
+    instance_of(Topology, "topology", topology, "make one, as by hk.topology.load(...)")
     if isinstance(groups, str):
         text = groups.strip()
         groups = (
