@@ -1,4 +1,4 @@
-"""A network that is no product of anything, from a networkx graph."""
+"""A network that is not a product of anything, from a networkx graph."""
 
 import networkx as nx
 

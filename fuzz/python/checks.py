@@ -13,7 +13,7 @@ from hocket.errors import Error
 
 Door = Callable[[bytes], None]
 
-MOST_SECONDS = 5.0
+MAX_SECONDS = 5.0
 """Of the processor, for one input; inputs are small."""
 
 
@@ -25,7 +25,7 @@ def refused(error: Error) -> None:
     message.encode("utf-8", "surrogateescape")
 
 
-def guarded(door: Door, seconds: float = MOST_SECONDS) -> Door:
+def guarded(door: Door, seconds: float = MAX_SECONDS) -> Door:
     """Give a door that takes refusals for an answer, and no long time."""
 
     def check(data: bytes) -> None:

@@ -80,7 +80,7 @@ _OUTSIDE = re.compile(r"(?:^|[=,:]|^-\w)[/~]|\.\.|^file:")
 _LONG = {"reproduce", "from-torch", "gpt3-175b", "transformer-1t", "exact", "--watch"}
 _NUMBER = re.compile(r"\d+")
 _SIZE = re.compile(r"(?:--\w+=)?(\d+)(?:\.\d*)?(?:[eE]\d+)? ?[a-zA-Zµ]+(?:/s)?")
-_MOST_NUMBER, _REFUSED = 16, 10**12
+_MAX_NUMBER, _REFUSED = 16, 10**12
 _MACHINE = "dgx1_v100"
 """The one that is tried."""
 
@@ -127,7 +127,7 @@ def is_tried(argv: list[str]) -> bool:
         return False
     others = [word for word in argv if not _SIZE.fullmatch(word) and word != _MACHINE]
     numbers = [int(each[:400]) for word in others for each in _NUMBER.findall(word)]
-    return not any(_MOST_NUMBER < number < _REFUSED for number in numbers)
+    return not any(_MAX_NUMBER < number < _REFUSED for number in numbers)
 
 
 def command(data: bytes) -> None:

@@ -10,7 +10,7 @@ use super::runs::{one_line, prove_and_run};
 use hocket_core::progress::Silent;
 
 /// Most transfers of a plan that is made.
-const MOST_TRANSFERS: u128 = 2_000;
+const MAX_TRANSFERS: u128 = 2_000;
 
 /// Makes a plan, proves it and runs it.
 pub fn run(bytes: &[u8]) {
@@ -35,7 +35,7 @@ pub fn run(bytes: &[u8]) {
     chunk_ladder(&topology, &collective, algorithm);
     default_chunks(algorithm, &topology, &collective);
     let count = transfer_count(&topology, &collective, algorithm, chunks);
-    if count > MOST_TRANSFERS && count.saturating_mul(100) < u128::from(options.memory_limit) {
+    if count > MAX_TRANSFERS && count.saturating_mul(100) < u128::from(options.memory_limit) {
         return;
     }
     match plan(&topology, &collective, &options, &mut Silent) {

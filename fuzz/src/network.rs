@@ -12,7 +12,7 @@ use hocket_core::topology::{
 use super::draw::Draw;
 
 /// Most NPUs of a network that is run.
-const MOST_NPUS: usize = 24;
+const MAX_NPUS: usize = 24;
 
 /// A network of up to 24 NPUs, whole or with failures, or any links between some devices.
 pub fn topology(draw: &mut Draw<'_>) -> Option<Arc<Topology>> {
@@ -20,7 +20,7 @@ pub fn topology(draw: &mut Draw<'_>) -> Option<Arc<Topology>> {
         0..3 => links(draw).ok()?,
         kind => family(draw, kind).ok()?,
     };
-    if topology.npu_count() > MOST_NPUS {
+    if topology.npu_count() > MAX_NPUS {
         return None;
     }
     let topology = match draw.below(4) {

@@ -16,7 +16,7 @@ use super::network;
 use super::runs::{self, one_line};
 
 /// Most transfers of a plan whose columns are changed.
-const MOST_TRANSFERS: usize = 200;
+const MAX_TRANSFERS: usize = 200;
 
 /// Makes a plan of columns, judges it, and runs it if it is right.
 pub fn run(bytes: &[u8]) {
@@ -98,7 +98,7 @@ impl Parts {
             ]))
         };
         let plan = algorithms::plan(topology, collective, &options, &mut Silent).ok()?;
-        (plan.len() <= MOST_TRANSFERS).then(|| Self {
+        (plan.len() <= MAX_TRANSFERS).then(|| Self {
             offsets: plan.chunks().offsets().to_vec(),
             demand: plan.chunks().demand().to_vec(),
             columns: plan.columns(),

@@ -16,7 +16,7 @@ use hocket_core::verify::Verified;
 use super::draw::{Draw, Patience};
 
 /// Most flits that packets of one run are made of.
-const MOST_FLITS: u64 = 2_000;
+const MAX_FLITS: u64 = 2_000;
 
 /// Runs a plan at each fidelity, with options that are drawn.
 pub fn check(verified: &Verified, draw: &mut Draw<'_>) {
@@ -70,7 +70,7 @@ fn packets(verified: &Verified, draw: &mut Draw<'_>) {
         let packets = bytes.div_ceil(options.packet_bytes.max(1)).max(1);
         of_bytes.saturating_add(packets.saturating_mul(options.header_flits.into()))
     };
-    if sizes.map(flits).fold(0, u64::saturating_add) > MOST_FLITS {
+    if sizes.map(flits).fold(0, u64::saturating_add) > MAX_FLITS {
         return;
     }
     if let Some(run) = told(simulate_packets(verified, &options, &mut Patience(1_000))) {

@@ -10,7 +10,7 @@ use super::network;
 use super::runs::{one_line, prove_and_run};
 
 /// Most chunks, summed and copied, of a problem.
-const MOST_CHUNKS: usize = 200;
+const MAX_CHUNKS: usize = 200;
 
 /// Finds a timetable; the plan that it makes is right.
 pub fn run(bytes: &[u8]) {
@@ -28,7 +28,7 @@ pub fn run(bytes: &[u8]) {
         CollectiveKind::Custom | CollectiveKind::AllToAll => collective.demands().len(),
         _ => collective.npus().len(),
     };
-    if pieces.saturating_mul(demands) > MOST_CHUNKS && pieces < 1 << 28 {
+    if pieces.saturating_mul(demands) > MAX_CHUNKS && pieces < 1 << 28 {
         return;
     }
     let problem = Problem::new(

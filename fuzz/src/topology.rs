@@ -11,7 +11,7 @@ use super::network;
 use super::runs::one_line;
 
 /// Devices and links up to which a network is made; above, only what must be refused is asked for.
-const MOST: u128 = 100;
+const MAX_NPUS: u128 = 100;
 
 /// Makes a network and asks it everything.
 pub fn run(bytes: &[u8]) {
@@ -54,7 +54,7 @@ fn family(draw: &mut Draw<'_>) -> Option<Result<Topology, TopologyError>> {
         7 => (a * b) * (a + b).min(1 << 32),
         _ => a * a + a * b,
     };
-    if about > MOST && about < u128::from(MEMORY_LIMIT) {
+    if about > MAX_NPUS && about < u128::from(MEMORY_LIMIT) {
         return None;
     }
     Some(match kind {

@@ -6,7 +6,7 @@ import os
 
 from hocket.errors import SpecError
 
-_MOST_BYTES = 1 << 63
+_MAX_BYTES = 1 << 63
 _SHARE = 0.8
 _FALLBACK = 16 << 30
 
@@ -30,6 +30,6 @@ def checked_limit(given: int | None) -> int:
     """
     if given is None:
         return memory_limit()
-    if type(given) is not int or not 0 <= given < _MOST_BYTES:
+    if type(given) is not int or not 0 <= given < _MAX_BYTES:
         raise SpecError("memory_limit", f"{given!r} is not a number of bytes below 2^63")
     return given

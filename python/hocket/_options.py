@@ -24,7 +24,7 @@ def options_of(kind: type[T], given: T | None, keywords: Mapping[str, Any]) -> T
     Raises
     ------
     SpecError
-        Naming ``options`` for what is not of that kind, or a keyword that is no option of it.
+        Naming ``options`` for what is not of that kind, or a keyword that is not an option of it.
     """
     check_keywords(keywords, names_of(kind))
     if given is None:
@@ -63,6 +63,6 @@ def seconds(value: object, field: str) -> float:
     Raises
     ------
     SpecError
-        Naming the field, if it is no time.
+        Naming the field, if it is not a time.
     """
     return parse_time(value, field=field) * 1e-12

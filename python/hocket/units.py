@@ -111,7 +111,7 @@ def parse_size(value: object, *, field: str | None) -> int:
     Raises
     ------
     SpecError
-        Naming ``field``, if it is no size, not positive or not a whole number of bytes.
+        Naming ``field``, if it is not a size, not positive or not a whole number of bytes.
     """
     size = _read(value, field, _SIZE)
     if size.denominator != 1:
@@ -127,8 +127,8 @@ def parse_bandwidth(value: object, *, field: str | None) -> int:
     Raises
     ------
     SpecError
-        Naming ``field``, if it is no bandwidth, less than one byte per second, or text that is not a whole
-        number of bytes per second within a billionth.
+        Naming ``field``, if it is not a bandwidth, less than one byte per second, or text that is not a
+        whole number of bytes per second within a billionth.
     """
     return _whole(value, field, _RATE, ("a byte per second", "bytes per second"))
 
@@ -139,7 +139,7 @@ def parse_time(value: object, *, field: str | None) -> int:
     Raises
     ------
     SpecError
-        Naming ``field``, if it is no time, less than a picosecond but not 0, or text that rounding would
+        Naming ``field``, if it is not a time, less than a picosecond but not 0, or text that rounding would
         make longer by more than a thousandth.
     """
     time = _read(value, field, _TIME)
@@ -147,7 +147,7 @@ def parse_time(value: object, *, field: str | None) -> int:
     if not isinstance(value, str):
         if 0 < time < 1:
             raise SpecError(field, f"{shown(value)} is less than a picosecond", "give it more")
-        near = round(time)  # the last digit of a float is no reason to round up
+        near = round(time)  # the last digit of a float is not a reason to round up
         return near if abs(near - time) <= time * ROUNDING else whole
     if whole - time > time * _LATER:
         raise SpecError(
@@ -162,8 +162,8 @@ def parse_frequency(value: object, *, field: str | None) -> int:
     Raises
     ------
     SpecError
-        Naming ``field``, if it is no frequency, less than one hertz, or text that is not a whole number of
-        hertz within a billionth.
+        Naming ``field``, if it is not a frequency, less than one hertz, or text that is not a whole
+        number of hertz within a billionth.
     """
     return _whole(value, field, _FREQUENCY, ("a hertz", "hertz"))
 
@@ -209,7 +209,7 @@ def parse_count(value: object, *, field: str | None) -> int:
     Raises
     ------
     SpecError
-        Naming ``field``, if it is no whole number from 1 to 2^63 - 1.
+        Naming ``field``, if it is not a whole number from 1 to 2^63 - 1.
     """
     right = "give a whole number of 1 or more, such as 13e9"
     number: Fraction | None = None
@@ -221,7 +221,7 @@ def parse_count(value: object, *, field: str | None) -> int:
     elif isinstance(value, int) and not isinstance(value, bool):
         number = Fraction(value)
     if number is None or number.denominator != 1:
-        raise SpecError(field, f"{shown(value)} is no whole number", right)
+        raise SpecError(field, f"{shown(value)} is not a whole number", right)
     if not 1 <= number < _LIMIT:
         size = "small" if number < 1 else "large"
         raise SpecError(field, f"{shown(value)} is too {size}", right)
@@ -257,7 +257,7 @@ def _parse(text: str, field: str | None, kind: _Kind) -> Fraction:
     if unit not in units:
         raise SpecError(
             field,
-            f"{text!r}: {unit!r} is no unit of {what}{_hint(unit, what)}",
+            f"{text!r}: {unit!r} is not a unit of {what}{_hint(unit, what)}",
             f"write it as {right}",
         )
     return _fitting(Fraction(number) * units[unit], text, field, kind)

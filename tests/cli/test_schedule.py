@@ -147,8 +147,8 @@ def test_compare_names_one_reason_once(hocket: Any) -> None:
         "hierarchical: topology",
         "multi-ring: topology",
         "themis-fifo, themis, multirail-optimal: topology",
-        "ring-bi-odd, tto, tto-overlapped: it needs a whole mesh",
-        "two-tree-overlap: it needs a whole line",
+        "ring-bi-odd, tto, tto-overlapped: it needs a complete mesh",
+        "two-tree-overlap: it needs a complete line",
         "ring-2d: it needs a mesh or torus",
         "hdrm: it needs a BiGraph",
     ]

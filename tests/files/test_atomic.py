@@ -1,4 +1,4 @@
-"""Files are written whole or not at all, and what is no file is never replaced."""
+"""Files are written whole or not at all, and what is not a file is never replaced."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from hocket import _core
 from hocket.plans.algorithms import BUILTIN, SCHEDULERS, compared, heeded, is_scheduled
 
 TOPO = hk.topology.ring(4, bandwidth="25 GB/s", latency="1 us")
-GIVEN: dict[str, Any] = {"seed": 3, "unwind": "1", "trials": 2, "slot": "1 us", "cluster": 2}
+GIVEN: dict[str, Any] = {"seed": 3, "unwind": "1", "trials": 2, "slot": "1 us", "window": 2}
 
 
 def test_python_lists_what_the_core_lists() -> None:
@@ -41,10 +41,10 @@ def test_schedulers_are_those_that_make_schedules() -> None:
 def test_an_option_is_taken_by_those_that_heed_it(name: str, option: str) -> None:
     options = hk.PlanOptions(**{option: GIVEN[option]})
     kept = getattr(heeded(name, options), option) == getattr(options, option)
-    assert kept == (option in BUILTIN[name].heeds)
+    assert kept == (option in BUILTIN[name].uses)
     if not kept:
-        heed = [each.name for each in BUILTIN.values() if option in each.heeds]
-        listed = f"{', '.join(heed[:-1])} and {heed[-1]}"
+        use = [each.name for each in BUILTIN.values() if option in each.uses]
+        listed = f"{', '.join(use[:-1])} and {use[-1]}"
         with pytest.raises(hk.SpecError) as caught:
             hk.plan("all-reduce", TOPO, size="1 MB", algorithm=name, options=options)
-        assert str(caught.value) == f"{option}: {name} does not heed it; it is for {listed}"
+        assert str(caught.value) == f"{option}: {name} does not use it; it is for {listed}"

@@ -175,10 +175,10 @@ BAD: dict[str, tuple[Callable[[hk.PlanBuilder], object], str]] = {
     ),
     "range": (
         lambda b: b.copy(range(0, 4, 2), 0, 1),
-        "transfer 1: chunk: range(0, 4, 2) is no run",
+        "transfer 1: chunk: range(0, 4, 2) is not a run",
     ),
-    "empty": (lambda b: b.copy(range(2, 2), 0, 1), "transfer 1: chunk: range(2, 2) is no run"),
-    "text": (lambda b: b.copy("0", 0, 1), "transfer 1: chunk: '0' is no chunk"),
+    "empty": (lambda b: b.copy(range(2, 2), 0, 1), "transfer 1: chunk: range(2, 2) is not a run"),
+    "text": (lambda b: b.copy("0", 0, 1), "transfer 1: chunk: '0' is not a chunk"),
     "npu": (lambda b: b.copy(0, 7, 1), "transfer 1: src: there is no NPU 7; NPUs are 0 to 3"),
     "name": (lambda b: b.reduce(0, 0, "gpu9"), "transfer 1: dst: "),
     "self": (lambda b: b.copy(0, 1, 1), "transfer 1: dst: NPU 1 is the sender, too"),
@@ -238,5 +238,5 @@ def test_bad_settings_are_refused(keywords: dict[str, object], field: str) -> No
 
 
 def test_a_plan_of_anything_else_is_refused() -> None:
-    with pytest.raises(hk.SpecError, match="is no plan of the core; plans are made by"):
+    with pytest.raises(hk.SpecError, match="is not a plan of the core; plans are made by"):
         hk.Plan(RING, REDUCE, [])  # type: ignore[arg-type]

@@ -166,12 +166,12 @@ def test_a_name_is_taken_once() -> None:
 @pytest.mark.parametrize(
     ("name", "keywords", "text"),
     [
-        ("", {}, "name: '' is no name"),
-        ("a b", {}, "name: 'a b' is no name"),
-        (3, {}, "name: 3 is no name"),
-        ("schedule:x", {}, "name: 'schedule:x' is no name"),
+        ("", {}, "name: '' is not a name"),
+        ("a b", {}, "name: 'a b' is not a name"),
+        (3, {}, "name: 3 is not a name"),
+        ("schedule:x", {}, "name: 'schedule:x' is not a name"),
         ("x", {"kinds": "sum"}, "kinds: there is no collective 'sum'"),
-        ("x", {"kinds": ()}, "kinds: () is no list of kinds"),
+        ("x", {"kinds": ()}, "kinds: () is not a list of kinds"),
         ("x", {"kinds": [3]}, "kinds: there is no collective 3"),
     ],
 )
@@ -296,11 +296,11 @@ def test_schedules_of_ones_own() -> None:
     [
         ([], "there is no lane"),
         ([3], "chunk 0: 3 is none; give its bytes and two lists of dimensions"),
-        ([("2 MB", 0, 1)], "chunk 0: ('2 MB', 0, 1) is none"),
+        ([("2 MB", 0, 1)], "chunk 0: ('2 MB', 0, 1) is not a chunk"),
         ([("2 parsec", [0, 1], [1, 0])], "chunk 0: bytes: "),
         ([("1 MB", [0, 1], [1, 0])], "chunks: they have 1000000 B together, and the collective 20"),
         ([("2 MB", [0, 0], [1, 0])], "lane 0: reduce_scatter is [0, 0]"),
-        ([("2 MB", ["x"], [1, 0])], "chunks: a dimension is no number"),
+        ([("2 MB", ["x"], [1, 0])], "chunks: a dimension is not a number"),
     ],
 )
 def test_bad_schedules_are_refused(rows: Any, text: str) -> None:

@@ -126,7 +126,7 @@ def test_what_is_refused_early_is_refused_anyway(
 
 
 def test_a_comparison_leaves_out_what_nobody_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hocket.comparison.sizes._MOST_COMPARED", 100)
+    monkeypatch.setattr("hocket.comparison.sizes._MAX_COMPARED", 100)
     ring = hk.topology.ring(8, bandwidth="1 GB/s", latency="1 us")
     found = hk.compare("all-reduce", ring, size="1 MB")
     assert "name it with --algorithm" in found.refused["ring"]

@@ -92,9 +92,9 @@ def test_exact_is_shorter_than_greedy_where_links_differ() -> None:
     assert hk.simulate(exact).time_ps <= hk.simulate(greedy).time_ps
 
 
-@pytest.mark.parametrize("cluster", [1, 2, 4])
-def test_clusters_make_right_plans(cluster: int) -> None:
-    plan = hk.plan("all-gather", mesh(), size="9 MB", algorithm="exact", cluster=cluster).verify()
+@pytest.mark.parametrize("window", [1, 2, 4])
+def test_windows_make_right_plans(window: int) -> None:
+    plan = hk.plan("all-gather", mesh(), size="9 MB", algorithm="exact", window=window).verify()
     said = made(plan)
     assert said.slots is not None
     assert said.least_slots is not None
@@ -231,7 +231,7 @@ def test_occupying_holds_a_link_during_its_latency() -> None:
         ({"seed": -1}, ["seed", "-1", "0 to 2^64 - 1"]),
         ({"seed": 1 << 64}, ["seed"]),
         ({"seed": 1.5}, ["seed", "1.5"]),
-        ({"cluster": 0}, ["cluster"]),
+        ({"window": 0}, ["window"]),
         ({"time_limit": "0 s"}, ["time_limit", "0 leaves no time"]),
         ({"time_limit": "soon"}, ["time_limit", "'soon'"]),
         ({"time_limit": "-1 s"}, ["time_limit", "negative"]),
@@ -453,14 +453,14 @@ def test_too_little_time_is_said_so() -> None:
         hk.plan("all-gather", topo, size="1 GB", algorithm="greedy", chunks=40, time_limit="1 ms")
 
 
-def test_clusters_have_slots() -> None:
-    with pytest.raises(hk.SpecError, match=r"^cluster: 0 is not a whole number of at least 1"):
-        hk.plan("all-gather", mesh(), size="9 MB", algorithm="exact", cluster=0)
+def test_a_window_has_slots() -> None:
+    with pytest.raises(hk.SpecError, match=r"^window: 0 is not a whole number of at least 1"):
+        hk.plan("all-gather", mesh(), size="9 MB", algorithm="exact", window=0)
 
 
 def test_misuse_is_refused_in_one_line() -> None:
     gather = hk.collective_on("all-gather", mesh(), "9 MB")
-    with pytest.raises(hk.SpecError, match=r"^collectives: 'all-gather' is none"):
+    with pytest.raises(hk.SpecError, match=r"^collectives: 'all-gather' is not a Collective"):
         hk.plan_together(["all-gather"], mesh())  # type: ignore[list-item]
     with pytest.raises(hk.SpecError, match=r"^memory_limit: -1"):
         hk.timetable(gather, mesh(), memory_limit=-1)

@@ -13,7 +13,7 @@ import hocket as hk
 from hocket.plot.activity import draw_activity
 from hocket.plot.compare import draw_comparison
 from hocket.plot.compare_training import draw_training_comparison
-from hocket.plot.heat import MOST_NAMED, draw_heat
+from hocket.plot.heat import MAX_NAMED, draw_heat
 from hocket.plot.labels import place_labels, text_inches
 from hocket.plot.link_heat import draw_link_heat
 from hocket.plot.network import draw_network
@@ -78,11 +78,11 @@ def test_heat_over_time_names_the_busiest_and_counts_the_rest(drawn: Any, tmp_pa
     run = run_on(T.mesh(5, 5, **ON))
     draw_heat(run, tmp_path / "a.png")
     arrows = [line for line in drawn.words.splitlines() if "→" in line]
-    assert len(arrows) == MOST_NAMED
+    assert len(arrows) == MAX_NAMED
     assert run.busiest_link is not None
     assert "→".join(run.busiest_link[:2]) in arrows
-    assert f"the {MOST_NAMED} busiest links" in drawn.words
-    assert f"{run.topology.link_count - MOST_NAMED} more" in drawn.words
+    assert f"the {MAX_NAMED} busiest links" in drawn.words
+    assert f"{run.topology.link_count - MAX_NAMED} more" in drawn.words
     unit, size = time_unit(run.time_ps)
     assert f"time [{unit}]" in drawn.words
     assert f"{run.time_ps / size:.4g}" in drawn.words.splitlines()  # the axis ends with the run

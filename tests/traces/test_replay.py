@@ -451,7 +451,7 @@ def test_a_timeline_has_every_span(tmp_path: Path) -> None:
     assert spans[2]["dur"] == pytest.approx((run.time_ps - 2 * US) / US)
     names = [event["args"]["name"] for event in events if event["ph"] == "M"]
     assert names == ["rank 0", "rank 1", *["NPU", "CPU and memory", "calls"] * 2]
-    with pytest.raises(hk.SpecError, match="there is no folder"):
+    with pytest.raises(hk.SpecError, match=r"none: "):
         run.write_perfetto(tmp_path / "none" / "t.json")
 
 
@@ -515,15 +515,15 @@ def test_ranks_that_wait_for_each_other() -> None:
     ("given", "words"),
     [
         ({"topology": ring(2)}, "the trace has 4 ranks; topology 'ring 2' has 2 NPUs"),
-        ({"topology": "ring"}, "topology: 'ring' is no Topology"),
-        ({"trace": "t"}, "trace: 't' is no Trace"),
+        ({"topology": "ring"}, "topology: there is no 'ring'"),
+        ({"trace": "t"}, "trace: 't' is not a Trace"),
         ({"algorithm": "themsi"}, "themsi"),
         ({"algorithm": "themis", "topology": hk.topology.load("dgx1_v100")}, "has none; use"),
         ({"chunks": 0}, "chunks: 0 is not a number of chunks"),
         ({"npu": "a10"}, "accelerator: there is no 'a10'"),
-        ({"npu": 3}, "npu: 3 is no accelerator"),
-        ({"efficiency": -1}, "efficiency: -1 will not do"),
-        ({"efficiency": 50}, "efficiency: 50 will not do; give a number above 0 and up to 1; did"),
+        ({"npu": 3}, "npu: 3 is not an accelerator"),
+        ({"efficiency": -1}, "efficiency: -1 is not valid"),
+        ({"efficiency": 50}, "efficiency: 50 is not valid; give a number above 0 and up to 1; did"),
         ({"order": "random"}, "order: there is no 'random'; use fifo or lifo"),
     ],
 )
@@ -537,7 +537,7 @@ def test_what_is_refused(given: dict[str, object], words: str) -> None:
 
 def test_times_past_the_clock_are_refused() -> None:
     nodes = [Node(0, micros=10**13)]
-    with pytest.raises(hk.SpecError, match="longer than 46 days"):
+    with pytest.raises(hk.SpecError, match="46 days"):
         traces.replay(make(nodes), ring(2))
 
 

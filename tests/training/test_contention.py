@@ -277,7 +277,7 @@ def test_plans_that_cannot_be_merged_are_refused() -> None:
     plan = hk.plan("broadcast", grid(), size=8, algorithm="direct")
     with pytest.raises(SpecError, match="plans: there is none"):
         hk.merge_plans([])
-    with pytest.raises(SpecError, match="is no Plan"):
+    with pytest.raises(SpecError, match="is not a Plan"):
         hk.merge_plans([plan, "plan"])  # type: ignore[list-item]
     other = hk.plan("broadcast", two_switches(), size=8, algorithm="direct")
     with pytest.raises(SpecError, match="of different topologies"):

@@ -469,7 +469,7 @@ HUGE = 1 << 62
         ([block("a")], {"chunks": 1 << 40}, "chunks"),
         ([block("a")], {"bucket": -1}, "bucket: -1"),
         ([block("a")], {"bucket": 1.5}, "bucket: 1.5"),
-        ([block("a")], {"parallel": 4}, "parallel: 4 is no sizes"),
+        ([block("a")], {"parallel": 4}, "parallel: 4 is not a list of sizes"),
         ([block("a")], {"algorithm": 5}, "algorithm: 5"),
     ],
 )

@@ -17,7 +17,7 @@ pub(crate) struct PyEntry {
     name: &'static str,
     summary: &'static str,
     kinds: Vec<&'static str>,
-    heeds: Vec<&'static str>,
+    uses: Vec<&'static str>,
     making: &'static str,
     has_schedule: bool,
     is_compared: bool,
@@ -30,7 +30,7 @@ impl From<&Entry> for PyEntry {
             name: entry.name,
             summary: entry.summary,
             kinds: entry.kinds.iter().map(|kind| kind.name()).collect(),
-            heeds: entry.heeds.iter().map(|option| option.name()).collect(),
+            uses: entry.uses.iter().map(|option| option.name()).collect(),
             making: match entry.making {
                 Making::Recipe => "recipe",
                 Making::Schedule => "schedule",

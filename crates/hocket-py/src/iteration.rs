@@ -16,7 +16,7 @@ use crate::topology::PyTopology;
 
 pub(crate) const CALL_ORDERS: &Names<Order> = &[("fifo", Order::Fifo), ("lifo", Order::Lifo)];
 /// Of an all-to-all.
-const MOST_CHUNKS: usize = 1 << 20;
+const MAX_CHUNKS: usize = 1 << 20;
 
 /// What a call has each of its actors do.
 #[pyclass(module = "hocket._core.iteration", frozen)]
@@ -63,9 +63,9 @@ impl Shape {
     ) -> Result<Self, CoreError> {
         let rails = Rail::of(topology.get().core());
         check_servers(rails.len(), &first)?;
-        if chunks > MOST_CHUNKS {
+        if chunks > MAX_CHUNKS {
             let wrong = Parts::new(format!("{chunks} are too many")).field("chunks");
-            return Err(wrong.remedy(format!("give {MOST_CHUNKS} at most")).into());
+            return Err(wrong.remedy(format!("give {MAX_CHUNKS} at most")).into());
         }
         let model = model(switching)?;
         Ok(Self {

@@ -783,7 +783,7 @@ class DimensionReport:
         """Time at full use of all bandwidth [s]; None for collectives that have none."""
 
 def dimension_report(run: Run) -> DimensionReport:
-    """Sum the dimensions up, or SpecError where the topology is no whole product of dimensions."""
+    """Sum the dimensions up, or SpecError where the topology is not a whole product of dimensions."""
 
 def activity(
     run: Run, bins: int | None = None, period_ps: int | None = None
@@ -791,7 +791,7 @@ def activity(
     """Share of each of the time bins in which each dimension has activity, (dimensions, bins).
 
     Dimensions of one NPU are left out. Either so many bins, or bins of that length. SpecError if the
-    topology is no whole product of dimensions.
+    topology is not a whole product of dimensions.
     """
 
 _Lane: TypeAlias = tuple[int, list[int], list[int]]

@@ -81,7 +81,7 @@ class Exposure:
 
     @property
     def waited_ps(self) -> _U64:
-        """Of each node: while its call had not begun; and while what is no call took its time."""
+        """Of each node: while its call had not begun; and while what is not a call took its time."""
 
     @property
     def rest_ps(self) -> _U64:

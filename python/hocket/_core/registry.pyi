@@ -9,7 +9,7 @@ __all__ = ["Entry", "check_size", "chunk_ladder", "default_chunks", "entries"]
 
 @final
 class Entry:
-    """An algorithm: what it is called, does, heeds and makes its plans of."""
+    """An algorithm: what it is called, does, uses and makes its plans of."""
 
     @property
     def name(self) -> str:
@@ -24,8 +24,8 @@ class Entry:
         """The kinds of collective that it implements."""
 
     @property
-    def heeds(self) -> list[str]:
-        """Options of planning that it heeds, of those that not all algorithms do."""
+    def uses(self) -> list[str]:
+        """Options of planning that it uses, of those that not all algorithms do."""
 
     @property
     def making(self) -> Literal["recipe", "schedule", "synthesis"]:

@@ -12,8 +12,8 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.form import Form, Rows
-from hocket.cli.groups import Nodes, grouped
-from hocket.cli.numbers import RATES, TIMES, percent, read_sizes
+from hocket.cli.groups import Nodes, grouped, read_sizes
+from hocket.cli.numbers import RATES, TIMES, percent
 from hocket.cli.table import NEVER, Table
 from hocket.comparison.failures import FailureAdvice, Part, advise_failures
 from hocket.plans.advice import advise_dimensions
@@ -27,7 +27,7 @@ _EXAMPLE = "For example: hocket advise dims --topology themis-3d-fc-ring-sw"
 
 advise = typer.Typer(
     name="advise",
-    help="Say what limits a network, and what would not.",
+    help="Say what limits a network, and what failures cost.",
     no_args_is_help=True,
     epilog=_EXAMPLE,
 )
@@ -89,7 +89,8 @@ def failures(
     part: Annotated[
         list[str] | None,
         typer.Option(
-            "--part", help="Kind of part that may fail: link, switch or npu; may be repeated."
+            "--part",
+            help="Kind of part that may fail: link, switch or npu; may be repeated; default: all.",
         ),
     ] = None,
     routing: options.Routing = "balanced",
@@ -112,7 +113,7 @@ def failures(
                 routing=routing,
                 progress=watch,
             )
-            for each in read_sizes(size or (), sizes)
+            for each in read_sizes(size, sizes)
         ]
     if not form.prints(*_data(found)):
         _print_failures(found)

@@ -96,7 +96,7 @@ def run(argv: Sequence[str]) -> int:
     except UnicodeEncodeError as error:
         # Bytes of the command line that are no UTF-8, where only the core looks at them.
         print_error(
-            argv, "SpecError", f"{shown(error.object)} is no text in UTF-8; write it as such"
+            argv, "SpecError", f"{shown(error.object)} is not text in UTF-8; write it as such"
         )
         return 2
     except MemoryError:

@@ -36,7 +36,7 @@ EXAMPLE = "For example: hocket compare all-reduce --topology dgx1_v100 --size 25
 _REPRODUCE = (
     Command(
         "themis",
-        "Compute figures of Themis (ISCA 2022) on its networks: 8 to 11, all-reduce; 4 and 12, training.",
+        "Compute figures of Themis (ISCA 2022): 8 to 11 for all-reduce, 4 and 12 for training.",
         "reproduce:themis",
         "For example: hocket reproduce themis --output themis",
     ),
@@ -63,7 +63,7 @@ _REPRODUCE = (
 COMMANDS = (
     Command(
         "compare",
-        "Plan, prove and simulate a collective by every algorithm that applies, fastest first.",
+        "Plan, prove and simulate a collective with every algorithm that applies, fastest first.",
         "compare:compare",
         "For example: hocket compare all-reduce --topology dgx1_v100 --size 256MB "
         "--failed gpu0,gpu1  ·  hocket compare all-gather --topology mesh:9x9 "
@@ -71,14 +71,14 @@ COMMANDS = (
     ),
     Command(
         "plan",
-        "Plan a collective by one algorithm, prove the plan, and write it to a file.",
+        "Plan a collective with one algorithm, prove the plan, and write it to a file.",
         "plan:plan",
         "For example: hocket plan all-reduce --topology dgx1_v100 --size 64MB "
         "--algorithm bidirectional-ring -o plan.parquet",
     ),
     Command(
         "schedule",
-        "Schedule a collective on a product, dimension by dimension, and run it at dimension fidelity.",
+        "Schedule a collective on a product topology, and run the schedule at dimension fidelity.",
         "schedule:schedule",
         "For example: hocket schedule all-reduce --topology themis-3d-homo --size 1GB "
         "--algorithm themis --save homo  ·  hocket plan all-reduce --topology themis-3d-homo "
@@ -86,7 +86,7 @@ COMMANDS = (
     ),
     Command(
         "verify",
-        "Prove that a plan does what its collective asks, whatever the timing; exit code 1 if not.",
+        "Prove that a plan does what its collective requires in every timing; exit code 1 if not.",
         "verify:verify",
         "For example: hocket verify plan.parquet",
     ),
@@ -98,7 +98,7 @@ COMMANDS = (
     ),
     Command(
         "view",
-        "Draw a plan on its network: its rings and trees, how busy links are, or its transfers in time.",
+        "Draw a plan on its network: its rings and trees, how busy links are, or its transfers over time.",
         "view:view",
         "For example: hocket view plan.parquet -o trees.png  ·  hocket view plan.parquet --heat "
         "-o heat.png  ·  hocket view plan.parquet --ten --latency-model occupying -o ten.png",
@@ -112,7 +112,7 @@ COMMANDS = (
     ),
     Command(
         "compare-training",
-        "Simulate training on networks, spread several ways, by several algorithms, best first.",
+        "Compare training on networks, with several ways to distribute the model and several algorithms.",
         "compare_training:compare_training",
         "For example: hocket compare-training resnet152 --topology themis-3d-homo  ·  "
         "hocket compare-training transformer -t themis-3d-homo -t themis-3d-hetero --search 4",
@@ -125,25 +125,25 @@ COMMANDS = (
     ),
     Command(
         "algorithms",
-        "List the algorithms, what they do and for which collectives.",
+        "List the algorithms, what they do, and their collectives.",
         "plan:algorithms",
         "For example: hocket algorithms --json",
     ),
-    Command("advise", "Say what limits a network, and what would not.", "advise:advise"),
+    Command("advise", "Say what limits a network, and what failures cost.", "advise:advise"),
     Command("topology", "List, inspect and draw networks.", "topology:topology"),
     Command(
         "workload",
-        "List models that are trained, show their layers, and make them of PyTorch modules.",
+        "List models to be trained, show their layers, and make them from PyTorch modules.",
         "workload:workload",
     ),
     Command(
         "trace",
-        "Show execution traces and run them on networks, in MLCommons Chakra's format.",
+        "Show execution traces in MLCommons Chakra's format, and run them on networks.",
         "trace:trace",
     ),
     Command(
         "reproduce",
-        "Compute a published evaluation anew: tables and pictures beside the published numbers.",
+        "Repeat a published evaluation: tables and pictures beside the published numbers.",
         example="For example: hocket reproduce themis --output themis",
         commands=_REPRODUCE,
     ),

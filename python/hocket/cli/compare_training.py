@@ -31,7 +31,7 @@ Model = Annotated[
     typer.Argument(
         metavar="MODEL",
         autocompletion=complete.models,
-        help="A shipped workload (`hocket workload list`) or a file.",
+        help="A shipped workload (see `hocket workload list`) or a file.",
     ),
 ]
 Topologies = Annotated[
@@ -39,7 +39,8 @@ Topologies = Annotated[
     typer.Option(
         "--topology",
         "-t",
-        help="A network, as in `hocket compare`; may be repeated, to compare networks.",
+        autocompletion=complete.topologies,
+        help="A network, as in `hocket compare`; may be repeated to compare several.",
     ),
 ]
 Algorithms = Annotated[
@@ -48,8 +49,8 @@ Algorithms = Annotated[
         "--algorithm",
         "-a",
         autocompletion=complete.algorithms,
-        help="Algorithm of the collectives: one of `hocket algorithms`, ideal or none; may "
-        "be repeated; default several that apply.",
+        help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; may "
+        "be repeated; default: several that apply.",
     ),
 ]
 Parallels = Annotated[
@@ -57,21 +58,23 @@ Parallels = Annotated[
     typer.Option(
         "--parallel",
         "-p",
-        help="How the model is spread, as dp=64,tp=16; may be repeated; default replicas on "
-        "all NPUs.",
+        help="How the model is distributed, such as dp=64,tp=16; may be repeated; default: a replica on "
+        "each NPU.",
     ),
 ]
 SearchFor = Annotated[
     int | None,
     typer.Option(
         "--search",
-        help="Instead of --parallel: compare the N splits dp x tp x pp that are fastest with "
-        "ideal collectives.",
+        help="Compare the N splits dp x tp x pp that are fastest with ideal collectives, "
+        "instead of --parallel.",
     ),
 ]
 Batch = Annotated[
     int | None,
-    typer.Option("--batch", help="Instead of --samples: samples of all replicas in an iteration."),
+    typer.Option(
+        "--batch", help="Samples of all replicas together in an iteration, instead of --samples."
+    ),
 ]
 
 
@@ -122,7 +125,7 @@ class Ranking(Form):
             "--all-algorithms",
             "--verbose",
             "-v",
-            help="Show every algorithm; by default the best of each network, or of each split of one.",
+            help="Show all algorithms; default: the best for each network, or for each split of one.",
         ),
     ] = False
     baseline: Annotated[
@@ -130,7 +133,7 @@ class Ranking(Form):
         typer.Option(
             "--baseline",
             metavar="NETWORK",
-            help="One of the networks, as the table calls it: how many times as fast the others are.",
+            help="Show how many times as fast the other networks are as this one, named as in the table.",
         ),
     ] = None
 
@@ -144,7 +147,7 @@ def compare_training(
     given: Training,
     output: Ranking,
 ) -> None:
-    """Simulate training on networks, spread several ways, by several algorithms, best first."""
+    """Compare training on networks, with several ways to distribute the model and several algorithms."""
     built = networks.build()
     if combinations.parallel and combinations.search is not None:
         raise SpecError("--search", "tries all splits", "leave --parallel out")

@@ -15,9 +15,9 @@ import typer
 
 from hocket import _core
 from hocket.cli import options
-from hocket.cli.numbers import read_sizes
 from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_file, load_collective
+from hocket.collectives.sweep import sizes_of
 from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
 from hocket.plans.synthesis import PlanOptions
@@ -149,10 +149,24 @@ class Tasks:
         """Make the collective at each size, the least first; or that of a file."""
         if is_file(kind):
             return [_of_file(kind, network, self)]
-        sizes = read_sizes(self.size or (), self.sizes)
+        sizes = read_sizes(self.size, self.sizes)
         return [
             collective_on(kind, network, size, npus=self.npus, root=self.root) for size in sizes
         ]
+
+
+def read_sizes(texts: list[str] | None, sweep: str | None) -> list[int]:
+    """Read what ``--size`` and ``--sizes`` give [bytes], the least size first.
+
+    Raises
+    ------
+    SpecError
+        If one is no size, or there is none.
+    """
+    if not texts and sweep is None:
+        raise SpecError("--size", "there is none", "give -s 256MB, or --sizes 8K:1G:x4")
+    found = sizes_of(texts, field="size") if texts else []
+    return sorted({*found, *(sizes_of(sweep) if sweep is not None else [])})
 
 
 def _of_file(file: str, network: _core.Topology, task: Task | Tasks) -> _core.Collective:
@@ -172,7 +186,10 @@ class Search:
     chunks: options.Chunks = None
     chunk_size: Annotated[
         str | None,
-        typer.Option("--chunk-size", help='Instead of --chunks: bytes of a slice, as "96 KiB".'),
+        typer.Option(
+            "--chunk-size",
+            help='Bytes of each part of the data, such as "96 KiB", instead of --chunks.',
+        ),
     ] = None
     routing: options.Routing = "balanced"
     time_limit: options.TimeLimit = None
@@ -180,17 +197,22 @@ class Search:
     unwind: options.Unwind = None
     trials: Annotated[
         int | None,
-        typer.Option("--trials", help="Random trials of a synthesizer at most; default 64."),
+        typer.Option(
+            "--trials", help="Largest number of random trials of a synthesizer; default: 64."
+        ),
     ] = None
-    cluster: Annotated[
+    window: Annotated[
         int | None,
         typer.Option(
-            "--cluster", help="For exact: plan stretches of N slots, one after the other."
+            "--window", help="For exact: plan N slots at a time, one window after the other."
         ),
     ] = None
     slot: Annotated[
         str | None,
-        typer.Option("--slot", help='For exact: length of a slot, as "2.3 us"; chosen by default.'),
+        typer.Option(
+            "--slot",
+            help='For exact: length of a slot, such as "2.3 us"; default: chosen by hocket.',
+        ),
     ] = None
 
     def planning(self, latency: str | None = None) -> PlanOptions:
@@ -203,7 +225,7 @@ class Search:
             time_limit=self.time_limit,
             seed=self.seed,
             unwind=self.unwind,
-            cluster=self.cluster,
+            window=self.window,
             slot=self.slot,
             latency=cast(Latency, latency or "overlapped"),
             **more,
@@ -224,32 +246,36 @@ class Simulation:
     preset: Annotated[
         str | None,
         typer.Option(
-            "--preset", help="mcm: a mesh of chiplets, at 1 GHz.", rich_help_panel=_PACKETS
+            "--preset",
+            help="Preset of all packet options; mcm is a mesh of chiplets at 1 GHz.",
+            rich_help_panel=_PACKETS,
         ),
     ] = None
     packet_size: Annotated[
         str | None,
         typer.Option(
-            "--packet-size", help='Bytes of a packet; default "8192 B".', rich_help_panel=_PACKETS
+            "--packet-size", help='Bytes of a packet; default: "8192 B".', rich_help_panel=_PACKETS
         ),
     ] = None
     flit_size: Annotated[
         str | None,
         typer.Option(
-            "--flit-size", help='Bytes of a flit; default "512 B".', rich_help_panel=_PACKETS
+            "--flit-size", help='Bytes of a flit; default: "512 B".', rich_help_panel=_PACKETS
         ),
     ] = None
     header_flits: Annotated[
         int | None,
         typer.Option(
-            "--header-flits", help="Flits before each packet; default 0.", rich_help_panel=_PACKETS
+            "--header-flits",
+            help="Header flits of each packet; default: 0.",
+            rich_help_panel=_PACKETS,
         ),
     ] = None
     virtual_channels: Annotated[
         int | None,
         typer.Option(
             "--virtual-channels",
-            help="Virtual channels of a link; default 4.",
+            help="Virtual channels of each link; default: 4.",
             rich_help_panel=_PACKETS,
         ),
     ] = None
@@ -257,7 +283,7 @@ class Simulation:
         int | None,
         typer.Option(
             "--buffer-flits",
-            help="Flits that a virtual channel's buffer holds; default 318.",
+            help="Flits in the buffer of each virtual channel; default: 318.",
             rich_help_panel=_PACKETS,
         ),
     ] = None
@@ -265,7 +291,7 @@ class Simulation:
         str | None,
         typer.Option(
             "--clock",
-            help='Clock of the routers; default "1 GHz", higher for fast links.',
+            help='Clock of the routers; default: "1 GHz", or higher for fast links.',
             rich_help_panel=_PACKETS,
         ),
     ] = None
@@ -273,7 +299,7 @@ class Simulation:
         str | None,
         typer.Option(
             "--reduction-rate",
-            help='Rate at which an NPU sums, as "100 GB/s"; by default in no time.',
+            help='Rate at which an NPU sums, such as "100 GB/s"; default: sums take no time.',
             rich_help_panel=_PACKETS,
         ),
     ] = None
@@ -286,7 +312,7 @@ class Simulation:
             if fidelity != "packet":
                 raise SpecError(
                     "--preset",
-                    f"{fidelity} fidelity does not heed it",
+                    f"{fidelity} fidelity does not use it",
                     "leave it out, or use --fidelity packet",
                 )
             fidelity = f"packet:{self.preset}"

@@ -40,7 +40,7 @@ Kind = Annotated[
         metavar="COLLECTIVE",
         autocompletion=complete.collectives,
         help="all-reduce, reduce-scatter, all-gather, broadcast, reduce, gather, scatter, all-to-all, or a "
-        "file (.yml, .json) with a collective of your own.",
+        "file (.yml, .json) with your own collective.",
     ),
 ]
 TopologyText = Annotated[
@@ -58,19 +58,20 @@ Bandwidth = Annotated[
     list[str] | None,
     typer.Option(
         "--bandwidth",
-        help='Bandwidth of a builder\'s links, as "25 GB/s"; once, or once for each dimension.',
+        help='Bandwidth of a builder\'s links, such as "25 GB/s"; given once, or once for each dimension.',
     ),
 ]
 LatencyText = Annotated[
     list[str] | None,
     typer.Option(
-        "--latency", help='Latency of a builder\'s links, as "700 ns"; given like --bandwidth.'
+        "--latency",
+        help='Latency of a builder\'s links, such as "700 ns"; given once, or once for each dimension.',
     ),
 ]
 Failed = Annotated[
     list[str] | None,
     typer.Option(
-        "--failed", help="A failed NPU or switch, or a failed link as A,B; may be repeated."
+        "--failed", help="A failed NPU or switch, or a failed link written as A,B; may be repeated."
     ),
 ]
 Groups = Annotated[
@@ -78,10 +79,12 @@ Groups = Annotated[
     typer.Option(
         "--groups",
         metavar="NODES",
-        help='Which NPUs form a node: "0-3 4-7", "a=a0,a1;b=b0,b1", or how many that follow one another.',
+        help='NPUs of each node: "0-3 4-7", "a=a0,a1;b=b0,b1", or a number of consecutive NPUs.',
     ),
 ]
-_SIZE = typer.Option("--size", "-s", help='Bytes, as nccl-tests counts them: "256 MB", "64MiB".')
+_SIZE = typer.Option(
+    "--size", "-s", help='Size in bytes, as nccl-tests defines it, such as "256 MB" or 64MiB.'
+)
 Size = Annotated[str, _SIZE]
 FileOrSize = Annotated[str | None, _SIZE]
 """Where the file of a collective says it."""
@@ -91,7 +94,7 @@ Sizes = Annotated[
         "--size",
         "-s",
         metavar="SIZE,...",
-        help='Bytes, as nccl-tests counts them: "256 MB" or 8KB,1MB; may be repeated.',
+        help='Size in bytes, as nccl-tests defines it, such as "256 MB" or 8KB,1MB; may be repeated.',
     ),
 ]
 Sweep = Annotated[
@@ -99,11 +102,14 @@ Sweep = Annotated[
     typer.Option(
         "--sizes",
         metavar="BEGIN:END:STEP",
-        help="Sizes as the sweep of nccl-tests: 8K:1G:x4, or 1M:8M:+1M.",
+        help="Sizes from BEGIN to END, in steps as in nccl-tests: 8K:1G:x4 or 1M:8M:+1M.",
     ),
 ]
 Csv = Annotated[
-    bool, typer.Option("--csv", help="Print CSV instead of a table: SI units, keys as in JSON.")
+    bool,
+    typer.Option(
+        "--csv", help="Print CSV instead of a table, in SI units and with the names of the JSON."
+    ),
 ]
 Algorithms = Annotated[
     list[str] | None,
@@ -112,17 +118,20 @@ Algorithms = Annotated[
         "-a",
         metavar="NAME",
         autocompletion=complete.algorithms,
-        help="One of `hocket algorithms`, to compare only those named; may be repeated.",
+        help="Compare only this algorithm (see `hocket algorithms`); may be repeated.",
     ),
 ]
 Chunks = Annotated[
-    int | None, typer.Option("--chunks", "-c", help="Pipelined slices that the data is cut into.")
+    int | None,
+    typer.Option(
+        "--chunks", "-c", help="Number of parts that the data is cut into; the parts are pipelined."
+    ),
 ]
 TimeLimit = Annotated[
     str | None,
     typer.Option(
         "--time-limit",
-        help='Longest time for a search, such as "200 ms"; the best so far is the result.',
+        help='Time limit of a search, such as "200 ms"; the result is the best plan so far.',
     ),
 ]
 SeedNumber = Annotated[int, typer.Option("--seed", help="Seed of a synthesizer's random choices.")]
@@ -130,68 +139,75 @@ Unwind = Annotated[
     str | None,
     typer.Option(
         "--unwind",
-        help="How a synthesizer turns switches into links: 1, 2, ... (degree), ring or max; "
-        "one for each dimension, separated by commas; by default the best of several.",
+        help="How a synthesizer replaces switches by edges: 1, 2, ... (degree), ring or max; "
+        "one value, or one for each dimension, separated by commas; default: the best of several.",
     ),
 ]
 Npus = Annotated[
     str | None,
     typer.Option(
-        "--npus", help="Participants in rank order: names or numbers, 0-3,7; default all."
+        "--npus",
+        help="Participants in rank order, by name or number, such as 0-3,7; default: all NPUs.",
     ),
 ]
 Root = Annotated[
-    str | None, typer.Option("--root", help="Root of a rooted collective; default first.")
+    str | None,
+    typer.Option("--root", help="Root of a rooted collective; default: the first participant."),
 ]
 Order = Annotated[
     str | None,
     typer.Option(
         "--order",
-        help="Order in which links serve messages: ready or plan; default the plan's own.",
+        help="Order in which links serve messages: ready or plan; default: the plan's link order.",
     ),
 ]
 SwitchingText = Annotated[
     str | None,
     typer.Option(
         "--switching",
-        help="Crossing a device: store-and-forward or cut-through; default the topology's.",
+        help="How devices pass messages on: store-and-forward or cut-through; default: the topology's.",
     ),
 ]
 LatencyModel = Annotated[
     str | None,
-    typer.Option("--latency-model", help="overlapped (the default), or occupying as TACOS counts."),
+    typer.Option(
+        "--latency-model",
+        help="Whether a link is free (overlapped, the default) or held (occupying) during its latency.",
+    ),
 ]
 LinkFidelity = Annotated[
     str,
     typer.Option(
         "--fidelity",
         autocompletion=complete.fidelities,
-        help="link: whole messages; flow: fluids that share links fairly; packet: flits over routers "
-        "with buffers.",
+        help="How exactly plans are simulated. link: whole messages; flow: fluids that share links fairly; "
+        "packet: flits in routers with buffers.",
     ),
 ]
 FlowRate = Annotated[
     str | None,
-    typer.Option(
-        "--flow-rate", help='Limit on the rate of each flow (flow fidelity), as "10 GB/s".'
-    ),
+    typer.Option("--flow-rate", help='Highest rate of a flow at flow fidelity, such as "10 GB/s".'),
 ]
 Routing = Annotated[
     str,
     typer.Option(
         "--routing",
         autocompletion=complete.routings,
-        help="Spreading of transfers over equal paths: balanced, ecmp, ecmp:SEED, spray "
-        "(flow and packet fidelity) or single.",
+        help="How transfers are spread over equal paths: balanced, ecmp, ecmp:SEED, spray "
+        "(at flow and packet fidelity) or single.",
     ),
 ]
 OwnRouting = Annotated[
     str | None,
-    typer.Option("--routing", help="Spread over equal paths anew, as `hocket plan --routing`."),
+    typer.Option(
+        "--routing",
+        autocompletion=complete.routings,
+        help="Spread transfers over equal paths in another way (see `hocket plan --routing`).",
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Plot = Annotated[
-    str | None, typer.Option("--plot", help="Also draw a picture: a .png, .svg or .pdf file.")
+    str | None, typer.Option("--plot", help="Also draw a picture to this .png, .svg or .pdf file.")
 ]
 
 

@@ -36,14 +36,14 @@ class Making(Search):
 
     latency_model: options.LatencyModel = None
     in_place: Annotated[
-        bool, typer.Option(help="The result overwrites the input, or has a buffer of its own.")
+        bool, typer.Option(help="The result overwrites the input, or has a separate buffer.")
     ] = True
     timetable_only: Annotated[
         bool,
         typer.Option(
             "--timetable-only",
-            help="Match and check slot by slot without a plan: greedy on tens of thousands of "
-            "NPUs.",
+            help="For greedy on tens of thousands of NPUs: make and check a timetable slot by slot, "
+            "without a plan.",
         ),
     ] = False
 
@@ -60,8 +60,8 @@ def plan(
             "--algorithm",
             "-a",
             autocompletion=complete.algorithms,
-            help="One of `hocket algorithms`, schedule:NAME (a saved one), or FILE.py:FUNCTION (your own); "
-            "default auto, the best that any finds.",
+            help="One of `hocket algorithms`, schedule:NAME (a saved schedule), or FILE.py:FUNCTION (your "
+            "own); default: auto, the best plan that any algorithm finds.",
         ),
     ] = "auto",
     making: Making,
@@ -72,11 +72,13 @@ def plan(
     verbose: Annotated[
         bool,
         typer.Option(
-            "--verbose", "-v", help="Also say how good the plan is among plans of its chunks."
+            "--verbose",
+            "-v",
+            help="Also compare the plan with the best possible plan of the same chunks.",
         ),
     ] = False,
 ) -> None:
-    """Plan a collective by one algorithm, prove the plan, and write it to a file."""
+    """Plan a collective with one algorithm, prove the plan, and write it to a file."""
     if output is not None:
         check_target(Path(output))
         if Path(output).suffix in (".csv", ".json", ".yml", ".yaml", ".xml", ".txt", ".png"):
@@ -235,7 +237,7 @@ def describe(plan: Plan) -> str:
 
 @grouped
 def algorithms(*, form: Form) -> None:
-    """List the algorithms, what they do and for which collectives."""
+    """List the algorithms, what they do, and their collectives."""
     known = known_algorithms()
     values = [
         {"name": each.name, "summary": each.summary, "kinds": list(each.kinds)} for each in known

@@ -30,21 +30,26 @@ SWEEP_NOTES = (
 def themis(
     *,
     output: Annotated[
-        str, typer.Option("--output", "-o", help="Folder for the pictures; made if missing.")
+        str, typer.Option("--output", "-o", help="Folder for the pictures; created if missing.")
     ] = "reproduce-themis",
     figure: Annotated[
         list[str] | None,
         typer.Option(
-            "--figure", "--figures", help="Only these: 4, 8, 9, 10, 11, 12; 4,12 or repeated."
+            "--figure",
+            "--figures",
+            help="Only these figures: 4, 8, 9, 10, 11, 12; as a list (4,12) or repeated.",
         ),
     ] = None,
     no_optimal: Annotated[
         bool,
-        typer.Option("--no-optimal", help="Without multirail-optimal: seconds, not two minutes."),
+        typer.Option(
+            "--no-optimal",
+            help="Leave out multirail-optimal: takes seconds instead of two minutes.",
+        ),
     ] = False,
     json: options.Json = False,
 ) -> None:
-    """Compute figures of Themis (ISCA 2022) on its networks: 8 to 11, all-reduce; 4 and 12, training."""
+    """Compute figures of Themis (ISCA 2022): 8 to 11 for all-reduce, 4 and 12 for training."""
     wanted = _figures(figure)
     trains = [number for number in wanted if number in TRAINING_FIGURES]
     wanted = [number for number in wanted if number not in trains]

@@ -32,10 +32,13 @@ def mesh_study(
     *,
     output: Annotated[
         str,
-        typer.Option("--output", "-o", help="Folder for pictures and mesh.json; made if missing."),
+        typer.Option(
+            "--output", "-o", help="Folder for pictures and mesh.json; created if missing."
+        ),
     ] = "reproduce-mesh",
     table: Annotated[
-        list[str] | None, typer.Option("--table", help="Only table 1; may stand with --figure.")
+        list[str] | None,
+        typer.Option("--table", help="Only table 1; may be combined with --figure."),
     ] = None,
     figure: Annotated[
         list[str] | None,
@@ -45,10 +48,10 @@ def mesh_study(
         bool, typer.Option("--example", help="Only the epoch of section VIII-B.")
     ] = False,
     choices: Annotated[
-        bool, typer.Option("--choices", help="Only what explains the differences.")
+        bool, typer.Option("--choices", help="Only the runs that explain the differences.")
     ] = False,
     full: Annotated[
-        bool, typer.Option("--full", help="Sizes up to 1 GiB, and all that is slow to simulate.")
+        bool, typer.Option("--full", help="Also sizes up to 1 GiB, and what is slow to simulate.")
     ] = False,
     json: options.Json = False,
 ) -> None:

@@ -54,7 +54,7 @@ def routing_study(
     output: Annotated[
         str,
         typer.Option(
-            "--output", "-o", help="Folder for pictures and routing.json; made if missing."
+            "--output", "-o", help="Folder for pictures and routing.json; created if missing."
         ),
     ] = "reproduce-routing",
     figure: Annotated[
@@ -65,14 +65,14 @@ def routing_study(
         bool, typer.Option("--released", help="Only the cells that the released code was run on.")
     ] = False,
     choices: Annotated[
-        bool, typer.Option("--choices", help="Only what is assumed, done otherwise.")
+        bool, typer.Option("--choices", help="Only the runs with other assumptions.")
     ] = False,
     seeds: Annotated[
-        int, typer.Option("--seeds", help="Draws of each cell, 1 to 1000.")
+        int, typer.Option("--seeds", help="Random draws of each cell, from 1 to 1000.")
     ] = routing.SEEDS,
     full: Annotated[
         bool,
-        typer.Option("--full", help="With the ILP for two and three jobs, which needs OR-Tools."),
+        typer.Option("--full", help="Also the ILP for two and three jobs, which needs OR-Tools."),
     ] = False,
     json: options.Json = False,
 ) -> None:

@@ -49,7 +49,9 @@ def tacos(
     *,
     output: Annotated[
         str,
-        typer.Option("--output", "-o", help="Folder for pictures and tacos.json; made if missing."),
+        typer.Option(
+            "--output", "-o", help="Folder for pictures and tacos.json; created if missing."
+        ),
     ] = "reproduce-tacos",
     table: Annotated[
         list[str] | None,
@@ -66,7 +68,8 @@ def tacos(
     time_limit: Annotated[
         str | None,
         typer.Option(
-            "--time-limit", help="Limit of each exact search; default 20 s, with --full 10 min."
+            "--time-limit",
+            help="Time limit of each exact search; default: 20 s, or 10 min with --full.",
         ),
     ] = None,
     json: options.Json = False,

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 _LIMIT, _LIMIT_OF_COMPARISON = 10.0, 1.0
 """Seconds for each assignment of the solver, where --time-limit says nothing."""
-_MOST_COLUMNS = 6
+_MAX_COLUMNS = 6
 """Jobs that have a column each in a comparison."""
-_MOST_TIMES = 3
+_MAX_TIMES = 3
 """Jobs of which that column has the time as well."""
 
-Jobs = Annotated[str, typer.Argument(metavar="JOBS", help="A .yml file of jobs.")]
+Jobs = Annotated[str, typer.Argument(metavar="JOBS", help="A .yml file with the jobs.")]
 Fabric = Annotated[
     str,
     typer.Option(
@@ -48,36 +48,43 @@ class Hosts:
     panel: ClassVar[str] = "Fabric and hosts"
 
     fabric: Fabric
-    gpus_per_host: Annotated[int, typer.Option("--gpus-per-host", help="GPUs of a host.")] = 8
+    gpus_per_host: Annotated[
+        int, typer.Option("--gpus-per-host", help="Number of Number of GPUs of a host.")
+    ] = 8
     nics_per_host: Annotated[
-        int, typer.Option("--nics-per-host", help="NICs of a host, one port each.")
+        int, typer.Option("--nics-per-host", help="Number of NICs of a host, with one port each.")
     ] = 8
     hosts_per_tor: Annotated[
         int | None,
-        typer.Option("--hosts-per-tor", help="Hosts below a ToR, with clos:SPINESxTORS."),
+        typer.Option("--hosts-per-tor", help="Number of hosts below a ToR, for clos:SPINESxTORS."),
     ] = None
     oversubscription: Annotated[
         float | None,
-        typer.Option("--oversubscription", help="Ports below a ToR for each above it; default 1."),
+        typer.Option(
+            "--oversubscription", help="Ports below a ToR for each port above it; default: 1."
+        ),
     ] = None
     bandwidth: Annotated[
         str | None,
-        typer.Option("--bandwidth", help='Bandwidth of each link; default "100 Gb/s".'),
+        typer.Option("--bandwidth", help='Bandwidth of each link; default: "100 Gb/s".'),
     ] = None
     host_bandwidth: Annotated[
         str | None,
         typer.Option(
             "--host-bandwidth",
-            help="Bandwidth of links between NICs and ToRs; default that of the others.",
+            help="Bandwidth of the links between NICs and ToRs; default: --bandwidth.",
         ),
     ] = None
     latency: Annotated[
-        str | None, typer.Option("--latency", help='Latency of each link; default "0 ns".')
+        str | None, typer.Option("--latency", help='Latency of each link; default: "0 ns".')
     ] = None
     failed: options.Failed = None
     failed_spines: Annotated[
         int,
-        typer.Option("--failed-spines", help="Spines that failed besides: the highest-numbered."),
+        typer.Option(
+            "--failed-spines",
+            help="Number of further failed spines, those with the highest numbers.",
+        ),
     ] = 0
 
     def cluster(self) -> Cluster:
@@ -106,16 +113,23 @@ class Paths:
 
     scheme: Annotated[
         str,
-        typer.Option("--scheme", "-s", help="How flows get paths; docs/routing.md lists schemes."),
+        typer.Option(
+            "--scheme", "-s", help="How flows get paths; docs/routing.md lists the schemes."
+        ),
     ] = "greedy"
     compare: Annotated[
-        bool, typer.Option("--compare", help="All schemes, each with the same jobs and GPUs.")
+        bool, typer.Option("--compare", help="Run all schemes, each with the same jobs and GPUs.")
     ] = False
     seed: Annotated[
         int | None,
-        typer.Option("--seed", help="Seed of placements, hashes and draws; default the file's."),
+        typer.Option(
+            "--seed",
+            help="Seed of placements, hashes and random numbers; default: the seed in the file.",
+        ),
     ] = None
-    hash: Annotated[str, typer.Option("--hash", help="Hash of ecmp: crc32 or toeplitz.")] = "crc32"
+    hash: Annotated[
+        str, typer.Option("--hash", help="Hash function of ecmp: crc32 or toeplitz.")
+    ] = "crc32"
     upstream: Annotated[
         int,
         typer.Option(
@@ -127,35 +141,43 @@ class Paths:
         str, typer.Option("--order", help="Order in which flows get paths: job or tor.")
     ] = "job"
     weights: Annotated[
-        str, typer.Option("--weights", help="What counts on a link: flows, or their bytes.")
+        str,
+        typer.Option("--weights", help="What the load of a link counts: flows, or their bytes."),
     ] = "flows"
     answer: Annotated[
-        str, typer.Option("--answer", help='Time until the controller answers, "10 ms".')
+        str,
+        typer.Option("--answer", help='Time that the controller takes to answer, such as "10 ms".'),
     ] = "0 s"
     look_ahead: Annotated[
-        int, typer.Option("--look-ahead", help="Coming events for which it computes ahead.")
+        int,
+        typer.Option(
+            "--look-ahead",
+            help="Number of coming events for which the controller computes paths in advance.",
+        ),
     ] = 0
     failover: Annotated[
-        bool, typer.Option("--failover", help="Compute paths ahead for every single failure.")
+        bool, typer.Option("--failover", help="Compute paths in advance for every single failure.")
     ] = False
     outage: Annotated[
         list[str] | None,
-        typer.Option("--outage", help='Failure while jobs run, as "spine3@12 s"; may be repeated.'),
+        typer.Option(
+            "--outage", help='A failure while jobs run, such as "spine3@12 s"; may be repeated.'
+        ),
     ] = None
     rate_control: Annotated[
         float | None,
         typer.Option(
-            "--rate-control", help="Hold flows to their fair share and this much more: 0.05."
+            "--rate-control", help="Limit flows to their fair share plus this share, such as 0.05."
         ),
     ] = None
     jitter: Annotated[
-        float, typer.Option("--jitter", help="Share by which computation varies: 0.05.")
+        float, typer.Option("--jitter", help="Share by which compute times vary, such as 0.05.")
     ] = 0.0
     time_limit: Annotated[
         str | None,
         typer.Option(
             "--time-limit",
-            help='Longest time of each assignment by ilp; default "10 s", "1 s" with --compare.',
+            help='Time limit of each assignment by ilp; default: "10 s", or "1 s" with --compare.',
         ),
     ] = None
 
@@ -186,10 +208,13 @@ class Shown(Form):
 
     timeline: Annotated[
         str | None,
-        typer.Option("--timeline", help="Draw phases and rates over time: a .png, .svg or .pdf."),
+        typer.Option(
+            "--timeline", help="Draw phases and rates over time to this .png, .svg or .pdf file."
+        ),
     ] = None
     heat: Annotated[
-        str | None, typer.Option("--heat", help="Draw what each link carried: as --timeline.")
+        str | None,
+        typer.Option("--heat", help="Draw what each link carried to this .png, .svg or .pdf file."),
     ] = None
 
 
@@ -336,11 +361,11 @@ def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, form: Form) -
 
 
 def _print_comparison(console: Printer, cluster: Cluster, runs: Sequence[ClusterRun]) -> None:
-    has_times = len(runs[0].jobs) <= _MOST_TIMES
+    has_times = len(runs[0].jobs) <= _MAX_TIMES
     what = "all-reduce times, x the ideal" if has_times else "all-reduce times over the ideal"
     table = Table(title=f"{what}, {_described(cluster)}")
     table.add_column("scheme")
-    jobs = runs[0].jobs if len(runs[0].jobs) <= _MOST_COLUMNS else ()
+    jobs = runs[0].jobs if len(runs[0].jobs) <= _MAX_COLUMNS else ()
     for job in jobs:
         if has_times:
             table.add_column(job.job.name, units=TIMES, leaves=2)

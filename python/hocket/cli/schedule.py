@@ -9,12 +9,12 @@ from typing import Annotated, ClassVar
 import typer
 
 from hocket import _core
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.groups import Output, grouped
 from hocket.cli.numbers import share_of
 from hocket.cli.simulate import show_dimension_run
 from hocket.errors import SpecError
-from hocket.plans.advice import MOST_DIMENSIONS, advise_dimensions
+from hocket.plans.advice import MAX_DIMENSIONS, advise_dimensions
 from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
 from hocket.plans.schedule import Schedule
 from hocket.plans.schedule import schedule as make_schedule
@@ -27,15 +27,26 @@ class Scheduling:
     panel: ClassVar[str] = "Schedule"
 
     topology: Annotated[
-        str | None, typer.Option("--topology", "-t", help="A product with dimensions.")
+        str | None,
+        typer.Option(
+            "--topology",
+            "-t",
+            autocompletion=complete.topologies,
+            help="A product topology.",
+        ),
     ] = None
     bandwidth: options.Bandwidth = None
     latency: options.LatencyText = None
-    size: Annotated[str | None, typer.Option("--size", "-s", help='Bytes: "1 GB", "64MiB".')] = None
+    size: Annotated[
+        str | None, typer.Option("--size", "-s", help='Size in bytes, such as "1 GB" or 64MiB.')
+    ] = None
     algorithm: Annotated[
         str,
         typer.Option(
-            "--algorithm", "-a", help=f"{', '.join(SCHEDULERS)}, or schedule:NAME (a saved one)."
+            "--algorithm",
+            "-a",
+            autocompletion=complete.algorithms,
+            help=f"{', '.join(SCHEDULERS)}, or schedule:NAME (a saved schedule).",
         ),
     ] = "multirail-optimal"
     chunks: options.Chunks = None
@@ -59,14 +70,12 @@ def schedule(
     what: Scheduling,
     save: Annotated[
         str | None,
-        typer.Option("--save", help="Keep it under this name, or in this .json file."),
+        typer.Option("--save", help="Save the schedule under this name, or in this .json file."),
     ] = None,
-    saved: Annotated[
-        bool, typer.Option("--list", help="List the schedules that are kept.")
-    ] = False,
+    saved: Annotated[bool, typer.Option("--list", help="List the saved schedules.")] = False,
     output: Output,
 ) -> None:
-    """Schedule a collective on a product, dimension by dimension, and run it at dimension fidelity."""
+    """Schedule a collective on a product topology, and run the schedule at dimension fidelity."""
     if saved:
         _list(output.json)
         return
@@ -132,7 +141,7 @@ def describe_schedule(schedule: Schedule) -> str:
 def limited_by(topology: _core.Topology) -> str | None:
     """Say which dimensions limit every order of the chunks; nothing where none does."""
     rails = _core.rails(topology)
-    if len(rails) > MOST_DIMENSIONS or any(rail[-1] for rail in rails):
+    if len(rails) > MAX_DIMENSIONS or any(rail[-1] for rail in rails):
         return None
     advice = advise_dimensions(topology)
     return f"{advice.verdict} (hocket advise dims)" if advice.limiting else None

@@ -35,7 +35,7 @@ class AnyFidelity(Simulation):
             "--fidelity",
             autocompletion=complete.all_fidelities,
             help="link: each link serves whole messages; flow: fluids that share links fairly; packet: "
-            "flits over routers with buffers; dimension: a multi-rail plan's schedule.",
+            "flits in routers with buffers; dimension: the schedule of a multi-rail plan.",
         ),
     ] = "link"
     routing: options.OwnRouting = None
@@ -48,7 +48,9 @@ def simulate(
     simulation: AnyFidelity,
     file: Annotated[
         str | None,
-        typer.Option("--output", "-o", help="Write start and end of every transfer to Parquet."),
+        typer.Option(
+            "--output", "-o", help="Write the start and end of every transfer to this Parquet file."
+        ),
     ] = None,
     output: Output,
 ) -> None:

@@ -23,7 +23,7 @@ NEVER = 0
 """For a column that stays however narrow the terminal."""
 _LAST = 1000
 """When a column leaves that does not say when: after those that do, the last one first."""
-_LEAST_PROSE = 24
+_MIN_PROSE = 24
 NOTHING = "–"
 _PIPE = 100
 """How wide a table with prose is where no terminal is."""
@@ -65,7 +65,7 @@ class _Column:
         if self.prose:
             words = [word for cell in (self.name, *self.cells) for word in cell.split()]
             longest = max(map(cell_width, words), default=0)
-            return min(self.natural(), max(longest, _LEAST_PROSE))
+            return min(self.natural(), max(longest, _MIN_PROSE))
         return max(map(cell_width, (*self.name.split(), self.unit, *self.cells)), default=0)
 
 

@@ -11,16 +11,18 @@ __all__ = ["Dependencies", "GroupsFile", "Prefix"]
 Prefix = Annotated[
     str,
     typer.Argument(
-        metavar="PREFIX", help="What .0.et, .1.et, ... follow, a folder of them, or one of them."
+        metavar="PREFIX",
+        help="The beginning of the file names PREFIX.0.et, PREFIX.1.et, ..., their folder, or one file.",
     ),
 ]
 GroupsFile = Annotated[
     str | None,
-    typer.Option("--groups", help='Groups of ranks, a JSON file such as {"1": [0, 2]}.'),
+    typer.Option("--groups", help='JSON file with the groups of ranks, such as {"1": [0, 2]}.'),
 ]
 Dependencies = Annotated[
     str,
     typer.Option(
-        "--dependencies", help="all, or data alone: control may be a stack of calls only."
+        "--dependencies",
+        help="Dependencies to follow: all, or data (control dependencies may be only the call stack).",
     ),
 ]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import typer
 
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.form import Form
 from hocket.cli.groups import Network, grouped
 from hocket.cli.numbers import SIZES, TIMES
@@ -18,10 +18,11 @@ from hocket.files.perfetto import check_trace
 from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
+    from hocket.cli.data import RankData, TraceCallData, TraceRunData
     from hocket.traces import TraceCall, TraceRun
 
 EXAMPLE = "For example: hocket trace run traces/llama --topology themis-3d-homo --algorithm themis"
-_MOST_ROWS = 64
+_MAX_ROWS = 64
 """Of the table of ranks."""
 
 
@@ -38,24 +39,26 @@ class Replaying:
         typer.Option(
             "--algorithm",
             "-a",
-            help="Algorithm of the collectives: one of `hocket algorithms`, ideal or none; "
-            "default themis where there are dimensions, else greedy.",
+            autocompletion=complete.algorithms,
+            help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; "
+            "default: themis on networks with dimensions, otherwise greedy.",
         ),
     ] = None
     chunks: options.Chunks = None
     npu: Annotated[
         str,
         typer.Option(
-            "--npu", help="Accelerator for operations that have no recorded time, such as a100."
+            "--npu", help="Accelerator for operations without a recorded time, such as a100."
         ),
     ] = "a100"
     efficiency: Annotated[
-        float | None, typer.Option("--efficiency", help="Share of its peak that it reaches.")
+        float | None,
+        typer.Option("--efficiency", help="Share of the accelerator's peak that is reached."),
     ] = None
     order: Annotated[
         str,
         typer.Option(
-            "--order", help="Order in which an NPU's waiting calls are served: fifo or lifo."
+            "--order", help="Order in which the waiting calls of an NPU are served: fifo or lifo."
         ),
     ] = "fifo"
 
@@ -68,7 +71,9 @@ def run(
     how: Replaying,
     perfetto: Annotated[
         str | None,
-        typer.Option("--perfetto", help="Also write a timeline for ui.perfetto.dev, a .json file."),
+        typer.Option(
+            "--perfetto", help="Also write a timeline for ui.perfetto.dev to this .json file."
+        ),
     ] = None,
     form: Form,
 ) -> None:
@@ -106,8 +111,8 @@ def run(
     console.print(_ranks(ran))
     for note in ran.notes:
         console.note(f"note: {note}")
-    if len(ran.ranks) > _MOST_ROWS:
-        console.print(f"note: {len(ran.ranks) - _MOST_ROWS} more ranks; --json has all")
+    if len(ran.ranks) > _MAX_ROWS:
+        console.print(f"note: {len(ran.ranks) - _MAX_ROWS} more ranks; --json has all")
 
 
 def _kinds(ran: TraceRun) -> Table:
@@ -126,26 +131,28 @@ def _ranks(ran: TraceRun) -> Table:
     table.add_column("rank", justify="right")
     for name in ("compute", "exposed calls", "waiting", "rest", "end"):
         table.add_column(name, units=TIMES)
-    for row in ran.ranks[:_MOST_ROWS]:
+    for row in ran.ranks[:_MAX_ROWS]:
         times = (row.compute, row.exposed, row.waited, row.rest, row.end)
         table.add_row(str(row.rank), *times)
     return table
 
 
-def _as_json(ran: TraceRun) -> dict[str, Any]:
+def _as_json(ran: TraceRun) -> TraceRunData:
     return {
         "topology": ran.topology.name,
         "algorithm": ran.algorithm,
         "npu": ran.npu.name,
         "time_ps": ran.time_ps,
         "ranks": _rank_rows(ran),
-        "groups": {group: list(ranks) for _, _, group, ranks in ran.whats if group is not None},
+        "groups": {
+            str(group): list(ranks) for _, _, group, ranks in ran.whats if group is not None
+        },
         "calls": [_call_as_json(call) for call in ran.calls],
         "notes": list(ran.notes),
     }
 
 
-def _rank_rows(ran: TraceRun) -> list[dict[str, Any]]:
+def _rank_rows(ran: TraceRun) -> list[RankData]:
     return [
         {
             "rank": row.rank,
@@ -159,15 +166,16 @@ def _rank_rows(ran: TraceRun) -> list[dict[str, Any]]:
     ]
 
 
-def _call_as_json(call: TraceCall) -> dict[str, Any]:
-    who: dict[str, Any] = {"group": call.group}
-    if call.group is None:
-        who = {"from": call.ranks[0], "to": call.ranks[1]}
-    return {
+def _call_as_json(call: TraceCall) -> TraceCallData:
+    value: TraceCallData = {
         "name": call.name,
         "kind": call.kind,
         "size": call.size,
-        **who,
         "start_ps": call.start_ps,
         "end_ps": call.end_ps,
     }
+    if call.group is None:
+        value["from"], value["to"] = call.ranks
+    else:
+        value["group"] = call.group
+    return value

@@ -27,11 +27,13 @@ class Report(Form):
 
     timeline: Annotated[
         str | None,
-        typer.Option("--timeline", help="Draw what went on when: a .png, .svg or .pdf file."),
+        typer.Option("--timeline", help="Draw the timeline to this .png, .svg or .pdf file."),
     ] = None
     perfetto: Annotated[
         str | None,
-        typer.Option("--perfetto", help="Write trace events, for ui.perfetto.dev: a .json file."),
+        typer.Option(
+            "--perfetto", help="Write trace events for ui.perfetto.dev to this .json file."
+        ),
     ] = None
     layers: Annotated[
         bool,
@@ -51,7 +53,7 @@ def train(
         typer.Argument(
             metavar="MODEL",
             autocompletion=complete.models,
-            help="A shipped workload (`hocket workload list`), a file.",
+            help="A shipped workload (see `hocket workload list`) or a file.",
         ),
     ],
     *,
@@ -61,13 +63,16 @@ def train(
         typer.Option(
             "--parallel",
             "-p",
-            help="How the model is spread: dp=64,tp=16; also pp, ep, zero, micro-batches; default "
-            "replicas on all NPUs.",
+            help="How the model is distributed, such as dp=64,tp=16; also pp, ep, zero, micro-batches; "
+            "default: a replica on each NPU.",
         ),
     ] = None,
     places: Annotated[
         str | None,
-        typer.Option("--map", help="Dimensions of parallelism's own, from 1: tp=1,dp=2+3."),
+        typer.Option(
+            "--map",
+            help="Dimensions of each kind of parallelism, numbered from 1, such as tp=1,dp=2+3.",
+        ),
     ] = None,
     algorithm: Annotated[
         str | None,
@@ -75,8 +80,8 @@ def train(
             "--algorithm",
             "-a",
             autocompletion=complete.algorithms,
-            help="Algorithm of the collectives: one of `hocket algorithms`, ideal or none; "
-            "default themis where there are dimensions, else greedy.",
+            help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; "
+            "default: themis on networks with dimensions, otherwise greedy.",
         ),
     ] = None,
     given: Training,
@@ -144,11 +149,11 @@ def _read_map(text: str) -> dict[str, list[int]]:
         if not equals or axis not in AXES:
             raise SpecError(
                 "--map",
-                f"{shown(part.strip())} will not do; {right}",
+                f"{shown(part.strip())} is not valid; {right}",
                 f"axes are {', '.join(AXES)}",
             )
         if not all(each.isascii() and each.isdecimal() and len(each) < 10 for each in numbers):
-            raise SpecError("--map", f"{axis}: {shown(listed)} is no dimension", right)
+            raise SpecError("--map", f"{axis}: {shown(listed)} is not a dimension", right)
         if axis in found or len(set(numbers)) < len(numbers):
             raise SpecError("--map", f"{axis} is given twice what it has once", right)
         found[axis] = [int(number) for number in numbers]

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hocket.training import Breakdown, TrainingRun
     from hocket.training.parallel import Group
 
-_MOST_LAYERS = 10
+_MAX_LAYERS = 10
 """Of the table of layers."""
 
 
@@ -183,11 +183,11 @@ def _print_layers(console: Printer, run: TrainingRun) -> None:
     table.add_column("stage", justify="right")
     for name in ("forward", "backward", "communication", "exposed"):
         table.add_column(name, units=TIMES, leaves=NEVER if name == "exposed" else None)
-    for layer in ranked[:_MOST_LAYERS]:
+    for layer in ranked[:_MAX_LAYERS]:
         times = (layer.forward, layer.backward, layer.communication, layer.exposed)
         table.add_row(layer.name, str(layer.stage + 1), *(time / count for time in times))
     console.print(table)
-    rest = ranked[_MOST_LAYERS:]
+    rest = ranked[_MAX_LAYERS:]
     if rest:
         exposed = sum(layer.exposed for layer in rest) / count
         line = f"{_time(exposed)} exposed of {len(rest):,} others that communicate; --json has all"

@@ -27,44 +27,50 @@ class Training:
 
     samples: Annotated[
         int | None,
-        typer.Option("--samples", help="Samples of each replica in an iteration; default 32."),
+        typer.Option("--samples", help="Samples of each replica in an iteration; default: 32."),
     ] = None
     iterations: Annotated[
-        int, typer.Option("--iterations", help="Iterations that follow each other.")
+        int, typer.Option("--iterations", help="Number of iterations to simulate.")
     ] = 1
     npu: Annotated[
         str,
         typer.Option(
             "--npu",
             autocompletion=complete.devices,
-            help="Accelerator: v100, a100, h100, ..., or chiplet.",
+            help="Accelerator that computes, such as v100, a100 or h100, or chiplet.",
         ),
     ] = "a100"
     efficiency: Annotated[
         float | None,
-        typer.Option("--efficiency", help="Share of its peak that is reached: 0.5; default 1."),
+        typer.Option(
+            "--efficiency",
+            help="Share of the accelerator's peak that is reached, such as 0.5; default: 1.",
+        ),
     ] = None
     precision: Annotated[
         int, typer.Option("--precision", help="Bits of weights, gradients and activations.")
     ] = 16
     bucket: Annotated[
         str,
-        typer.Option("--bucket", help="Gradients that are reduced together: bytes, or all."),
+        typer.Option("--bucket", help="Bytes of gradients that are reduced together, or all."),
     ] = "25 MiB"
     recompute: Annotated[
-        bool, typer.Option("--recompute", help="Backward passes compute forward ones again.")
+        bool,
+        typer.Option(
+            "--recompute", help="Compute forward passes again in the backward pass, to save memory."
+        ),
     ] = False
     overlap_tensor: Annotated[
         bool,
         typer.Option(
             "--overlap-tensor/--no-overlap-tensor",
-            help="Sum input gradients while weight gradients are computed, or after that.",
+            help="Sum input gradients while weight gradients are computed, or afterwards.",
         ),
     ] = True
     update: Annotated[
         bool,
         typer.Option(
-            "--update/--no-update", help="Count the time of the weights' update, or leave it out."
+            "--update/--no-update", help="Include the time of the weight update, or leave it out."
         ),
     ] = True
     order: Annotated[
@@ -77,7 +83,7 @@ class Training:
         bool,
         typer.Option(
             "--memory-check/--no-memory-check",
-            help="Refuse a model that does not fit the memory of an NPU, or run it.",
+            help="Refuse a model that does not fit into the memory of an NPU, or run it anyway.",
         ),
     ] = True
     chunks: options.Chunks = None

@@ -11,12 +11,12 @@ from hocket.cli.plan import describe
 from hocket.plans.plan import Plan
 
 PlanFile = Annotated[
-    str, typer.Argument(metavar="PLAN", help="A file that `hocket plan -o` wrote.")
+    str, typer.Argument(metavar="PLAN", help="A plan file, as written by `hocket plan -o`.")
 ]
 
 
 def verify(plan: PlanFile, json: options.Json = False) -> None:
-    """Prove that a plan does what its collective asks, whatever the timing; exit code 1 if not."""
+    """Prove that a plan does what its collective requires in every timing; exit code 1 if not."""
     made = Plan.load(plan)
     with options.watching() as watch:
         made.verify(progress=watch)

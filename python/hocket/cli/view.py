@@ -31,21 +31,25 @@ class Picture:
 
     ten: Annotated[
         bool,
-        typer.Option("--ten", help="On the time-expanded network: each transfer an arrow in time."),
+        typer.Option("--ten", help="Draw each transfer as an arrow between NPUs over time."),
     ] = False
     heat: Annotated[
         bool,
-        typer.Option("--heat", help="Each link by its share of busy time, and links over time."),
+        typer.Option(
+            "--heat",
+            help="Colour links by their share of busy time, and draw the links in use over time.",
+        ),
     ] = False
     phase: Annotated[
         str | None,
         typer.Option(
-            "--phase", help="Rings and trees of what is summed (reduce, default) or copied (copy)."
+            "--phase",
+            help="Draw rings and trees of sums (reduce, the default) or of copies (copy).",
         ),
     ] = None
     chunk: Annotated[
         int | None,
-        typer.Option("--chunk", help="Draw one chunk only; chunks are numbered from 0."),
+        typer.Option("--chunk", help="Draw only this chunk; chunks are numbered from 0."),
     ] = None
     file: Annotated[
         str | None,
@@ -56,7 +60,7 @@ class Picture:
 
 @grouped
 def view(plan: PlanFile, *, picture: Picture, simulation: Simulation) -> None:
-    """Draw a plan on its network: its rings and trees, how busy links are, or its transfers in time."""
+    """Draw a plan on its network: its rings and trees, how busy links are, or its transfers over time."""
     fidelity = simulation.transfers()
     _check(picture, simulation, plan)
     made = Plan.load(plan)

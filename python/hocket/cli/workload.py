@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import typer
 
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.form import Form
 from hocket.cli.groups import grouped
 from hocket.cli.numbers import FLOPS, SIZES, TIMES, Units
@@ -23,23 +23,29 @@ from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Layer, Workload, blocks_of
 
 if TYPE_CHECKING:
+    from hocket.cli.data import LayerShapeData, WorkData, WorkloadCyclesData, WorkloadData
     from hocket.workload.systolic import Chiplet, WorkloadCycles
 
 workload = typer.Typer(
-    help="List models that are trained, show their layers, and make them of PyTorch modules.",
+    help="List models to be trained, show their layers, and make them from PyTorch modules.",
     no_args_is_help=True,
     epilog="For example: hocket workload show resnet152",
 )
 
 workload.command("from-torch", epilog=EXAMPLE)(from_torch)
 
-_MOST_ROWS = 2000
+_MAX_ROWS = 2000
 """Of the table of layers; a hundred thousand would take minutes."""
 _NUMBER = re.compile(r"\.[0-9]+(?=/|$)")
 """Which of several layers one is, in its name."""
 
 Text = Annotated[
-    str, typer.Argument(metavar="WORKLOAD", help="A shipped workload, or a .yml file.")
+    str,
+    typer.Argument(
+        metavar="WORKLOAD",
+        autocompletion=complete.models,
+        help="A shipped workload, or a .yml file.",
+    ),
 ]
 
 
@@ -76,33 +82,38 @@ class OnChiplet:
 
     panel: ClassVar[str] = "Chiplet"
 
-    array: Annotated[str, typer.Option("--array", help="Rows and columns of a PE's array.")] = (
-        "256x256"
-    )
+    array: Annotated[
+        str, typer.Option("--array", help="Rows and columns of the array of a PE.")
+    ] = "256x256"
     pes: Annotated[str, typer.Option("--pes", help="Rows and columns of PEs.")] = "4x4"
-    samples: Annotated[int, typer.Option("--samples", help="Samples in an iteration.")] = 16
-    clock: Annotated[str, typer.Option("--clock", help='Its clock, such as "1 GHz".')] = "1 GHz"
-    precision: Annotated[int, typer.Option("--precision", help="Bits of a number.")] = 32
+    samples: Annotated[
+        int, typer.Option("--samples", help="Number of samples in an iteration.")
+    ] = 16
+    clock: Annotated[
+        str, typer.Option("--clock", help='Clock of the chiplet, such as "1 GHz".')
+    ] = "1 GHz"
+    precision: Annotated[int, typer.Option("--precision", help="Bits of each number.")] = 32
     folds: Annotated[
         str,
         typer.Option(
-            "--folds", help="How parts of a result follow each other: drained or overlapped."
+            "--folds", help="How the folds of a product follow each other: drained or overlapped."
         ),
     ] = "drained"
     distribution: Annotated[
         str,
         typer.Option(
-            "--distribution", help="What PEs share: samples, or folds of all samples together."
+            "--distribution",
+            help="What is distributed over PEs: samples, or folds of all samples together.",
         ),
     ] = "samples"
     input_gradient: Annotated[
         str,
         typer.Option(
-            "--input-gradient", help="Gradient of an input: as a convolution, or by columns."
+            "--input-gradient", help="How the input gradient is computed: convolution or columns."
         ),
     ] = "convolution"
     data_gradient: Annotated[
-        bool, typer.Option("--data-gradient", help="Compute the gradient of the data as well.")
+        bool, typer.Option("--data-gradient", help="Also compute the gradient of the data.")
     ] = False
 
     def chiplet(self) -> Chiplet:
@@ -134,7 +145,7 @@ def show(
         bool,
         typer.Option(
             "--costs",
-            help="Show operations and bytes for a sample instead of cycles, as of a workload that is "
+            help="Show operations and bytes for a sample instead of cycles, as for a workload that is "
             "given by its costs.",
         ),
     ] = False,
@@ -174,7 +185,7 @@ def _pair(option: str, text: str) -> tuple[int, int]:
         part.isascii() and part.isdecimal() and len(part) < 10 and int(part) > 0 for part in parts
     )
     if not fits:
-        raise SpecError(option, f"{shown(text)} is no size", "write rows and columns as 4x4")
+        raise SpecError(option, f"{shown(text)} is not a size", "write rows and columns as 4x4")
     return int(parts[0]), int(parts[1])
 
 
@@ -184,7 +195,7 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
     names = ("input", "filter", "channels", "filters", "stride", "times")
     for name in (*names, "parameters", "gradient bytes", "forward", "backward"):
         table.add_column(name, justify="right")
-    for each in cycles.layers[:_MOST_ROWS]:
+    for each in cycles.layers[:_MAX_ROWS]:
         layer = each.layer
         size = layer.gradient_bytes(chiplet.precision_bits)
         table.add_row(
@@ -197,8 +208,8 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
             f"{each.forward:,}",
             f"{each.backward:,}",
         )
-    if len(cycles.layers) > _MOST_ROWS:
-        table.caption = f"{len(cycles.layers) - _MOST_ROWS:,} more: --json lists all"
+    if len(cycles.layers) > _MAX_ROWS:
+        table.caption = f"{len(cycles.layers) - _MAX_ROWS:,} more: --json lists all"
     table.add_section()
     size = model.gradient_bytes(chiplet.precision_bits)
     totals = (f"{model.parameters:,}", f"{size:,}")
@@ -208,7 +219,7 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
 
 def _as_json(
     model: Workload, chiplet: Chiplet, cycles: WorkloadCycles, samples: int
-) -> dict[str, Any]:
+) -> WorkloadCyclesData:
     return {
         "name": model.name,
         "samples": samples,
@@ -234,7 +245,7 @@ def _as_json(
     }
 
 
-def _dimensions(layer: Layer) -> dict[str, Any]:
+def _dimensions(layer: Layer) -> LayerShapeData:
     return {
         "name": layer.name,
         "input": [layer.input_height, layer.input_width],
@@ -276,7 +287,7 @@ def _costs_table(model: Workload, blocks: list[Block]) -> Table:
         table.add_column(name, units=SIZES)
     table.add_column("split")
     rows = _alike(blocks)
-    for block, many in rows[:_MOST_ROWS]:
+    for block, many in rows[:_MAX_ROWS]:
         table.add_row(
             block.name,
             f"{many:,}",
@@ -288,7 +299,7 @@ def _costs_table(model: Workload, blocks: list[Block]) -> Table:
             2 * block.outputs,
             _split(block),
         )
-    more = f"; {len(rows) - _MOST_ROWS:,} more: --json lists all" if len(rows) > _MOST_ROWS else ""
+    more = f"; {len(rows) - _MAX_ROWS:,} more: --json lists all" if len(rows) > _MAX_ROWS else ""
     table.caption = f"of one layer and for one sample, in numbers of 16 bits{more}"
     return table
 
@@ -325,7 +336,7 @@ def _split(block: Block) -> str:
     return f"{block.split}, {block.experts} experts" if block.experts else block.split
 
 
-def _costs_as_json(model: Workload, blocks: list[Block]) -> dict[str, Any]:
+def _costs_as_json(model: Workload, blocks: list[Block]) -> WorkloadData:
     forward = sum(each.forward.flops for each in blocks if each.forward.time_ps is None)
     return {
         "name": model.name,
@@ -335,7 +346,9 @@ def _costs_as_json(model: Workload, blocks: list[Block]) -> dict[str, Any]:
         "layers": [
             {
                 "name": each.name,
-                **{name: vars(getattr(each, name)) for name in _PASSES},
+                "forward": _work_as_json(each.forward),
+                "input_gradient": _work_as_json(each.input_gradient),
+                "weight_gradient": _work_as_json(each.weight_gradient),
                 "parameters": each.parameters,
                 "inputs": each.inputs,
                 "outputs": each.outputs,
@@ -353,4 +366,6 @@ def _costs_as_json(model: Workload, blocks: list[Block]) -> dict[str, Any]:
     }
 
 
-_PASSES = ("forward", "input_gradient", "weight_gradient")
+def _work_as_json(work: Work) -> WorkData:
+    time_ps = None if work.time_ps is None else ceil(work.time_ps)
+    return {"flops": work.flops, "bytes": work.bytes, "time_ps": time_ps}

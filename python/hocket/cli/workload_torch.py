@@ -12,14 +12,15 @@ from hocket.cli.table import Table
 from hocket.errors import SpecError
 
 if TYPE_CHECKING:
-    from hocket.workload.costs import Block
+    from hocket.cli.data import CountsData, TracedLayerData, TracedWorkloadData
+    from hocket.workload.costs import Block, Work
     from hocket.workload.layers import Workload
 
 EXAMPLE = (
     "For example: hocket workload from-torch mypkg.models:make_model --input 3x224x224 -o mine.yml"
 )
 
-_MOST_ROWS = 2000
+_MAX_ROWS = 2000
 _PASSES = ("forward", "input_gradient", "weight_gradient")
 
 
@@ -28,7 +29,7 @@ def from_torch(
         str,
         typer.Argument(
             metavar="MODULE:FACTORY",
-            help="What gives a torch.nn.Module, or (module, inputs); imported from the current folder.",
+            help="A function in the current folder that returns a torch.nn.Module or (module, inputs).",
         ),
     ],
     *,
@@ -37,15 +38,16 @@ def from_torch(
         typer.Option(
             "--input",
             "-i",
-            help="Shape of one sample: 3x224x224, 128:int64, scalar, or by name tokens=128:int64; once "
-            "for each input.",
+            help="Shape of one sample, such as 3x224x224, 128:int64, scalar, or by name tokens=128:int64; "
+            "given once for each input.",
         ),
     ] = None,
     batch: Annotated[
-        int | None, typer.Option("--batch", help="Samples to trace with; default 2.")
+        int | None, typer.Option("--batch", help="Number of samples to trace with; default: 2.")
     ] = None,
     name: Annotated[
-        str | None, typer.Option("--name", help="Name of the workload; default the module's class.")
+        str | None,
+        typer.Option("--name", help="Name of the workload; default: the class of the module."),
     ] = None,
     output: Annotated[
         str | None, typer.Option("--output", "-o", help="The .yml file to write.")
@@ -61,7 +63,7 @@ def from_torch(
     path = None if output is None else Path(output)
     if path is not None:
         if path.suffix not in (".yml", ".yaml"):
-            raise SpecError("--output", f"{output!r} is no workload file", "let it end in .yml")
+            raise SpecError("--output", f"{output!r} is not a workload file", "let it end in .yml")
         check_target(path)
     need_torch()
     with own_code():
@@ -74,7 +76,7 @@ def from_torch(
     if path is not None:
         save(model, path)
     if json:
-        options.print_result("workload", _as_json(model))
+        options.print_result("traced-workload", _as_json(model))
     else:
         _print(model, path)
 
@@ -99,14 +101,14 @@ def _print_table(model: Workload) -> None:
     for column in ("parameters", *names, "inputs", "outputs", "kept"):
         table.add_column(column, justify="right")
     blocks: list[Any] = list(model.layers)
-    for each in blocks[:_MOST_ROWS]:
+    for each in blocks[:_MAX_ROWS]:
         counts = (each.forward.flops, each.forward.bytes)
         gradients = (each.input_gradient.flops, each.weight_gradient.flops)
         sizes = (each.inputs, each.outputs, each.kept)
         row = (each.parameters, *counts, *gradients, *sizes)
         table.add_row(each.name, *(f"{count:,}" for count in row))
-    if len(blocks) > _MOST_ROWS:
-        table.caption = f"{len(blocks) - _MOST_ROWS:,} more: --json lists all"
+    if len(blocks) > _MAX_ROWS:
+        table.caption = f"{len(blocks) - _MAX_ROWS:,} more: --json lists all"
     table.add_section()
     totals = [_total(model, "forward", "flops"), _total(model, "forward", "bytes")]
     totals += [_total(model, kind, "flops") for kind in _PASSES[1:]]
@@ -121,26 +123,34 @@ def _total(model: Workload, kind: str, what: str) -> int:
     return sum(getattr(getattr(each, kind), what) for each in blocks)
 
 
-def _as_json(model: Workload) -> dict[str, Any]:
+def _as_json(model: Workload) -> TracedWorkloadData:
     blocks: list[Any] = list(model.layers)
     return {
         "name": model.name,
         "parameters": model.parameters,
-        **{
-            kind: {what: _total(model, kind, what) for what in ("flops", "bytes")}
-            for kind in _PASSES
-        },
+        "forward": _totals(model, "forward"),
+        "input_gradient": _totals(model, "input_gradient"),
+        "weight_gradient": _totals(model, "weight_gradient"),
         "kept": sum(each.kept for each in blocks),
         "layers": [_layer_json(each) for each in blocks],
         "notes": list(model.notes),
     }
 
 
-def _layer_json(block: Block) -> dict[str, Any]:
-    passes = {kind: getattr(block, kind) for kind in _PASSES}
+def _totals(model: Workload, kind: str) -> CountsData:
+    return {"flops": _total(model, kind, "flops"), "bytes": _total(model, kind, "bytes")}
+
+
+def _counts(work: Work) -> CountsData:
+    return {"flops": work.flops, "bytes": work.bytes}
+
+
+def _layer_json(block: Block) -> TracedLayerData:
     return {
         "name": block.name,
-        **{kind: {"flops": work.flops, "bytes": work.bytes} for kind, work in passes.items()},
+        "forward": _counts(block.forward),
+        "input_gradient": _counts(block.input_gradient),
+        "weight_gradient": _counts(block.weight_gradient),
         "parameters": block.parameters,
         "inputs": block.inputs,
         "outputs": block.outputs,

@@ -11,7 +11,7 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from hocket._checks import whole
+from hocket._checks import list_of, whole
 from hocket._core import Topology
 from hocket._core import routing as core_routing
 from hocket._options import options_of
@@ -39,8 +39,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Cluster", "HostOptions", "cluster"]
 
-_MOST = 1 << 20
-MOST_SEED = (1 << 64) - 1
+_MAX_GPUS = 1 << 20
+MAX_SEED = (1 << 64) - 1
 """Of seeds."""
 _TOR = re.compile(r"(tor|edge)([0-9]+)")
 _SPINE = re.compile(r"(spine|core)([0-9]+)")
@@ -156,7 +156,7 @@ class HostOptions:
 
     def __post_init__(self) -> None:
         for name in ("gpus_per_host", "nics_per_host"):
-            object.__setattr__(self, name, whole(name, getattr(self, name), 1, _MOST))
+            object.__setattr__(self, name, whole(name, getattr(self, name), 1, _MAX_GPUS))
 
     def check_unused(self, what: str, *, but: Sequence[str] = ()) -> None:
         """Refuse what a fabric has no use for."""
@@ -171,16 +171,16 @@ class HostOptions:
             if self.oversubscription is not None:
                 raise SpecError("oversubscription", "hosts_per_tor says as much", "leave one out")
             return (
-                whole("hosts_per_tor", self.hosts_per_tor, 1, _MOST // self.nics_per_host)
+                whole("hosts_per_tor", self.hosts_per_tor, 1, _MAX_GPUS // self.nics_per_host)
                 * self.nics_per_host
             )
         ratio = _ratio(1 if self.oversubscription is None else self.oversubscription)
         ports = spines * ratio
-        if ports > _MOST:
+        if ports > _MAX_GPUS:
             raise SpecError(
                 "oversubscription",
                 f"{float(ports):g} NIC ports below a ToR are too many",
-                f"make it or the fabric smaller, to at most {_MOST}",
+                f"make it or the fabric smaller, to at most {_MAX_GPUS}",
             )
         if ports.denominator != 1 or ports % self.nics_per_host:
             raise SpecError(
@@ -228,9 +228,7 @@ def cluster(
         failed that is not there.
     """
     shape = options_of(HostOptions, options, keywords)
-    if isinstance(failed, str):
-        raise SpecError("failed", f"{shown(failed)} is no list", f"give it as [{failed!r}]")
-    nodes, links = read_failures(failed, option="failed")
+    nodes, links = read_failures(list_of("failed", failed), option="failed")
     if isinstance(fabric, Topology):
         for field in ("bandwidth", "latency"):
             if getattr(shape, field) is not None:
@@ -250,9 +248,9 @@ def cluster(
 def _ratio(value: object) -> Fraction:
     right = "give a number above 0, such as 2"
     if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        raise SpecError("oversubscription", f"{shown(value)} is no number", right)
-    if not 0 < value <= _MOST:
-        raise SpecError("oversubscription", f"{shown(value)} will not do", right)
+        raise SpecError("oversubscription", f"{shown(value)} is not a number", right)
+    if not 0 < value <= _MAX_GPUS:
+        raise SpecError("oversubscription", f"{shown(value)} is not valid", right)
     return Fraction(str(value))
 
 
@@ -303,7 +301,7 @@ def _lost_spines(topology: Topology, but: Sequence[str], count: int, seed: int |
     lost = whole("failed_spines", count, 0, max(0, len(spines) - 1))
     if seed is None:
         return spines[len(spines) - lost :]
-    return Draw(whole("seed", seed, 0, MOST_SEED)).some(spines, lost)
+    return Draw(whole("seed", seed, 0, MAX_SEED)).some(spines, lost)
 
 
 def _cluster(before: Topology, after: Topology, shape: HostOptions, where: str) -> Cluster:

@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from hocket import _core
-from hocket._checks import did_you_mean, one_of, share_of_peak, whole
+from hocket._checks import did_you_mean, instance_of, one_of, share_of_peak, whole
 from hocket._core import Topology
 from hocket.cluster.models import MODELS, Model, model
 from hocket.collectives.collective import collective_on
@@ -29,9 +29,9 @@ POLICIES = ("random", "random-tors", "packed", "best-fit")
 """Names that a job takes as ``placement``; docs/jobs.md says what each does."""
 ROUNDS = ("data", "lock-step")
 """What a step waits for: its inputs, or all flows of the step before in its ring."""
-MOST = 1 << 24
+MAX_GPUS = 1 << 24
 """GPUs of a job, at most."""
-MOST_ITERATIONS = 10**6
+MAX_ITERATIONS = 10**6
 """Of a job, at most."""
 _PAPER_RATE = 312 * 10**12
 _PAPER_SHARE = 10**9
@@ -89,14 +89,14 @@ class Compute:
     Attributes
     ----------
     tokens_per_iteration
-        Over all copies; None: the batch that the model was published with.
+        Over all replicas; None: the batch that the model was published with.
     peak
         Of a GPU; that of an A100 by default.
     efficiency
         Share of the peak that is reached while the pipeline is full. BLOOM's training reached 156 of
         312 TFLOP/s.
     micro_batches
-        Into how many parts a copy cuts its share of the batch to keep the pipeline full; None: 4 for
+        Into how many parts a replica cuts its share of the batch to keep the pipeline full; None: 4 for
         each stage. A pipeline of p stages idles for p - 1 of them.
 
     References
@@ -117,7 +117,7 @@ class Compute:
         parse_operations(self.peak, field="peak")
         share_of_peak("efficiency", self.efficiency)
         if self.micro_batches is not None:
-            whole("micro_batches", self.micro_batches, 1, MOST)
+            whole("micro_batches", self.micro_batches, 1, MAX_GPUS)
 
     def time_ps(self, parameters: int, tokens: int, gpus: int, pipeline: int) -> int:
         """Give the time of an iteration [ps], rounded up.
@@ -139,8 +139,8 @@ class Compute:
 class Job:
     """A model that is trained by 3D parallelism.
 
-    A copy of the model is cut over ``tensor * pipeline`` GPUs, and there are ``data`` copies. After
-    each iteration, GPU i of every copy all-reduces its part of the gradients with GPU i of the others:
+    A replica of the model is cut over ``tensor * pipeline`` GPUs, and there are ``data`` replicas. After
+    each iteration, GPU i of every replica all-reduces its part of the gradients with GPU i of the others:
     these GPUs are ring i.
 
     Attributes
@@ -183,9 +183,9 @@ class Job:
         say how long an iteration computes, unless ``compute`` is a measured time, and what gradients
         there are.
     npu, samples, efficiency, precision, micro_batches
-        Of a workload: what computes (``"a100"``), samples of each copy in an iteration (32), the share of
-        the NPU's peak that is reached, bits of weights and gradients (16), and into how many parts a
-        copy cuts its samples (4 for each stage of a pipeline), as of :func:`hocket.train`.
+        For a workload, as in :func:`hocket.train`: the accelerator (default ``"a100"``), samples of each
+        replica in an iteration (default 32), the share of the accelerator's peak that is reached, bits of
+        weights and gradients (default 16), and the micro-batches of a replica (default 4 for each stage).
     origin
         Where it was read, for messages.
 
@@ -219,20 +219,21 @@ class Job:
     origin: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        instance_of(str, "origin", self.origin, "say where the job was read, or nothing")
         try:
             self._check()
         except SpecError as error:
             raise self.wrong(error) from None
 
     @property
-    def copy(self) -> int:
-        """GPUs that hold a copy of the model."""
+    def gpus_per_replica(self) -> int:
+        """GPUs that hold a replica of the model."""
         return (self.tensor or 1) * (self.pipeline or 1)
 
     @property
     def gpus(self) -> int:
-        """GPUs of all copies."""
-        return self.copy * self.data
+        """GPUs of all replicas."""
+        return self.gpus_per_replica * self.data
 
     @property
     def gradient_bytes(self) -> int:
@@ -242,7 +243,7 @@ class Job:
         """
         if self.workload is not None:
             return self._alone().gradient_bytes
-        return -(-self.bytes_per_parameter * self._parameters // self.copy)
+        return -(-self.bytes_per_parameter * self._parameters // self.gpus_per_replica)
 
     @property
     def arrival_ps(self) -> int:
@@ -275,15 +276,15 @@ class Job:
         return _WAYS[self.collective].algorithm
 
     def all_reduce(self) -> Plan | None:
-        """Plan what a ring does after each iteration; None where there is one copy only.
+        """Plan what a ring does after each iteration; None where there is one replica only.
 
-        The plan is for ranks, which are copies: NPU k of it is that GPU of the ring that belongs to
-        copy k. Its network is that of equal ranks and says nothing of the fabric.
+        The plan is for ranks, which are replicas: NPU k of it is that GPU of the ring that belongs to
+        replica k. Its network is that of equal ranks and says nothing of the fabric.
 
         Raises
         ------
         SpecError
-            With the job's name: when there are too many copies, or too few bytes for them.
+            With the job's name: when there are too many replicas, or too few bytes for them.
         """
         from hocket.plans.planner import make
         from hocket.plans.synthesis import PlanOptions
@@ -303,7 +304,7 @@ class Job:
         return error.but(origin=f"{where}job {shown(self.name)}")
 
     def _alone(self) -> Alone:
-        """Train a copy of the workload, without any communication."""
+        """Train a replica of the workload, without any communication."""
         assert isinstance(self.workload, Workload)
         parallel = f"dp={self.data},tp={self.tensor},pp={self.pipeline}"
         if self.micro_batches is not None:
@@ -342,11 +343,11 @@ class Job:
         self._fill(None if self.model is None else model(self.model))
         for name, most in _COUNTS.items():
             whole(name, getattr(self, name), 1, most)
-        if self.gpus > MOST:
+        if self.gpus > MAX_GPUS:
             raise SpecError(
                 "data",
-                f"{self.data} copies of {self.copy} GPUs are {self.gpus}",
-                f"make it at most {MOST}",
+                f"{self.data} replicas of {self.gpus_per_replica} GPUs are {self.gpus}",
+                f"make it at most {MAX_GPUS}",
             )
         parse_time(self.arrival, field="arrival")
         self._check_compute()
@@ -376,7 +377,9 @@ class Job:
             )
         given: object = self.workload
         if not isinstance(given, Workload | str):
-            raise SpecError("workload", f"{shown(given)} is no name", "give one such as resnet152")
+            raise SpecError(
+                "workload", f"{shown(given)} is not a name", "give one such as resnet152"
+            )
         try:
             loaded = given if isinstance(given, Workload) else load(given)
         except SpecError as error:
@@ -389,11 +392,11 @@ class Job:
     def _check_knobs(self) -> None:
         for name in ("samples", "precision", "micro_batches"):
             if getattr(self, name) is not None:
-                whole(name, getattr(self, name), 1, MOST)
+                whole(name, getattr(self, name), 1, MAX_GPUS)
         if self.efficiency is not None:
             share_of_peak("efficiency", self.efficiency)
         if not isinstance(self.npu, Accelerator | str | None):
-            raise SpecError("npu", f"{shown(self.npu)} is no name", "give one such as a100")
+            raise SpecError("npu", f"{shown(self.npu)} is not a name", "give one such as a100")
 
     def _fill(self, known: Model | None) -> None:
         """Take from the model what is left out."""
@@ -430,7 +433,7 @@ class Job:
         if not isinstance(self.compute, Compute | str):
             raise SpecError(
                 "compute",
-                f"{shown(self.compute)} will not do",
+                f"{shown(self.compute)} is not valid",
                 "give 'paper', a time such as '1.2 s' or a Compute",
             )
         if self.workload is not None:
@@ -451,7 +454,7 @@ class Job:
         right = "write it as [host0, host3]"
         is_list = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
         if not is_list or not self.hosts:
-            raise SpecError("hosts", f"{shown(names)} is no list of names", right)
+            raise SpecError("hosts", f"{shown(names)} is not a list of names", right)
         object.__setattr__(self, "hosts", tuple(self.hosts))
         for i, name in enumerate(self.hosts):
             if name in self.hosts[:i]:
@@ -471,9 +474,9 @@ class Job:
         many = f"{axes.start} sizes" if len(axes) == 1 else f"{axes.start} sizes or more"
         right = f"give {self.collective} {many}, each 2 or more, whose product is data, {self.data}"
         if not isinstance(given, list | tuple) or len(given) not in axes:
-            what = "there is none" if given is None else f"{shown(given)} will not do"
+            what = "there is none" if given is None else f"{shown(given)} is not valid"
             raise SpecError("grid", str(what), right)
-        sizes = tuple(whole("grid", size, 2, MOST) for size in given)
+        sizes = tuple(whole("grid", size, 2, MAX_GPUS) for size in given)
         if prod(sizes) != self.data:
             raise SpecError("grid", f"{shown(list(sizes))} is {prod(sizes)} ranks", right)
         object.__setattr__(self, "grid", sizes)
@@ -517,17 +520,17 @@ def _in_words_of_a_job(error: SpecError) -> SpecError:
 
 
 _COUNTS = {
-    "data": MOST,
-    "tensor": MOST,
-    "pipeline": MOST,
-    "iterations": MOST_ITERATIONS,
+    "data": MAX_GPUS,
+    "tensor": MAX_GPUS,
+    "pipeline": MAX_GPUS,
+    "iterations": MAX_ITERATIONS,
     "bytes_per_parameter": 64,
 }
 
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not 1 <= len(name) <= 200 or not name.isprintable():
-        raise SpecError("name", f"{shown(name)} is no name", "give up to 200 letters")
+        raise SpecError("name", f"{shown(name)} is not a name", "give up to 200 letters")
 
 
 def _ceil(value: Fraction) -> int:

@@ -22,11 +22,11 @@ class Model:
     parameters
         In all.
     tensor, pipeline
-        Into how many parts each layer, and the layers, are cut; a copy takes their product of GPUs.
+        Into how many parts each layer, and the layers, are cut; a replica takes their product of GPUs.
     training_tokens
         Of its whole training.
     batch_tokens
-        Of one iteration, over all copies.
+        Of one iteration, over all replicas.
     """
 
     name: str

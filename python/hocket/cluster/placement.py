@@ -1,4 +1,4 @@
-"""Placement: which GPUs of a cluster hold which copy of which job."""
+"""Placement: which GPUs of a cluster hold which replica of which job."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hocket._checks import whole
+from hocket import _checks as checks
+from hocket._checks import instance_of, whole
 from hocket.cluster.draw import Draw
-from hocket.cluster.hosts import MOST_SEED, Cluster
+from hocket.cluster.hosts import MAX_SEED, Cluster
 from hocket.cluster.jobs import Job, JobList
 from hocket.errors import SpecError
 from hocket.units import shown
@@ -24,30 +25,31 @@ class Placed:
     ----------
     job
         What is placed.
-    copies
-        GPUs of each copy of the model.
+    replicas
+        GPUs of each replica of the model.
     """
 
     job: Job
-    copies: tuple[tuple[int, ...], ...]
+    replicas: tuple[tuple[int, ...], ...]
 
     @property
     def rings(self) -> tuple[tuple[int, ...], ...]:
-        """GPU i of every copy, for each i: those that all-reduce with each other, in rank order."""
-        return tuple(zip(*self.copies, strict=True))
+        """GPU i of every replica, for each i: those that all-reduce with each other, in rank order."""
+        return tuple(zip(*self.replicas, strict=True))
 
     @property
     def gpus(self) -> tuple[int, ...]:
-        """GPUs of all copies, one copy after the other."""
-        return tuple(gpu for copy in self.copies for gpu in copy)
+        """GPUs of all replicas, one replica after the other."""
+        return tuple(gpu for replica in self.replicas for gpu in replica)
 
 
 def place(cluster: Cluster, jobs: Iterable[Job], seed: int | None = None) -> list[Placed]:
     """Give jobs GPUs, all at once and none to two jobs.
 
-    A job has hosts of its own, and takes their GPUs in order, copy after copy: where a copy is no whole
-    number of hosts, copies of the same job meet in a host. Listed hosts are kept for their jobs; the
-    other jobs choose in order of arrival, and as they are listed where they arrive together.
+    No two jobs share a host. A job takes the GPUs of its hosts in order, replica after replica; if a
+    replica does not fill whole hosts, two replicas of the same job may share one. Listed hosts are kept
+    for their jobs. The other jobs choose in order of arrival; of jobs that arrive together, the one that
+    is listed first chooses first.
 
     Parameters
     ----------
@@ -71,10 +73,11 @@ def place(cluster: Cluster, jobs: Iterable[Job], seed: int | None = None) -> lis
 
     Notes
     -----
-    Takes O(copies * ToRs + hosts) for each job.
+    Takes O(replicas * ToRs + hosts) for each job.
     """
     given = jobs.seed if seed is None and isinstance(jobs, JobList) else seed
-    draw = Draw(whole("seed", 0 if given is None else given, 0, MOST_SEED))
+    draw = Draw(whole("seed", 0 if given is None else given, 0, MAX_SEED))
+    instance_of(Cluster, "cluster", cluster, "make one by hk.routing.cluster(...)")
     listed = _checked(jobs)
     room = _Room(cluster)
     found: dict[str, list[int]] = {}
@@ -102,14 +105,14 @@ def place(cluster: Cluster, jobs: Iterable[Job], seed: int | None = None) -> lis
 
 
 def _checked(jobs: Iterable[Job]) -> list[Job]:
-    listed = list(jobs)
+    listed = checks.list_of("jobs", jobs)
     if not listed:
         raise SpecError("jobs", "there is none", "give at least one")
     names = set()
     for i, job in enumerate(listed):
         if not isinstance(job, Job):
             raise SpecError(
-                "jobs", f"{shown(job)} at position {i} is no Job", "give a list of them"
+                "jobs", f"{shown(job)} at position {i} is not a Job", "give a list of them"
             )
         if job.name in names:
             raise job.wrong(SpecError(None, "has the name of an earlier job", "give each its own"))
@@ -118,8 +121,11 @@ def _checked(jobs: Iterable[Job]) -> list[Job]:
 
 
 def _wanted(cluster: Cluster, job: Job) -> list[int]:
-    """Hosts that each copy takes besides what is left of the copy before it."""
-    ends = [-(-copy * job.copy // cluster.gpus_per_host) for copy in range(job.data + 1)]
+    """Hosts that each replica takes besides what is left of the replica before it."""
+    ends = [
+        -(-replica * job.gpus_per_replica // cluster.gpus_per_host)
+        for replica in range(job.data + 1)
+    ]
     return [after - before for before, after in pairwise(ends)]
 
 
@@ -155,8 +161,8 @@ def _hosts(count: int) -> str:
 def _placed(cluster: Cluster, job: Job, hosts: Sequence[int]) -> Placed:
     per_host = cluster.gpus_per_host
     gpus = [host * per_host + i for host in hosts for i in range(per_host)]
-    starts = range(0, job.gpus, job.copy)
-    return Placed(job, tuple(tuple(gpus[i : i + job.copy]) for i in starts))
+    starts = range(0, job.gpus, job.gpus_per_replica)
+    return Placed(job, tuple(tuple(gpus[i : i + job.gpus_per_replica]) for i in starts))
 
 
 class _Room:
@@ -205,7 +211,7 @@ def _packed(room: _Room, wanted: Sequence[int], _: Draw) -> list[int]:
 
 
 def _random_tors(room: _Room, wanted: Sequence[int], draw: Draw) -> list[int]:
-    """Place each copy below whole ToRs, and what is left of it below one more.
+    """Place each replica below whole ToRs, and what is left of it below one more.
 
     Where no ToR is wholly free, or none has room for what is left, one of those with the most room
     gives all it has.
@@ -226,7 +232,7 @@ def _random_tors(room: _Room, wanted: Sequence[int], draw: Draw) -> list[int]:
 
 
 def _best_fit(room: _Room, wanted: Sequence[int], _: Draw) -> list[int]:
-    """Place each copy below the ToR with the least room that is enough, or below as few as can be."""
+    """Place each replica below the ToR with the least room that is enough, or below as few as can be."""
     hosts: list[int] = []
     for left in wanted:
         while left:

@@ -19,8 +19,8 @@ from pydantic import (
 from hocket._checks import did_you_mean, share_hint
 from hocket.cluster.jobs import (
     COLLECTIVES,
-    MOST,
-    MOST_ITERATIONS,
+    MAX_GPUS,
+    MAX_ITERATIONS,
     OF_WORKLOAD,
     POLICIES,
     ROUNDS,
@@ -67,7 +67,7 @@ def _choice(known: tuple[str, ...]) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "enum": list(known)})
 
 
-Count: TypeAlias = Annotated[int, Field(ge=1, le=MOST)]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=MAX_GPUS)]
 Number: TypeAlias = Annotated[
     int,
     BeforeValidator(_number),
@@ -91,14 +91,15 @@ class ComputeEntry(Strict):
 
     tokens_per_iteration: Number | None = Field(
         default=None,
-        description="Over all copies; by default the batch that the model was published with.",
+        description="Over all replicas; by default the batch that the model was published with.",
     )
     peak: Speed = Field(default=Compute.peak, description="Of a GPU.")
     efficiency: Annotated[float, Field(gt=0, le=1)] = Field(
         default=Compute.efficiency, description="Share of the peak while the pipeline is full."
     )
     micro_batches: Count | None = Field(
-        default=None, description="Of a copy and iteration; by default 4 for each pipeline stage."
+        default=None,
+        description="Of a replica and iteration; by default 4 for each pipeline stage.",
     )
 
     def compute(self) -> Compute:
@@ -133,7 +134,7 @@ class Defaults(Strict):
         default=None, description="What trains a workload; a100 by default."
     )
     samples: Count | None = Field(
-        default=None, description="Of each copy in an iteration of a workload; 32 by default."
+        default=None, description="Of each replica in an iteration of a workload; 32 by default."
     )
     efficiency: Annotated[float, Field(gt=0, le=1)] | None = Field(
         default=None, description="Share of the NPU's peak that a workload reaches; 1 by default."
@@ -142,7 +143,8 @@ class Defaults(Strict):
         default=None, description="Bits of a workload's weights and gradients; 16 by default."
     )
     micro_batches: Count | None = Field(
-        default=None, description="Of a copy of a workload; 4 for each pipeline stage by default."
+        default=None,
+        description="Of a replica of a workload; 4 for each pipeline stage by default.",
     )
     parameters: Number | None = Field(default=None, description="Of the model, such as 13e9.")
     tensor: Count | None = Field(default=None, description="Parts of each layer.")
@@ -151,7 +153,7 @@ class Defaults(Strict):
         default=None, description="Of the whole training; for compute: paper."
     )
     data: Count | None = Field(default=None, description="Copies of the model; 1 by default.")
-    iterations: Annotated[int, Field(ge=1, le=MOST_ITERATIONS)] | None = Field(
+    iterations: Annotated[int, Field(ge=1, le=MAX_ITERATIONS)] | None = Field(
         default=None, description="10 by default."
     )
     arrival: Time | None = Field(default=None, description="When it starts; 0 s by default.")
@@ -166,7 +168,7 @@ class Defaults(Strict):
         default=None, description="How gradients are all-reduced; ring by default."
     )
     grid: list[Count] | None = Field(
-        default=None, description="Sizes of the grid of copies, for collectives that have one."
+        default=None, description="Sizes of the grid of replicas, for collectives that have one."
     )
     rounds: Annotated[Words, _choice(ROUNDS)] | None = Field(
         default=None,
@@ -334,9 +336,9 @@ class _Reader(Located):
             return self.wrong(place, str(context["error"]))
         if words[-1:] == ("efficiency",) and given is not None:
             right = f"give a number above 0 and up to 1{share_hint(given)}"
-            return self.wrong(place, f"{shown(given)} will not do", right)
+            return self.wrong(place, f"{shown(given)} is not valid", right)
         if kind in ("list_type", "too_short") and given is not None and words[-1] in _LISTS:
-            wrong = "is empty" if kind == "too_short" else f"{shown(given)} is no list"
+            wrong = "is empty" if kind == "too_short" else f"{shown(given)} is not a list"
             return self.wrong(place, wrong, f"write it as {_LISTS[words[-1]]}")
         return self.wrong(place, complaint(kind, given, context, words))
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hocket.errors import SpecError
 from hocket.units import format_time_ps, parse_time
 
-__all__ = ["MOST_CELLS", "to_bins"]
+__all__ = ["MAX_CELLS", "to_bins"]
 
-MOST_CELLS = 1 << 28
+MAX_CELLS = 1 << 28
 """Most numbers in a table over time."""
 
 
@@ -21,7 +21,7 @@ def to_bins(
     SpecError
         For too few or too many.
     """
-    most = MOST_CELLS // max(rows, 1)
+    most = MAX_CELLS // max(rows, 1)
     if period is None:
         if type(bins) is not int or not 1 <= bins <= most:
             raise SpecError("bins", f"{bins!r} is not a number of bins", f"give 1 to {most}")

@@ -50,6 +50,6 @@ class OutcomeData(TypedDict):
     utilization: float
     switching: str
     dimensions: list[DimensionData] | None
-    """None where the topology is no product; so are the next two."""
+    """None where the topology is not a product; so are the next two."""
     weighted_utilization: float | None
     ideal_ps: int | None

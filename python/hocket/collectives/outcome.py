@@ -117,7 +117,7 @@ class Outcome(Result):
         Raises
         ------
         SpecError
-            If the topology is no product; so do the other figures of dimensions.
+            If the topology is not a product; so do the other figures of dimensions.
         """
         return [DimensionUse(*row) for row in self._dimension_report.dimensions]
 

@@ -33,7 +33,7 @@ def _bytes(value: object) -> int:
 
 def _npu(value: object) -> int | str:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise SpecError(None, f"{shown(value)} is no NPU", "give its number or its name")
+        raise SpecError(None, f"{shown(value)} is not an NPU", "give its number or its name")
     return value
 
 
@@ -183,7 +183,7 @@ def _wrong(located: Located, error: ValidationError) -> SpecError:
     if kind == "too_short":
         return located.wrong(place, "has too few entries", "add some")
     if kind == "list_type" and given is not None:
-        return located.wrong(place, f"{shown(given)} is no list", "give a list")
+        return located.wrong(place, f"{shown(given)} is not a list", "give a list")
     return located.wrong(place, complaint(kind, given, context, words))
 
 

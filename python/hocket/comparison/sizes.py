@@ -11,7 +11,7 @@ from hocket.plans.algorithms import quick
 from hocket.plans.sizes import Sides, check_plan
 from hocket.plans.synthesis import PlanOptions
 
-_MOST_COMPARED = 32_000_000
+_MAX_COMPARED = 32_000_000
 """Transfers of what is worth comparing where nobody asked for it by name: more take minutes."""
 _BYTES = 100
 """That a transfer takes."""
@@ -67,10 +67,10 @@ def _check(plan: tuple[str, int, Sides, str, int | None], is_named: bool, limit:
     if is_named:
         return
     try:
-        check_plan(*plan, min(limit, _MOST_COMPARED * _BYTES))
+        check_plan(*plan, min(limit, _MAX_COMPARED * _BYTES))
     except SpecError:
         raise SpecError(
             None,
-            f"its plan has more than {_MOST_COMPARED:,} transfers, which takes minutes",
+            f"its plan has more than {_MAX_COMPARED:,} transfers, which takes minutes",
             "name it with --algorithm to have it",
         ) from None

@@ -26,7 +26,9 @@ def check_target(path: Path) -> None:
         str(path).encode()
         is_folder, special, target = path.is_dir(), _is_special(path), _real(path)
     except UnicodeEncodeError:
-        raise SpecError(None, f"{str(path)!r} is no text in UTF-8", "choose another name") from None
+        raise SpecError(
+            None, f"{str(path)!r} is not text in UTF-8", "choose another name"
+        ) from None
     except RuntimeError:
         raise SpecError(None, "links to itself", "choose another", origin=str(path)) from None
     except OSError as error:
@@ -74,7 +76,7 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a temporary file beside ``path`` that takes its place when the block ends well.
 
     Whatever ends the block early, an interrupt included, leaves no file behind and an earlier one
-    as it was. What is no file (``/dev/null``, a pipe) is never replaced: it is
+    as it was. What is not a file (``/dev/null``, a pipe) is never replaced: it is
     written to when the block ends well.
 
     Raises

@@ -69,13 +69,13 @@ def complaint(kind: str, given: object, context: Mapping[str, Any], words: tuple
         return "has no value; give it one or remove the key"
     limit = {name: context.get(name) for name in ("ge", "le", "lt", "min_length", "max_length")}
     texts = {
-        "list_type": f"{shown(given)} is no list; write it as {form}",
+        "list_type": f"{shown(given)} is not a list; write it as {form}",
         "bool_type": f"{shown(given)} is neither true nor false; write one of them",
-        "int_type": f"{shown(given)} is no whole number; give one such as 4",
-        "int_from_float": f"{shown(given)} is no whole number; give one such as 4",
-        "string_type": f"{shown(given)} is no text; quote it if it is a name",
-        "model_type": f"{shown(given)} is no mapping; write it as key: value",
-        "dict_type": f"{shown(given)} is no mapping; write it as key: value",
+        "int_type": f"{shown(given)} is not a whole number; give one such as 4",
+        "int_from_float": f"{shown(given)} is not a whole number; give one such as 4",
+        "string_type": f"{shown(given)} is not text; quote it if it is a name",
+        "model_type": f"{shown(given)} is not a mapping; write it as key: value",
+        "dict_type": f"{shown(given)} is not a mapping; write it as key: value",
         "greater_than_equal": f"{shown(given)} is too small; give at least {limit['ge']}",
         "less_than_equal": f"{shown(given)} is too large; give at most {limit['le']}",
         "less_than": f"{shown(given)} is too large; give less than {limit['lt']}",
@@ -88,7 +88,7 @@ def complaint(kind: str, given: object, context: Mapping[str, Any], words: tuple
     if kind == "literal_error":
         allowed = [word.strip("'") for word in _split(str(context.get("expected", "")))]
         return f"there is no {shown(given)}; {hint_of(given, allowed)}"
-    return texts.get(kind, f"{shown(given)} will not do")
+    return texts.get(kind, f"{shown(given)} is not valid")
 
 
 def _split(expected: str) -> list[str]:

@@ -124,7 +124,7 @@ class _Tree:
             line = text.count("\n", 0, control.start()) + 1
             code = ord(control.group())
             raise SpecError(
-                None, f"{name}, line {line}: character U+{code:04X} is no text", "remove it"
+                None, f"{name}, line {line}: character U+{code:04X} is not text", "remove it"
             )
         self._loader = _LOADER(text)
 
@@ -172,7 +172,7 @@ class _Tree:
         values: dict[str, Any] = {}
         while not isinstance(event := self._loader.get_event(), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
-                raise self._wrong(event, "a key is no word", "keys are plain words")
+                raise self._wrong(event, "a key is not a word", "keys are plain words")
             key = event.value
             self._check_shown(event)
             if key in values:
@@ -203,4 +203,6 @@ class _Tree:
             return self._loader.construct_object(yaml.ScalarNode(tag, event.value))
         except (ValueError, OverflowError):
             text = event.value if len(event.value) <= _SHOWN else event.value[:_SHOWN] + "..."
-            raise self._wrong(event, f"{text!r} is no number", "quote it if it is text") from None
+            raise self._wrong(
+                event, f"{text!r} is not a number", "quote it if it is text"
+            ) from None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hocket.plans.data import AdviceData
 
 _EQUAL = 0.01
-MOST_DIMENSIONS = 6
+MAX_DIMENSIONS = 6
 """Most dimensions of more than one NPU that can be judged."""
 
 
@@ -91,7 +91,7 @@ def advise_dimensions(topology: TopologyLike) -> Advice:
     Raises
     ------
     InfeasibleError
-        If the topology is no product, or has more than six dimensions of more than one NPU.
+        If the topology is not a product, or has more than six dimensions of more than one NPU.
     SpecError
         If links have failed, or a switch has a limit of its own.
 
@@ -114,7 +114,7 @@ def advise_dimensions(topology: TopologyLike) -> Advice:
         raise InfeasibleError(
             None,
             f"advise dims: {len(rails)} dimensions have more than one NPU",
-            f"at most {MOST_DIMENSIONS} can be judged",
+            f"at most {MAX_DIMENSIONS} can be judged",
         )
     bandwidths = [rail[3] for rail in rails]
     busy_fixed, busy_best = (_busy(each.loads, bandwidths) for each in (fixed, best))

@@ -9,6 +9,7 @@ from hocket._checks import did_you_mean
 from hocket.errors import SpecError
 from hocket.plans.registry import Own, find, own_algorithms
 from hocket.plans.synthesis.options import PlanOptions
+from hocket.units import shown
 
 PREFIX = "schedule:"
 """What stands before the name of a saved schedule where an algorithm's name may stand."""
@@ -29,8 +30,8 @@ BUILTIN = {each.name: each for each in _core.registry.entries()}
 SCHEDULERS = tuple(each.name for each in BUILTIN.values() if each.has_schedule)
 """Algorithms that schedule dimensions."""
 
-_OPTIONS = tuple(dict.fromkeys(option for each in BUILTIN.values() for option in each.heeds))
-"""Options that not all algorithms heed."""
+_OPTIONS = tuple(dict.fromkeys(option for each in BUILTIN.values() for option in each.uses))
+"""Options that not all algorithms use."""
 
 
 def algorithms() -> list[Algorithm]:
@@ -86,6 +87,8 @@ def check_name(name: str) -> None:
         With the names that there are.
     """
     known = [each.name for each in algorithms()]
+    if not isinstance(name, str):
+        raise SpecError("algorithm", f"{shown(name)} is no name", "give one, such as ring")
     if name not in known and find(name) is None:
         raise SpecError(
             None,
@@ -95,32 +98,32 @@ def check_name(name: str) -> None:
 
 
 def check_options(algorithm: object, options: PlanOptions) -> None:
-    """Refuse an option that an algorithm does not heed, rather than leave it out silently.
+    """Refuse an option that an algorithm does not use, rather than leave it out silently.
 
     Raises
     ------
     SpecError
-        With the algorithms that heed it.
+        With the algorithms that use it.
     """
     if find(algorithm) is not None:
         return  # it gets them all
     for option in _OPTIONS:
-        heed = [each.name for each in BUILTIN.values() if option in each.heeds]
-        if getattr(options, option) != getattr(PlanOptions, option) and algorithm not in heed:
+        use = [each.name for each in BUILTIN.values() if option in each.uses]
+        if getattr(options, option) != getattr(PlanOptions, option) and algorithm not in use:
             name = algorithm if isinstance(algorithm, str) else "a schedule"
             raise SpecError(
                 option,
-                f"{name} does not heed it",
-                f"it is for {', '.join(heed[:-1])} and {heed[-1]}",
+                f"{name} does not use it",
+                f"it is for {', '.join(use[:-1])} and {use[-1]}",
             )
 
 
 def heeded(algorithm: str, options: PlanOptions) -> PlanOptions:
-    """Give the options without those that an algorithm does not heed, as a saved schedule its chunks."""
+    """Give the options without those that an algorithm does not use, as a saved schedule its chunks."""
     if find(algorithm) is not None:
         return options
     if algorithm.startswith(PREFIX):
         options = replace(options, chunks=None, chunk_size=None)
-    heeds = BUILTIN[algorithm].heeds if algorithm in BUILTIN else ()
-    own = [option for option in _OPTIONS if option not in heeds]
+    uses = BUILTIN[algorithm].uses if algorithm in BUILTIN else ()
+    own = [option for option in _OPTIONS if option not in uses]
     return replace(options, **{option: getattr(PlanOptions, option) for option in own})

@@ -81,7 +81,7 @@ def _attempts(
 ) -> Iterator[tuple[str, PlanOptions]]:
     """Give algorithms with the options to try each with; cheap ones first."""
     chunks = options.slices(collective.size)
-    searched = replace(options, chunks=None, chunk_size=None, cluster=None, slot=None)
+    searched = replace(options, chunks=None, chunk_size=None, window=None, slot=None)
     plain = PlanOptions(memory_limit=options.memory_limit, routing=options.routing)
     ladder = [chunks] if chunks is not None else _greedy_ladder(topology, collective)
     for count in ladder[:3]:

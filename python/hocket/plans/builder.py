@@ -9,7 +9,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hocket import _core
-from hocket._checks import check_name, whole
+from hocket._checks import check_name, one_of, whole
 from hocket.collectives.collective import npu_number
 from hocket.errors import SpecError
 from hocket.plans.places import COPY, READ, SUM, Places
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NOTHING = _core.Plan.NO_WAIT
 _GROUP = 1 << 31
-_MOST_CHUNKS = 1 << 31
+_MAX_CHUNKS = 1 << 31
 _COLUMNS = ("chunk", "chunk_count", "src", "dst", "op", "wait", "path")
 
 
@@ -84,8 +84,7 @@ class PlanBuilder:
         check_ends(topology, collective)
         if name is not None:
             check_name(name)
-        if link_order not in ("ready", "plan"):
-            raise SpecError("link_order", f"{shown(link_order)} is none", "give ready or plan")
+        one_of("link_order", link_order, ("ready", "plan"))
         self._topology = topology
         self._collective = collective
         self._name = name
@@ -278,7 +277,7 @@ class PlanBuilder:
         if isinstance(chunk, range):
             if chunk.step != 1 or not chunk:
                 raise SpecError(
-                    "chunk", f"{chunk} is no run of chunks", "give one such as range(4, 8)"
+                    "chunk", f"{chunk} is not a run of chunks", "give one such as range(4, 8)"
                 )
             first, end = chunk.start, chunk.stop
         else:
@@ -286,7 +285,7 @@ class PlanBuilder:
                 first = index(chunk)
             except TypeError:
                 raise SpecError(
-                    "chunk", f"{shown(chunk)} is no chunk", "give its number, or a range"
+                    "chunk", f"{shown(chunk)} is not a chunk", "give its number, or a range"
                 ) from None
             end = first + 1
         if not 0 <= first < end <= len(self._demand):
@@ -382,7 +381,7 @@ class PlanBuilder:
 
 
 def check_ends(topology: object, collective: object) -> None:
-    """Refuse what is no topology, no collective, or a collective of NPUs that there are not.
+    """Refuse what is not a topology, no collective, or a collective of NPUs that there are not.
 
     Raises
     ------
@@ -391,10 +390,10 @@ def check_ends(topology: object, collective: object) -> None:
     """
     if not isinstance(topology, _core.Topology):
         right = "make one, as by hk.topology.load(...)"
-        raise SpecError("topology", f"{shown(topology)} is no Topology", right)
+        raise SpecError("topology", f"{shown(topology)} is not a Topology", right)
     if not isinstance(collective, _core.Collective):
         right = "make one by hk.collective_on(...) or hk.collective(...)"
-        raise SpecError("collective", f"{shown(collective)} is no Collective", right)
+        raise SpecError("collective", f"{shown(collective)} is not a Collective", right)
     if max(collective.npus) >= topology.npu_count:
         raise SpecError(
             "collective",
@@ -423,7 +422,7 @@ def even_chunks(
     import numpy as np
 
     demands = collective.demands()
-    if len(demands) * pieces >= _MOST_CHUNKS:
+    if len(demands) * pieces >= _MAX_CHUNKS:
         raise SpecError("chunks", f"{pieces} for each of {len(demands)} demands are 2^31 or more")
     cuts: dict[int, NDArray[np.uint64]] = {}
     for number, (size, *_) in enumerate(demands):

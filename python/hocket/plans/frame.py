@@ -41,7 +41,7 @@ _GROUP = np.uint32(1 << 31)
 _OPS = ("copy", "reduce")
 _NONE = 2**32 - 1
 """What stands for an empty row: no wait, or the default route."""
-_MOST_POSITION = 2**31 - 2
+_MAX_POSITION = 2**31 - 2
 """The last transfer or group that a wait can name; with the bit of a group, the next is ``_NONE``."""
 
 SCHEMA = pa.schema(
@@ -124,7 +124,7 @@ def as_table(frame: object) -> pa.Table:
     )
     if not is_frame:
         raise ValueError(
-            f"{shown(frame)} is no table; give a frame of polars, pandas or Arrow, or a dict of columns"
+            f"{shown(frame)} is not a table; give a frame of polars, pandas or Arrow, or a dict of columns"
         )
     try:
         return pa.table(frame)
@@ -263,7 +263,7 @@ def _npus(table: pa.Table, name: str, topology: _core.Topology) -> NDArray[np.ui
     if numbers.null_count:
         row = pc.is_null(numbers).to_pylist().index(True)
         raise ValueError(
-            f"column {name} has {shown(column[row].as_py())} in row {row}, which is no NPU"
+            f"column {name} has {shown(column[row].as_py())} in row {row}, which is not an NPU"
         )
     return np.ascontiguousarray(numbers.cast(pa.uint32()).to_numpy())
 
@@ -277,11 +277,11 @@ def _positions(table: pa.Table, name: str) -> NDArray[np.uint32]:
         column = pc.if_else(pc.is_nan(column), None, column)
     given = pc.is_valid(column).to_numpy().astype(bool)
     positions = np.ascontiguousarray(_cast(column, name).fill_null(_NONE).to_numpy())
-    stray = given & (positions > _MOST_POSITION)
+    stray = given & (positions > _MAX_POSITION)
     if stray.any():
         row = int(np.argmax(stray))
         raise ValueError(
-            f"column {name} has {positions[row]} in row {row}; the most is {_MOST_POSITION}"
+            f"column {name} has {positions[row]} in row {row}; the most is {_MAX_POSITION}"
         )
     return positions
 

@@ -28,7 +28,7 @@ def own_plan(
     InfeasibleError
         If it is for other kinds, or says so itself.
     SpecError
-        If it raises anything else, or gives what is no plan for this.
+        If it raises anything else, or gives what is not a plan for this.
     VerificationError
         If its plan is wrong, with what is wrong with it.
     """

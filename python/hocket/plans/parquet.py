@@ -197,7 +197,7 @@ def _texts(schema: pa.Schema) -> dict[str, str]:
 
 
 def _no_metadata(file: pq.ParquetFile) -> SpecError:
-    """Say how to read a plan whose metadata another tool has dropped, or that it is no plan."""
+    """Say how to read a plan whose metadata another tool has dropped, or that it is not a plan."""
     if not {"chunk", "src", "dst", "op"} <= set(file.schema_arrow.names):
         raise ValueError("it has no hocket.plan metadata")
     return SpecError(

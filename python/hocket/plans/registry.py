@@ -149,13 +149,13 @@ def find(name: object) -> Own | None:
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         right = "use letters, digits, '.', '_' and '-'"
-        raise SpecError("name", f"{shown(name)} is no name of an algorithm", right)
+        raise SpecError("name", f"{shown(name)} is not a name of an algorithm", right)
 
 
 def _kinds(kinds: object) -> tuple[str, ...]:
     given = (kinds,) if isinstance(kinds, str) else kinds
     if not isinstance(given, Sequence) or not given:
-        raise SpecError("kinds", f"{shown(kinds)} is no list of kinds", "name one or more")
+        raise SpecError("kinds", f"{shown(kinds)} is not a list of kinds", "name one or more")
     named = tuple(spelled(each) if isinstance(each, str) else each for each in given)
     for each in named:
         if each not in KINDS:
@@ -167,8 +167,10 @@ def _kinds(kinds: object) -> tuple[str, ...]:
 
 def _summary(function: object, summary: str | None) -> str:
     if not callable(function):
-        raise SpecError(None, f"{shown(function)} is no function", "decorate one")
-    text = (function.__doc__ or "an algorithm of your own") if summary is None else summary
+        raise SpecError(None, f"{shown(function)} is not a function", "decorate one")
+    text: object = (function.__doc__ or "an algorithm of your own") if summary is None else summary
+    if not isinstance(text, str):
+        raise SpecError("summary", f"{shown(text)} is not text", "say in a line what it does")
     return text.strip().partition("\n")[0].rstrip(".")
 
 

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from hocket import _core
+from hocket._checks import check_function, instance_of
 from hocket._memory import memory_limit
 from hocket._options import seconds
 from hocket._results import TableResult
@@ -200,7 +201,7 @@ class Schedule(TableResult):
                 raise error.within(f"chunk {number}") from None
             except (TypeError, ValueError):
                 right = "give its bytes and two lists of dimensions"
-                raise SpecError(f"chunk {number}", f"{shown(row)} is none", right) from None
+                raise SpecError(f"chunk {number}", f"{shown(row)} is not a chunk", right) from None
         total = sum(size for size, _, _ in lanes)
         if lanes and total != collective.size:
             why = f"they have {total} B together, and the collective {collective.size} B"
@@ -209,7 +210,7 @@ class Schedule(TableResult):
         try:
             core = _core.Schedule.of_lanes(topology, collective, "schedule", policy, made, lanes)
         except (TypeError, OverflowError) as error:
-            raise SpecError("chunks", f"a dimension is no number ({error})") from None
+            raise SpecError("chunks", f"a dimension is not a number ({error})") from None
         return Schedule(core)
 
     def __len__(self) -> int:
@@ -261,6 +262,9 @@ def schedule(
     ----------
     Rashidi et al.: Themis, ISCA 2022.
     """
+    check_function("progress", progress)
+    if not isinstance(algorithm, Schedule):
+        instance_of(str, "algorithm", algorithm, "give a name, or a Schedule")
     topology = as_topology(topology)
     collective = collective_on(kind, topology, size)
     return schedule_collective(

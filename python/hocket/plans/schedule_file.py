@@ -23,7 +23,7 @@ from hocket.files.model import Strict
 from hocket.plans.schedule import Schedule, check_fits, rail_shapes, rebuilt
 
 _FORMAT = 1
-_MOST_FILE = 1 << 28
+_MAX_FILE = 1 << 28
 
 Number = Annotated[int, Field(ge=1, le=32)]
 Bytes = Annotated[int, Field(ge=1, lt=1 << 63)]
@@ -198,7 +198,7 @@ def load_schedule(
                 f"there is none; saved ones are {known}",
                 "make one by `hocket schedule ... --save NAME`",
             )
-        if path.stat().st_size > _MOST_FILE:
+        if path.stat().st_size > _MAX_FILE:
             raise SpecError(None, "is too large for a schedule")
         text = path.read_text(encoding="utf-8")
         return schedule_from_json(text, topology, collective, topology.switching)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hocket import _core
 from hocket.plans.algorithms import BUILTIN
 
-_MOST_NPUS = 1 << 28
+_MAX_NPUS = 1 << 28
 """More are never built: whoever builds refuses them at once."""
 
 Sides = Sequence[tuple[str, int, int, int] | tuple[str, int, int, int, bool]]
@@ -34,11 +34,11 @@ def check_plan(
     SpecError
         With how large it is.
     """
-    if algorithm in BUILTIN and kind in BUILTIN[algorithm].kinds and npus < _MOST_NPUS:
+    if algorithm in BUILTIN and kind in BUILTIN[algorithm].kinds and npus < _MAX_NPUS:
         _core.registry.check_size(kind, npus, list(sides), algorithm, chunks, limit)
 
 
 def check_timetable(kind: str, npus: int, chunks: int | None, limit: int) -> None:
     """As :func:`check_plan`, of a timetable without a plan."""
-    if npus < _MOST_NPUS:
+    if npus < _MAX_NPUS:
         _core.registry.check_size(kind, npus, [], None, chunks, limit)

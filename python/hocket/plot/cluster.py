@@ -19,9 +19,9 @@ from hocket.routing import ClusterRun, JobRun
 
 BINS = 600
 """Of rates over time."""
-_MOST_NAMED = 40
+_MAX_NAMED = 40
 """Jobs that have room for a name each."""
-_MOST_LABELS = 16
+_MAX_LABELS = 16
 """Switches along an axis that have room for a number each."""
 _COMPUTING, _FAILED = "#d9d9d9", "#cfe0f2"
 _HIGHEST = 5.5
@@ -49,7 +49,7 @@ def draw_timeline(run: ClusterRun, path: Path) -> None:
     jobs = run.jobs
     unit = _unit(run.time)
     rates = job_rates(run)
-    rows = 0.9 + min(len(jobs), _MOST_NAMED) * 0.34
+    rows = 0.9 + min(len(jobs), _MAX_NAMED) * 0.34
     below = 0.0 if rates is None else 1.9
     with picture(path, 10.0, 1.0 + rows + below) as figure:
         if rates is None:
@@ -114,7 +114,7 @@ def _draw_phases(axes: Any, jobs: Sequence[JobRun], colors: Sequence[Any], unit:
                 bars, (row - 0.36, 0.72), facecolors=fill, edgecolor=fill, linewidth=width
             )
     axes.set_ylim(len(jobs) - 0.4, -0.6)
-    if len(jobs) <= _MOST_NAMED:
+    if len(jobs) <= _MAX_NAMED:
         axes.set_yticks(range(len(jobs)), [_label(job) for job in jobs])
         beside = axes.secondary_yaxis("right")
         beside.set_yticks(range(len(jobs)), [_result(job) for job in jobs])
@@ -256,7 +256,7 @@ def _draw_grid(axes: Any, grid: NDArray[np.float64], title: str, most: float) ->
     )
     for axis, size in ((axes.yaxis, grid.shape[0]), (axes.xaxis, grid.shape[1])):
         axis.set_major_locator(MaxNLocator(integer=True))
-        if size <= _MOST_LABELS:
+        if size <= _MAX_LABELS:
             axis.set_ticks(range(size))
     axes.set_xlabel("spine")
     axes.set_ylabel("ToR")

@@ -14,11 +14,11 @@ from hocket.plot.timing import time_axis
 from hocket.simulation.run import Run
 from hocket.units import format_size, format_time_ps
 
-__all__ = ["MOST_NAMED", "draw_heat"]
+__all__ = ["MAX_NAMED", "draw_heat"]
 
-MOST_NAMED = 40
+MAX_NAMED = 40
 """Links with a row and a name; more are rows without names below them."""
-_MOST_ROWS = 2000
+_MAX_ROWS = 2000
 _ROW, _REST = 0.15, 2.6
 """Inches of a named row, and of all others together."""
 
@@ -26,13 +26,13 @@ _ROW, _REST = 0.15, 2.6
 def draw_heat(run: Run, path: Path, bins: int = 400) -> None:
     """Draw link against time, coloured by the share of time in use; busiest links on top.
 
-    The busiest :data:`MOST_NAMED` links have names. The run must have kept its services.
+    The busiest :data:`MAX_NAMED` links have names. The run must have kept its services.
     """
     topology = run.plan.topology
     shares = run.heat(bins)
     busy = run.link_busy_ps.astype(np.float64)
     order = np.argsort(-busy, kind="stable")
-    named, rest = order[:MOST_NAMED], order[MOST_NAMED:]
+    named, rest = order[:MAX_NAMED], order[MAX_NAMED:]
     names = topology.device_names
     high = max(_ROW * len(named), 0.5)
     below = min(_REST, 0.3 + 0.03 * len(rest)) if len(rest) else 0.0
@@ -47,7 +47,7 @@ def draw_heat(run: Run, path: Path, bins: int = 400) -> None:
         panels[0].tick_params(axis="y", length=0)
         panels[0].set_ylabel(f"the {len(named)} busiest links" if len(rest) else "links")
         if len(rest):
-            _rows(panels[1], shares[rest[:_MOST_ROWS]], run.time_ps)
+            _rows(panels[1], shares[rest[:_MAX_ROWS]], run.time_ps)
             panels[1].set_yticks([])
             panels[1].set_ylabel(_rest_label(busy[rest]), fontsize=8)
             panels[0].tick_params(axis="x", length=0)
@@ -84,8 +84,8 @@ def _rest_label(busy: NDArray[np.float64]) -> str:
     """Count the links without names: how many are drawn, how many were never used."""
     idle = int((busy == 0).sum())
     lines = [f"{len(busy):,} more"]
-    if len(busy) > _MOST_ROWS:
-        lines.append(f"the first {_MOST_ROWS:,} drawn")
+    if len(busy) > _MAX_ROWS:
+        lines.append(f"the first {_MAX_ROWS:,} drawn")
     if idle:
         lines.append(f"{idle:,} never used")
     return "\n".join(lines)

@@ -16,13 +16,13 @@ from hocket.errors import SpecError
 from hocket.plot.labels import draw_labels, place_labels, text_inches
 from hocket.plot.network import Points, layout
 
-MOST_DEVICES = 400
+MAX_DEVICES = 400
 """Of how many an arrow between two can still be seen."""
 
 PALE = "#e3e3e3"
 _BODY, _EDGE, _SWITCH = "#f1f1f1", "#4a4a4a", "#d0d0d0"
-_MOST_NAMES = 160
-_FONT, _LEAST_INCH = 5.5, 0.45
+_MAX_NAMES = 160
+_FONT, _MIN_INCH = 5.5, 0.45
 """Points of names, and how far devices are apart that have one beside them."""
 
 
@@ -34,11 +34,11 @@ def check_devices(topology: _core.Topology) -> None:
     SpecError
         With the limit and what to use instead.
     """
-    if topology.device_count > MOST_DEVICES:
+    if topology.device_count > MAX_DEVICES:
         raise SpecError(
             None,
             f"{topology.device_count:,} devices cannot be told apart in a picture with "
-            f"arrows; it draws up to {MOST_DEVICES}",
+            f"arrows; it draws up to {MAX_DEVICES}",
             "for heat of links over time use `hocket simulate --plot`",
             origin=str(topology.name),
         )
@@ -197,7 +197,7 @@ def draw_devices(
 def _draw_names(axes: Any, scene: Scene, inch: float, filled: Collection[int]) -> None:
     """Write names in devices where they can be read there, else beside them."""
     topology, scale = scene.topology, inch / scene.spacing
-    if topology.device_count > _MOST_NAMES:
+    if topology.device_count > _MAX_NAMES:
         return
     name = _short(topology)
     texts = [name(device) for device in range(topology.device_count)]
@@ -220,7 +220,7 @@ def _draw_names(axes: Any, scene: Scene, inch: float, filled: Collection[int]) -
                 zorder=4,
             )
         return
-    if inch < _LEAST_INCH:
+    if inch < _MIN_INCH:
         return
     ends = np.array([way[:2] for way in scene.ways.values()]).reshape(-1, 2, 2)
     labels = place_labels(texts, scene.points * scale, radius, ends * scale, _FONT)

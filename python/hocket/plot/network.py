@@ -19,9 +19,9 @@ from hocket.plot.labels import draw_labels, place_labels, text_inches
 from hocket.plot.style import ACCENT, LINK, NPU, SWITCH, picture, write_title
 from hocket.units import format_bandwidth
 
-_MOST_DEVICES = 2000
-_MOST_NAMES = 160
-_MOST_TURNS = 400
+_MAX_DEVICES = 2000
+_MAX_NAMES = 160
+_MAX_TURNS = 400
 _APART, _LARGEST, _NARROWEST = 0.8, 11.0, 4.5
 """Inches from device to device, of the largest picture, and of the narrowest."""
 _MARK, _MARGIN, _AROUND, _FONT = 0.17, 0.35, 0.75, 6.5
@@ -40,11 +40,11 @@ def check_count(name: str, devices: int) -> None:
     SpecError
         With how many can.
     """
-    if devices > _MOST_DEVICES:
+    if devices > _MAX_DEVICES:
         raise SpecError(
             None,
             f"{devices} devices cannot be told apart in a picture",
-            f"draw at most {_MOST_DEVICES}",
+            f"draw at most {_MAX_DEVICES}",
             origin=str(name),
         )
 
@@ -91,7 +91,7 @@ def draw_network(topology: _core.Topology, path: Path) -> None:
         size = radius / inch
         for device, point in enumerate(points.tolist()):
             axes.add_patch(_mark(point, size, is_npu=device < npus))
-        if topology.device_count <= _MOST_NAMES:
+        if topology.device_count <= _MAX_NAMES:
             ends = np.array([(points[a], points[b]) for a, b in bandwidth]).reshape(-1, 2, 2)
             labels = place_labels(topology.device_names, points * inch, radius, ends * inch, _FONT)
             draw_labels(axes, labels, _FONT, inch)
@@ -124,7 +124,7 @@ def _gaps(points: Points) -> Points:
 def _radius(topology: _core.Topology, gaps: Points) -> float:
     """Give the radius of a device [inches]: large enough for its name where there is room."""
     wanted = _MARK
-    if topology.device_count <= _MOST_NAMES:
+    if topology.device_count <= _MAX_NAMES:
         for name in topology.device_names:
             width, height = text_inches(name, _FONT)
             wanted = max(wanted, math.hypot(width, height) / 2 + 0.025, width / _SIDE + 0.02)
@@ -205,7 +205,7 @@ def _place_switches(topology: _core.Topology, npus: Points) -> Points:
         middle = points[i].copy()
         # Beside the way inwards, along which its links lead.
         beside = math.atan2(middle[1] - centre[1], middle[0] - centre[0]) + math.pi / 2
-        for turn in range(_MOST_TURNS):
+        for turn in range(_MAX_TURNS):
             radius, angle = 0.8 * step * math.sqrt(turn), beside + 2.4 * (turn - 2)
             points[i] = middle + radius * np.array([math.cos(angle), math.sin(angle)])
             if i == 0 or float(np.linalg.norm(points[:i] - points[i], axis=1).min()) >= step:

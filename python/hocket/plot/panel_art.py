@@ -14,11 +14,11 @@ from hocket.plot.panels import Panel
 from hocket.plot.scheme import chosen
 from hocket.plot.style import ACCENT, LINK, NPU, SWITCH
 
-__all__ = ["MOST_COLUMNS", "draw_panels"]
+__all__ = ["MAX_COLUMNS", "draw_panels"]
 
-MOST_COLUMNS = 4
+MAX_COLUMNS = 4
 """Panels in a row."""
-_MOST_AROUND, _MOST_ALONG = 9, 6
+_MAX_AROUND, _MAX_ALONG = 9, 6
 """Members of a ring, and along an axis, that are drawn without leaving any out."""
 _BOX, _BOX_EDGE, _FAILED_BOX = "#dfe7f1", "#7d93b2", "#f8dcd2"
 _STYLE_FAILED = (0, (3, 2))
@@ -42,8 +42,8 @@ Points = dict[tuple[int, ...], Point]
 
 
 def draw_panels(figure: Any, panels: Sequence[Panel], names: Sequence[str], side: float) -> bool:
-    """Draw panels of ``side`` inches, at most ``MOST_COLUMNS`` in a row; say if members are left out."""
-    columns = min(len(panels), MOST_COLUMNS)
+    """Draw panels of ``side`` inches, at most ``MAX_COLUMNS`` in a row; say if members are left out."""
+    columns = min(len(panels), MAX_COLUMNS)
     rows = math.ceil(len(panels) / columns)
     grid = list(figure.subplots(rows, columns, squeeze=False).flat)
     before, leaves_out = None, False
@@ -122,7 +122,7 @@ class _Artist:
         return chosen(size, head, tail, lambda i: i in marked)
 
     def _circle(self, *, is_full: bool) -> Points:
-        kept = self._kept(0, 5, 2, _MOST_AROUND)
+        kept = self._kept(0, 5, 2, _MAX_AROUND)
         angles = [math.pi / 2 - 2 * math.pi * i / len(kept) for i in range(len(kept))]
         at = [(0.95 * math.cos(angle), 0.95 * math.sin(angle)) for angle in angles]
         points: Points = {(each,): at[i] for i, each in enumerate(kept) if each is not None}
@@ -151,7 +151,7 @@ class _Artist:
         return f"× {self.panel.axes[0][1]:,}"
 
     def _line(self) -> Points:
-        kept = self._kept(0, 3, 1, _MOST_ALONG)
+        kept = self._kept(0, 3, 1, _MAX_ALONG)
         xs = np.linspace(-0.98, 0.98, len(kept)).tolist()
         for i in range(len(kept) - 1):
             one, other = kept[i], kept[i + 1]
@@ -168,7 +168,7 @@ class _Artist:
 
     def _grid(self) -> Points:
         """Draw a plane; lines that leave it come back on the other side."""
-        kept = [self._kept(axis, 3, 1, _MOST_ALONG) for axis in (0, 1)]
+        kept = [self._kept(axis, 3, 1, _MAX_ALONG) for axis in (0, 1)]
         most = max(map(len, kept))
         step = 1.75 / max(most - 1, 1)
         xs = [step * (i - (len(kept[0]) - 1) / 2) for i in range(len(kept[0]))]
@@ -251,7 +251,7 @@ class _Artist:
 
     def _switch(self) -> Points:
         """Draw members below switches; each switch joins one position of all members."""
-        kept = self._kept(0, 3 if self.panel.inner == 1 else 2, 1, _MOST_ALONG - 1)
+        kept = self._kept(0, 3 if self.panel.inner == 1 else 2, 1, _MAX_ALONG - 1)
         xs = np.linspace(-0.92, 0.92, len(kept)).tolist()
         points: Points = {
             (each,): (x, -0.75) for x, each in zip(xs, kept, strict=True) if each is not None

@@ -86,7 +86,7 @@ class Panel:
 
 
 def panels_of(topology: _core.Topology, failures: Failures) -> list[Panel] | None:
-    """Give the panels of a network, None where it has no dimensions and is no dragonfly."""
+    """Give the panels of a network, None where it has no dimensions and is not a dragonfly."""
     dimensions = [each[:2] for each in topology.dimensions]
     numbers = [i for i, (_, size) in enumerate(dimensions) if size > 1]
     axes = [dimensions[i] for i in numbers]

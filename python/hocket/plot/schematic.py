@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from matplotlib.lines import Line2D
 
 from hocket.errors import SpecError
-from hocket.plot.panel_art import MOST_COLUMNS, draw_panels
+from hocket.plot.panel_art import MAX_COLUMNS, draw_panels
 from hocket.plot.panels import Panel, panels_of
 from hocket.plot.scheme import LinkKind, device_kinds, link_kinds
 from hocket.plot.style import ACCENT, LINK, picture, write_title
@@ -19,16 +19,16 @@ from hocket.plot.tiers import Failures, arrange, draw_tiers
 if TYPE_CHECKING:
     from hocket import _core
 
-__all__ = ["FULL", "MOST_DEVICES", "check_schematic", "draw_schematic", "failures_of"]
+__all__ = ["FULL", "MAX_DEVICES", "check_schematic", "draw_schematic", "failures_of"]
 
 FULL = 64
 """Devices up to which each is drawn if nothing else is asked for."""
-MOST_DEVICES = 200_000
+MAX_DEVICES = 200_000
 """Of a network whose groups are looked for."""
 _WIDEST, _SIDE, _ALONE = 13.0, 2.9, 4.0
 """Of a picture, of one panel of several, and of one alone [inches]."""
-_MOST_KINDS = 8
-_MOST_FAILED = 6
+_MAX_KINDS = 8
+_MAX_FAILED = 6
 _COLORS = ("#5c5c5c", "#4b9c6f", "#8a5fa8", "#b88a1d", "#2aa5ad", "#c2559d", "#7a6248", "#5b6bd6")
 
 
@@ -40,11 +40,11 @@ def check_schematic(name: str, devices: int) -> None:
     SpecError
         With the limit.
     """
-    if devices > MOST_DEVICES:
+    if devices > MAX_DEVICES:
         raise SpecError(
             None,
             f"{devices} devices are too many for a schematic",
-            f"draw at most {MOST_DEVICES}",
+            f"draw at most {MAX_DEVICES}",
             origin=str(name),
         )
 
@@ -78,7 +78,7 @@ def draw_schematic(topology: _core.Topology, path: Path, failures: Failures | No
     Raises
     ------
     SpecError
-        If it has more than :data:`MOST_DEVICES` devices.
+        If it has more than :data:`MAX_DEVICES` devices.
     """
     check_schematic(topology.name, topology.device_count)
     failures = failures or Failures()
@@ -92,7 +92,7 @@ def draw_schematic(topology: _core.Topology, path: Path, failures: Failures | No
 def _draw_panels(
     topology: _core.Topology, failures: Failures, panels: list[Panel], path: Path
 ) -> None:
-    columns = min(len(panels), MOST_COLUMNS)
+    columns = min(len(panels), MAX_COLUMNS)
     rows = -(-len(panels) // columns)
     side = _SIDE if columns > 1 else _ALONE
     with picture(path, columns * side + 0.2, rows * (side + 1.25) + 0.75) as figure:
@@ -116,7 +116,7 @@ def _draw_tiers(topology: _core.Topology, failures: Failures, path: Path) -> Non
     }
     scale = min(1.25, _WIDEST / drawing.width)
     width, height = max(drawing.width * scale, 5.5), drawing.height * scale
-    with picture(path, width, height + 1.0 + 0.18 * min(len(kinds), _MOST_KINDS)) as figure:
+    with picture(path, width, height + 1.0 + 0.18 * min(len(kinds), _MAX_KINDS)) as figure:
         axes = figure.add_subplot()
         axes.set_aspect("equal")
         draw_tiers(axes, topology, drawing, colors, failures, scale)
@@ -124,13 +124,13 @@ def _draw_tiers(topology: _core.Topology, failures: Failures, path: Path) -> Non
 
 
 def _link_legend(kinds: Sequence[LinkKind]) -> list[Line2D]:
-    shown = list(kinds[:_MOST_KINDS])
+    shown = list(kinds[:_MAX_KINDS])
     handles = [
         Line2D([], [], color=_COLORS[i], linewidth=1.6, label=str(kind))
         for i, kind in enumerate(shown)
     ]
-    if len(kinds) > _MOST_KINDS:
-        rest = kinds[_MOST_KINDS:]
+    if len(kinds) > _MAX_KINDS:
+        rest = kinds[_MAX_KINDS:]
         count = sum(kind.count for kind in rest)
         label = f"{len(rest)} more kinds: {count:,} directed links"
         handles[-1:] = [handles[-1], Line2D([], [], color=_COLORS[-1], label=label)]
@@ -154,9 +154,9 @@ def _finish(
         title += ", including what has failed"
     write_title(figure, title, 11)
     if lost:
-        label = f"failed: {', '.join(lost[:_MOST_FAILED])}"
-        if len(lost) > _MOST_FAILED:
-            label += f" and {len(lost) - _MOST_FAILED:,} more"
+        label = f"failed: {', '.join(lost[:_MAX_FAILED])}"
+        if len(lost) > _MAX_FAILED:
+            label += f" and {len(lost) - _MAX_FAILED:,} more"
         handles = [
             *handles,
             Line2D([], [], color=ACCENT, linestyle=(0, (3, 2)), linewidth=1.6, label=label),

@@ -28,7 +28,7 @@ __all__ = [
     "span",
 ]
 
-_LEAST_NPUS = 2
+_MIN_NPUS = 2
 """Of a group that is drawn as one."""
 
 
@@ -142,7 +142,7 @@ def groups_of(topology: _core.Topology) -> Group:
             taken.append(tuple(tiers[key]))
             parts = _components(sorted(rest), rest, near)
             has_npus = [sum(device < npus for device in part) for part in parts]
-            if len(parts) > 1 and min(has_npus) >= _LEAST_NPUS:
+            if len(parts) > 1 and min(has_npus) >= _MIN_NPUS:
                 return Group(tuple(taken), (), tuple(split(part) for part in parts))
         own = [device for device in devices if device < npus]
         return _by_switch(own, taken, near) or Group(tuple(taken), tuple(own), ())
@@ -157,7 +157,7 @@ def _by_switch(npus: list[int], tiers: list[tuple[int, ...]], near: list[set[int
         if len(near[npu]) != 1 or not near[npu] <= set(hosts):
             return None
         hosts[min(near[npu])].append(npu)
-    if len(hosts) < 2 or min(map(len, hosts.values())) < _LEAST_NPUS:
+    if len(hosts) < 2 or min(map(len, hosts.values())) < _MIN_NPUS:
         return None
     return Group((), (), tuple(Group(((each,),), tuple(own), ()) for each, own in hosts.items()))
 

@@ -23,10 +23,10 @@ from hocket.simulation.run import Run
 from hocket.simulation.structures import Phase, Structure
 from hocket.units import format_size
 
-MOST_PANELS = 16
+MAX_PANELS = 16
 """How many structures one picture shows, each by itself."""
 
-_ROOMY, _MOST_OF_LARGE = 24, 9
+_ROOMY, _MAX_OF_LARGE = 24, 9
 """Devices of a network that can be read in a sixteenth of a picture; panels of larger ones."""
 _COLORS = ("#2563b0", "#c8442c", "#2f8f46", "#d18f12", "#2aa5ad", "#c2559d", "#7a6248", "#5b6bd6")
 _BRANCH = "#8448a8"
@@ -78,7 +78,7 @@ def _shared(found: Sequence[Structure]) -> bool:
 
 def _largest(run: Run, found: Sequence[Structure]) -> list[Structure]:
     """Give those that have a panel: where there are too many, those that carry the most."""
-    most = MOST_PANELS if run.topology.device_count <= _ROOMY else _MOST_OF_LARGE
+    most = MAX_PANELS if run.topology.device_count <= _ROOMY else _MAX_OF_LARGE
     if len(found) <= most:
         return list(found)
     sizes = _chunk_sizes(run)

@@ -24,7 +24,7 @@ _COLORS = {
     "ring": SWITCH,
     "direct": "#c9c9c9",
 }
-_MOST_LINEAR = 20
+_MAX_LINEAR = 20
 """Ratio up to which an axis need not be logarithmic."""
 
 
@@ -65,11 +65,11 @@ def draw_bars(result: TacosResult, name: str, path: Path) -> None:
         axes.set_xticks(range(len(rows)), [row.target.name for row in rows])
         axes.set_xlim(-0.5, len(rows) - 0.5)
         highest = max((row.ratio(m) or 0.0 for m in methods for row in rows), default=1.0)
-        if highest > _MOST_LINEAR:
+        if highest > _MAX_LINEAR:
             axes.set_yscale("log")
             plain_numbers(axes.yaxis)
         axes.margins(y=0.1)
-        axes.set_ylim(bottom=0.8 if highest > _MOST_LINEAR else 0.0)
+        axes.set_ylim(bottom=0.8 if highest > _MAX_LINEAR else 0.0)
         axes.set_ylabel("time / that of the column with 1")
         _legend(figure)
         figure.suptitle(f"{EXPERIMENTS[name].title} (TACOS, {name})")

@@ -29,16 +29,16 @@ from hocket.plot.timing import time_axis
 from hocket.simulation.run import Run
 from hocket.units import format_size, format_time_ps
 
-MOST_NPUS, MOST_TRANSFERS = 64, 2_000
+MAX_NPUS, MAX_TRANSFERS = 64, 2_000
 """What can be read in one picture."""
 
 CROWDED = 600
 """Arrows above which one is hard to follow."""
-_MOST_SLOTS = 120
+_MAX_SLOTS = 120
 _NEAR = 0.02  # chunks of unequal size, by a byte, start a little beside their slot
-_MOST_LABELS = 400
-_MOST_IDLE = 60_000
-_MOST_IN_LEGEND = 12
+_MAX_LABELS = 400
+_MAX_IDLE = 60_000
+_MAX_IN_LEGEND = 12
 _IDLE, _DOT = "#dedede", "#404040"
 
 
@@ -74,12 +74,12 @@ def check_readable(plan: Plan, chunk: int | None = None) -> None:
     if chunk is not None and not 0 <= chunk < plan.chunks:
         raise SpecError("chunk", f"there is no {chunk}", f"chunks are 0 to {plan.chunks - 1}")
     npus, transfers = plan.topology.npu_count, int(_carries(plan, chunk).sum())
-    if npus > MOST_NPUS or transfers > MOST_TRANSFERS:
-        one = "" if chunk is not None or npus > MOST_NPUS else "; for one chunk use --chunk 0"
+    if npus > MAX_NPUS or transfers > MAX_TRANSFERS:
+        one = "" if chunk is not None or npus > MAX_NPUS else "; for one chunk use --chunk 0"
         raise SpecError(
             "--ten",
             f"{npus:,} NPUs and {transfers:,} transfers are too many to read; it draws up "
-            f"to {MOST_NPUS} NPUs and {MOST_TRANSFERS:,} transfers{one}",
+            f"to {MAX_NPUS} NPUs and {MAX_TRANSFERS:,} transfers{one}",
             "for heat of links over time use `hocket simulate --plot`",
         )
 
@@ -119,7 +119,7 @@ def _slots(start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[int | None
     if not len(lengths) or lengths.min() <= 0:
         return None, 0
     count = float(end.max()) / float(lengths.min())
-    if count > _MOST_SLOTS + 0.5:
+    if count > _MAX_SLOTS + 0.5:
         return None, 0
     slots = round(count)
     slot = float(end.max()) / slots
@@ -223,7 +223,7 @@ def _draw_columns(axes: Any, run: Run, arrows: Expanded) -> bool:
     x, y = np.meshgrid(np.arange(slots + 1), np.arange(npus))
     size = 26 if npus <= 20 else 10
     axes.scatter(x, y, s=size, color=_DOT, linewidths=0, zorder=4)
-    if topology.link_count * slots > _MOST_IDLE:
+    if topology.link_count * slots > _MAX_IDLE:
         return False
     ends = np.stack([topology.link_src, topology.link_dst], axis=1).astype(np.int64)
     between = np.less(ends.max(axis=1), npus)
@@ -263,7 +263,7 @@ def _draw_arrows(axes: Any, plan: Plan, hops: _Hops, unit: float, *, is_one: boo
         headaxislength=5.0,
         zorder=3,
     )
-    if len(x) <= _MOST_LABELS:
+    if len(x) <= _MAX_LABELS:
         _draw_labels(axes, [_label(plan, i) for i in hops.transfer.tolist()], (x, y, dx, dy), few)
     if is_one:
         return  # the title says which chunk it is
@@ -317,7 +317,7 @@ def _colors(chunks: int) -> tuple[ListedColormap, BoundaryNorm, list[Line2D]]:
         table = matplotlib.colormaps["turbo"](np.linspace(0.03, 0.97, min(chunks, 256)))
     edges = np.linspace(-0.5, chunks - 0.5, len(table) + 1)
     legend = []
-    if chunks <= _MOST_IN_LEGEND:
+    if chunks <= _MAX_IN_LEGEND:
         legend = [
             Line2D([], [], color=table[i], linewidth=2.5, label=str(i)) for i in range(chunks)
         ]

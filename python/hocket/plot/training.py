@@ -52,9 +52,9 @@ _INCHES = 0.34
 """Of a row of compute, where there are few."""
 _HIGHEST = 10.0
 _WIDTH = 11.0
-_MOST_APART = 16
+_MAX_APART = 16
 """Stages that have room for rows of communication below those of compute."""
-_MOST_NAMED = 32
+_MAX_NAMED = 32
 """Stages that have room for names."""
 _EDGE, _DIGIT, _MARGIN = 5, 9, 5
 """Bins that a pass of a micro-batch needs for an edge of its own, and for digits of its number."""
@@ -78,14 +78,14 @@ class Row(NamedTuple):
 def draw_training(run: TrainingRun, path: Path) -> None:
     """Draw the time-line, and where the time of an iteration went."""
     stages = len(run.stages)
-    rows = rows_of(run, together=stages > _MOST_APART)
+    rows = rows_of(run, together=stages > _MAX_APART)
     places, height = _places(rows)
     scale = min(_INCHES, (_HIGHEST - 3) / height)
     with picture(path, _WIDTH, height * scale + 2.6) as figure:
         upper, lower = figure.subplots(2, 1, height_ratios=[height * scale + 0.6, 0.62])
         edges = np.linspace(0.0, run.total_ps, BINS + 1)
         _draw_rows(upper, _evened(run, rows, edges), places, edges)
-        if stages <= _MOST_APART:
+        if stages <= _MAX_APART:
             _draw_passes(upper, run, places)
         _label_rows(upper, rows, places, height, stages)
         time_axis(upper, run.total_ps)
@@ -342,7 +342,7 @@ def _label_rows(
     axes.set_ylim(height, -0.15)
     axes.tick_params(axis="y", length=0)
     named = [(top + high / 2, row) for row, (top, high) in zip(rows, places, strict=True)]
-    named = named[:: -(-stages // _MOST_NAMED)]
+    named = named[:: -(-stages // _MAX_NAMED)]
     labels = []
     for _, row in named:
         stage = f"stage {row.stage + 1}" if stages > 1 else "compute"

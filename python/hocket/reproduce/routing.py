@@ -200,7 +200,7 @@ def shared_tors(fabric: Cluster, placed: Iterable[Placed]) -> int:
     """Count the ToRs below which several copies have hosts, of one job or of several."""
     copies: dict[int, set[tuple[str, int]]] = {}
     for each in placed:
-        for number, gpus in enumerate(each.copies):
+        for number, gpus in enumerate(each.replicas):
             for gpu in gpus:
                 tor = fabric.tors[gpu // fabric.gpus_per_host]
                 copies.setdefault(tor, set()).add((each.job.name, number))

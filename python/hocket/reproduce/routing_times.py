@@ -26,8 +26,8 @@ SCHEMES = ("ecmp", "least-loaded", "greedy", "edge-coloring", "annealing", "ilp"
 jobs the solver runs."""
 _TORS = 64
 _REPEATS = 9
-_MOST_FLOWS = {"ilp": 10_000, "ilp, 3 jobs": 0}
-_MOST_FLOWS_IN_FULL = {"ilp": 10_000, "ilp, 3 jobs": 400}
+_MAX_FLOWS = {"ilp": 10_000, "ilp, 3 jobs": 0}
+_MAX_FLOWS_IN_FULL = {"ilp": 10_000, "ilp, 3 jobs": 400}
 """Of slow schemes; by default the solver is not run at all."""
 _TIME_LIMIT = 120.0
 """Seconds for one assignment by the solver."""
@@ -47,7 +47,7 @@ class Timing(NamedTuple):
 
 def figure_7(on_case: OnCase | None = None, *, full: bool = False) -> list[Timing]:
     """Time every scheme on flows between random ToRs."""
-    most = _MOST_FLOWS_IN_FULL if full else _MOST_FLOWS
+    most = _MAX_FLOWS_IN_FULL if full else _MAX_FLOWS
     wanted = [(scheme, n) for scheme in SCHEMES for n in FLOWS if n <= most.get(scheme, FLOWS[-1])]
     found = []
     for done, (scheme, count) in enumerate(wanted, 1):

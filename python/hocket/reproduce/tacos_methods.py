@@ -48,7 +48,7 @@ def make_plan(
         time_limit=time_limit if searched else None,
         unwind=unwind,
         latency=LATENCY_MODEL,
-        cluster=CLUSTER_SLOTS if method == "cluster" else None,
+        window=CLUSTER_SLOTS if method == "cluster" else None,
     )
 
 

@@ -9,7 +9,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hocket import _core
-from hocket._checks import one_of
+from hocket._checks import instance_of, list_of, one_of
 from hocket._core import routing as core_routing
 from hocket._options import options_of
 from hocket.errors import SpecError
@@ -182,7 +182,7 @@ def assign(
     Raises
     ------
     SpecError
-        When the network is no Clos or fat tree, or flows or options make no sense.
+        When the network is not a Clos or fat tree, or flows or options make no sense.
     InfeasibleError
         When failures leave flows without a path; they are named.
 
@@ -191,9 +191,12 @@ def assign(
     Cohen et al.: Routing for large ML models, sections 3 and 4.
     """
     one_of("scheme", scheme, SCHEMES)
+    instance_of(_core.Topology, "fabric", fabric, "make one, as by hk.topology.clos(...)")
     known = core_routing.Fabric(fabric)
-    checked = [_flow(i, flow) for i, flow in enumerate(flows)]
-    of_jobs = None if jobs is None else tuple(_whole("job", i, job) for i, job in enumerate(jobs))
+    checked = [_flow(i, flow) for i, flow in enumerate(list_of("flows", flows))]
+    of_jobs = None
+    if jobs is not None:
+        of_jobs = tuple(_whole("job", i, job) for i, job in enumerate(list_of("jobs", jobs)))
     if of_jobs is not None and len(of_jobs) != len(checked):
         raise SpecError(
             None, f"there are {len(of_jobs)} jobs for {len(checked)} flows", "give each one"
@@ -263,7 +266,7 @@ def _whole(what: str, i: int, value: Any, most: int | None = None) -> int:
     try:
         number = index(value)
     except TypeError:
-        raise SpecError(None, f"flow {i}: {what} {shown(value)} is no whole number") from None
+        raise SpecError(None, f"flow {i}: {what} {shown(value)} is not a whole number") from None
     if most is not None and not 0 <= number < most:
         wrong = "is negative" if number < 0 else "is too large"
         raise SpecError(None, f"flow {i}: {what} {number} {wrong}", "give it 0 or more")

@@ -28,7 +28,7 @@ __all__ = ["optimum"]
 
 _Flow = tuple[int, int, int]
 _SEEDS = 2**31
-_MOST = 2**48
+_MAX_LOAD = 2**48
 """Weights in all, in their common unit, that the solver is trusted with."""
 
 
@@ -67,7 +67,7 @@ def optimum(
     unit = gcd(*(weight for _, _, weight in flows)) or 1
     flows = [(src, dst, weight // unit) for src, dst, weight in flows]
     paths = _Paths(topology, fabric)
-    if sum(weight for _, _, weight in flows) * paths.largest_share > _MOST:
+    if sum(weight for _, _, weight in flows) * paths.largest_share > _MAX_LOAD:
         raise SpecError(
             None, f"the weights of all flows pass 2^48 times {unit}", "round them for ilp"
         )

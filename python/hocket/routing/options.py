@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hocket._checks import one_of, share_hint, whole
+from hocket._checks import list_of, one_of, share_hint, whole
 from hocket._options import seconds
-from hocket.cluster.hosts import MOST_SEED
+from hocket.cluster.hosts import MAX_SEED
 from hocket.errors import SpecError
 from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
@@ -87,7 +87,7 @@ class SchemeOptions:
 
     def __post_init__(self) -> None:
         if self.seed is not None:
-            self._keep("seed", whole("seed", self.seed, 0, MOST_SEED))
+            self._keep("seed", whole("seed", self.seed, 0, MAX_SEED))
         one_of("hash", self.hash, HASHES)
         self._keep("upstream", whole("upstream", self.upstream, 1, 2**16))
         if self.steps is not None:
@@ -136,7 +136,7 @@ class ClusterOptions(SchemeOptions):
         What fails while jobs run, and when: ``"spine3@12 s"``, or ``"tor0,spine1@12 s"`` for a link.
     rate_control
         Hosts hold each flow to its fair share of what the controller assigned, and this share of it more:
-        (1 + rate_control) x in the paper's section 8. Schemes that ask no controller heed it not.
+        (1 + rate_control) x in the paper's section 8. Schemes without a controller ignore it.
     jitter
         By which share computation is longer or shorter at random, from one iteration to the next.
     host_rate
@@ -166,10 +166,7 @@ class ClusterOptions(SchemeOptions):
         one_of("weights", self.weights, WEIGHTS)
         self._keep("answer", seconds(self.answer, "answer"))
         self._keep("look_ahead", whole("look_ahead", self.look_ahead, 0, 10**6))
-        if isinstance(self.outages, str):
-            text = shown(self.outages)
-            raise SpecError("outages", f"{text} is no list", f"give it as [{text}]")
-        self._keep("outages", tuple(self.outages))
+        self._keep("outages", tuple(list_of("outages", self.outages)))
         if self.rate_control is not None:
             self._keep("rate_control", _share("rate_control", self.rate_control))
         self._keep("jitter", _share("jitter", self.jitter))
@@ -184,5 +181,5 @@ class ClusterOptions(SchemeOptions):
 def _share(field: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         right = f"give a share from 0 to 1{share_hint(value)}"
-        raise SpecError(field, f"{shown(value)} will not do", right)
+        raise SpecError(field, f"{shown(value)} is not valid", right)
     return float(value)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from hocket._checks import one_of
+from hocket._checks import check_function, instance_of, list_of, one_of
 from hocket._core import Topology
 from hocket._core import cluster as core_cluster
 from hocket._core import routing as core_routing
 from hocket._options import options_of
 from hocket._results import TableResult
 from hocket.cluster.draw import Draw
-from hocket.cluster.hosts import MOST_SEED, Cluster
+from hocket.cluster.hosts import MAX_SEED, Cluster
 from hocket.cluster.jobs import Job, JobList
 from hocket.cluster.placement import Placed, place
 from hocket.collectives.collective import Progress
@@ -350,15 +350,17 @@ def simulate(
     Cohen et al.: Routing for large ML models, sections 3, 5.1 and 8.
     """
     one_of("scheme", scheme, SCHEMES)
+    check_function("progress", progress)
+    instance_of(Cluster, "cluster", cluster, "make one by hk.routing.cluster(...)")
     given = options_of(ClusterOptions, options, keywords)
     if given.seed is None:
         given = replace(given, seed=jobs.seed if isinstance(jobs, JobList) else 0)
     seed = given.seed or 0
-    placed = _placed(cluster, list(jobs), seed)
+    placed = _placed(cluster, list_of("jobs", jobs), seed)
     if any(limit is not None for limit in cluster.topology.switch_limits):
         raise SpecError(
             None,
-            "a switch has a limit, which flows on chosen paths do not heed",
+            "a switch has a limit, which flows on chosen paths do not use",
             "leave it out",
             origin=str(cluster.topology.name),
         )
@@ -418,7 +420,7 @@ class _Jitter:
     """Draws how long each iteration of a job computes."""
 
     def __init__(self, seed: int, job: int, share: float) -> None:
-        self._draw = Draw((seed + 0x9E3779B97F4A7C15 * (job + 1)) & MOST_SEED)
+        self._draw = Draw((seed + 0x9E3779B97F4A7C15 * (job + 1)) & MAX_SEED)
         self._share = share
 
     def times(self, compute_ps: int, iterations: int) -> list[int]:

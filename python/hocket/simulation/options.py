@@ -1,4 +1,4 @@
-"""The fidelities, each with the options that it heeds: what it does not heed cannot be written."""
+"""The fidelities, each with the options that it uses: what it does not use cannot be written."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 _PS_PER_S = 10**12
-_MOST = 10**6
-_MOST_CHANNELS = 64
+_MAX_COUNT = 10**6
+_MAX_CHANNELS = 64
 
 
 def _check_model(options: object) -> None:
@@ -44,10 +44,10 @@ def _check_model(options: object) -> None:
             one_of(field, value, get_args(known))
 
 
-def _count(value: object, field: str, least: int = 1, most: int = _MOST) -> int:
+def _count(value: object, field: str, least: int = 1, most: int = _MAX_COUNT) -> int:
     if type(value) is not int or not least <= value <= most:
         raise SpecError(
-            field, f"{shown(value)} is no count", f"give a whole number, {least} to {most}"
+            field, f"{shown(value)} is not a count", f"give a whole number, {least} to {most}"
         )
     return value
 
@@ -140,7 +140,7 @@ class PacketOptions:
     Raises
     ------
     SpecError
-        Naming the field, for what is no size, rate, frequency or count.
+        Naming the field, for what is not a size, rate, frequency or count.
 
     References
     ----------
@@ -164,14 +164,14 @@ class PacketOptions:
         for name in ("packet", "flit"):
             object.__setattr__(self, name, parse_size(getattr(self, name), field=name))
         _count(self.header_flits, "header_flits", least=0)
-        _count(self.virtual_channels, "virtual_channels", most=_MOST_CHANNELS)
+        _count(self.virtual_channels, "virtual_channels", most=_MAX_CHANNELS)
         _count(self.buffer_flits, "buffer_flits")
         if self.clock is not None:
             clock = parse_frequency(self.clock, field="clock")
             if _PS_PER_S % clock:
                 raise SpecError(
                     "clock",
-                    f"a cycle of {shown(self.clock)} is no whole number of picoseconds",
+                    f"a cycle of {shown(self.clock)} is not a whole number of picoseconds",
                     'write it as "1 GHz" or "500 MHz"',
                 )
             object.__setattr__(self, "clock", clock)
@@ -225,7 +225,7 @@ FIDELITIES: dict[str, type[FidelityOptions]] = {
 PRESETS = {"mcm": PacketOptions(clock="1 GHz")}
 """Options of packet fidelity by name: ``packet:mcm`` is table II of Laskar et al., a mesh of chiplets."""
 KEYWORDS = tuple(dict.fromkeys(name for each in FIDELITIES.values() for name in names_of(each)))
-"""What the fidelities heed together."""
+"""What the fidelities use together."""
 
 
 def fidelity_options(
@@ -243,26 +243,27 @@ def fidelity_options(
     Raises
     ------
     SpecError
-        If there is no such fidelity, or it does not heed an option.
+        If there is no such fidelity, or it does not use an option.
     """
     base: FidelityOptions | None
     if isinstance(fidelity, LinkOptions | FlowOptions | PacketOptions | DimensionOptions):
         base = fidelity
         name: str = fidelity.fidelity
     else:
-        name, colon, preset = str(fidelity).partition(":")
+        given_name = str(fidelity)
+        name, colon, preset = given_name.partition(":")
         known = (*FIDELITIES, *(f"packet:{each}" for each in PRESETS))
-        one_of("fidelity", fidelity, known)
+        one_of("fidelity", given_name, known)
         base = PRESETS[preset] if colon else None
     check_keywords(keywords, KEYWORDS)
     kind = FIDELITIES[name]
     given = {key: value for key, value in keywords.items() if value is not None}
     for key in given:
         if key not in names_of(kind):
-            heed = [each for each in FIDELITIES if key in names_of(FIDELITIES[each])]
+            use = [each for each in FIDELITIES if key in names_of(FIDELITIES[each])]
             raise SpecError(
                 key,
-                f"{name} fidelity does not heed it",
-                f"leave it out, or use {' or '.join(heed)} fidelity",
+                f"{name} fidelity does not use it",
+                f"leave it out, or use {' or '.join(use)} fidelity",
             )
     return options_of(kind, base, given)

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, overload
 
 from hocket import _core
+from hocket._checks import check_function, truth
 from hocket._memory import memory_limit
-from hocket.collectives.bins import MOST_CELLS, to_bins
+from hocket.collectives.bins import MAX_CELLS, to_bins
 from hocket.collectives.collective import Progress
 from hocket.collectives.outcome import Outcome
 from hocket.collectives.timing import LinkOrder, Switching
@@ -207,7 +208,7 @@ class Run(Outcome):
         Raises
         ------
         SpecError
-            If the topology is no product, or for bins too few or too many.
+            If the topology is not a product, or for bins too few or too many.
 
         References
         ----------
@@ -224,7 +225,7 @@ class Run(Outcome):
         SpecError
             If the run was made without ``keep_services``, or for bins too few or too many.
         """
-        most = MOST_CELLS // max(self.plan.topology.link_count, 1)
+        most = MAX_CELLS // max(self.plan.topology.link_count, 1)
         if type(bins) is not int or not 1 <= bins <= most:
             raise SpecError("bins", f"{bins!r} is not a number of bins", f"give 1 to {most}")
         return _core.heat(self.core, bins)
@@ -335,12 +336,14 @@ def simulate(
     SimulationError
         If links that serve in plan order wait for each other, or packets for each other's buffers.
     SpecError
-        If an option makes no sense or the fidelity does not heed it.
+        If an option makes no sense or the fidelity does not use it.
     """
     if not isinstance(plan, Plan):
         raise SpecError(
-            "plan", f"{plan!r} is no Plan", "make one by hk.plan(...) or hk.Plan.load(...)"
+            "plan", f"{plan!r} is not a Plan", "make one by hk.plan(...) or hk.Plan.load(...)"
         )
+    truth("keep_services", keep_services)
+    check_function("progress", progress)
     options = fidelity_options(fidelity, keywords)
     if isinstance(options, DimensionOptions):
         if routing is not None or keep_services:

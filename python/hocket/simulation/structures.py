@@ -26,8 +26,8 @@ PHASES = ("reduce", "copy")
 
 _REDUCE = 1
 _GROUP = 1 << 31
-_MOST_PLACES = 1 << 26
-_MOST_MERGED = 2048
+_MAX_PLACES = 1 << 26
+_MAX_MERGED = 2048
 
 
 @dataclass(frozen=True)
@@ -210,7 +210,7 @@ def _sets(plan: Plan, rows: NDArray[np.int64], hops: _Hops, chunk: int | None) -
     low, high = np.searchsorted(bounds, first), np.searchsorted(bounds, end)
     counts = high - low
     total = int(counts.sum())
-    if total > _MOST_PLACES:
+    if total > _MAX_PLACES:
         raise SpecError(
             None,
             f"{total:,} transfers of single chunks are too many to sort into structures",
@@ -251,7 +251,7 @@ def _merged(sets: _Sets, hops: _Hops) -> list[Structure]:
     """Put sets that go round one ring together."""
     rings: list[_Ring] = []
     alone: list[bool] = [True] * len(sets)
-    if 1 < len(sets) <= _MOST_MERGED:
+    if 1 < len(sets) <= _MAX_MERGED:
         follows = [hops.next_of(taken) for taken, _ in sets]
         alike: dict[bytes, list[int]] = defaultdict(list)
         for i, (taken, _) in enumerate(sets):

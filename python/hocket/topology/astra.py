@@ -60,7 +60,7 @@ def spec_from_astra(
             raise wrong((), f"key {key!r} is missing", "add a list with one entry a dimension")
         if not isinstance(values[key], list) or not values[key]:
             raise wrong(
-                (key,), f"{shown(values[key])} is no list", "give one entry a dimension, in []"
+                (key,), f"{shown(values[key])} is not a list", "give one entry a dimension, in []"
             )
     count = len(values["topology"])
     for key in _KEYS[1:]:
@@ -76,20 +76,22 @@ def spec_from_astra(
         if kind not in _KINDS:
             known = f"use {', '.join(_KINDS)}"
             hint = did_you_mean(kind, _KINDS, known) if isinstance(kind, str) else known
-            raise wrong(("topology", i), f"{shown(kind)} is no dimension", hint)
+            raise wrong(("topology", i), f"{shown(kind)} is not a dimension", hint)
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < 1 << 32:
-            raise wrong(("npus_count", i), f"{shown(size)} is no number of NPUs", "give 1 or more")
+            raise wrong(
+                ("npus_count", i), f"{shown(size)} is not a number of NPUs", "give 1 or more"
+            )
         rate, delay = (_number(values[key][i]) for key in ("bandwidth", "latency"))
         if rate is None or round(rate * 2**30) < 1:
             raise wrong(
                 ("bandwidth", i),
-                f"{shown(values['bandwidth'][i])} is no bandwidth",
+                f"{shown(values['bandwidth'][i])} is not a bandwidth",
                 "ASTRA-sim's is a plain number of GB/s, more than 0 and less than 10^9",
             )
         if delay is None:
             raise wrong(
                 ("latency", i),
-                f"{shown(values['latency'][i])} is no latency",
+                f"{shown(values['latency'][i])} is not a latency",
                 "ASTRA-sim's is a plain number of ns, 0 or more and less than 10^9",
             )
         whole = round(rate * 2**30)

@@ -50,6 +50,6 @@ def default(quantity: str, text: str, *, field: str | None) -> Default:
     word, _, medium = text.partition(" ")
     if word != "default" or medium not in table:
         known = ", ".join(f"'default {name}'" for name in table)
-        raise SpecError(field, f"{text!r} is no default {quantity}", f"there are {known}")
+        raise SpecError(field, f"{text!r} is not a default {quantity}", f"there are {known}")
     value, reason = table[medium]
     return Default(quantity, medium, value, reason)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hocket._checks import instance_of
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.topology.build import build_topology
@@ -50,7 +51,10 @@ def from_networkx(
     <Topology "Petersen Graph": 10 NPUs, 0 switches, 30 links>
     """
     if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
-        raise SpecError("graph", f"{type(graph).__name__} is no networkx graph", "give one")
+        raise SpecError("graph", f"{type(graph).__name__} is not a networkx graph", "give one")
+    for field, attribute in (("bandwidth", bandwidth), ("latency", latency), ("kind", kind)):
+        right = f"name the attribute; default_{field}= is one for all edges"
+        instance_of(str, field, attribute, right if field != "kind" else "name the attribute")
     npus, switches, names = _devices(graph, kind)
     links: list[LinkSpec] = []
     for a, b, data in graph.edges(data=True):
@@ -90,6 +94,7 @@ def to_networkx(topology: Topology) -> Any:
     """
     import networkx as nx
 
+    instance_of(Topology, "topology", topology, "make one, as by hk.topology.load(...)")
     graph = nx.MultiDiGraph(name=topology.name, switching=topology.switching)
     names = topology.device_names
     for name in names[: topology.npu_count]:
@@ -122,7 +127,7 @@ def _devices(
     for node, data in graph.nodes(data=True):
         name = str(node)
         if UNWRITABLE.search(name):
-            raise SpecError("graph", f"node {name!r} is no text in UTF-8", "give it another name")
+            raise SpecError("graph", f"node {name!r} is not text in UTF-8", "give it another name")
         if name in taken:
             raise SpecError(
                 "graph", f"two nodes are called {name!r}", "give each a name of its own"

@@ -31,7 +31,7 @@ _ONE = {
     "switch": "Switch",
 }
 _MANY = {"mesh": "Line", "torus": "Ring"}
-_MOST_AXES = 64
+_MAX_AXES = 64
 """Of a hypercube; one of more is never built."""
 
 
@@ -61,7 +61,7 @@ def _of_builder(spec: BuilderSpec) -> Outline:
     if family in _ONE:
         return _of_sides([Dimension(_ONE[family], first, rest[0], rest[1])])
     if family == "hypercube":
-        axes = min(first, _MOST_AXES)
+        axes = min(first, _MAX_AXES)
         return _of_sides([Dimension("FullyConnected", 2, rest[0], rest[1])] * axes)
     counts = {
         "dragonfly": lambda: first * rest[0] * (rest[5] if len(rest) > 5 else 1),

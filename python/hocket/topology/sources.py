@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hocket._checks import instance_of
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.topology import machines
@@ -72,11 +73,12 @@ def as_topology(value: object, *, field: str = "topology") -> Topology:
     """
     if isinstance(value, Topology):
         return value
+    instance_of(str, "field", field, "name the argument")
     if isinstance(value, str | PathLike):
         return _load(value, None, None, (), None, option=field)
     raise SpecError(
         field,
-        f"{shown(value)} is no topology",
+        f"{shown(value)} is not a topology",
         "give one of hk.topology, or text such as 'dgx1_v100' or 'mesh:4x4@25GB/s,700ns'",
     )
 

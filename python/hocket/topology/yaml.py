@@ -153,7 +153,7 @@ class _Reader(Located):
         if kind == "value_error":
             return self.wrong(place, str(context["error"]))
         if kind == "form":
-            wrong = "has no value" if given is None else f"{shown(given)} will not do"
+            wrong = "has no value" if given is None else f"{shown(given)} is not valid"
             return self.wrong(place, wrong, found["msg"])
         if kind == "string_type" and place[0] == "links" and place[2:] in ((2,), (3,)):
             read = rate_or_default if place[2] == 2 else delay_or_default

@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from hocket._checks import instance_of, one_of, path_of
 from hocket._core.trace import Draft, Trace
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
@@ -76,14 +77,15 @@ def load(
     SpecError
         Naming the file, the node and what would be right.
     """
-    paths = _find(Path(_text(prefix)))
+    one_of("dependencies", dependencies, DEPENDENCIES)
+    paths = _find(path_of("prefix", prefix))
     draft = Draft([(shown_path(path), _read(path)) for path in paths], dependencies)
     if groups is None:
         found = _process_groups(draft.process_groups, len(paths))
     elif isinstance(groups, Mapping):
         found = _checked(groups, "groups")
     else:
-        found = _read_groups(Path(_text(groups)))
+        found = _read_groups(path_of("groups", groups))
     return draft.link(list(found.items()))
 
 
@@ -122,6 +124,7 @@ class Summary:
 
 def summarize(trace: Trace) -> Summary:
     """Count what is in a trace."""
+    instance_of(Trace, "trace", trace, "read one with hk.traces.load(...)")
     kind, calls = trace.kind, trace.calls_kind
     compute = kind == _COMPUTE
     nodes = {name: int((kind == number).sum()) for number, name in KINDS.items()}
@@ -152,13 +155,6 @@ def _total(column: NDArray[np.uint64]) -> int:
     """Add up numbers of 64 bits, whose sum may have more."""
     high, low = column >> 32, column & 0xFFFF_FFFF
     return (int(high.sum()) << 32) + int(low.sum())
-
-
-def _text(path: object) -> str:
-    text = str(path)
-    if not text or "\0" in text:
-        raise SpecError(None, f"{shown(text)} is no path", "give the prefix of .et files")
-    return text
 
 
 def _find(prefix: Path) -> list[Path]:
@@ -244,16 +240,16 @@ def _read_groups(path: Path) -> dict[int, list[int]]:
         pairs = json.loads(content, object_pairs_hook=lambda pairs: pairs)
     except (ValueError, RecursionError):
         raise SpecError(
-            None, "is no JSON", 'write groups as {"1": [0, 2]}', origin=str(name)
+            None, "is not JSON", 'write groups as {"1": [0, 2]}', origin=str(name)
         ) from None
     is_object = isinstance(pairs, list) and all(isinstance(pair, tuple) for pair in pairs)
     if not is_object:
-        raise SpecError(None, "is no mapping", 'write groups as {"1": [0, 2]}', origin=str(name))
+        raise SpecError(None, "is not a mapping", 'write groups as {"1": [0, 2]}', origin=str(name))
     groups: dict[object, object] = {}
     for key, ranks in pairs:
         if not re.fullmatch("0|[1-9][0-9]{0,18}", key):
             raise SpecError(
-                None, f"{shown(key)} is no group", "name groups 0, 1, 2, ...", origin=str(name)
+                None, f"{shown(key)} is not a group", "name groups 0, 1, 2, ...", origin=str(name)
             )
         if int(key) in groups:
             raise SpecError(
@@ -267,13 +263,13 @@ def _checked(groups: Mapping[Any, Any], name: str) -> dict[int, list[int]]:
     for group, ranks in groups.items():
         if not _is_whole(group, _LARGEST_ID):
             raise SpecError(
-                None, f"{shown(group)} is no group", "name groups 0, 1, 2, ...", origin=str(name)
+                None, f"{shown(group)} is not a group", "name groups 0, 1, 2, ...", origin=str(name)
             )
         is_list = isinstance(ranks, Sequence) and not isinstance(ranks, str | bytes)
         if not is_list or not all(_is_whole(rank, _LARGEST_RANK) for rank in ranks):
             raise SpecError(
                 None,
-                f"group {group}: {shown(ranks)} is no list of ranks",
+                f"group {group}: {shown(ranks)} is not a list of ranks",
                 "write [0, 2]",
                 origin=str(name),
             )

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
-from hocket._checks import check_name, whole
+from hocket._checks import check_name, list_of, path_of, whole
 from hocket.collectives.collective import spelled
 from hocket.errors import SpecError
 from hocket.files.atomic import replacing
 from hocket.traces.files import CALLS, KINDS
 from hocket.units import Quantity, parse_size, parse_time, shown
 
-_MOST = 1 << 32
+_MAX_POSITION = 1 << 32
 _KIND = {name: number for number, name in KINDS.items()}
 _CALL = {name: number for number, name in CALLS.items()}
 
@@ -99,10 +99,11 @@ def write(prefix: str | PathLike[str], ranks: Iterable[Iterable[Step]]) -> list[
     >>> write("step", both)  # doctest: +SKIP
     [PosixPath('step.0.et'), PosixPath('step.1.et')]
     """
+    start = path_of("prefix", prefix)
     contents = []
-    for rank, steps in enumerate(ranks):
+    for rank, steps in enumerate(list_of("ranks", ranks)):
         nodes = []
-        for number, step in enumerate(steps):
+        for number, step in enumerate(list_of(f"ranks[{rank}]", steps)):
             try:
                 nodes.append(_node(number, step))
             except SpecError as error:
@@ -111,7 +112,7 @@ def write(prefix: str | PathLike[str], ranks: Iterable[Iterable[Step]]) -> list[
         contents.append(b"".join(_varint(len(message)) + message for message in messages))
     if not contents:
         raise SpecError("ranks", "there is none", "give the steps of one or more")
-    paths = [Path(f"{fspath(prefix)}.{rank}.et") for rank in range(len(contents))]
+    paths = [Path(f"{start}.{rank}.et") for rank in range(len(contents))]
     for path, content in zip(paths, contents, strict=True):
         with replacing(path) as temporary:
             temporary.write_bytes(content)
@@ -121,11 +122,11 @@ def write(prefix: str | PathLike[str], ranks: Iterable[Iterable[Step]]) -> list[
 def _node(number: int, step: object) -> bytes:
     if not isinstance(step, _Step):
         right = "give a Compute, Call, Send or Receive of hk.traces"
-        raise SpecError(None, f"{shown(step)} is no step", right)
+        raise SpecError(None, f"{shown(step)} is not a step", right)
     check_name(step.name)
     after = ([number - 1] if number else []) if step.after is None else step.after
     for each in after:
-        if not 0 <= whole("after", each, 0, _MOST) < number:
+        if not 0 <= whole("after", each, 0, _MAX_POSITION) < number:
             raise SpecError("after", f"{each} is no earlier step", f"steps are 0 to {number - 1}")
     kind, fields = _fields(step)
     parts = [_number(1, number), _text(2, step.name), _number(3, _KIND[kind])]
@@ -159,7 +160,7 @@ def _fields(step: _Step) -> tuple[str, list[bytes]]:
 
 def _message(key: str, field: str, rank: int, size: Quantity, tag: int) -> list[bytes]:
     return [
-        _attribute(key, whole(field, rank, 0, _MOST)),
+        _attribute(key, whole(field, rank, 0, _MAX_POSITION)),
         _attribute("comm_size", parse_size(size, field="size")),
         _attribute("comm_tag", whole("tag", tag, 0, 1 << 62)),
     ]

@@ -338,7 +338,7 @@ class _Builder:
     def _bytes(self, numbers: Fraction) -> int:
         """Give the bytes of so many numbers, rounded up, and 1 at least."""
         size = numbers * self.options.precision_bits / 8
-        if size > _MOST_BYTES:
+        if size > _MAX_BYTES:
             raise SpecError(
                 "samples",
                 f"with {self.options.samples:,}, a collective is of 2^60 bytes or more",
@@ -349,7 +349,7 @@ class _Builder:
 
 _SHARDED_GRADIENTS = 2
 _SHARDED_WEIGHTS = 3
-_MOST_BYTES = (1 << 60) - 1
+_MAX_BYTES = (1 << 60) - 1
 
 
 def needed_by(blocks: list[Block], i: int) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hocket._checks import whole
+from hocket._checks import check_function, instance_of, truth, whole
 from hocket.errors import SpecError
 from hocket.units import shown
 from hocket.workload.layers import Layer, Workload
@@ -19,7 +19,7 @@ from hocket.workload.systolic import Chiplet
 
 __all__ = ["Epoch", "Iteration", "LayerAllReduce", "epoch", "iteration", "iterations"]
 
-_MOST = 1 << 62
+_MAX_COUNT = 1 << 62
 
 AllReduce = Callable[[int], int]
 """Gives the time [ps] of an all-reduce of so many bytes."""
@@ -77,7 +77,7 @@ def iterations(training_set: int, npus: int, samples: int = 16) -> int:
     Laskar et al. 2024, equation 1.
     """
     each = whole("npus", npus, 1, 1 << 32) * whole("samples", samples, 1, 1 << 32)
-    return -(-whole("training_set", training_set, 1, _MOST) // each)
+    return -(-whole("training_set", training_set, 1, _MAX_COUNT) // each)
 
 
 def epoch(
@@ -96,8 +96,8 @@ def epoch(
     ----------
     Laskar et al. 2024, equations 1 and 2.
     """
-    whole("compute", compute, 0, _MOST)
-    whole("all_reduce", all_reduce, 0, _MOST)
+    whole("compute", compute, 0, _MAX_COUNT)
+    whole("all_reduce", all_reduce, 0, _MAX_COUNT)
     return Epoch(iterations(training_set, npus, samples), compute, all_reduce)
 
 
@@ -193,6 +193,13 @@ def iteration(
     ----------
     Laskar et al. 2024, section VII-C, figure 11.
     """
+    instance_of(Chiplet, "chiplet", chiplet, "make one by hk.Chiplet(...)")
+    instance_of(Workload, "workload", workload, "make one, as by hk.workload.load(...)")
+    if all_reduce is None:
+        raise SpecError("all_reduce", "there is none", "give a function from bytes to picoseconds")
+    check_function("all_reduce", all_reduce)
+    truth("overlap", overlap)
+    truth("rows", rows)
     cycles = chiplet.workload(workload, samples)
     compute = chiplet.time_ps(cycles.total)
     forward = chiplet.time_ps(cycles.forward)
@@ -235,7 +242,7 @@ def _groups(groups: int | Sequence[int], layers: int) -> list[int]:
         each = whole("groups", groups, 1, 1 << 32)
         return [min(each, layers - first) for first in range(0, layers, each)]
     if isinstance(groups, str):
-        raise SpecError("groups", f"{shown(groups)} is no number of layers, nor a list of such")
+        raise SpecError("groups", f"{shown(groups)} is not a number of layers, nor a list of such")
     found = [whole("groups", count, 1, 1 << 32) for count in groups]
     if sum(found) != layers:
         raise SpecError(

@@ -42,7 +42,7 @@ DIRECT = "direct"
 """What plans all-to-alls that the algorithm does not do, and messages: quick on any network."""
 _NEVER = (1 << 64) - 1
 """A time that the core refuses."""
-_MOST_FOUND, _MOST_PIECES = 1 << 13, 1 << 17
+_MAX_FOUND, _MAX_PIECES = 1 << 13, 1 << 17
 """Chunks x NPUs x NPUs up to which numbers of chunks are tried, by greedy and by others: about a second."""
 GREEDY = "greedy"
 _JOINT = (GREEDY, "blind")
@@ -98,7 +98,7 @@ def network_of(
     Raises
     ------
     SpecError
-        As :func:`is_on_dimensions`, and for what is no number of chunks.
+        As :func:`is_on_dimensions`, and for what is not a number of chunks.
     """
     check_chunks(chunks)
     if is_on_dimensions(topology, algorithm):
@@ -310,7 +310,7 @@ class PlanNetwork(Network):
             first = collective_on(kind, self.topology, least, npus=group.members[0])
             ladder = chunk_ladder(self.topology, first, algorithm)
             pieces = sum(len(members) ** 2 for members in group.members)
-            most = (_MOST_FOUND if algorithm == GREEDY else _MOST_PIECES) // pieces
+            most = (_MAX_FOUND if algorithm == GREEDY else _MAX_PIECES) // pieces
             most = min(most, least // (_LEAST * group.size))
             counts = [count for count in ladder if count is None or count <= most] or ladder[:1]
         uses = [self._use(kind, group, least, algorithm, count) for count in counts]

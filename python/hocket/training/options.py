@@ -32,7 +32,7 @@ if TYPE_CHECKING:
         fits: bool
 
 
-_MOST_ITERATIONS = 10_000
+_MAX_ITERATIONS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +93,7 @@ class TrainingOptions:
     fits: bool = True
 
     def __post_init__(self) -> None:
-        limits = {"samples": 1 << 24, "iterations": _MOST_ITERATIONS, "precision_bits": 1024}
+        limits = {"samples": 1 << 24, "iterations": _MAX_ITERATIONS, "precision_bits": 1024}
         for name, most in limits.items():
             object.__setattr__(self, name, whole(name, getattr(self, name), 1, most))
         if self.bucket is not None:

@@ -8,7 +8,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from hocket import _core
-from hocket._checks import did_you_mean, whole
+from hocket._checks import did_you_mean, list_of, whole
 from hocket.errors import SpecError
 from hocket.units import shown
 
@@ -22,7 +22,7 @@ AXES = ("tp", "dp", "pp")
 CAUSES = ("data", "tensor", "pipeline", "expert", "table")
 """What a call is for."""
 _KEYS = ("dp", "tp", "pp", "ep", "zero", "micro-batches")
-_MOST = 1 << 24
+_MAX_NPUS = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -67,28 +67,32 @@ class Parallel:
 
     def __post_init__(self) -> None:
         for name in ("dp", "tp", "pp", "ep"):
-            whole(f"parallel: {name}", getattr(self, name), 1, _MOST)
+            whole(f"parallel: {name}", getattr(self, name), 1, _MAX_NPUS)
         whole("parallel: zero", self.zero, 0, 3)
         if self.micro_batches is not None:
-            whole("parallel: micro-batches", self.micro_batches, 1, _MOST)
+            whole("parallel: micro-batches", self.micro_batches, 1, _MAX_NPUS)
         if self.dp % self.ep:
             raise SpecError(
                 "parallel",
                 f"ep={self.ep} does not divide dp={self.dp}",
                 "experts are dealt out over NPUs of different replicas",
             )
-        object.__setattr__(self, "order", tuple(self.order))
-        if sorted(self.order) != sorted(AXES):
+        object.__setattr__(self, "order", tuple(list_of("parallel: order", self.order)))
+        if sorted(map(str, self.order)) != sorted(AXES):
             raise SpecError(
                 "parallel",
-                f"order: {shown(self.order)} will not do",
+                f"order: {shown(self.order)} is not valid",
                 f"name each of {', '.join(AXES)} once",
             )
+        given_dimensions: object = self.dimensions
+        if not isinstance(given_dimensions, Mapping):
+            wrong = f"dimensions: {shown(given_dimensions)} is no mapping"
+            raise SpecError("parallel", wrong, 'give one, as {"tp": [1]}')
         for axis, given in self.dimensions.items():
             if not isinstance(given, Sequence):
                 raise SpecError(
                     "parallel",
-                    f"dimensions: {axis}: {shown(given)} is no list",
+                    f"dimensions: {axis}: {shown(given)} is not a list",
                     "give one, such as [1]",
                 )
             if axis not in AXES:
@@ -125,9 +129,9 @@ class Parallel:
             key, equals, value = (each.strip() for each in part.partition("="))
             if not equals or key not in _KEYS:
                 hint = did_you_mean(key, _KEYS, right) if equals else right
-                raise SpecError("parallel", f"{shown(part.strip())} will not do", hint)
+                raise SpecError("parallel", f"{shown(part.strip())} is not valid", hint)
             if not (value.isascii() and value.isdecimal() and len(value) < 10):
-                raise SpecError("parallel", f"{key}: {shown(value)} is no whole number", right)
+                raise SpecError("parallel", f"{key}: {shown(value)} is not a whole number", right)
             if key in values:
                 raise SpecError("parallel", f"{key} is given twice", "give it once")
             values[key] = int(value)

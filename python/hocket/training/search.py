@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hocket._checks import whole
+from hocket._checks import instance_of, whole
 from hocket._options import options_of
 from hocket._results import TableResult
 from hocket.collectives.collective import Progress
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.training.comparison import (
-    MOST_SAMPLES,
+    MAX_SAMPLES,
     Refused,
     TrainingRow,
     algorithms_on,
@@ -22,7 +22,7 @@ from hocket.training.network import IDEAL
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
 from hocket.training.run import ANYWHERE
-from hocket.workload import load
+from hocket.workload import as_workload
 from hocket.workload.layers import Workload
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Search", "search_parallels", "splits"]
 
-MOST_SPLITS = 8
+MAX_SPLITS = 8
 """How many are kept by default."""
-_MOST_PASSES = 1 << 17
+_MAX_PASSES = 1 << 17
 """Layers x micro-batches of a split that is tried; a graph of more would take minutes."""
 
 
@@ -55,7 +55,7 @@ class Search(TableResult):
 
     rows: tuple[TrainingRow, ...]
     refused: tuple[Refused, ...]
-    most: int = MOST_SPLITS
+    most: int = MAX_SPLITS
 
     def to_dict(self) -> SearchData:
         """Give it as values of JSON."""
@@ -103,7 +103,7 @@ def search_parallels(
     *,
     batch: int | None = None,
     zero: int = 0,
-    most: int = MOST_SPLITS,
+    most: int = MAX_SPLITS,
     algorithm: str | None = None,
     progress: Progress | None = None,
     options: TrainingOptions | None = None,
@@ -138,7 +138,7 @@ def search_parallels(
     """
     given = options_of(TrainingOptions, options, keywords)
     topology = as_topology(topology)
-    model = load(workload) if isinstance(workload, str) else workload
+    model = as_workload(workload)
     name = topology.name
     npus = topology.npu_count
     whole("most", most, 1, 10_000)
@@ -146,8 +146,9 @@ def search_parallels(
         batch = given.samples * npus
     if algorithm is None:
         algorithm = IDEAL if IDEAL in algorithms_on(topology) else ANYWHERE
-    found = splits(npus, whole("batch", batch, 1, MOST_SAMPLES), zero=zero)
-    short = [each for each in found if each.parts * len(model.layers) <= _MOST_PASSES]
+    instance_of(str, "algorithm", algorithm, "give a name, such as greedy")
+    found = splits(npus, whole("batch", batch, 1, MAX_SAMPLES), zero=zero)
+    short = [each for each in found if each.parts * len(model.layers) <= _MAX_PASSES]
     compared = compare_training(
         model,
         {name: topology},

@@ -7,10 +7,10 @@ from fractions import Fraction
 from math import ceil
 from typing import Literal
 
-from hocket._checks import check_name, hint_of, whole
+from hocket._checks import check_name, one_of, truth, whole
 from hocket.errors import SpecError
 from hocket.units import shown
-from hocket.workload.limits import MOST, MOST_PARAMETERS, bytes_of
+from hocket.workload.limits import MAX_COUNT, MAX_PARAMETERS, bytes_of
 
 __all__ = ["SPLITS", "Block", "Work"]
 
@@ -38,10 +38,10 @@ class Work:
 
     def __post_init__(self) -> None:
         for name in ("flops", "bytes"):
-            whole(name, getattr(self, name), 0, MOST)
+            whole(name, getattr(self, name), 0, MAX_COUNT)
         if self.time_ps is not None:
             given = self.time_ps
-            whole("time_ps", ceil(given) if isinstance(given, Fraction) else given, 0, MOST)
+            whole("time_ps", ceil(given) if isinstance(given, Fraction) else given, 0, MAX_COUNT)
 
 
 @dataclass(frozen=True)
@@ -99,18 +99,16 @@ class Block:
         for name in ("forward", "input_gradient", "weight_gradient"):
             if not isinstance(getattr(self, name), Work):
                 wrong = shown(getattr(self, name))
-                raise SpecError(None, f"layer {self.name}: {name}: {wrong} is no Work", "give one")
-        whole(f"layer {self.name}: parameters", self.parameters, 0, MOST_PARAMETERS)
+                raise SpecError(
+                    None, f"layer {self.name}: {name}: {wrong} is not a Work", "give one"
+                )
+        whole(f"layer {self.name}: parameters", self.parameters, 0, MAX_PARAMETERS)
         for name in ("inputs", "outputs", "experts", "routed"):
-            whole(f"layer {self.name}: {name}", getattr(self, name), 0, MOST)
+            whole(f"layer {self.name}: {name}", getattr(self, name), 0, MAX_COUNT)
         if self.kept is not None:
-            whole(f"layer {self.name}: kept", self.kept, 0, MOST)
-        if self.split not in SPLITS:
-            raise SpecError(
-                None,
-                f"layer {self.name}: split: there is no {shown(self.split)}",
-                hint_of(self.split, SPLITS),
-            )
+            whole(f"layer {self.name}: kept", self.kept, 0, MAX_COUNT)
+        truth(f"layer {self.name}: is_table", self.is_table)
+        one_of(f"layer {self.name}: split", self.split, SPLITS)
         self._check_experts()
         if self.is_table and not (self.parameters and self.outputs):
             raise SpecError(

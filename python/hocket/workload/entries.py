@@ -19,7 +19,7 @@ from hocket.files.model import Delay, Name, Source, Strict, Words
 from hocket.units import parse_count
 from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Layer
-from hocket.workload.limits import LARGEST, MOST, MOST_PARAMETERS
+from hocket.workload.limits import LARGEST, MAX_COUNT, MAX_PARAMETERS
 from hocket.workload.recurrent import Lstm
 from hocket.workload.transformers import Transformer
 
@@ -37,13 +37,13 @@ def _amount(value: object) -> object:
 
 Amount: TypeAlias = Annotated[
     int,
-    Field(ge=0, le=MOST),
+    Field(ge=0, le=MAX_COUNT),
     BeforeValidator(_amount),
     WithJsonSchema({"type": ["number", "string"], "examples": [3000000, "1.2e9"]}),
 ]
 Parameters: TypeAlias = Annotated[
     int,
-    Field(ge=0, le=MOST_PARAMETERS),
+    Field(ge=0, le=MAX_PARAMETERS),
     BeforeValidator(_amount),
     WithJsonSchema({"type": ["number", "string"], "examples": [2048000, "1.5e9"]}),
 ]
@@ -62,7 +62,7 @@ class LayerEntry(Strict):
         default=1, description="How often it is applied for a sample, with the same weights."
     )
     repeat: Size = Field(default=1, description="How many such layers, each with its own weights.")
-    parameters: Annotated[int, Field(ge=0, le=MOST_PARAMETERS)] | None = Field(
+    parameters: Annotated[int, Field(ge=0, le=MAX_PARAMETERS)] | None = Field(
         default=None,
         description="Weights of each, where its filters do not say: 0 for a product of two "
         "activations, or for weights that an earlier layer has already.",

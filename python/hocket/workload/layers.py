@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hocket._checks import check_name, whole
+from hocket._checks import check_name, instance_of, whole
 from hocket.errors import SpecError
 from hocket.units import shown
 from hocket.workload.costs import Block, Work
-from hocket.workload.limits import LARGEST, MOST_PARAMETERS, bytes_of
+from hocket.workload.limits import LARGEST, MAX_PARAMETERS, bytes_of
 
 __all__ = ["Layer", "Workload", "blocks_of", "check_order", "not_routed"]
 
@@ -74,7 +74,7 @@ class Layer:
         for field in _SIZES:
             whole(f"layer {self.name}: {field}", getattr(self, field), 1, LARGEST - 1)
         if self.own_parameters is not None:
-            whole(f"layer {self.name}: own_parameters", self.own_parameters, 0, MOST_PARAMETERS)
+            whole(f"layer {self.name}: own_parameters", self.own_parameters, 0, MAX_PARAMETERS)
         if self.filter_height > self.input_height or self.filter_width > self.input_width:
             raise SpecError(
                 None,
@@ -170,7 +170,7 @@ class Workload:
         object.__setattr__(self, "layers", tuple(given))
         if not self.layers:
             raise SpecError(None, f"workload {self.name}: there is no layer", "give at least one")
-        if max(self.parameters, self.row_parameters) > MOST_PARAMETERS:
+        if max(self.parameters, self.row_parameters) > MAX_PARAMETERS:
             raise SpecError(
                 None,
                 f"workload {self.name}: has 2^48 parameters or more",
@@ -218,8 +218,8 @@ def check_order(workload: str, layers: Sequence[Layer | Block]) -> None:
         if layer.joins is not None and last.get(layer.joins, -1) <= i:
             raise SpecError(
                 None,
-                f"workload {workload}: layer {layer.name}: joins: {shown(layer.joins)} is no "
-                "later layer",
+                f"workload {workload}: layer {layer.name}: joins: {shown(layer.joins)} is not "
+                "a later layer",
                 "name one that comes after it",
             )
         wrong = not_routed(layers[i - 1] if i else None, layer)
@@ -251,6 +251,7 @@ def blocks_of(workload: Workload) -> list[Block]:
 
     O(layers).
     """
+    instance_of(Workload, "workload", workload, "make one, as by hk.workload.load(...)")
     found = []
     for i, layer in enumerate(workload.layers):
         found.append(layer if isinstance(layer, Block) else _of_layer(layer, first=i == 0))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from hocket._checks import whole
 
-__all__ = ["LARGEST", "MOST", "MOST_PARAMETERS", "bytes_of"]
+__all__ = ["LARGEST", "MAX_COUNT", "MAX_PARAMETERS", "bytes_of"]
 
 LARGEST = 1 << 24
 """No size of a layer is as large as this."""
-MOST_PARAMETERS = (1 << 48) - 1
+MAX_PARAMETERS = (1 << 48) - 1
 """Of a workload: what is more does not fit a size in bytes."""
-MOST = 1 << 62
+MAX_COUNT = 1 << 62
 """Operations, bytes, numbers or picoseconds of a pass for one sample are at most as many."""
 _PRECISION = 1024
 

@@ -17,7 +17,7 @@ from hocket.workload.limits import LARGEST
 
 __all__ = ["Lstm"]
 
-_MOST_LAYERS = 10_000
+_MAX_LAYERS = 10_000
 _STATE_FLOPS = 9
 """For each number of a state: five functions, three products and a sum."""
 _KEPT = 6
@@ -56,12 +56,12 @@ class Lstm:
     biases: int = 2
 
     def __post_init__(self) -> None:
-        whole("lstm: layers", self.layers, 1, _MOST_LAYERS)
+        whole("lstm: layers", self.layers, 1, _MAX_LAYERS)
         for name in ("hidden", "input", "sequence"):
             whole(f"lstm: {name}", getattr(self, name), 1, LARGEST - 1)
         if not isinstance(self.bidirectional, bool):
             wrong = shown(self.bidirectional)
-            raise SpecError("lstm", f"bidirectional: {wrong} is no choice", "give True or False")
+            raise SpecError("lstm", f"bidirectional: {wrong} is not a choice", "give True or False")
         whole("lstm: biases", self.biases, 0, 2)
 
     @property

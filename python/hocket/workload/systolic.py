@@ -24,7 +24,7 @@ FOLDS = ("drained", "overlapped")
 DISTRIBUTIONS = ("samples", "folds")
 INPUT_GRADIENTS = ("convolution", "columns")
 _WIDEST = 1 << 20
-_MOST_SAMPLES = 1 << 24
+_MAX_SAMPLES = 1 << 24
 
 
 class Gemm(NamedTuple):
@@ -202,7 +202,7 @@ class Chiplet:
         """Give the time of so many cycles [ps], rounded up."""
         if type(cycles) is not int or cycles < 0:
             raise SpecError(
-                "cycles", f"{shown(cycles)} is no count", "give a whole number, 0 or more"
+                "cycles", f"{shown(cycles)} is not a count", "give a whole number, 0 or more"
             )
         return _ratio(cycles * 10**12, self.clock_hz)
 
@@ -220,9 +220,9 @@ class Chiplet:
         """
         if not isinstance(layer, Layer):
             raise SpecError(
-                "layer", f"{shown(layer)} is no Layer", "give one, as of workload.layers"
+                "layer", f"{shown(layer)} is not a Layer", "give one, as of workload.layers"
             )
-        whole("samples", samples, 1, _MOST_SAMPLES)
+        whole("samples", samples, 1, _MAX_SAMPLES)
         forward, of_input, of_weights = self._gemms(layer, samples)
         needed = self.data_gradient or not (first or layer.reads_data)
         return LayerCycles(
@@ -243,7 +243,7 @@ class Chiplet:
         if not isinstance(workload, Workload):
             raise SpecError(
                 "workload",
-                f"{shown(workload)} is no Workload",
+                f"{shown(workload)} is not a Workload",
                 "give one, as by hk.workload.load(...)",
             )
         counted: dict[tuple[object, ...], LayerCycles] = {}
@@ -295,7 +295,9 @@ class Chiplet:
 def pair(name: str, value: object) -> tuple[int, int]:
     """Check that a value is two whole numbers, and give them."""
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise SpecError(str(name), f"{shown(value)} is no pair", "give rows and columns, as (4, 4)")
+        raise SpecError(
+            str(name), f"{shown(value)} is not a pair", "give rows and columns, as (4, 4)"
+        )
     low, high = (whole(name, each, 1, 1 << 10 if "elements" in name else _WIDEST) for each in value)
     return low, high
 

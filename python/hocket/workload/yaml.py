@@ -27,7 +27,7 @@ from hocket.workload.entries import (
 from hocket.workload.layers import Layer, Workload, not_routed
 
 KIND = FileKind("workload", "layers:", "use repeat:")
-MOST_LAYERS = 100_000
+MAX_LAYERS = 100_000
 """Of a workload, those that are repeated counted as often."""
 _DEEPEST = 4
 
@@ -56,9 +56,9 @@ def _workload(values: dict[str, Any], lines: dict[Place, int], name: str, stem: 
     except ValidationError as error:
         raise reader.error(error) from None
     count = _count(file.layers)
-    if count > MOST_LAYERS:
+    if count > MAX_LAYERS:
         raise reader.wrong(
-            ("layers",), f"are {count} with all repeats", f"make it at most {MOST_LAYERS}"
+            ("layers",), f"are {count} with all repeats", f"make it at most {MAX_LAYERS}"
         )
     source = tuple(
         " ".join(
@@ -193,7 +193,7 @@ class _Reader(Located):
                 wrong = wrong.but(field=None)
             return self.wrong(place, str(wrong))
         if kind == "form":
-            wrong = "has no value" if given is None else f"{shown(given)} will not do"
+            wrong = "has no value" if given is None else f"{shown(given)} is not valid"
             return self.wrong(place, wrong, found["msg"])
         of_list = kind in ("list_type", "too_short", "too_long") and given is not None
         if of_list and words[-1] in _LISTS:
@@ -202,7 +202,7 @@ class _Reader(Located):
                 if "short" in kind or "long" in kind
                 else ""
             )
-            wrong = f"{shown(given)} {many or 'is no list'}"
+            wrong = f"{shown(given)} {many or 'is not a list'}"
             return self.wrong(place, wrong, f"write it as {_LISTS[words[-1]]}")
         return self.wrong(place, complaint(kind, given, context, words))
 

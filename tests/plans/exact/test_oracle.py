@@ -10,7 +10,7 @@ import oracle
 import pytest
 
 from hocket.errors import SpecError
-from hocket.plans.exact import SlotProblem, check, least_slots, solve, solve_clustered
+from hocket.plans.exact import SlotProblem, check, least_slots, solve, solve_windows
 from hocket.plans.exact.distance import distances
 from hocket.plans.exact.model import Model
 from hocket.plans.exact.search import FOUND, NONE, ask
@@ -60,9 +60,9 @@ def test_one_way(seed: int) -> None:
     check(problem, plan)
     assert (plan.slots, plan.least, plan.status) == (fewest, fewest, "optimal")
     assert asked(problem, fewest) == fewest
-    clustered = solve_clustered(problem, workers=1, cluster=2)
-    check(problem, clustered)
-    assert clustered.slots >= fewest
+    made = solve_windows(problem, workers=1, window=2)
+    check(problem, made)
+    assert made.slots >= fewest
 
 
 @pytest.mark.parametrize("seed", range(24))
@@ -75,7 +75,7 @@ def test_both_ways(seed: int) -> None:
     check(problem, plan)
     assert (plan.slots, plan.status) == (fewest, "optimal")
     assert asked(problem, fewest) == fewest
-    check(problem, solve_clustered(problem, workers=1, cluster=2))
+    check(problem, solve_windows(problem, workers=1, window=2))
 
 
 @pytest.mark.parametrize("seed", range(1000, 1060))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hocket.errors import SpecError
-from hocket.plans.exact import SlotPlan, SlotProblem, check, least_slots, solve, solve_clustered
+from hocket.plans.exact import SlotPlan, SlotProblem, check, least_slots, solve, solve_windows
 from hocket.plans.exact.distance import distances
 from hocket.plans.exact.listing import best_listing, complete, taste_of
 from hocket.plans.exact.plan import plan_of
@@ -78,7 +78,7 @@ def test_missing_solver_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SpecError, match=r"pip install 'hocket\[exact\]'"):
         solve(problem)
     with pytest.raises(SpecError, match=r"pip install 'hocket\[exact\]'"):
-        solve_clustered(problem)
+        solve_windows(problem)
 
 
 def test_solver_raises_the_bound() -> None:
@@ -106,7 +106,7 @@ def test_never_worse_than_warm() -> None:
     problem = networks.all_gather(*networks.mesh(3, 3))
     warm = poor(problem)
     check(problem, warm)
-    for made in (solve(problem, warm=warm, time_limit=2), solve_clustered(problem, warm=warm)):
+    for made in (solve(problem, warm=warm, time_limit=2), solve_windows(problem, warm=warm)):
         check(problem, made)
         assert made.slots <= warm.slots
 

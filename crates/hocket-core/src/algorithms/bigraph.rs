@@ -17,14 +17,14 @@ impl BiGraph {
     pub(super) fn of(topology: &Topology) -> Result<Self, String> {
         let none = || {
             format!(
-                "it needs a BiGraph, as bigraph:4x4, and {:?} is none; use halving-doubling",
+                "it needs a BiGraph, such as bigraph:4x4, and {:?} is not one; use halving-doubling",
                 topology.name()
             )
         };
         let sides = sides(topology).ok_or_else(none)?;
         if let Some((a, b)) = gap(topology, &sides) {
             return Err(format!(
-                "it needs a whole BiGraph, and in {:?} there is no link from {} to {}; use halving-doubling",
+                "it needs a complete BiGraph, and in {:?} there is no link from {} to {}; use halving-doubling",
                 topology.name(),
                 topology.device(a).name,
                 topology.device(b).name,

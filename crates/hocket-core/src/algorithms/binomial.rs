@@ -8,10 +8,10 @@ use crate::plan::{Chunks, Op, Plan, PlanBuilder, PlanError, Wait};
 /// From the root down (broadcast, scatter) or up to it (reduce, gather).
 pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
     let demands = job.collective.demands();
-    let chunks = Chunks::split_slice_major(&demands, job.chunks)?;
+    let chunks = Chunks::split_part_major(&demands, job.chunks)?;
     let tree = Tree {
         levels: levels(job.collective.npus().len(), job.root()),
-        per_slice: demands.len(),
+        per_part: demands.len(),
     };
     let mut plan = job.builder(chunks);
     match job.collective.kind() {
@@ -33,12 +33,12 @@ struct Tree {
     /// Edges by distance from the root.
     levels: Vec<Vec<Edge>>,
     /// 1: everybody's data is the same; n: every rank has its own.
-    per_slice: usize,
+    per_part: usize,
 }
 
 impl Tree {
     fn range(&self, slice: usize, edge: &Edge) -> (u32, u32) {
-        match self.per_slice {
+        match self.per_part {
             1 => (slice as u32, 1),
             n => ((slice * n + edge.lo) as u32, (edge.hi - edge.lo) as u32),
         }

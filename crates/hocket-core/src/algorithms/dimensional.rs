@@ -185,7 +185,7 @@ impl<'a> Grid<'a> {
         for (member, npu) in npus.iter().enumerate() {
             owner[self.first_chunk(member, self.sides.len())] = rank[npu.index()];
         }
-        Chunks::split_slice_major_in(&demands, lanes, &owner)
+        Chunks::split_part_major_in(&demands, lanes, &owner)
     }
 }
 

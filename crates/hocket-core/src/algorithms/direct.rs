@@ -21,7 +21,7 @@ pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
 
 fn all_to_all(job: &Job<'_>) -> Result<Plan, PlanError> {
     let (npus, n) = (job.collective.npus(), job.collective.npus().len());
-    let chunks = Chunks::split_slice_major(&job.collective.demands(), job.chunks)?;
+    let chunks = Chunks::split_part_major(&job.collective.demands(), job.chunks)?;
     let mut plan = job.builder(chunks);
     for step in 1..n {
         for slice in 0..job.chunks {
@@ -38,7 +38,7 @@ fn all_to_all(job: &Job<'_>) -> Result<Plan, PlanError> {
 fn rooted(job: &Job<'_>) -> Result<Plan, PlanError> {
     let (npus, n) = (job.collective.npus(), job.collective.npus().len());
     let demands = job.collective.demands();
-    let chunks = Chunks::split_slice_major(&demands, job.chunks)?;
+    let chunks = Chunks::split_part_major(&demands, job.chunks)?;
     let mut plan = job.builder(chunks);
     let root = job.root();
     let kind = job.collective.kind();

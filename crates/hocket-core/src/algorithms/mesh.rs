@@ -20,7 +20,7 @@ impl Mesh {
             _ => "greedy",
         };
         Err(format!(
-            "it needs a whole mesh of two dimensions, as mesh:8x8, and {:?} is none; use {instead}",
+            "it needs a complete mesh of two dimensions, such as mesh:8x8, and {:?} is not one; use {instead}",
             topology.name()
         ))
     }
@@ -30,7 +30,7 @@ impl Mesh {
         match sides(topology)[..] {
             [columns] => Self { columns, rows: 1 }.whole(topology),
             _ => Err(format!(
-                "it needs a whole line, as line:8, and {:?} is none; use greedy",
+                "it needs a complete line, such as line:8, and {:?} is not one; use greedy",
                 topology.name()
             )),
         }
@@ -41,7 +41,7 @@ impl Mesh {
         match self.gap(topology) {
             None => Ok(self),
             Some((a, b)) => Err(format!(
-                "it needs a whole mesh, and in {:?} there is no link from {} to {}; use greedy, which goes \
+                "it needs a complete mesh, and in {:?} there is no link from {} to {}; use greedy, which goes \
                  round what is missing",
                 topology.name(),
                 topology.device(a.device()).name,

@@ -25,7 +25,7 @@ pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
     let kind = job.collective.kind();
     let chunks = match kind {
         CollectiveKind::AllReduce => Chunks::split(&demands, job.chunks * npus.len()),
-        _ => Chunks::split_slice_major(&demands, job.chunks),
+        _ => Chunks::split_part_major(&demands, job.chunks),
     }?;
     let steps = grow(&neighbours(job.topology, npus));
     let mut plan = Follow::new(job, chunks).in_order();

@@ -9,7 +9,7 @@ use crate::plan::{Chunks, Op, Plan, PlanError, Wait};
 /// One partner at a time, n - 1 steps.
 pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
     let (npus, n) = (job.collective.npus(), job.collective.npus().len());
-    let chunks = Chunks::split_slice_major(&job.collective.demands(), job.chunks)?;
+    let chunks = Chunks::split_part_major(&job.collective.demands(), job.chunks)?;
     let mut plan = job.builder(chunks);
     // What rank i sent in the step before, by slice and rank.
     let mut sent = vec![Wait::NOTHING; job.chunks * n];

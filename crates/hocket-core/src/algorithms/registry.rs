@@ -1,4 +1,4 @@
-//! The one table of the algorithms: what each is called, does, heeds and makes its plans of.
+//! The one table of the algorithms: what each is called, does, uses and makes its plans of.
 //!
 //! Whoever asks what an algorithm is (names, refusals, `compare`, `auto`, Python) looks here.
 
@@ -8,7 +8,7 @@ use crate::collective::CollectiveKind::{
 };
 use crate::plan::PlanError;
 
-/// An option of planning that only some algorithms heed. Number of chunks, latency model, routing and limits of
+/// An option of planning that only some algorithms use. Number of chunks, latency model, routing and limits of
 /// time and memory are for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -22,7 +22,7 @@ pub enum Heed {
     /// How long a slot is.
     Slot,
     /// How many slots are planned at once.
-    Cluster,
+    Window,
 }
 
 impl Heed {
@@ -32,7 +32,7 @@ impl Heed {
         Heed::Unwind,
         Heed::Trials,
         Heed::Slot,
-        Heed::Cluster,
+        Heed::Window,
     ];
 
     /// The name of the option, as `seed`.
@@ -42,7 +42,7 @@ impl Heed {
             Heed::Unwind => "unwind",
             Heed::Trials => "trials",
             Heed::Slot => "slot",
-            Heed::Cluster => "cluster",
+            Heed::Window => "window",
         }
     }
 }
@@ -74,8 +74,8 @@ pub struct Entry {
     /// The algorithm that has as many transfers and whose numbers of chunks it takes: itself, where there is one;
     /// `None` of `auto`, whose plan is any.
     pub counts_as: Option<Algorithm>,
-    /// Options that it heeds, of those that not all do.
-    pub heeds: &'static [Heed],
+    /// Options that it uses, of those that not all do.
+    pub uses: &'static [Heed],
     /// What its plan is made of.
     pub making: Making,
     /// Whether it schedules dimensions, by [`super::schedule`]; hierarchical does, and has plans of its own.
@@ -100,7 +100,7 @@ const fn made(
         kinds,
         algorithm: Some(algorithm),
         counts_as: Some(algorithm),
-        heeds: &[],
+        uses: &[],
         making,
         has_schedule: matches!(making, Making::Schedule),
         is_compared: true,
@@ -121,9 +121,9 @@ const fn scheduled(algorithm: Algorithm, texts: (&'static str, &'static str)) ->
 }
 
 /// Greedy, and what is sized as it.
-const fn synthesized(texts: (&'static str, &'static str), heeds: &'static [Heed]) -> Entry {
+const fn synthesized(texts: (&'static str, &'static str), uses: &'static [Heed]) -> Entry {
     Entry {
-        heeds,
+        uses,
         ..made(
             Algorithm::Greedy,
             Making::Synthesis,

@@ -55,7 +55,7 @@ pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<St
     let name = topology.name();
     let Some((columns, rows)) = sides(topology.dimensions()) else {
         return Some(format!(
-            "it needs a mesh or torus of two dimensions, and {name:?} is none; use ring or greedy"
+            "it needs a mesh or torus of two dimensions, and {name:?} is not one; use ring or greedy"
         ));
     };
     if columns * rows != topology.npu_count() || !is_of_all(collective, topology) {

@@ -16,7 +16,7 @@ use crate::topology::Topology;
 /// Bytes of a packet, below which a part of a chunk is not cut: each would be one of its own.
 const PACKET: u64 = 8_192;
 /// Transfers that the default number of chunks stays within.
-const MOST_TRANSFERS: u64 = 2_000_000;
+const MAX_TRANSFERS: u64 = 2_000_000;
 
 /// When a chunk's way down may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,6 +140,6 @@ pub(super) fn best_chunks(
 pub(super) fn most_chunks(collective: &Collective, trees: usize) -> usize {
     let trees = trees as u64;
     let packets = collective.size() / trees / PACKET;
-    let room = MOST_TRANSFERS / (2 * trees * collective.npus().len() as u64);
+    let room = MAX_TRANSFERS / (2 * trees * collective.npus().len() as u64);
     packets.min(room).max(1) as usize
 }

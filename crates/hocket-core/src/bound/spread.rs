@@ -34,7 +34,7 @@ pub(super) struct Spreads {
 }
 
 /// Groups are cut off here; custom collectives alone can have so many.
-const MOST_GROUPS: usize = 64;
+const MAX_GROUPS: usize = 64;
 
 /// The groups of a collective's demands.
 pub(super) fn group(needs: &Needs) -> Spreads {
@@ -80,7 +80,7 @@ pub(super) fn group(needs: &Needs) -> Spreads {
         None => complete &= pairs.is_empty(),
     }
     complete &= groups.len() <= 1 || all_reduce_only(needs);
-    groups.truncate(MOST_GROUPS);
+    groups.truncate(MAX_GROUPS);
     for group in &mut groups {
         group.ends = merged(&group.ends);
     }

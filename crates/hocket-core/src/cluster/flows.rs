@@ -242,7 +242,7 @@ impl<'a> Flows<'a> {
             self.set_rate(id, 0, now);
             self.flows[id as usize].is_sharing = false;
             self.spread(id, fabric);
-            scale = lcm(scale, u64::from(self.flows[id as usize].ways)).min(MOST_PARTS);
+            scale = lcm(scale, u64::from(self.flows[id as usize].ways)).min(MAX_PARTS);
         }
         self.scale = scale as u32;
         self.fair = Fair::new(self.capacity.clone(), self.scale);
@@ -487,7 +487,7 @@ impl<'a> Flows<'a> {
 }
 
 /// Of a flow that is spread, at most; more ways are rounded up to such a part.
-const MOST_PARTS: u64 = 1 << 24;
+const MAX_PARTS: u64 = 1 << 24;
 
 fn lcm(a: u64, b: u64) -> u64 {
     let (mut x, mut y) = (a, b);

@@ -35,7 +35,7 @@ pub struct Problem<'a> {
     /// Job that each flow belongs to.
     pub jobs: &'a [u32],
     /// Choices of the first of them, which keep their paths ([`Reroute::AtStart`]). Of the schemes only
-    /// least-loaded heeds what they load.
+    /// least-loaded uses what they load.
     pub fixed: &'a [u32],
     /// `true` if the answer is computed ahead and may never be needed.
     pub is_ahead: bool,

@@ -16,7 +16,7 @@ pub struct Exposure {
 }
 
 /// Attributes the idle time of each actor's compute engine, until the actor's last node has ended. That a
-/// message has been sent is no wait of its sender's.
+/// message has been sent is not a wait of its sender's.
 ///
 /// While a node waits for several others, time counts for the one that ends next. The part of it in which
 /// that one's call had not begun counts as waiting; and the part in which that node was not ready itself

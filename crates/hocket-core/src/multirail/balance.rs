@@ -6,7 +6,7 @@ use super::{Lane, Rail};
 use crate::collective::CollectiveKind;
 
 /// Most rails for which all orders are looked at: 6! = 720.
-const MOST_RAILS: usize = 6;
+const MAX_RAILS: usize = 6;
 
 /// Shares of the data by order, and the loads that they put on the rails.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,7 +64,7 @@ impl Balance {
 /// The choice that Themis (section 4.2) calls impractical chunk by chunk is a small linear program by
 /// shares: minimise t, where for each rail the sum over orders of share x load is at most t x bandwidth.
 pub fn balance(rails: &[Rail]) -> Option<Balance> {
-    if rails.is_empty() || rails.len() > MOST_RAILS {
+    if rails.is_empty() || rails.len() > MAX_RAILS {
         return None;
     }
     let orders = orders(rails.len());

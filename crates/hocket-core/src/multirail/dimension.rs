@@ -83,7 +83,7 @@ pub(crate) struct Port {
     behind: u64,
 }
 
-/// An operation of a task that is no pass of an all-reduce: a server, what NPUs hold before it, and the
+/// An operation of a task that is not a pass of an all-reduce: a server, what NPUs hold before it, and the
 /// time that each step's message takes to send.
 pub(crate) struct Operation {
     pub server: u8,

@@ -113,10 +113,10 @@ impl Schedule {
                 "make sizes smaller or bandwidths larger",
             ));
         }
-        const MOST_STEPS: usize = 1 << 26;
+        const MAX_STEPS: usize = 1 << 26;
         let steps: usize = rails.iter().map(Rail::step_count).sum();
         let all = lanes.len().saturating_mul(2 * PARTS).saturating_mul(steps);
-        if all > MOST_STEPS {
+        if all > MAX_STEPS {
             let why = format!("{} lanes of {steps} steps a pass are too many", lanes.len());
             return Err(BadLanes::new(why, "give fewer lanes"));
         }

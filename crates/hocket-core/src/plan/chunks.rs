@@ -38,35 +38,35 @@ impl Chunks {
         Ok(chunks)
     }
 
-    /// Cuts every demand into `slices`, and lays out slice by slice: slice s of demand d is chunk
-    /// s x demands + d. A transfer can then carry one slice of consecutive demands.
+    /// Cuts every demand into `parts`, and lays out part by part: part s of demand d is chunk
+    /// s x demands + d. A transfer can then carry one part of consecutive demands.
     ///
     /// # Errors
-    /// [`PlanError::TooManyChunks`] where a demand has fewer bytes than slices.
-    pub fn split_slice_major(demands: &[Demand], slices: usize) -> Result<Self, PlanError> {
+    /// [`PlanError::TooManyChunks`] where a demand has fewer bytes than parts.
+    pub fn split_part_major(demands: &[Demand], parts: usize) -> Result<Self, PlanError> {
         let order: Vec<u32> = (0..demands.len() as u32).collect();
-        Self::split_slice_major_in(demands, slices, &order)
+        Self::split_part_major_in(demands, parts, &order)
     }
 
-    /// As [`split_slice_major`](Self::split_slice_major), with the demands of a slice in the order
-    /// given: slice s of demand `order[i]` is chunk s x demands + i.
+    /// As [`split_part_major`](Self::split_part_major), with the demands of a part in the order
+    /// given: part s of demand `order[i]` is chunk s x demands + i.
     ///
     /// # Errors
-    /// [`PlanError::TooManyChunks`] where a demand has fewer bytes than slices.
-    pub fn split_slice_major_in(
+    /// [`PlanError::TooManyChunks`] where a demand has fewer bytes than parts.
+    pub fn split_part_major_in(
         demands: &[Demand],
-        slices: usize,
+        parts: usize,
         order: &[u32],
     ) -> Result<Self, PlanError> {
         for (d, demand) in demands.iter().enumerate() {
-            check_pieces(d as u32, demand.bytes, slices)?;
+            check_pieces(d as u32, demand.bytes, parts)?;
         }
-        let mut chunks = Self::with_capacity(demands.len() * slices);
-        for s in 0..slices {
+        let mut chunks = Self::with_capacity(demands.len() * parts);
+        for s in 0..parts {
             for &d in order {
                 let bytes = demands[d as usize].bytes;
-                let start = crate::collective::block_start(bytes, s, slices);
-                let end = crate::collective::block_start(bytes, s + 1, slices);
+                let start = crate::collective::block_start(bytes, s, parts);
+                let end = crate::collective::block_start(bytes, s + 1, parts);
                 chunks.push(d, end - start);
             }
         }

@@ -29,7 +29,7 @@ use crate::units::Time;
 pub enum ReportError {
     /// The topology is not a product, or not a whole one.
     #[error(
-        "topology {topology:?} is no whole product of dimensions; use one that is (mesh, torus, Ring_Switch, ...)"
+        "topology {topology:?} is not a whole product of dimensions; use one that is (mesh, torus, Ring_Switch, ...)"
     )]
     NoDimensions {
         /// The topology's name.

@@ -165,7 +165,7 @@ fn no_dimensions_no_figures() {
     let collective = verified.plan().collective();
     let none = DimensionReport::new(&run, collective, verified.topology());
     let message = none.expect_err("no product").to_string();
-    assert!(message.contains("\"one-way ring 4\" is no whole product"));
+    assert!(message.contains("\"one-way ring 4\" is not a whole product"));
     assert!(activity(&run, &verified, Bins::Count(3)).is_err());
 }
 

@@ -11,7 +11,7 @@ use crate::explain::Explain;
 pub enum RoutingError {
     /// A network that is neither a two-level Clos nor a three-level fat tree.
     #[error(
-        "{name:?} is no Clos or fat tree: {why}; make one with clos or fat_tree, less switches or \
+        "{name:?} is not a Clos or fat tree: {why}; make one with clos or fat_tree, less switches or \
          links if they failed"
     )]
     NotClos {

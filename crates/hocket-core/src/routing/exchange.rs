@@ -15,12 +15,12 @@ use crate::units::Seed;
 /// with every exchange.
 ///
 /// # Complexity
-/// A search looks at a flow once, with all its choices; [`MOST_LOOKS`] choices in all.
+/// A search looks at a flow once, with all its choices; [`MAX_LOOKS`] choices in all.
 pub(super) fn improve(fabric: &Fabric, flows: &[Flow], choices: Vec<u32>, bound: u64) -> Vec<u32> {
     let mut looks = 0;
     let mut best = relieved(fabric, flows, choices, bound, &mut looks);
     for start in 0..STARTS {
-        if best.0 <= bound || looks >= MOST_LOOKS {
+        if best.0 <= bound || looks >= MAX_LOOKS {
             break;
         }
         let choices = greedy_in_order(fabric, flows, &order(flows, start));
@@ -33,7 +33,7 @@ pub(super) fn improve(fabric: &Fabric, flows: &[Flow], choices: Vec<u32>, bound:
 }
 
 /// Choices looked at.
-const MOST_LOOKS: u64 = 1 << 24;
+const MAX_LOOKS: u64 = 1 << 24;
 
 /// Orders that are tried besides the one given.
 const STARTS: u64 = 8;
@@ -172,7 +172,7 @@ impl<'a> State<'a> {
         self.steps.clear();
         self.enqueue(slot, largest, NONE, 0, 0);
         let mut next = 0;
-        while next < self.steps.len() && self.looks < MOST_LOOKS {
+        while next < self.steps.len() && self.looks < MAX_LOOKS {
             let Flow { src, dst, .. } = self.flows[self.steps[next].flow as usize];
             for choice in self.fabric.choices_between(src, dst) {
                 self.looks += 1;

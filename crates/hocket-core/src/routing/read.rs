@@ -34,10 +34,10 @@ const NAMES: [(&str, Level); 5] = [
 ];
 
 /// Most that a weight of 1 may load a link with.
-const MOST: u64 = 1 << 24;
+const MAX_SCALE: u64 = 1 << 24;
 
 /// Most links that switches of these numbers might have.
-const MOST_SLOTS: u128 = 1 << 28;
+const MAX_SLOTS: u128 = 1 << 28;
 
 pub(super) fn read(topology: &Topology) -> Result<Fabric, String> {
     let roles = roles(topology)?;
@@ -61,7 +61,7 @@ pub(super) fn read(topology: &Topology) -> Result<Fabric, String> {
     let across = upper
         .as_ref()
         .map_or(0, |upper| upper.pods as u128 * upper.cores as u128);
-    if 2 * (tors as u128 * columns as u128 + across) > MOST_SLOTS {
+    if 2 * (tors as u128 * columns as u128 + across) > MAX_SLOTS {
         return Err(format!(
             "numbers up to {tors} and {columns} are too high; number from 0 on"
         ));
@@ -105,7 +105,7 @@ fn roles(topology: &Topology) -> Result<Vec<Role>, String> {
             Some((prefix, Role { level, number }))
         }) else {
             return Err(format!(
-                "switch {name:?} is no tor, spine, edge, agg or core with a number"
+                "switch {name:?} is not a tor, spine, edge, agg or core with a number"
             ));
         };
         let flat = ["tor", "spine"].contains(&prefix);
@@ -188,7 +188,7 @@ fn add_scales(fabric: &mut Fabric, topology: &Topology) -> Result<(), String> {
         multiple =
             multiple.and_then(|multiple: u64| multiple.checked_mul(each / gcd(multiple, each)));
     }
-    let Some(multiple) = multiple.filter(|multiple| multiple / least <= MOST) else {
+    let Some(multiple) = multiple.filter(|multiple| multiple / least <= MAX_SCALE) else {
         return Err(format!(
             "bandwidths of {least} to {largest} B/s between its switches have no common multiple up \
              to 2^24 times the least; round them"

@@ -91,13 +91,13 @@ pub const GREEDY: &str = "greedy";
 /// The unwindings worth trying: each kind for all fabrics, and for products each combination.
 pub fn unwindings(topology: &Topology) -> Vec<Vec<Unwinding>> {
     /// NPUs of a fabric up to which all are joined to all.
-    const MOST_NPUS: usize = 32;
+    const MAX_NPUS: usize = 32;
     // Of several dimensions.
     const COMBINATIONS: usize = 27;
     let fabrics = unwind::fabric_sizes(topology);
     let kinds = |npus: usize| match npus {
         0..=2 => vec![Unwinding::Degree(1)],
-        3..=MOST_NPUS => vec![Unwinding::Degree(1), Unwinding::BothWays, Unwinding::Max],
+        3..=MAX_NPUS => vec![Unwinding::Degree(1), Unwinding::BothWays, Unwinding::Max],
         _ => vec![Unwinding::Degree(1), Unwinding::BothWays],
     };
     let largest = fabrics.iter().map(|&(_, npus)| npus).max().unwrap_or(0);

@@ -60,10 +60,10 @@ impl fmt::Display for Unwinding {
     }
 }
 
-/// A name that is no unwinding.
+/// A name that is not an unwinding.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "unwinding {0:?} is none; it is a degree (1, 2, ...), ring (both ways) or max (all to all)"
+    "{0:?} is not an unwinding; use a degree (1, 2, ...), ring (both ways) or max (all to all)"
 )]
 pub struct BadUnwinding(String);
 

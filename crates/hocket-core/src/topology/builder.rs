@@ -89,7 +89,7 @@ impl TopologyBuilder {
     ///
     /// # Errors
     /// [`TopologyError::DuplicateDevice`], [`TopologyError::SelfLoop`], or
-    /// [`TopologyError::BadParameter`] for no NPU at all, a link end that is no device or a name that cannot
+    /// [`TopologyError::BadParameter`] for no NPU at all, a link end that is not a device or a name that cannot
     /// be shown in a line.
     pub fn finish(self) -> Result<Topology, TopologyError> {
         let npu_count = self

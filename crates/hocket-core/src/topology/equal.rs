@@ -66,10 +66,10 @@ struct Set {
 
 const NO_SET: u32 = u32::MAX;
 /// Most paths of a set; of more, this many are taken, evenly.
-const MOST_PATHS: u64 = 256;
+const MAX_PATHS: u64 = 256;
 /// Fewest where there are many sets, and links of all sets together.
-const LEAST_PATHS: u64 = 8;
-const MOST_LINKS: u64 = 1 << 26;
+const MIN_PATHS: u64 = 8;
+const MAX_LINKS: u64 = 1 << 26;
 
 impl EqualPaths {
     /// Whether any two NPUs may have equal paths at all; `false` is certain.
@@ -102,8 +102,8 @@ impl EqualPaths {
         }
         let mut keys: Vec<Key> = found.index.keys().copied().collect();
         keys.sort_unstable_by_key(|&(from, to, bytes)| (to, bytes, from));
-        let most = MOST_LINKS / (4 * keys.len().max(1)) as u64;
-        let most = most.clamp(LEAST_PATHS, MOST_PATHS);
+        let most = MAX_LINKS / (4 * keys.len().max(1)) as u64;
+        let most = most.clamp(MIN_PATHS, MAX_PATHS);
         for group in keys.chunk_by(|a, b| (a.1, a.2) == (b.1, b.2)) {
             let (_, to, bytes) = group[0];
             let mut tree = Ways::to(topology, DeviceId(to), bytes.max(1));

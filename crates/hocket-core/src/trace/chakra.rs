@@ -166,7 +166,7 @@ impl<'a> Nodes<'a> {
     /// The next node; `None` at the end of the file.
     ///
     /// # Errors
-    /// [`TraceError`] where a message is cut short or is no node.
+    /// [`TraceError`] where a message is cut short or is not a node.
     pub(super) fn next_node(&mut self) -> Result<Option<Node>, TraceError> {
         let start = self.at;
         let Some(message) = self.next_message()? else {

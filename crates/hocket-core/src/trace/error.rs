@@ -62,8 +62,8 @@ pub enum TraceError {
         /// Bytes that there are.
         left: usize,
     },
-    /// A message that is no node.
-    #[error("{file}: the message at byte {byte}, {}, is no node: {why}", place(*.after))]
+    /// A message that is not a node.
+    #[error("{file}: the message at byte {byte}, {}, is not a node: {why}", place(*.after))]
     Message {
         /// The file.
         file: String,
@@ -134,6 +134,12 @@ pub enum TraceError {
         /// File, id and name of the node.
         node: String,
     },
+    /// Columns that are none of a trace.
+    #[error("columns of a trace: {why}; read the trace again")]
+    Malformed {
+        /// What does not fit.
+        why: String,
+    },
     /// More than 32 bits can number.
     #[error("the trace has 2^32 {what} or more; split it")]
     TooLarge {
@@ -157,6 +163,7 @@ impl Explain for TraceError {
             Self::Mismatch { group, index, .. } => {
                 Some(format!("group {group}, collective {index}").into())
             }
+            Self::Malformed { .. } => Some("columns of a trace".into()),
             Self::NoFiles | Self::TooLarge { .. } => None,
         }
     }
@@ -174,6 +181,7 @@ impl Explain for TraceError {
             Self::Mismatch { .. } => {
                 Some("all ranks of a group issue the same collectives in the same order".into())
             }
+            Self::Malformed { .. } => Some("read the trace again".into()),
             Self::TooLarge { .. } => Some("split it".into()),
             Self::Message { .. } | Self::Missing { .. } => None,
         }
@@ -222,7 +230,7 @@ pub enum Fault {
         /// The largest that will do.
         most: u64,
     },
-    /// A group id that is no number.
+    /// A group id that is not a number.
     #[error("pg_name is {given:?}; write a group's number, or leave it out for all ranks")]
     BadGroup {
         /// What it is, shortened.

@@ -1,4 +1,4 @@
-//! Dependencies of one rank's nodes: ids become rows, and the nodes are put in an order that heeds
+//! Dependencies of one rank's nodes: ids become rows, and the nodes are put in an order that uses
 //! them.
 
 use std::cmp::Reverse;

@@ -42,7 +42,7 @@ fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
     Some(
         text.parse()
-            .unwrap_or_else(|_| panic!("{name}={text:?} is no number")),
+            .unwrap_or_else(|_| panic!("{name}={text:?} is not a number")),
     )
 }
 

@@ -18,7 +18,7 @@ use hocket_core::units::{Bandwidth, Seed, Time};
 const CHUNK: u64 = 1_000;
 const SLOT: Time = Time::from_ns(1_000);
 /// More states than this in one slot, and the search is given up.
-const MOST_STATES: usize = 20_000;
+const MAX_STATES: usize = 20_000;
 
 struct Link {
     src: usize,
@@ -141,12 +141,12 @@ impl Instance {
                 }
             }
             partial = next;
-            if partial.len() > MOST_STATES {
+            if partial.len() > MAX_STATES {
                 return Step::TooMany;
             }
         }
         later.extend(partial);
-        match later.len() > MOST_STATES {
+        match later.len() > MAX_STATES {
             true => Step::TooMany,
             false => Step::Open,
         }

@@ -46,7 +46,7 @@ pub struct Tally {
 }
 
 /// Violations that are told; the others are counted.
-const MOST: usize = 20;
+const MAX_KEPT: usize = 20;
 
 impl Tally {
     /// A case begins.
@@ -82,7 +82,7 @@ impl Tally {
         }
         if time < bound.time {
             row.below += 1;
-            if self.wrong.len() < MOST {
+            if self.wrong.len() < MAX_KEPT {
                 self.wrong.push(text());
             }
         }
@@ -125,7 +125,7 @@ impl Tally {
         }
         self.cases += other.cases;
         self.wrong.extend(other.wrong);
-        self.wrong.truncate(MOST);
+        self.wrong.truncate(MAX_KEPT);
     }
 
     /// Nothing is wrong, and every fidelity had its runs.

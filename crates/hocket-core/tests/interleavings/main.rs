@@ -67,7 +67,7 @@ fn verify_agrees_with_every_interleaving() {
 
 /// A star for each number of NPUs that small plans have.
 fn stars() -> Vec<Arc<Topology>> {
-    (0..=oracle::MOST_NPUS)
+    (0..=oracle::MAX_NPUS)
         .map(|npus| star(npus.max(2)))
         .collect()
 }

@@ -14,9 +14,9 @@ use crate::pairwise::waits;
 use crate::states::Seen;
 
 /// Most transfers that the oracle takes, and most NPUs.
-pub const MOST_TRANSFERS: usize = 9;
+pub const MAX_TRANSFERS: usize = 9;
 /// NPUs are numbered below this.
-pub const MOST_NPUS: usize = 5;
+pub const MAX_NPUS: usize = 5;
 
 /// A value: 0 is none, what else it means is up to [`Sums`].
 type Value = u16;
@@ -52,7 +52,7 @@ impl Sums for Expressions {
     }
 
     fn sum(&mut self, there: Value, brought: Value) -> Option<Value> {
-        let next = (MOST_NPUS + 1 + self.0.len()) as Value;
+        let next = (MAX_NPUS + 1 + self.0.len()) as Value;
         let operands = (there.min(brought), there.max(brought));
         Some(*self.0.entry(operands).or_insert(next))
     }
@@ -159,7 +159,7 @@ pub struct Verdict {
     pub states: u64,
 }
 
-/// Judges a plan of at most [`MOST_TRANSFERS`] transfers among [`MOST_NPUS`] NPUs.
+/// Judges a plan of at most [`MAX_TRANSFERS`] transfers among [`MAX_NPUS`] NPUs.
 pub fn judge(plan: &Plan) -> Verdict {
     judge_by(plan, true)
 }
@@ -202,7 +202,7 @@ pub fn reproducible(plan: &Plan) -> bool {
 
 /// Which transfers each waits for, a bit each.
 fn masks(plan: &Plan) -> Vec<u16> {
-    assert!(plan.len() <= MOST_TRANSFERS);
+    assert!(plan.len() <= MAX_TRANSFERS);
     waits(plan)
         .iter()
         .map(|set| set.iter().fold(0, |mask, t| mask | 1 << t))
@@ -214,8 +214,8 @@ fn masks(plan: &Plan) -> Vec<u16> {
 pub struct State {
     started: u16,
     ended: u16,
-    held: [Value; MOST_NPUS],
-    sent: [Value; MOST_TRANSFERS],
+    held: [Value; MAX_NPUS],
+    sent: [Value; MAX_TRANSFERS],
 }
 
 /// The runs of a plan as one chunk sees them.
@@ -232,9 +232,9 @@ struct Course<'a> {
     wanted: Vec<(usize, Value)>,
     /// What each transfer was found to read, what each was found to overwrite, what was left at the
     /// end: the first time, against which others are held.
-    reads: [Option<Value>; MOST_TRANSFERS],
-    overwrites: [Option<Value>; MOST_TRANSFERS],
-    left: Option<[Value; MOST_NPUS]>,
+    reads: [Option<Value>; MAX_TRANSFERS],
+    overwrites: [Option<Value>; MAX_TRANSFERS],
+    left: Option<[Value; MAX_NPUS]>,
 }
 
 impl<'a> Course<'a> {
@@ -264,8 +264,8 @@ impl<'a> Course<'a> {
             reduced: demand.reduced,
             before,
             wanted: wanted.map(|npu| (npu.index(), target)).collect(),
-            reads: [None; MOST_TRANSFERS],
-            overwrites: [None; MOST_TRANSFERS],
+            reads: [None; MAX_TRANSFERS],
+            overwrites: [None; MAX_TRANSFERS],
             left: None,
         }
     }

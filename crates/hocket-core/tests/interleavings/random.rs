@@ -8,14 +8,14 @@ use hocket_core::units::Seed;
 
 use crate::board::{Board, Row};
 use crate::changes::{Change, add_some, change_row, drop_some, move_one, orders, take_one_order};
-use crate::oracle::{MOST_NPUS, MOST_TRANSFERS};
+use crate::oracle::{MAX_NPUS, MAX_TRANSFERS};
 use crate::order::{Order, Style, members, write};
 use crate::rows::{Size, collective, cut, rows};
 
 /// What the oracle of interleavings takes.
 pub const SMALL: Size = Size {
-    npus: MOST_NPUS,
-    transfers: MOST_TRANSFERS,
+    npus: MAX_NPUS,
+    transfers: MAX_TRANSFERS,
     chunks: 4,
 };
 

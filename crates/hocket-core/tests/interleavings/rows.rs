@@ -59,7 +59,7 @@ pub fn cut(collective: &Collective, size: Size, draw: &mut Seed) -> Option<Chunk
     } else {
         1 + draw.below(most)
     };
-    let cut = [Chunks::split, Chunks::split_slice_major][draw.below(2)];
+    let cut = [Chunks::split, Chunks::split_part_major][draw.below(2)];
     cut(&demands, pieces).ok()
 }
 

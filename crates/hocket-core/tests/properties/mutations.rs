@@ -87,7 +87,7 @@ proptest! {
 
 /// Small plans of every kind and algorithm that applies, and their names.
 fn plans(topology: &Topology, draw: &mut Seed) -> Vec<(Plan, String)> {
-    const MOST_TRANSFERS: usize = 200;
+    const MAX_TRANSFERS: usize = 200;
     let mut plans = Vec::new();
     for kind in CollectiveKind::NAMED {
         let collective = collective_on(topology, kind, draw.next_u64());
@@ -99,7 +99,7 @@ fn plans(topology: &Topology, draw: &mut Seed) -> Vec<(Plan, String)> {
                     ..PlanOptions::new(algorithm)
                 };
                 let plan = plan(topology, &collective, &options, &mut Silent).expect("it applies");
-                if plan.len() <= MOST_TRANSFERS {
+                if plan.len() <= MAX_TRANSFERS {
                     plans.push((plan, format!("{algorithm} {kind}")));
                 }
             }

@@ -319,7 +319,9 @@ impl<'a> Routers<'a> {
             }
             self.inputs[i].flits.drain(..flits);
             self.inputs[i].asks_from = now + 1;
-            let (link, channel) = self.inputs[i].upstream.expect("a queue is no destination");
+            let (link, channel) = self.inputs[i]
+                .upstream
+                .expect("a queue is not a destination");
             self.credits
                 .push((now + 3, link, channel, front.packet_flits));
             self.due.extend([now + 1, now + 3]);

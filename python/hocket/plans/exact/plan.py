@@ -29,7 +29,7 @@ class SlotPlan:
     status : str
         ``"optimal"`` where slots and least are the same, else ``"feasible"``.
     how : str
-        What ended the search: ``"bound"``, ``"solver"``, ``"time limit"``, ``"clusters"``.
+        What ended the search: ``"bound"``, ``"solver"``, ``"time limit"``, ``"windows"``.
     """
 
     chunk: NDArray[np.uint32]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from hocket._core import synthesis as core
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
-from hocket.plans.exact import SlotPlan, solve, solve_clustered
+from hocket.plans.exact import SlotPlan, solve, solve_windows
 from hocket.plans.synthesis.options import PlanOptions
 from hocket.plans.synthesis.slots import Sends, Slots, slot_length, slots_of
 from hocket.units import format_time_ps
@@ -60,10 +60,10 @@ def solve_exactly(
 
     def run(slots: Slots, warm: SlotPlan) -> SlotPlan:
         left = None if limit is None else max(_NO_TIME, ends - time.monotonic())
-        if options.cluster is not None:
-            return solve_clustered(
+        if options.window is not None:
+            return solve_windows(
                 slots.problem,
-                cluster=options.cluster,
+                window=options.window,
                 warm=warm,
                 time_limit=left,
                 workers=_WORKERS,

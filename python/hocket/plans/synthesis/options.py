@@ -30,7 +30,7 @@ if TYPE_CHECKING:
         latency: Latency
         trials: int
         slot: float | str | None
-        cluster: int | None
+        window: int | None
         memory_limit: int | None
         routing: str
 
@@ -68,7 +68,7 @@ class PlanOptions:
         For synthesizers, at most so many random trials; 64 by default.
     slot
         For ``exact``, how long a slot is [s], TACOS's discretisation factor; ``None`` chooses one.
-    cluster
+    window
         For ``exact``, plan short stretches of so many slots one after the other; ``None`` plans all at
         once.
     memory_limit
@@ -92,7 +92,7 @@ class PlanOptions:
     latency: Latency = "overlapped"
     trials: int = TRIALS
     slot: float | str | None = None
-    cluster: int | None = None
+    window: int | None = None
     memory_limit: int | None = None
     routing: str = "balanced"
 
@@ -113,7 +113,7 @@ class PlanOptions:
         if self.unwind is not None:
             self._check_unwind(self.unwind)
         one_of("latency", self.latency, get_args(Latency))
-        for name, most in (("trials", 32), ("cluster", 63)):
+        for name, most in (("trials", 32), ("window", 63)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or not 1 <= value < 1 << most):
                 raise SpecError(name, f"{value!r} is not a whole number of at least 1")
@@ -169,7 +169,7 @@ class PlanOptions:
                     "each dimension, separated by commas"
                 )
                 hint = did_you_mean(part, known, right)
-                raise SpecError("unwind", f"{given!r} is none", hint)
+                raise SpecError("unwind", f"{given!r} is not one", hint)
 
     @property
     def names_unwinding(self) -> bool:
@@ -213,7 +213,7 @@ def checked_routing(routing: object) -> str:
     """
     if not isinstance(routing, str):
         raise SpecError(
-            "routing", f"{shown(routing)} is no name", "give balanced, ecmp, spray or single"
+            "routing", f"{shown(routing)} is not a name", "give balanced, ecmp, spray or single"
         )
     if routing.partition(":")[0] not in ROUTINGS:
         right = f"use {', '.join(ROUTINGS)}; ecmp:7 is ecmp with a seed"

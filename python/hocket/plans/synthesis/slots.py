@@ -12,7 +12,7 @@ from hocket._core import synthesis as core
 from hocket.errors import InfeasibleError
 from hocket.plans.exact import SlotPlan, SlotProblem
 
-_MOST_SLOTS = 1 << 20
+_MAX_SLOTS = 1 << 20
 _FINEST = 8
 _GOOD = 0.01
 
@@ -104,7 +104,7 @@ def slots_of(problem: core.Problem, length: int, *, sums: bool, copies: bool) ->
             parts.append((chunks, backwards, sum(column.shape[1] for column in columns)))
             columns.append(taken)
     edge_slots = np.concatenate(columns, axis=1) if columns else np.ones((len(ends), 1), np.int64)
-    if edge_slots.size and edge_slots.max() > _MOST_SLOTS:
+    if edge_slots.size and edge_slots.max() > _MAX_SLOTS:
         raise InfeasibleError(
             None,
             f"a chunk takes {edge_slots.max()} slots of {length} ps over one link",

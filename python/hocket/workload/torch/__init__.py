@@ -62,13 +62,13 @@ def from_torch(
     from hocket.workload.torch.trace import trace
 
     if not isinstance(module, torch.nn.Module):
-        raise SpecError("module", f"{shown(module)} is no torch.nn.Module", "give one")
+        raise SpecError("module", f"{shown(module)} is not a torch.nn.Module", "give one")
     if batch is not None:
         whole("batch", batch, 1, _LARGEST_BATCH)
     title: Any = type(module).__name__ if name is None else name
     if not isinstance(title, str) or not re.fullmatch(r"[^\s,]{1,200}", title):
         raise SpecError(
-            "name", f"{shown(title)} will not do in a file", "leave spaces and commas out"
+            "name", f"{shown(title)} is not valid in a file", "leave spaces and commas out"
         )
     given = read_inputs(inputs, batch)
     once = trace(module, given, given.batch)

@@ -12,7 +12,7 @@ from hocket.errors import SpecError
 from hocket.units import shown
 
 _FORM = "write sizes and type as 3x224x224, 128:int64 or scalar, after a name as tokens=128:int64"
-_MOST_SIZES = 16
+_MAX_SIZES = 16
 _LARGEST = 1 << 40
 _BATCH = 2
 """Of a single sample PyTorch leaves copies out that it makes of any other number."""
@@ -33,7 +33,7 @@ class Inputs:
     Attributes
     ----------
     positional, named
-        Shapes, and whatever is no tensor as it is.
+        Shapes, and whatever is not a tensor as it is.
     batch
         Samples to trace with.
     """
@@ -135,10 +135,10 @@ def _from_text(text: str) -> tuple[str, Shape]:
     if not isinstance(dtype, torch.dtype):
         raise SpecError(None, f"input {shown(text)}: there is no type {shown(kind)}", str(_FORM))
     if equals and not name.isidentifier():
-        raise SpecError(None, f"input {shown(text)}: {shown(name)} is no name", str(_FORM))
+        raise SpecError(None, f"input {shown(text)}: {shown(name)} is not a name", str(_FORM))
     parts = [] if sizes == "scalar" else sizes.lower().split("x")
     if not all(part.isascii() and part.isdecimal() and len(part) < 20 for part in parts):
-        raise SpecError(None, f"input {shown(text)}: {shown(sizes)} is no shape", str(_FORM))
+        raise SpecError(None, f"input {shown(text)}: {shown(sizes)} is not a shape", str(_FORM))
     return name, _checked(shown(text), tuple(map(int, parts)), dtype)
 
 
@@ -146,11 +146,11 @@ def _checked(text: str, sizes: tuple[int, ...], dtype: Any) -> Shape:
     numbers = 1
     for size in sizes:
         numbers *= size
-    if len(sizes) > _MOST_SIZES or min(sizes, default=1) < 1 or numbers >= _LARGEST:
+    if len(sizes) > _MAX_SIZES or min(sizes, default=1) < 1 or numbers >= _LARGEST:
         raise SpecError(
             None,
             f"input {text}: is out of range",
-            f"give up to {_MOST_SIZES} sizes of 1 or more, and fewer than 2^40 numbers",
+            f"give up to {_MAX_SIZES} sizes of 1 or more, and fewer than 2^40 numbers",
         )
     return Shape(sizes, dtype)
 

@@ -26,7 +26,7 @@ use inside::Inside;
 use ways::Ways;
 
 /// Rings at most, in each direction, as NCCL has 32 channels at most.
-const MOST: usize = 16;
+const MAX_RINGS: usize = 16;
 
 /// All rings abreast, each way.
 pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
@@ -56,7 +56,7 @@ pub(super) fn lanes(topology: &Topology) -> usize {
         .map(Vec::len)
         .max()
         .unwrap_or(0)
-        .clamp(1, MOST)
+        .clamp(1, MAX_RINGS)
 }
 
 /// Transfers, exactly.

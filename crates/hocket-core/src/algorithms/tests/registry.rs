@@ -17,7 +17,7 @@ fn the_table_has_every_algorithm_in_the_order_of_the_enum() {
         assert_eq!(entry(each.name).unwrap().name, each.name);
         assert_eq!(ENTRIES.iter().filter(|it| it.name == each.name).count(), 1);
         assert!(!each.summary.is_empty() && !each.kinds.is_empty());
-        assert_eq!(each.heeds.is_empty(), each.making != Making::Synthesis);
+        assert_eq!(each.uses.is_empty(), each.making != Making::Synthesis);
     }
     let error = entry("rign").unwrap_err().to_string();
     assert!(error.contains("\"rign\"") && error.ends_with("greedy, exact, blind, auto"));
@@ -33,8 +33,8 @@ fn those_that_the_core_does_not_plan_are_sized_as_greedy() {
     assert_eq!(names, ["exact", "blind", "auto"]);
     assert_eq!(entry("exact").unwrap().counts_as, Some(Algorithm::Greedy));
     assert_eq!(entry("auto").unwrap().counts_as, None);
-    assert!(entry("exact").unwrap().heeds.contains(&Heed::Slot));
-    assert!(!entry("blind").unwrap().heeds.contains(&Heed::Trials));
+    assert!(entry("exact").unwrap().uses.contains(&Heed::Slot));
+    assert!(!entry("blind").unwrap().uses.contains(&Heed::Trials));
 }
 
 #[test]

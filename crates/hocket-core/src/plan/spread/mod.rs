@@ -50,7 +50,7 @@ impl fmt::Display for Routing {
     }
 }
 
-/// A name that is no routing.
+/// A name that is not a routing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("routing: there is no {0:?}; use balanced, ecmp, ecmp:SEED (as ecmp:7), spray or single")]
 pub struct BadRouting(String);

@@ -8,7 +8,7 @@ use crate::verify::Verified;
 /// Parts of a flow that passes are counted in: the least common multiple of all numbers of paths, or, where
 /// that is large, a number such that shares are rounded up by less than one in 1,000.
 pub(super) fn scale(verified: &Verified) -> u32 {
-    const MOST: u32 = 1 << 20;
+    const MAX_SCALE: u32 = 1 << 20;
     let Some(equal) = verified.routes().equal() else {
         return 1;
     };
@@ -20,8 +20,8 @@ pub(super) fn scale(verified: &Verified) -> u32 {
         let paths = equal.count(set) as u32;
         if !scale.is_multiple_of(paths) {
             scale *= paths / common(scale, paths);
-            if scale > MOST {
-                return MOST;
+            if scale > MAX_SCALE {
+                return MAX_SCALE;
             }
         }
     }

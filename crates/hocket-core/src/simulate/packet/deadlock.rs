@@ -32,14 +32,14 @@ pub(super) fn cycle(ports: &Ports, topology: &Topology) -> Option<String> {
         let name = |device| &topology.device(device).name;
         format!("{}→{}", name(link.src), name(link.dst))
     });
-    const MOST: usize = 8;
+    const MAX_NAMED: usize = 8;
     let names: Vec<String> = names.collect();
     Some(match names.len() {
-        ..=MOST => names.join(" waits for "),
+        ..=MAX_NAMED => names.join(" waits for "),
         more => format!(
             "{} and on through {} more links back to {}",
-            names[..MOST - 1].join(" waits for "),
-            more - MOST,
+            names[..MAX_NAMED - 1].join(" waits for "),
+            more - MAX_NAMED,
             names[0]
         ),
     })

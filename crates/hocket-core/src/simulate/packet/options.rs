@@ -55,7 +55,7 @@ impl PacketOptions {
 }
 
 /// Most virtual channels of a link.
-const MOST_CHANNELS: u32 = 64;
+const MAX_CHANNELS: u32 = 64;
 /// Cycles tried where none is given [ps], and the highest share that rounding up may cost.
 const CYCLES: [u64; 10] = [1000, 500, 200, 100, 50, 20, 10, 5, 2, 1];
 const ROUNDING: f64 = 0.05;
@@ -110,9 +110,9 @@ impl Timing {
                  {header}), which cut-through asks of it; give it {packet_flits} flits or more, or shorter packets"
             ));
         }
-        if !(1..=MOST_CHANNELS).contains(&virtual_channels) {
+        if !(1..=MAX_CHANNELS).contains(&virtual_channels) {
             return refuse(format!(
-                "a link has 1 to {MOST_CHANNELS} virtual channels, not {virtual_channels}"
+                "a link has 1 to {MAX_CHANNELS} virtual channels, not {virtual_channels}"
             ));
         }
         if options.cycle == Some(Time::ZERO) {

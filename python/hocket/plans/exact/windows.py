@@ -1,6 +1,6 @@
-"""Plans by clusters of slots: a short horizon at a time, each starting from what the last one did.
+"""Plans by windows of slots: a short horizon at a time, each starting from what the last one did.
 
-Source: Won et al., "TACOS", section V-C. What differs: a cluster that has no send to make would be the
+Source: Won et al., "TACOS", section V-C. What differs: a window that has no send to make would be the
 last one, so that what is missing then comes along shortest paths; and what a relay that does not want a
 chunk has received counts as held.
 """
@@ -19,20 +19,20 @@ from hocket.plans.exact.problem import BACKWARD, FORWARD, SlotProblem
 from hocket.plans.exact.search import FOUND, ask
 from hocket.plans.exact.solve import Effort, Progress, better, effort_of, settled, start_from
 
-CLUSTER = 4
-"""Slots of a cluster unless told."""
+WINDOW = 4
+"""Slots of a window unless told."""
 
 _SECONDS = 5.0
-"""Seconds for each cluster, for where the solver's own measure of work does not end it."""
+"""Seconds for each window, for where the solver's own measure of work does not end it."""
 
 _WORK = 1.0
-"""Work of the solver for each cluster: most of what can arrive, without a proof that it is most."""
+"""Work of the solver for each window: most of what can arrive, without a proof that it is most."""
 
 
-def solve_clustered(
+def solve_windows(
     problem: SlotProblem,
     *,
-    cluster: int = CLUSTER,
+    window: int = WINDOW,
     warm: SlotPlan | None = None,
     time_limit: float | None = None,
     workers: int = 2,
@@ -46,10 +46,10 @@ def solve_clustered(
     ----------
     problem : SlotProblem
         What is to be planned.
-    cluster : int
+    window : int
         Slots of each horizon; at least those of the slowest edge are taken.
     warm, time_limit, workers, seed, memory_limit, progress
-        As for :func:`hocket.plans.exact.solve.solve`; the time limit is that of all clusters together.
+        As for :func:`hocket.plans.exact.solve.solve`; the time limit is that of all windows together.
 
     Returns
     -------
@@ -64,13 +64,13 @@ def solve_clustered(
     effort.tell("start", best.least, best.slots)
     if best.slots > least:
         cp_model()
-        sends = _clusters(problem, cluster, effort, best)
-        best = settled(better(problem, known, best, sends, seed), least, "clusters")
+        sends = _windows(problem, window, effort, best)
+        best = settled(better(problem, known, best, sends, seed), least, "windows")
     effort.tell("end", best.least, best.slots)
     return best
 
 
-def _clusters(problem: SlotProblem, cluster: int, effort: Effort, best: SlotPlan) -> list[Send]:
+def _windows(problem: SlotProblem, window: int, effort: Effort, best: SlotPlan) -> list[Send]:
     """Give sends of one way, in its time; where both ways are asked for, the forward ones."""
     way = FORWARD if not problem.backwards.all() else BACKWARD
     mine = problem.backwards == (way == BACKWARD)
@@ -81,11 +81,11 @@ def _clusters(problem: SlotProblem, cluster: int, effort: Effort, best: SlotPlan
         edge_src=problem.ends(way)[0],
         edge_dst=problem.ends(way)[1],
     )
-    width = max(cluster, int(problem.edge_slots.max(initial=1)))
+    width = max(window, int(problem.edge_slots.max(initial=1)))
     sends: list[Send] = []
     begin = 0
     while any(left.missing(chunk) for chunk in range(left.chunks)) and not effort.clock.over():
-        effort.tell("cluster", best.least, best.slots)
+        effort.tell("window", best.least, best.slots)
         limit = effort.memory_limit
         model = Model(left, _open(distances(left)), width, partial=True, memory_limit=limit)
         _reward_nearness(model)
