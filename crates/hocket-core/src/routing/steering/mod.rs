@@ -16,8 +16,6 @@
 //! or header fields that switches hash. Filsfils et al., RFC 8402 (segment routing), RFC 8754 (SRv6).
 
 mod header;
-#[cfg(test)]
-mod kernel;
 pub(super) mod linear;
 mod linux;
 mod solve;

@@ -1,3 +1,5 @@
+mod kernel;
+
 use super::stage::{Part, Ready};
 use super::*;
 use crate::units::Seed;

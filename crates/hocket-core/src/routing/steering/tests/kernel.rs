@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::{Command, Stdio};
 
-use super::{Algorithm, Fields, Header, Policy, SwitchHash, linux};
+use super::super::{Algorithm, Fields, Header, Policy, SwitchHash, linux};
 use crate::units::Seed;
 
 const WAYS: u32 = 5;
