@@ -221,7 +221,7 @@ def _table(comparisons: Sequence[Comparison]) -> Table:
     table.add_column("gap", justify="right", leaves=NEVER, unit="%")
     table.add_column("chunks", justify="right", leaves=4)
     table.add_column("busiest link", leaves=5)
-    table.add_column("busy", justify="right", leaves=5, unit="%")
+    table.add_column("busy", justify="right", leaves=6, unit="%")
     table.add_column("max load", leaves=7, units=SIZES)
     for each in comparisons:
         bound = each.bound.time_ps
