@@ -142,13 +142,14 @@ def list_of(field: str, value: object) -> list[Any]:
             return list(value)
         except TypeError:  # an array of no dimension
             pass
-    raise SpecError(field, f"{shown(value)} is no list", "give a list")
+    raise SpecError(field, f"{shown(value)} is not a list", "give a list")
 
 
 def instance_of(kind: type[T], field: str, value: object, right: str) -> T:
     """Check that a value is of a class, and give it; `right` says how one is made."""
     if not isinstance(value, kind):
-        raise SpecError(field, f"{shown(value)} is no {kind.__name__}", right)
+        article = "an" if kind.__name__[0] in "AEIO" else "a"
+        raise SpecError(field, f"{shown(value)} is not {article} {kind.__name__}", right)
     return value
 
 
@@ -162,5 +163,5 @@ def path_of(field: str, value: object) -> Path:
     """Give the path that text or a path names."""
     is_path = isinstance(value, str | PathLike) and not isinstance(value, bytes)
     if not is_path or not str(value) or "\0" in str(value):
-        raise SpecError(field, f"{shown(value)} is no path", "give one as text or a pathlib.Path")
+        raise SpecError(field, f"{shown(value)} is not a path", "give one as text or a pathlib.Path")
     return Path(value)  # type: ignore[arg-type]

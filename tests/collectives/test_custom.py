@@ -165,7 +165,7 @@ def test_its_name_is_printed_and_kept(tmp_path: Path) -> None:
 BAD: dict[str, tuple[Callable[[hk.Topology], object], str]] = {
     "none": (lambda t: hk.collective(t, []), "demands: there is none"),
     "number": (lambda t: hk.collective(t, 3), "demands: 3 "),  # type: ignore[arg-type]
-    "tuple": (lambda t: hk.collective(t, [(1, 0, 1)]), "demand 0: (1, 0, 1) is no Demand"),  # type: ignore[list-item]
+    "tuple": (lambda t: hk.collective(t, [(1, 0, 1)]), "demand 0: (1, 0, 1) is not a Demand"),  # type: ignore[list-item]
     "size": (
         lambda t: hk.collective(t, [hk.Demand("1 parsec", 0, 1)]),
         "demand 0: size: '1 parsec'",

@@ -99,7 +99,7 @@ def test_alike_is_what_some_symmetry_maps(topology: hk.Topology) -> None:
             lambda: advise(parts=["rack"]),
             "parts: there is no 'rack'; use link, switch or npu",
         ),
-        (lambda: advise(parts="link"), "parts: 'link' is no list"),
+        (lambda: advise(parts="link"), "parts: 'link' is not a list"),
         (lambda: advise(parts=[]), "parts: there is none"),
         (lambda: advise(algorithms=["hierarchical"]), "states no"),
     ],

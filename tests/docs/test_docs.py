@@ -79,7 +79,7 @@ def _case(page: Path) -> Any:
     return pytest.param(page, marks=marks, id=page.name)
 
 
-@pytest.mark.parametrize("page", map(_case, PAGES))
+@pytest.mark.parametrize("page", [_case(page) for page in PAGES])
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "hocket[torch]" in page.read_text(encoding="utf-8") and find_spec("torch") is None:
         pytest.skip("PyTorch is not installed: make torch installs it")

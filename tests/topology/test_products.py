@@ -49,8 +49,8 @@ def test_npus_vary_fastest_in_the_first_dimension() -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("Ring_Foo", [2, 2]), "kinds: 'Foo' is no dimension; use Ring, FullyConnected (FC)"),
-        (("", [2]), "kinds: '' is no dimension"),
+        (("Ring_Foo", [2, 2]), "kinds: 'Foo' is not a dimension; use Ring, FullyConnected (FC)"),
+        (("", [2]), "kinds: '' is not a dimension"),
         ((3, [2]), "kinds: 3 is not text; give it as 'Ring_FC_SW'"),
         (("Ring_Ring", [2]), "sizes: 1 given for the 2 dimensions of 'Ring_Ring'; give a list"),
         (("Ring_Ring", [2, 2], ["1 GB/s"]), "bandwidth: 1 given for the 2 dimensions"),

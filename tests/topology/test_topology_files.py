@@ -289,7 +289,7 @@ BANDWIDTHS = [
     ("", "there is no value; write"),
     ("yes", "true "),
     ("[25 GB/s]", "['25 GB/s'] "),
-    ("default pci", "'default pci' is no default bandwidth; there are 'default pcie'"),
+    ("default pci", "'default pci' is not a default bandwidth; there are 'default pcie'"),
 ]
 
 
@@ -325,7 +325,7 @@ def test_wrong_bandwidths_in_each_place(tmp_path: Path, value: str, says: str) -
         ("[a, b, .nan, 1 us]", "[2]: nan "),
         ("[a, b, 1 us, 25 GB/s]", "[2]: '1 us': 'us' "),
         ("[a, b, 25 GB/s, -1 us]", "[3]: '-1 us' "),
-        ("[a, b, 25 GB/s, default foo]", "[3]: 'default foo' is no default latency; "),
+        ("[a, b, 25 GB/s, default foo]", "[3]: 'default foo' is not a default latency; "),
         ("[a, b]", ": ['a', 'b'] has 2 entries; write it as [a, b, kind] or [a, b, ban"),
         ("[a, b, k, k, k]", ": ['a', 'b', 'k', 'k', 'k'] has 5 entries; write it as [a, b, kind]"),
         ("[a, a, k]", ": joins 'a' to itself; remove it"),

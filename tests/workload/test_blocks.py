@@ -93,8 +93,8 @@ def test_cycles_need_dimensions() -> None:
     ("keys", "parts"),
     [
         ({"name": ""}, ["name", "''"]),
-        ({"forward": 3}, ["layer b: forward: 3 is no Work"]),
-        ({"weight_gradient": None}, ["layer b: weight_gradient", "is no Work"]),
+        ({"forward": 3}, ["layer b: forward: 3 is not a Work"]),
+        ({"weight_gradient": None}, ["layer b: weight_gradient", "is not a Work"]),
         ({"parameters": -1}, ["layer b: parameters: -1 "]),
         ({"parameters": 1 << 48}, ["layer b: parameters", "too large"]),
         ({"inputs": 1.5}, ["layer b: inputs: 1.5 "]),
@@ -334,7 +334,7 @@ def test_lstm() -> None:
     [
         ({"hidden": 0}, "lstm: hidden: 0 "),
         ({"biases": 3}, "lstm: biases: 3 "),
-        ({"bidirectional": 1}, "lstm: bidirectional: 1 is no choice; give True or False"),
+        ({"bidirectional": 1}, "lstm: bidirectional: 1 is not a choice; give True or False"),
     ],
 )
 def test_lstm_that_makes_no_sense(keys: dict[str, Any], part: str) -> None:

@@ -208,11 +208,11 @@ def test_the_published_figure_from_the_published_table() -> None:
     ("keys", "parts"),
     [
         ({"processing_elements": (4,)}, ["processing_elements", "no pair", "(4, 4)"]),
-        ({"processing_elements": 16}, ["processing_elements", "16 is no pair"]),
+        ({"processing_elements": 16}, ["processing_elements", "16 is not a pair"]),
         ({"processing_elements": (4, 0)}, ["processing_elements", "0 "]),
         ({"processing_elements": (4, 4.0)}, ["4.0 is not a whole number"]),
         ({"array": (256, 1 << 21)}, ["array", "too large"]),
-        ({"array": "256x256"}, ["array", "'256x256' is no pair"]),
+        ({"array": "256x256"}, ["array", "'256x256' is not a pair"]),
         ({"clock": "1"}, ["clock", "'1' ", "1 GHz"]),
         ({"clock": "0 Hz"}, ["clock", "is 0"]),
         ({"clock": "1 ghz"}, ["clock", "no unit of frequency"]),

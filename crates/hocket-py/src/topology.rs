@@ -41,7 +41,7 @@ impl LinkEnds {
         };
         match names[..] {
             [a, b] => Ok((a, b)),
-            _ => Err(Parts::new(format!("{:?} is no link", names.join(",")))
+            _ => Err(Parts::new(format!("{:?} is not a link", names.join(",")))
                 .field("links")
                 .remedy("give both ends, as \"a,b\" or (\"a\", \"b\")")
                 .into()),

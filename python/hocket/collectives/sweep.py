@@ -25,7 +25,7 @@ def sizes_of(sizes: Quantity | Iterable[Quantity], *, field: str = "sizes") -> l
     Raises
     ------
     SpecError
-        If one is no size, or there is none, or there are more than 1,000.
+        If one is not a size, or there is none, or there are more than 1,000.
     """
     items = [sizes] if isinstance(sizes, str | int | float) else list_of(field, sizes)
     found: set[int] = set()
@@ -46,7 +46,7 @@ def _sweep(text: str, field: str) -> list[int]:
     right = "write begin:end:xfactor or begin:end:+step, as 8K:1G:x4"
     parts = [part.strip() for part in text.split(":")]
     if len(parts) not in (2, 3):
-        raise SpecError(field, f"{shown(text)} is no sweep", right)
+        raise SpecError(field, f"{shown(text)} is not a sweep", right)
     begin, end = (parse_size(part, field=field) for part in parts[:2])
     if end < begin:
         raise SpecError(field, f"{shown(text)} ends before it begins", right)

@@ -88,7 +88,7 @@ def check_name(name: str) -> None:
     """
     known = [each.name for each in algorithms()]
     if not isinstance(name, str):
-        raise SpecError("algorithm", f"{shown(name)} is no name", "give one, such as ring")
+        raise SpecError("algorithm", f"{shown(name)} is not a name", "give one, such as ring")
     if name not in known and find(name) is None:
         raise SpecError(
             None,

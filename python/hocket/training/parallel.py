@@ -86,7 +86,7 @@ class Parallel:
             )
         given_dimensions: object = self.dimensions
         if not isinstance(given_dimensions, Mapping):
-            wrong = f"dimensions: {shown(given_dimensions)} is no mapping"
+            wrong = f"dimensions: {shown(given_dimensions)} is not a mapping"
             raise SpecError("parallel", wrong, 'give one, as {"tp": [1]}')
         for axis, given in self.dimensions.items():
             if not isinstance(given, Sequence):
@@ -121,7 +121,7 @@ class Parallel:
         Raises
         ------
         SpecError
-            For what is no such text.
+            For any other text.
         """
         right = "write sizes as dp=64,tp=16; keys are " + ", ".join(_KEYS)
         values: dict[str, int] = {}

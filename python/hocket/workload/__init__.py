@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 from hocket._checks import did_you_mean, instance_of, path_of
 from hocket.errors import SpecError
@@ -50,6 +50,8 @@ def load(name_or_path: str | PathLike[str]) -> Workload:
 def as_workload(value: object) -> Workload:
     """Give the workload that a caller means: the workload itself, or text as :func:`load` takes it.
 
+    Anything with a name and layers is taken as a workload.
+
     Raises
     ------
     SpecError
@@ -57,6 +59,8 @@ def as_workload(value: object) -> Workload:
     """
     if isinstance(value, str | PathLike):
         return load(value)
+    if hasattr(value, "name") and hasattr(value, "layers"):
+        return cast("Workload", value)
     right = "name one, or make one as by hk.workload.load(...)"
     return instance_of(Workload, "workload", value, right)
 
