@@ -31,7 +31,7 @@ def options_of(kind: type[T], given: T | None, keywords: Mapping[str, Any]) -> T
         return kind(**keywords)
     if not isinstance(given, kind):
         name = kind.__name__
-        raise SpecError("options", f"{shown(given)} is no {name}", f"make one by hk.{name}(...)")
+        raise SpecError("options", f"{shown(given)} is not a {name}", f"make one by hk.{name}(...)")
     return replace(given, **keywords) if keywords else given  # type: ignore[type-var]
 
 

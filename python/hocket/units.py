@@ -238,7 +238,9 @@ def _read(value: object, field: str | None, kind: _Kind) -> Fraction:
     if exact is None:
         exact = _number(value)
     if exact is None:
-        raise SpecError(field, f"{shown(value)} is no {kind.name}", f"write it as {kind.example}")
+        raise SpecError(
+            field, f"{shown(value)} is not a {kind.name}", f"write it as {kind.example}"
+        )
     if exact < 0:
         raise SpecError(field, f"{shown(value)} is negative", f"write it as {kind.example}")
     return _fitting(exact * kind.si, value, field, kind)
@@ -249,7 +251,7 @@ def _parse(text: str, field: str | None, kind: _Kind) -> Fraction:
     match = _NUMBER.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
         negative = len(text) <= _LONGEST and _NUMBER.fullmatch(text.strip().removeprefix("-"))
-        wrong = "is negative" if negative else f"is no {what}"
+        wrong = "is negative" if negative else f"is not a {what}"
         raise SpecError(field, f"{shown(text)} {wrong}", f"write it as {right}")
     number, unit = match.group(1), (match.group(2) or "").replace(" ", "")
     if not unit:

@@ -101,7 +101,7 @@ def test_measured_compute() -> None:
 def test_a_job_may_differ_from_its_model() -> None:
     job = Job("j", model="bloom", tensor=8, pipeline=6, parameters=176_000_000_000)
     assert (job.tensor, job.pipeline, job.gpus_per_replica) == (8, 6, 48)
-    assert Job("j", **PLAIN).copy == 1  # type: ignore[arg-type]
+    assert Job("j", **PLAIN).gpus_per_replica == 1  # type: ignore[arg-type]
     assert replace(job, data=3) == Job("j", model="bloom", tensor=8, pipeline=6, data=3)
 
 
@@ -193,7 +193,7 @@ def test_bad_job(keys: dict[str, object], parts: list[str]) -> None:
     [
         ({"tokens_per_iteration": "4M"}, ["tokens_per_iteration: '4M' is not a whole number"]),
         ({"peak": -312e12}, ["peak: -312000000000000.0 is negative", "312 TFLOP/s"]),
-        ({"peak": "312 TB/s"}, ["peak", "no unit of speed"]),
+        ({"peak": "312 TB/s"}, ["peak", "not a unit of speed"]),
         ({"efficiency": 0}, ["efficiency: 0 is not valid"]),
         ({"efficiency": 1.1}, ["efficiency: 1.1 is not valid"]),
         ({"efficiency": 45}, ["efficiency: 45 is not valid", "up to 1; did you mean 0.45?"]),
@@ -348,7 +348,7 @@ BAD = {
     bloom("iterations: 9999999"): ["line 2", "job 'big': iterations: 9999999 is too large"],
     bloom("arrival: -1 s"): ["line 2", "job 'big': arrival: '-1 s' is negative"],
     bloom("arrival: 2"): ["job 'big': arrival: 2 has no unit"],
-    bloom("arrival: 2 GB"): ["job 'big': arrival: '2 GB'", "no unit of time"],
+    bloom("arrival: 2 GB"): ["job 'big': arrival: '2 GB'", "not a unit of time"],
     bloom("arrival: [1]"): ["job 'big': arrival: [1] is not a time"],
     bloom("compute: 2"): ["job 'big': compute: 2 has no unit"],
     bloom("compute: papr"): ["job 'big': compute: there is no 'papr'", "use paper, a time"],

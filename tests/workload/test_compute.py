@@ -207,7 +207,7 @@ def test_the_published_figure_from_the_published_table() -> None:
 @pytest.mark.parametrize(
     ("keys", "parts"),
     [
-        ({"processing_elements": (4,)}, ["processing_elements", "no pair", "(4, 4)"]),
+        ({"processing_elements": (4,)}, ["processing_elements", "not a pair", "(4, 4)"]),
         ({"processing_elements": 16}, ["processing_elements", "16 is not a pair"]),
         ({"processing_elements": (4, 0)}, ["processing_elements", "0 is too small"]),
         ({"processing_elements": (4, 4.0)}, ["4.0 is not a whole number"]),
@@ -215,7 +215,7 @@ def test_the_published_figure_from_the_published_table() -> None:
         ({"array": "256x256"}, ["array", "'256x256' is not a pair"]),
         ({"clock": "1"}, ["clock", "'1' has no unit", "1 GHz"]),
         ({"clock": "0 Hz"}, ["clock", "is 0"]),
-        ({"clock": "1 ghz"}, ["clock", "no unit of frequency"]),
+        ({"clock": "1 ghz"}, ["clock", "not a unit of frequency"]),
         ({"clock": True}, ["clock", "true is not a frequency"]),
         ({"precision_bits": 0}, ["precision_bits", "too small"]),
         ({"folds": "x"}, ["folds", "'x'", "drained or overlapped"]),
