@@ -50,7 +50,7 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         (Call("x", "all-reduce", 1, group=-1), "rank 1, step 1: group: -1 is too small"),
         (Send("x", -1, 1), "rank 1, step 1: to: -1 is too small"),
         (Receive("x", "0", 1), "rank 1, step 1: source: '0' is not a whole number"),  # type: ignore[arg-type]
-        (Compute("x", 1, after=[1]), "rank 1, step 1: after: 1 is no earlier step"),
+        (Compute("x", 1, after=[1]), "rank 1, step 1: after: 1 is not an earlier step"),
     ],
 )
 def test_bad_steps_are_refused_in_a_line(tmp_path: Path, step: Any, text: str) -> None:
