@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help tools venv torch build demo check test test-slow oracle fuzz bench clean $(CHECKS) unit examples
+.PHONY: help tools venv torch build demo check test test-slow golden oracle fuzz bench clean $(CHECKS) unit examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -95,6 +95,9 @@ test-slow: .venv/build.stamp ## the tests that take more than a few seconds each
 
 examples: .venv/build.stamp ## run the examples only and compare what they print
 	$(BIN)/python -m pytest -q tests/test_examples.py
+
+golden: .venv/build.stamp ## write tests/golden/results.csv anew, where other results are meant
+	$(BIN)/python tests/golden/table.py
 
 oracle: | tools ## 5,000,000 random plans: verify against every interleaving (docs/testing.md)
 	HOCKET_ORACLE_PLANS=$${HOCKET_ORACLE_PLANS:-5000000} \

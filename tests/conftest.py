@@ -20,24 +20,31 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # In the background of a script: programs that tests start would ignore the signal as well.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture
 def interrupted(tmp_path: Path) -> Callable[..., str]:
     """Run a program that prints "made" and then works on; give what it prints after an interrupt."""
 
     def run(script: str, *, within: float) -> str:
-        process = subprocess.Popen(
+        with subprocess.Popen(
             [sys.executable, "-c", script],
             cwd=tmp_path,
             env={**os.environ, "PYTHONPATH": str(Path(hocket.__file__).parent.parent)},
             stdout=subprocess.PIPE,
             encoding="utf-8",
-        )
-        assert process.stdout is not None
-        assert process.stdout.readline() == "made\n"
-        time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=within)
+        ) as process:
+            try:
+                assert process.stdout is not None
+                assert process.stdout.readline() == "made\n"
+                time.sleep(0.5)
+                process.send_signal(signal.SIGINT)
+                out, _ = process.communicate(timeout=within)
+            finally:
+                process.kill()
         return out
 
     return run

@@ -264,7 +264,7 @@ def test_a_plan_says_why_it_cannot_be() -> None:
     collective = _core.Collective("all-reduce", [0, 1, 2], 300)
     with pytest.raises(InfeasibleError, match="for all-reduce use ring"):
         _core.plan(ring(), collective, "binomial", None, LIMIT)
-    with pytest.raises(InfeasibleError, match="hierarchical cannot run here"):
+    with pytest.raises(InfeasibleError, match=r"^hierarchical: "):
         _core.registry.chunk_ladder(ring(), collective, "hierarchical")
     with pytest.raises(SpecError, match="algorithms are ring"):
         _core.plan(ring(), collective, "rign", None, LIMIT)
@@ -470,7 +470,7 @@ def test_errors_of_the_core_keep_their_parts() -> None:
         ),
         (
             lambda: _core.build_product([("Rung", 4, GB, 0)]),
-            ("dimension 1", None, "kinds are Ring, FullyConnected, Switch, Line"),
+            ("dimension 1", None, "kinds are Ring, Line, FullyConnected, Switch"),
         ),
         (
             lambda: _core.build_product([("Ring", 4, 0, 0)]),

@@ -80,9 +80,13 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that commands read."""
     folder = tmp_path_factory.mktemp("given")
     ring = hk.topology.ring(700, bandwidth="1 GB/s", latency="1 us")
-    hk.plan("all-reduce", ring, size="1 GB", algorithm="ring").save(folder / "long.parquet")
+    hk.plan("all-reduce", ring, size="1 GB", algorithm="ring", chunks=1).save(
+        folder / "long.parquet"
+    )
     mesh = hk.topology.mesh(6, 6, bandwidth="1 GB/s", latency="1 us")
-    hk.plan("all-reduce", mesh, size="1 GB", algorithm="multitree").save(folder / "mesh.parquet")
+    hk.plan("all-reduce", mesh, size="1 GB", algorithm="multitree", chunks=1).save(
+        folder / "mesh.parquet"
+    )
     jobs = Path(__file__).parent.parent / "examples" / "jobs.yml"
     (folder / "jobs.yml").write_text(jobs.read_text())
     nodes = [

@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,12 @@ import hocket as hk
 from hocket import _core
 
 SIZE = "1 MB"
+CHAKRA = Path(__file__).parent / "data" / "chakra"
+TRACE_COLUMNS = """
+rank_first id kind duration_ps operations tensor_bytes is_cpu call_kind bytes group peer tag priority
+name_row dependency_first dependencies order group_id group_first group_ranks calls_kind calls_group
+calls_size calls_first calls_nodes call partner
+"""
 
 
 def networks() -> list[hk.Topology]:
@@ -126,7 +133,7 @@ def test_runs(index: int, fidelity: Any) -> None:
 
 
 def test_a_run_and_its_plan_are_pickled_once() -> None:
-    plan = hk.plan("all-reduce", networks()[1], size=SIZE, algorithm="ring")
+    plan = hk.plan("all-reduce", networks()[1], size=SIZE, algorithm="ring", chunks=1)
     run = hk.simulate(plan)
     own = len(pickle.dumps(plan)) + 8 * (2 * len(plan) + 3 * run.topology.link_count)
     assert len(pickle.dumps(run)) < own + 2000
@@ -159,7 +166,7 @@ def test_comparisons_and_errors() -> None:
         (each.algorithm, each.run.time_ps) for each in found
     ]
     assert back.bound.time_ps == found.bound.time_ps
-    plan = hk.plan("all-gather", networks()[0], size=SIZE, algorithm="ring")
+    plan = hk.plan("all-gather", networks()[0], size=SIZE, algorithm="ring", chunks=1)
     wrong = wrong_plan(plan)
     with pytest.raises(hk.VerificationError) as caught:
         _core.verify(wrong)
@@ -181,6 +188,58 @@ def test_training(algorithm: str) -> None:
     assert copy.deepcopy(run).total_ps == run.total_ps
 
 
+@pytest.mark.parametrize("scheme", hk.routing.SCHEMES)
+def test_assignments(scheme: str) -> None:
+    """A path for each flow comes back, and loads with it; so does what a solver proved."""
+    fabric = hk.topology.clos(spines=3, tors=4, hosts_per_tor=4, bandwidth="100 Gb/s", latency=0)
+    flows = [(0, 1, 3), (0, 2, 2), (0, 3, 2), (0, 1, 2), (2, 3, 5)]
+    made = hk.routing.assign(fabric, flows, scheme=scheme, jobs=[0, 0, 1, 1, 2])
+    found = again(made)
+    assert repr(found) == repr(made)
+    assert (found.certificate, found.flows, found.jobs) == (made.certificate, made.flows, made.jobs)
+    assert np.array_equal(found.link_loads, made.link_loads)
+    assert copy.deepcopy(made).core is made.core
+    if scheme != "spray":
+        assert np.array_equal(found.choices, made.choices)
+
+
+def cluster_run(**options: Any) -> hk.routing.ClusterRun:
+    hosts = hk.routing.cluster("clos:4x8x8")
+    jobs = [
+        hk.routing.Job(name, parameters=10**6, data=8, tensor=4, iterations=2, compute="20 us")
+        for name in ("one", "other")
+    ]
+    return hk.routing.simulate(hosts, jobs, keep_rates=True, **options)
+
+
+@pytest.mark.parametrize("scheme", ["greedy", "ecmp", "spray"])
+def test_cluster_runs(scheme: str) -> None:
+    run = cluster_run(scheme=scheme, look_ahead=1)
+    found = again(run)
+    assert found.to_dict() == run.to_dict()
+    assert found.jobs == run.jobs
+    assert found.core.rates == run.core.rates
+    assert np.array_equal(found.link_bytes, run.link_bytes)
+    assert copy.deepcopy(run).to_dict() == run.to_dict()
+
+
+@pytest.mark.parametrize("name", ["all_reduce", "custom_allreduce"])
+def test_traces_and_their_runs(name: str) -> None:
+    trace = hk.traces.load(CHAKRA / name)
+    found = again(trace)
+    for column in TRACE_COLUMNS.split():
+        assert np.array_equal(getattr(found, column), getattr(trace, column)), column
+    assert found.names == trace.names
+    assert hk.traces.summarize(found) == hk.traces.summarize(trace)
+    assert copy.deepcopy(trace) is trace
+    run = hk.traces.replay(
+        trace, hk.topology.ring(trace.ranks, bandwidth="50 GB/s", latency="700 ns")
+    )
+    ran = again(run)
+    assert (ran.time_ps, ran.calls, ran.ranks) == (run.time_ps, run.calls, run.ranks)
+    assert copy.deepcopy(run).calls == run.calls
+
+
 def state_of(core: Any) -> tuple[str, dict[str, Any]]:
     restore, (name, state) = core.__reduce__()
     assert restore is _core.restore
@@ -196,7 +255,7 @@ def wrong_plan(plan: hk.Plan) -> Any:
 
 
 def test_a_wrong_plan_is_found_out() -> None:
-    plan = hk.plan("all-gather", networks()[0], size=SIZE, algorithm="ring").verify()
+    plan = hk.plan("all-gather", networks()[0], size=SIZE, algorithm="ring", chunks=1).verify()
     wrong = wrong_plan(plan)
     assert not wrong.is_verified
     with pytest.raises(hk.VerificationError):
@@ -227,7 +286,17 @@ def cores() -> list[Any]:
     schedule = plan.schedule.core
     trained = hk.train("resnet50", topo, algorithm="themis")
     own = [plan.collective, custom, plan.core, schedule, dimension_run, run.core, trained.outcome]
-    return [topo, *own, *trained.shapes[:2]]
+    fabric = hk.topology.clos(spines=3, tors=4, hosts_per_tor=4, bandwidth="100 Gb/s", latency=0)
+    routed = [
+        hk.routing.assign(fabric, [(0, 1, 3), (2, 3, 5)], scheme=scheme).core
+        for scheme in ("greedy", "spray")
+    ]
+    trace = hk.traces.load(CHAKRA / "all_reduce")
+    replayed = hk.traces.replay(
+        trace, hk.topology.ring(trace.ranks, bandwidth="50 GB/s", latency="700 ns")
+    )
+    other = [*routed, cluster_run().core, trace, replayed.graph]
+    return [topo, *own, *trained.shapes[:2], *other]
 
 
 def altered(value: Any, draw: random.Random) -> Any:
@@ -263,6 +332,10 @@ def try_all(core: Any) -> None:
         lambda: core.demands(),
         lambda: core.exposed(),
         lambda: core.busy_ps,
+        lambda: core.decisions,
+        lambda: core.path_ends,
+        lambda: hk.traces.summarize(core),
+        lambda: hk.traces.replay(core, hk.topology.ring(8, bandwidth="50 GB/s", latency="700 ns")),
     ]
     for use in uses:
         with contextlib.suppress(hk.Error, AttributeError, TypeError):

@@ -205,3 +205,11 @@ def test_no_module_takes_the_place_of_a_public_name() -> None:
         public = getattr(hk, room)
         assert not set(public.__all__) & inner[f"hocket.{room}"]
         assert sorted(dir(public)) == sorted(public.__all__)
+
+
+def test_tests_lie_in_the_rooms_of_their_subjects() -> None:
+    rooms = {name.partition(".")[0] for name in ROOMS} - {"ground", "face"}
+    folders = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    assert folders == rooms | {"docs", "golden", "peer"}
+    nested = {path.parent.name for path in PACKAGE.glob("*/*/__init__.py")}
+    assert nested >= {path.parent.name for path in (ROOT / "tests").glob("*/*/test_*.py")}

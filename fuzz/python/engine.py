@@ -9,7 +9,13 @@ import sys
 
 import atheris
 
-_ELSEWHERE = ("hocket.from_torch", "hocket.plot", "hocket.reproduce", "hocket._core")
+_ELSEWHERE = (
+    "hocket.from_torch",
+    "hocket.workload.torch",
+    "hocket.plot",
+    "hocket.reproduce",
+    "hocket._core",
+)
 
 with atheris.instrument_imports(include=["hocket"]):
     import targets

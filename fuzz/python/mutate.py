@@ -122,6 +122,7 @@ MUTATORS: dict[str, Mutator] = {
     "topology_file": yaml_tree,
     "jobs_file": yaml_tree,
     "workload_file": yaml_tree,
+    "collective_file": yaml_tree,
     "schedule_file": json_tree,
     "command": argument,
 }

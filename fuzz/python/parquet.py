@@ -17,7 +17,7 @@ from hocket.files.blob import pack
 from hocket.plans.parquet import load_plan
 from hocket.traces import files as traces
 
-_RING = hk.topology.ring(4, bandwidth="25 GB/s", latency="700 ns")
+RING = hk.topology.ring(4, bandwidth="25 GB/s", latency="700 ns")
 _PRODUCT = hk.topology.product("Ring_SW", [2, 2], bandwidth=["1 GB/s"] * 2, latency=["1 us"] * 2)
 _BINARY = {"uint32": np.uint32, "uint64": np.uint64}
 
@@ -28,11 +28,12 @@ def _saved(plan: hk.Plan) -> tuple[pa.Table, bytes]:
     return pq.read_table(path), path.read_bytes()
 
 
-_SEEDS = [
-    _saved(hk.plan("all-reduce", _RING, size="1 MB", algorithm="ring")),
-    _saved(hk.plan("all-to-all", _RING, size="1 MB", algorithm="greedy")),
-    _saved(hk.plan("all-gather", _PRODUCT, size="1 MB", algorithm="themis", chunks=4)),
+PLANS = [
+    hk.plan("all-reduce", RING, size="1 MB", algorithm="ring"),
+    hk.plan("all-to-all", RING, size="1 MB", algorithm="greedy"),
+    hk.plan("all-gather", _PRODUCT, size="1 MB", algorithm="themis", chunks=4),
 ]
+_SEEDS = [_saved(plan) for plan in PLANS]
 
 KINDS = (
     pa.uint32(), pa.int64(), pa.uint8(), pa.float64(), pa.string(), pa.binary(), pa.bool_(),
@@ -47,7 +48,7 @@ def plan(data: bytes) -> None:
     if draw.below(8) == 0:
         return _read(_other_bytes(whole, draw))
     for _ in range(1 + draw.below(3)):
-        table = draw.one_of(_CHANGES)(table, draw)
+        table = draw.one_of(CHANGES)(table, draw)
     path = texts.written(b"", "plan.parquet")
     pq.write_table(table, path)
     _judge(path)
@@ -158,7 +159,7 @@ def _other_json(text: bytes, draw: Draw) -> bytes:
     return json.dumps(tree).encode("utf-8", "surrogatepass")
 
 
-_CHANGES: tuple[Callable[[pa.Table, Draw], pa.Table], ...] = (
+CHANGES: tuple[Callable[[pa.Table, Draw], pa.Table], ...] = (
     _one_value,
     _one_value,
     _other_rows,

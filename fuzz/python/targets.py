@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import checks
 import command
+import frames
 import graphs
 import parquet
 import texts
@@ -21,6 +22,12 @@ TARGETS: dict[str, checks.Door] = {
         "plan_file": parquet.plan,
         "trace_file": parquet.trace,
         "graph": graphs.graph,
+        "collective_file": texts.collective,
+        "plan_frame": frames.frame,
+        "own_algorithm": frames.registered,
+        "groups": texts.groups,
+        "sizes": texts.sizes,
+        "completion": texts.completion,
     }.items()
 }
 TARGETS["command"] = checks.guarded(command.command, seconds=20.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import checks
@@ -9,7 +10,9 @@ from draw import ODD, Draw
 
 import hocket as hk
 from hocket import _core, units
+from hocket.cli import complete, numbers
 from hocket.cluster import yaml as jobs_file
+from hocket.collectives import yaml as collective_file
 from hocket.collectives.collective import collective_on
 from hocket.errors import Error, SpecError
 from hocket.plans import schedule_file
@@ -99,6 +102,63 @@ def schedule(data: bytes) -> None:
     if len(made.lanes) <= 16:
         _core.plan_of(made.core, 1 << 34)
 
+
+_NODES = hk.topology.fully_connected(6, bandwidth="25 GB/s", latency="700 ns")
+
+
+def collective(data: bytes) -> None:
+    """A file of a collective; what it asks for is planned."""
+    made = collective_file.read_collective(written(data, "collective.yml"), _NODES)
+    if made.size < 1 << 50 and len(made.demands()) <= 64:
+        hk.plan(made, _NODES, algorithm="greedy", chunks=1).verify()
+
+
+def groups(data: bytes) -> None:
+    """Groups of NPUs as text; every NPU is then in one."""
+    made = hk.topology.grouped(_NODES, data.decode("utf-8", "surrogateescape"))
+    assert made.groups is not None
+    assert sorted(npu for group in made.groups for npu in group) == list(range(6))
+
+
+def sizes(data: bytes) -> None:
+    """Sizes of a comparison: those of ``--size``, a line each, and in the first line the sweep."""
+    sweep, *texts = data.decode("utf-8", "surrogateescape").split("\n")
+    found = numbers.read_sizes(texts, sweep or None)
+    assert found == sorted(set(found))
+    assert all(type(size) is int and 0 < size < 1 << 63 for size in found)
+
+
+_COMPLETED = checks.folder() / "completed"
+
+
+def completion(data: bytes) -> None:
+    """The beginning of a word, completed as each list; all that is offered begins with it."""
+    if not _COMPLETED.is_dir():
+        (_COMPLETED / "deep").mkdir(parents=True)
+        for name in ("net.yml", "deep/net.yml", ".hidden.yml", "notes.txt"):
+            (_COMPLETED / name).write_text("")
+    word = data.decode("utf-8", "surrogateescape")
+    if word.startswith("/") or ".." in word:
+        return
+    here = Path.cwd()
+    os.chdir(_COMPLETED)
+    try:
+        for offer in _OFFERS:
+            assert all(each.startswith(word) for each in offer(word))
+    finally:
+        os.chdir(here)
+
+
+_OFFERS = (
+    complete.algorithms,
+    complete.collectives,
+    complete.topologies,
+    complete.models,
+    complete.devices,
+    complete.fidelities,
+    complete.all_fidelities,
+    complete.routings,
+)
 
 PARSERS = (
     units.parse_size,

@@ -50,4 +50,11 @@ def _draw_training(run: "TrainingRun", path: "Path") -> None:  # noqa: F405
     draw_training(run, path)
 
 
+def _draw_sizes(found: "SizeComparison", path: "Path") -> None:  # noqa: F405
+    from hocket.plot.sizes import draw_sizes
+
+    draw_sizes(found.size_rows, path, title=found.title)
+
+
 _set_painter("training", _draw_training)
+_set_painter("sizes", _draw_sizes)

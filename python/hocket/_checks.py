@@ -5,22 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from operator import index
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
 
 from hocket.errors import SpecError, listed
 from hocket.units import shown
 
 __all__ = [
+    "check_function",
     "check_name",
     "did_you_mean",
     "hint_of",
+    "instance_of",
+    "list_of",
     "nearest",
     "one_of",
+    "path_of",
     "share_hint",
     "share_of_peak",
+    "truth",
     "whole",
 ]
 
 _LONGEST_NAME = 2000
+T = TypeVar("T")
 _SEPARATORS = {ord(each): None for each in "-_ "}
 
 
@@ -81,7 +90,7 @@ def one_of(field: str, value: object, known: Sequence[str]) -> None:
     SpecError
         Naming `field`, with the list.
     """
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise SpecError(field, f"there is no {shown(value)}", hint_of(value, known))
 
 
@@ -117,3 +126,43 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 def _plain(word: str) -> str:
     return word.lower().translate(_SEPARATORS)
+
+
+def truth(field: str, value: object) -> bool:
+    """Check that a value is True or False, and give it."""
+    if not isinstance(value, bool):
+        raise SpecError(field, f"{shown(value)} is neither True nor False", "give one of them")
+    return value
+
+
+def list_of(field: str, value: object) -> list[Any]:
+    """Give what is listed as a list; text is none."""
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes):
+        try:
+            return list(value)
+        except TypeError:  # an array of no dimension
+            pass
+    raise SpecError(field, f"{shown(value)} is not a list", "give a list")
+
+
+def instance_of(kind: type[T], field: str, value: object, right: str) -> T:
+    """Check that a value is of a class, and give it; `right` says how one is made."""
+    if not isinstance(value, kind):
+        raise SpecError(field, f"{shown(value)} is no {kind.__name__}", right)
+    return value
+
+
+def check_function(field: str, value: object) -> None:
+    """Check that a value can be called, or is None."""
+    if value is not None and not callable(value):
+        raise SpecError(field, f"{shown(value)} cannot be called", "give a function, or None")
+
+
+def path_of(field: str, value: object) -> Path:
+    """Give the path that text or a path names."""
+    is_path = isinstance(value, str | PathLike) and not isinstance(value, bytes)
+    if not is_path or not str(value) or "\0" in str(value):
+        raise SpecError(
+            field, f"{shown(value)} is not a path", "give one as text or a pathlib.Path"
+        )
+    return Path(value)  # type: ignore[arg-type]

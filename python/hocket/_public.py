@@ -1,7 +1,8 @@
 """The public names of :mod:`hocket`, which takes them from here."""
 
 from hocket import routing, topology, traces, training, workload
-from hocket._core import Bound, Collective, Topology, __version__, bound
+from hocket._core import Bound, Collective, Topology, __version__
+from hocket.collectives.bounds import bound
 from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import (
     Demand,
@@ -14,6 +15,7 @@ from hocket.collectives.custom import (
 from hocket.collectives.outcome import DimensionUse, Outcome
 from hocket.comparison.compare import Comparison, compare
 from hocket.comparison.failures import Failure, FailureAdvice, advise_failures
+from hocket.comparison.sweep import SizeComparison, compare_sizes
 from hocket.errors import (
     Error,
     InfeasibleError,
@@ -75,6 +77,7 @@ __all__ = [
     "Run",
     "Schedule",
     "SimulationError",
+    "SizeComparison",
     "SpecError",
     "Synthesis",
     "Topology",
@@ -93,6 +96,7 @@ __all__ = [
     "collective",
     "collective_on",
     "compare",
+    "compare_sizes",
     "load_collective",
     "merge_plans",
     "neighbor_exchange",

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 class Error(Exception):
     """Base of all errors of this package.
 
-    Its text is ``origin: field: why; remedy``, without the parts that it does not have; of an
-    :class:`InfeasibleError` ``origin cannot run here: field: why; remedy``.
+    Its text is ``origin: field: why; remedy``, without the parts that it does not have.
 
     Attributes
     ----------
@@ -31,9 +30,6 @@ class Error(Exception):
     instead : tuple of mappings
         Options that would do, each mapping a way out, as ``{"recompute": True}``; the remedy names them.
     """
-
-    _verdict = ""
-    """What the text says of the origin before it goes on."""
 
     def __init__(
         self,
@@ -54,8 +50,7 @@ class Error(Exception):
         self.instead = tuple(instead)
 
     def __str__(self) -> str:
-        origin = self.origin and self.origin + self._verdict
-        what = ": ".join(part for part in (origin, self.field, self.why) if part)
+        what = ": ".join(part for part in (self.origin, self.field, self.why) if part)
         return what if self.remedy is None else f"{what}; {self.remedy}"
 
     def but(self, **parts: str | None) -> Self:
@@ -91,8 +86,6 @@ class SpecError(Error, ValueError):
 
 class InfeasibleError(Error):
     """What was asked for cannot be done here."""
-
-    _verdict = " cannot run here"
 
 
 class VerificationError(Error):

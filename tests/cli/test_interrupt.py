@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -30,25 +32,36 @@ LONG = [
 LONG += ["--bandwidth", "1 GB/s", "--latency", "1 us"]
 
 
-def interrupted(folder: Path, argv: list[str], after: float) -> subprocess.CompletedProcess[str]:
-    """Run a command and interrupt it that long after it has begun to work."""
-    started = "import sys; sys.stderr.write('@'); sys.stderr.flush(); "
+@contextmanager
+def started(argv: list[str], folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """Run a program; it ends with the test, whatever comes."""
     process = subprocess.Popen(
-        [sys.executable, "-c", MAIN.replace("main()", started + "main()"), *argv],
+        [sys.executable, *argv],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(Path(hk.__file__).parent.parent)},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         encoding="utf-8",
     )
-    assert process.stderr is not None
-    assert process.stderr.read(1) == "@"
-    time.sleep(after)
-    process.send_signal(signal.SIGINT)
-    sent = time.monotonic()
-    out, err = process.communicate(timeout=60)
-    assert time.monotonic() - sent < 10.0
-    return subprocess.CompletedProcess(argv, process.returncode, out, err)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def interrupted(folder: Path, argv: list[str], after: float) -> subprocess.CompletedProcess[str]:
+    """Run a command and interrupt it that long after it has begun to work."""
+    begun = "import sys; sys.stderr.write('@'); sys.stderr.flush(); "
+    with started(["-c", MAIN.replace("main()", begun + "main()"), *argv], folder) as process:
+        assert process.stderr is not None
+        assert process.stderr.read(1) == "@"
+        time.sleep(after)
+        process.send_signal(signal.SIGINT)
+        sent = time.monotonic()
+        out, err = process.communicate(timeout=60)
+        assert time.monotonic() - sent < 10.0
+        return subprocess.CompletedProcess(argv, process.returncode, out, err)
 
 
 @pytest.mark.parametrize("after", [0.2, 0.8])
@@ -129,29 +142,22 @@ hocket.cli.main([])
 """
     if older:
         (tmp_path / "big.parquet").write_text("the file that was there")
-    process = subprocess.Popen(
-        [sys.executable, "-c", script], cwd=tmp_path, stderr=subprocess.PIPE, encoding="utf-8"
-    )
-    assert process.stderr is not None
-    assert process.stderr.read(1) == "@"
-    assert [path.suffix for path in tmp_path.iterdir()].count(".part") == 1
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=10)
+    with started(["-c", script], tmp_path) as process:
+        assert process.stderr is not None
+        assert process.stderr.read(1) == "@"
+        assert [path.suffix for path in tmp_path.iterdir()].count(".part") == 1
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=10)
     assert (process.returncode, errors) == (130, "hocket: stopped\n")
     assert [path.name for path in tmp_path.iterdir()] == ["big.parquet"] * older
 
 
 def test_a_second_ctrl_c_changes_nothing(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "hocket", *LONG],
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    time.sleep(2.0)
-    for _ in range(20):
-        process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=10)
+    with started(["-m", "hocket", *LONG], tmp_path) as process:
+        time.sleep(2.0)
+        for _ in range(20):
+            process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=10)
     assert (process.returncode, errors) == (130, "hocket: stopped\n")
     assert list(tmp_path.iterdir()) == []
 
@@ -159,19 +165,13 @@ def test_a_second_ctrl_c_changes_nothing(tmp_path: Path) -> None:
 def test_an_ignored_signal_stays_ignored(tmp_path: Path) -> None:
     """As below ``nohup``, or in the background of a script."""
     script = "import os, signal; signal.signal(signal.SIGINT, signal.SIG_IGN); os.write(2, b'@'); "
-    process = subprocess.Popen(
-        [sys.executable, "-c", script + MAIN, "algorithms"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    assert process.stderr is not None
-    assert process.stderr.read(1) == "@"
-    for _ in range(5):
-        time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=60)
+    with started(["-c", script + MAIN, "algorithms"], tmp_path) as process:
+        assert process.stderr is not None
+        assert process.stderr.read(1) == "@"
+        for _ in range(5):
+            time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, "")
     assert "halving-doubling" in out
 

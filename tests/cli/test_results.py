@@ -14,7 +14,9 @@ from hocket.cli.documents import DOCUMENTS
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "results.schema.json"
 EXAMPLES = Path(__file__).parents[2] / "examples"
+CHAKRA = Path(__file__).parents[1] / "data" / "chakra"
 RAILS = ("-t", "Ring_SW:2x4", "--bandwidth", "10 GB/s", "--latency", "100 ns")
+LINE = ("-t", "line:4", "--bandwidth", "25 GB/s", "--latency", "21 ns")
 MESH = ("-t", "mesh:3x3", "--bandwidth", "25 GB/s", "--latency", "21 ns")
 
 COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -27,9 +29,13 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "simulate, packet": ("run", ("simulate", "plan.parquet", "--fidelity", "packet")),
     "simulate, rails": ("dimension-run", ("simulate", "rails.parquet", "--fidelity", "dimension")),
     "schedule": ("dimension-run", ("schedule", "all-reduce", *RAILS, "-s", "1MB")),
-    "compare": ("comparison", ("compare", "all-reduce", *MESH, "-s", "1MB")),
+    "compare": ("comparison", ("compare", "all-reduce", *LINE, "-s", "1MB")),
+    "compare, rails": (
+        "comparison",
+        ("compare", "all-reduce", *RAILS, "-s", "1MB", "-a", "themis", "-a", "ring"),
+    ),
     "compare, broadcast": ("comparison", ("compare", "broadcast", *RAILS, "-s", "1MB")),
-    "compare, sizes": ("comparisons", ("compare", "all-reduce", *MESH, "-s", "8KB,1MB")),
+    "compare, sizes": ("comparisons", ("compare", "all-reduce", *LINE, "-s", "8KB,1MB")),
     "timetable": (
         "timetable",
         ("plan", "all-gather", *MESH, "-s", "9MB", "-a", "greedy", "--timetable-only"),
@@ -54,6 +60,24 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "training-comparison",
         ("compare-training", "alexnet", *RAILS, "--search", "1"),
     ),
+    "topology list": ("machines", ("topology", "list")),
+    "topology show": ("topology", ("topology", "show", *RAILS[1:])),
+    "topology show, machine": ("topology", ("topology", "show", "dgx1_v100")),
+    "algorithms": ("algorithms", ("algorithms",)),
+    "schedules": ("schedules", ("schedule", "--list")),
+    "workload list": ("workloads", ("workload", "list")),
+    "workload show": ("workload", ("workload", "show", "gpt3-175b")),
+    "workload show, measured": ("workload", ("workload", "show", "measured.yml")),
+    "workload show, chiplet": ("workload-cycles", ("workload", "show", "alexnet")),
+    "trace show": ("trace", ("trace", "show", str(CHAKRA / "all_reduce"))),
+    "trace run": (
+        "trace-run",
+        ("trace", "run", str(CHAKRA / "all_reduce"), "-t", "ring:4@25GB/s,1us"),
+    ),
+    "view": ("structures", ("view", "plan.parquet")),
+    "view, heat": ("link-heat", ("view", "plan.parquet", "--heat")),
+    "view, ten": ("time-expanded", ("view", "plan.parquet", "--ten", "--chunk", "0")),
+    "reproduce": ("reproduction", ("reproduce", "themis", "--figure", "9")),
     "route": ("cluster-run", ("route", str(EXAMPLES / "jobs.yml"), "-f", "clos:32x64")),
     "route, compare": (
         "cluster-runs",
@@ -73,7 +97,9 @@ def test_the_published_schema_is_that_of_the_code(validator: Any) -> None:
         "run python -m hocket.cli.schema results on that file"
     )
     validator.check_schema(validator.schema)
-    assert {each for each, _ in COMMANDS.values()} == set(DOCUMENTS)
+    assert {each for each, _ in COMMANDS.values()} | {"traced-workload"} == set(DOCUMENTS), (
+        "tests of from-torch run where PyTorch is"
+    )
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -83,6 +109,9 @@ def test_what_is_printed_is_as_published(
     kind, argv = COMMANDS[name]
     if "plan.parquet" in argv:
         hocket("plan", "all-reduce", *MESH, "-s", "1MB", "-a", "ring", "-o", "plan.parquet")
+    if "measured.yml" in argv:
+        text = "measured_samples: 7\nlayers: [{name: b, forward: 3 ms}]"
+        (folder / "measured.yml").write_text(text)
     if "rails.parquet" in argv:
         hocket("plan", "all-reduce", *RAILS, "-s", "1MB", "-a", "themis", "-o", "rails.parquet")
     value = hocket(*argv, "--json").json()

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 import hocket as hk
-from hocket.cli.compare import _table, crossover, size_rows
-from hocket.cli.numbers import RATES, TIMES, in_one_unit, read_sizes
+from hocket.cli.compare import _table, crossover
+from hocket.cli.numbers import RATES, TIMES, in_one_unit
 from hocket.cli.table import NEVER, Table, cell_width
+from hocket.collectives.sweep import sizes_of
 from hocket.errors import SpecError
 
 WIDTHS = (60, 80, 100, 120, 140)
@@ -133,15 +134,17 @@ def test_numbers_of_a_column_have_one_unit() -> None:
 
 
 def test_sizes_are_read_as_nccl_tests_has_them() -> None:
-    assert read_sizes(["8KB,1MB", "256 MB"], None) == [8000, 10**6, 256 * 10**6]
-    assert read_sizes([], "8K:128K:x4") == [8192, 32768, 131072]
-    assert read_sizes(["4K"], "1K:4K:+1K") == [1024, 2048, 3072, 4096]
+    assert sizes_of(["8KB,1MB", "256 MB"]) == [8000, 10**6, 256 * 10**6]
+    assert sizes_of("8K:128K:x4") == [8192, 32768, 131072]
+    assert sizes_of(["4K", "1K:4K:+1K"]) == [1024, 2048, 3072, 4096]
 
 
 @pytest.mark.parametrize(
     ("sweep", "said"),
     [
-        ("8K", "begin:end:xfactor"),
+        ("8K:1M:x2:x2", "begin:end:xfactor"),
+        ("", "size"),
+        ([], "there is none"),
         ("8K:4K:x2", "ends before it begins"),
         ("8K:1M:x1", "neither a factor"),
         ("8K:1M:2", "neither a factor"),
@@ -149,10 +152,10 @@ def test_sizes_are_read_as_nccl_tests_has_them() -> None:
         ("a:1M:x2", "'a'"),
     ],
 )
-def test_a_bad_sweep_is_refused(sweep: str, said: str) -> None:
+def test_a_bad_sweep_is_refused(sweep: Any, said: str) -> None:
     with pytest.raises(SpecError, match=said) as error:
-        read_sizes([], sweep)
-    assert error.value.field == "--sizes"
+        sizes_of(sweep)
+    assert error.value.field == "sizes"
 
 
 def test_the_fastest_of_each_size() -> None:
@@ -184,10 +187,8 @@ def test_compare_several_sizes(hocket: Any, folder: Path) -> None:
 
 def test_the_rows_of_the_plot() -> None:
     ring = hk.topology.ring(4, bandwidth="1 GB/s", latency="1 us")
-    made = [
-        hk.compare("all-reduce", ring, size=size, algorithms=["ring"]) for size in (10**6, 10**7)
-    ]
-    rows = size_rows(made)
+    made = hk.compare_sizes("all-reduce", ring, [10**7, "1 MB"], algorithms=["ring"])
+    rows = made.size_rows
     assert [row[:2] for row in rows] == [("ring", 10**6), ("ring", 10**7)]
     for row, each in zip(rows, made, strict=True):
         assert row[2] == each.best.run.algbw

@@ -19,7 +19,9 @@ MAGIC = {".png": PNG, ".svg": b"<?xml", ".pdf": b"%PDF"}
 def mesh_plan(folder: Path) -> str:
     """An all-gather along a ring on a 3x3 mesh, which has no ring of single links."""
     topo = hk.topology.mesh(3, 3, bandwidth="100 GB/s", latency="500 ns")
-    hk.plan("all-gather", topo, size="9 MB", algorithm="ring").save(folder / "plan.parquet")
+    hk.plan("all-gather", topo, size="9 MB", algorithm="ring", chunks=1).save(
+        folder / "plan.parquet"
+    )
     return "plan.parquet"
 
 
@@ -66,7 +68,9 @@ def test_json_beside_a_picture(hocket: Any, folder: Path, mesh_plan: str) -> Non
 def test_links_that_wait_have_no_slots(hocket: Any, folder: Path) -> None:
     """Latency that overlaps lets messages follow each other by less than they take."""
     topo = hk.topology.ring(4, bandwidth="1 GB/s", latency="7 us")
-    hk.plan("all-reduce", topo, size="1 MB", algorithm="direct").save(folder / "p.parquet")
+    hk.plan("all-reduce", topo, size="1 MB", algorithm="direct", chunks=1).save(
+        folder / "p.parquet"
+    )
     value = hocket("view", "p.parquet", "--ten", "--json", "-o", "p.png").json()
     assert value["slots"] is None
     assert value["slot_ps"] is None
@@ -79,7 +83,9 @@ def test_links_of_several_speeds_take_several_slots() -> None:
     topo = hk.topology.product(
         "Ring_Ring", [3, 3], bandwidth=["4 GB/s", "1 GB/s"], latency=["0 ns", "0 ns"]
     )
-    arrows = expand(hk.simulate(hk.plan("all-gather", topo, size="9 MB", algorithm="direct")))
+    arrows = expand(
+        hk.simulate(hk.plan("all-gather", topo, size="9 MB", algorithm="direct", chunks=1))
+    )
     assert arrows.slot_ps == 250_000_000
     lengths = (arrows.end_ps - arrows.start_ps) / arrows.slot_ps
     slots = set(np.round(lengths).astype(int))
@@ -90,7 +96,9 @@ def test_links_of_several_speeds_take_several_slots() -> None:
 
 def test_sizes_that_do_not_divide_keep_to_slots() -> None:
     topo = hk.topology.ring(7, bandwidth="1 GB/s", latency="0 ns")
-    arrows = expand(hk.simulate(hk.plan("all-reduce", topo, size=1_000_003, algorithm="ring")))
+    arrows = expand(
+        hk.simulate(hk.plan("all-reduce", topo, size=1_000_003, algorithm="ring", chunks=1))
+    )
     assert arrows.slots == 12
 
 
@@ -98,7 +106,7 @@ def test_sizes_that_do_not_divide_keep_to_slots() -> None:
 def test_transfers_over_several_links_are_followed(latency: Any) -> None:
     topo = hk.topology.ring(6, bandwidth="1 GB/s", latency="1 us")
     run = hk.simulate(
-        hk.plan("scatter", topo, size="6 MB", algorithm="direct"),
+        hk.plan("scatter", topo, size="6 MB", algorithm="direct", chunks=1),
         latency=latency,
         keep_services=True,
     )
@@ -119,7 +127,7 @@ def test_a_switch_is_part_of_a_hop() -> None:
         "Ring_SW", [2, 4], bandwidth=["3 GB/s", "1 GB/s"], latency=["0 ns", "0 ns"]
     )
     run = hk.simulate(
-        hk.plan("all-gather", topo, size="8 MB", algorithm="direct"), keep_services=True
+        hk.plan("all-gather", topo, size="8 MB", algorithm="direct", chunks=1), keep_services=True
     )
     hops = _hops(run)
     assert hops.src.max() < 8
@@ -180,7 +188,7 @@ def test_too_much_is_refused(
 ) -> None:
     topo = hk.topology.ring(npus, bandwidth="1 GB/s", latency="0 ns")
     kind = "all-gather" if algorithm == "ring" else "all-reduce"
-    hk.plan(kind, topo, size="1 MB", algorithm=algorithm).save(folder / "p.parquet")
+    hk.plan(kind, topo, size="1 MB", algorithm=algorithm, chunks=1).save(folder / "p.parquet")
     for argv in (["-o", "p.png"], ["--json"]):
         result = hocket("view", "p.parquet", "--ten", *argv)
         assert result.code == 2

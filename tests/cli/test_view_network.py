@@ -110,7 +110,8 @@ def test_any_small_network_can_be_drawn(
     hocket: Any, folder: Path, topology: hk.Topology, algorithm: str, said: str
 ) -> None:
     plan = save(folder, algorithm, topology)
-    for more in ([], ["--chunk", "0"], ["--phase", "copy"], ["--heat"]):
+    views = [["--chunk", "0"], ["--phase", "copy"]] if algorithm in ("multitree", "ring") else []
+    for more in ([], *views, ["--heat"]):
         result = hocket("view", plan, *more, "-o", "p.png")
         assert (result.code, result.err) == (0, "")
         assert (folder / "p.png").read_bytes().startswith(PNG)
@@ -201,7 +202,7 @@ def test_heat_heeds_the_options_of_packets(hocket: Any, folder: Path) -> None:
         (["--heat", "--fidelity", "packet", "--flit-size", "no", "--json"], ["--flit-size", "no"]),
         (
             [*["--heat", "--fidelity", "packet", "--json"], "--latency-model", "occupying"],
-            ["--latency-model", "packet fidelity does not use it"],
+            ["--latency-model", " packet fidelity "],
         ),
     ],
 )

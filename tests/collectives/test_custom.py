@@ -164,7 +164,7 @@ def test_its_name_is_printed_and_kept(tmp_path: Path) -> None:
 
 BAD: dict[str, tuple[Callable[[hk.Topology], object], str]] = {
     "none": (lambda t: hk.collective(t, []), "demands: there is none"),
-    "number": (lambda t: hk.collective(t, 3), "demands: 3 is not a list"),  # type: ignore[arg-type]
+    "number": (lambda t: hk.collective(t, 3), "demands: 3 "),  # type: ignore[arg-type]
     "tuple": (lambda t: hk.collective(t, [(1, 0, 1)]), "demand 0: (1, 0, 1) is not a Demand"),  # type: ignore[list-item]
     "size": (
         lambda t: hk.collective(t, [hk.Demand("1 parsec", 0, 1)]),
@@ -188,7 +188,10 @@ BAD: dict[str, tuple[Callable[[hk.Topology], object], str]] = {
     ),
     "alone": (lambda t: hk.collective(t, [hk.Demand(1, 0, 0)]), "a collective needs at least two"),
     "title": (lambda t: hk.collective(t, [hk.Demand(1, 0, 1)], name="a\nb"), "name: 'a\\nb' is no"),
-    "topology": (lambda t: hk.collective("ring", []), "topology: 'ring' is not a Topology"),  # type: ignore[arg-type]
+    "topology": (
+        lambda t: hk.collective("ring", []),
+        "topology: there is no 'ring'; write it with its size",
+    ),  # type: ignore[arg-type]
     "square": (lambda t: hk.all_to_all_v(t, [[1, 2], [1]]), "sizes: row 1 has 1 entries"),
     "entry": (lambda t: hk.all_to_all_v(t, [[0, "x"], [1, 0]]), "sizes[0][1]: 'x'"),
     "below": (lambda t: hk.all_to_all_v(t, [[0, -1], [1, 0]]), "sizes[0][1]: "),
@@ -272,7 +275,7 @@ WRONG_FILES = {
         "sends: [{src: 1.5, dst: 1, size: 1}]\n",
         "line 1: sends[0].src: 1.5 is no",
     ),
-    "a list": ("sends: 3\n", "mine.yml, line 1: sends: 3 is not a list"),
+    "a list": ("sends: 3\n", "mine.yml, line 1: sends: 3 "),
     "an empty list": ("demands: []\n", "mine.yml, line 1: demands: has too few entries"),
     "a matrix": ("all_to_all_v: [[0, 1], [1]]\n", "line 1: all_to_all_v: sizes: row 1 has 1 ent"),
     "participants": ("npus: [0, 9]\nall_to_all_v: [[0, 1], [1, 0]]\n", "line 1: npus: there is no"),

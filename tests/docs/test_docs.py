@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,8 @@ from hocket.plans import registry
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SLOW = {"mesh-study.md", "training.md"}
+"""Pages whose commands take more than ten seconds."""
 
 
 @dataclass
@@ -71,7 +74,12 @@ def matches(shown: list[str], printed: list[str]) -> bool:
     )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def _case(page: Path) -> Any:
+    marks = [pytest.mark.slow] if page.name in SLOW else []
+    return pytest.param(page, marks=marks, id=page.name)
+
+
+@pytest.mark.parametrize("page", map(_case, PAGES))
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "hocket[torch]" in page.read_text(encoding="utf-8") and find_spec("torch") is None:
         pytest.skip("PyTorch is not installed: make torch installs it")

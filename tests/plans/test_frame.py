@@ -70,7 +70,9 @@ def test_a_plan_comes_back_from_its_frame(
 
 def test_arrow_keeps_name_order_and_routing() -> None:
     topology = hk.topology.clos(2, 2, 2, **LINK)
-    plan = hk.plan("all-to-all", topology, size="1 MB", algorithm="direct", routing="ecmp:3")
+    plan = hk.plan(
+        "all-to-all", topology, size="1 MB", algorithm="direct", chunks=1, routing="ecmp:3"
+    )
     again = hk.Plan.from_frame(plan.to_frame(), topology, plan.collective)
     assert_same(plan, again)
     assert (again.algorithm, again.routing) == ("direct", "ecmp:3")
@@ -98,7 +100,7 @@ def test_a_frame_by_hand() -> None:
 
 
 def test_an_edit_in_polars_is_proved_or_refused() -> None:
-    plan = hk.plan("all-reduce", RING, size="4 MB", algorithm="ring")
+    plan = hk.plan("all-reduce", RING, size="4 MB", algorithm="ring", chunks=1)
     frame = pl.DataFrame(plan.to_frame()).with_row_index("row")
     wrong = frame.with_columns(
         op=pl.when(pl.col("row") == 5).then(pl.lit("copy")).otherwise(pl.col("op").cast(pl.String))
@@ -162,6 +164,8 @@ def test_bad_frames_are_refused_in_a_line(case: str) -> None:
 
 
 def test_a_frame_without_rows_is_an_empty_plan() -> None:
-    empty = hk.plan("all-reduce", RING, size="4 MB", algorithm="ring").to_frame().slice(0, 0)
+    empty = (
+        hk.plan("all-reduce", RING, size="4 MB", algorithm="ring", chunks=1).to_frame().slice(0, 0)
+    )
     with pytest.raises(hk.VerificationError, match="missing"):
         hk.Plan.from_frame(empty, RING, REDUCE).verify()

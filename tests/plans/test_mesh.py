@@ -75,7 +75,7 @@ def test_two_trees_on_a_line(npus: int) -> None:
     ("given", "said"),
     [
         ({"chunk_size": "2 GB"}, "chunk_size: 2000000000 B is more than the data, 1000000 B"),
-        ({"chunk_size": 0}, "chunk_size: 0 is 0; give it more than 0"),
+        ({"chunk_size": 0}, "chunk_size: 0 "),
         ({"chunk_size": "96 KiB", "chunks": 3}, "chunk_size: chunks says the same"),
         ({"chunk_size": "much"}, "chunk_size: 'much'"),
     ],

@@ -254,7 +254,7 @@ def test_hierarchical_has_a_schedule_and_ring_has_none() -> None:
     assert ring.schedule is None
     with pytest.raises(hk.SpecError, match=r"fidelity: ring schedules no dimensions; hierarchical"):
         hk.simulate(ring, fidelity="dimension")
-    with pytest.raises(hk.SpecError, match="fidelity: there is no 'cell'"):
+    with pytest.raises(hk.SpecError, match=r"^fidelity: .*'cell'"):
         hk.simulate(plan, fidelity="cell")
     for option in ({"order": "plan"}, {"keep_services": True}):
         with pytest.raises(hk.SpecError, match=f"^{next(iter(option))}: dimension fidelity"):

@@ -128,6 +128,7 @@ def test_three_trees_cannot_be_more_than_three_times_a_ring() -> None:
         assert 0.97 * most < ratio < most * (1 + 1 / (side**2 - 1))
 
 
+@pytest.mark.slow
 def test_links_in_use_are_as_published() -> None:
     curves = {curve.method: curve for curve in mesh.figure_12(size=256 * MIB)}
     assert curves["tto"].mean == pytest.approx(0.83, abs=0.03)
@@ -193,6 +194,7 @@ def test_mean_speedups_are_as_published_or_explained() -> None:
     assert ours == pytest.approx(1.1, rel=0.1)
 
 
+@pytest.mark.slow
 def test_a_figure_prints_and_draws(reproduce: Reproduce, tmp_path: Path) -> None:
     code, out, err = reproduce("--figure", "14", "--table", "1", "-o", "out")
     assert (code, err) == (0, "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +100,23 @@ def test_compute_is_where_the_numbers_say(network: str) -> None:
     assert 1 < times[0] / times[1] < 1.2
 
 
-def test_command_prints_and_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_command_prints_and_draws(
+    figures: TrainingFigures,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = []
+
+    def computed(shown: Sequence[int], *, optimal: bool, on_case: object) -> TrainingFigures:
+        asked.append((list(shown), optimal))
+        return figures
+
+    monkeypatch.setattr("hocket.cli.reproduce.reproduce_training", computed)
     folder = tmp_path / "out"
     argv = ["reproduce", "themis", "--figures", "12", "--no-optimal", "-o", str(folder), "--json"]
     assert run(argv) == 0
+    assert asked == [([12], False)]
     value: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert value["figures"] == [12]
     assert set(value["training"]["mean_speedup"]) == set(SETUPS)

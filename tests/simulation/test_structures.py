@@ -231,7 +231,7 @@ def test_used_links_do_not_depend_on_time() -> None:
 @pytest.mark.parametrize("chunk", ["0", 1.5, True])
 def test_a_chunk_that_is_no_number(chunk: Any) -> None:
     topology = hk.topology.ring(4, bandwidth="25 GB/s", latency="21 ns")
-    plan = hk.plan("all-reduce", topology, size="1 MB", algorithm="ring")
+    plan = hk.plan("all-reduce", topology, size="1 MB", algorithm="ring", chunks=1)
     run = hk.simulate(plan, keep_services=True)
     with pytest.raises(hk.SpecError, match=r"chunk: there is no .*; chunks are 0 to "):
         run.structures(chunk=chunk)

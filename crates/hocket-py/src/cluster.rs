@@ -8,17 +8,18 @@ use hocket_core::cluster::{
     Problem, Reroute, Rounds, Router,
 };
 use hocket_core::id::{LinkId, NpuId};
-use hocket_core::routing::{Assignment, Flow, assignment_of};
+use hocket_core::routing::{Assignment, Certificate, Flow, assignment_of};
 use hocket_core::units::{Bandwidth, Seed, Time};
-use numpy::PyArray1;
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 
 use crate::arrays;
 use crate::choice::choose;
 use crate::error::{CoreError, Parts};
+use crate::pickle::{Reduced, attributes, reduced};
 use crate::plan::PyPlan;
 use crate::progress;
-use crate::routing::{Options, PyFabric, scheme_of};
+use crate::routing::{Options, PyFabric, WitnessTuple, scheme_of, witness_of, witness_row};
 use crate::topology::PyTopology;
 
 const ORDERS: [(&str, FlowOrder); 2] = [("job", FlowOrder::Job), ("tor", FlowOrder::Tor)];
@@ -73,10 +74,75 @@ pub(crate) struct Outcome {
     core: core::Outcome,
     /// Of calls that were waited for, and of those ahead of time.
     seconds: [Vec<f64>; 2],
+    topology: Py<PyTopology>,
+    jobs: usize,
 }
+
+/// Job, index, start of computation, start, end [ps], flows, their times added up [ps], their rates added
+/// up [bytes/s], and the slowest [ps].
+type IterationTuple = (u32, u32, u64, u64, u64, u64, u128, f64, u64);
+/// Time [ps], flows, moved, largest load, bound and its witness, whether foreseen, whether after a failure.
+type DecisionTuple = (u64, u32, u32, u64, u64, Option<WitnessTuple>, bool, bool);
 
 #[pymethods]
 impl Outcome {
+    /// What was simulated before, as in a pickle.
+    #[staticmethod]
+    #[allow(clippy::too_many_arguments)] // keywords in Python
+    fn of_rows(
+        topology: Py<PyTopology>,
+        jobs: usize,
+        time_ps: u64,
+        iterations: Vec<IterationTuple>,
+        decisions: Vec<DecisionTuple>,
+        link_bytes: PyReadonlyArray1<'_, u64>,
+        rates: Vec<(u64, u32, f64)>,
+        computed_ahead: u64,
+        seconds: [Vec<f64>; 2],
+    ) -> Result<Self, CoreError> {
+        let rate = |(time, job, rate)| (Time::from_ps(time), job, rate);
+        let decisions: Result<_, CoreError> = decisions.into_iter().map(decision_of).collect();
+        let core = core::Outcome {
+            time: Time::from_ps(time_ps),
+            iterations: iterations.into_iter().map(iteration_of).collect(),
+            decisions: decisions?,
+            link_bytes: arrays::to_vec(&link_bytes),
+            rates: rates.into_iter().map(rate).collect(),
+            computed_ahead,
+            record: None,
+        };
+        let links = topology.get().core().links().len();
+        Ok(Self {
+            core: core.checked(jobs, links)?,
+            seconds,
+            topology,
+            jobs,
+        })
+    }
+
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let names = ["time_ps", "link_bytes", "rates", "computed_ahead"];
+        let keywords = attributes(this, &names)?;
+        let me = this.get();
+        let rows = me.core.iterations.iter().map(iteration_row);
+        keywords.set_item("iterations", rows.collect::<Vec<_>>())?;
+        let rows = me.core.decisions.iter().map(decision_row);
+        keywords.set_item("decisions", rows.collect::<Vec<_>>())?;
+        keywords.set_item("seconds", me.seconds.to_vec())?;
+        keywords.set_item("topology", &me.topology)?;
+        keywords.set_item("jobs", me.jobs)?;
+        reduced(this.py(), "cluster.Outcome", keywords)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     #[getter]
     fn time_ps(&self) -> u64 {
         self.core.time.as_ps()
@@ -145,6 +211,63 @@ impl Outcome {
     }
 }
 
+fn iteration_row(row: &core::Iteration) -> IterationTuple {
+    (
+        row.job,
+        row.index,
+        row.compute_start.as_ps(),
+        row.start.as_ps(),
+        row.end.as_ps(),
+        row.flows,
+        row.completion_ps,
+        row.throughput,
+        row.slowest.as_ps(),
+    )
+}
+
+fn iteration_of(row: IterationTuple) -> core::Iteration {
+    let (job, index, compute_start, start, end, flows, completion_ps, throughput, slowest) = row;
+    core::Iteration {
+        job,
+        index,
+        compute_start: Time::from_ps(compute_start),
+        start: Time::from_ps(start),
+        end: Time::from_ps(end),
+        flows,
+        completion_ps,
+        throughput,
+        slowest: Time::from_ps(slowest),
+    }
+}
+
+fn decision_row(row: &core::Decision) -> DecisionTuple {
+    let witness = row.certificate.witness.as_ref().map(witness_row);
+    (
+        row.time.as_ps(),
+        row.flows,
+        row.moved,
+        row.max_link_load,
+        row.certificate.load,
+        witness,
+        row.foreseen,
+        row.is_repair,
+    )
+}
+
+fn decision_of(row: DecisionTuple) -> Result<core::Decision, CoreError> {
+    let (time, flows, moved, max_link_load, load, witness, foreseen, is_repair) = row;
+    let witness = witness.map(witness_of).transpose()?;
+    Ok(core::Decision {
+        time: Time::from_ps(time),
+        flows,
+        moved,
+        max_link_load,
+        certificate: Certificate { load, witness },
+        foreseen,
+        is_repair,
+    })
+}
+
 /// A Python function from a fabric, flows, jobs and fixed choices to choices.
 struct ByCallable {
     callable: Py<PyAny>,
@@ -157,7 +280,7 @@ impl ByCallable {
         Python::attach(|py| {
             let row = |flow: &Flow| (flow.src, flow.dst, flow.weight);
             let flows: Vec<(u32, u32, u64)> = problem.flows.iter().map(row).collect();
-            let fabric = PyFabric::new(problem.fabric.clone(), self.links);
+            let fabric = PyFabric::new(problem.fabric.clone(), self.links, None);
             let given = (fabric, flows, problem.jobs.to_vec(), problem.fixed.to_vec());
             self.callable.call1(py, given)?.extract(py)
         })
@@ -202,7 +325,7 @@ impl Router for Timed<'_> {
 #[allow(clippy::too_many_arguments)] // keywords in Python
 pub(crate) fn simulate(
     py: Python<'_>,
-    topology: &PyTopology,
+    topology: Bound<'_, PyTopology>,
     fabric: &PyFabric,
     jobs: Vec<JobTuple>,
     scheme: &Bound<'_, PyAny>,
@@ -235,6 +358,7 @@ pub(crate) fn simulate(
         by_bytes,
         keep_rates,
     };
+    let network = topology.get().core();
     let mut by_scheme = None;
     let mut by_callable = None;
     let router: &mut (dyn Router + Send) = match scheme.extract::<String>() {
@@ -245,7 +369,7 @@ pub(crate) fn simulate(
         }),
         Err(_) => by_callable.insert(ByCallable {
             callable: scheme.clone().unbind(),
-            links: topology.core().links().len(),
+            links: network.links().len(),
             raised: None,
         }),
     };
@@ -254,14 +378,7 @@ pub(crate) fn simulate(
         seconds: Default::default(),
     };
     let made = progress::watched(py, progress, |watch| {
-        core::simulate(
-            topology.core(),
-            fabric.core(),
-            &jobs,
-            &mut timed,
-            &knobs,
-            watch,
-        )
+        core::simulate(network, fabric.core(), &jobs, &mut timed, &knobs, watch)
     });
     let seconds = timed.seconds;
     if let Some(error) = by_callable.and_then(|callable| callable.raised) {
@@ -270,6 +387,8 @@ pub(crate) fn simulate(
     Ok(Outcome {
         core: made?,
         seconds,
+        topology: topology.unbind(),
+        jobs: jobs.len(),
     })
 }
 

@@ -178,6 +178,7 @@ impl From<ClusterError> for CoreError {
             ClusterError::Cut { .. } | ClusterError::Lost { .. } => {
                 CoreError::Infeasible(Parts::of(&error))
             }
+            ClusterError::Malformed { .. } => CoreError::Spec(Parts::of(&error)),
             _ => CoreError::Simulation(Parts::of(&error)),
         }
     }

@@ -9,13 +9,17 @@ use pyo3::types::{PyDict, PyType};
 use pyo3::{PyTypeInfo, intern};
 
 use crate::bound::Bound as LowerBound;
+use crate::cluster;
 use crate::collective::PyCollective;
 use crate::error::{CoreError, Parts};
 use crate::iteration::Shape;
 use crate::multirail::{DimensionRun, PySchedule};
 use crate::plan::PyPlan;
+use crate::replay::PyReplay;
+use crate::routing::PyFabric;
 use crate::simulate::PyRun;
 use crate::topology::PyTopology;
+use crate::trace::PyTrace;
 use crate::verify::Violation;
 
 /// What `__reduce__` gives.
@@ -64,6 +68,14 @@ pub(crate) fn restore<'py>(
         "Shape.message" => Shape::type_object(py).getattr("message")?,
         "Shape.timed" => Shape::type_object(py).getattr("timed")?,
         "Outcome" => py.import("hocket._core.iteration")?.getattr("run")?,
+        "Fabric" => PyFabric::type_object(py).into_any(),
+        "Assignment" => py
+            .import("hocket._core.routing")?
+            .getattr("assignment_of")?,
+        "Sprayed" => py.import("hocket._core.routing")?.getattr("spray")?,
+        "cluster.Outcome" => cluster::Outcome::type_object(py).getattr("of_rows")?,
+        "Trace" => PyTrace::type_object(py).getattr("of_columns")?,
+        "Replay" => PyReplay::type_object(py).into_any(),
         "Violation" => Violation::type_object(py).into_any(),
         _ => return Err(unfit(name, "there is no such class")),
     };

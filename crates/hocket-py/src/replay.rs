@@ -3,11 +3,13 @@
 use hocket_core::replay::{self as core, Rates, Replay};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::arrays::{column, to_vec};
 use crate::choice::choose;
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
 use crate::iteration::{CALL_ORDERS, PyOutcome, Shape, core_shapes};
+use crate::pickle::{Reduced, reduced};
 use crate::progress;
 use crate::trace::PyTrace;
 
@@ -15,6 +17,7 @@ use crate::trace::PyTrace;
 #[pyclass(name = "Replay", module = "hocket._core.replay", frozen)]
 pub(crate) struct PyReplay {
     trace: Py<PyTrace>,
+    rates: Rates,
     core: Replay,
 }
 
@@ -22,14 +25,41 @@ pub(crate) struct PyReplay {
 impl PyReplay {
     #[new]
     #[pyo3(signature = (trace, operations, bytes=None))]
-    fn new(trace: Bound<'_, PyTrace>, operations: u64, bytes: Option<u64>) -> Self {
+    fn new(
+        trace: Bound<'_, PyTrace>,
+        operations: u64,
+        bytes: Option<u64>,
+    ) -> Result<Self, CoreError> {
+        if operations == 0 || bytes == Some(0) {
+            let wrong = Parts::new("an NPU does nothing in a second");
+            return Err(wrong.remedy("give it a rate of 1 or more").into());
+        }
         let rates = Rates { operations, bytes };
         let inner = trace.get().core();
         let core = trace.py().detach(|| Replay::new(inner, rates));
-        Self {
+        Ok(Self {
             trace: trace.unbind(),
+            rates,
             core,
-        }
+        })
+    }
+
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let me = this.get();
+        let keywords = PyDict::new(this.py());
+        keywords.set_item("trace", &me.trace)?;
+        keywords.set_item("operations", me.rates.operations)?;
+        keywords.set_item("bytes", me.rates.bytes)?;
+        reduced(this.py(), "Replay", keywords)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
     }
 
     #[getter]

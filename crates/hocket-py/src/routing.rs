@@ -1,14 +1,16 @@
 //! `Fabric`, `Assignment`, `Sprayed`, `assign`, `spray` and `assignment_of`.
 
 use hocket_core::id::{LinkId, NpuId};
-use hocket_core::routing::{self as core, Annealing, Ecmp, Flow, Hash, Scheme};
+use hocket_core::routing::{self as core, Annealing, Ecmp, Flow, Hash, Scheme, Share, Witness};
 use hocket_core::units::Seed;
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::arrays;
 use crate::choice::choose;
-use crate::error::CoreError;
+use crate::error::{CoreError, Parts};
+use crate::pickle::{Reduced, reduced};
 use crate::topology::PyTopology;
 
 const SCHEMES: [(&str, Scheme); 6] = [
@@ -33,17 +35,28 @@ type FlowTuple = (u32, u32, u64);
 
 /// A Clos or fat tree as routing sees it.
 #[pyclass(name = "Fabric", module = "hocket._core.routing", frozen, eq)]
-#[derive(PartialEq)]
 pub(crate) struct PyFabric {
     core: core::Fabric,
     /// Of the topology.
     links: usize,
+    /// `None` for what is left of a fabric while a simulation runs.
+    topology: Option<Py<PyTopology>>,
+}
+
+impl PartialEq for PyFabric {
+    fn eq(&self, other: &Self) -> bool {
+        self.core == other.core && self.links == other.links
+    }
 }
 
 impl PyFabric {
     /// A fabric of a topology with so many links.
-    pub(crate) fn new(core: core::Fabric, links: usize) -> Self {
-        Self { core, links }
+    pub(crate) fn new(core: core::Fabric, links: usize, topology: Option<Py<PyTopology>>) -> Self {
+        Self {
+            core,
+            links,
+            topology,
+        }
     }
 
     pub(crate) fn core(&self) -> &core::Fabric {
@@ -54,9 +67,25 @@ impl PyFabric {
 #[pymethods]
 impl PyFabric {
     #[new]
-    fn of(topology: &PyTopology) -> Result<Self, CoreError> {
-        let core = core::Fabric::new(topology.core())?;
-        Ok(Self::new(core, topology.core().links().len()))
+    fn of(topology: Bound<'_, PyTopology>) -> Result<Self, CoreError> {
+        let of = topology.get().core();
+        let (core, links) = (core::Fabric::new(of)?, of.links().len());
+        Ok(Self::new(core, links, Some(topology.unbind())))
+    }
+
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let keywords = PyDict::new(this.py());
+        keywords.set_item("topology", &this.get().topology)?;
+        reduced(this.py(), "Fabric", keywords)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
     }
 
     #[getter]
@@ -97,10 +126,42 @@ pub(crate) struct Assignment {
     link_loads: Vec<u64>,
     #[pyo3(get)]
     shape: (usize, usize),
+    asked: Asked,
+}
+
+/// What was to be routed, for a pickle to do it again.
+struct Asked {
+    fabric: Py<PyFabric>,
+    flows: Vec<FlowTuple>,
+}
+
+impl Asked {
+    fn keywords<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let keywords = PyDict::new(py);
+        keywords.set_item("fabric", &self.fabric)?;
+        keywords.set_item("flows", &self.flows)?;
+        Ok(keywords)
+    }
 }
 
 #[pymethods]
 impl Assignment {
+    /// What each flow takes; loads and the bound follow from that.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let keywords = this.get().asked.keywords(this.py())?;
+        keywords.set_item("choices", this.get().core.choices())?;
+        reduced(this.py(), "Assignment", keywords)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     #[getter]
     fn choices<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<u32>>> {
         arrays::column(slf, |this| this.core.choices())
@@ -151,10 +212,25 @@ pub(crate) struct Sprayed {
     link_loads: Vec<f64>,
     #[pyo3(get)]
     shape: (usize, usize),
+    asked: Asked,
 }
 
 #[pymethods]
 impl Sprayed {
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let keywords = this.get().asked.keywords(this.py())?;
+        reduced(this.py(), "Sprayed", keywords)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
+
     #[getter]
     fn link_loads<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         arrays::column(slf, |this| this.link_loads.as_slice())
@@ -186,9 +262,9 @@ fn bound(certificate: &core::Certificate) -> (u64, Option<u32>, String) {
     (certificate.load, tor, certificate.describe())
 }
 
-fn flows_of(flows: Vec<FlowTuple>) -> Vec<Flow> {
-    let flow = |(src, dst, weight)| Flow { src, dst, weight };
-    flows.into_iter().map(flow).collect()
+fn flows_of(flows: &[FlowTuple]) -> Vec<Flow> {
+    let flow = |&(src, dst, weight): &FlowTuple| Flow { src, dst, weight };
+    flows.iter().map(flow).collect()
 }
 
 fn by_link<T: Copy + Default>(
@@ -202,13 +278,64 @@ fn by_link<T: Copy + Default>(
     of_all
 }
 
-fn assignment(fabric: &PyFabric, flows: &[Flow], core: core::Assignment) -> Assignment {
+fn assignment(
+    of: Bound<'_, PyFabric>,
+    asked: Vec<FlowTuple>,
+    flows: &[Flow],
+    core: core::Assignment,
+) -> Assignment {
+    let fabric = of.get();
     Assignment {
         paths: core.paths(&fabric.core, flows),
         link_loads: by_link(fabric, core.link_loads(&fabric.core)),
         shape: (fabric.core.tor_count(), fabric.core.column_count()),
         core,
+        asked: Asked {
+            fabric: of.unbind(),
+            flows: asked,
+        },
     }
+}
+
+/// ToR, whether its flows leave it, what they share and with which other ToR, flows, weight, links, levels.
+pub(crate) type WitnessTuple = (u32, bool, String, Option<u32>, usize, u64, usize, u32);
+
+pub(crate) fn witness_row(witness: &Witness) -> WitnessTuple {
+    let (share, other) = match witness.share {
+        Share::Tor => ("tor", None),
+        Share::Pair(other) => ("pair", Some(other)),
+        Share::Pod => ("pod", None),
+    };
+    let Witness {
+        tor,
+        outgoing,
+        flows,
+        weight,
+        links,
+        levels,
+        ..
+    } = *witness;
+    let share = share.to_owned();
+    (tor, outgoing, share, other, flows, weight, links, levels)
+}
+
+pub(crate) fn witness_of(row: WitnessTuple) -> Result<Witness, CoreError> {
+    let (tor, outgoing, share, other, flows, weight, links, levels) = row;
+    let share = match (share.as_str(), other) {
+        ("tor", None) => Share::Tor,
+        ("pair", Some(other)) => Share::Pair(other),
+        ("pod", None) => Share::Pod,
+        _ => return Err(Parts::new(format!("flows do not share a {share}")).into()),
+    };
+    Ok(Witness {
+        tor,
+        outgoing,
+        share,
+        flows,
+        weight,
+        links,
+        levels,
+    })
 }
 
 /// How the schemes that have options go about it: hash, upstream, salted, steps.
@@ -232,37 +359,48 @@ pub(crate) fn scheme_of(name: &str, options: &Options) -> Result<Scheme, CoreErr
 #[pyfunction]
 pub(crate) fn assign(
     py: Python<'_>,
-    fabric: &PyFabric,
+    fabric: Bound<'_, PyFabric>,
     flows: Vec<FlowTuple>,
     scheme: &str,
     seed: u64,
     options: Options,
 ) -> Result<Assignment, CoreError> {
     let scheme = scheme_of(scheme, &options)?;
-    let flows = flows_of(flows);
-    let made = py.detach(|| core::assign(&fabric.core, &flows, scheme, Seed(seed)))?;
-    Ok(assignment(fabric, &flows, made))
+    let asked = flows;
+    let flows = flows_of(&asked);
+    let of = fabric.get();
+    let made = py.detach(|| core::assign(&of.core, &flows, scheme, Seed(seed)))?;
+    Ok(assignment(fabric, asked, &flows, made))
 }
 
 /// Spread flows (source, destination, weight) over all their choices.
 #[pyfunction]
-pub(crate) fn spray(fabric: &PyFabric, flows: Vec<FlowTuple>) -> Result<Sprayed, CoreError> {
-    let core = core::spray(&fabric.core, &flows_of(flows))?;
+pub(crate) fn spray(
+    fabric: Bound<'_, PyFabric>,
+    flows: Vec<FlowTuple>,
+) -> Result<Sprayed, CoreError> {
+    let of = fabric.get();
+    let core = core::spray(&of.core, &flows_of(&flows))?;
     Ok(Sprayed {
-        link_loads: by_link(fabric, core.link_loads(&fabric.core)),
-        shape: (fabric.core.tor_count(), fabric.core.column_count()),
+        link_loads: by_link(of, core.link_loads(&of.core)),
+        shape: (of.core.tor_count(), of.core.column_count()),
         core,
+        asked: Asked {
+            fabric: fabric.unbind(),
+            flows,
+        },
     })
 }
 
 /// Give the assignment that these choices make.
 #[pyfunction]
 pub(crate) fn assignment_of(
-    fabric: &PyFabric,
+    fabric: Bound<'_, PyFabric>,
     flows: Vec<FlowTuple>,
     choices: Vec<u32>,
 ) -> Result<Assignment, CoreError> {
-    let flows = flows_of(flows);
-    let made = core::assignment_of(&fabric.core, &flows, choices)?;
-    Ok(assignment(fabric, &flows, made))
+    let asked = flows;
+    let flows = flows_of(&asked);
+    let made = core::assignment_of(&fabric.get().core, &flows, choices)?;
+    Ok(assignment(fabric, asked, &flows, made))
 }

@@ -8,6 +8,7 @@ use hocket_core::topology::{self as core, DimensionKind, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Time};
 use numpy::PyArray1;
 use pyo3::prelude::*;
+use pyo3::types::PyString;
 
 use crate::arrays::{self, Numbers};
 use crate::choice::{SWITCHINGS, choose, name_of};
@@ -46,6 +47,40 @@ impl LinkEnds {
                 .into()),
         }
     }
+}
+
+const NODES: (&str, &str) = ("nodes", "give names of devices, as [\"npu0\", \"switch1\"]");
+const LINKS: (&str, &str) = ("links", "give both ends of each, as [\"npu0,npu1\"]");
+
+/// What is listed, a single text being a list of one; `field` is its name and what would be right.
+fn listed<'py, T>(
+    given: Option<Bound<'py, PyAny>>,
+    read: impl Fn(&Bound<'py, PyAny>) -> Option<T>,
+    field: (&str, &str),
+) -> Result<Vec<T>, CoreError> {
+    let Some(given) = given else {
+        return Ok(Vec::new());
+    };
+    let wrong = |value: &Bound<'py, PyAny>| -> CoreError {
+        let (name, right) = field;
+        let shown = value
+            .repr()
+            .map_or_else(|_| "this".to_owned(), |text| text.to_string());
+        Parts::new(format!("{shown} is not one"))
+            .field(name)
+            .remedy(right)
+            .into()
+    };
+    if given.is_instance_of::<PyString>() {
+        return Ok(vec![read(&given).ok_or_else(|| wrong(&given))?]);
+    }
+    let items = given.try_iter().map_err(|_| wrong(&given))?;
+    items
+        .map(|item| {
+            let item = item?;
+            read(&item).ok_or_else(|| wrong(&item))
+        })
+        .collect()
 }
 
 const KINDS: [(&str, DimensionKind); 4] = [
@@ -294,8 +329,16 @@ impl PyTopology {
         Ok(self.core.device_by_name(name)?.0)
     }
 
-    #[pyo3(signature = (nodes=Vec::new(), links=Vec::new()))]
-    fn without(&self, nodes: Vec<String>, links: Vec<LinkEnds>) -> Result<Self, CoreError> {
+    #[pyo3(signature = (nodes=None, links=None))]
+    fn without(
+        &self,
+        nodes: Option<Bound<'_, PyAny>>,
+        links: Option<Bound<'_, PyAny>>,
+    ) -> Result<Self, CoreError> {
+        let node = |item: &Bound<'_, PyAny>| item.extract::<String>().ok();
+        let nodes = listed(nodes, node, NODES)?;
+        let link = |item: &Bound<'_, PyAny>| item.extract::<LinkEnds>().ok();
+        let links = listed(links, link, LINKS)?;
         let mut devices = Vec::with_capacity(nodes.len());
         for node in &nodes {
             devices.push(self.core.device_by_name(node)?);

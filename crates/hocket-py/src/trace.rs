@@ -2,14 +2,15 @@
 
 use std::sync::Mutex;
 
-use hocket_core::trace::{self as core, Draft, File, Follow, Trace};
-use numpy::PyArray1;
+use hocket_core::trace::{self as core, Columns, Draft, File, Follow, Trace};
+use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 
-use crate::arrays;
+use crate::arrays::{self, to_vec};
 use crate::choice::choose;
 use crate::error::{CoreError, Parts};
+use crate::pickle::{Reduced, attributes, reduced};
 
 const FOLLOWS: [(&str, Follow); 2] = [("all", Follow::All), ("data", Follow::Data)];
 
@@ -80,6 +81,91 @@ impl PyTrace {
     /// Stands for no group, no peer, no call and no partner.
     #[classattr]
     const NONE: u32 = core::NONE;
+
+    /// A trace that was read before, as in a pickle.
+    #[staticmethod]
+    #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
+    fn of_columns(
+        py: Python<'_>,
+        rank_first: PyReadonlyArray1<'_, u32>,
+        id: PyReadonlyArray1<'_, u64>,
+        kind: PyReadonlyArray1<'_, u8>,
+        duration_ps: PyReadonlyArray1<'_, u64>,
+        operations: PyReadonlyArray1<'_, u64>,
+        tensor_bytes: PyReadonlyArray1<'_, u64>,
+        is_cpu: PyReadonlyArray1<'_, u8>,
+        call_kind: PyReadonlyArray1<'_, u8>,
+        bytes: PyReadonlyArray1<'_, u64>,
+        group: PyReadonlyArray1<'_, u32>,
+        peer: PyReadonlyArray1<'_, u32>,
+        tag: PyReadonlyArray1<'_, u64>,
+        priority: PyReadonlyArray1<'_, u32>,
+        names: Vec<String>,
+        name_row: PyReadonlyArray1<'_, u32>,
+        dependency_first: PyReadonlyArray1<'_, u32>,
+        dependencies: PyReadonlyArray1<'_, u32>,
+        groups: Vec<(u64, Vec<u32>)>,
+    ) -> Result<Self, CoreError> {
+        let columns = Columns {
+            rank_first: to_vec(&rank_first),
+            id: to_vec(&id),
+            kind: to_vec(&kind),
+            duration: to_vec(&duration_ps),
+            operations: to_vec(&operations),
+            tensor_bytes: to_vec(&tensor_bytes),
+            is_cpu: to_vec(&is_cpu),
+            call_kind: to_vec(&call_kind),
+            bytes: to_vec(&bytes),
+            group: to_vec(&group),
+            peer: to_vec(&peer),
+            tag: to_vec(&tag),
+            priority: to_vec(&priority),
+            names,
+            name_row: to_vec(&name_row),
+            dependency_first: to_vec(&dependency_first),
+            dependencies: to_vec(&dependencies),
+        };
+        let core = py.detach(|| Trace::from_columns(columns, &groups))?;
+        Ok(Self { core })
+    }
+
+    /// What does not follow from other columns.
+    fn __reduce__<'py>(this: &Bound<'py, Self>) -> PyResult<Reduced<'py>> {
+        let names = [
+            "rank_first",
+            "id",
+            "kind",
+            "duration_ps",
+            "operations",
+            "tensor_bytes",
+            "is_cpu",
+            "call_kind",
+            "bytes",
+            "group",
+            "peer",
+            "tag",
+            "priority",
+            "names",
+            "name_row",
+            "dependency_first",
+            "dependencies",
+        ];
+        let keywords = attributes(this, &names)?;
+        let groups = &this.get().core.groups;
+        let ranks = (0u32..).map(|row| groups.ranks_of(row).to_vec());
+        let groups: Vec<_> = groups.id.iter().copied().zip(ranks).collect();
+        keywords.set_item("groups", groups)?;
+        reduced(this.py(), "Trace", keywords)
+    }
+
+    fn __copy__(this: Py<Self>) -> Py<Self> {
+        this
+    }
+
+    /// Nothing in it ever changes.
+    fn __deepcopy__(this: Py<Self>, _memo: Bound<'_, PyAny>) -> Py<Self> {
+        this
+    }
 
     #[getter]
     fn ranks(&self) -> usize {

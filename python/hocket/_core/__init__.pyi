@@ -197,7 +197,9 @@ class Topology(_Immutable):
         """Position of the device of that name, or SpecError."""
 
     def without(
-        self, nodes: Sequence[str] = ..., links: Sequence[str | Sequence[str]] = ...
+        self,
+        nodes: Sequence[str] | None = None,
+        links: Sequence[str | Sequence[str]] | None = None,
     ) -> Topology:
         """Give the network less some NPUs or switches and some links, by name.
 

@@ -6,13 +6,14 @@ from typing import TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from hocket._core import Plan, Topology
+from hocket._core import Plan, Topology, _Immutable
 from hocket._core.routing import Fabric
 
 __all__ = ["Outcome", "Pattern", "simulate"]
 
 _Flow: TypeAlias = tuple[int, int, int]
 _Job: TypeAlias = tuple[str, int, list[int], Pattern | None, list[list[tuple[int, int]]]]
+_Witness: TypeAlias = tuple[int, bool, str, int | None, int, int, int, int]
 
 @final
 class Pattern:
@@ -24,9 +25,22 @@ class Pattern:
         """Pairs of ranks, source and destination, that share a connection, and the bytes over it."""
 
 @final
-class Outcome:
+class Outcome(_Immutable):
     """What jobs did."""
 
+    @staticmethod
+    def of_rows(
+        topology: Topology,
+        jobs: int,
+        time_ps: int,
+        iterations: Sequence[tuple[int, int, int, int, int, int, int, float, int]],
+        decisions: Sequence[tuple[int, int, int, int, int, _Witness | None, bool, bool]],
+        link_bytes: npt.NDArray[np.uint64],
+        rates: Sequence[tuple[int, int, float]],
+        computed_ahead: int,
+        seconds: Sequence[list[float]],
+    ) -> Outcome:
+        """Make an outcome again; that its times are those of the jobs is not checked."""
     @property
     def time_ps(self) -> int: ...
     @property

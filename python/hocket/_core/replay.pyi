@@ -6,13 +6,14 @@ from typing import final
 import numpy as np
 import numpy.typing as npt
 
+from hocket._core import _Immutable
 from hocket._core.iteration import Outcome, Shape
 from hocket._core.trace import Trace
 
 __all__ = ["Replay"]
 
 @final
-class Replay:
+class Replay(_Immutable):
     """A trace as a graph: nodes are its rows, actors its ranks, calls its collectives, then its sends."""
 
     def __new__(cls, trace: Trace, operations: int, bytes: int | None = None) -> Replay:

@@ -5,7 +5,7 @@ from typing import TypeAlias, final
 import numpy as np
 import numpy.typing as npt
 
-from hocket._core import Topology
+from hocket._core import Topology, _Immutable
 
 __all__ = ["Assignment", "Fabric", "Sprayed", "assign", "assignment_of", "spray"]
 
@@ -15,7 +15,7 @@ _F64: TypeAlias = npt.NDArray[np.float64]
 _Flow: TypeAlias = tuple[int, int, int]
 
 @final
-class Fabric:
+class Fabric(_Immutable):
     """A Clos or fat tree as routing sees it; switches keep the numbers in their names."""
 
     def __new__(cls, topology: Topology) -> Fabric: ...
@@ -40,7 +40,7 @@ class Fabric:
         """Links from an NPU up to its ToR and down again."""
 
 @final
-class Assignment:
+class Assignment(_Immutable):
     """A choice for each flow; up and down loads are rows of ToRs."""
 
     @property
@@ -64,7 +64,7 @@ class Assignment:
         """What no assignment beats, the ToR that forces it, and how."""
 
 @final
-class Sprayed:
+class Sprayed(_Immutable):
     """What links carry of flows that are spread over all their choices."""
 
     @property

@@ -6,6 +6,8 @@ from typing import ClassVar, Literal, final
 import numpy as np
 import numpy.typing as npt
 
+from hocket._core import _Immutable
+
 __all__ = ["Draft", "Trace"]
 
 @final
@@ -22,10 +24,38 @@ class Draft:
         """Make the trace, given ids and ranks of groups; once."""
 
 @final
-class Trace:
+class Trace(_Immutable):
     """A trace of all ranks: columns over nodes, rank by rank, then dependencies, groups and calls."""
 
     NONE: ClassVar[int]
+    @staticmethod
+    def of_columns(
+        rank_first: npt.NDArray[np.uint32],
+        id: npt.NDArray[np.uint64],
+        kind: npt.NDArray[np.uint8],
+        duration_ps: npt.NDArray[np.uint64],
+        operations: npt.NDArray[np.uint64],
+        tensor_bytes: npt.NDArray[np.uint64],
+        is_cpu: npt.NDArray[np.uint8],
+        call_kind: npt.NDArray[np.uint8],
+        bytes: npt.NDArray[np.uint64],
+        group: npt.NDArray[np.uint32],
+        peer: npt.NDArray[np.uint32],
+        tag: npt.NDArray[np.uint64],
+        priority: npt.NDArray[np.uint32],
+        names: Sequence[str],
+        name_row: npt.NDArray[np.uint32],
+        dependency_first: npt.NDArray[np.uint32],
+        dependencies: npt.NDArray[np.uint32],
+        groups: Sequence[tuple[int, Sequence[int]]],
+    ) -> Trace:
+        """Make a trace again of its columns, and the id and ranks of each group; all of it is checked.
+
+        Raises
+        ------
+        SpecError
+            If the columns are none of a trace.
+        """
     @property
     def ranks(self) -> int: ...
     def __len__(self) -> int: ...

@@ -12,8 +12,8 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.form import Form, Rows
-from hocket.cli.groups import Nodes, grouped
-from hocket.cli.numbers import RATES, TIMES, percent, read_sizes
+from hocket.cli.groups import Nodes, Sizes, grouped
+from hocket.cli.numbers import RATES, TIMES, percent
 from hocket.cli.table import NEVER, Table
 from hocket.comparison.failures import FailureAdvice, Part, advise_failures
 from hocket.plans.advice import advise_dimensions
@@ -82,8 +82,7 @@ def failures(
     kind: options.Kind,
     *,
     network: Nodes,
-    size: options.Sizes = None,
-    sizes: options.Sweep = None,
+    task: Sizes,
     algorithm: options.Algorithms = None,
     chunks: options.Chunks = None,
     part: Annotated[
@@ -113,7 +112,7 @@ def failures(
                 routing=routing,
                 progress=watch,
             )
-            for each in read_sizes(size or (), sizes)
+            for each in task.read()
         ]
     if not form.prints(*_data(found)):
         _print_failures(found)

@@ -16,6 +16,7 @@ from hocket.cli.numbers import RATES, SIZES, TIMES, common, percent
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
+from hocket.comparison.sweep import SizeComparison
 from hocket.plans.algorithms import algorithms as known_algorithms
 from hocket.simulation.run import Run
 from hocket.topology.build import build_topology
@@ -115,27 +116,13 @@ def _draw(comparisons: Sequence[Comparison], path: Path) -> None:
         from hocket.plot.compare import draw_comparison
 
         draw_comparison(comparisons[0], path)
-        return
-    from hocket.plot.sizes import draw_sizes
-
-    first = comparisons[0]
-    title = options.title(first.collective, first.topology, size=_span(comparisons))
-    draw_sizes(size_rows(comparisons), path, title=title)
+    else:
+        SizeComparison(tuple(comparisons)).plot(path)
 
 
 def _span(comparisons: Sequence[Comparison]) -> str:
     least, most = (format_size(comparisons[i].collective.size) for i in (0, -1))
     return f"{len(comparisons)} sizes from {least} to {most}"
-
-
-def size_rows(comparisons: Sequence[Comparison]) -> list[tuple[str, int, float, float]]:
-    """Give algorithm, size [bytes], algbw and the bound of algbw [bytes/s] of each result."""
-    rows = []
-    for each in comparisons:
-        size = each.collective.size
-        bound, _ = _core.rates(each.collective, each.bound.time_ps)
-        rows += [(entry.algorithm, size, entry.run.algbw, bound) for entry in each]
-    return rows
 
 
 def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> None:

@@ -39,6 +39,7 @@ Topologies = Annotated[
     typer.Option(
         "--topology",
         "-t",
+        autocompletion=complete.topologies,
         help="A network, as in `hocket compare`; may be repeated to compare several.",
     ),
 ]

@@ -1,8 +1,12 @@
-"""What a shell completes: names of closed lists, each read when it is asked for."""
+"""What a shell completes: names of closed lists, each read when it is asked for.
+
+In bash, values are completed without the command line itself, which takes longer to import than to answer.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import os
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 _FILES = (".yml", ".yaml", ".json", ".xml")
@@ -65,12 +69,76 @@ def routings(incomplete: str) -> list[str]:
     return _starting(ROUTINGS, incomplete)
 
 
+_OPTIONS: dict[str, Callable[[str], list[str]]] = {
+    "--topology": topologies,
+    "-t": topologies,
+    "--algorithm": algorithms,
+    "-a": algorithms,
+    "--npu": devices,
+    "--fidelity": fidelities,
+    "--routing": routings,
+}
+"""By option."""
+_OTHERS: dict[tuple[str, str], Callable[[str], list[str]] | None] = {
+    ("simulate", "--fidelity"): all_fidelities,
+    ("trace run", "--npu"): None,
+}
+"""Where an option of a command is another; None where nothing is completed."""
+_ARGUMENTS: dict[str, Callable[[str], list[str]]] = {
+    "compare": collectives,
+    "plan": collectives,
+    "advise failures": collectives,
+    "train": models,
+    "compare-training": models,
+    "topology show": topologies,
+    "topology draw": topologies,
+    "workload show": models,
+}
+"""The first argument, by command."""
+_GROUPS = ("advise", "topology", "workload", "trace", "reproduce")
+
+
+def completed(words: list[str], incomplete: str) -> list[str] | None:
+    """Complete the value of an option or the first argument; None for all else.
+
+    Parameters
+    ----------
+    words
+        What stands before it, without the program.
+    incomplete
+        What is typed of it.
+    """
+    command = " ".join(words[:2] if words[:1] and words[0] in _GROUPS else words[:1])
+    rest = words[command.count(" ") + 1 :]
+    if not words or incomplete.startswith("-"):
+        return None
+    if not rest:
+        complete = _ARGUMENTS.get(command)
+    else:
+        complete = _OTHERS.get((command, rest[-1]), _OPTIONS.get(rest[-1]))
+    return None if complete is None else complete(incomplete)
+
+
+def answered() -> bool:
+    """Print what bash asks for, where that needs no command, and say whether it was."""
+    text, number = os.environ.get("COMP_WORDS", ""), os.environ.get("COMP_CWORD", "")
+    if not number.isdecimal() or any(mark in text for mark in "'\"\\"):
+        return False
+    words = text.split()
+    last = int(number)
+    found = completed(words[1:last], words[last] if last < len(words) else "")
+    if found is None:
+        return False
+    print("\n".join(found))
+    return True
+
+
 def _files(incomplete: str) -> list[str]:
     """Give files and folders that begin so: folders end in a slash."""
     folder, slash, start = incomplete.rpartition("/")
     try:
         found = sorted(Path(folder + slash or ".").iterdir())
-    except OSError:
+    except (OSError, ValueError):  # the latter for a NUL
         return []
     return [
         f"{folder}{slash}{each.name}" + "/" * each.is_dir()

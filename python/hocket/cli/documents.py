@@ -7,7 +7,23 @@ from typing import Any, Literal
 from pydantic import TypeAdapter
 from typing_extensions import NotRequired, TypedDict
 
-from hocket.comparison.data import ComparisonData, FailureAdviceData
+from hocket.cli.data import (
+    AlgorithmsData,
+    LinkHeatData,
+    MachinesData,
+    ReproductionData,
+    SchedulesData,
+    StructuresData,
+    TimeExpandedData,
+    TopologyData,
+    TraceData,
+    TracedWorkloadData,
+    TraceRunData,
+    WorkloadCyclesData,
+    WorkloadData,
+    WorkloadsData,
+)
+from hocket.comparison.data import ComparisonData, ComparisonsData, FailureAdviceData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData
 from hocket.plans.synthesis.data import TimetableData
 from hocket.routing.data import ClusterRunData, ComparedSchemesData
@@ -29,12 +45,6 @@ class PlanDocument(PlanData):
     """Of ``hocket plan``: where the plan was written."""
 
 
-class ComparisonsDocument(TypedDict):
-    """One comparison for each size."""
-
-    comparisons: list[ComparisonData]
-
-
 class FailureAdvicesDocument(TypedDict):
     """What single failures cost, for each size."""
 
@@ -54,7 +64,7 @@ DOCUMENTS: dict[str, Any] = {
     "dimension-run": DimensionRunData,
     "timetable": TimetableData,
     "comparison": ComparisonData,
-    "comparisons": ComparisonsDocument,
+    "comparisons": ComparisonsData,
     "advice": AdviceData,
     "failure-advices": FailureAdvicesDocument,
     "failure-advice": FailureAdviceData,
@@ -62,6 +72,20 @@ DOCUMENTS: dict[str, Any] = {
     "training-comparison": TrainingComparisonDocument,
     "cluster-run": ClusterRunData,
     "cluster-runs": ComparedSchemesData,
+    "machines": MachinesData,
+    "topology": TopologyData,
+    "algorithms": AlgorithmsData,
+    "schedules": SchedulesData,
+    "workloads": WorkloadsData,
+    "workload": WorkloadData,
+    "workload-cycles": WorkloadCyclesData,
+    "traced-workload": TracedWorkloadData,
+    "trace": TraceData,
+    "trace-run": TraceRunData,
+    "structures": StructuresData,
+    "link-heat": LinkHeatData,
+    "time-expanded": TimeExpandedData,
+    "reproduction": ReproductionData,
 }
 """By what follows ``hocket.`` in ``format``."""
 

@@ -15,9 +15,9 @@ import typer
 
 from hocket import _core
 from hocket.cli import options
-from hocket.cli.numbers import read_sizes
 from hocket.collectives.collective import collective_on
 from hocket.collectives.custom import is_file, load_collective
+from hocket.collectives.sweep import sizes_of
 from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
 from hocket.plans.synthesis import PlanOptions
@@ -135,13 +135,32 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Tasks:
-    """What is to be done at one size or at several, besides the kind of collective."""
+class Sizes:
+    """One size of a collective, or several."""
 
     panel: ClassVar[str] = "Collective"
 
     size: options.Sizes = None
     sizes: options.Sweep = None
+
+    def read(self) -> list[int]:
+        """Read them [bytes], the least size first.
+
+        Raises
+        ------
+        SpecError
+            If one is not a size, or there is none.
+        """
+        if not self.size and self.sizes is None:
+            raise SpecError("--size", "there is none", "give -s 256MB, or --sizes 8K:1G:x4")
+        found = sizes_of(self.size, field="size") if self.size else []
+        return sorted({*found, *(sizes_of(self.sizes) if self.sizes is not None else [])})
+
+
+@dataclass(frozen=True)
+class Tasks(Sizes):
+    """What is to be done at one size or at several, besides the kind of collective."""
+
     npus: options.Npus = None
     root: options.Root = None
 
@@ -149,9 +168,9 @@ class Tasks:
         """Make the collective at each size, the least first; or that of a file."""
         if is_file(kind):
             return [_of_file(kind, network, self)]
-        sizes = read_sizes(self.size or (), self.sizes)
         return [
-            collective_on(kind, network, size, npus=self.npus, root=self.root) for size in sizes
+            collective_on(kind, network, size, npus=self.npus, root=self.root)
+            for size in self.read()
         ]
 
 

@@ -1,12 +1,9 @@
-"""Numbers of a column in one unit, and sizes as nccl-tests takes them."""
+"""Numbers of a column in one unit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeAlias
-
-from hocket.errors import SpecError
-from hocket.units import parse_size, shown
 
 Units: TypeAlias = tuple[tuple[str, int], ...]
 """Names and factors, the least unit first."""
@@ -26,7 +23,6 @@ FAR = 10**4
 _DIGITS = 4
 _MAX_DECIMALS = 3
 _SPREAD = 10**5
-_MAX_SIZES = 1000
 
 
 def in_one_unit(values: Sequence[float], units: Units) -> tuple[str, list[str]]:
@@ -74,47 +70,3 @@ def percent(share: float) -> str:
 def share_of(share: float) -> str:
     """Write a share in per cent: ``12.5%``."""
     return f"{percent(share)}%"
-
-
-def read_sizes(texts: Sequence[str], sweep: str | None) -> list[int]:
-    """Read sizes [bytes], each ``"8KB"`` or ``"8KB,1MB"``, and a sweep; the least first.
-
-    Raises
-    ------
-    SpecError
-        If one is not a size, or there is none.
-    """
-    found = [parse_size(part.strip(), field="--size") for text in texts for part in text.split(",")]
-    if sweep is not None:
-        found += _sweep(sweep)
-    if not found:
-        raise SpecError("--size", "there is none", "give -s 256MB, or --sizes 8K:1G:x4")
-    return sorted(set(found))
-
-
-def _sweep(text: str) -> list[int]:
-    """Read ``begin:end:xfactor`` or ``begin:end:+step``; as nccl-tests' -b, -e, -f and -i."""
-    right = "write begin:end:xfactor or begin:end:+step, as 8K:1G:x4"
-    parts = [part.strip() for part in text.split(":")]
-    if len(parts) not in (2, 3):
-        raise SpecError("--sizes", f"{shown(text)} is not a sweep", right)
-    begin, end = (parse_size(part, field="--sizes") for part in parts[:2])
-    if end < begin:
-        raise SpecError("--sizes", f"{shown(text)} ends before it begins", right)
-    step = parts[2] if len(parts) == 3 else "x2"
-    factor = int(step[1:]) if step[:1] in "x*" and step[1:].isdecimal() and len(step) < 10 else 0
-    if step[:1] == "+":
-        by = parse_size(step[1:], field="--sizes")
-        _check_many((end - begin) // by + 1)
-        return list(range(begin, end + 1, by))
-    if factor < 2:
-        raise SpecError("--sizes", f"{shown(step)} is neither a factor from 2 nor a step", right)
-    found = [begin]
-    while found[-1] * factor <= end:
-        found.append(found[-1] * factor)
-    return found
-
-
-def _check_many(count: int) -> None:
-    if count > _MAX_SIZES:
-        raise SpecError("--sizes", f"these are {count:,} sizes", f"take at most {_MAX_SIZES:,}")

@@ -201,6 +201,7 @@ OwnRouting = Annotated[
     str | None,
     typer.Option(
         "--routing",
+        autocompletion=complete.routings,
         help="Spread transfers over equal paths in another way (see `hocket plan --routing`).",
     ),
 ]

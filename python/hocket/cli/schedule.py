@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import typer
 
 from hocket import _core
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.groups import Output, grouped
 from hocket.cli.numbers import share_of
 from hocket.cli.simulate import show_dimension_run
@@ -27,7 +27,13 @@ class Scheduling:
     panel: ClassVar[str] = "Schedule"
 
     topology: Annotated[
-        str | None, typer.Option("--topology", "-t", help="A product topology.")
+        str | None,
+        typer.Option(
+            "--topology",
+            "-t",
+            autocompletion=complete.topologies,
+            help="A product topology.",
+        ),
     ] = None
     bandwidth: options.Bandwidth = None
     latency: options.LatencyText = None
@@ -39,6 +45,7 @@ class Scheduling:
         typer.Option(
             "--algorithm",
             "-a",
+            autocompletion=complete.algorithms,
             help=f"{', '.join(SCHEDULERS)}, or schedule:NAME (a saved schedule).",
         ),
     ] = "multirail-optimal"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from hocket.topology.outline import outline_of
 from hocket.topology.spec import TopologySpec
 from hocket.topology.warnings import warnings_of
 from hocket.units import format_bandwidth, format_time_ps
+
+if TYPE_CHECKING:
+    from hocket.cli.data import LinkData, TopologyData
 
 topology = typer.Typer(
     help="List, inspect and draw networks.",
@@ -143,7 +146,7 @@ def _each_link(network: _core.Topology) -> Iterator[tuple[str, str, int, int]]:
         yield names[src], names[dst], rate, delay
 
 
-def _link_rows(network: _core.Topology) -> list[dict[str, Any]]:
+def _link_rows(network: _core.Topology) -> list[LinkData]:
     return [
         {"src": src, "dst": dst, "bandwidth_bytes_per_s": rate, "latency_ps": delay}
         for src, dst, rate, delay in _each_link(network)
@@ -159,7 +162,7 @@ def _links(network: _core.Topology) -> Table:
     return table
 
 
-def _as_json(spec: TopologySpec, network: _core.Topology) -> dict[str, Any]:
+def _as_json(spec: TopologySpec, network: _core.Topology) -> TopologyData:
     found = network.inspect()
     names = network.device_names
     return {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import typer
 
@@ -16,6 +16,7 @@ from hocket.cli.trace_run import EXAMPLE, run
 from hocket.units import format_size, format_time_ps
 
 if TYPE_CHECKING:
+    from hocket.cli.data import TraceData
     from hocket.traces import Summary
 
 trace = typer.Typer(
@@ -90,7 +91,7 @@ def _calls(summary: Summary) -> Table:
     return table
 
 
-def _as_json(summary: Summary) -> dict[str, Any]:
+def _as_json(summary: Summary) -> TraceData:
     return {
         "ranks": summary.ranks,
         "nodes": summary.nodes,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import typer
 
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.form import Form
 from hocket.cli.groups import Network, grouped
 from hocket.cli.numbers import SIZES, TIMES
@@ -18,6 +18,7 @@ from hocket.files.perfetto import check_trace
 from hocket.units import format_time_ps
 
 if TYPE_CHECKING:
+    from hocket.cli.data import RankData, TraceCallData, TraceRunData
     from hocket.traces import TraceCall, TraceRun
 
 EXAMPLE = "For example: hocket trace run traces/llama --topology themis-3d-homo --algorithm themis"
@@ -38,6 +39,7 @@ class Replaying:
         typer.Option(
             "--algorithm",
             "-a",
+            autocompletion=complete.algorithms,
             help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; "
             "default: themis on networks with dimensions, otherwise greedy.",
         ),
@@ -135,20 +137,22 @@ def _ranks(ran: TraceRun) -> Table:
     return table
 
 
-def _as_json(ran: TraceRun) -> dict[str, Any]:
+def _as_json(ran: TraceRun) -> TraceRunData:
     return {
         "topology": ran.topology.name,
         "algorithm": ran.algorithm,
         "npu": ran.npu.name,
         "time_ps": ran.time_ps,
         "ranks": _rank_rows(ran),
-        "groups": {group: list(ranks) for _, _, group, ranks in ran.whats if group is not None},
+        "groups": {
+            str(group): list(ranks) for _, _, group, ranks in ran.whats if group is not None
+        },
         "calls": [_call_as_json(call) for call in ran.calls],
         "notes": list(ran.notes),
     }
 
 
-def _rank_rows(ran: TraceRun) -> list[dict[str, Any]]:
+def _rank_rows(ran: TraceRun) -> list[RankData]:
     return [
         {
             "rank": row.rank,
@@ -162,15 +166,16 @@ def _rank_rows(ran: TraceRun) -> list[dict[str, Any]]:
     ]
 
 
-def _call_as_json(call: TraceCall) -> dict[str, Any]:
-    who: dict[str, Any] = {"group": call.group}
-    if call.group is None:
-        who = {"from": call.ranks[0], "to": call.ranks[1]}
-    return {
+def _call_as_json(call: TraceCall) -> TraceCallData:
+    value: TraceCallData = {
         "name": call.name,
         "kind": call.kind,
         "size": call.size,
-        **who,
         "start_ps": call.start_ps,
         "end_ps": call.end_ps,
     }
+    if call.group is None:
+        value["from"], value["to"] = call.ranks
+    else:
+        value["group"] = call.group
+    return value

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from math import ceil
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, cast
 
 import typer
 
-from hocket.cli import options
+from hocket.cli import complete, options
 from hocket.cli.form import Form
 from hocket.cli.groups import grouped
 from hocket.cli.numbers import FLOPS, SIZES, TIMES, Units
@@ -23,6 +23,7 @@ from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Layer, Workload, blocks_of
 
 if TYPE_CHECKING:
+    from hocket.cli.data import LayerShapeData, WorkData, WorkloadCyclesData, WorkloadData
     from hocket.workload.systolic import Chiplet, WorkloadCycles
 
 workload = typer.Typer(
@@ -39,7 +40,12 @@ _NUMBER = re.compile(r"\.[0-9]+(?=/|$)")
 """Which of several layers one is, in its name."""
 
 Text = Annotated[
-    str, typer.Argument(metavar="WORKLOAD", help="A shipped workload, or a .yml file.")
+    str,
+    typer.Argument(
+        metavar="WORKLOAD",
+        autocompletion=complete.models,
+        help="A shipped workload, or a .yml file.",
+    ),
 ]
 
 
@@ -213,7 +219,7 @@ def _table(model: Workload, chiplet: Chiplet, cycles: WorkloadCycles) -> Table:
 
 def _as_json(
     model: Workload, chiplet: Chiplet, cycles: WorkloadCycles, samples: int
-) -> dict[str, Any]:
+) -> WorkloadCyclesData:
     return {
         "name": model.name,
         "samples": samples,
@@ -239,7 +245,7 @@ def _as_json(
     }
 
 
-def _dimensions(layer: Layer) -> dict[str, Any]:
+def _dimensions(layer: Layer) -> LayerShapeData:
     return {
         "name": layer.name,
         "input": [layer.input_height, layer.input_width],
@@ -330,7 +336,7 @@ def _split(block: Block) -> str:
     return f"{block.split}, {block.experts} experts" if block.experts else block.split
 
 
-def _costs_as_json(model: Workload, blocks: list[Block]) -> dict[str, Any]:
+def _costs_as_json(model: Workload, blocks: list[Block]) -> WorkloadData:
     forward = sum(each.forward.flops for each in blocks if each.forward.time_ps is None)
     return {
         "name": model.name,
@@ -340,7 +346,9 @@ def _costs_as_json(model: Workload, blocks: list[Block]) -> dict[str, Any]:
         "layers": [
             {
                 "name": each.name,
-                **{name: vars(getattr(each, name)) for name in _PASSES},
+                "forward": _work_as_json(each.forward),
+                "input_gradient": _work_as_json(each.input_gradient),
+                "weight_gradient": _work_as_json(each.weight_gradient),
                 "parameters": each.parameters,
                 "inputs": each.inputs,
                 "outputs": each.outputs,
@@ -358,4 +366,6 @@ def _costs_as_json(model: Workload, blocks: list[Block]) -> dict[str, Any]:
     }
 
 
-_PASSES = ("forward", "input_gradient", "weight_gradient")
+def _work_as_json(work: Work) -> WorkData:
+    time_ps = None if work.time_ps is None else ceil(work.time_ps)
+    return {"flops": work.flops, "bytes": work.bytes, "time_ps": time_ps}

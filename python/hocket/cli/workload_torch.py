@@ -12,7 +12,8 @@ from hocket.cli.table import Table
 from hocket.errors import SpecError
 
 if TYPE_CHECKING:
-    from hocket.workload.costs import Block
+    from hocket.cli.data import CountsData, TracedLayerData, TracedWorkloadData
+    from hocket.workload.costs import Block, Work
     from hocket.workload.layers import Workload
 
 EXAMPLE = (
@@ -75,7 +76,7 @@ def from_torch(
     if path is not None:
         save(model, path)
     if json:
-        options.print_result("workload", _as_json(model))
+        options.print_result("traced-workload", _as_json(model))
     else:
         _print(model, path)
 
@@ -122,26 +123,34 @@ def _total(model: Workload, kind: str, what: str) -> int:
     return sum(getattr(getattr(each, kind), what) for each in blocks)
 
 
-def _as_json(model: Workload) -> dict[str, Any]:
+def _as_json(model: Workload) -> TracedWorkloadData:
     blocks: list[Any] = list(model.layers)
     return {
         "name": model.name,
         "parameters": model.parameters,
-        **{
-            kind: {what: _total(model, kind, what) for what in ("flops", "bytes")}
-            for kind in _PASSES
-        },
+        "forward": _totals(model, "forward"),
+        "input_gradient": _totals(model, "input_gradient"),
+        "weight_gradient": _totals(model, "weight_gradient"),
         "kept": sum(each.kept for each in blocks),
         "layers": [_layer_json(each) for each in blocks],
         "notes": list(model.notes),
     }
 
 
-def _layer_json(block: Block) -> dict[str, Any]:
-    passes = {kind: getattr(block, kind) for kind in _PASSES}
+def _totals(model: Workload, kind: str) -> CountsData:
+    return {"flops": _total(model, kind, "flops"), "bytes": _total(model, kind, "bytes")}
+
+
+def _counts(work: Work) -> CountsData:
+    return {"flops": work.flops, "bytes": work.bytes}
+
+
+def _layer_json(block: Block) -> TracedLayerData:
     return {
         "name": block.name,
-        **{kind: {"flops": work.flops, "bytes": work.bytes} for kind, work in passes.items()},
+        "forward": _counts(block.forward),
+        "input_gradient": _counts(block.input_gradient),
+        "weight_gradient": _counts(block.weight_gradient),
         "parameters": block.parameters,
         "inputs": block.inputs,
         "outputs": block.outputs,

@@ -11,7 +11,7 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from hocket._checks import whole
+from hocket._checks import list_of, whole
 from hocket._core import Topology
 from hocket._core import routing as core_routing
 from hocket._options import options_of
@@ -228,9 +228,7 @@ def cluster(
         failed that is not there.
     """
     shape = options_of(HostOptions, options, keywords)
-    if isinstance(failed, str):
-        raise SpecError("failed", f"{shown(failed)} is not a list", f"give it as [{failed!r}]")
-    nodes, links = read_failures(failed, option="failed")
+    nodes, links = read_failures(list_of("failed", failed), option="failed")
     if isinstance(fabric, Topology):
         for field in ("bandwidth", "latency"):
             if getattr(shape, field) is not None:

@@ -9,7 +9,7 @@ from math import prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from hocket import _core
-from hocket._checks import did_you_mean, one_of, share_of_peak, whole
+from hocket._checks import did_you_mean, instance_of, one_of, share_of_peak, whole
 from hocket._core import Topology
 from hocket.cluster.models import MODELS, Model, model
 from hocket.collectives.collective import collective_on
@@ -219,6 +219,7 @@ class Job:
     origin: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
+        instance_of(str, "origin", self.origin, "say where the job was read, or nothing")
         try:
             self._check()
         except SpecError as error:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hocket._checks import whole
+from hocket import _checks as checks
+from hocket._checks import instance_of, whole
 from hocket.cluster.draw import Draw
 from hocket.cluster.hosts import MAX_SEED, Cluster
 from hocket.cluster.jobs import Job, JobList
@@ -76,6 +77,7 @@ def place(cluster: Cluster, jobs: Iterable[Job], seed: int | None = None) -> lis
     """
     given = jobs.seed if seed is None and isinstance(jobs, JobList) else seed
     draw = Draw(whole("seed", 0 if given is None else given, 0, MAX_SEED))
+    instance_of(Cluster, "cluster", cluster, "make one by hk.routing.cluster(...)")
     listed = _checked(jobs)
     room = _Room(cluster)
     found: dict[str, list[int]] = {}
@@ -103,7 +105,7 @@ def place(cluster: Cluster, jobs: Iterable[Job], seed: int | None = None) -> lis
 
 
 def _checked(jobs: Iterable[Job]) -> list[Job]:
-    listed = list(jobs)
+    listed = checks.list_of("jobs", jobs)
     if not listed:
         raise SpecError("jobs", "there is none", "give at least one")
     names = set()

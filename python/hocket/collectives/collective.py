@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import index
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._checks import did_you_mean
+from hocket._checks import did_you_mean, instance_of, list_of, truth
 from hocket.errors import SpecError
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import Quantity, parse_size, shown
@@ -80,7 +81,7 @@ def collective_on(
     numbers = (
         list(range(topology.npu_count))
         if npus is None
-        else [npu_number(topology, npu, "npus") for npu in npus]
+        else [npu_number(topology, npu, "npus") for npu in list_of("npus", npus)]
     )
     rank = None
     if root is not None:
@@ -94,7 +95,7 @@ def collective_on(
         rank = numbers.index(number)
     nothing = isinstance(size, int | float) and not isinstance(size, bool) and size == 0
     size = 0 if nothing else parse_size(size, field="size")
-    return _core.Collective(kind, numbers, size, rank, in_place)
+    return _core.Collective(kind, numbers, size, rank, truth("in_place", in_place))
 
 
 def _listed(text: str, topology: _core.Topology) -> list[int | str]:
@@ -186,14 +187,12 @@ def joined(collectives: Sequence[_core.Collective]) -> _core.Collective:
     SpecError
         If there is none.
     """
-    if not collectives:
+    several = list_of("collectives", collectives)
+    if not several:
         raise SpecError("collectives", "there is none", "give one or more")
-    for each in collectives:
-        if not isinstance(each, _core.Collective):
-            raise SpecError(
-                "collectives", f"{each!r} is not a Collective", "make one with hocket.collective_on"
-            )
-    return _core.Collective.joined(list(collectives))
+    for each in several:
+        instance_of(_core.Collective, "collectives", each, "make one with hk.collective_on(...)")
+    return _core.Collective.joined(several)
 
 
 def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
@@ -214,9 +213,14 @@ def npu_number(topology: _core.Topology, npu: int | str, field: str) -> int:
         if number >= topology.npu_count:
             raise SpecError(field, f"{npu!r} is a switch", "name an NPU")
         return number
-    number = int(npu)
-    if number != npu or not 0 <= number < topology.npu_count:
-        raise SpecError(field, f"there is no NPU {npu}", f"NPUs are 0 to {topology.npu_count - 1}")
+    try:
+        number = index(npu)
+    except TypeError:
+        number = -1
+    if not 0 <= number < topology.npu_count:
+        raise SpecError(
+            field, f"there is no NPU {shown(npu)}", f"NPUs are 0 to {topology.npu_count - 1}"
+        )
     return number
 
 

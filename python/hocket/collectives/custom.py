@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import TypeAlias
 
 from hocket import _core
-from hocket._checks import check_name
+from hocket._checks import check_name, list_of, path_of, truth
 from hocket.collectives.collective import npu_number
 from hocket.errors import SpecError
+from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import Quantity, parse_size, shown
 
 Npus: TypeAlias = int | str | Sequence[int | str] | None
@@ -42,7 +42,7 @@ class Demand:
 
 
 def collective(
-    topology: _core.Topology,
+    topology: TopologyLike,
     demands: Iterable[Demand],
     *,
     npus: Sequence[int | str] | None = None,
@@ -78,14 +78,11 @@ def collective(
     >>> hk.collective(topo, wanted, name="mix")
     <Collective mix: 4 NPUs, 1500000 B>
     """
-    if not isinstance(topology, _core.Topology):
-        right = "make one, as by hk.topology.load(...)"
-        raise SpecError("topology", f"{shown(topology)} is not a Topology", right)
+    topology = as_topology(topology)
     check_name(name)
-    if not isinstance(in_place, bool):
-        raise SpecError("in_place", f"{shown(in_place)} is neither True nor False")
+    truth("in_place", in_place)
     rows: list[tuple[int, bool, list[int] | None, list[int] | None]] = []
-    for number, demand in enumerate(_listed(demands, "demands")):
+    for number, demand in enumerate(list_of("demands", demands)):
         try:
             rows.append(_row(topology, demand))
         except SpecError as error:
@@ -96,7 +93,7 @@ def collective(
 
 
 def all_to_all_v(
-    topology: _core.Topology,
+    topology: TopologyLike,
     sizes: Sequence[Sequence[Quantity]],
     *,
     npus: Sequence[int | str] | None = None,
@@ -121,8 +118,9 @@ def all_to_all_v(
     SpecError
         Naming the row and column that is wrong.
     """
-    rows = [_listed(row, "sizes") for row in _listed(sizes, "sizes")]
-    given = range(len(rows)) if npus is None else _listed(npus, "npus")
+    topology = as_topology(topology)
+    rows = [list_of("sizes", row) for row in list_of("sizes", sizes)]
+    given = range(len(rows)) if npus is None else list_of("npus", npus)
     who = [npu_number(topology, npu, "npus") for npu in given]
     if len(who) != len(rows):
         raise SpecError(
@@ -141,7 +139,7 @@ def all_to_all_v(
 
 
 def send_receive(
-    topology: _core.Topology,
+    topology: TopologyLike,
     sends: Iterable[tuple[int | str, int | str, Quantity]],
     *,
     name: str = "send-receive",
@@ -162,8 +160,9 @@ def send_receive(
     SpecError
         Naming the message that is wrong.
     """
+    topology = as_topology(topology)
     demands = []
-    for number, row in enumerate(_listed(sends, "sends")):
+    for number, row in enumerate(list_of("sends", sends)):
         try:
             src, dst, size = row
         except (TypeError, ValueError):
@@ -176,7 +175,7 @@ def send_receive(
 
 
 def neighbor_exchange(
-    topology: _core.Topology,
+    topology: TopologyLike,
     size: Quantity,
     *,
     neighbors: Mapping[int | str, Sequence[int | str]] | None = None,
@@ -203,6 +202,8 @@ def neighbor_exchange(
     SpecError
         If nobody has a neighbour, or a neighbour is not an NPU.
     """
+    topology = as_topology(topology)
+    truth("same", same)
     given: Mapping[int | str, Sequence[int | str]] = {}
     given = _linked(topology) if neighbors is None else neighbors
     if not isinstance(given, Mapping):
@@ -211,7 +212,7 @@ def neighbor_exchange(
     demands = []
     for npu, others in given.items():
         npu = npu_number(topology, npu, "neighbors")
-        them = [npu_number(topology, each, "neighbors") for each in _listed(others, "neighbors")]
+        them = [npu_number(topology, each, "neighbors") for each in list_of("neighbors", others)]
         if them and same:
             demands.append(Demand(size, npu, them))
         elif not same:
@@ -226,7 +227,7 @@ def is_file(text: str) -> bool:
     return text.lower().endswith((".yml", ".yaml", ".json"))
 
 
-def load_collective(path: str | PathLike[str], topology: _core.Topology) -> _core.Collective:
+def load_collective(path: str | PathLike[str], topology: TopologyLike) -> _core.Collective:
     """Read a collective of one's own from a YAML or JSON file.
 
     Parameters
@@ -244,7 +245,7 @@ def load_collective(path: str | PathLike[str], topology: _core.Topology) -> _cor
     """
     from hocket.collectives.yaml import read_collective
 
-    return read_collective(Path(path), topology)
+    return read_collective(path_of("path", path), as_topology(topology))
 
 
 def _linked(topology: _core.Topology) -> dict[int | str, Sequence[int | str]]:
@@ -263,8 +264,7 @@ def _row(
     if not isinstance(demand, Demand):
         right = "write it as hk.Demand(size, holders, wanted)"
         raise SpecError(None, f"{shown(demand)} is not a Demand", right)
-    if not isinstance(demand.sum, bool):
-        raise SpecError("sum", f"{shown(demand.sum)} is neither True nor False")
+    truth("sum", demand.sum)
     size = parse_size(demand.size, field="size")
     holders = _numbers(topology, demand.holders, "holders")
     return size, demand.sum, holders, _numbers(topology, demand.wanted, "wanted")
@@ -292,7 +292,7 @@ def _participants(
     rows: Sequence[tuple[int, bool, list[int] | None, list[int] | None]],
 ) -> list[int]:
     if npus is not None:
-        return [npu_number(topology, npu, "npus") for npu in _listed(npus, "npus")]
+        return [npu_number(topology, npu, "npus") for npu in list_of("npus", npus)]
     if any(holders is None or wanted is None for _, _, holders, wanted in rows):
         return list(range(topology.npu_count))
     return sorted({npu for _, _, *sets in rows for each in sets for npu in each or ()})
@@ -308,10 +308,3 @@ def _size(entry: Quantity, field: str) -> int:
         if isinstance(error, SpecError):
             raise
         raise SpecError(field, f"{shown(entry)} is not a size", 'give bytes, or "1 MB"') from None
-
-
-def _listed(values: object, field: str) -> list:  # type: ignore[type-arg]
-    """Give what is listed as a list."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise SpecError(field, f"{shown(values)} is not a list", "give a list")
-    return list(values)

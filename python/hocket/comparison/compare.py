@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
+from hocket._checks import check_function, list_of
 from hocket._options import check_keywords, names_of, options_of
 from hocket._results import TableResult
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
@@ -198,6 +199,8 @@ def compare(
     """
     known = (*COLLECTIVE_KEYWORDS, *names_of(PlanOptions), *KEYWORDS)
     check_keywords(keywords, known, ("size", "algorithms", "fidelity", "options", "on_result"))
+    check_function("on_result", on_result)
+    check_function("progress", progress)
     topology = as_topology(topology)
     collective, rest = collective_of(kind, topology, size, keywords)
     simulated = fidelity_options(
@@ -286,11 +289,11 @@ def _names(algorithms: Sequence[str] | None) -> list[str]:
     """Give the names to compare."""
     if algorithms is None:
         return compared()
-    names = [] if isinstance(algorithms, str) else list(algorithms)
+    names = list_of("algorithms", algorithms)
     if not names:
-        raise SpecError("algorithms", f"{algorithms!r} is not a list of names", "give one or more")
+        raise SpecError("algorithms", "there is none", "give one or more")
     for name in names:
-        if not name.startswith(PREFIX):
+        if not isinstance(name, str) or not name.startswith(PREFIX):
             check_name(name)
     return names
 

@@ -30,6 +30,12 @@ class ComparisonData(CollectiveData):
     """Why each other algorithm cannot run here."""
 
 
+class ComparisonsData(TypedDict):
+    """One comparison for each size."""
+
+    comparisons: list[ComparisonData]
+
+
 class FailureData(TypedDict):
     """What fails, and what that costs."""
 

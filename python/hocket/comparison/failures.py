@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from hocket import _core
+from hocket._checks import check_function, list_of, one_of
 from hocket._results import TableResult
 from hocket.collectives.outcome import collective_dict
 from hocket.comparison.compare import Comparison, compare
@@ -14,7 +15,7 @@ from hocket.comparison.data import FailureAdviceData
 from hocket.errors import InfeasibleError, SpecError
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.topology.symmetry import Symmetry
-from hocket.units import Quantity, parse_size, shown
+from hocket.units import Quantity, parse_size
 
 __all__ = ["Failure", "FailureAdvice", "advise_failures"]
 
@@ -148,10 +149,12 @@ def advise_failures(
         As :func:`hocket.compare`; for parts that there are not.
     """
     network = as_topology(topology)
-    unknown = [part for part in parts if part not in _PARTS]
-    wrong: object = unknown[0] if unknown and not isinstance(parts, str) else parts
-    if isinstance(parts, str) or unknown or not parts:
-        raise SpecError("parts", f"{shown(wrong)} cannot fail", "give a list of link, switch, npu")
+    check_function("progress", progress)
+    parts = list_of("parts", parts)
+    if not parts:
+        raise SpecError("parts", "there is none", "give some of link, switch, npu")
+    for part in parts:
+        one_of("parts", part, _PARTS)
     count = parse_size(size, field="size")
     whole = compare(
         kind, network, size=count, algorithms=algorithms, chunks=chunks, routing=routing

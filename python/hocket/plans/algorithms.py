@@ -9,6 +9,7 @@ from hocket._checks import did_you_mean
 from hocket.errors import SpecError
 from hocket.plans.registry import Own, find, own_algorithms
 from hocket.plans.synthesis.options import PlanOptions
+from hocket.units import shown
 
 PREFIX = "schedule:"
 """What stands before the name of a saved schedule where an algorithm's name may stand."""
@@ -86,6 +87,8 @@ def check_name(name: str) -> None:
         With the names that there are.
     """
     known = [each.name for each in algorithms()]
+    if not isinstance(name, str):
+        raise SpecError("algorithm", f"{shown(name)} is not a name", "give one, such as ring")
     if name not in known and find(name) is None:
         raise SpecError(
             None,

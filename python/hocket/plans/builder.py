@@ -9,7 +9,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from hocket import _core
-from hocket._checks import check_name, whole
+from hocket._checks import check_name, one_of, whole
 from hocket.collectives.collective import npu_number
 from hocket.errors import SpecError
 from hocket.plans.places import COPY, READ, SUM, Places
@@ -84,10 +84,7 @@ class PlanBuilder:
         check_ends(topology, collective)
         if name is not None:
             check_name(name)
-        if link_order not in ("ready", "plan"):
-            raise SpecError(
-                "link_order", f"{shown(link_order)} is not a link order", "give ready or plan"
-            )
+        one_of("link_order", link_order, ("ready", "plan"))
         self._topology = topology
         self._collective = collective
         self._name = name

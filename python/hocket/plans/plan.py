@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket import _core
+from hocket._checks import instance_of, list_of
 from hocket._memory import checked_limit
 from hocket._results import Result
 from hocket.collectives.collective import Progress
@@ -327,8 +328,6 @@ def merge_plans(plans: Sequence[Plan], *, memory_limit: int | None = None) -> Pl
     SpecError
         If there is none, they are of different topologies, or they do not fit in memory.
     """
-    for each in plans:
-        if not isinstance(each, Plan):
-            raise SpecError("plans", f"{each!r} is not a Plan", "make one by hk.plan(...)")
-    cores = [each.core for each in plans]
+    several = list_of("plans", plans)
+    cores = [instance_of(Plan, "plans", each, "make one by hk.plan(...)").core for each in several]
     return Plan(_core.Plan.merged(cores, checked_limit(memory_limit)))

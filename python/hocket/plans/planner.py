@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hocket import _core
+from hocket._checks import check_function
 from hocket._options import check_keywords, names_of, options_of
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of, joined
@@ -75,6 +76,7 @@ def plan(
     """
     known = (*COLLECTIVE_KEYWORDS, *names_of(PlanOptions))
     check_keywords(keywords, known, ("size", "algorithm", "options", "progress"))
+    check_function("progress", progress)
     on = as_topology(topology)
     collective, rest = collective_of(kind, on, size, keywords)
     made = options_of(PlanOptions, options, rest)
@@ -113,6 +115,7 @@ def plan_together(
     SpecError, InfeasibleError
         As :func:`plan`.
     """
+    check_function("progress", progress)
     made = options_of(PlanOptions, options, keywords)
     together, on = joined(collectives), as_topology(topology)
     return choose(together, on, algorithm, made, progress=progress, is_timed=False).plan

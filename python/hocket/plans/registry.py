@@ -168,7 +168,9 @@ def _kinds(kinds: object) -> tuple[str, ...]:
 def _summary(function: object, summary: str | None) -> str:
     if not callable(function):
         raise SpecError(None, f"{shown(function)} is not a function", "decorate one")
-    text = (function.__doc__ or "an algorithm of your own") if summary is None else summary
+    text: object = (function.__doc__ or "an algorithm of your own") if summary is None else summary
+    if not isinstance(text, str):
+        raise SpecError("summary", f"{shown(text)} is not text", "say in a line what it does")
     return text.strip().partition("\n")[0].rstrip(".")
 
 

@@ -8,6 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from hocket import _core
+from hocket._checks import check_function, instance_of
 from hocket._memory import memory_limit
 from hocket._options import seconds
 from hocket._results import TableResult
@@ -261,6 +262,9 @@ def schedule(
     ----------
     Rashidi et al.: Themis, ISCA 2022.
     """
+    check_function("progress", progress)
+    if not isinstance(algorithm, Schedule):
+        instance_of(str, "algorithm", algorithm, "give a name, or a Schedule")
     topology = as_topology(topology)
     collective = collective_on(kind, topology, size)
     return schedule_collective(

@@ -13,17 +13,15 @@
 from __future__ import annotations
 
 from os import PathLike
-from pathlib import Path
 
+from hocket._checks import path_of
 from hocket.cluster.hosts import Cluster, HostOptions, cluster
 from hocket.cluster.jobs import COLLECTIVES, POLICIES, ROUNDS, Compute, Job, JobList
 from hocket.cluster.models import MODELS, Model
 from hocket.cluster.placement import Placed, place
-from hocket.errors import SpecError
 from hocket.routing.assignment import SCHEMES, Assignment, Certificate, Loads, assign
 from hocket.routing.options import ClusterOptions, SchemeOptions
 from hocket.routing.simulation import ClusterRun, Decision, Iteration, JobRun, simulate
-from hocket.units import shown
 
 __all__ = [
     "COLLECTIVES",
@@ -65,9 +63,7 @@ def load_jobs(path: str | PathLike[str]) -> JobList:
     """
     from hocket.cluster.yaml import from_file
 
-    if "\0" in str(path):
-        raise SpecError("path", f"{shown(str(path))} is not a path", "leave the NUL out")
-    return from_file(Path(path))
+    return from_file(path_of("path", path))
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from hocket import _core
-from hocket._checks import one_of
+from hocket._checks import instance_of, list_of, one_of
 from hocket._core import routing as core_routing
 from hocket._options import options_of
 from hocket.errors import SpecError
@@ -191,9 +191,12 @@ def assign(
     Cohen et al.: Routing for large ML models, sections 3 and 4.
     """
     one_of("scheme", scheme, SCHEMES)
+    instance_of(_core.Topology, "fabric", fabric, "make one, as by hk.topology.clos(...)")
     known = core_routing.Fabric(fabric)
-    checked = [_flow(i, flow) for i, flow in enumerate(flows)]
-    of_jobs = None if jobs is None else tuple(_whole("job", i, job) for i, job in enumerate(jobs))
+    checked = [_flow(i, flow) for i, flow in enumerate(list_of("flows", flows))]
+    of_jobs = None
+    if jobs is not None:
+        of_jobs = tuple(_whole("job", i, job) for i, job in enumerate(list_of("jobs", jobs)))
     if of_jobs is not None and len(of_jobs) != len(checked):
         raise SpecError(
             None, f"there are {len(of_jobs)} jobs for {len(checked)} flows", "give each one"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hocket._checks import one_of, share_hint, whole
+from hocket._checks import list_of, one_of, share_hint, whole
 from hocket._options import seconds
 from hocket.cluster.hosts import MAX_SEED
 from hocket.errors import SpecError
@@ -166,10 +166,7 @@ class ClusterOptions(SchemeOptions):
         one_of("weights", self.weights, WEIGHTS)
         self._keep("answer", seconds(self.answer, "answer"))
         self._keep("look_ahead", whole("look_ahead", self.look_ahead, 0, 10**6))
-        if isinstance(self.outages, str):
-            text = shown(self.outages)
-            raise SpecError("outages", f"{text} is not a list", f"give it as [{text}]")
-        self._keep("outages", tuple(self.outages))
+        self._keep("outages", tuple(list_of("outages", self.outages)))
         if self.rate_control is not None:
             self._keep("rate_control", _share("rate_control", self.rate_control))
         self._keep("jitter", _share("jitter", self.jitter))

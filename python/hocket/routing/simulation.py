@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from hocket._checks import one_of
+from hocket._checks import check_function, instance_of, list_of, one_of
 from hocket._core import Topology
 from hocket._core import cluster as core_cluster
 from hocket._core import routing as core_routing
@@ -350,11 +350,13 @@ def simulate(
     Cohen et al.: Routing for large ML models, sections 3, 5.1 and 8.
     """
     one_of("scheme", scheme, SCHEMES)
+    check_function("progress", progress)
+    instance_of(Cluster, "cluster", cluster, "make one by hk.routing.cluster(...)")
     given = options_of(ClusterOptions, options, keywords)
     if given.seed is None:
         given = replace(given, seed=jobs.seed if isinstance(jobs, JobList) else 0)
     seed = given.seed or 0
-    placed = _placed(cluster, list(jobs), seed)
+    placed = _placed(cluster, list_of("jobs", jobs), seed)
     if any(limit is not None for limit in cluster.topology.switch_limits):
         raise SpecError(
             None,

@@ -250,9 +250,10 @@ def fidelity_options(
         base = fidelity
         name: str = fidelity.fidelity
     else:
-        name, colon, preset = str(fidelity).partition(":")
+        given_name = str(fidelity)
+        name, colon, preset = given_name.partition(":")
         known = (*FIDELITIES, *(f"packet:{each}" for each in PRESETS))
-        one_of("fidelity", fidelity, known)
+        one_of("fidelity", given_name, known)
         base = PRESETS[preset] if colon else None
     check_keywords(keywords, KEYWORDS)
     kind = FIDELITIES[name]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast, overload
 
 from hocket import _core
+from hocket._checks import check_function, truth
 from hocket._memory import memory_limit
 from hocket.collectives.bins import MAX_CELLS, to_bins
 from hocket.collectives.collective import Progress
@@ -341,6 +342,8 @@ def simulate(
         raise SpecError(
             "plan", f"{plan!r} is not a Plan", "make one by hk.plan(...) or hk.Plan.load(...)"
         )
+    truth("keep_services", keep_services)
+    check_function("progress", progress)
     options = fidelity_options(fidelity, keywords)
     if isinstance(options, DimensionOptions):
         if routing is not None or keep_services:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from operator import index
 
 from hocket import _core
+from hocket._checks import one_of, truth
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.topology.text import KINDS
@@ -34,6 +35,7 @@ def line(npus: int, *, bandwidth: Quantity, latency: Duration) -> Topology:
 
 def ring(npus: int, *, bandwidth: Quantity, latency: Duration, both_ways: bool = True) -> Topology:
     """NPUs in a cycle, with links one way or both."""
+    truth("both_ways", both_ways)
     return _core.build_ring(count_of("npus", npus), *link_of(bandwidth, latency), both_ways)
 
 
@@ -96,12 +98,13 @@ def product(
         raise SpecError("kinds", f"{shown(kinds)} is not text", "give it as 'Ring_FC_SW'")
     names = kinds.split("_")
     sums = [False] * len(names) if offload is None else offload
-    columns: dict[str, Sequence[object]]
+    columns: dict[str, object]
     columns = {"sizes": sizes, "bandwidth": bandwidth, "latency": latency, "offload": sums}
     for field, given in columns.items():
-        is_list = not isinstance(given, str) and hasattr(given, "__len__")
-        if not is_list or len(given) != len(names):
-            count = str(len(given)) if is_list else f"only {shown(given)}"
+        is_text = isinstance(given, str)
+        many = len(given) if isinstance(given, Sequence) and not is_text else None
+        if many != len(names):
+            count = f"only {shown(given)}" if many is None else str(many)
             raise SpecError(
                 field,
                 f"{count} given for the {len(names)} dimensions of {kinds!r}",
@@ -118,17 +121,17 @@ def product(
             )
         rate = parse_bandwidth(bandwidth[i], field=f"bandwidth[{i}]")
         delay = parse_time(latency[i], field=f"latency[{i}]")
-        if not isinstance(sums[i], bool):
-            raise SpecError(
-                f"offload[{i}]", f"{shown(sums[i])} is neither True nor False", "give one of them"
-            )
+        truth(f"offload[{i}]", sums[i])
         if sums[i] and kind != "Switch":
             raise SpecError(
                 f"offload[{i}]", f"a {kind} has no switches that could sum", "leave it to a Switch"
             )
         dimensions.append((kind, count_of(f"sizes[{i}]", sizes[i]), rate, delay, sums[i]))
     made = _core.build_product(dimensions)
-    return made if switching is None else made.with_switching(switching)
+    if switching is None:
+        return made
+    one_of("switching", switching, ("store-and-forward", "cut-through"))
+    return made.with_switching(switching)
 
 
 def dragonfly(

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import TypeAlias
 
+from hocket._checks import instance_of
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.units import shown
@@ -45,9 +46,12 @@ def grouped(topology: Topology, groups: GroupsLike) -> Topology:
     >>> hk.topology.grouped(ring, 4).groups
     [[0, 1, 2, 3], [4, 5, 6, 7]]
     """
+    instance_of(Topology, "topology", topology, "make one, as by hk.topology.load(...)")
     if isinstance(groups, str):
         text = groups.strip()
-        groups = int(text) if text.isdecimal() and len(text) < 10 else _listed(text)
+        groups = (
+            int(text) if text.isdecimal() and len(text) < 10 else _listed(text, topology.npu_count)
+        )
     if isinstance(groups, int):
         return topology.with_groups(_runs(topology, groups))
     given: object = groups
@@ -77,7 +81,7 @@ def _runs(topology: Topology, size: int) -> list[list[int]]:
     return [list(range(first, first + size)) for first in range(0, count, size)]
 
 
-def _listed(text: str) -> list[list[str | int]]:
+def _listed(text: str, npu_count: int) -> list[list[str | int]]:
     """Read groups that are separated by blanks or semicolons, of NPUs separated by commas."""
     groups: list[list[str | int]] = []
     for part in text.replace(";", " ").split():
@@ -88,10 +92,13 @@ def _listed(text: str) -> list[list[str | int]]:
                 group.append(int(item) if item.isdecimal() and len(item) < 10 else item)
                 continue
             first, last = int(run.group(1)), int(run.group(2))
-            if not first <= last < first + (1 << 20):
+            if last < first:
                 raise SpecError(
                     "groups", f"{shown(item)} is not a range of NPUs", "write it as 0-3"
                 )
+            if last >= npu_count:  # found here, as such ranges fill memory
+                right = f"NPUs are 0 to {npu_count - 1}"
+                raise SpecError(f"groups[{len(groups)}]", f"there is no NPU {last}", right)
             group.extend(range(first, last + 1))
         groups.append(group)
     if not groups:

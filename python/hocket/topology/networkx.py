@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hocket._checks import instance_of
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.topology.build import build_topology
@@ -51,6 +52,9 @@ def from_networkx(
     """
     if not all(hasattr(graph, name) for name in ("nodes", "edges", "is_directed")):
         raise SpecError("graph", f"{type(graph).__name__} is not a networkx graph", "give one")
+    for field, attribute in (("bandwidth", bandwidth), ("latency", latency), ("kind", kind)):
+        right = f"name the attribute; default_{field}= is one for all edges"
+        instance_of(str, field, attribute, right if field != "kind" else "name the attribute")
     npus, switches, names = _devices(graph, kind)
     links: list[LinkSpec] = []
     for a, b, data in graph.edges(data=True):
@@ -90,6 +94,7 @@ def to_networkx(topology: Topology) -> Any:
     """
     import networkx as nx
 
+    instance_of(Topology, "topology", topology, "make one, as by hk.topology.load(...)")
     graph = nx.MultiDiGraph(name=topology.name, switching=topology.switching)
     names = topology.device_names
     for name in names[: topology.npu_count]:

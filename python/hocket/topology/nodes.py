@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hocket import _core
+from hocket._checks import whole
 from hocket._core import Topology
 from hocket.topology.families import count_of, link_of
 from hocket.units import Duration, Quantity, parse_bandwidth, parse_time
@@ -42,7 +43,7 @@ def rail(
     parameters, 2024.
     """
     links = _links(bandwidth, latency, node_bandwidth, node_latency)
-    tops = 0 if spines == 0 and not isinstance(spines, bool) else count_of("spines", spines)
+    tops = whole("spines", spines, 0, (1 << 32) - 1)
     return _core.build_rail(count_of("nodes", nodes), count_of("npus", npus), tops, links)
 
 

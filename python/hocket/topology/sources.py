@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hocket._checks import instance_of
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.topology import machines
@@ -72,6 +73,7 @@ def as_topology(value: object, *, field: str = "topology") -> Topology:
     """
     if isinstance(value, Topology):
         return value
+    instance_of(str, "field", field, "name the argument")
     if isinstance(value, str | PathLike):
         return _load(value, None, None, (), None, option=field)
     raise SpecError(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
 
-from hocket._checks import did_you_mean, nearest
+from hocket._checks import did_you_mean, list_of, nearest
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.topology import machines
@@ -50,7 +50,13 @@ _FAMILIES = {
     "planes": (2, 2, "planes:NPUSxPLANES"),
 }
 _OF_NODES = ("rail", "box")
-"""Families that take a value for the links within nodes, and one for those between them."""
+_KINDS_OF_LINKS = {
+    "rail": "those within nodes first",
+    "box": "those within nodes first",
+    "dragonfly": "those within groups first",
+    "clos": "those of hosts first",
+}
+"""Families that have two kinds of links, and which is given first."""
 _EXAMPLE = "mesh:4x4@25GB/s,700ns"
 FORMS = (
     "a shipped machine (`hocket topology list`), a .yml file, ring:16, line:4, switch:8, fc:8, "
@@ -130,12 +136,24 @@ def from_text(
             raise SpecError(
                 option, f"{shown(text)} has its own bandwidth and latency", "leave the others out"
             )
-        rate, comma, delay = link.partition(",")
-        if not comma:
-            raise SpecError(option, f"{shown(text)} has no latency", f"write it as {_EXAMPLE}")
-        bandwidth, latency = [rate], [delay]
+        bandwidth, latency = _links_in(option, text, link)
     spec = _built(option, head, family, _sizes(option, head, sizes), bandwidth, latency)
     return replace(spec, origin=f"{option} {text}")
+
+
+def _links_in(option: str, text: str, links: str) -> tuple[list[Quantity], list[Duration]]:
+    """Read what follows the first ``@``: bandwidth and latency of each kind of links, ``@`` between them.
+
+    The latency is stated once for all kinds, or for each.
+    """
+    kinds = [each.partition(",") for each in links.split("@")]
+    delays: list[Duration] = [delay for _, comma, delay in kinds if comma]
+    if not kinds[0][1]:
+        raise SpecError(option, f"{shown(text)} has no latency", f"write it as {_EXAMPLE}")
+    if len(delays) not in (1, len(kinds)):
+        right = "give one for all kinds of links, or one for each"
+        raise SpecError(option, f"{shown(text)} has {len(delays)} latencies", right)
+    return [rate for rate, _, _ in kinds], delays
 
 
 def is_builder(text: str) -> bool:
@@ -255,8 +273,9 @@ def _built(
         right = f"write it as {form}" if form else f"give one for each of {len(names)} dimensions"
         raise SpecError(option, f"{shown(text)} has {count}", right)
     wanted, of = (len(names), "dimensions") if is_product else (1, "")
-    if family in _OF_NODES:
-        wanted, of = 2, "kinds of links, those within nodes first"
+    if family in _KINDS_OF_LINKS:
+        wanted, of = 2, f"kinds of links, {_KINDS_OF_LINKS[family]}"
+    late = 1 if family == "clos" else wanted
     mark = _mark(option)
     rates = [
         parse_bandwidth(each, field=field)
@@ -264,7 +283,7 @@ def _built(
     ]
     delays = [
         parse_time(each, field=field)
-        for field, each in _each(mark + "latency", "700 ns", text, latency, wanted, of)
+        for field, each in _each(mark + "latency", "700 ns", text, latency, late, of)
     ]
     if is_product:
         dimensions = tuple(
@@ -276,11 +295,11 @@ def _built(
         nodes, npus, third = (*sizes, 0 if family == "rail" else sizes[1])[:3]
         links = (rates[0], delays[0], rates[1], delays[1])
         return TopologySpec(text, builder=BuilderSpec(family, (nodes, npus, third, links)))
-    return TopologySpec(text, builder=_builder(family, sizes, rates[0], delays[0]))
+    return TopologySpec(text, builder=_builder(family, sizes, rates, delays))
 
 
-def _builder(family: str, sizes: list[int], rate: int, delay: int) -> BuilderSpec:
-    link = (rate, delay)
+def _builder(family: str, sizes: list[int], rates: list[int], delays: list[int]) -> BuilderSpec:
+    link = (rates[0], delays[0])
     first = sizes[0]
     if family in ("fc", "fully_connected"):
         return BuilderSpec("fully_connected", (first, *link))
@@ -291,10 +310,10 @@ def _builder(family: str, sizes: list[int], rate: int, delay: int) -> BuilderSpe
     if family == "switch":
         return BuilderSpec(family, (first, *link, None))
     if family == "dragonfly":
-        return BuilderSpec(family, (*sizes[:2], *link, *link, *sizes[2:]))
+        return BuilderSpec(family, (*sizes[:2], *link, rates[1], delays[1], *sizes[2:]))
     if family == "clos":
         spines, tors, hosts = (*sizes, 1)[:3]
-        return BuilderSpec(family, (spines, tors, hosts, rate, *link))
+        return BuilderSpec(family, (spines, tors, hosts, rates[0], rates[1], delays[0]))
     if family in ("bigraph", "planes"):
         return BuilderSpec(family, (*sizes, *link))
     return BuilderSpec(family, (first, *link))
@@ -304,6 +323,7 @@ def _each(
     option: str, example: str, text: str, values: Sequence[Duration] | None, wanted: int, of: str
 ) -> list[tuple[str, Duration]]:
     """Give one value a dimension, and where it stood for messages."""
+    values = None if values is None else list_of(option, values)
     if not values:
         name = option.partition(",")[0]
         value = f"{name} " if name.startswith("--") else f"{name}="

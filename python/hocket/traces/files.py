@@ -10,6 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from hocket._checks import instance_of, one_of, path_of
 from hocket._core.trace import Draft, Trace
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
@@ -76,14 +77,15 @@ def load(
     SpecError
         Naming the file, the node and what would be right.
     """
-    paths = _find(Path(_text(prefix)))
+    one_of("dependencies", dependencies, DEPENDENCIES)
+    paths = _find(path_of("prefix", prefix))
     draft = Draft([(shown_path(path), _read(path)) for path in paths], dependencies)
     if groups is None:
         found = _process_groups(draft.process_groups, len(paths))
     elif isinstance(groups, Mapping):
         found = _checked(groups, "groups")
     else:
-        found = _read_groups(Path(_text(groups)))
+        found = _read_groups(path_of("groups", groups))
     return draft.link(list(found.items()))
 
 
@@ -122,6 +124,7 @@ class Summary:
 
 def summarize(trace: Trace) -> Summary:
     """Count what is in a trace."""
+    instance_of(Trace, "trace", trace, "read one with hk.traces.load(...)")
     kind, calls = trace.kind, trace.calls_kind
     compute = kind == _COMPUTE
     nodes = {name: int((kind == number).sum()) for number, name in KINDS.items()}
@@ -152,13 +155,6 @@ def _total(column: NDArray[np.uint64]) -> int:
     """Add up numbers of 64 bits, whose sum may have more."""
     high, low = column >> 32, column & 0xFFFF_FFFF
     return (int(high.sum()) << 32) + int(low.sum())
-
-
-def _text(path: object) -> str:
-    text = str(path)
-    if not text or "\0" in text:
-        raise SpecError(None, f"{shown(text)} is not a path", "give the prefix of .et files")
-    return text
 
 
 def _find(prefix: Path) -> list[Path]:

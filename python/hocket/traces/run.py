@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace as replaced
 from typing import TYPE_CHECKING
 
-from hocket import _core
-from hocket._checks import one_of
+from hocket._checks import check_function, instance_of, one_of
 from hocket._core.replay import Replay
 from hocket._core.trace import Trace
 from hocket.collectives.collective import Progress, check_chunks
 from hocket.errors import SpecError
+from hocket.topology.sources import TopologyLike, as_topology
 from hocket.traces.files import CALLS, groups_of
 from hocket.traces.network import TraceNetwork
 from hocket.traces.result import TraceRun
@@ -32,7 +32,7 @@ _LARGEST_RATE = (1 << 64) - 1
 
 def replay(
     trace: Trace,
-    topology: _core.Topology,
+    topology: TopologyLike,
     *,
     algorithm: str | None = None,
     chunks: int | None = None,
@@ -70,14 +70,9 @@ def replay(
     InfeasibleError
         If a collective cannot be planned.
     """
-    if not isinstance(trace, Trace):
-        raise SpecError(
-            "trace", f"{shown(trace)} is not a Trace", "read one with hocket.traces.load"
-        )
-    if not isinstance(topology, _core.Topology):
-        raise SpecError(
-            "topology", f"{shown(topology)} is not a Topology", "make one, as by hk.topology.load"
-        )
+    instance_of(Trace, "trace", trace, "read one with hk.traces.load(...)")
+    topology = as_topology(topology)
+    check_function("progress", progress)
     if trace.ranks > topology.npu_count:
         raise SpecError(
             None,
@@ -89,6 +84,7 @@ def replay(
     check_chunks(chunks)
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
+    instance_of(str, "algorithm", algorithm, "give a name, such as themis")
     computes = accelerator(npu) if isinstance(npu, str) else npu
     if not isinstance(computes, Accelerator):
         raise SpecError("npu", f"{shown(npu)} is not an accelerator", "give a name, such as a100")

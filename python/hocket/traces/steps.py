@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from os import PathLike, fspath
+from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
-from hocket._checks import check_name, whole
+from hocket._checks import check_name, list_of, path_of, whole
 from hocket.collectives.collective import spelled
 from hocket.errors import SpecError
 from hocket.files.atomic import replacing
@@ -99,10 +99,11 @@ def write(prefix: str | PathLike[str], ranks: Iterable[Iterable[Step]]) -> list[
     >>> write("step", both)  # doctest: +SKIP
     [PosixPath('step.0.et'), PosixPath('step.1.et')]
     """
+    start = path_of("prefix", prefix)
     contents = []
-    for rank, steps in enumerate(ranks):
+    for rank, steps in enumerate(list_of("ranks", ranks)):
         nodes = []
-        for number, step in enumerate(steps):
+        for number, step in enumerate(list_of(f"ranks[{rank}]", steps)):
             try:
                 nodes.append(_node(number, step))
             except SpecError as error:
@@ -111,7 +112,7 @@ def write(prefix: str | PathLike[str], ranks: Iterable[Iterable[Step]]) -> list[
         contents.append(b"".join(_varint(len(message)) + message for message in messages))
     if not contents:
         raise SpecError("ranks", "there is none", "give the steps of one or more")
-    paths = [Path(f"{fspath(prefix)}.{rank}.et") for rank in range(len(contents))]
+    paths = [Path(f"{start}.{rank}.et") for rank in range(len(contents))]
     for path, content in zip(paths, contents, strict=True):
         with replacing(path) as temporary:
             temporary.write_bytes(content)
@@ -126,7 +127,9 @@ def _node(number: int, step: object) -> bytes:
     after = ([number - 1] if number else []) if step.after is None else step.after
     for each in after:
         if not 0 <= whole("after", each, 0, _MAX_POSITION) < number:
-            raise SpecError("after", f"{each} is not an earlier step", f"steps are 0 to {number - 1}")
+            raise SpecError(
+                "after", f"{each} is not an earlier step", f"steps are 0 to {number - 1}"
+            )
     kind, fields = _fields(step)
     parts = [_number(1, number), _text(2, step.name), _number(3, _KIND[kind])]
     parts += [_number(5, each) for each in after]

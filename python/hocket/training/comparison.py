@@ -8,7 +8,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
-from hocket._checks import whole
+from hocket._checks import check_function, instance_of, list_of, whole
 from hocket._options import options_of
 from hocket._results import TableResult
 from hocket.collectives.collective import Progress
@@ -21,8 +21,7 @@ from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
 from hocket.training.result import Breakdown, TrainingRun
 from hocket.training.run import ANYWHERE, train
-from hocket.units import shown
-from hocket.workload import load
+from hocket.workload import as_workload
 from hocket.workload.layers import Workload
 
 if TYPE_CHECKING:
@@ -257,9 +256,11 @@ def compare_training(
 
     Complexity: combinations x that of :func:`hocket.train`.
     """
-    model = load(workload) if isinstance(workload, str) else workload
+    model = as_workload(workload)
+    check_function("on_row", on_row)
+    check_function("progress", progress)
     networks = _named(topologies)
-    check_algorithms(algorithms)
+    asked = check_algorithms(algorithms)
     spreads = [
         Parallel.parse(each) if isinstance(each, str) else each
         for each in _listed("parallels", parallels)
@@ -273,7 +274,7 @@ def compare_training(
     for name, network in networks:
         for spread in spreads or [Parallel(dp=network.npu_count)]:
             ran: list[TrainingRow] = []
-            for algorithm in algorithms_on(network) if algorithms is None else algorithms:
+            for algorithm in asked or algorithms_on(network):
                 try:
                     run = train(
                         model,
@@ -301,17 +302,20 @@ def compare_training(
     return TrainingComparison(model, _ranked(rows), tuple(refused))
 
 
-def check_algorithms(names: Sequence[str] | None) -> None:
-    """Refuse what is not a list of names of algorithms of :func:`hocket.train`; None is all right.
+def check_algorithms(names: Sequence[str] | None) -> list[str]:
+    """Give names of algorithms of :func:`hocket.train` as a list; None is an empty one.
 
     Raises
     ------
     SpecError
         With the names that there are.
     """
-    for name in _listed("algorithms", names):
+    asked = _listed("algorithms", names)
+    for name in asked:
+        instance_of(str, "algorithms", name, "give names, such as themis")
         if name not in _ON_DIMENSIONS and not name.startswith(PREFIX):
             check_name(name)
+    return asked
 
 
 def merged(comparisons: Sequence[TrainingComparison]) -> TrainingComparison:
@@ -330,19 +334,23 @@ def _named(
 ) -> list[tuple[str, _core.Topology]]:
     if isinstance(topologies, _core.Topology | str | PathLike):
         topologies = [topologies]
-    if not topologies:
-        raise SpecError("topologies", "there are none", "give at least one")
     if isinstance(topologies, Mapping):
-        return [(name, as_topology(each)) for name, each in topologies.items()]
-    return [(each.name, each) for each in map(as_topology, topologies)]
+        found = [(str(name), as_topology(each)) for name, each in topologies.items()]
+    else:
+        several = map(as_topology, list_of("topologies", topologies))
+        found = [(each.name, each) for each in several]
+    if not found:
+        raise SpecError("topologies", "there are none", "give at least one")
+    return found
 
 
-def _listed(name: str, given: Sequence[Any] | None) -> Sequence[Any]:
+def _listed(name: str, given: Sequence[Any] | None) -> list[Any]:
     if given is None:
-        return ()
-    if isinstance(given, str) or not given:
-        raise SpecError(str(name), f"{shown(given)} is not a list", "give one or more")
-    return given
+        return []
+    several = list_of(name, given)
+    if not several:
+        raise SpecError(name, "there is none", "give one or more")
+    return several
 
 
 def _of_batch(batch: int, spread: Parallel, options: TrainingOptions) -> TrainingOptions:

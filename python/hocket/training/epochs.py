@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hocket._checks import whole
+from hocket._checks import check_function, instance_of, truth, whole
 from hocket.errors import SpecError
 from hocket.units import shown
 from hocket.workload.layers import Layer, Workload
@@ -193,6 +193,13 @@ def iteration(
     ----------
     Laskar et al. 2024, section VII-C, figure 11.
     """
+    instance_of(Chiplet, "chiplet", chiplet, "make one by hk.Chiplet(...)")
+    instance_of(Workload, "workload", workload, "make one, as by hk.workload.load(...)")
+    if all_reduce is None:
+        raise SpecError("all_reduce", "there is none", "give a function from bytes to picoseconds")
+    check_function("all_reduce", all_reduce)
+    truth("overlap", overlap)
+    truth("rows", rows)
     cycles = chiplet.workload(workload, samples)
     compute = chiplet.time_ps(cycles.total)
     forward = chiplet.time_ps(cycles.forward)

@@ -8,7 +8,7 @@ from math import gcd, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 from hocket import _core
-from hocket._checks import did_you_mean, whole
+from hocket._checks import did_you_mean, list_of, whole
 from hocket.errors import SpecError
 from hocket.units import shown
 
@@ -77,13 +77,17 @@ class Parallel:
                 f"ep={self.ep} does not divide dp={self.dp}",
                 "experts are dealt out over NPUs of different replicas",
             )
-        object.__setattr__(self, "order", tuple(self.order))
-        if sorted(self.order) != sorted(AXES):
+        object.__setattr__(self, "order", tuple(list_of("parallel: order", self.order)))
+        if sorted(map(str, self.order)) != sorted(AXES):
             raise SpecError(
                 "parallel",
                 f"order: {shown(self.order)} is not valid",
                 f"name each of {', '.join(AXES)} once",
             )
+        given_dimensions: object = self.dimensions
+        if not isinstance(given_dimensions, Mapping):
+            wrong = f"dimensions: {shown(given_dimensions)} is not a mapping"
+            raise SpecError("parallel", wrong, 'give one, as {"tp": [1]}')
         for axis, given in self.dimensions.items():
             if not isinstance(given, Sequence):
                 raise SpecError(

@@ -9,6 +9,7 @@ from math import gcd
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
+from hocket._checks import check_function, instance_of
 from hocket._options import check_keywords, names_of, options_of
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
@@ -23,7 +24,7 @@ from hocket.training.result import TrainingRun
 from hocket.training.stages import cut
 from hocket.training.systolic import blocks_on_chiplet
 from hocket.units import shown
-from hocket.workload import load
+from hocket.workload import as_workload
 from hocket.workload.accelerators import Accelerator
 from hocket.workload.costs import Block
 from hocket.workload.layers import Workload, blocks_of
@@ -85,15 +86,13 @@ def train(
     """
     options = options_of(TrainingOptions, options, keywords)
     topology = as_topology(topology)
-    model = load(workload) if isinstance(workload, str) else workload
+    model = as_workload(workload)
+    check_function("progress", progress)
     spread = _parallel(parallel, topology)
     computes = options.accelerator()
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
-    if not isinstance(algorithm, str):
-        raise SpecError(
-            "algorithm", f"{shown(algorithm)} is not a name", "give one, such as themis"
-        )
+    instance_of(str, "algorithm", algorithm, "give a name, such as themis")
     on_dimensions = is_on_dimensions(topology, algorithm)
     found = groups(spread, topology, on_dimensions=on_dimensions)
     _check_samples(options.samples, spread)
@@ -133,7 +132,7 @@ def _parallel(
         return Parallel(dp=topology.npu_count)
     spread = Parallel.parse(given) if isinstance(given, str) else given
     if isinstance(spread, Mapping):
-        check_keywords(spread, names_of(Parallel))
+        check_keywords({str(key): value for key, value in spread.items()}, names_of(Parallel))
         spread = Parallel(**spread)
     if not isinstance(spread, Parallel):
         raise SpecError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hocket._checks import whole
+from hocket._checks import instance_of, whole
 from hocket._options import options_of
 from hocket._results import TableResult
 from hocket.collectives.collective import Progress
@@ -22,7 +22,7 @@ from hocket.training.network import IDEAL
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
 from hocket.training.run import ANYWHERE
-from hocket.workload import load
+from hocket.workload import as_workload
 from hocket.workload.layers import Workload
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def search_parallels(
     """
     given = options_of(TrainingOptions, options, keywords)
     topology = as_topology(topology)
-    model = load(workload) if isinstance(workload, str) else workload
+    model = as_workload(workload)
     name = topology.name
     npus = topology.npu_count
     whole("most", most, 1, 10_000)
@@ -146,6 +146,7 @@ def search_parallels(
         batch = given.samples * npus
     if algorithm is None:
         algorithm = IDEAL if IDEAL in algorithms_on(topology) else ANYWHERE
+    instance_of(str, "algorithm", algorithm, "give a name, such as greedy")
     found = splits(npus, whole("batch", batch, 1, MAX_SAMPLES), zero=zero)
     short = [each for each in found if each.parts * len(model.layers) <= _MAX_PASSES]
     compared = compare_training(

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import fields
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
-from hocket._checks import did_you_mean
+from hocket._checks import did_you_mean, instance_of, path_of
 from hocket.errors import SpecError
 from hocket.units import shown
 from hocket.workload import models
@@ -41,13 +40,25 @@ def load(name_or_path: str | PathLike[str]) -> Workload:
     """
     from hocket.workload.yaml import from_file
 
-    text = str(name_or_path)
-    if "\0" in text:
-        raise SpecError("name_or_path", f"{shown(text)} is not a path", "leave the NUL out")
-    path = Path(text)
+    path = path_of("name_or_path", name_or_path)
+    text = str(path)
     if path.suffix in (".yml", ".yaml") or "/" in text:
         return from_file(path)
     return from_file(models.path(text))
+
+
+def as_workload(value: object) -> Workload:
+    """Give the workload that a caller means: the workload itself, or text as :func:`load` takes it.
+
+    Raises
+    ------
+    SpecError
+        If it is neither, or there is no such workload.
+    """
+    if isinstance(value, str | PathLike):
+        return load(value)
+    right = "name one, or make one as by hk.workload.load(...)"
+    return instance_of(Workload, "workload", value, right)
 
 
 def names() -> list[str]:

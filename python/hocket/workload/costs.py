@@ -7,7 +7,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Literal
 
-from hocket._checks import check_name, hint_of, whole
+from hocket._checks import check_name, one_of, truth, whole
 from hocket.errors import SpecError
 from hocket.units import shown
 from hocket.workload.limits import MAX_COUNT, MAX_PARAMETERS, bytes_of
@@ -107,12 +107,8 @@ class Block:
             whole(f"layer {self.name}: {name}", getattr(self, name), 0, MAX_COUNT)
         if self.kept is not None:
             whole(f"layer {self.name}: kept", self.kept, 0, MAX_COUNT)
-        if self.split not in SPLITS:
-            raise SpecError(
-                None,
-                f"layer {self.name}: split: there is no {shown(self.split)}",
-                hint_of(self.split, SPLITS),
-            )
+        truth(f"layer {self.name}: is_table", self.is_table)
+        one_of(f"layer {self.name}: split", self.split, SPLITS)
         self._check_experts()
         if self.is_table and not (self.parameters and self.outputs):
             raise SpecError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from hocket._checks import check_name, whole
+from hocket._checks import check_name, instance_of, whole
 from hocket.errors import SpecError
 from hocket.units import shown
 from hocket.workload.costs import Block, Work
@@ -251,6 +251,7 @@ def blocks_of(workload: Workload) -> list[Block]:
 
     O(layers).
     """
+    instance_of(Workload, "workload", workload, "make one, as by hk.workload.load(...)")
     found = []
     for i, layer in enumerate(workload.layers):
         found.append(layer if isinstance(layer, Block) else _of_layer(layer, first=i == 0))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from os import PathLike
 from typing import Any
 
+from hocket._checks import instance_of, path_of
 from hocket.files.atomic import write_text
 from hocket.workload.costs import Block, Work
 from hocket.workload.layers import Layer, Workload
@@ -13,7 +14,7 @@ _WIDEST = 1 << 30
 """A layer stays on one line."""
 
 
-def save(workload: Workload, path: Path) -> None:
+def save(workload: Workload, path: str | PathLike[str]) -> None:
     """Write a workload file, whole or not at all.
 
     Raises
@@ -21,7 +22,7 @@ def save(workload: Workload, path: Path) -> None:
     SpecError
         If it cannot be written.
     """
-    write_text(path, to_text(workload))
+    write_text(path_of("path", path), to_text(workload))
 
 
 def to_text(workload: Workload) -> str:
@@ -30,6 +31,8 @@ def to_text(workload: Workload) -> str:
     Layers that are repeated stand there as often; what is left out is the default.
     """
     import yaml
+
+    instance_of(Workload, "workload", workload, "make one, as by hk.workload.load(...)")
 
     def line(value: Any) -> str:
         text = yaml.safe_dump(

@@ -27,9 +27,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from hocket._checks import hint_of, whole
+from hocket._checks import one_of, truth, whole
 from hocket.errors import SpecError
-from hocket.units import shown
 from hocket.workload.costs import Block, Work
 from hocket.workload.limits import LARGEST
 
@@ -125,19 +124,13 @@ class Transformer:
     def __post_init__(self) -> None:
         whole("transformer: layers", self.layers, 1, _MAX_LAYERS)
         for name in ("hidden", "heads", "sequence", "kv_heads", "feed_forward", "top_k"):
-            if getattr(self, name) is not None:
+            if getattr(self, name) is not None or name in ("hidden", "heads", "sequence", "top_k"):
                 whole(f"transformer: {name}", getattr(self, name), 1, LARGEST - 1)
         for name in ("vocabulary", "positions", "token_types", "experts"):
             whole(f"transformer: {name}", getattr(self, name), 0, LARGEST - 1)
         for name in _CHOICES:
-            if not isinstance(getattr(self, name), bool):
-                wrong = shown(getattr(self, name))
-                raise SpecError(
-                    "transformer", f"{name}: {wrong} is not a choice", "give True or False"
-                )
-        if self.norm not in NORMS:
-            hint = hint_of(self.norm, NORMS)
-            raise SpecError("transformer", f"norm: there is no {shown(self.norm)}", hint)
+            truth(f"transformer: {name}", getattr(self, name))
+        one_of("transformer: norm", self.norm, NORMS)
         if self.hidden % self.heads:
             raise SpecError(
                 "transformer",

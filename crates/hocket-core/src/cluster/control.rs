@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::engine::Progressing;
-use super::failover::{Chosen, Failover, Repairs};
 use super::flows::Flows;
 use super::forward::predict;
 use super::router::{Problem, Router};
+use super::steered::{Record, Steered};
 use super::{ClusterError, ClusterOptions, Decision, Job, Reroute};
-use crate::id::LinkId;
+use crate::id::{LinkId, NpuId};
+use crate::routing::controller::failover::{self, Chosen, Repairs};
 use crate::routing::{Assignment, Fabric, Flow, assignment_of};
 use crate::topology::Topology;
 use crate::units::Time;
@@ -21,6 +22,8 @@ pub(super) struct Commodities {
     /// By job: numbers of the flows, and the flows as routing sees them.
     ids: Vec<Vec<u32>>,
     flows: Vec<Vec<Flow>>,
+    /// By job and flow: the NICs, and bytes of an iteration.
+    ends: Vec<Vec<([NpuId; 2], u64)>>,
     /// By flow: what was chosen for it last, whether the answer is there or not.
     choices: Vec<Option<u32>>,
 }
@@ -29,6 +32,7 @@ impl Commodities {
     pub(super) fn begin_job(&mut self) {
         self.ids.push(Vec::new());
         self.flows.push(Vec::new());
+        self.ends.push(Vec::new());
     }
 
     /// Flows of a job between ToRs, and their numbers.
@@ -47,13 +51,23 @@ impl Commodities {
         &self.ids[job as usize]
     }
 
-    /// A flow of the job begun last.
-    pub(super) fn add(&mut self, id: u32, src: u32, dst: u32) {
+    /// A flow of the job begun last: its ToRs, its NICs and its bytes.
+    pub(super) fn add(&mut self, id: u32, tors: [u32; 2], nics: [NpuId; 2], bytes: u64) {
         self.choices.resize(id as usize + 1, None);
         if let (Some(ids), Some(flows)) = (self.ids.last_mut(), self.flows.last_mut()) {
             ids.push(id);
-            flows.push(Flow::new(src, dst));
+            flows.push(Flow::new(tors[0], tors[1]));
         }
+        if let Some(ends) = self.ends.last_mut() {
+            ends.push((nics, bytes));
+        }
+    }
+
+    /// A job's flows, their NICs and their bytes.
+    pub(super) fn announced(&self, job: u32) -> impl Iterator<Item = (u32, [NpuId; 2], u64)> {
+        let ids = self.ids[job as usize].iter();
+        let ends = self.ends[job as usize].iter();
+        ids.zip(ends).map(|(&id, &(nics, bytes))| (id, nics, bytes))
     }
 }
 
@@ -97,8 +111,10 @@ pub(super) struct Controller<'a> {
     options: &'a ClusterOptions,
     /// What has been computed ahead.
     table: Vec<Rc<Decided>>,
-    failover: Option<Failover<'a>>,
+    /// Links that may fail together; none where nothing is computed for that.
+    outages: Vec<Vec<LinkId>>,
     repairs: Repairs,
+    steered: Option<Steered>,
     /// By link.
     is_dead: Vec<bool>,
     pub(super) computed_ahead: u64,
@@ -115,6 +131,15 @@ impl<'a> Controller<'a> {
         options: &'a ClusterOptions,
     ) -> Self {
         let has_failover = options.failover && options.reroute == Reroute::Always;
+        let steered = match options.reroute {
+            Reroute::Steady(steady) => Some(Steered::new(
+                fabric,
+                steady,
+                jobs.len() as u32,
+                &commodities,
+            )),
+            _ => None,
+        };
         Self {
             jobs,
             whole: fabric,
@@ -122,8 +147,12 @@ impl<'a> Controller<'a> {
             commodities,
             options,
             table: Vec::new(),
-            failover: has_failover.then(|| Failover::new(topology, fabric)),
+            outages: match has_failover {
+                true => failover::outages(fabric),
+                false => Vec::new(),
+            },
             repairs: Repairs::new(),
+            steered,
             is_dead: vec![false; topology.links().len()],
             computed_ahead: 0,
             routed: 0,
@@ -131,12 +160,19 @@ impl<'a> Controller<'a> {
     }
 
     /// Links fail. Gives those that had not, sorted, and what was to be done then, if that is known.
-    pub(super) fn fail(&mut self, links: &[LinkId]) -> (Vec<LinkId>, Option<Vec<(u32, u32)>>) {
+    pub(super) fn fail(
+        &mut self,
+        now: u64,
+        links: &[LinkId],
+    ) -> (Vec<LinkId>, Option<Vec<(u32, u32)>>) {
         let mut fresh = links.to_vec();
         fresh.retain(|link| !self.is_dead[link.index()]);
         fresh.sort_unstable();
         fresh.dedup();
-        let repair = self.repairs.remove(&fresh);
+        let repair = match &mut self.steered {
+            Some(steered) => steered.fail(now, &fresh),
+            None => self.repairs.remove(&fresh),
+        };
         for link in &fresh {
             self.is_dead[link.index()] = true;
         }
@@ -181,10 +217,13 @@ impl<'a> Controller<'a> {
     }
 
     /// Computes what to do where one thing fails, for the jobs that communicate.
-    pub(super) fn prepare(&mut self, active: &[u32]) {
-        let Some(failover) = &self.failover else {
+    pub(super) fn prepare(&mut self, now: u64, active: &[u32], flows: &Flows) {
+        if let Some(steered) = &mut self.steered {
+            self.computed_ahead = steered.prepare(now, &self.commodities, flows);
+        }
+        if self.outages.is_empty() {
             return;
-        };
+        }
         let chosen = active.iter().flat_map(|&job| self.commodities.rows(job));
         let chosen = chosen.filter_map(|(id, Flow { src, dst, .. })| {
             let choice = self.commodities.choices[id as usize]?;
@@ -196,7 +235,7 @@ impl<'a> Controller<'a> {
             })
         });
         let chosen: Vec<Chosen> = chosen.collect();
-        self.repairs = failover.repairs(&chosen, &self.is_dead);
+        self.repairs = failover::repairs(self.whole, &self.outages, &chosen, &self.is_dead);
         self.computed_ahead += self.repairs.len() as u64;
     }
 
@@ -233,6 +272,12 @@ impl<'a> Controller<'a> {
         flows: &Flows,
         router: &mut dyn Router,
     ) -> Result<(Rc<Decided>, bool), ClusterError> {
+        if let Some(steered) = &mut self.steered {
+            let foreseen = steered.follow(now, active);
+            let decided = self.steered_paths(active)?;
+            self.choose(decided.new_paths());
+            return Ok((Rc::new(decided), foreseen));
+        }
         let known = self.table.iter().find(|decided| decided.jobs == active);
         if let Some(known) = known.cloned() {
             self.choose(known.new_paths());
@@ -245,6 +290,33 @@ impl<'a> Controller<'a> {
         let decided = self.route(now, active, starting, flows, (router, false))?;
         self.choose(decided.new_paths());
         Ok((Rc::new(decided), false))
+    }
+
+    /// The paths that the controller has given, as an assignment.
+    fn steered_paths(&self, active: &[u32]) -> Result<Decided, ClusterError> {
+        let rows = active.iter().flat_map(|&job| self.commodities.rows(job));
+        let steered = self.steered.as_ref();
+        let chosen = rows.filter_map(|(id, flow)| Some((id, (flow, steered?.choice(id)?))));
+        let (ids, paths): (Vec<u32>, Vec<(Flow, u32)>) = chosen.unzip();
+        let (flows, choices): (Vec<Flow>, Vec<u32>) = paths.into_iter().unzip();
+        Ok(Decided {
+            jobs: active.to_vec(),
+            ids,
+            kept: 0,
+            assignment: assignment_of(&self.fabric, &flows, choices)?,
+        })
+    }
+
+    /// No job communicates any more.
+    pub(super) fn stop_all(&mut self, now: u64) {
+        if let Some(steered) = &mut self.steered {
+            steered.follow(now, &[]);
+        }
+    }
+
+    /// What the controller was told and said.
+    pub(super) fn record(self) -> Option<Record> {
+        self.steered.map(|steered| steered.record)
     }
 
     /// Other paths for flows that lost theirs, all else as it is.

@@ -106,11 +106,14 @@ impl<'a> Engine<'a> {
             commodities.begin_job();
             let (pattern, groups) = job.communication().unzip();
             for (group, ports) in groups.into_iter().flatten().enumerate() {
-                for &(src, dst) in pattern.into_iter().flat_map(Pattern::channels) {
+                let channels = pattern.into_iter();
+                let channels =
+                    channels.flat_map(|of| of.channels().iter().zip(of.bytes_by_channel()));
+                for (&(src, dst), &bytes) in channels {
                     let ends = [src, dst].map(|rank| ports[rank as usize]);
                     let flow = flows.connect(number as u32, ends[0], ends[1]);
                     if let Reach::Fabric { src, dst } = flows.reach(flow) {
-                        commodities.add(flow, src, dst);
+                        commodities.add(flow, [src, dst], ends.map(|port| port.nic), bytes);
                     }
                     place.push((number as u32, group as u32));
                 }
@@ -155,7 +158,7 @@ impl<'a> Engine<'a> {
         match self.options.reroute {
             Reroute::Never => self.decide_once(router)?,
             Reroute::Spray => self.flows.spray(self.controller.fabric(), 0),
-            Reroute::Always | Reroute::AtStart => {}
+            Reroute::Always | Reroute::Steady(_) | Reroute::AtStart => {}
         }
         for number in 0..self.jobs.len() as u32 {
             self.compute(number, self.jobs[number as usize].job.arrival.as_ps());
@@ -396,6 +399,7 @@ impl<'a> Engine<'a> {
         self.outcome.time = ends.max().unwrap_or(Time::ZERO);
         self.outcome.link_bytes = self.flows.link_bytes;
         self.outcome.computed_ahead = self.controller.computed_ahead;
+        self.outcome.record = self.controller.record();
         self.outcome
     }
 }

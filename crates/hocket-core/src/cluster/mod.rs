@@ -19,15 +19,18 @@
 
 mod control;
 mod engine;
-mod failover;
 mod flows;
 mod forward;
 mod network;
+mod outcome;
 mod pattern;
 mod router;
+mod steered;
 
+pub use outcome::{Decision, Iteration, Outcome};
 pub use pattern::{Pattern, Rounds};
 pub use router::{ByScheme, FlowOrder, Problem, Reroute, Router};
+pub use steered::Record;
 
 use crate::explain::Explain;
 use std::borrow::Cow;
@@ -35,7 +38,7 @@ use std::sync::Arc;
 
 use crate::id::{LinkId, NpuId};
 use crate::progress::{Interrupted, Progress};
-use crate::routing::{Certificate, Fabric, RoutingError};
+use crate::routing::{Fabric, RoutingError};
 use crate::topology::Topology;
 use crate::units::{Bandwidth, Time};
 
@@ -132,90 +135,6 @@ impl Default for ClusterOptions {
     }
 }
 
-/// One iteration of a job.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Iteration {
-    /// The job.
-    pub job: u32,
-    /// Number of the iteration within its job, from 0.
-    pub index: u32,
-    /// Time at which the computation began.
-    pub compute_start: Time,
-    /// Time at which the first flows were ready to start.
-    pub start: Time,
-    /// Time at which the last flow arrived: `end - start` is the all-reduce time.
-    pub end: Time,
-    /// Number of transfers over the fabric.
-    pub flows: u64,
-    /// Their completion times, from when each began to be sent until its last byte arrived, added up
-    /// (picoseconds).
-    pub completion_ps: u128,
-    /// Their bytes, each over its own completion time, added up [bytes/s].
-    pub throughput: f64,
-    /// The longest completion time.
-    pub slowest: Time,
-}
-
-impl Iteration {
-    fn new(job: u32, index: u32) -> Self {
-        Self {
-            job,
-            index,
-            compute_start: Time::ZERO,
-            start: Time::ZERO,
-            end: Time::ZERO,
-            flows: 0,
-            completion_ps: 0,
-            throughput: 0.0,
-            slowest: Time::ZERO,
-        }
-    }
-
-    /// A transfer over the fabric has arrived, so many picoseconds after it began to be sent.
-    fn count(&mut self, bytes: u64, lasted: u64) {
-        self.flows += 1;
-        self.completion_ps += u128::from(lasted);
-        self.throughput += bytes as f64 / (lasted.max(1) as f64 * 1e-12);
-        self.slowest = self.slowest.max(Time::from_ps(lasted));
-    }
-}
-
-/// A decision of the controller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Decision {
-    /// Time of the event that the controller answers.
-    pub time: Time,
-    /// Number of flows that were given a path.
-    pub flows: u32,
-    /// Number of flows under way that moved to another path.
-    pub moved: u32,
-    /// The largest load of a link.
-    pub max_link_load: u64,
-    /// A load that no assignment can keep every link below, and the ToR that forces it.
-    pub certificate: Certificate,
-    /// `true` if the answer had been computed ahead.
-    pub foreseen: bool,
-    /// `true` if the event was a failure.
-    pub is_repair: bool,
-}
-
-/// Outcome of a simulation of jobs.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Outcome {
-    /// Time at which the last job ended.
-    pub time: Time,
-    /// Every iteration, in order of their ends.
-    pub iterations: Vec<Iteration>,
-    /// Every decision of the controller, in order.
-    pub decisions: Vec<Decision>,
-    /// Bytes over each link of the topology; each saturates at `u64::MAX`.
-    pub link_bytes: Vec<u64>,
-    /// Changes of a job's total rate: time, job, and the rate from then on [bytes/s].
-    pub rates: Vec<(Time, u32, f64)>,
-    /// Assignments computed ahead, whether they were needed or not.
-    pub computed_ahead: u64,
-}
-
 /// Why a simulation of jobs has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -228,7 +147,7 @@ pub enum ClusterError {
     Router(String),
     /// Failures that leave flows without a path.
     #[error(
-        "job '{job}' cannot run here: no path is left {flows}; keep a spine that both ToRs reach, or place it elsewhere"
+        "job '{job}': no path is left {flows}; keep a spine that both ToRs reach, or place it elsewhere"
     )]
     Cut {
         /// Name of the job.
@@ -238,7 +157,7 @@ pub enum ClusterError {
     },
     /// A failure that takes a NIC of a job away.
     #[error(
-        "job '{job}' cannot run here: it loses the link of {nic} at {time}, and has no other; let something else fail"
+        "job '{job}': loses the link of {nic} at {time}, and has no other; let something else fail"
     )]
     Lost {
         /// Name of the job.
@@ -247,6 +166,12 @@ pub enum ClusterError {
         nic: String,
         /// Time of the failure.
         time: Time,
+    },
+    /// What was kept of a simulation does not fit its jobs and links.
+    #[error("{why}; simulate the jobs again")]
+    Malformed {
+        /// What does not fit.
+        why: String,
     },
     /// The simulated time overflows.
     #[error(
@@ -259,13 +184,6 @@ pub enum ClusterError {
 }
 
 impl Explain for ClusterError {
-    fn verdict(&self) -> &'static str {
-        match self {
-            Self::Cut { .. } | Self::Lost { .. } => " cannot run here",
-            _ => "",
-        }
-    }
-
     fn origin(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::Routing(error) => error.origin(),
@@ -284,6 +202,7 @@ impl Explain for ClusterError {
             Self::TooLong => {
                 Some("make sizes, arrivals or iterations smaller, or bandwidths larger".into())
             }
+            Self::Malformed { .. } => Some("simulate the jobs again".into()),
             Self::Router(_) | Self::Interrupted(_) => None,
         }
     }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use super::ClusterError;
+use crate::routing::controller;
 use crate::routing::{Assignment, Fabric, Flow, Scheme, add_least_loaded, assign, assignment_of};
 use crate::units::Seed;
 
@@ -13,6 +14,9 @@ pub enum Reroute {
     /// All flows that communicate, whenever a job starts or stops to: what a controller does.
     #[default]
     Always,
+    /// A job's flows when it starts to communicate, by the controller that clusters run: others keep their
+    /// paths but for the few that make room for them. The router is not asked.
+    Steady(controller::Options),
     /// A job's flows when it starts to communicate; they keep their paths until it stops.
     AtStart,
     /// All flows of all jobs, once and for ever: what hashing switches do.

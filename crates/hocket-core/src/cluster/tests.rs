@@ -8,6 +8,7 @@ use crate::algorithms::{Algorithm, PlanOptions, plan};
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::progress::Silent;
+use crate::routing::controller::{self, Command, Controller, Log, Policy, Reason, replay};
 use crate::routing::{Annealing, Fabric, Scheme};
 use crate::topology::Topology;
 use crate::topology::build::{self, Clos, RingWays};
@@ -443,4 +444,112 @@ fn what_cannot_be_survived_is_said() {
             "{lost}"
         );
     }
+}
+
+#[test]
+fn the_controller_of_a_cluster_says_the_same_to_the_same_events() {
+    let topology = clos(4, 6, 4, Time::from_ns(300));
+    let fabric = Fabric::new(&topology).unwrap();
+    let mut seed = Seed(11);
+    for round in 0..12u32 {
+        let mut nics: Vec<u32> = (0..24).collect();
+        for i in (1..nics.len()).rev() {
+            nics.swap(i, seed.below(i + 1));
+        }
+        let jobs: Vec<Job> = [4u32, 3, 5]
+            .into_iter()
+            .map(|ranks| {
+                let pattern = ring(ranks, 1_000_003, Rounds::Data);
+                let nics: Vec<u32> = nics.drain(..2 * ranks as usize).collect();
+                let groups: Vec<_> = nics.chunks(ranks as usize).map(group).collect();
+                let compute = [seed.below(90_000) as u64; 4];
+                job(Time::ZERO, &compute, &pattern, groups)
+            })
+            .collect();
+        let steady = controller::Options {
+            policy: [Policy::Greedy, Policy::Balanced][round as usize % 2],
+            look_ahead: round % 3,
+            failover: round % 4 > 1,
+            ..controller::Options::default()
+        };
+        let mut links = Vec::new();
+        assert!(fabric.route(0, 1, 2, &mut links));
+        let options = ClusterOptions {
+            reroute: Reroute::Steady(steady),
+            answer: Time::from_ns(u64::from(round % 2) * 10_000),
+            outages: vec![Outage {
+                time: Time::from_ns(150_000),
+                links,
+            }],
+            ..ClusterOptions::default()
+        };
+        let outcome = run(&topology, &jobs, Scheme::Greedy, &options);
+        assert_eq!(outcome.iterations.len(), 12);
+        let record = outcome.record.unwrap();
+        let log = Log::decode(&record.log.encode()).unwrap();
+        for _ in 0..2 {
+            let mut again = Controller::new(fabric.clone(), steady);
+            assert_eq!(replay(&mut again, &log), record.commands);
+        }
+        let said = |is_wanted: fn(&Reason) -> bool| {
+            let all = record.commands.iter().flatten();
+            let reasons = all.filter_map(|command| match command {
+                Command::Path { reason, .. } => Some(*reason),
+                _ => None,
+            });
+            reasons.filter(is_wanted).count()
+        };
+        assert!(said(|reason| *reason == Reason::New) > 0);
+        let is_failure = |reason: &Reason| matches!(reason, Reason::Failure | Reason::Failover);
+        assert!(said(is_failure) <= 2 * jobs.len() * 10);
+        if steady.look_ahead > 0 {
+            assert!(said(|reason| *reason == Reason::Foreseen) > 0);
+            assert!(outcome.decisions.iter().any(|decision| decision.foreseen));
+        }
+    }
+}
+
+#[test]
+fn a_steady_controller_moves_less_than_one_that_decides_anew() {
+    let topology = clos(4, 8, 4, Time::ZERO);
+    let mut seed = Seed(3);
+    let (mut steady_moves, mut anew_moves) = (0, 0);
+    for _ in 0..6 {
+        let mut nics: Vec<u32> = (0..32).collect();
+        for i in (1..nics.len()).rev() {
+            nics.swap(i, seed.below(i + 1));
+        }
+        let jobs: Vec<Job> = nics
+            .chunks(8)
+            .map(|nics| {
+                let pattern = ring(8, 8_000_000, Rounds::Data);
+                let compute = [0; 3].map(|_| seed.below(900_000) as u64);
+                job(Time::ZERO, &compute, &pattern, vec![group(nics)])
+            })
+            .collect();
+        let moves = |reroute, scheme| {
+            let options = ClusterOptions {
+                reroute,
+                ..ClusterOptions::default()
+            };
+            let outcome = run(&topology, &jobs, scheme, &options);
+            let decisions = outcome.decisions.iter();
+            // Every NIC sends one flow and receives one: a link for each is enough.
+            assert!(
+                decisions
+                    .clone()
+                    .all(|decision| decision.max_link_load == 1)
+            );
+            decisions
+                .map(|decision| u64::from(decision.moved))
+                .sum::<u64>()
+        };
+        let steady = controller::Options {
+            most_moves: u32::MAX,
+            ..controller::Options::default()
+        };
+        steady_moves += moves(Reroute::Steady(steady), Scheme::Greedy);
+        anew_moves += moves(Reroute::Always, Scheme::EdgeColoring);
+    }
+    assert!(5 * steady_moves < anew_moves, "{steady_moves} {anew_moves}");
 }

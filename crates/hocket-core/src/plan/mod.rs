@@ -183,7 +183,7 @@ fn check_offsets<T: Copy + Into<u64>>(
 #[non_exhaustive]
 pub enum PlanError {
     /// The algorithm cannot run here.
-    #[error("{algorithm} cannot run here: {why}")]
+    #[error("{algorithm}: {why}")]
     NotApplicable {
         /// The algorithm.
         algorithm: &'static str,
@@ -235,7 +235,7 @@ pub enum PlanError {
     Collective(#[from] crate::collective::CollectiveError),
     /// A schedule of dimensions that does not fit in memory.
     #[error(
-        "{algorithm} cannot run here: a schedule of {chunks} chunks, each of {steps} steps a pass, needs about \
+        "{algorithm}: a schedule of {chunks} chunks, each of {steps} steps a pass, needs about \
          {} of memory, more than the limit of {}; use fewer chunks",
         Memory(*bytes),
         Memory(u128::from(*limit))
@@ -277,10 +277,6 @@ impl PlanError {
 }
 
 impl Explain for PlanError {
-    fn verdict(&self) -> &'static str {
-        " cannot run here"
-    }
-
     fn origin(&self) -> Option<Cow<'_, str>> {
         match self {
             Self::NotApplicable { algorithm, .. } | Self::Memory { algorithm, .. } => {

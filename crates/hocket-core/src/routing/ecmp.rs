@@ -1,5 +1,6 @@
 //! Equal-cost multi-path: the way up is a hash of the packet's header.
 
+use super::steering::linear::{crc32, toeplitz};
 use super::{Fabric, Flow, hops};
 use crate::units::Seed;
 
@@ -93,59 +94,8 @@ fn header(flow: &Flow, port: u16) -> [u8; 13] {
 impl Hash {
     fn of(self, header: &[u8; 13]) -> u32 {
         match self {
-            Hash::Crc32 => crc32(header),
-            Hash::Toeplitz => toeplitz(&header[..12]),
+            Hash::Crc32 => crc32(0, header),
+            Hash::Toeplitz => toeplitz(0, &header[..12]),
         }
-    }
-}
-
-/// # Source
-/// IEEE 802.3, section 3.2.9: polynomial 0x04c11db7, reflected.
-fn crc32(bytes: &[u8]) -> u32 {
-    const TABLE: [u32; 256] = {
-        let mut table = [0; 256];
-        let mut i = 0;
-        while i < 256 {
-            let mut rest = i as u32;
-            let mut bit = 0;
-            while bit < 8 {
-                let poly = if rest & 1 == 1 { 0xedb8_8320 } else { 0 };
-                rest = (rest >> 1) ^ poly;
-                bit += 1;
-            }
-            table[i] = rest;
-            i += 1;
-        }
-        table
-    };
-    let step = |rest: u32, &byte: &u8| (rest >> 8) ^ TABLE[((rest as u8) ^ byte) as usize];
-    !bytes.iter().fold(!0, step)
-}
-
-/// # Source
-/// Krawczyk: LFSR-based hashing and authentication, CRYPTO 1994; key and check values of Microsoft,
-/// Verifying the RSS hash calculation.
-fn toeplitz(bytes: &[u8]) -> u32 {
-    const KEY: [u8; 16] = [
-        0x6d, 0x5a, 0x56, 0xda, 0x25, 0x5b, 0x0e, 0xc2, 0x41, 0x67, 0x25, 0x3d, 0x43, 0xa3, 0x8f,
-        0xb0,
-    ];
-    let key = u128::from_be_bytes(KEY);
-    let window = |bit: usize| (key << bit >> 96) as u32;
-    let bits = (0..8 * bytes.len()).filter(|bit| bytes[bit / 8] >> (7 - bit % 8) & 1 == 1);
-    bits.fold(0, |hash, bit| hash ^ window(bit))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hashes_have_their_published_check_values() {
-        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
-        let addresses = [66, 9, 149, 187, 161, 142, 100, 80];
-        assert_eq!(toeplitz(&addresses), 0x323e_8fc2);
-        let ports = [2794u16.to_be_bytes(), 1766u16.to_be_bytes()].concat();
-        assert_eq!(toeplitz(&[&addresses[..], &ports].concat()), 0x51cc_c178);
     }
 }

@@ -19,6 +19,7 @@ mod assignment;
 mod balance;
 mod certificate;
 mod coloring;
+pub mod controller;
 mod ecmp;
 mod error;
 mod exchange;
@@ -31,6 +32,7 @@ mod pods;
 mod read;
 mod sets;
 mod spray;
+pub mod steering;
 
 pub use annealing::Annealing;
 pub use assignment::{Assignment, add_least_loaded, assignment_of};

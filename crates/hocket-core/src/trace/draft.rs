@@ -47,12 +47,11 @@ impl Draft {
             return Err(TraceError::NoFiles);
         }
         let mut maker = Maker {
-            draft: Draft {
-                trace: Trace::default(),
-                files: files.iter().map(|file| file.name.to_owned()).collect(),
-                group_ids: Vec::new(),
-                process_groups: Vec::new(),
-            },
+            draft: Draft::of(
+                Trace::default(),
+                files.iter().map(|file| file.name.to_owned()).collect(),
+                Vec::new(),
+            ),
             follow,
             name_rows: HashMap::new(),
             group_rows: HashMap::new(),
@@ -64,6 +63,16 @@ impl Draft {
             maker.read_rank(rank as u32, file)?;
         }
         Ok(maker.draft)
+    }
+
+    /// A draft of nodes, with what errors call the ranks and the ids of the groups that nodes name.
+    pub(super) fn of(trace: Trace, files: Vec<String>, group_ids: Vec<u64>) -> Self {
+        Self {
+            trace,
+            files,
+            group_ids,
+            process_groups: Vec::new(),
+        }
     }
 
     /// What metadata nodes are given as inputs, with their rank: in PyTorch traces, groups of ranks

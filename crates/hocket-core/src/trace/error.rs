@@ -134,6 +134,12 @@ pub enum TraceError {
         /// File, id and name of the node.
         node: String,
     },
+    /// Columns that are none of a trace.
+    #[error("columns of a trace: {why}; read the trace again")]
+    Malformed {
+        /// What does not fit.
+        why: String,
+    },
     /// More than 32 bits can number.
     #[error("the trace has 2^32 {what} or more; split it")]
     TooLarge {
@@ -157,6 +163,7 @@ impl Explain for TraceError {
             Self::Mismatch { group, index, .. } => {
                 Some(format!("group {group}, collective {index}").into())
             }
+            Self::Malformed { .. } => Some("columns of a trace".into()),
             Self::NoFiles | Self::TooLarge { .. } => None,
         }
     }
@@ -174,6 +181,7 @@ impl Explain for TraceError {
             Self::Mismatch { .. } => {
                 Some("all ranks of a group issue the same collectives in the same order".into())
             }
+            Self::Malformed { .. } => Some("read the trace again".into()),
             Self::TooLarge { .. } => Some("split it".into()),
             Self::Message { .. } | Self::Missing { .. } => None,
         }

@@ -14,10 +14,12 @@
 
 mod calls;
 mod chakra;
+mod columns;
 mod draft;
 mod error;
 mod order;
 
+pub use columns::Columns;
 pub use draft::{Draft, File, Follow};
 pub(crate) use error::shortened;
 pub use error::{Call, Fault, TraceError};
@@ -52,6 +54,19 @@ pub enum NodeKind {
     Receive = 6,
     /// With a group of ranks.
     Collective = 7,
+}
+
+impl NodeKind {
+    /// Every kind.
+    pub const ALL: [NodeKind; 7] = [
+        NodeKind::Metadata,
+        NodeKind::MemoryLoad,
+        NodeKind::MemoryStore,
+        NodeKind::Compute,
+        NodeKind::Send,
+        NodeKind::Receive,
+        NodeKind::Collective,
+    ];
 }
 
 /// What a collective node does, numbered as Chakra does.

@@ -4,6 +4,7 @@
 
 mod flows;
 mod fluids;
+mod controller;
 mod equal_paths;
 mod garbage;
 mod mutations;

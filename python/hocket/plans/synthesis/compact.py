@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hocket import _core
+from hocket._checks import check_function, instance_of
 from hocket._core import synthesis as core
 from hocket._memory import checked_limit
 from hocket._results import Result
@@ -76,6 +77,9 @@ def timetable(
         If it does not fit in memory.
     """
     check_chunks(chunks)
+    check_function("progress", progress)
+    instance_of(_core.Topology, "topology", topology, "make one, as by hk.topology.load(...)")
+    instance_of(_core.Collective, "collective", collective, "make one by hk.collective_on(...)")
     options = PlanOptions(seed=seed, latency=latency)
     limit = checked_limit(memory_limit)
     if len(topology.device_names) > topology.npu_count:

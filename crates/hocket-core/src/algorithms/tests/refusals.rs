@@ -222,7 +222,7 @@ fn a_schedule_that_does_not_fit_says_what_it_needs() {
     );
     assert_eq!(
         error.to_string(),
-        "themis cannot run here: a schedule of 64 chunks, each of 6 steps a pass, needs about 96 KiB of memory, \
+        "themis: a schedule of 64 chunks, each of 6 steps a pass, needs about 96 KiB of memory, \
          more than the limit of 10 KiB; use fewer chunks"
     );
 }

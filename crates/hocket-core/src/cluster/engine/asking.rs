@@ -17,7 +17,7 @@ impl Engine<'_> {
         self.has_stopped = false;
         let is_repair = std::mem::take(&mut self.has_failed);
         let is_due = match self.options.reroute {
-            Reroute::Always => true,
+            Reroute::Always | Reroute::Steady(_) => true,
             Reroute::AtStart => !starting.is_empty(),
             Reroute::Never | Reroute::Spray => false,
         };
@@ -26,12 +26,13 @@ impl Engine<'_> {
             return Ok(());
         }
         let active = self.active();
+        let is_asked = matches!(self.options.reroute, Reroute::Always | Reroute::Steady(_));
         if active.is_empty() {
-            self.controller.prepare(&active);
+            self.controller.stop_all(self.now);
+            self.controller.prepare(self.now, &active, &self.flows);
             self.routed.clear();
             return self.look_ahead(router);
         }
-        let is_asked = self.options.reroute == Reroute::Always;
         if is_asked && active == self.routed && !is_repair && !self.options.by_bytes {
             // Who stopped has started again: all have the paths that they would get.
             self.start(&starting);
@@ -87,7 +88,7 @@ impl Engine<'_> {
     ) -> Result<(), ClusterError> {
         let (links, repair) = self
             .controller
-            .fail(&self.options.outages[number as usize].links);
+            .fail(self.now, &self.options.outages[number as usize].links);
         if links.is_empty() {
             return Ok(());
         }
@@ -96,7 +97,7 @@ impl Engine<'_> {
         self.controller.check(&self.unended())?;
         match self.options.reroute {
             Reroute::Spray => self.flows.spray(self.controller.fabric(), self.now),
-            Reroute::Always => match repair {
+            Reroute::Always | Reroute::Steady(_) => match repair {
                 // An answer under way would send flows back to what failed.
                 Some(repair) if self.answers.is_empty() => self.repair(&repair, true, router)?,
                 _ => self.has_failed = true,
@@ -189,7 +190,7 @@ impl Engine<'_> {
         active: &[u32],
         router: &mut dyn Router,
     ) -> Result<(), ClusterError> {
-        self.controller.prepare(active);
+        self.controller.prepare(self.now, active, &self.flows);
         match self.options.rate_slack_ppm {
             Some(slack) if self.options.reroute != Reroute::Never => {
                 let flows = self.flows_communicating();

@@ -1,0 +1,149 @@
+"""A collective by every algorithm at several sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from hocket import _core
+from hocket._checks import path_of
+from hocket._pictures import draw
+from hocket._results import TableResult
+from hocket.collectives.collective import Progress
+from hocket.collectives.sweep import sizes_of
+from hocket.comparison.compare import Comparison, compare
+from hocket.comparison.crossovers import Crossover, SizeRow, crossovers
+from hocket.plans.synthesis import PlanOptions
+from hocket.simulation.options import TransferOptions
+from hocket.simulation.run import Run
+from hocket.topology.sources import TopologyLike, as_topology
+from hocket.units import Quantity, format_size
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.comparison.compare import Keywords
+    from hocket.comparison.data import ComparisonsData
+
+
+@dataclass(frozen=True, repr=False)
+class SizeComparison(TableResult):
+    """Comparisons of a collective at several sizes.
+
+    Attributes
+    ----------
+    comparisons
+        One for each size, the least first.
+    """
+
+    comparisons: tuple[Comparison, ...]
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes [bytes]."""
+        return [each.collective.size for each in self]
+
+    @property
+    def title(self) -> str:
+        """What was compared where, in words."""
+        first, sizes = self.comparisons[0], self.sizes
+        span = f"{len(self)} sizes from {format_size(sizes[0])} to {format_size(sizes[-1])}"
+        who = f"{len(first.collective.npus)} NPUs of {first.topology.name}"
+        return f"{first.collective.name}, {span}, among {who}"
+
+    @property
+    def size_rows(self) -> list[SizeRow]:
+        """Algorithm, size [bytes], algbw and the bound of algbw [bytes/s] of each result."""
+        rows = []
+        for each in self:
+            bound, _ = _core.rates(each.collective, each.bound.time_ps)
+            size = each.collective.size
+            rows += [(entry.algorithm, size, entry.run.algbw, bound) for entry in each]
+        return rows
+
+    @cached_property
+    def crossovers(self) -> list[Crossover]:
+        """Where another algorithm becomes the fastest, from small sizes to large ones."""
+        return crossovers(self.size_rows)
+
+    def plot(self, path: str | PathLike[str]) -> None:
+        """Draw algbw over size into a .png, .svg or .pdf file, crossovers numbered.
+
+        Raises
+        ------
+        SpecError
+            If the file can be no picture, or cannot be written.
+        """
+        draw("sizes", self, path_of("path", path))
+
+    def to_dict(self) -> ComparisonsData:
+        """Give it as values of JSON."""
+        return {"comparisons": [each.to_dict() for each in self]}
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [
+            {"size_bytes": each.collective.size, **row} for each in self for row in each._rows()
+        ]
+
+    def __repr__(self) -> str:
+        return f"<SizeComparison: {self.title}>"
+
+    def __iter__(self) -> Iterator[Comparison]:
+        return iter(self.comparisons)
+
+    def __len__(self) -> int:
+        return len(self.comparisons)
+
+
+def compare_sizes(
+    kind: str,
+    topology: TopologyLike,
+    sizes: Quantity | Iterable[Quantity],
+    *,
+    algorithms: Sequence[str] | None = None,
+    fidelity: str | TransferOptions = "link",
+    options: PlanOptions | None = None,
+    on_result: Callable[[str, int, Run], None] | None = None,
+    progress: Progress | None = None,
+    **keywords: Unpack[Keywords],
+) -> SizeComparison:
+    """Compare every algorithm that applies at several sizes; each size as :func:`hocket.compare` does.
+
+    Parameters
+    ----------
+    sizes
+        Sizes in bytes or as text: a list, ``"8KB,1MB,256MB"``, or a sweep ``"8K:1G:x4"`` (``"1M:8M:+1M"``).
+    kind, topology, algorithms, fidelity, options, on_result, progress, keywords
+        As of :func:`hocket.compare`.
+
+    Raises
+    ------
+    SpecError, InfeasibleError, VerificationError
+        As :func:`hocket.compare`; for sizes that are none, and more than 1,000.
+
+    Examples
+    --------
+    >>> import hocket as hk
+    >>> found = hk.compare_sizes("all-reduce", "ring:4@25GB/s,1us", "1K:1M:x32")
+    >>> [format(each.size, ",.0f") for each in found.crossovers]
+    []
+    """
+    network = as_topology(topology)
+    made = [
+        compare(
+            kind,
+            network,
+            size=size,
+            algorithms=algorithms,
+            fidelity=fidelity,
+            options=options,
+            on_result=on_result,
+            progress=progress,
+            **keywords,
+        )
+        for size in sizes_of(sizes)
+    ]
+    return SizeComparison(tuple(made))

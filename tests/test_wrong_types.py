@@ -1,0 +1,237 @@
+"""Wrong values given to any public name are refused in one line: no raw error leaks from inside.
+
+The names are enumerated, and their parameters too, so that new ones are taken up by themselves.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import networkx
+import numpy as np
+import pytest
+
+import hocket as hk
+
+ROOMS = (hk, hk.topology, hk.workload, hk.training, hk.traces, hk.routing)
+CHAKRA = Path(__file__).parent / "data" / "chakra"
+OWN = re.compile(
+    r"missing \d+ required|unexpected keyword argument|takes .* positional argument|"
+    r"multiple values for|required positional argument|No constructor defined|cannot create"
+)
+"""What Python itself says of a call whose parameters do not fit."""
+
+
+class Odd:
+    """Something that is nothing hocket knows."""
+
+    def __repr__(self) -> str:
+        return "<Odd>"
+
+
+def wrong_values() -> list[object]:
+    numbers = [
+        0,
+        -1,
+        1.5,
+        float("nan"),
+        float("inf"),
+        10**400,
+        2**64,
+        2**31,
+        True,
+        1j,
+        Fraction(1, 3),
+    ]
+    texts = ["", "x", "a,b", "\0", "é" * 300, b"x", Path("no/such.yml")]
+    several = [
+        [],
+        ["x"],
+        [1],
+        [None],
+        [[]],
+        (),
+        ("a", "b", "c"),
+        {},
+        {"x": 1},
+        {1: None},
+        {1},
+        range(2),
+    ]
+    scalars = [np.int64(3), np.float32(2.5), np.zeros(3), np.array("x"), np.bool_(True)]
+    return [None, *numbers, *texts, *several, *scalars, Odd(), iter(()), lambda *_: None]
+
+
+def topology() -> hk.Topology:
+    return hk.topology.ring(4, bandwidth="25 GB/s", latency="1 us")
+
+
+def good(name: str) -> dict[str, Any]:
+    """Give a right value for each required parameter, by its name and where it is needed."""
+    topo = topology()
+    job = hk.routing.Job("one", parameters=10**6, data=8, compute="20 us")
+    hosts = hk.routing.cluster("clos:4x8x8")
+    chiplet, workload = hk.Chiplet(), hk.workload.load("alexnet")
+    plan = hk.plan("all-reduce", topo, size="1 MB", algorithm="ring")
+    values: dict[str, Any] = {
+        "topology": topo,
+        "topologies": topo,
+        "collective": plan.collective,
+        "collectives": [plan.collective],
+        "kind": "all-reduce",
+        "size": "1 MB",
+        "name": "mine",
+        "demands": [hk.Demand("1 MB", [0], [1])],
+        "holders": [0],
+        "wanted": [1],
+        "sizes": [["1 MB"] * 4] * 4,
+        "sends": [(0, 1, "1 MB")],
+        "plan": plan,
+        "plans": [plan],
+        "core": plan.core,
+        "workload": workload,
+        "bandwidth": "25 GB/s",
+        "latency": "1 us",
+        "graph": networkx.cycle_graph(4),
+        "groups": [[0, 1], [2, 3]],
+        "kinds": "all-reduce",
+        "peak": "312 TFLOP/s",
+        "layers": workload.layers,
+        "forward": hk.workload.Work(1),
+        "chiplet": chiplet,
+        "all_reduce": lambda size: size,
+        "training_set": 1000,
+        "compute": 1000,
+        "npus": 4,
+        "hidden": 64,
+        "heads": 4,
+        "sequence": 16,
+        "prefix": CHAKRA / "all_reduce",
+        "trace": hk.traces.load(CHAKRA / "all_reduce"),
+        "ranks": [[hk.traces.Compute("a", "1 us")]],
+        "time": "1 us",
+        "to": 1,
+        "source": 0,
+        "fabric": "clos:4x8x8",
+        "flows": [(0, 1)],
+        "cluster": hosts,
+        "jobs": [job],
+        "path": "no/such.yml",
+        "name_or_path": "ring:4",
+        "value": "ring:4",
+        "nodes": 2,
+        "switches_per_side": 2,
+        "npus_per_switch": 2,
+        "spines": 2,
+        "tors": 2,
+        "k": 4,
+        "log2_npus": 2,
+        "planes": 2,
+        "group_size": 2,
+    }
+    there: dict[str, dict[str, Any]] = {
+        "hocket.training.epoch": {"all_reduce": 1000},
+        "hocket.topology.dragonfly": {"groups": 3},
+        "hocket.topology.product": {
+            "kinds": "Ring_Switch",
+            "sizes": [2, 2],
+            "bandwidth": ["25 GB/s"] * 2,
+            "latency": ["1 us"] * 2,
+        },
+        "hocket.workload.load": {"name_or_path": "alexnet"},
+        "hocket.workload.Transformer": {"layers": 2},
+        "hocket.routing.assign": {
+            "fabric": hk.topology.clos(2, 4, bandwidth="25 GB/s", latency="1 us")
+        },
+        "hocket.accelerator": {"name": "a100"},
+        "hocket.traces.write": {"prefix": "written"},
+        "hocket.workload.save": {"path": "written.yml"},
+    }
+    return {**values, **there.get(name, {})}
+
+
+def public() -> dict[str, Callable[..., object]]:
+    """Give every public callable: functions, and classes that check what they are given."""
+    found: dict[int, tuple[str, Any]] = {}
+    for room in ROOMS:
+        for name in dir(room):
+            what = getattr(room, name)
+            if name.startswith("_") or (not isinstance(what, type) and not inspect.isroutine(what)):
+                continue
+            if isinstance(what, type) and (issubclass(what, BaseException) or not checks(what)):
+                continue
+            found.setdefault(id(what), (f"{room.__name__}.{name}", what))
+    return dict(found.values())
+
+
+def checks(kind: type) -> bool:
+    """Whether a class looks at what it is made of; others are made by hocket alone."""
+    return "__post_init__" in vars(kind) or kind is hk.PlanBuilder
+
+
+PUBLIC = public()
+
+
+def parameters(what: Callable[..., object]) -> list[inspect.Parameter]:
+    return list(inspect.signature(what).parameters.values())
+
+
+def calls(name: str) -> Iterator[tuple[str, list[Any], dict[str, Any]]]:
+    """Give calls, each with one wrong value: its parameter, and the arguments by place and by name."""
+    what, known = PUBLIC[name], good(name)
+    of = parameters(what)
+    required = [each for each in of if each.default is inspect.Parameter.empty]
+    by_place = [each for each in required if each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    by_name = [each for each in required if each.kind is inspect.Parameter.KEYWORD_ONLY]
+    for each in of:
+        if each.kind is inspect.Parameter.VAR_KEYWORD:
+            continue
+        for value in wrong_values():
+            args = [value if one is each else known[one.name] for one in by_place]
+            keywords = {one.name: known[one.name] for one in by_name}
+            if each.kind is inspect.Parameter.VAR_POSITIONAL:
+                args = [value, value]
+            elif each not in by_place:
+                keywords[each.name] = value
+            if "size" in known and name in SIZED:
+                keywords.setdefault("size", "1 MB")
+            yield each.name, args, keywords
+
+
+SIZED = ("hocket.plan", "hocket.compare")
+
+
+def test_names_are_found() -> None:
+    assert len(PUBLIC) > 60
+    assert {"hocket.plan", "hocket.topology.mesh", "hocket.traces.load"} <= set(PUBLIC)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_wrong_values_are_refused_in_a_line(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    what = PUBLIC[name]
+    leaks = []
+    for parameter, args, keywords in calls(name):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                what(*args, **keywords)
+        except hk.Error as error:
+            if "\n" in str(error):
+                leaks.append(f"{parameter}: several lines: {error}")
+        except TypeError as error:
+            if error.__traceback__ is not None and (
+                error.__traceback__.tb_next is not None or not OWN.search(str(error))
+            ):
+                leaks.append(f"{parameter}: TypeError {error}")
+        except Exception as error:
+            leaks.append(f"{parameter}: {type(error).__name__} {error}")
+    assert not leaks, "\n".join(dict.fromkeys(leaks))
