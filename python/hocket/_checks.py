@@ -163,5 +163,7 @@ def path_of(field: str, value: object) -> Path:
     """Give the path that text or a path names."""
     is_path = isinstance(value, str | PathLike) and not isinstance(value, bytes)
     if not is_path or not str(value) or "\0" in str(value):
-        raise SpecError(field, f"{shown(value)} is not a path", "give one as text or a pathlib.Path")
+        raise SpecError(
+            field, f"{shown(value)} is not a path", "give one as text or a pathlib.Path"
+        )
     return Path(value)  # type: ignore[arg-type]

@@ -238,7 +238,9 @@ def _read(value: object, field: str | None, kind: _Kind) -> Fraction:
     if exact is None:
         exact = _number(value)
     if exact is None:
-        raise SpecError(field, f"{shown(value)} is not a {kind.name}", f"write it as {kind.example}")
+        raise SpecError(
+            field, f"{shown(value)} is not a {kind.name}", f"write it as {kind.example}"
+        )
     if exact < 0:
         raise SpecError(field, f"{shown(value)} is negative", f"write it as {kind.example}")
     return _fitting(exact * kind.si, value, field, kind)

@@ -196,7 +196,7 @@ def test_refusals(hocket: Any, folder: Any, more: tuple[str, ...], words: list[s
         (("ring", "--seed", "3"), "seed: ring "),
         (("themis", "--unwind", "ring"), "unwind: themis "),
         (("ring", "--trials", "3"), "trials: ring "),
-        (("greedy", "--cluster", "3"), "cluster: greedy "),
+        (("greedy", "--window", "3"), "window: greedy "),
         (("blind", "--slot", "1us"), "slot: blind "),
         (("exact", "--slot", "0ns"), "slot: '0ns' is shorter than a picosecond"),
         (("nope", "--seed", "3"), "there is no algorithm 'nope'"),

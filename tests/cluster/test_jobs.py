@@ -101,7 +101,7 @@ def test_measured_compute() -> None:
 def test_a_job_may_differ_from_its_model() -> None:
     job = Job("j", model="bloom", tensor=8, pipeline=6, parameters=176_000_000_000)
     assert (job.tensor, job.pipeline, job.gpus_per_replica) == (8, 6, 48)
-    assert Job("j", **PLAIN).copy == 1  # type: ignore[arg-type]
+    assert Job("j", **PLAIN).gpus_per_replica == 1  # type: ignore[arg-type]
     assert replace(job, data=3) == Job("j", model="bloom", tensor=8, pipeline=6, data=3)
 
 
@@ -152,7 +152,7 @@ BAD_JOBS = [
     ({"model": "bloom", "iterations": 0}, ["iterations: 0 "]),
     ({"model": "bloom", "arrival": "-1 s"}, ["arrival: '-1 s' "]),
     ({"model": "bloom", "arrival": True}, ["arrival: true "]),
-    ({"model": "bloom", "data": 1 << 24}, ["copies of 48 GPUs", "at most 16777216"]),
+    ({"model": "bloom", "data": 1 << 24}, ["replicas of 48 GPUs", "at most 16777216"]),
     ({"model": "bloom", "placement": "pack"}, ["no 'pack'", "did you mean 'packed'?"]),
     ({"model": "bloom", "placement": []}, ["placement: there is no []", "policies are"]),
     ({"model": "bloom", "placement": "packed", "hosts": ["host1"]}, ["leave one of them out"]),
@@ -193,7 +193,7 @@ def test_bad_job(keys: dict[str, object], parts: list[str]) -> None:
     [
         ({"tokens_per_iteration": "4M"}, ["tokens_per_iteration: '4M' "]),
         ({"peak": -312e12}, ["peak: -312000000000000.0 ", "312 TFLOP/s"]),
-        ({"peak": "312 TB/s"}, ["peak", "no unit of speed"]),
+        ({"peak": "312 TB/s"}, ["peak", "not a unit of speed"]),
         ({"efficiency": 0}, ["efficiency: 0 "]),
         ({"efficiency": 1.1}, ["efficiency: 1.1 "]),
         ({"efficiency": 45}, ["efficiency: 45 ", "up to 1; did you mean 0.45?"]),
@@ -348,7 +348,7 @@ BAD = {
     bloom("iterations: 9999999"): ["line 2", "job 'big': iterations: 9999999 "],
     bloom("arrival: -1 s"): ["line 2", "job 'big': arrival: '-1 s' "],
     bloom("arrival: 2"): ["job 'big': arrival: 2 "],
-    bloom("arrival: 2 GB"): ["job 'big': arrival: '2 GB'", "no unit of time"],
+    bloom("arrival: 2 GB"): ["job 'big': arrival: '2 GB'", "not a unit of time"],
     bloom("arrival: [1]"): ["job 'big': arrival: [1] "],
     bloom("compute: 2"): ["job 'big': compute: 2 "],
     bloom("compute: papr"): ["job 'big': compute: there is no 'papr'", "use paper, a time"],

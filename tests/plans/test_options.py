@@ -1,4 +1,4 @@
-"""Which algorithm heeds which option, and the words where it does not."""
+"""Which algorithm uses which option, and the words where it does not."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ HEED: dict[str, tuple[Any, set[str], str]] = {
     "unwind": ("max", {"greedy", "exact", "blind", "auto"}, "greedy, exact, blind and auto"),
     "trials": (3, {"greedy", "exact", "auto"}, "greedy, exact and auto"),
     "slot": ("1 us", {"exact", "auto"}, "exact and auto"),
-    "cluster": (3, {"exact", "auto"}, "exact and auto"),
+    "window": (3, {"exact", "auto"}, "exact and auto"),
 }
 
 
 @pytest.mark.parametrize("option", HEED)
 def test_what_an_algorithm_does_not_heed_is_refused(option: str) -> None:
-    value, heed, words = HEED[option]
+    value, use, words = HEED[option]
     options = PlanOptions(**{option: value})
     names = {each.name for each in algorithms()}
-    assert heed < names
+    assert use < names
     for name in names:
-        if name in heed:
+        if name in use:
             check_options(name, options)
             assert heeded(name, options) == options
             continue

@@ -295,7 +295,7 @@ def test_schedules_of_ones_own() -> None:
     ("rows", "text"),
     [
         ([], "there is no lane"),
-        ([3], "chunk 0: 3 is none; give its bytes and two lists of dimensions"),
+        ([3], "chunk 0: 3 is not a chunk; give its bytes and two lists of dimensions"),
         ([("2 MB", 0, 1)], "chunk 0: ('2 MB', 0, 1) is not a chunk"),
         ([("2 parsec", [0, 1], [1, 0])], "chunk 0: bytes: "),
         ([("1 MB", [0, 1], [1, 0])], "chunks: they have 1000000 B together, and the collective 20"),

@@ -1,4 +1,4 @@
-"""What each fidelity heeds, and the words where it does not: elsewhere tests look at the parts."""
+"""What each fidelity uses, and the words where it does not: elsewhere tests look at the parts."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def test_every_option_has_a_row() -> None:
 @pytest.mark.parametrize("fidelity", FIDELITIES)
 @pytest.mark.parametrize("option", HEED)
 def test_what_is_not_heeded_is_refused(option: str, fidelity: str) -> None:
-    value, heed = HEED[option]
-    if fidelity in heed:
+    value, use = HEED[option]
+    if fidelity in use:
         options = fidelity_options(fidelity, {option: value})
         assert options == FIDELITIES[fidelity](**{option: value})
         assert options != FIDELITIES[fidelity]()
@@ -40,7 +40,7 @@ def test_what_is_not_heeded_is_refused(option: str, fidelity: str) -> None:
     assert (caught.value.field, caught.value.why, caught.value.remedy) == (
         option,
         f"{fidelity} fidelity does not use it",
-        f"leave it out, or use {' or '.join(heed)} fidelity",
+        f"leave it out, or use {' or '.join(use)} fidelity",
     )
 
 

@@ -102,7 +102,11 @@ def test_astra_numbers_with_an_exponent(tmp_path: Path) -> None:
         ("[ Ring, Switch ]", "Ring", "line 1: topology: 'Ring' "),
         ("[ Ring, Switch ]", "[]", "line 1: topology: [] "),
         ("Ring", "Rng", "line 1: topology[0]: 'Rng' is not a dimension; did you mean 'Ring'?"),
-        ("Ring", "Mesh", "line 1: topology[0]: 'Mesh' is not a dimension; use Ring, FullyConnected"),
+        (
+            "Ring",
+            "Mesh",
+            "line 1: topology[0]: 'Mesh' is not a dimension; use Ring, FullyConnected",
+        ),
         ("Ring", "[Ring]", "line 1: topology[0]: ['Ring'] is not a dimension; use Ring"),
         ("50.0", "-50", "line 3: bandwidth[0]: -50 "),
         ("50.0", "0", "line 3: bandwidth[0]: 0 "),

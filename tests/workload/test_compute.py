@@ -215,7 +215,7 @@ def test_the_published_figure_from_the_published_table() -> None:
         ({"array": "256x256"}, ["array", "'256x256' is not a pair"]),
         ({"clock": "1"}, ["clock", "'1' ", "1 GHz"]),
         ({"clock": "0 Hz"}, ["clock", "is 0"]),
-        ({"clock": "1 ghz"}, ["clock", "no unit of frequency"]),
+        ({"clock": "1 ghz"}, ["clock", "not a unit of frequency"]),
         ({"clock": True}, ["clock", "true "]),
         ({"precision_bits": 0}, ["precision_bits", "too small"]),
         ({"folds": "x"}, ["folds", "'x'", "drained or overlapped"]),

@@ -128,7 +128,11 @@ BAD = {
         "line 3: layers[1]",
         "nothing is routed to its 3 experts",
     ],
-    layers(B, "{name: c, forward: {}, joins: b}"): ["line 3", "layers[1].joins", "no later layer"],
+    layers(B, "{name: c, forward: {}, joins: b}"): [
+        "line 3",
+        "layers[1].joins",
+        "not a later layer",
+    ],
     layers(B, "{name: c, forward: {}, joins: c}"): ["layers[1].joins", "'c' is not a later layer"],
     layers("{name: c, forward: {}, joins: 3}", B): ["layers[0].joins", "3 is not text"],
     layers("{name: b, forward: {}, input_gradient: {}, reads_data: true}"): [

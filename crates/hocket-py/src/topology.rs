@@ -66,7 +66,7 @@ fn listed<'py, T>(
         let shown = value
             .repr()
             .map_or_else(|_| "this".to_owned(), |text| text.to_string());
-        Parts::new(format!("{shown} is none"))
+        Parts::new(format!("{shown} is not one"))
             .field(name)
             .remedy(right)
             .into()

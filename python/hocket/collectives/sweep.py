@@ -8,7 +8,7 @@ from hocket._checks import list_of
 from hocket.errors import SpecError
 from hocket.units import Quantity, parse_size, shown
 
-_MOST = 1000
+_MAX_COUNT = 1000
 
 
 def sizes_of(sizes: Quantity | Iterable[Quantity], *, field: str = "sizes") -> list[int]:
@@ -65,5 +65,5 @@ def _sweep(text: str, field: str) -> list[int]:
 
 
 def _check_many(count: int, field: str) -> None:
-    if count > _MOST:
-        raise SpecError(field, f"these are {count:,} sizes", f"take at most {_MOST:,}")
+    if count > _MAX_COUNT:
+        raise SpecError(field, f"these are {count:,} sizes", f"take at most {_MAX_COUNT:,}")

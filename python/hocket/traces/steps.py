@@ -127,7 +127,9 @@ def _node(number: int, step: object) -> bytes:
     after = ([number - 1] if number else []) if step.after is None else step.after
     for each in after:
         if not 0 <= whole("after", each, 0, _MAX_POSITION) < number:
-            raise SpecError("after", f"{each} is not an earlier step", f"steps are 0 to {number - 1}")
+            raise SpecError(
+                "after", f"{each} is not an earlier step", f"steps are 0 to {number - 1}"
+            )
     kind, fields = _fields(step)
     parts = [_number(1, number), _text(2, step.name), _number(3, _KIND[kind])]
     parts += [_number(5, each) for each in after]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from hocket._checks import check_function, instance_of, truth, whole
 from hocket.errors import SpecError
 from hocket.units import shown
-from hocket.workload.layers import Layer, Workload
+from hocket.workload.layers import Layer, Workload, check_workload
 from hocket.workload.limits import bytes_of
 from hocket.workload.systolic import Chiplet
 
@@ -194,7 +194,7 @@ def iteration(
     Laskar et al. 2024, section VII-C, figure 11.
     """
     instance_of(Chiplet, "chiplet", chiplet, "make one by hk.Chiplet(...)")
-    instance_of(Workload, "workload", workload, "make one, as by hk.workload.load(...)")
+    check_workload(workload)
     if all_reduce is None:
         raise SpecError("all_reduce", "there is none", "give a function from bytes to picoseconds")
     check_function("all_reduce", all_reduce)

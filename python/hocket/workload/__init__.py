@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import fields
 from os import PathLike
-from typing import Any, cast
+from typing import Any
 
-from hocket._checks import did_you_mean, instance_of, path_of
+from hocket._checks import did_you_mean, path_of
 from hocket.errors import SpecError
 from hocket.units import shown
 from hocket.workload import models
 from hocket.workload.costs import Block, Work
-from hocket.workload.layers import Layer, Workload, blocks_of
+from hocket.workload.layers import Layer, Workload, blocks_of, check_workload
 from hocket.workload.text import save, to_text
 from hocket.workload.transformers import Transformer
 
@@ -59,10 +59,7 @@ def as_workload(value: object) -> Workload:
     """
     if isinstance(value, str | PathLike):
         return load(value)
-    if hasattr(value, "name") and hasattr(value, "layers"):
-        return cast("Workload", value)
-    right = "name one, or make one as by hk.workload.load(...)"
-    return instance_of(Workload, "workload", value, right)
+    return check_workload(value)
 
 
 def names() -> list[str]:

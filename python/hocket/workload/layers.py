@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
-from hocket._checks import check_name, instance_of, whole
+from hocket._checks import check_name, whole
 from hocket.errors import SpecError
 from hocket.units import shown
 from hocket.workload.costs import Block, Work
@@ -239,6 +240,20 @@ def not_routed(before: Layer | Block | None, layer: Layer | Block) -> str | None
     )
 
 
+def check_workload(value: object) -> Workload:
+    """Check that a value is a workload, or has a name and layers as one has, and give it.
+
+    Raises
+    ------
+    SpecError
+        If it is neither.
+    """
+    if hasattr(value, "name") and hasattr(value, "layers"):
+        return cast(Workload, value)
+    right = "name one, or make one as by hk.workload.load(...)"
+    raise SpecError("workload", f"{shown(value)} is not a Workload", right)
+
+
 def blocks_of(workload: Workload) -> list[Block]:
     """Give the layers of a workload by their costs, in the order of the forward pass.
 
@@ -251,7 +266,7 @@ def blocks_of(workload: Workload) -> list[Block]:
 
     O(layers).
     """
-    instance_of(Workload, "workload", workload, "make one, as by hk.workload.load(...)")
+    check_workload(workload)
     found = []
     for i, layer in enumerate(workload.layers):
         found.append(layer if isinstance(layer, Block) else _of_layer(layer, first=i == 0))

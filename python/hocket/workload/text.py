@@ -5,10 +5,10 @@ from __future__ import annotations
 from os import PathLike
 from typing import Any
 
-from hocket._checks import instance_of, path_of
+from hocket._checks import path_of
 from hocket.files.atomic import write_text
 from hocket.workload.costs import Block, Work
-from hocket.workload.layers import Layer, Workload
+from hocket.workload.layers import Layer, Workload, check_workload
 
 _WIDEST = 1 << 30
 """A layer stays on one line."""
@@ -32,7 +32,7 @@ def to_text(workload: Workload) -> str:
     """
     import yaml
 
-    instance_of(Workload, "workload", workload, "make one, as by hk.workload.load(...)")
+    check_workload(workload)
 
     def line(value: Any) -> str:
         text = yaml.safe_dump(

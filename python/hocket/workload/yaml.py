@@ -147,7 +147,9 @@ class _Expansion:
                 names = (scope + layer.joins for scope in each.scopes)
                 later = [name for name in names if last.get(name, -1) > i]
                 if not later:
-                    message = f"{shown(layer.joins)} is not a later layer; name one that comes after"
+                    message = (
+                        f"{shown(layer.joins)} is not a later layer; name one that comes after"
+                    )
                     raise self._reader.wrong((*each.place, "joins"), message)
                 layer = replace(layer, joins=later[0])
             found.append(layer)

@@ -130,7 +130,7 @@ impl Outcome {
             (
                 self.iterations.iter().any(|row| !is_amount(row.throughput))
                     || self.rates.iter().any(|&(.., rate)| !is_amount(rate)),
-                "a rate is no number of 0 or more",
+                "a rate is not a number of 0 or more",
             ),
         ];
         match faults.iter().find(|(is_wrong, _)| *is_wrong) {

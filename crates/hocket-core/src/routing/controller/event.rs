@@ -86,7 +86,7 @@ pub enum Reason {
     Return,
     /// Both its ends are below one ToR: it needs no path.
     Local,
-    /// An end of it is no host of the fabric, or gone.
+    /// An end of it is not a host of the fabric, or gone.
     UnknownHost,
     /// No path joins its ends, or each has a link that carries all that it may.
     NoPath,

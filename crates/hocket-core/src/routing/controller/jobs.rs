@@ -54,7 +54,7 @@ impl Controller {
         let foreseen = std::mem::replace(&mut job.ahead, vec![None; job.pattern.len()]);
         let wanted = foreseen.iter().zip(&job.last);
         let wanted: Vec<Option<u32>> = wanted.map(|(ahead, last)| ahead.or(*last)).collect();
-        // What a pattern held before is no path that its host has now.
+        // What a pattern held before is not a path that its host has now.
         let pattern = job.pattern.iter().map(|flow| Announced {
             held: None,
             ..*flow
