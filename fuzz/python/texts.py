@@ -10,7 +10,8 @@ from draw import ODD, Draw
 
 import hocket as hk
 from hocket import _core, units
-from hocket.cli import complete, numbers
+from hocket.cli import complete
+from hocket.cli import groups as option_groups
 from hocket.cluster import yaml as jobs_file
 from hocket.collectives import yaml as collective_file
 from hocket.collectives.collective import collective_on
@@ -76,7 +77,7 @@ def jobs(data: bytes) -> None:
     listed = jobs_file.from_file(written(data, "jobs.yml"))
     for job in listed:
         assert job.arrival_ps >= 0
-        for fact in ("gpus", "copy", "gradient_bytes", "compute_ps", "algorithm"):
+        for fact in ("gpus", "gpus_per_replica", "gradient_bytes", "compute_ps", "algorithm"):
             getattr(job, fact)
 
 
@@ -123,7 +124,7 @@ def groups(data: bytes) -> None:
 def sizes(data: bytes) -> None:
     """Sizes of a comparison: those of ``--size``, a line each, and in the first line the sweep."""
     sweep, *texts = data.decode("utf-8", "surrogateescape").split("\n")
-    found = numbers.read_sizes(texts, sweep or None)
+    found = option_groups.Sizes(texts, sweep or None).read()
     assert found == sorted(set(found))
     assert all(type(size) is int and 0 < size < 1 << 63 for size in found)
 

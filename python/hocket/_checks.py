@@ -142,7 +142,8 @@ def list_of(field: str, value: object) -> list[Any]:
             return list(value)
         except TypeError:  # an array of no dimension
             pass
-    raise SpecError(field, f"{shown(value)} is not a list", "give a list")
+    right = f"give it as [{value!r}]" if isinstance(value, str) and value else "give a list"
+    raise SpecError(field, f"{shown(value)} is not a list", right)
 
 
 def instance_of(kind: type[T], field: str, value: object, right: str) -> T:

@@ -29,8 +29,8 @@ FAR = '--bandwidth "1 GB/s" --latency "1 us" -s 1MB -a ring'
 
 CASES = {
     # words that name nothing
-    f"compare all-frob {R} -s 1MB": ['"all-frob"', "all-reduce, reduce-scatter"],
-    f"plan all-frob {R} -s 1MB -a ring": ['"all-frob"', "all-to-all"],
+    f"compare all-frob {R} -s 1MB": ["'all-frob'", "all-reduce, reduce-scatter"],
+    f"plan all-frob {R} -s 1MB -a ring": ["'all-frob'", "all-to-all"],
     f"{P} rng": ["'rng'", "did you mean 'ring'?"],
     f"compare all-reduce {R} -s 1MB -a rng": ["'rng'", "did you mean 'ring'?"],
     "compare all-reduce -t dgx_v100 -s 1MB": ["--topology", "'dgx_v100'", "dgx1_v100"],
@@ -107,8 +107,8 @@ CASES = {
     "schedule": ["--topology", "--size", "--list"],
     "schedule all-reduce -t themis-2d": ["--size", "hocket schedule"],
     f"schedule broadcast {RS} -s 1MB": ["multirail-optimal", "not broadcast"],
-    f"schedule all-frob {RS} -s 1MB": ['"all-frob"', "all-gather"],
-    f"{S} -a frob": ['"frob"', "themis"],
+    f"schedule all-frob {RS} -s 1MB": ["'all-frob'", "all-gather"],
+    f"{S} -a frob": ["'frob'", "themis"],
     f"{S} -a ring": ["ring", "schedules no dimensions", "themis"],
     f"{S} -a schedule:none": ["'none'", "saved ones are", "--save"],
     f"{S} -a schedule:../x": ["'../x'", "letters"],

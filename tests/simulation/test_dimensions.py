@@ -135,7 +135,7 @@ def test_bad_bins(call: Callable[[Any], object], message: str) -> None:
 def test_no_product_no_dimensions(call: Callable[[Any], object]) -> None:
     topology = hk.topology.load("dgx1_v100")
     run = hk.simulate(hk.plan("all-reduce", topology, size="1 MB", algorithm="ring", chunks=1))
-    with pytest.raises(hk.SpecError, match="no whole product of dimensions"):
+    with pytest.raises(hk.SpecError, match="not a whole product of dimensions"):
         call(run)
 
 

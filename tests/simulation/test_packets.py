@@ -115,7 +115,7 @@ BAD = {
     "--virtual-channels 65": "--virtual-channels: 65 ",
     "--buffer-flits 15": "a buffer of 15 flits does not hold a packet of 16 flits",
     "--buffer-flits 4294967296": "--buffer-flits: 4294967296 ",
-    "--clock 3GHz": "no whole number of picoseconds",
+    "--clock 3GHz": "not a whole number of picoseconds",
     "--clock 0Hz": "--clock: '0Hz' ",
     "--reduction-rate 0GB/s": "--reduction-rate: '0GB/s' ",
     "--preset x": "there is no 'x'; use mcm",

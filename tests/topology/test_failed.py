@@ -48,5 +48,5 @@ def test_failures_of_an_option_are_told_from_those_of_a_file(tmp_path: Path) -> 
     file = tmp_path / "net.yml"
     file.write_text("npus: 2\nlinks: []\nfailed: {nodes: [x]}\n")
     spec = from_text(str(file), bandwidth=None, latency=None)
-    with pytest.raises(hk.SpecError, match=r"net\.yml: failed: no device is called"):
+    with pytest.raises(hk.SpecError, match=r"net\.yml, line 3: failed: no device is called"):
         build_topology(spec.with_failures(spec.failed_nodes, spec.failed_links))

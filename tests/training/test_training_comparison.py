@@ -208,7 +208,7 @@ def test_command_searches(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--search", "2", "-p", "dp=8"], "--search: tries all splits"),
         (["--samples", "4", "--batch", "32"], "--batch: is of all replicas"),
-        (["--search", "0"], "most: 0 "),
+        (["--search", "0"], "--search: 0 "),
         (["-p", "dp=9"], "dp 9 x tp 1 x pp 1 make 9 NPUs"),
         (["--npu", "a10"], "there is no 'a10'"),
         (["--bucket", "25"], "bucket: '25' "),

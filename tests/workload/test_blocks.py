@@ -100,7 +100,7 @@ def test_cycles_need_dimensions() -> None:
         ({"inputs": 1.5}, ["layer b: inputs: 1.5 "]),
         ({"outputs": True}, ["layer b: outputs: true "]),
         ({"kept": -1}, ["layer b: kept: -1 "]),
-        ({"split": "row"}, ["layer b: split: there is no 'row'", "copied or columns or rows"]),
+        ({"split": "row"}, ["layer b: split: there is no 'row'", "did you mean 'rows'"]),
         ({"experts": 3, "parameters": 8, "routed": 1}, ["8 parameters do not divide", "3 experts"]),
         ({"experts": 3, "routed": 1}, ["0 parameters do not divide among 3 experts"]),
         ({"routed": 5}, ["layer b: routed: there are no experts"]),
@@ -299,7 +299,7 @@ def test_variants_of_the_ends() -> None:
         ({"gated": 1}, "transformer: gated: 1 is neither True nor False"),
         ({"sequence": 1.5}, "transformer: sequence: 1.5 is not a whole number"),
         ({"vocabulary": -1}, "transformer: vocabulary: -1 is too small"),
-        ({"hiden": 3}, "transformer: there is no 'hiden'; sizes are layers, hidden, heads"),
+        ({"hiden": 3}, "transformer: there is no 'hiden'; did you mean 'hidden'?"),
     ],
 )
 def test_sizes_that_make_no_sense(keys: dict[str, Any], part: str) -> None:

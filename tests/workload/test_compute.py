@@ -207,7 +207,7 @@ def test_the_published_figure_from_the_published_table() -> None:
 @pytest.mark.parametrize(
     ("keys", "parts"),
     [
-        ({"processing_elements": (4,)}, ["processing_elements", "no pair", "(4, 4)"]),
+        ({"processing_elements": (4,)}, ["processing_elements", "not a pair", "(4, 4)"]),
         ({"processing_elements": 16}, ["processing_elements", "16 is not a pair"]),
         ({"processing_elements": (4, 0)}, ["processing_elements", "0 "]),
         ({"processing_elements": (4, 4.0)}, ["4.0 is not a whole number"]),

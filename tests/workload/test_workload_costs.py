@@ -119,7 +119,7 @@ BAD = {
     layers("{name: b, forward: {}, stride: 3}"): ["there is no key 'stride'", "keys are name"],
     layers("{name: b, forward: {}, kept: -1}"): ["layers[0].kept", "-1 "],
     layers("{name: b, forward: {}, split: row}"): ["layers[0].split", "did you mean 'rows'?"],
-    layers("{name: b, forward: {}, split: half}"): ["layers[0].split", "'half'", "copied or"],
+    layers("{name: b, forward: {}, split: half}"): ["layers[0].split", "'half'", "copied, "],
     layers("{name: b, forward: {}, table: true}"): ["layers[0]", "a table has parameters"],
     layers("{name: b, forward: {}, table: 1}"): ["layers[0].table", "neither true nor false"],
     layers("{name: b, forward: {}, routed: 1}"): ["layers[0]", "there are no experts"],

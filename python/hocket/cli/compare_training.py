@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from hocket._checks import did_you_mean
+from hocket._checks import did_you_mean, whole
 from hocket.cli import complete, options
 from hocket.cli.form import Form
 from hocket.cli.groups import grouped
@@ -190,7 +190,7 @@ def _run(
         compare_training,
         merged,
     )
-    from hocket.training.search import search_parallels
+    from hocket.training.search import SEARCHED, search_parallels
 
     algorithms, search = combinations.algorithm or None, combinations.search
     with options.watching() as watch:
@@ -210,9 +210,10 @@ def _run(
                 progress=watch,
             )
             return compared, []
-        options.starting(f"--search tries every split of {', '.join(networks)}")
         searches, found = [], []
         check_algorithms(algorithms)
+        whole("--search", search, *SEARCHED)
+        options.starting(f"--search tries every split of {', '.join(networks)}")
         for name, network in networks.items():
             best = search_parallels(
                 model,

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from statistics import mean
 
 from hocket import _core, topology
-from hocket.collectives.collective import Progress
+from hocket.collectives.collective import Progress, collective_on
 from hocket.collectives.timing import LinkOrder
 from hocket.plans.plan import Plan
 from hocket.plans.planner import plan
@@ -96,9 +96,13 @@ def plan_of(case: Case, progress: Progress | None = None) -> Plan:
         name = "tto-overlapped" if case.method == "tto-overlapped" else "tto"
         chunk = None if case.method == "tto-chosen" else min(case.chunk or CHUNK, case.size)
         chunk_size = None if chunk is None else f"{chunk} B"
-        made = plan("all-reduce", on, size=size, algorithm=name, npus=npus, chunk_size=chunk_size)
-    elif case.method == "double-binary-tree":  # in hocket's default number of chunks
-        chunks = 1 if "unpipelined" in case.variants else None
+        among = collective_on("all-reduce", on, size, npus=npus)
+        chunks = None if chunk_size else _core.registry.default_chunks(on, among, name)
+        made = plan(among, on, algorithm=name, chunks=chunks, chunk_size=chunk_size)
+    elif case.method == "double-binary-tree":
+        among = collective_on("all-reduce", on, size)
+        default = _core.registry.default_chunks(on, among, case.method)
+        chunks = 1 if "unpipelined" in case.variants else default
         made = plan("all-reduce", on, size=size, algorithm=case.method, chunks=chunks)
     else:
         bidirectional = "ring-bi-odd" if case.side % 2 else "bidirectional-ring"

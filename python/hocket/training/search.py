@@ -38,6 +38,9 @@ MAX_SPLITS = 8
 _MAX_PASSES = 1 << 17
 """Layers x micro-batches of a split that is tried; a graph of more would take minutes."""
 
+SEARCHED = (1, 10_000)
+"""How few and how many of the best splits may be asked for."""
+
 
 @dataclass(frozen=True, repr=False)
 class Search(TableResult):
@@ -141,7 +144,7 @@ def search_parallels(
     model = as_workload(workload)
     name = topology.name
     npus = topology.npu_count
-    whole("most", most, 1, 10_000)
+    whole("most", most, *SEARCHED)
     if batch is None:
         batch = given.samples * npus
     if algorithm is None:
