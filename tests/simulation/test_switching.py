@@ -122,7 +122,7 @@ def test_products() -> None:
         ({"offload": True}, "offload: only true given for the 2 dimensions of 'Ring_SW'; give"),
         ({"offload": [True, True]}, r"offload\[0\]: a Ring has no switches that could sum; leave"),
         ({"offload": [False, 1]}, r"offload\[1\]: 1 is neither True nor False; give one of them"),
-        ({"switching": "x"}, 'switching: there is no 'x'; use store-and-forward or cut-through'),
+        ({"switching": "x"}, "switching: there is no 'x'; use store-and-forward or cut-through"),
         ({"bandwidth": ["1 GB/s", "0 GB/s"]}, r"bandwidth\[1\]: '0 GB/s' "),
     ],
 )
