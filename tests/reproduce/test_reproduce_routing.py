@@ -81,7 +81,7 @@ def crowded(seed: int, ring: int) -> int:
     fabric = routing.cluster_of(0)
     jobs, _ = routing.jobs_of(Cell(1, ring, "", seed))
     (placed,) = hk_routing.place(fabric, jobs, seed)
-    tors = [{fabric.tors[gpu // 8] for gpu in copy} for copy in placed.copies]
+    tors = [{fabric.tors[gpu // 8] for gpu in copy} for copy in placed.replicas]
     pairs = [(a, b) for a in range(ring) for b in range(a) if (a - b) % ring not in {1, ring - 1}]
     return sum(len(tors[a] & tors[b]) for a, b in pairs)
 

@@ -264,7 +264,7 @@ def test_a_failed_spine_keeps_the_numbers_of_the_rest() -> None:
         (
             [(0, 1)],
             {"scheme": "best"},
-            "there is no scheme 'best'; schemes are greedy, greedy-parallel",
+            "scheme: there is no 'best'; use greedy, greedy-parallel",
         ),
         (
             [(0, 1)],

@@ -26,7 +26,7 @@ fn steering(c: &mut Criterion) {
     for (name, algorithm) in [("linux", kernel), ("crc32", Algorithm::Crc32(Fields::FIVE))] {
         for ways in [&[4][..], &[32], &[64], &[4, 4], &[32, 32]] {
             let mut seed = Seed(3);
-            let draw = || {
+            let mut draw = || {
                 let stage = |(i, &ways): (usize, &u32)| Stage {
                     hash: SwitchHash {
                         algorithm,
@@ -47,7 +47,7 @@ fn steering(c: &mut Criterion) {
                 SourcePort::among(SourcePort::ROCE).find(black_box(&header), stages)
             };
             group.bench_function(format!("{name}, ways {ways:?}"), |b| {
-                b.iter_batched(draw, find, BatchSize::SmallInput);
+                b.iter_batched(&mut draw, find, BatchSize::SmallInput);
             });
         }
     }
