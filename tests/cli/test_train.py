@@ -31,7 +31,9 @@ def test_the_table_says_where_the_time_went(hocket: Hocket) -> None:
     assert done.code == 0, done.err
     table = rows(done.out)
     assert list(table) == ["forward", "backward", "update", "exposed: data", "iteration"]
-    assert float(table["iteration"][0].replace(",", "")) == pytest.approx(run.total_ps * 1e-6, rel=1e-4)
+    assert float(table["iteration"][0].replace(",", "")) == pytest.approx(
+        run.total_ps * 1e-6, rel=1e-4
+    )
     shares = [float(cells[1].rstrip("%")) for name, cells in table.items() if name != "iteration"]
     assert sum(shares) == pytest.approx(100, abs=0.2)
     for part in (
