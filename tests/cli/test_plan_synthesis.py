@@ -177,7 +177,7 @@ def test_compare_ranks_greedy(hocket: Any) -> None:
         (("auto", "--time-limit", "0s"), ["--time-limit", "leaves no time"]),
         (("exact", "--time-limit", "soon"), ["--time-limit", "soon"]),
         (("greedy", "--latency-model", "x"), ["--latency-model", "overlapped or occupying"]),
-        (("greedy", "--chunks", "0"), ["--chunks: 0 is not"]),
+        (("greedy", "--chunks", "0"), ["--chunks", "is given 2 times"]),
         (("greedyy",), ["greedyy", "did you mean 'greedy'?"]),
     ],
     ids=" ".join,

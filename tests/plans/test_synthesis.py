@@ -264,11 +264,11 @@ def test_who_cannot_be_reached_is_named(method: str) -> None:
     with pytest.raises(hk.InfeasibleError) as caught:
         hk.plan("all-gather", broken, size="4 MB", algorithm=method)
     assert caught.value.origin == ("greedy" if method == "auto" else method)
-    said = {
+    said = (
         'no path of links leads from "npu0" to "npu2"',
         "NPU 2 needs chunk 0, and there is no way to it from NPU 0, which holds it",
-    }
-    assert caught.value.why in said
+    )
+    assert caught.value.why.startswith(said)
     # Those who can be reached are planned for.
     hk.plan("all-gather", broken, size="4 MB", algorithm=method, npus=[0, 1], chunks=1).verify()
 

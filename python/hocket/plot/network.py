@@ -21,6 +21,7 @@ from hocket.units import format_bandwidth
 
 _MAX_DEVICES = 2000
 _MAX_NAMES = 160
+_MAX_IN_A_ROW = 32
 _MAX_TURNS = 400
 _APART, _LARGEST, _NARROWEST = 0.8, 11.0, 4.5
 """Inches from device to device, of the largest picture, and of the narrowest."""
@@ -152,10 +153,39 @@ def _legend(topology: _core.Topology, has_one_way: bool) -> list[Line2D]:
 
 def layout(topology: _core.Topology) -> Points:
     """Give a place for each device, shape ``(device_count, 2)``; a grid reads as text does."""
+    rows = _rows(topology)
+    if rows is not None:
+        return rows
     points = _grid(topology)
     if points is None:
         points = _circle(topology.npu_count)
     return _place_switches(topology, points)
+
+
+def _rows(topology: _core.Topology) -> Points | None:
+    """Give places in rows where switches of several tiers join the NPUs: those below, a tier a row."""
+    npus, total = topology.npu_count, topology.device_count
+    src, dst = topology.link_src.astype(np.int64), topology.link_dst.astype(np.int64)
+    if not 0 < npus <= _MAX_IN_A_ROW or bool(((src < npus) & (dst < npus)).any()):
+        return None
+    level = np.where(np.arange(total) < npus, 0, total)
+    for _ in range(total):
+        reached = level.copy()
+        np.minimum.at(reached, dst, level[src] + 1)
+        if (reached == level).all():
+            break
+        level = reached
+    top = int(level.max())
+    if not 2 <= top < total:
+        return None
+    points = np.column_stack([np.arange(total, dtype=float), -level.astype(float)])
+    for tier in range(1, top + 1):
+        row = np.flatnonzero(level == tier)
+        below = [points[src[(dst == each) & (level[src] < tier)], 0].mean() for each in row]
+        row = row[np.argsort(below, kind="stable")]
+        points[row, 0] = (np.arange(len(row)) + 0.5) * npus / len(row) - 0.5
+    points[:, 1] *= -max(1.5, npus / 6)
+    return points
 
 
 def _grid(topology: _core.Topology) -> Points | None:
