@@ -110,7 +110,7 @@ def test_a_network_is_called_the_same_whatever_it_is_compared_with(
     assert list(Networks(["a.yml", "dgx1_v100"]).build()) == ["mine", "dgx1_v100"]
     result = hocket("compare-training", "alexnet", "-t", "a.yml", "-t", "b.yml")
     assert result.code == 2
-    assert "two networks are called 'mine'; give b.yml another name:" in result.err
+    assert "two networks are called 'mine'; give one another name, as NAME=NETWORK" in result.err
 
 
 def test_a_search_says_so_without_a_terminal(hocket: Hocket) -> None:

@@ -13,11 +13,12 @@ from hocket._checks import did_you_mean, whole
 from hocket.cli import complete, options
 from hocket.cli.form import Form
 from hocket.cli.groups import grouped
-from hocket.cli.numbers import TIMES, percent
+from hocket.cli.numbers import TIMES, percent, significant
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.cli.training_groups import Training
 from hocket.cli.wording import pasted
 from hocket.errors import SpecError
+from hocket.topology.text import label_of
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -94,10 +95,11 @@ class Networks:
         built: dict[str, Topology] = {}
         for text in dict.fromkeys(self.topology):
             network = options.read_topology(text, self.bandwidth, self.latency, self.failed)
-            name = network.name if text.endswith((".yml", ".yaml")) else text
+            is_named = text.endswith((".yml", ".yaml")) or label_of(text) is not None
+            name = network.name if is_named else text
             if name in built:
                 why = f"two networks are called {shown(name)}"
-                raise SpecError("--topology", why, f"give {text} another name: in the file")
+                raise SpecError("--topology", why, "give one another name, as NAME=NETWORK")
             built[name] = network
         return built
 
@@ -251,16 +253,21 @@ def _print(
     batch = f", {batches[0]:,} samples an iteration" if len(batches) == 1 else ""
     rows = best_rows(compared) if is_brief else list(compared)
     table = Table(title=f"training {compared.workload.name}{batch}")
-    for name in ("topology", "parallelism", "algorithm"):
-        table.add_column(name)
+    named = {
+        "topology": {row.network for row in rows},
+        "parallelism": {str(row.parallel) for row in rows},
+        "algorithm": {row.algorithm for row in rows},
+    }
+    for name, different in named.items():
+        table.add_column(name, leaves=NEVER if len(different) > 1 else 5)
     table.add_column("iteration", units=TIMES, leaves=NEVER)
-    table.add_column("samples/s", justify="right")
+    table.add_column("samples/s", justify="right", leaves=4)
     table.add_column("speed-up", justify="right")
     table.add_column("exposed", units=TIMES)
     table.add_column("share", justify="right", unit="%")
     base = _base(compared, baseline)
     if baseline is not None:
-        table.add_column(f"x {baseline}", justify="right", leaves=NEVER)
+        table.add_column("x baseline", justify="right", leaves=NEVER)
     for row in rows:
         cells = _cells(row)
         if baseline is not None:
@@ -268,6 +275,8 @@ def _print(
             cells.append(ratio)
         table.add_row(*cells)
     console.print(table)
+    if baseline is not None:
+        console.print(f"baseline: {baseline}")
     if len(rows) < len(compared):
         options.note(f"{len(compared) - len(rows)} more combinations (--all-algorithms)")
     for found in searches:
@@ -310,7 +319,7 @@ def _cells(row: TrainingRow) -> list[Cell]:
         str(row.parallel),
         row.algorithm,
         row.time_ps,
-        f"{row.samples_per_second:,.0f}",
+        significant(row.samples_per_second),
         "–" if row.speedup is None else f"{row.speedup:.3f}",
         row.exposed_ps,
         percent(row.exposed_share),

@@ -61,6 +61,11 @@ def common(values: Sequence[float], units: Units) -> Units:
     return units if spread(values) > FAR else tuple(each for each in units if each[0] == suits)
 
 
+def significant(value: float) -> str:
+    """Write a number with four significant digits, or all digits before its point."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
 def percent(share: float) -> str:
     """Write a share in per cent, without the sign, with one decimal; what rounds to 0 has no minus."""
     text = f"{100 * share:,.1f}"

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hocket.cli import options
 from hocket.cli.console import Printer
-from hocket.cli.numbers import TIMES, percent, share_of
+from hocket.cli.numbers import TIMES, percent, share_of, significant
 from hocket.cli.table import NEVER, Table
 from hocket.units import format_flops, format_size, format_time_ps
 
@@ -78,7 +78,7 @@ def _described(run: TrainingRun) -> str:
 
 def _facts(run: TrainingRun, algorithm: str | None, chunks: int | None) -> list[str]:
     count = run.options.iterations
-    lines = [f"{_rate(run.samples_per_second)} samples/s{_operations(run)}"]
+    lines = [f"{significant(run.samples_per_second)} samples/s{_operations(run)}"]
     if count > 1:
         ends = [0, *run.iteration_ps]
         first, last = ends[1], ends[-1] - ends[-2]
@@ -106,10 +106,6 @@ def _operations(run: TrainingRun) -> str:
         return ""
     rate = f"; {format_flops(round(done))}/s an NPU, {share_of(share)} of {run.npu.name}'s peak"
     return f"{rate}, without what is recomputed" if run.options.recompute else rate
-
-
-def _rate(value: float) -> str:
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _algorithm(run: TrainingRun, given: str | None, chunks: int | None) -> str:

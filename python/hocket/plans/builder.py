@@ -13,6 +13,7 @@ from hocket._checks import check_name, one_of, whole
 from hocket.collectives.collective import npu_number
 from hocket.errors import SpecError
 from hocket.plans.places import COPY, READ, SUM, Places
+from hocket.plans.synthesis.options import checked_routing
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -202,10 +203,21 @@ class PlanBuilder:
         """
         self._offsets, self._demand = offsets, demand
 
-    def build(self, name: str = "own") -> Plan:
+    def build(self, name: str = "own", *, routing: str = "balanced") -> Plan:
         """Make the plan of the transfers so far, not yet verified.
 
-        `name` is what it is called where the builder has no name.
+        Parameters
+        ----------
+        name
+            What it is called where the builder has no name.
+        routing
+            How transfers without a path of their own are spread over equal paths: ``balanced``, ``ecmp``,
+            ``spray`` or ``single``, as in :class:`hocket.PlanOptions`.
+
+        Raises
+        ------
+        SpecError
+            For another routing.
         """
         import numpy as np
 
@@ -231,7 +243,8 @@ class PlanBuilder:
             link_order=self._link_order,
             **columns,
         )
-        return Plan(core)
+        checked = checked_routing(routing)
+        return Plan(core.routed(checked) if self._topology.may_have_equal_paths else core)
 
     def __len__(self) -> int:
         return self._count

@@ -30,6 +30,7 @@ KINDS = {
 
 UNWRITABLE = re.compile("[\ud800-\udfff]")
 """What arguments hold for bytes that are no text."""
+_LABEL = re.compile(r"\w[\w .+-]{0,59}")
 
 # Family: how many sizes it takes at least and at most, and how it is written.
 _FAMILIES = {
@@ -96,7 +97,7 @@ def from_text(
     ----------
     text
         A path, the name of a shipped machine, or a builder with its sizes, which may have bandwidth and
-        latency: ``mesh:4x4@25GB/s,700ns``.
+        latency: ``mesh:4x4@25GB/s,700ns``. A name may stand before it: ``pod=mesh:4x4@25GB/s,700ns``.
     bandwidth, latency
         For a builder without: one value, or for a product one per dimension.
     option
@@ -107,6 +108,11 @@ def from_text(
     SpecError
         If it is none of these, or bandwidth or latency is missing or superfluous.
     """
+    label = label_of(text)
+    if label is not None:
+        rest = text.partition("=")[2]
+        spec = from_text(rest, bandwidth=bandwidth, latency=latency, option=option)
+        return replace(spec, name=label, named=True)
     path = Path(text)
     head, at, link = text.partition("@") if is_builder(text) else (text, "", "")
     looks_like_file = Path(head).suffix in (".yml", ".yaml") or "/" in head
@@ -156,9 +162,17 @@ def _links_in(option: str, text: str, links: str) -> tuple[list[Quantity], list[
     return [rate for rate, _, _ in kinds], delays
 
 
+def label_of(text: str) -> str | None:
+    """Give the name that stands before a network, as in ``pod=mesh:4x4@25GB/s,700ns``; None without."""
+    label, equals, _ = text.partition("=")
+    return label if equals and _LABEL.fullmatch(label) else None
+
+
 def is_builder(text: str) -> bool:
     """Whether a text is a builder with its sizes, not a name or a path."""
     head = text.partition("@")[0]
+    if label_of(head) is not None:
+        head = head.partition("=")[2]
     return ":" in head and "/" not in head and Path(head).suffix not in (".yml", ".yaml")
 
 

@@ -69,7 +69,7 @@ pub struct BadUnwinding(String);
 
 impl Explain for BadUnwinding {
     fn remedy(&self) -> Option<Cow<'_, str>> {
-        Some("it is a degree (1, 2, ...), ring (both ways) or max (all to all)".into())
+        Some("use a degree (1, 2, ...), ring (both ways) or max (all to all)".into())
     }
 }
 
