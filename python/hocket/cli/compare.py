@@ -25,6 +25,8 @@ from hocket.units import format_size, format_time_ps
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+MAX_BOUNDS = 4
+"""Sizes of which the bound's reason is printed for each; of more, for the smallest and the largest."""
 FIDELITY_NOTES = {"flow": ", as flows that share links", "packet": ", packet by packet"}
 """What a title says of a fidelity other than link."""
 
@@ -144,6 +146,9 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
         console.print(
             f"{crossover([(c.collective.size, c.best.algorithm) for c in comparisons])}; {proof}"
         )
+        few = len(comparisons) <= MAX_BOUNDS
+        for each in comparisons if few else (first, comparisons[-1]):
+            console.note(f"bound of {format_size(each.collective.size)}: {each.bound.witness}")
     for each in comparisons:
         if any(entry.run.equal_links[0] for entry in each):
             about = f"{format_size(each.collective.size)}: " if len(comparisons) > 1 else ""
