@@ -140,7 +140,10 @@ fn what_is_no_bigraph_is_refused_with_what_works_instead() {
     let full = fully_connected(4);
     for topology in [star(4), line(4), full, clos(2, 2), clos(1, 3), fat] {
         let why = of_all(&topology);
-        assert!(why.contains("it needs a BiGraph, such as bigraph:4x4"), "{why}");
+        assert!(
+            why.contains("it needs a BiGraph, such as bigraph:4x4"),
+            "{why}"
+        );
     }
     let why_not = of_all(&bigraph(3, 2));
     assert!(
