@@ -342,7 +342,7 @@ def _each(
         name = option.partition(",")[0]
         value = f"{name} " if name.startswith("--") else f"{name}="
         raise SpecError(
-            option, f"{text} needs one", f'give {value}"{example}", or write {_EXAMPLE}'
+            option, f"{text} needs one", f'give {value}"{example}", or write {text}@25GB/s,700ns'
         )
     lists = [value.split(",") if isinstance(value, str) else [value] for value in values]
     split: list[Duration] = [part for each in lists for part in each]
