@@ -56,7 +56,7 @@ def draw_link_heat(run: Run, path: Path) -> None:
     place = scene(topology)
     shares, curve = busy_shares(run), in_use(run)
     wide, high = place.size
-    inch = min(0.9, 8.5 / wide, 8.5 / high)
+    inch = min(0.9, 12.0 / wide, 8.5 / high)
     # The palest tenth is too near to white for a line.
     colors = ListedColormap(matplotlib.colormaps["magma_r"](np.linspace(0.1, 1.0, 256)))
     norm = Normalize(0.0, 1.0)
