@@ -61,7 +61,7 @@ COMMANDS = [
     "route jobs.yml --fabric clos:32x64 --scheme ilp",
     "train resnet152 -t themis-2d --parallel dp=1024,micro-batches=32 --iterations 200 --perfetto p.json",
     "train transformer-1t -t themis-3d-homo --timeline p.png",
-    "compare-training transformer -t themis-3d-homo --search 4 --plot p.png",
+    "compare-training transformer -t themis-3d-homo --search 4 -q --plot p.png",
     "trace show long",
     f"trace run long -t ring:4 {ON} --perfetto p.json",
     "workload show transformer-1t --json",
