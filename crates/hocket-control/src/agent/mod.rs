@@ -408,6 +408,15 @@ impl Agent {
         }
     }
 
+    /// The path that the controller gave an open flow, whether it takes it now or not.
+    pub fn given(&self, flow: u64) -> Option<&Arc<Path>> {
+        let flow = self.flows.get(&flow)?;
+        match flow.kind {
+            Kind::Pattern(job, index) => self.patterns.get((job, index))?.current(),
+            _ => flow.given.as_ref(),
+        }
+    }
+
     /// Open flows, each with its name at the controller where it has one.
     pub fn flows(&self) -> impl Iterator<Item = (u64, Option<FlowName>, &Opened)> {
         self.flows.iter().map(|(&id, flow)| {

@@ -223,6 +223,11 @@ impl Server {
         names::parse(flow)
     }
 
+    /// The policy's number of a flow of a host.
+    pub fn id(&self, host: HostId, flow: FlowName) -> FlowId {
+        names::of(host, flow)
+    }
+
     /// Links that have failed, by link.
     pub fn has_failed(&self) -> &[bool] {
         self.links.has_failed()

@@ -52,10 +52,13 @@ impl Server {
                     if let Some(session) = &mut self.hosts[host.index()].session {
                         session.taken = Some(sequence);
                     }
-                    let before = self.records;
+                    let is_stored = matches!(
+                        message,
+                        FromHost::JobComes { .. } | FromHost::JobGoes { .. }
+                    );
                     self.numbered(host, message);
                     let session = &mut self.hosts[host.index()].session;
-                    if let Some(session) = session.as_mut().filter(|_| self.records > before) {
+                    if let Some(session) = session.as_mut().filter(|_| is_stored) {
                         session.storing.push_back((sequence, self.records));
                     }
                 }
