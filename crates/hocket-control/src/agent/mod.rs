@@ -26,7 +26,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::message::{
-    FlowName, JOB_IDS, MOST_FLOWS, MOST_JOBS, MOST_LINKS, Path, PatternFlow, Refusal, Terms,
+    FlowName, HeldPattern, JOB_IDS, MOST_FLOWS, MOST_JOBS, MOST_LINKS, Path, PatternFlow, Refusal,
+    Terms,
 };
 use flow::{Flow, Health, Kind, Using};
 use options::Backoff;
@@ -428,6 +429,11 @@ impl Agent {
     /// Live flows of patterns that this host sends, by job and place, and the path of each.
     pub fn patterns(&self) -> impl Iterator<Item = ((u32, u32), Option<&Arc<Path>>)> {
         self.patterns.live()
+    }
+
+    /// Flows of patterns that this host sends and holds paths for, from this iteration or the one before.
+    pub fn held(&self) -> impl Iterator<Item = HeldPattern> {
+        self.patterns.held().into_iter()
     }
 
     /// Jobs that local programs registered, and whether each is live.

@@ -27,7 +27,7 @@ mod take;
 pub use options::Options;
 pub use output::{Audit, Close, Input, Metrics, Output, SessionId};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use hocket_core::id::NpuId;
@@ -48,8 +48,9 @@ pub struct Server {
     options: Options,
     directory: Directory,
     stages: Stages,
-    /// As they were before links changed, until what was told of them is told again.
-    before: Option<Stages>,
+    /// Counts changes of links; and the stages before each, until paths are told again that differ by them.
+    stamp: u32,
+    before: VecDeque<Stages>,
     policy: Controller,
     links: Links,
     hosts: Vec<Host>,
@@ -89,7 +90,8 @@ impl Server {
             epoch,
             policy: Controller::new(stages.fabric().clone(), options.policy),
             links: Links::new(stages.link_count()),
-            before: None,
+            stamp: 0,
+            before: VecDeque::new(),
             stages,
             missing: hosts.len(),
             hosts,

@@ -32,9 +32,9 @@ impl Server {
         if self.recovering.is_some() {
             self.hosts[host.index()].held = hello.patterns.clone();
         }
+        self.compare_links(host, &hello);
         self.compare_jobs(host, &hello);
         self.compare_flows(host, &hello);
-        self.compare_links(host, &hello);
         self.retell_rates(host);
         self.retell_patterns(host);
         if before != Presence::Here {

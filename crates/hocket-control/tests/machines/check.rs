@@ -17,8 +17,9 @@ type Told = (u64, Option<u32>);
 struct Story {
     last: u64,
     told: BTreeMap<FlowName, Vec<Told>>,
-    /// When whole jobs went, and when all was said.
-    went: Vec<(u64, u32)>,
+    /// Jobs that went, when all was said, and jobs that are known and not live.
+    went: BTreeMap<u32, u64>,
+    idle: BTreeSet<u32>,
     synced: Option<u64>,
 }
 
@@ -169,7 +170,7 @@ impl Checks {
             ToHost::Taken { sequence } => {
                 let jobs = std::mem::take(&mut self.host(host).jobs);
                 for (of, number, job, pattern) in jobs {
-                    if of == session && number <= *sequence {
+                    if of == session && number <= *sequence && job < 3 {
                         self.count("jobs taken");
                         self.kept.insert(job, (host, pattern));
                     } else {
@@ -334,7 +335,11 @@ impl Checks {
         if agent.metrics().welcomes != row.welcomes {
             row.welcomes = agent.metrics().welcomes;
             row.current = row.came;
-            row.before = row.uses.clone();
+            let held = agent.held().map(|held| {
+                let (job, index) = (held.job, held.index);
+                (FlowName::Pattern { job, index }, held.choice)
+            });
+            row.before = row.uses.clone().into_iter().chain(held).collect();
             row.acknowledged = 0;
         }
         let Some(story) = self.stories.get(&self.hosts[host as usize].current) else {
@@ -377,20 +382,31 @@ impl Story {
             } => (FlowName::Pattern { job, index }, Some(path.choice)),
             Change::Revoke { flow, .. } => (*flow, None),
             Change::Refuse { flow, .. } => (FlowName::Own(*flow), None),
-            Change::JobGoes { job } => return self.went.push((revision, *job)),
+            Change::JobGoes { job } => {
+                self.went.entry(*job).or_insert(revision);
+                let all = FlowName::Pattern {
+                    job: *job,
+                    index: 0,
+                }..=FlowName::Pattern {
+                    job: *job,
+                    index: u32::MAX,
+                };
+                for (_, told) in self.told.range_mut(all) {
+                    told.push((revision, None));
+                }
+                return;
+            }
+            Change::JobStops { job } => {
+                self.idle.insert(*job);
+                return;
+            }
             _ => return,
         };
         self.told.entry(flow).or_default().push((revision, choice));
     }
 
     fn allows(&self, flow: FlowName, choice: u32, acknowledged: u64, before: Option<u32>) -> bool {
-        let told = self.told.get(&flow).into_iter().flatten();
-        let went = self.went.iter().filter_map(|&(revision, of)| match flow {
-            FlowName::Pattern { job, .. } if job == of => Some((revision, None)),
-            _ => None,
-        });
-        let mut told: Vec<Told> = told.copied().chain(went).collect();
-        told.sort_by_key(|&(revision, _)| revision);
+        let told = self.told.get(&flow).map_or(&[][..], Vec::as_slice);
         let is_later = |&&(revision, _): &&Told| revision > acknowledged;
         if told
             .iter()
@@ -403,7 +419,15 @@ impl Story {
             Some(&(_, last)) => last == Some(choice),
             None => {
                 let is_void = self.synced.is_some_and(|synced| synced <= acknowledged);
-                before == Some(choice) && !is_void
+                // The next iteration may take the paths of the last.
+                let is_idle = match flow {
+                    FlowName::Pattern { job, .. } => {
+                        let went = self.went.get(&job);
+                        self.idle.contains(&job) && went.is_none_or(|&went| went > acknowledged)
+                    }
+                    FlowName::Own(_) => false,
+                };
+                before == Some(choice) && (!is_void || is_idle)
             }
         }
     }

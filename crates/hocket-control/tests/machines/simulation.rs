@@ -60,6 +60,11 @@ fn converged(world: &World) -> Result<(), String> {
             };
             count += 1;
             let Some((said, told)) = theirs.get(&id) else {
+                if theirs.len() == server.options().most_host_flows {
+                    // It is tried again and again.
+                    count -= 1;
+                    continue;
+                }
                 return Err(format!("the controller does not have {id} of host {host}"));
             };
             if (said.job, said.src, said.dst) != (opened.job, opened.src, opened.dst) {

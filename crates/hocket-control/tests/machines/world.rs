@@ -91,6 +91,8 @@ pub struct World {
     /// Sessions: host, its life, and server.
     sessions: BTreeMap<u64, (u32, u64, u32)>,
     last_session: u64,
+    /// When the last message of a session arrives, by way.
+    arrives: BTreeMap<(u64, bool), Millis>,
     last_server: Vec<u32>,
     faults: Vec<Fault>,
     is_on: Vec<bool>,
@@ -217,6 +219,7 @@ impl World {
             servers,
             sessions: BTreeMap::new(),
             last_session: 0,
+            arrives: BTreeMap::new(),
             last_server: vec![0; HOSTS as usize],
             is_on: vec![false; faults.len()],
             folder: Rc::default(),
@@ -367,6 +370,7 @@ impl World {
         let (host, _, server) = self.sessions[&id];
         let mut copies = 1;
         let mut delay = 1 + self.random.below(3);
+        let mut is_late = false;
         for (fault, is_on) in self.faults.iter().zip(&self.is_on) {
             match fault.what {
                 _ if !is_on => {}
@@ -388,10 +392,17 @@ impl World {
                     copies += usize::from(drawn < lost + doubled);
                     if (self.random.below(100) as u32) < late {
                         delay += self.random.below(60);
+                        is_late = true;
                     }
                 }
                 _ => {}
             }
+        }
+        let last = self.arrives.entry((id, to_server)).or_default();
+        if !is_late {
+            // In order, but for what is late or doubled.
+            *last = (*last).max(self.now + delay);
+            delay = *last - self.now;
         }
         for copy in 0..copies {
             let pause = delay + copy as u64 * self.random.below(30);
@@ -442,6 +453,7 @@ impl World {
     }
 
     fn obey_host(&mut self, host: u32, outputs: Vec<agent::Output>) {
+        let is_idle = outputs.is_empty();
         for output in outputs {
             match output {
                 agent::Output::Connect => {
@@ -479,7 +491,11 @@ impl World {
                 agent::Output::JobRefused { job, .. } => self.programs.refused(host, job),
             }
         }
-        if let Some(agent) = &self.hosts[host as usize].agent {
+        if let Some(agent) = self.hosts[host as usize]
+            .agent
+            .as_ref()
+            .filter(|_| !is_idle)
+        {
             self.checks.uses(host, agent);
         }
     }
