@@ -35,6 +35,9 @@ fn converged(world: &World) -> Result<(), String> {
     if !server.is_synced() {
         return Err("the controller has not recovered".to_owned());
     }
+    if server.has_failed().contains(&true) {
+        return Err("a link that works has failed for the controller".to_owned());
+    }
     let mut stages = stages();
     let mut live = 0;
     let mut jobs = BTreeSet::new();
@@ -202,4 +205,19 @@ fn a_seed_gives_the_same_run() {
     assert_eq!(once(), once());
     let mut random = Random(3);
     world::server_options(&mut random);
+}
+
+#[test]
+fn debug_seed() {
+    let links = links(&stages());
+    let seed = number("SEED", 14);
+    let faults = faults::draw(&mut Random(seed), &links);
+    let (faults, why) = shrink(seed, faults);
+    println!("{faults:#?} {why}");
+    let host = number("HOST", 0) as u32;
+    let last = faults.iter().map(|fault| fault.to).max().unwrap_or(0);
+    let mut world = World::new(seed, faults.to_vec());
+    world.trace = Some(host);
+    let end = last.max(BUSY) + 2 * BEAT.as_millis() as u64;
+    println!("{:?}", world.run(end).and_then(|()| converged(&world)));
 }

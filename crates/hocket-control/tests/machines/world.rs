@@ -82,6 +82,7 @@ pub struct ServerBox {
 }
 
 pub struct World {
+    pub trace: Option<u32>,
     pub now: Millis,
     order: u64,
     queue: BTreeMap<(Millis, u64), Happens>,
@@ -212,6 +213,7 @@ impl World {
         });
         let servers = servers.collect();
         let mut world = Self {
+            trace: None,
             now: 0,
             order: 0,
             queue: BTreeMap::new(),
@@ -260,6 +262,21 @@ impl World {
             }
             let ((now, _), happens) = entry.remove_entry();
             self.now = now;
+            if let Some(host) = self.trace {
+                let of = match &happens {
+                    Happens::Tick(_) | Happens::Commit(_) | Happens::Elect | Happens::Work(_) => {
+                        None
+                    }
+                    Happens::Begins(_) | Happens::Ends(_) => Some(host),
+                    Happens::Connects { host, .. } | Happens::Connected { host, .. } => Some(*host),
+                    Happens::ToServer(id, _) | Happens::ToHost(id, _) | Happens::Reset(id, _) => {
+                        Some(self.sessions[id].0)
+                    }
+                };
+                if of == Some(host) {
+                    println!("{now} {happens:?}");
+                }
+            }
             self.happen(happens);
             self.checks.verdict(now)?;
         }
@@ -588,6 +605,14 @@ impl World {
             clock,
         );
         self.holder = Some(at);
+        // Operators tell a new controller what is so now, whatever it has stored.
+        let mut links = BTreeMap::new();
+        for (fault, &is_on) in self.faults.iter().zip(&self.is_on) {
+            if let What::LinkDown { link } = fault.what {
+                *links.entry(link).or_insert(false) |= is_on;
+            }
+        }
+        self.said = links.into_iter().collect();
         let machine = &mut self.servers[at as usize];
         machine.server = Some(server);
         machine.store = Some(store);
