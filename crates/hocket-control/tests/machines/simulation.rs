@@ -9,7 +9,7 @@ use hocket_control::message::FlowName;
 
 use super::disk::Random;
 use super::faults::{self, BUSY, Fault, HOSTS};
-use super::world::{self, BEAT, World, address, links, stages};
+use super::world::{BEAT, World, address, links, stages};
 
 /// After two beats without faults everything is as both sides say it is.
 fn run(seed: u64, faults: &[Fault], tally: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
@@ -203,21 +203,4 @@ fn a_seed_gives_the_same_run() {
         tally
     };
     assert_eq!(once(), once());
-    let mut random = Random(3);
-    world::server_options(&mut random);
-}
-
-#[test]
-fn debug_seed() {
-    let links = links(&stages());
-    let seed = number("SEED", 14);
-    let faults = faults::draw(&mut Random(seed), &links);
-    let (faults, why) = shrink(seed, faults);
-    println!("{faults:#?} {why}");
-    let host = number("HOST", 0) as u32;
-    let last = faults.iter().map(|fault| fault.to).max().unwrap_or(0);
-    let mut world = World::new(seed, faults.to_vec());
-    world.trace = Some(host);
-    let end = last.max(BUSY) + 2 * BEAT.as_millis() as u64;
-    println!("{:?}", world.run(end).and_then(|()| converged(&world)));
 }

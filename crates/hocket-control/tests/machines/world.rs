@@ -82,7 +82,6 @@ pub struct ServerBox {
 }
 
 pub struct World {
-    pub trace: Option<u32>,
     pub now: Millis,
     order: u64,
     queue: BTreeMap<(Millis, u64), Happens>,
@@ -115,7 +114,7 @@ pub fn address(host: u32) -> IpAddr {
 }
 
 /// Options of the servers: beats are short, so that runs are.
-pub fn server_options(random: &mut Random) -> server::Options {
+fn server_options(random: &mut Random) -> server::Options {
     let mut options = server::Options {
         terms: Terms {
             lease: Duration::from_millis(1_200),
@@ -213,7 +212,6 @@ impl World {
         });
         let servers = servers.collect();
         let mut world = Self {
-            trace: None,
             now: 0,
             order: 0,
             queue: BTreeMap::new(),
@@ -262,21 +260,6 @@ impl World {
             }
             let ((now, _), happens) = entry.remove_entry();
             self.now = now;
-            if let Some(host) = self.trace {
-                let of = match &happens {
-                    Happens::Tick(_) | Happens::Commit(_) | Happens::Elect | Happens::Work(_) => {
-                        None
-                    }
-                    Happens::Begins(_) | Happens::Ends(_) => Some(host),
-                    Happens::Connects { host, .. } | Happens::Connected { host, .. } => Some(*host),
-                    Happens::ToServer(id, _) | Happens::ToHost(id, _) | Happens::Reset(id, _) => {
-                        Some(self.sessions[id].0)
-                    }
-                };
-                if of == Some(host) {
-                    println!("{now} {happens:?}");
-                }
-            }
             self.happen(happens);
             self.checks.verdict(now)?;
         }

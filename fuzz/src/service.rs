@@ -1,0 +1,9 @@
+//! The doors of the controller's service and of its agents, as `lib.rs` has those of the core, which are built
+//! without the service.
+
+#[allow(dead_code, reason = "the core's doors draw more")]
+pub mod draw;
+pub mod control;
+
+/// Every target, by the name of its binary and of its folder in the corpus, and what runs it.
+pub const TARGETS: [(&str, fn(&[u8])); 1] = [("control", control::run)];
