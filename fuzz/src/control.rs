@@ -256,11 +256,11 @@ fn both(draw: &mut Draw<'_>) {
             2 => pair.serve(server::Input::Tick),
             3 if !pair.forth.is_empty() => {
                 let message = pair.forth.remove(draw.below(pair.forth.len().min(256)));
-                pair.to_server(message);
+                pair.carry_forth(message);
             }
             4 if !pair.back.is_empty() => {
                 let message = pair.back.remove(draw.below(pair.back.len().min(256)));
-                pair.to_agent(message);
+                pair.carry_back(message);
             }
             5 if draw.yes() => {
                 pair.forth.pop();
@@ -321,12 +321,12 @@ impl Pair {
         }
     }
 
-    fn to_server(&mut self, (session, message): (u64, FromHost)) {
+    fn carry_forth(&mut self, (session, message): (u64, FromHost)) {
         let session = server::SessionId(session);
         self.serve(server::Input::Received { session, message });
     }
 
-    fn to_agent(&mut self, (session, message): (u64, Arc<ToHost>)) {
+    fn carry_back(&mut self, (session, message): (u64, Arc<ToHost>)) {
         let session = agent::SessionId(session);
         self.hear(agent::Input::Received { session, message });
     }
@@ -343,9 +343,10 @@ impl Pair {
                 let forth: Vec<_> = self.forth.drain(..).collect();
                 forth
                     .into_iter()
-                    .for_each(|message| self.to_server(message));
+                    .for_each(|message| self.carry_forth(message));
                 let back: Vec<_> = self.back.drain(..).collect();
-                back.into_iter().for_each(|message| self.to_agent(message));
+                back.into_iter()
+                    .for_each(|message| self.carry_back(message));
             }
             self.now = self.now.saturating_add(Duration::from_millis(10));
             self.hear(agent::Input::Tick);

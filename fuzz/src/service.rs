@@ -5,5 +5,8 @@
 pub mod draw;
 pub mod control;
 
-/// Every target, by the name of its binary and of its folder in the corpus, and what runs it.
-pub const TARGETS: [(&str, fn(&[u8])); 1] = [("control", control::run)];
+/// A door: what it is called, and what runs it.
+pub type Target = (&'static str, fn(&[u8]));
+
+/// Every target, by the name of its binary and of its folder in the corpus.
+pub const TARGETS: [Target; 1] = [("control", control::run)];
