@@ -1,26 +1,24 @@
 //! Anything said to the controller's service and to an agent, in any order; any bytes in the store's folder.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hocket_control::agent::{self, Agent, Opened};
 use hocket_control::directory::{Directory, HostEntry, HostId};
-use hocket_control::message::{
-    Change, FLOW_IDS, FlowName, FromHost, HeldPattern, Hello, HostFlow, HostJob, JOB_IDS, Path,
-    PatternFlow, Reason, Refusal, Resync, Stage, Terms, ToHost, VERSION,
-};
+use hocket_control::message::{FlowName, FromHost, ToHost};
 use hocket_control::server::{self, Output, Server};
 use hocket_control::stages::Stages;
-use hocket_control::store::{Disk, DiskError, OnDamage, Record, Saved, Store, frames};
+use hocket_control::store::{Disk, DiskError, OnDamage, Saved, Store, frames};
 use hocket_core::id::NpuId;
 use hocket_core::routing::Fabric;
-use hocket_core::routing::steering::{Algorithm, Fields, SwitchHash};
 use hocket_core::topology::build::{self, Clos};
 use hocket_core::units::{Bandwidth, Time};
 
 use super::draw::Draw;
+use super::messages::{
+    HASH, address, from_host, job_number, links, pattern, pause, record, to_host,
+};
 
 /// Says what the bytes mean to a service, to an agent, to both of them, or to the store.
 pub fn run(bytes: &[u8]) {
@@ -34,10 +32,6 @@ pub fn run(bytes: &[u8]) {
 }
 
 const HOSTS: usize = 4;
-
-fn address(host: u8) -> IpAddr {
-    [10, 0, 0, host].into()
-}
 
 fn stages() -> Stages {
     let bandwidth = Bandwidth::from_bytes_per_second(1_000_000_000).expect("not 0");
@@ -53,12 +47,6 @@ fn stages() -> Stages {
     let fabric = Fabric::new(&clos).expect("a Clos");
     Stages::new(fabric, &clos, |_| HASH, true)
 }
-
-const HASH: SwitchHash = SwitchHash {
-    algorithm: Algorithm::Crc32(Fields::FIVE),
-    seed: 1,
-    offset: 0,
-};
 
 fn new_service(draw: &mut Draw<'_>, saved: &Saved) -> Server {
     let entry = |host: usize| HostEntry {
@@ -82,14 +70,6 @@ fn new_service(draw: &mut Draw<'_>, saved: &Saved) -> Server {
     options.policy.look_ahead = draw.below(4) as u32;
     options.policy.rate_slack_ppm = draw.yes().then_some(1_000);
     Server::new(stages(), directory, options, 2, saved, Duration::ZERO)
-}
-
-fn pause(draw: &mut Draw<'_>) -> Duration {
-    match draw.byte() {
-        255 => Duration::from_secs(draw.word() >> 8),
-        byte @ 240.. => Duration::from_secs(byte.into()),
-        byte => Duration::from_millis(byte.into()),
-    }
 }
 
 fn later(now: Duration, draw: &mut Draw<'_>) -> Duration {
@@ -371,190 +351,6 @@ fn near(draw: &mut Draw<'_>, number: u64) -> u64 {
         254 => number.saturating_sub(1),
         253 => number.saturating_add(1),
         _ => number,
-    }
-}
-
-fn links(draw: &mut Draw<'_>) -> Vec<u32> {
-    (0..draw.below(4)).map(|_| draw.near(17)).collect()
-}
-
-fn job_number(draw: &mut Draw<'_>) -> u32 {
-    draw.one_of(&[0, 1, 1, 1, 2, JOB_IDS - 1, JOB_IDS, u32::MAX])
-}
-
-fn pattern(draw: &mut Draw<'_>) -> Vec<PatternFlow> {
-    let flow = |draw: &mut Draw<'_>| PatternFlow {
-        src: address(draw.below(5) as u8),
-        dst: address(draw.below(5) as u8),
-        bytes: draw.size(),
-    };
-    (0..draw.below(6)).map(|_| flow(draw)).collect()
-}
-
-fn host_flow(draw: &mut Draw<'_>) -> HostFlow {
-    HostFlow {
-        id: draw.one_of(&[0, 1, 2, 3, 4, FLOW_IDS - 1, FLOW_IDS, u64::MAX]),
-        job: job_number(draw),
-        src: address(draw.below(5) as u8),
-        dst: address(draw.below(5) as u8),
-        bytes: draw.size(),
-        held: draw.yes().then(|| draw.near(3)),
-    }
-}
-
-fn several<T>(draw: &mut Draw<'_>, mut one: impl FnMut(&mut Draw<'_>) -> T) -> Vec<T> {
-    (0..draw.below(5)).map(|_| one(draw)).collect()
-}
-
-fn hello(draw: &mut Draw<'_>, sequence: u64) -> Hello {
-    Hello {
-        version: if draw.below(16) == 0 { 9 } else { VERSION },
-        epoch: draw.below(4) as u64,
-        sequence,
-        flows: several(draw, host_flow),
-        patterns: several(draw, |draw| HeldPattern {
-            job: job_number(draw),
-            index: draw.near(6),
-            choice: draw.near(3),
-        }),
-        jobs: several(draw, |draw| HostJob {
-            job: job_number(draw),
-            pattern: pattern(draw),
-            is_live: draw.yes(),
-        }),
-        failed: links(draw),
-    }
-}
-
-fn from_host(draw: &mut Draw<'_>, sequence: u64) -> FromHost {
-    let job = job_number(draw);
-    match draw.below(12) {
-        0 | 1 => FromHost::Hello(hello(draw, sequence)),
-        2 | 3 => FromHost::Starts {
-            sequence,
-            flows: several(draw, host_flow),
-        },
-        4 => FromHost::Ends {
-            sequence,
-            flows: several(draw, |draw| host_flow(draw).id),
-        },
-        5 => FromHost::Progress {
-            left: several(draw, |draw| (host_flow(draw).id, draw.size())),
-        },
-        6 => FromHost::JobComes {
-            sequence,
-            job,
-            pattern: pattern(draw),
-        },
-        7 => FromHost::JobStarts { sequence, job },
-        8 => FromHost::JobStops { sequence, job },
-        9 => FromHost::Links {
-            sequence,
-            failed: links(draw),
-            returned: links(draw),
-        },
-        10 => FromHost::Acknowledged {
-            epoch: draw.below(4) as u64,
-            revision: draw.near(8).into(),
-        },
-        _ if draw.yes() => FromHost::JobGoes { sequence, job },
-        _ => FromHost::Beat {
-            sequence,
-            flows: draw.near(4),
-            digest: draw.word(),
-        },
-    }
-}
-
-fn path(draw: &mut Draw<'_>) -> Path {
-    let stage = |draw: &mut Draw<'_>| Stage {
-        hash: HASH,
-        ways: draw.near(4),
-        wanted: draw.near(4),
-    };
-    Path {
-        choice: draw.near(3),
-        links: links(draw),
-        forth: several(draw, stage),
-        back: several(draw, stage),
-    }
-}
-
-fn change(draw: &mut Draw<'_>) -> Change {
-    let (job, index) = (job_number(draw), draw.near(4));
-    let flow = match draw.yes() {
-        true => FlowName::Own(draw.near(8).into()),
-        false => FlowName::Pattern { job, index },
-    };
-    let ends = [address(draw.below(5) as u8), address(draw.below(5) as u8)];
-    let reason = draw.one_of(&Reason::ALL);
-    let why = draw.one_of(&Refusal::ALL);
-    match draw.below(10) {
-        0..3 => Change::Path {
-            flow,
-            ends: draw.yes().then_some(ends),
-            path: path(draw),
-            reason,
-        },
-        3 => Change::Ahead {
-            job,
-            index,
-            ends,
-            path: path(draw),
-        },
-        4 => Change::Rate {
-            flow,
-            bytes_per_second: draw.size(),
-        },
-        5 => Change::Revoke { flow, reason },
-        6 => Change::JobStops { job },
-        7 => Change::JobGoes { job },
-        8 => Change::Refuse {
-            flow: draw.near(8).into(),
-            why,
-        },
-        _ => Change::RefuseJob { job, why },
-    }
-}
-
-fn to_host(draw: &mut Draw<'_>, revision: u64) -> ToHost {
-    let epoch = draw.below(4) as u64;
-    match draw.below(10) {
-        0 | 1 => ToHost::Welcome {
-            epoch,
-            answers: draw.near(8).into(),
-            revision: revision.saturating_sub(1),
-            terms: Terms {
-                lease: pause(draw),
-                beat: pause(draw),
-                least_bytes: draw.size(),
-            },
-        },
-        2 => ToHost::Synced { epoch, revision },
-        3 => ToHost::Taken {
-            sequence: draw.near(8).into(),
-        },
-        4 => ToHost::Resync {
-            why: draw.one_of(&[Resync::NoHello, Resync::Digest]),
-        },
-        _ => ToHost::Changes {
-            epoch,
-            revision,
-            changes: several(draw, change),
-        },
-    }
-}
-
-fn record(draw: &mut Draw<'_>) -> Record {
-    let job = job_number(draw);
-    match draw.below(4) {
-        0 | 1 => Record::JobComes {
-            job,
-            leader: draw.one_of(&["host0", "host1", "nobody", ""]).to_owned(),
-            pattern: pattern(draw),
-        },
-        2 => Record::JobGoes { job },
-        _ => Record::LinksFail { links: links(draw) },
     }
 }
 

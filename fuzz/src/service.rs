@@ -3,6 +3,7 @@
 
 #[allow(dead_code, reason = "the core's doors draw more")]
 pub mod draw;
+pub mod messages;
 pub mod control;
 
 /// A door: what it is called, and what runs it.

@@ -10,7 +10,7 @@ use hocket_control::message::{FromHost, ToHost};
 use hocket_control::server::{self, Close, Output, Server, SessionId};
 use hocket_control::store::{Record, Saved};
 
-use super::world::{address, directory, stages};
+use super::site::{address, directory, stages};
 
 pub const SECOND: Duration = Duration::from_secs(1);
 

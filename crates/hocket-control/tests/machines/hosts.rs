@@ -8,7 +8,7 @@ use hocket_control::message::{FromHost, Reason, Refusal, ToHost};
 use hocket_control::server;
 
 use super::desk::{Desk, SECOND, options};
-use super::world::address;
+use super::site::address;
 
 fn whys(desk: &Desk, flow: u64) -> Vec<Why> {
     let whys = desk.asked.iter().filter_map(|(_, output)| match output {

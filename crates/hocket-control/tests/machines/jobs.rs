@@ -6,7 +6,7 @@ use hocket_control::server;
 use hocket_control::store::Record;
 
 use super::desk::{Desk, SECOND, options};
-use super::world::address;
+use super::site::address;
 
 fn ring(step: u32) -> Vec<PatternFlow> {
     let flow = |from: u32| PatternFlow {
@@ -150,6 +150,11 @@ fn a_job_has_one_leader_that_may_speak_for_it() {
     }
     assert_eq!(refused(&desk, 5), [Refusal::NotItsJob]);
     assert_eq!(refused(&desk, 3), [Refusal::NotItsJob; 2]);
+    // Host 0 may speak for job 3, and the others in its pattern may not.
+    let pattern = ring(1);
+    desk.agent(0, Input::JobComes { job: 3, pattern });
+    desk.agent(0, Input::Flush);
+    assert_eq!(refused(&desk, 0), [Refusal::NotItsJob]);
     desk.agent(
         3,
         Input::JobComes {

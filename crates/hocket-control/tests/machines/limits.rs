@@ -8,7 +8,7 @@ use hocket_control::server::{self, Close};
 use hocket_core::id::NpuId;
 
 use super::desk::{Desk, options};
-use super::world::address;
+use super::site::address;
 
 fn hello() -> Hello {
     Hello {

@@ -6,6 +6,8 @@ mod store;
 mod faults;
 mod check;
 mod programs;
+mod outages;
+mod site;
 mod world;
 mod simulation;
 mod desk;

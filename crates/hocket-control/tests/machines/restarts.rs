@@ -10,7 +10,7 @@ use hocket_core::routing::controller::{Controller, Log, replay};
 
 use super::desk::{Desk, SECOND, options, server};
 use super::disk::Random;
-use super::world::{address, stages};
+use super::site::{address, stages};
 
 /// A desk with many flows and a job that is live.
 fn busy() -> Desk {
