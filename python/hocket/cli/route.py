@@ -158,6 +158,13 @@ class Paths:
     failover: Annotated[
         bool, typer.Option("--failover", help="Compute paths in advance for every single failure.")
     ] = False
+    max_moves: Annotated[
+        int,
+        typer.Option(
+            "--max-moves",
+            help="For controller: number of flows that may move so that one more finds room.",
+        ),
+    ] = 8
     outage: Annotated[
         list[str] | None,
         typer.Option(
@@ -194,6 +201,7 @@ class Paths:
             answer=self.answer,
             look_ahead=self.look_ahead,
             failover=self.failover,
+            max_moves=self.max_moves,
             outages=self.outage or [],
             rate_control=self.rate_control,
             jitter=self.jitter,
@@ -226,7 +234,7 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
     timeline, heat = shown.timeline, shown.heat
     _check_pictures(timeline, heat, paths.compare)
     if not paths.compare:
-        options.choice("--scheme", paths.scheme, routing.SCHEMES)
+        options.choice("--scheme", paths.scheme, routing.CLUSTER_SCHEMES)
     given = routing.load_jobs(jobs)
     cluster = hosts.cluster()
     how = paths.asked(keep_rates=timeline is not None)
@@ -338,7 +346,8 @@ def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, form: Form) -
     placed = routing.place(cluster, jobs, how.seed)
     how = replace(how, seed=jobs.seed if how.seed is None else how.seed)
     has_solver = find_spec("ortools") is not None
-    schemes = [name for name in routing.SCHEMES if name != "ilp" or has_solver]
+    left_out = {"ilp": not has_solver, "controller": how.weights != "flows"}
+    schemes = [name for name in routing.CLUSTER_SCHEMES if not left_out.get(name)]
     with options.watching() as watch:
         runs = [
             routing.simulate(cluster, placed, scheme=name, options=how, progress=watch)
