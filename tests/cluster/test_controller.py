@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
 import hocket as hk
@@ -11,15 +13,22 @@ SEEDS = range(4)
 
 
 def busy(seed: int, **options: object) -> hk.routing.ClusterRun:
-    """Rings of eight hosts placed at random below eight ToRs, which start and stop at other times."""
-    where = hk.routing.cluster("clos:4x8x4", gpus_per_host=1)
+    """Rings of eight hosts, placed at random; they fill eight ToRs, and start and stop by turns."""
+    where = hk.routing.cluster("clos:8x8x8", gpus_per_host=1, nics_per_host=1)
+    hosts = random.Random(seed).sample(range(64), 64)
     jobs = [
         Job(
-            f"job{i}", parameters=10**6 * (2 + i), data=8, compute=f"{70 + 30 * i} us", iterations=6
+            f"job{i}",
+            parameters=10**6 * (2 + i),
+            data=8,
+            tensor=1,
+            compute=f"{300 + 100 * i} us",
+            iterations=6,
+            hosts=tuple(f"host{host}" for host in hosts[8 * i : 8 * i + 8]),
         )
-        for i in range(4)
+        for i in range(8)
     ]
-    return simulate(where, jobs, seed=seed, **options)  # type: ignore[arg-type]
+    return simulate(where, jobs, **options)  # type: ignore[arg-type]
 
 
 def moved(run: hk.routing.ClusterRun) -> int:
@@ -28,20 +37,24 @@ def moved(run: hk.routing.ClusterRun) -> int:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_flows_stay_where_they_are(seed: int) -> None:
-    """Whoever assigns all flows anew moves many; where none may move, none does."""
-    anew, steady = busy(seed, scheme="greedy"), busy(seed, scheme="controller")
-    assert moved(steady) < moved(anew) / 2
-    assert steady.max_link_load <= anew.max_link_load
+    """A fabric with a link for each host has a path for each flow; few have to move for that."""
+    anew, steady = busy(seed, scheme="edge-coloring"), busy(seed, scheme="controller")
+    assert anew.max_link_load == steady.max_link_load == 1
+    assert moved(steady) < moved(anew) / 100
+    assert steady.time == anew.time
     still = busy(seed, scheme="controller", max_moves=0)
     assert moved(still) == 0
-    assert still.max_link_load >= steady.max_link_load
+
+
+def test_a_move_may_be_too_dear() -> None:
+    loads = [busy(seed, scheme="controller", max_moves=0).max_link_load for seed in SEEDS]
+    assert max(loads) == 2
 
 
 def test_what_it_foresees_waits_for_no_answer() -> None:
     waits = busy(0, scheme="controller", answer="50 us")
     foresees = busy(0, scheme="controller", answer="50 us", look_ahead=8)
-    assert not waits.foreseen
-    assert foresees.foreseen
+    assert (foresees.hit_rate or 0) > (waits.hit_rate or 0)
     assert foresees.time < waits.time
 
 
