@@ -384,6 +384,7 @@ def _print_comparison(console: Printer, cluster: Cluster, runs: Sequence[Cluster
     table.add_column("end", units=TIMES, leaves=NEVER)
     table.add_column("load", justify="right", leaves=NEVER)
     table.add_column("bound", justify="right", leaves=1)
+    table.add_column("moves", justify="right", leaves=1)
     ranked = sorted(runs, key=lambda run: _mean_slowdown(run.jobs))
     for run in ranked:
         routed = bool(run.decisions)
@@ -400,12 +401,14 @@ def _print_comparison(console: Printer, cluster: Cluster, runs: Sequence[Cluster
             _ps(run.time),
             f"{run.max_link_load:,}" if routed else "–",
             f"{max(each.bound for each in run.decisions):,}" if routed else "–",
+            f"{sum(each.moved for each in run.decisions):,}" if routed else "–",
         )
     console.print(table)
     times = [
         f"{run.scheme} {_spread(run.routing_seconds)}" for run in ranked if run.routing_seconds
     ]
     _say(console, "load: flows on the fullest link; no paths have less than the bound")
+    _say(console, "moves: how often a flow under way took another path")
     _say(console, f"an assignment takes on this machine: {'; '.join(times)}")
 
 
