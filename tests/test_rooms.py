@@ -48,6 +48,7 @@ LOOSE = {
         "_memory",
         "_options",
         "_pictures",
+        "_programs",
         "_results",
         "_core",
     },
