@@ -42,7 +42,11 @@ impl Section {
     pub fn parse(file: &Path, text: &str) -> Result<Self, SetupError> {
         let table = Table::from_str(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start.min(text.len()));
-            let line = text.as_bytes()[..at].iter().filter(|&&b| b == b'\n').count() + 1;
+            let line = text.as_bytes()[..at]
+                .iter()
+                .filter(|&&b| b == b'\n')
+                .count()
+                + 1;
             let why = error.message().lines().collect::<Vec<_>>().join(", ");
             let origin = format!("{}, line {line}", file.display());
             SetupError::new(origin, why, "write it in TOML")
@@ -67,6 +71,11 @@ impl Section {
             why,
             remedy,
         )
+    }
+
+    /// The file, and where in it the table is.
+    pub fn origin(&self) -> String {
+        format!("{}: {}", self.file.display(), self.path)
     }
 
     fn name(&self, key: &str) -> String {
@@ -161,8 +170,10 @@ impl Section {
         number
             .filter(|number| (least..=most).contains(number))
             .ok_or_else(|| {
+                let given = value.as_integer().map(|given| given.to_string());
+                let given = given.unwrap_or_else(|| format!("a {}", value.type_str()));
                 let remedy = format!("write a number from {least} to {most}");
-                self.wrong(key, format!("{value} is not such a number"), remedy)
+                self.wrong(key, format!("{given} is not such a number"), remedy)
             })
     }
 
@@ -171,14 +182,22 @@ impl Section {
     /// # Errors
     /// [`SetupError`] if it is something else.
     pub fn time(&self, key: &str, default: Duration) -> Result<Duration, SetupError> {
-        const UNITS: [(&str, u64); 4] =
-            [("us", 1), ("ms", 1_000), ("s", 1_000_000), ("min", 60_000_000)];
+        const UNITS: [(&str, u64); 4] = [
+            ("us", 1),
+            ("ms", 1_000),
+            ("s", 1_000_000),
+            ("min", 60_000_000),
+        ];
         let Some(text) = self.text(key)? else {
             return Ok(default);
         };
         let micros = scaled(&text, &UNITS).filter(|micros| (1..=86_400_000_000).contains(micros));
         micros.map(Duration::from_micros).ok_or_else(|| {
-            self.wrong(key, format!("{text:?} is not a time"), "write such as \"500 ms\"")
+            self.wrong(
+                key,
+                format!("{text:?} is not a time"),
+                "write such as \"500 ms\"",
+            )
         })
     }
 
@@ -200,7 +219,11 @@ impl Section {
             return Ok(default);
         };
         scaled(&text, &UNITS).ok_or_else(|| {
-            self.wrong(key, format!("{text:?} is not a size"), "write such as \"1 MB\"")
+            self.wrong(
+                key,
+                format!("{text:?} is not a size"),
+                "write such as \"1 MB\"",
+            )
         })
     }
 
@@ -209,7 +232,11 @@ impl Section {
     /// # Errors
     /// [`SetupError`] if it is something else.
     pub fn socket(&self, key: &str) -> Result<Option<SocketAddr>, SetupError> {
-        self.parsed(key, "an address and port", "write such as \"127.0.0.1:7400\"")
+        self.parsed(
+            key,
+            "an address and port",
+            "write such as \"127.0.0.1:7400\"",
+        )
     }
 
     /// An address.
@@ -349,7 +376,10 @@ mod tests {
         section.socket("listen").unwrap();
         section.time("lease", Duration::from_secs(1)).unwrap();
         let error = section.finish().unwrap_err().to_string();
-        assert_eq!(error, "a.toml: laese: there is no such key; did you mean lease?");
+        assert_eq!(
+            error,
+            "a.toml: laese: there is no such key; did you mean lease?"
+        );
     }
 
     #[test]
@@ -361,9 +391,15 @@ mod tests {
         assert_eq!(section.number("c", 0, [1, 5]), Ok(5));
         assert_eq!(section.time("none", second), Ok(second));
         let error = section.time("d", second).unwrap_err().to_string();
-        assert_eq!(error, "a.toml: d: \"1 parsec\" is not a time; write such as \"500 ms\"");
+        assert_eq!(
+            error,
+            "a.toml: d: \"1 parsec\" is not a time; write such as \"500 ms\""
+        );
         let error = section.number("c", 0, [6, 9]).unwrap_err().to_string();
-        assert_eq!(error, "a.toml: c: 5 is not such a number; write a number from 6 to 9");
+        assert_eq!(
+            error,
+            "a.toml: c: 5 is not such a number; write a number from 6 to 9"
+        );
         assert!(section.socket("e").is_err() && section.flag("e", true).is_err());
     }
 
@@ -380,6 +416,9 @@ mod tests {
         let hosts = section.sections("hosts").unwrap();
         assert_eq!(hosts.keys().collect::<Vec<_>>(), ["a", "b"]);
         let error = hosts.into_values().next().unwrap().finish().unwrap_err();
-        assert_eq!(error.to_string(), "a.toml: hosts.a.name: there is no such key; remove it");
+        assert_eq!(
+            error.to_string(),
+            "a.toml: hosts.a.name: there is no such key; remove it"
+        );
     }
 }

@@ -1,18 +1,19 @@
 //! What is wrong with files and options at start.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 
 use hocket_core::explain::Explain;
 
 /// Why a service cannot start: `where: what is wrong; what would be right`, in one line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{origin}: {why}; {remedy}")]
+#[error("{origin}: {why}{}{remedy}", if .remedy.is_empty() { "" } else { "; " })]
 pub struct SetupError {
     /// The file, or the option.
     pub origin: String,
     /// What is wrong.
     pub why: String,
-    /// What would be right.
+    /// What would be right; empty where `why` says it.
     pub remedy: String,
 }
 
@@ -29,6 +30,11 @@ impl SetupError {
             remedy: remedy.into(),
         }
     }
+
+    /// An error whose text says what would be right, and where it was met.
+    pub fn caused(origin: impl Into<String>, error: impl Display) -> Self {
+        Self::new(origin, error.to_string(), "")
+    }
 }
 
 impl Explain for SetupError {
@@ -37,6 +43,6 @@ impl Explain for SetupError {
     }
 
     fn remedy(&self) -> Option<Cow<'_, str>> {
-        Some(self.remedy.as_str().into())
+        (!self.remedy.is_empty()).then(|| self.remedy.as_str().into())
     }
 }

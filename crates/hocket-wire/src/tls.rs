@@ -114,12 +114,24 @@ impl Identity {
         };
         let algorithms = rustls::crypto::ring::default_provider().signature_verification_algorithms;
         let roots = &self.roots.roots;
-        let valid = own.verify_for_usage(algorithms.all, roots, &self.chain[1..], now, usage, None, None);
+        let valid = own.verify_for_usage(
+            algorithms.all,
+            roots,
+            &self.chain[1..],
+            now,
+            usage,
+            None,
+            None,
+        );
         match valid {
             Ok(_) => Ok(()),
             Err(webpki::Error::CertExpired { not_after, .. }) => {
                 let since = now.as_secs().saturating_sub(not_after.as_secs());
-                Err(wrong(path, format!("it expired {} ago", span(since)), "make a new one"))
+                Err(wrong(
+                    path,
+                    format!("it expired {} ago", span(since)),
+                    "make a new one",
+                ))
             }
             Err(webpki::Error::CertNotValidYet { not_before, .. }) => {
                 let until = not_before.as_secs().saturating_sub(now.as_secs());
