@@ -126,7 +126,7 @@ fn files(folder: &Path, name: &str) -> [PathBuf; 2] {
 }
 
 /// A private key must never be readable by others, not even before its rights are set.
-fn write(path: &Path, text: &str, mode: u32) -> Result<(), SetupError> {
+pub(crate) fn write(path: &Path, text: &str, mode: u32) -> Result<(), SetupError> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let beside = path.with_file_name(format!(".{name}.new"));
     let done = fs::OpenOptions::new()

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hocket_control::directory::{Directory, HostEntry};
-use hocket_core::routing::controller::{Options, Policy};
+use hocket_control::message::Terms;
+use hocket_control::server::Options as ServerOptions;
+use hocket_core::routing::controller::{self, Policy};
 use hocket_wire::settings::Section;
 use hocket_wire::setup::SetupError;
 use hocket_wire::tls::{Files, is_host};
@@ -29,29 +31,19 @@ pub struct Config {
     pub hashes: Hashes,
     /// Hosts, their addresses and jobs.
     pub directory: Directory,
-    /// How flows are given paths.
-    pub policy: Options,
     /// What hosts are told and allowed.
     pub session: Session,
     /// Who is active where there are several controllers.
     pub standby: Standby,
+    /// Most bytes of the event log; 0: none is written.
+    pub events: u64,
 }
 
 /// What hosts are told and allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// A host that is silent for so long is gone.
-    pub lease: Duration,
-    /// How often hosts say that they are there.
-    pub beat: Duration,
-    /// How long hosts may take to come back after the controller starts.
-    pub recovery: Duration,
-    /// Flows of fewer bytes are not announced.
-    pub least_bytes: u64,
-    /// Most live flows of a host.
-    pub flows: u32,
-    /// Most flows that a host announces in a second.
-    pub flows_per_second: u32,
+    /// What the server heeds.
+    pub options: ServerOptions,
     /// Most bytes of a message.
     pub message_bytes: usize,
     /// Most TLS handshakes at once.
@@ -86,6 +78,7 @@ impl Config {
     pub fn read(path: &Path) -> Result<Self, SetupError> {
         let file = Section::read(path)?;
         let network = Network::read(&file.needed_path("fabric")?)?;
+        let events = file.bytes("events", 0)?;
         let config = Self {
             listen: file.socket("listen")?.unwrap_or(([0, 0, 0, 0], 7400).into()),
             operator: file.socket("operator")?.unwrap_or(([127, 0, 0, 1], 7401).into()),
@@ -93,9 +86,13 @@ impl Config {
             state: file.needed_path("state")?,
             hashes: Hashes::settings(&file, &network)?,
             directory: directory(&file, &network)?,
-            policy: policy(file.section("policy")?)?,
-            session: Session::settings(file.section("session")?)?,
+            session: Session::settings(
+                file.section("session")?,
+                policy(file.section("policy")?)?,
+                events > 0,
+            )?,
             standby: standby(file.section("standby")?)?,
+            events,
             network,
         };
         file.finish()?;
@@ -104,23 +101,45 @@ impl Config {
 }
 
 impl Session {
-    fn settings(section: Section) -> Result<Self, SetupError> {
-        let number = |key, default, bounds| section.number(key, default, bounds);
-        let session = Self {
-            lease: section.time("lease", Duration::from_secs(10))?,
-            beat: section.time("beat", Duration::from_secs(2))?,
-            recovery: section.time("recovery", Duration::from_secs(15))?,
-            least_bytes: section.bytes("least_bytes", 1_000_000)?,
-            flows: number("flows", 65_536, [1, 1 << 24])? as u32,
-            flows_per_second: number("flows_per_second", 100_000, [1, 1 << 30])? as u32,
-            message_bytes: section.bytes("message_bytes", 4 << 20)? as usize,
-            handshakes: number("handshakes", 64, [1, 10_000])? as usize,
-            queue: number("queue", 256, [1, 1 << 20])? as usize,
+    fn settings(
+        section: Section,
+        policy: controller::Options,
+        keeps_log: bool,
+    ) -> Result<Self, SetupError> {
+        let number = |key, default: usize, most: usize| {
+            let number = section.number(key, default as u64, [1, most as u64])?;
+            Ok::<_, SetupError>(number as usize)
         };
-        if session.beat * 2 > session.lease {
+        let default = ServerOptions::default();
+        let terms = Terms {
+            lease: section.time("lease", default.terms.lease)?,
+            beat: section.time("beat", default.terms.beat)?,
+            least_bytes: section.bytes("least_bytes", default.terms.least_bytes)?,
+        };
+        if terms.beat * 2 > terms.lease {
             let why = "it is more than half of the lease";
             return Err(section.wrong("beat", why, "let hosts beat at least twice a lease"));
         }
+        let options = ServerOptions {
+            policy,
+            terms,
+            grace: section.time("grace", default.grace)?,
+            recovery: section.time("recovery", default.recovery)?,
+            most_host_flows: number("flows", default.most_host_flows, 1 << 20)?,
+            most_host_jobs: number("jobs", default.most_host_jobs, 1 << 10)?,
+            most_flows: number("all_flows", default.most_flows, 1 << 24)?,
+            rate: number("rate", default.rate as usize, 1 << 30)? as u32,
+            burst: number("burst", default.burst as usize, 1 << 30)? as u32,
+            reporters: number("reporters", default.reporters, 1 << 10)?,
+            keeps_log,
+            ..default
+        };
+        let session = Self {
+            options,
+            message_bytes: section.bytes("message_bytes", 4 << 20)? as usize,
+            handshakes: number("handshakes", 64, 10_000)?,
+            queue: number("queue", 1_024, 1 << 20)?,
+        };
         if !(1024..=hocket_wire::MOST_BATCH_BYTES).contains(&session.message_bytes) {
             let why = "it is not between 1 KiB and 8 MiB";
             return Err(section.wrong("message_bytes", why, "write such as \"4 MiB\""));
@@ -130,8 +149,8 @@ impl Session {
     }
 }
 
-fn policy(section: Section) -> Result<Options, SetupError> {
-    let default = Options::default();
+fn policy(section: Section) -> Result<controller::Options, SetupError> {
+    let default = controller::Options::default();
     let number = |key, default: u32, most: u32| {
         let number = section.number(key, default.into(), [0, most.into()])?;
         Ok::<_, SetupError>(number as u32)
@@ -140,7 +159,7 @@ fn policy(section: Section) -> Result<Options, SetupError> {
         true => Some(number("rate_slack_ppm", 0, 1_000_000_000)?),
         false => None,
     };
-    let options = Options {
+    let options = controller::Options {
         policy: [Policy::Balanced, Policy::Greedy][section.word("kind", &["balanced", "greedy"])?],
         most_moves: number("most_moves", default.most_moves, u32::MAX)?,
         tries: number("tries", default.tries, 1 << 16)?,

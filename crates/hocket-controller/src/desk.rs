@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hocket_control::directory::Directory;
 use hocket_control::message::{FromHost, ToHost};
 use hocket_control::server::{Input, Output, Server, SessionId};
 use hocket_control::store::Record;
@@ -44,27 +43,25 @@ pub struct Desk {
 #[derive(Debug)]
 struct State {
     server: Server,
-    directory: Directory,
     queues: HashMap<SessionId, mpsc::Sender<Arc<ToHost>>>,
     sessions: u64,
-    keeper: Keeper,
+    /// `None` once nothing more is kept.
+    keeper: Option<Keeper>,
 }
 
 impl Desk {
     /// An owner whose sessions may have so many messages waiting. The server has been told nothing yet.
     pub fn new(
         server: Server,
-        directory: Directory,
-        keeper: Keeper,
+            keeper: Keeper,
         metrics: Arc<Metrics>,
         queue: usize,
     ) -> Self {
         let state = State {
             server,
-            directory,
             queues: HashMap::new(),
             sessions: 0,
-            keeper,
+            keeper: Some(keeper),
         };
         Self {
             state: Mutex::new(state),
@@ -80,9 +77,8 @@ impl Desk {
     }
 
     /// Looks at the server.
-    pub fn view<T>(&self, look: impl FnOnce(&Server, &Directory) -> T) -> T {
-        let state = self.lock();
-        look(&state.server, &state.directory)
+    pub fn view<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
+        look(&self.lock().server)
     }
 
     /// Opens a session of a host, and gives its number and what is said to it.
@@ -94,7 +90,7 @@ impl Desk {
         host: &str,
     ) -> Result<(u64, mpsc::Receiver<Arc<ToHost>>), &'static str> {
         let mut state = self.lock();
-        let Some(host) = state.directory.host(host) else {
+        let Some(host) = state.server.directory().host(host) else {
             self.metrics.unknown_hosts.add(1);
             return Err("the controller's configuration has no such host");
         };
@@ -134,6 +130,11 @@ impl Desk {
         self.drive(&mut self.lock(), vec![input]);
     }
 
+    /// Nothing more is kept.
+    pub fn close(&self) {
+        self.lock().keeper = None;
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -155,7 +156,7 @@ impl Desk {
         }
         let log = state.server.take_log();
         if !log.events.is_empty() {
-            let _ = state.keeper.send(Keep::Events(log));
+            state.keep(Keep::Events(log));
         }
         self.metrics.sessions.set(state.queues.len() as u64);
     }
@@ -180,10 +181,18 @@ impl Desk {
                     warn!(target: "audit", session = session.0, why = audit::close(why), "session ended");
                 }
                 Output::Record { number, record } => {
-                    let _ = state.keeper.send(Keep::Record(number, record));
+                    state.keep(Keep::Record(number, record));
                 }
-                Output::Audit(audit) => audit::write(&audit, &state.directory),
+                Output::Audit(audit) => audit::write(&audit, state.server.directory()),
             }
+        }
+    }
+}
+
+impl State {
+    fn keep(&self, what: Keep) {
+        if let Some(keeper) = &self.keeper {
+            let _ = keeper.send(what);
         }
     }
 }

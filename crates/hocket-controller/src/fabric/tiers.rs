@@ -119,10 +119,10 @@ impl Switches {
             true => ["", "edge", "agg", "core"],
             false => ["", "tor", "spine", ""],
         };
-        let mut next = [0; 4];
+        let mut next = [0u32; 4];
         let name = |&tier: &Tier| {
-            let number = std::mem::replace(&mut next[tier as usize], next[tier as usize] + 1);
-            format!("{}{number}", names[tier as usize])
+            next[tier as usize] += 1;
+            format!("{}{}", names[tier as usize], next[tier as usize] - 1)
         };
         tiers[self.npus..].iter().map(name).collect()
     }
