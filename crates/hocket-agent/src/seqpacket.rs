@@ -1,14 +1,14 @@
-//! Unix sockets that keep the bounds of messages, without waiting.
+//! Unix sockets that keep the bounds of messages: one call reads or writes one message.
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::net;
 use std::path::Path;
 
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    connect, listen, recv, send, socket_with,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, listen, socket_with,
 };
-use tokio::io::unix::AsyncFd;
+use tokio::net::{UnixListener, UnixStream};
 
 /// Connections that wait to be accepted.
 const WAITING: i32 = 128;
@@ -27,65 +27,51 @@ pub(crate) fn connect_to(path: &Path) -> io::Result<OwnedFd> {
 
 /// A listener.
 #[derive(Debug)]
-pub(crate) struct Listener(AsyncFd<OwnedFd>);
+pub(crate) struct Listener(UnixListener);
 
 impl Listener {
     pub(crate) fn bind(path: &Path) -> io::Result<Self> {
         let socket = open(SocketFlags::NONBLOCK)?;
         bind(&socket, &SocketAddrUnix::new(path)?)?;
         listen(&socket, WAITING)?;
-        Ok(Self(AsyncFd::new(socket)?))
+        UnixListener::from_std(net::UnixListener::from(socket)).map(Self)
     }
 
     pub(crate) async fn accept(&self) -> io::Result<Connection> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        loop {
-            let mut ready = self.0.readable().await?;
-            let accepted = ready.try_io(|socket| Ok(accept_with(socket.get_ref(), flags)?));
-            if let Ok(socket) = accepted {
-                return Ok(Connection(AsyncFd::new(socket?)?));
-            }
-        }
+        let (socket, _) = self.0.accept().await?;
+        Ok(Connection(socket))
     }
 }
 
 /// One end of a connection.
 #[derive(Debug)]
-pub(crate) struct Connection(AsyncFd<OwnedFd>);
+pub(crate) struct Connection(UnixStream);
 
 impl Connection {
     /// The next message, 0 bytes at the end; one that is longer than the buffer is cut.
     pub(crate) async fn receive(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
-            let mut ready = self.0.readable().await?;
-            let received = ready.try_io(|socket| {
-                let (count, _) = recv(socket.get_ref(), &mut *buffer, RecvFlags::empty())?;
-                Ok(count)
-            });
-            if let Ok(count) = received {
-                return count;
+            self.0.readable().await?;
+            if let Some(received) = self.receive_now(buffer) {
+                return received;
             }
         }
     }
 
     /// The next message if it is there.
     pub(crate) fn receive_now(&self, buffer: &mut [u8]) -> Option<io::Result<usize>> {
-        match recv(self.0.get_ref(), buffer, RecvFlags::DONTWAIT) {
-            Err(rustix::io::Errno::WOULDBLOCK) => None,
-            Err(error) => Some(Err(error.into())),
-            Ok((count, _)) => Some(Ok(count)),
+        match self.0.try_read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
+            received => Some(received),
         }
     }
 
     pub(crate) async fn send(&self, message: &[u8]) -> io::Result<()> {
         loop {
-            let mut ready = self.0.writable().await?;
-            let sent = ready.try_io(|socket| {
-                send(socket.get_ref(), message, SendFlags::NOSIGNAL)?;
-                Ok(())
-            });
-            if let Ok(sent) = sent {
-                return sent;
+            self.0.writable().await?;
+            match self.0.try_write(message) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => return sent.map(drop),
             }
         }
     }

@@ -122,9 +122,9 @@ fn begin(config: &Config, active: Active, on_damage: OnDamage) -> Result<Running
     let wrong = |error: &dyn std::fmt::Display| {
         SetupError::caused(config.state.display().to_string(), error)
     };
-    let mut store = Store::open(active.folder, on_damage).map_err(|error| wrong(&error))?;
-    let epoch = active.epoch.unwrap_or(store.epoch() + 1);
-    store.begin(epoch).map_err(|error| wrong(&error))?;
+    let store = Store::open(active.folder, active.epoch, on_damage);
+    let store = store.map_err(|error| wrong(&error))?;
+    let epoch = store.epoch();
     if let Some((file, at)) = &store.recovered().torn {
         warn!(file, at, "the end of the log was not written whole, and is left out");
     }

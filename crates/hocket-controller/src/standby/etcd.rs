@@ -12,7 +12,7 @@ use tonic::Status;
 use tonic::transport::{Channel, Endpoint};
 use tracing::{info, warn};
 
-#[allow(missing_docs, clippy::all)]
+#[allow(missing_docs, dead_code, clippy::all)]
 mod proto {
     tonic::include_proto!("etcdserverpb");
 }
