@@ -26,7 +26,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::message::{
-    FlowName, JOB_IDS, MOST_FLOWS, MOST_JOBS, MOST_LINKS, Path, PatternFlow, Refusal, Terms,
+    FlowName, HeldPattern, JOB_IDS, MOST_FLOWS, MOST_JOBS, MOST_LINKS, Path, PatternFlow, Refusal,
+    Terms,
 };
 use flow::{Flow, Health, Kind, Using};
 use options::Backoff;
@@ -408,6 +409,15 @@ impl Agent {
         }
     }
 
+    /// The path that the controller gave an open flow, whether it takes it now or not.
+    pub fn given(&self, flow: u64) -> Option<&Arc<Path>> {
+        let flow = self.flows.get(&flow)?;
+        match flow.kind {
+            Kind::Pattern(job, index) => self.patterns.get((job, index))?.current(),
+            _ => flow.given.as_ref(),
+        }
+    }
+
     /// Open flows, each with its name at the controller where it has one.
     pub fn flows(&self) -> impl Iterator<Item = (u64, Option<FlowName>, &Opened)> {
         self.flows.iter().map(|(&id, flow)| {
@@ -419,6 +429,11 @@ impl Agent {
     /// Live flows of patterns that this host sends, by job and place, and the path of each.
     pub fn patterns(&self) -> impl Iterator<Item = ((u32, u32), Option<&Arc<Path>>)> {
         self.patterns.live()
+    }
+
+    /// Flows of patterns that this host sends and holds paths for, from this iteration or the one before.
+    pub fn held(&self) -> impl Iterator<Item = HeldPattern> {
+        self.patterns.held().into_iter()
     }
 
     /// Jobs that local programs registered, and whether each is live.

@@ -92,9 +92,9 @@ impl Patterns {
         let unbound = self.name(key, ends);
         if let Some(entry) = self.entries.get_mut(&key) {
             entry.ahead = Some(Arc::new(path.clone()));
-            if !entry.is_live {
-                entry.path = None;
-            }
+            // Nothing is foreseen of an iteration that is under way.
+            entry.path = None;
+            entry.is_live = false;
         }
         unbound
     }

@@ -8,7 +8,7 @@ use hocket_core::routing::controller::{Command, Event, FlowId, Reason};
 use hocket_core::units::Time;
 
 use super::Server;
-use super::host::{Host, Sent};
+use super::host::Sent;
 use super::names;
 use super::output::{Close, Output};
 use crate::directory::HostId;
@@ -139,11 +139,13 @@ impl Server {
             FlowName::Own(flow) => {
                 let flow = self.hosts[host.index()].flows.get_mut(&flow)?;
                 flow.told = choice;
+                flow.stamp = self.stamp;
                 Some(flow.nics)
             }
             FlowName::Pattern { job, index } => {
                 let job = self.jobs.get_mut(&job)?;
                 *job.told.get_mut(index as usize)? = choice;
+                job.stamps[index as usize] = self.stamp;
                 Some(job.nics[index as usize])
             }
         }
@@ -178,35 +180,53 @@ impl Server {
     /// Paths that lead through the same switches as before links changed, but must be asked for in another way,
     /// are told again.
     pub(super) fn restage(&mut self) {
-        let Some(mut before) = self.before.take() else {
+        let mut before = std::mem::take(&mut self.before);
+        if before.is_empty() {
             return;
-        };
-        let mut told = Vec::new();
-        let hears = |row: &Host| row.session.is_some();
-        for (row, host) in self.hosts.iter().zip(0..).filter(|(row, _)| hears(row)) {
-            let flows = row.flows.iter();
-            told.extend(flows.filter_map(|(&id, flow)| {
-                Some((HostId(host), FlowName::Own(id), flow.nics, flow.told?))
-            }));
         }
-        for (&id, job) in &self.jobs {
-            for (&host, flows) in &job.senders {
-                told.extend(flows.iter().filter_map(|&index| {
-                    let name = FlowName::Pattern { job: id, index };
-                    let at = index as usize;
-                    Some((host, name, job.nics[at], job.told[at]?))
-                }));
+        let stamp = self.stamp;
+        let mut told = Vec::new();
+        let mut note = |host, flow, nics, choice: Option<u32>, at: &mut u32| {
+            let age = stamp.wrapping_sub(std::mem::replace(at, stamp)) as usize;
+            told.extend(
+                choice
+                    .filter(|_| age > 0)
+                    .map(|choice| (host, flow, nics, choice, age)),
+            );
+        };
+        for (row, host) in self.hosts.iter_mut().zip(0..) {
+            for (&id, flow) in &mut row.flows {
+                note(
+                    HostId(host),
+                    FlowName::Own(id),
+                    flow.nics,
+                    flow.told,
+                    &mut flow.stamp,
+                );
             }
         }
-        for (host, flow, nics, choice) in told {
+        for (&id, job) in &mut self.jobs {
+            for (&host, flows) in &job.senders {
+                for &index in flows {
+                    let (flow, at) = (FlowName::Pattern { job: id, index }, index as usize);
+                    note(host, flow, job.nics[at], job.told[at], &mut job.stamps[at]);
+                }
+            }
+        }
+        for (host, flow, nics, choice, age) in told {
             let [src, dst] = nics.map(|nic| self.policy.fabric().tor_of(nic));
             let (Some(src), Some(dst)) = (src, dst) else {
                 continue;
             };
-            let path = self.stages.path(src, dst, choice);
-            if let Some(path) =
-                path.filter(|path| before.path(src, dst, choice).as_ref() != Some(path))
-            {
+            let Some(path) = self.stages.path(src, dst, choice) else {
+                continue;
+            };
+            let then = before
+                .len()
+                .checked_sub(age)
+                .and_then(|at| before.get_mut(at));
+            let known = then.and_then(|stages| stages.path(src, dst, choice));
+            if known.as_ref() != Some(&path) {
                 let change = Change::Path {
                     flow,
                     ends: self.ends_of(flow),

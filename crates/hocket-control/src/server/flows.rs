@@ -99,6 +99,7 @@ impl Server {
             nics,
             told: None,
             rate: 0,
+            stamp: 0,
             input,
         };
         match row.flows.get_mut(&flow.id) {

@@ -50,6 +50,8 @@ pub(super) struct Flow {
     /// The choice and the rate that its host was told last; 0: no rate.
     pub(super) told: Option<u32>,
     pub(super) rate: u64,
+    /// The links as they were then: [`super::Server::stamp`].
+    pub(super) stamp: u32,
     /// The input that announced it last.
     pub(super) input: u64,
 }

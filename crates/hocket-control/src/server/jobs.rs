@@ -26,6 +26,8 @@ pub(super) struct Job {
     pub(super) is_live: bool,
     /// By flow: the choice and the rate that its host was told last (0: no rate), and the choice ahead.
     pub(super) told: Vec<Option<u32>>,
+    /// By flow: the links as they were then.
+    pub(super) stamps: Vec<u32>,
     pub(super) rates: Vec<u64>,
     pub(super) ahead: Vec<Option<u32>>,
 }
@@ -137,6 +139,7 @@ impl Server {
             senders,
             is_live: false,
             told: vec![None; count],
+            stamps: vec![0; count],
             rates: vec![0; count],
             ahead: vec![None; count],
         };

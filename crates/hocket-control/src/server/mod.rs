@@ -27,7 +27,7 @@ mod take;
 pub use options::Options;
 pub use output::{Audit, Close, Input, Metrics, Output, SessionId};
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use hocket_core::id::NpuId;
@@ -48,8 +48,9 @@ pub struct Server {
     options: Options,
     directory: Directory,
     stages: Stages,
-    /// As they were before links changed, until what was told of them is told again.
-    before: Option<Stages>,
+    /// Counts changes of links; and the stages before each, until paths are told again that differ by them.
+    stamp: u32,
+    before: VecDeque<Stages>,
     policy: Controller,
     links: Links,
     hosts: Vec<Host>,
@@ -89,7 +90,8 @@ impl Server {
             epoch,
             policy: Controller::new(stages.fabric().clone(), options.policy),
             links: Links::new(stages.link_count()),
-            before: None,
+            stamp: 0,
+            before: VecDeque::new(),
             stages,
             missing: hosts.len(),
             hosts,
@@ -221,6 +223,11 @@ impl Server {
     /// The host and the name under which it knows a flow of the policy.
     pub fn name(&self, flow: FlowId) -> (Option<HostId>, FlowName) {
         names::parse(flow)
+    }
+
+    /// The policy's number of a flow of a host.
+    pub fn id(&self, host: HostId, flow: FlowName) -> FlowId {
+        names::of(host, flow)
     }
 
     /// Links that have failed, by link.

@@ -10,7 +10,9 @@ use super::host::Presence;
 use super::output::{Audit, Close, Output};
 use crate::digest::Digest;
 use crate::directory::HostId;
-use crate::message::{Change, FlowName, Hello, MOST_FLOWS, MOST_JOBS, MOST_LINKS, ToHost, VERSION};
+use crate::message::{
+    Change, FlowName, HeldPattern, Hello, MOST_FLOWS, MOST_JOBS, MOST_LINKS, ToHost, VERSION,
+};
 
 impl Server {
     /// Puts all that a host has in place of what it said before, and answers each of its flows.
@@ -30,9 +32,9 @@ impl Server {
         if self.recovering.is_some() {
             self.hosts[host.index()].held = hello.patterns.clone();
         }
+        self.compare_links(host, &hello);
         self.compare_jobs(host, &hello);
         self.compare_flows(host, &hello);
-        self.compare_links(host, &hello);
         self.retell_rates(host);
         self.retell_patterns(host);
         if before != Presence::Here {

@@ -9,6 +9,9 @@ use crate::directory::HostId;
 use crate::message::{FromHost, MOST_FLOWS, MOST_LINKS, Refusal, Resync, ToHost};
 use crate::store::Record;
 
+/// Most changes of links between two ticks whose stages are kept.
+const MOST_BEFORE: usize = 16;
+
 impl Server {
     pub(super) fn connected(&mut self, host: HostId, session: SessionId) {
         if host.index() >= self.hosts.len() || self.sessions.contains_key(&session) {
@@ -52,10 +55,13 @@ impl Server {
                     if let Some(session) = &mut self.hosts[host.index()].session {
                         session.taken = Some(sequence);
                     }
-                    let before = self.records;
+                    let is_stored = matches!(
+                        message,
+                        FromHost::JobComes { .. } | FromHost::JobGoes { .. }
+                    );
                     self.numbered(host, message);
                     let session = &mut self.hosts[host.index()].session;
-                    if let Some(session) = session.as_mut().filter(|_| self.records > before) {
+                    if let Some(session) = session.as_mut().filter(|_| is_stored) {
                         session.storing.push_back((sequence, self.records));
                     }
                 }
@@ -206,8 +212,12 @@ impl Server {
         if failed.is_empty() && returned.is_empty() {
             return;
         }
+        if self.before.len() == MOST_BEFORE {
+            self.restage();
+        }
         let before = self.stages.set_failed(self.links.has_failed());
-        self.before.get_or_insert(before);
+        self.before.push_back(before);
+        self.stamp = self.stamp.wrapping_add(1);
         let number = |links: &[hocket_core::id::LinkId]| links.iter().map(|link| link.0).collect();
         if !failed.is_empty() {
             self.audit(Audit::LinksFailed(number(&failed)));
