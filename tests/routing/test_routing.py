@@ -230,7 +230,7 @@ def test_the_second_layer_is_fair_between_jobs() -> None:
 
 def test_one_hash_twice_polarises() -> None:
     flows = [(2, 1 if i % 2 else 3) for i in range(500)]
-    for hash in ("crc32", "toeplitz"):
+    for hash in ("crc32", "toeplitz", "linux"):
         once, twice = (
             hk.routing.assign(clos(8, 4), flows, scheme="ecmp", hash=hash, upstream=upstream)
             for upstream in (1, 2)
@@ -269,7 +269,7 @@ def test_a_failed_spine_keeps_the_numbers_of_the_rest() -> None:
         (
             [(0, 1)],
             {"hash": "md5", "scheme": "ecmp"},
-            "hash: there is no 'md5'; use crc32 or toeplitz",
+            "hash: there is no 'md5'; use crc32, toeplitz or linux",
         ),
         ([(0, 1)], {"upstream": 0}, "upstream: 0 "),
         ([(0, 1)], {"steps": 0}, "steps: 0 "),

@@ -25,12 +25,7 @@ pub(crate) enum Call {
 ///
 /// # Safety
 /// `to` is null or points to `length` bytes.
-pub(crate) unsafe fn steer(
-    socket: c_int,
-    to: *const sockaddr,
-    length: socklen_t,
-    call: Call,
-) {
+pub(crate) unsafe fn steer(socket: c_int, to: *const sockaddr, length: socklen_t, call: Call) {
     // SAFETY: errno of this thread.
     let before = unsafe { *libc::__errno_location() };
     // SAFETY: the caller's promise.
@@ -107,8 +102,7 @@ fn option(socket: c_int, name: c_int) -> Option<c_int> {
     let mut size = size_of::<c_int>() as socklen_t;
     let place = (&raw mut value).cast();
     // SAFETY: room for a number.
-    let result =
-        unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, name, place, &raw mut size) };
+    let result = unsafe { libc::getsockopt(socket, libc::SOL_SOCKET, name, place, &raw mut size) };
     (result == 0).then_some(value)
 }
 

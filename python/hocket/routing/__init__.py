@@ -21,7 +21,15 @@ from hocket.cluster.models import MODELS, Model
 from hocket.cluster.placement import Placed, place
 from hocket.routing.assignment import SCHEMES, Assignment, Certificate, Loads, assign
 from hocket.routing.options import ClusterOptions, SchemeOptions
-from hocket.routing.simulation import ClusterRun, Decision, Iteration, JobRun, simulate
+from hocket.routing.simulation import (
+    ClusterRun,
+    Decision,
+    FabricFlow,
+    Iteration,
+    JobRun,
+    fabric_flows,
+    simulate,
+)
 
 __all__ = [
     "COLLECTIVES",
@@ -36,6 +44,7 @@ __all__ = [
     "ClusterRun",
     "Compute",
     "Decision",
+    "FabricFlow",
     "HostOptions",
     "Iteration",
     "Job",
@@ -47,6 +56,7 @@ __all__ = [
     "SchemeOptions",
     "assign",
     "cluster",
+    "fabric_flows",
     "load_jobs",
     "place",
     "simulate",

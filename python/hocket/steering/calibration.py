@@ -1,8 +1,9 @@
 """Learn how a fabric that nobody knows spreads flows: which switch each source port leads to.
 
-Probes whose time to live ends at a switch are answered by it (:mod:`hocket.steering.probes`). What they show
-holds for the pair and the port of the receiver that were asked about, as long as no next hop comes or goes. Where
-a model explains all of it, the hash is identified, and ports of other pairs follow without a probe.
+Probes whose time to live ends at a switch are answered by it (:mod:`hocket.steering.probes`). What they
+show holds for the pair and the port of the receiver that were asked about, as long as no next hop comes
+or goes. Where a model explains all of it, the hash is identified, and ports of other pairs follow
+without a probe.
 """
 
 from __future__ import annotations

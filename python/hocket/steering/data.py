@@ -20,3 +20,13 @@ class CalibrationData(TypedDict):
     probes: int
     unanswered: int
     switches: list[SwitchPortsData]
+
+
+class IdentifiedData(TypedDict):
+    """A hash that explains all answers."""
+
+    algorithm: str
+    fields: int
+    seed: int
+    switches: list[str | None]
+    """The switch of each way, in the order of the next hops; null where no answer shows it."""

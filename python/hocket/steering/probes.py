@@ -1,7 +1,8 @@
 """Probes: which switch a packet of a known header reaches, as the switch itself says.
 
-A packet whose time to live ends at a switch is answered by that switch, and the answer names the interface that
-it came in by. It needs no right: the answer is read from the error queue of the socket that sent the packet.
+A packet whose time to live ends at a switch is answered by that switch, and the answer names the
+interface that it came in by. It needs no right: the answer is read from the error queue of the socket
+that sent the packet.
 """
 
 from __future__ import annotations

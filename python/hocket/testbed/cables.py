@@ -45,7 +45,7 @@ _QUEUES = "numtxqueues 1 numrxqueues 1"
 
 
 def lay(cables: Iterable[Cable]) -> None:
-    """Make the interfaces of cables in the namespaces that there are, with their addresses, and raise them."""
+    """Make the interfaces of cables in namespaces that are there, give them addresses, and raise them."""
     listed = list(cables)
     made = (
         f"link add {cable.one.interface} netns {cable.one.namespace} {_QUEUES} type veth "

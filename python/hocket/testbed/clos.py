@@ -5,8 +5,8 @@
     spine s   10.0.s.2i   ----  10.0.s.2i+1  tor t      i = t * links + link
     tor t     10.t+1.h.0  ----  10.t+1.h.1   host h of the ToR
 
-A ToR's next hops are its links to spine 0, then those to spine 1, and so on; a spine's to a ToR are its links
-to that ToR. Each switch hashes addresses, ports and protocol (policy 3) under a seed of its own.
+A ToR's next hops are its links to spine 0, then those to spine 1, and so on; a spine's to a ToR are its
+links to that ToR. Each switch hashes addresses, ports and protocol (policy 3) under a seed of its own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from hocket._checks import instance_of, whole
+from hocket._checks import instance_of, list_of, whole
 from hocket._core import steering as core_steering
 from hocket.cluster.hosts import MAX_SEED
 from hocket.errors import SpecError
@@ -33,6 +33,9 @@ _FIELDS = 0x37
 _MOST_SPINES, _MOST_TORS, _MOST_HOSTS, _MOST_LINKS = 256, 64, 256, 16
 _MOST_INTERFACES = 128
 """Of a spine, by the addresses that it has."""
+_WINDOW = 800
+"""Segments that TCP may have under way from the start: more than a mebibyte, so that a flow that shares two
+links has something waiting at both."""
 _SWITCH = (
     ("ipv4/ip_forward", 1),
     ("ipv4/conf/all/rp_filter", 0),
@@ -68,6 +71,8 @@ class ClosSpec:
         What each end of a cable sends [bytes/s], as bits on the wire; None: as fast as the kernel goes.
     seed
         From which each switch's seed is drawn, as ecmp draws it.
+    switch_seeds
+        Seeds of the ToRs and then of the spines, instead of those drawn.
     prefix
         With which the names of its namespaces begin. Two testbeds at a time need two.
 
@@ -83,6 +88,7 @@ class ClosSpec:
     links: int = 1
     rate: Quantity | None = "100 Mb/s"
     seed: int = 0
+    switch_seeds: tuple[int, ...] | None = None
     prefix: str = "hocket"
 
     def __post_init__(self) -> None:
@@ -102,7 +108,20 @@ class ClosSpec:
             )
         if self.rate is not None:
             object.__setattr__(self, "rate", parse_bandwidth(self.rate, field="rate"))
+        if self.switch_seeds is not None:
+            self._check_seeds()
         check_prefix(self.prefix)
+
+    def _check_seeds(self) -> None:
+        most = 2**32 - 1
+        seeds = list_of("switch_seeds", self.switch_seeds)
+        checked = tuple(whole("switch_seeds", seed, 1, most) for seed in seeds)
+        if len(checked) != self.tors + self.spines:
+            switches = f"{self.tors} ToRs and {self.spines} spines"
+            raise SpecError(
+                "switch_seeds", f"there are {len(checked)} for {switches}", "give one each"
+            )
+        object.__setattr__(self, "switch_seeds", checked)
 
     @property
     def rate_bytes(self) -> int | None:
@@ -115,7 +134,7 @@ class ClosSpec:
         return self.tors * self.hosts
 
     def tor_of(self, host: int) -> int:
-        """Number of the ToR above a host."""
+        """Give the number of the ToR above a host."""
         return host // self.hosts
 
     def namespace(self, device: str) -> str:
@@ -127,11 +146,15 @@ class ClosSpec:
         return f"10.{self.tor_of(host) + 1}.{host % self.hosts}.1"
 
     def tor_seed(self, tor: int) -> int:
-        """Seed of a ToR's hash."""
+        """Give the seed of a ToR's hash."""
+        if self.switch_seeds is not None:
+            return self.switch_seeds[tor]
         return core_steering.switch_seed(self.seed, 0, tor)
 
     def spine_seed(self, spine: int) -> int:
-        """Seed of a spine's hash."""
+        """Give the seed of a spine's hash."""
+        if self.switch_seeds is not None:
+            return self.switch_seeds[self.tors + spine]
         return core_steering.switch_seed(self.seed, 1, spine)
 
     def tor_hash(self, tor: int) -> SwitchHash:
@@ -224,7 +247,8 @@ def _build(spec: ClosSpec) -> None:
 def _route(spec: ClosSpec) -> None:
     for host in range(spec.host_count):
         gateway = f"10.{spec.tor_of(host) + 1}.{host % spec.hosts}.0"
-        batch([f"route add default via {gateway}"], spec.namespace(f"host{host}"))
+        route = f"route add default via {gateway} initcwnd {_WINDOW} initrwnd {_WINDOW}"
+        batch([route], spec.namespace(f"host{host}"))
     for tor in range(spec.tors):
         hops = []
         for way in range(spec.spines * spec.links):

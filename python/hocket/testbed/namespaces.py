@@ -1,7 +1,7 @@
 """Network namespaces: made and removed by a prefix, entered by threads, never left behind.
 
-A testbed owns all namespaces whose names begin with its prefix and a hyphen. Removing a namespace takes its
-cables, queues and routes along; processes in it are ended first.
+A testbed owns all namespaces whose names begin with its prefix and a hyphen. Removing a namespace takes
+its cables, queues and routes along; processes in it are ended first.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Who owns a testbed, and what becomes of it when its owner is gone.
 
-A lock on a file stands for each prefix: the kernel frees it when the process ends, however it ends. A guard, a
-process of its own session, removes the namespaces when the owner's end of a pipe closes, which `kill -9` does
-as well. Where the guard is killed too, the next build of that prefix removes what is left, or
-``hocket testbed clean``.
+A lock on a file stands for each prefix: the kernel frees it when the process ends, however it ends. A
+guard, a process of its own session, removes the namespaces when the owner's end of a pipe closes, which
+`kill -9` does as well. Where the guard is killed too, the next build of that prefix removes what is
+left, or ``hocket testbed clean``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Source ports for paths across a Clos of namespaces, found in three ways.
 
-By the model of the kernel's hash, by the kernel's own answer (``ip route get``), and by probes alone, which know
-nothing of the switches.
+By the model of the kernel's hash, by the kernel's own answer (``ip route get``), and by probes alone,
+which know nothing of the switches.
 """
 
 from __future__ import annotations
