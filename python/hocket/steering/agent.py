@@ -241,9 +241,9 @@ class Flow:
         """
         return self.port is not None and _bound(connection, self.port)
 
-    def progress(self, left: int | str) -> None:
+    def progress(self, left: int) -> None:
         """Tell how many bytes are still to be sent."""
-        count = parse_size(left, field="left")
+        count = whole("left", left, 0, 1 << 63)
         if self._agent is not None:
             self._agent.tell(f"progress {self.number} {count}")
 
