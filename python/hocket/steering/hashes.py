@@ -186,8 +186,18 @@ def find_port(
     low, high = (whole("ports", port, 0, _PORTS) for port in ports)
     if low > high:
         raise SpecError("ports", f"{low} is above {high}", "give the lowest port first")
+    right = "make one by hk.steering.Stage(...)"
     stages = [
-        [(each.hash.core, each.ways, each.wanted) for each in list_of("stages", given)]
+        [
+            (
+                stage.hash.core,
+                whole("ways", stage.ways, 1, _WAYS),
+                whole("wanted", stage.wanted, 0, _WAYS),
+            )
+            for stage in (
+                instance_of(Stage, "stages", each, right) for each in list_of("stages", given)
+            )
+        ]
         for given in (forth, back)
     ]
     start = low if first is None else whole("first", first, 0, _PORTS)

@@ -159,6 +159,8 @@ class _Rank:
                 gone = self.out.send(self.view)
             except BlockingIOError:
                 return True
+            except OSError:
+                raise self._lost() from None
             self.view = self.view[gone:]
             self._offer()
         return False
@@ -170,8 +172,10 @@ class _Rank:
                 more = self.into.recv_into(self.bytes[self.at_in :])
             except BlockingIOError:
                 return
+            except OSError:
+                raise self._lost() from None
             if not more:
-                raise SimulationError(None, f"rank {self.rank} lost its connection")
+                raise self._lost()
             first, self.at_in = self.at_in // _FLOAT, self.at_in + more
             last = self.at_in // _FLOAT
             chunk = self.vector[(self.rank - 1 - self.received) % self.count]
@@ -183,6 +187,9 @@ class _Rank:
                 self.at_in = 0
                 self.received += 1
                 self._offer()
+
+    def _lost(self) -> SimulationError:
+        return SimulationError(None, f"rank {self.rank} lost its connection")
 
 
 def _run(rings: Sequence[list[_Rank]], sizes: Sequence[int]) -> list[float]:
