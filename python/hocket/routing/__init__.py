@@ -22,6 +22,7 @@ from hocket.cluster.placement import Placed, place
 from hocket.routing.assignment import SCHEMES, Assignment, Certificate, Loads, assign
 from hocket.routing.options import ClusterOptions, SchemeOptions
 from hocket.routing.simulation import (
+    CLUSTER_SCHEMES,
     ClusterRun,
     Decision,
     FabricFlow,
@@ -32,6 +33,7 @@ from hocket.routing.simulation import (
 )
 
 __all__ = [
+    "CLUSTER_SCHEMES",
     "COLLECTIVES",
     "MODELS",
     "POLICIES",
