@@ -159,6 +159,11 @@ COMMANDS = (
         "trace:trace",
     ),
     Command(
+        "testbed",
+        "Build networks of Linux namespaces on this machine, and measure on them.",
+        "testbed:testbed",
+    ),
+    Command(
         "reproduce",
         "Repeat a published evaluation: tables and pictures beside the published numbers.",
         example="For example: hocket reproduce themis --output themis",
