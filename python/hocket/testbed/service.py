@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,14 @@ from hocket._programs import path_of_program
 from hocket.errors import InfeasibleError
 from hocket.testbed.cables import Cable, End, lay
 from hocket.testbed.clos import ClosSpec
-from hocket.testbed.namespaces import make
+from hocket.testbed.namespaces import inside, make
 from hocket.testbed.ports import PORTS
 from hocket.testbed.prediction import cluster_of
 
 __all__ = ["Announced", "Service", "serve"]
 
-_PORT = 7400
+_CONTROLLER = "controller"
+_PORT, _OPERATOR = 7400, 7401
 _PATIENCE = 20.0
 """How long the programs may take to be ready [s]."""
 _FIELDS = 0x37
@@ -94,7 +96,7 @@ class Service:
     def start_controller(self) -> None:
         """Start the controller, or start it again."""
         self.controller = self._start(
-            "hocket-controller", "controller", "serve", "--config", "controller.toml"
+            "hocket-controller", _CONTROLLER, "serve", "--config", "controller.toml"
         )
 
     def start_agent(self, host: int) -> None:
@@ -107,6 +109,26 @@ class Service:
         """Announce a flow of a host to another, which ends when what this gives is closed."""
         ends = f"tcp {self.spec.address(host)} {self.spec.address(dst)} {dport}"
         return Announced(self.socket(host), f"open {ends} {size} {job}")
+
+    def state(self) -> dict[str, Any]:
+        """Give what the controller's page shows."""
+        return self._operate("GET", "/state")
+
+    def say_of_links(self, fail: Sequence[str] = (), back: Sequence[str] = ()) -> dict[str, Any]:
+        """Say as an operator that links have failed or returned: switches, or ends as ``"tor0,spine1"``."""
+        return self._operate("POST", "/links", {"fail": [*fail], "return": [*back]})
+
+    def _operate(self, method: str, path: str, value: object = None) -> dict[str, Any]:
+        token = (self.folder / "state" / "operator.token").read_text().strip()
+        with inside(self.spec.namespace(_CONTROLLER)):
+            asked = socket.create_connection(("127.0.0.1", _OPERATOR), timeout=_PATIENCE)
+        connection = HTTPConnection("127.0.0.1", _OPERATOR)
+        connection.sock = asked
+        with closing(connection):
+            headers = {"Authorization": f"Bearer {token}"}
+            connection.request(method, path, json.dumps(value), headers)
+            found: dict[str, Any] = json.loads(connection.getresponse().read())
+        return found
 
     def wait(self) -> None:
         """Wait until every agent has a port from the controller to give.
@@ -137,7 +159,7 @@ class Service:
             return False
 
     def _check(self) -> None:
-        running = {"controller": self.controller}
+        running = {_CONTROLLER: self.controller}
         running.update({f"host{host}": agent for host, agent in self.agents.items()})
         for name, process in running.items():
             if process is not None and process.poll() is not None:
@@ -184,7 +206,7 @@ def serve(spec: ClosSpec) -> Iterator[Service]:
         Where the programs are missing or do not start.
     """
     hosts = range(spec.host_count)
-    controller = spec.namespace("controller")
+    controller = spec.namespace(_CONTROLLER)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hocket-")))
         _make_certificates(folder, [f"host{host}" for host in hosts])
@@ -248,7 +270,7 @@ def _controller_settings(spec: ClosSpec) -> str:
     hosts = range(spec.host_count)
     lines = [
         f'listen = "0.0.0.0:{_PORT}"',
-        'operator = "127.0.0.1:7401"',
+        f'operator = "127.0.0.1:{_OPERATOR}"',
         'fabric = "fabric.json"',
         'state = "state"',
         'events = "64 MiB"',
