@@ -53,8 +53,8 @@ build: .venv/build.stamp ## build the Rust core and install the package into .ve
 controller: .venv/deps.stamp ## build the routing controller, its agent and the preloaded library, and install them into .venv
 	cargo install $(CARGO_FLAGS) --quiet --force --root .venv --path crates/hocket-controller
 	cargo install $(CARGO_FLAGS) --quiet --force --root .venv --path crates/hocket-agent
-	cargo build $(CARGO_FLAGS) --quiet --release -p hocket-preload
-	install -D -m 755 target/release/libhocket_preload.so .venv/lib/libhocket_preload.so
+	cargo build $(CARGO_FLAGS) --quiet --profile preload -p hocket-preload
+	install -D -m 755 target/preload/libhocket_preload.so .venv/lib/libhocket_preload.so
 
 demo: build ## all-reduce of 256 MB on a DGX-1 V100: healthy, then with one NVLink down
 	$(BIN)/hocket compare $(DEMO)
