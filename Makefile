@@ -17,7 +17,7 @@ RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml
 CHECKS := fmt clippy cargo-test doc ruff mypy stubtest pytest
 JOBS := $(shell nproc 2>/dev/null || echo 2)
 
-.PHONY: help tools venv torch build demo check test test-slow golden oracle fuzz bench clean $(CHECKS) unit examples
+.PHONY: help tools venv torch build controller demo check test test-slow golden oracle fuzz bench clean $(CHECKS) unit examples
 .DEFAULT_GOAL := help
 
 help: ## show this list
@@ -49,6 +49,12 @@ build: .venv/build.stamp ## build the Rust core and install the package into .ve
 .venv/build.stamp: .venv/deps.stamp $(RUST_SOURCES)
 	VIRTUAL_ENV="$(CURDIR)/.venv" $(BIN)/maturin develop --release
 	@touch $@
+
+controller: .venv/deps.stamp ## build the routing controller, its agent and the preloaded library, and install them into .venv
+	cargo install $(CARGO_FLAGS) --quiet --force --root .venv --path crates/hocket-controller
+	cargo install $(CARGO_FLAGS) --quiet --force --root .venv --path crates/hocket-agent
+	cargo build $(CARGO_FLAGS) --quiet --release -p hocket-preload
+	install -D -m 755 target/release/libhocket_preload.so .venv/lib/libhocket_preload.so
 
 demo: build ## all-reduce of 256 MB on a DGX-1 V100: healthy, then with one NVLink down
 	$(BIN)/hocket compare $(DEMO)

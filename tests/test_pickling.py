@@ -212,7 +212,7 @@ def cluster_run(**options: Any) -> hk.routing.ClusterRun:
     return hk.routing.simulate(hosts, jobs, keep_rates=True, **options)
 
 
-@pytest.mark.parametrize("scheme", ["greedy", "ecmp", "spray"])
+@pytest.mark.parametrize("scheme", ["controller", "greedy", "ecmp", "spray"])
 def test_cluster_runs(scheme: str) -> None:
     run = cluster_run(scheme=scheme, look_ahead=1)
     found = again(run)

@@ -112,7 +112,7 @@ def _other_columns(table: pa.Table, draw: Draw) -> pa.Table:
         case 2:
             return table.rename_columns([*names[:place], draw.text(), *names[place + 1 :]])
         case _:
-            return table.select(sorted(names))
+            return table.select(sorted(range(len(names)), key=names.__getitem__))
 
 
 def _head(table: pa.Table, draw: Draw) -> pa.Table:

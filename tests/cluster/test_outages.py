@@ -29,7 +29,7 @@ CONTROLLED = ("greedy", "greedy-parallel", "annealing", "edge-coloring", "ilp")
 
 
 @pytest.mark.parametrize("failover", [False, True])
-@pytest.mark.parametrize("scheme", hk.routing.SCHEMES)
+@pytest.mark.parametrize("scheme", hk.routing.CLUSTER_SCHEMES)
 def test_every_scheme_leaves_what_fails(scheme: str, failover: bool) -> None:
     """Two outages of which the second takes the spine that is left to one pair of ToRs but one."""
     where = four_tors(2)
@@ -47,7 +47,7 @@ def test_every_scheme_leaves_what_fails(scheme: str, failover: bool) -> None:
         assert sum(each.is_repair for each in run.decisions) == 2
 
 
-@pytest.mark.parametrize("scheme", hk.routing.SCHEMES)
+@pytest.mark.parametrize("scheme", hk.routing.CLUSTER_SCHEMES)
 @pytest.mark.parametrize("what", ["npu0", "npu0,tor0"])
 def test_a_nic_that_is_lost_before_anything_is_sent_is_named(scheme: str, what: str) -> None:
     with pytest.raises(hk.InfeasibleError, match="loses the link of npu0 at 50 us"):

@@ -13,8 +13,6 @@ use hocket_core::routing::controller::{
 use hocket_core::topology::build::{self, Clos};
 use hocket_core::units::{Seed, Time};
 
-const LIVE: u64 = 100_000;
-
 fn fabric(spines: u32, tors: u32, hosts: u32) -> Fabric {
     let parameters = Clos {
         spines,
@@ -54,7 +52,7 @@ fn percentile(times: &mut [Duration], percent: usize) -> f64 {
 }
 
 /// Load after load: one flow ends, one starts, as two events timed together.
-fn steps(spines: u32, tors: u32, policy: Policy, slack: u16) {
+fn steps(spines: u32, tors: u32, live_flows: u64, policy: Policy, slack: u16) {
     const STEPS: u64 = 200_000;
     let hosts = 32;
     let options = Options {
@@ -64,16 +62,16 @@ fn steps(spines: u32, tors: u32, policy: Policy, slack: u16) {
     };
     let mut controller = Controller::new(fabric(spines, tors, hosts), options);
     let mut seed = Seed(1);
-    let first: Vec<_> = (0..LIVE)
+    let first: Vec<_> = (0..live_flows)
         .map(|id| drawn(id, tors, hosts, &mut seed))
         .collect();
     let begun = Instant::now();
     controller.handle(Time::ZERO, &Event::FlowsStart(first));
     let loaded = begun.elapsed();
-    let mut live: Vec<u64> = (0..LIVE).collect();
+    let mut live: Vec<u64> = (0..live_flows).collect();
     let before = controller.tally().total_moves();
     let mut times = Vec::with_capacity(STEPS as usize);
-    for next in LIVE..LIVE + STEPS {
+    for next in live_flows..live_flows + STEPS {
         let place = seed.below(live.len());
         let end = Event::FlowsEnd(vec![FlowId(live[place])]);
         let start = Event::FlowsStart(vec![drawn(next, tors, hosts, &mut seed)]);
@@ -85,7 +83,7 @@ fn steps(spines: u32, tors: u32, policy: Policy, slack: u16) {
     }
     let moves = controller.tally().total_moves() - before;
     println!(
-        "{spines}x{tors} {policy:?} slack {slack}: loaded in {:.1} ms; a flow for another p50 {:.2} us, \
+        "{spines}x{tors}, {live_flows} flows, {policy:?}, slack {slack}: loaded in {:.1} ms; a flow for another p50 {:.2} us, \
          p99 {:.2} us; {:.4} moves each, {} flows above shares",
         loaded.as_secs_f64() * 1e3,
         percentile(&mut times, 50),
@@ -170,7 +168,7 @@ fn jobs(spines: u32, tors: u32, ranks: usize, full: usize, options: Options) {
     );
 }
 
-/// Of `steps` and `jobs` those that are named, or both.
+/// Of `steps`, `large` and `jobs` those that are named, or all.
 fn main() {
     let named = |part: &str| {
         let mut parts = std::env::args()
@@ -179,11 +177,16 @@ fn main() {
             .peekable();
         parts.peek().is_none() || parts.any(|named| named == part)
     };
-    let sizes = [(32, 64), (64, 512)].into_iter();
-    for (spines, tors) in sizes.filter(|_| named("steps")) {
-        steps(spines, tors, Policy::Greedy, 0);
-        steps(spines, tors, Policy::Balanced, 0);
-        steps(spines, tors, Policy::Balanced, 1);
+    let sizes = [
+        ("steps", 32, 64, 100_000),
+        ("steps", 64, 512, 100_000),
+        // 100,000 hosts with eight flows each.
+        ("large", 64, 3_125, 800_000),
+    ];
+    for (_, spines, tors, live) in sizes.into_iter().filter(|size| named(size.0)) {
+        steps(spines, tors, live, Policy::Greedy, 0);
+        steps(spines, tors, live, Policy::Balanced, 0);
+        steps(spines, tors, live, Policy::Balanced, 1);
     }
     let sizes = [(32, 64, 128), (64, 512, 512)].into_iter();
     for (spines, tors, ranks) in sizes.filter(|_| named("jobs")) {

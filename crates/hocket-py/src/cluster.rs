@@ -8,7 +8,7 @@ use hocket_core::cluster::{
     Problem, Reroute, Rounds, Router,
 };
 use hocket_core::id::{LinkId, NpuId};
-use hocket_core::routing::{Assignment, Certificate, Flow, assignment_of};
+use hocket_core::routing::{Assignment, Certificate, Flow, assignment_of, controller};
 use hocket_core::units::{Bandwidth, Seed, Time};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -30,6 +30,9 @@ const REROUTES: [(&str, Reroute); 4] = [
     ("never", Reroute::Never),
     ("spray", Reroute::Spray),
 ];
+
+/// By the controller that clusters run.
+const STEADY: &str = "steady";
 
 /// Name, arrival, computation by iteration, pattern, and (NIC, host) of every rank of every group.
 type JobTuple = (
@@ -320,7 +323,7 @@ impl Router for Timed<'_> {
 #[pyo3(signature = (
     topology, fabric, jobs, *, scheme, seed=0, options, order="job", reroute="always",
     host_rate, answer_ps=0, look_ahead=0, failover=false, outages=None, rate_slack_ppm=None, by_bytes=false, keep_rates=false,
-    progress=None
+    max_moves=0, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // keywords in Python
 pub(crate) fn simulate(
@@ -341,11 +344,20 @@ pub(crate) fn simulate(
     rate_slack_ppm: Option<u32>,
     by_bytes: bool,
     keep_rates: bool,
+    max_moves: u32,
     progress: Option<Py<PyAny>>,
 ) -> Result<Outcome, CoreError> {
     let jobs: Vec<Job> = jobs.into_iter().map(job_of).collect();
     let knobs = ClusterOptions {
-        reroute: choose("reroute", reroute, &REROUTES)?,
+        reroute: match reroute {
+            STEADY => Reroute::Steady(controller::Options {
+                most_moves: max_moves,
+                look_ahead,
+                failover,
+                ..controller::Options::default()
+            }),
+            _ => choose("reroute", reroute, &REROUTES)?,
+        },
         host_rate: Bandwidth::from_bytes_per_second(host_rate).ok_or_else(|| {
             let wrong = Parts::new("0 B/s carry nothing").field("host_rate");
             wrong.remedy("give 1 B/s or more")

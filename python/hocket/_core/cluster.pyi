@@ -87,6 +87,7 @@ def simulate(
     rate_slack_ppm: int | None = None,
     by_bytes: bool = False,
     keep_rates: bool = False,
+    max_moves: int = 0,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> Outcome:
     """Run jobs.

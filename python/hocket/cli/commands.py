@@ -21,6 +21,8 @@ class Command:
         How it is called.
     commands
         What it has instead of a place, if it is a group.
+    is_program
+        Whether all that is typed after its name, ``--help`` too, is for a program that it runs.
     """
 
     name: str
@@ -28,6 +30,7 @@ class Command:
     place: str = ""
     example: str | None = None
     commands: tuple[Command, ...] = ()
+    is_program: bool = False
 
 
 SUMMARY = "Plan, prove, bound and simulate collective communication on any network."
@@ -122,6 +125,20 @@ COMMANDS = (
         "Place jobs on a fabric, give their flows paths, and run them in simulated time.",
         "route:route",
         "For example: hocket route examples/jobs.yml --fabric clos:32x64 --compare",
+    ),
+    Command(
+        "controller",
+        "Run the routing controller of a cluster, and what belongs to it: serve, certs, replay.",
+        "programs:controller",
+        "For example: hocket controller serve --config controller.toml",
+        is_program=True,
+    ),
+    Command(
+        "agent",
+        "Run the controller's agent on a host.",
+        "programs:agent",
+        "For example: hocket agent --config agent.toml",
+        is_program=True,
     ),
     Command(
         "algorithms",

@@ -13,6 +13,12 @@ from hocket.cli.commands import COMMANDS, Command
 from hocket.cli.console import QUIET
 from hocket.cli.values import read_plainly
 
+_PASSED_ON = {
+    "allow_extra_args": True,
+    "ignore_unknown_options": True,
+    "help_option_names": [],
+}
+
 
 class Group(TyperGroup):
     """A group of commands that are not imported yet."""
@@ -58,9 +64,11 @@ def _made(entry: Command) -> TyperCommand | TyperGroup:
         made.name = entry.name
     else:
         alone = typer.Typer(add_completion=False)
-        alone.command(entry.name, epilog=entry.example)(found)
+        settings = _PASSED_ON if entry.is_program else None
+        alone.command(entry.name, epilog=entry.example, context_settings=settings)(found)
         made = typer.main.get_command(alone)
-    _quiet_too(made)
+    if not entry.is_program:
+        _quiet_too(made)
     read_plainly(made)
     return cast(TyperCommand, made)
 

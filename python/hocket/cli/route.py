@@ -158,6 +158,13 @@ class Paths:
     failover: Annotated[
         bool, typer.Option("--failover", help="Compute paths in advance for every single failure.")
     ] = False
+    max_moves: Annotated[
+        int,
+        typer.Option(
+            "--max-moves",
+            help="For controller: number of flows that may move so that one more finds room.",
+        ),
+    ] = 8
     outage: Annotated[
         list[str] | None,
         typer.Option(
@@ -194,6 +201,7 @@ class Paths:
             answer=self.answer,
             look_ahead=self.look_ahead,
             failover=self.failover,
+            max_moves=self.max_moves,
             outages=self.outage or [],
             rate_control=self.rate_control,
             jitter=self.jitter,
@@ -226,7 +234,7 @@ def route(jobs: Jobs, *, hosts: Hosts, paths: Paths, shown: Shown) -> None:
     timeline, heat = shown.timeline, shown.heat
     _check_pictures(timeline, heat, paths.compare)
     if not paths.compare:
-        options.choice("--scheme", paths.scheme, routing.SCHEMES)
+        options.choice("--scheme", paths.scheme, routing.CLUSTER_SCHEMES)
     given = routing.load_jobs(jobs)
     cluster = hosts.cluster()
     how = paths.asked(keep_rates=timeline is not None)
@@ -338,7 +346,8 @@ def _compare(cluster: Cluster, jobs: JobList, how: ClusterOptions, form: Form) -
     placed = routing.place(cluster, jobs, how.seed)
     how = replace(how, seed=jobs.seed if how.seed is None else how.seed)
     has_solver = find_spec("ortools") is not None
-    schemes = [name for name in routing.SCHEMES if name != "ilp" or has_solver]
+    left_out = {"ilp": not has_solver, "controller": how.weights != "flows"}
+    schemes = [name for name in routing.CLUSTER_SCHEMES if not left_out.get(name)]
     with options.watching() as watch:
         runs = [
             routing.simulate(cluster, placed, scheme=name, options=how, progress=watch)
@@ -375,6 +384,7 @@ def _print_comparison(console: Printer, cluster: Cluster, runs: Sequence[Cluster
     table.add_column("end", units=TIMES, leaves=NEVER)
     table.add_column("load", justify="right", leaves=NEVER)
     table.add_column("bound", justify="right", leaves=1)
+    table.add_column("moves", justify="right", leaves=1)
     ranked = sorted(runs, key=lambda run: _mean_slowdown(run.jobs))
     for run in ranked:
         routed = bool(run.decisions)
@@ -391,12 +401,14 @@ def _print_comparison(console: Printer, cluster: Cluster, runs: Sequence[Cluster
             _ps(run.time),
             f"{run.max_link_load:,}" if routed else "–",
             f"{max(each.bound for each in run.decisions):,}" if routed else "–",
+            f"{sum(each.moved for each in run.decisions):,}" if routed else "–",
         )
     console.print(table)
     times = [
         f"{run.scheme} {_spread(run.routing_seconds)}" for run in ranked if run.routing_seconds
     ]
     _say(console, "load: flows on the fullest link; no paths have less than the bound")
+    _say(console, "moves: how often a flow under way took another path")
     _say(console, f"an assignment takes on this machine: {'; '.join(times)}")
 
 

@@ -21,9 +21,17 @@ from hocket.cluster.models import MODELS, Model
 from hocket.cluster.placement import Placed, place
 from hocket.routing.assignment import SCHEMES, Assignment, Certificate, Loads, assign
 from hocket.routing.options import ClusterOptions, SchemeOptions
-from hocket.routing.simulation import ClusterRun, Decision, Iteration, JobRun, simulate
+from hocket.routing.simulation import (
+    CLUSTER_SCHEMES,
+    ClusterRun,
+    Decision,
+    Iteration,
+    JobRun,
+    simulate,
+)
 
 __all__ = [
+    "CLUSTER_SCHEMES",
     "COLLECTIVES",
     "MODELS",
     "POLICIES",

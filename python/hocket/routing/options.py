@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         look_ahead: int
         failover: bool
         outages: Iterable[str]
+        max_moves: int
         rate_control: float | None
         jitter: float
         host_rate: Quantity
@@ -132,6 +133,9 @@ class ClusterOptions(SchemeOptions):
     failover
         Compute paths ahead for the failure of each link and each switch above the ToRs; flows that lose
         theirs then move at once.
+    max_moves
+        Of ``"controller"``: how many flows may move so that one more finds room on a link; where it takes
+        more, the link carries one flow too many until others end.
     outages
         What fails while jobs run, and when: ``"spine3@12 s"``, or ``"tor0,spine1@12 s"`` for a link.
     rate_control
@@ -154,6 +158,7 @@ class ClusterOptions(SchemeOptions):
     answer: Duration = 0.0
     look_ahead: int = 0
     failover: bool = False
+    max_moves: int = 8
     outages: Iterable[str] = ()
     rate_control: float | None = None
     jitter: float = 0.0
@@ -166,6 +171,7 @@ class ClusterOptions(SchemeOptions):
         one_of("weights", self.weights, WEIGHTS)
         self._keep("answer", seconds(self.answer, "answer"))
         self._keep("look_ahead", whole("look_ahead", self.look_ahead, 0, 10**6))
+        self._keep("max_moves", whole("max_moves", self.max_moves, 0, 2**32 - 1))
         self._keep("outages", tuple(list_of("outages", self.outages)))
         if self.rate_control is not None:
             self._keep("rate_control", _share("rate_control", self.rate_control))

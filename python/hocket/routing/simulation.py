@@ -34,10 +34,18 @@ if TYPE_CHECKING:
     from hocket.routing.data import ClusterRunData, DecisionData, IterationData, JobData
     from hocket.routing.options import ClusterKeywords
 
-__all__ = ["ClusterRun", "Decision", "Iteration", "JobRun", "simulate"]
+__all__ = ["CLUSTER_SCHEMES", "ClusterRun", "Decision", "Iteration", "JobRun", "simulate"]
 
 _SECOND = 10**12
-_REROUTES = {"ecmp": "never", "least-loaded": "at-start", "spray": "spray"}
+CLUSTER_SCHEMES = (*SCHEMES, "controller")
+"""Names that ``simulate`` takes as ``scheme``."""
+
+_REROUTES = {
+    "controller": "steady",
+    "ecmp": "never",
+    "least-loaded": "at-start",
+    "spray": "spray",
+}
 """When a scheme gives flows paths, where it is not whenever a job starts or stops to communicate."""
 _Flows: TypeAlias = tuple[tuple[tuple[int, int, int], int], ...]
 """Flows with their jobs."""
@@ -325,10 +333,11 @@ def simulate(
     jobs : iterable of Job, or of Placed
         Jobs are placed by :func:`place`.
     scheme : str
-        As of :func:`assign`. A controller gives all flows paths whenever a job starts or stops to
-        communicate. Nobody asks it for ``"ecmp"``, which gives paths once and for ever,
-        ``"least-loaded"``, when a job starts to communicate, and ``"spray"``, where packets take all
-        paths in turn.
+        As of :func:`assign`, where all flows are given paths whenever a job starts or stops to
+        communicate; or ``"controller"``, the controller that clusters run, which keeps flows where they
+        are but for at most `max_moves` that make room for one. ``"ecmp"`` gives paths once and for ever,
+        ``"least-loaded"`` when a job starts to communicate, and with ``"spray"`` packets take all paths
+        in turn.
     options
         How schemes give paths, and how jobs and the controller go.
     progress
@@ -349,10 +358,12 @@ def simulate(
     ----------
     Cohen et al.: Routing for large ML models, sections 3, 5.1 and 8.
     """
-    one_of("scheme", scheme, SCHEMES)
+    one_of("scheme", scheme, CLUSTER_SCHEMES)
     check_function("progress", progress)
     instance_of(Cluster, "cluster", cluster, "make one by hk.routing.cluster(...)")
     given = options_of(ClusterOptions, options, keywords)
+    if scheme == "controller" and given.weights != "flows":
+        raise SpecError("weights", "the controller counts flows", "give flows, or another scheme")
     if given.seed is None:
         given = replace(given, seed=jobs.seed if isinstance(jobs, JobList) else 0)
     seed = given.seed or 0
@@ -386,6 +397,7 @@ def simulate(
         rate_slack_ppm=_slack_ppm(given.rate_control, scheme),
         by_bytes=given.weights == "bytes",
         keep_rates=given.keep_rates,
+        max_moves=given.max_moves,
         progress=progress,
     )
     ideals = [
@@ -482,7 +494,7 @@ def _nic_rates(cluster: Cluster) -> tuple[dict[int, int], dict[int, int]]:
 def _router(cluster: Cluster, scheme: str, options: ClusterOptions) -> str | _Router:
     """Give the scheme, or a router by the solver, which solves nothing twice."""
     if scheme != "ilp":
-        return "greedy" if scheme == "spray" else scheme
+        return "greedy" if scheme in {"controller", "spray"} else scheme
     known: dict[_Flows, list[int]] = {}
     routed: core_routing.Fabric | None = None
 
@@ -509,7 +521,8 @@ def _slack_ppm(rate_control: float | None, scheme: str) -> int | None:
     if rate_control is None:
         return None
     slack = round(rate_control * 10**6)
-    return None if scheme in _REROUTES else slack
+    has_controller = scheme == "controller" or scheme not in _REROUTES
+    return slack if has_controller else None
 
 
 def _outage(topology: Topology, text: object) -> tuple[int, list[int]]:

@@ -198,6 +198,17 @@ impl World {
     }
 
     /// Flows that an event makes live or ends, without paths.
+    /// The event of a step, less what hosts hold, which may be anything and stays while hosts are being heard.
+    fn fresh(&self, step: &Step) -> Option<Event> {
+        let mut event = self.event(step);
+        match &mut event {
+            Event::FlowsStart(flows) => flows.iter_mut().for_each(|flow| flow.held = None),
+            Event::Recovering => return None,
+            _ => {}
+        }
+        Some(event)
+    }
+
     fn hear(&mut self, event: &Event) {
         match event {
             Event::FlowsStart(flows) => flows.iter().for_each(|flow| self.start(flow)),
@@ -368,20 +379,24 @@ fn options() -> impl Strategy<Value = Options> {
         policy,
         limit,
         1..20u32,
+        prop_oneof![Just(u32::MAX), 0..3u32],
         0..2u16,
         rate,
         0..3u32,
         any::<bool>(),
     )
         .prop_map(
-            |(policy, most_moves, tries, slack, rate_slack_ppm, look_ahead, failover)| Options {
-                policy,
-                most_moves,
-                tries,
-                slack,
-                rate_slack_ppm,
-                look_ahead,
-                failover,
+            |(policy, most_moves, tries, reliefs, slack, rate_slack_ppm, look_ahead, failover)| {
+                Options {
+                    policy,
+                    most_moves,
+                    tries,
+                    reliefs,
+                    slack,
+                    rate_slack_ppm,
+                    look_ahead,
+                    failover,
+                }
             },
         )
 }
@@ -436,25 +451,57 @@ proptest! {
     ) {
         let options = Options {
             most_moves: u32::MAX,
+            reliefs: u32::MAX,
             slack,
             ..Options::default()
         };
         let mut world = World::new(spines, tors);
         let mut controller = Controller::new(world.fabric.clone(), options);
         for step in &steps {
-            let mut event = world.event(step);
-            match &mut event {
-                // What hosts hold may be anything, and stays while hosts are being heard.
-                Event::FlowsStart(flows) => flows.iter_mut().for_each(|flow| flow.held = None),
-                Event::Recovering => continue,
-                _ => {}
-            }
+            let Some(event) = world.fresh(step) else { continue };
             world.hear(&event);
             let commands = controller.handle(Time::ZERO, &event);
             world.obey(&event, &commands);
             prop_assert_eq!(world.excess(slack.into()), controller.excess());
             prop_assert_eq!(controller.excess(), 0, "{:?}", event);
         }
+    }
+
+    /// Where few links are relieved at a time, what waits is relieved while other flows come and go.
+    #[test]
+    fn what_waits_is_relieved(
+        (spines, tors, slack) in (1..6u32, 2..6u32, 0..3u16),
+        steps in prop::collection::vec(step(false), 1..40),
+    ) {
+        const ROUNDS: usize = 400;
+        let options = Options {
+            most_moves: u32::MAX,
+            slack,
+            ..Options::default()
+        };
+        let mut world = World::new(spines, tors);
+        let mut controller = Controller::new(world.fabric.clone(), options);
+        let tell = |event: &Event, world: &mut World, controller: &mut Controller| {
+            world.hear(event);
+            let commands = controller.handle(Time::ZERO, event);
+            world.obey(event, &commands);
+        };
+        for step in &steps {
+            let Some(event) = world.fresh(step) else { continue };
+            tell(&event, &mut world, &mut controller);
+            prop_assert_eq!(world.excess(slack.into()), controller.excess());
+        }
+        let flow = world.announced(1 << 40, 0, 0, HOSTS);
+        let come = Event::HostsCome(vec![flow.src, flow.dst]);
+        tell(&come, &mut world, &mut controller);
+        for _ in 0..ROUNDS {
+            if controller.excess() == 0 {
+                break;
+            }
+            tell(&Event::FlowsStart(vec![flow]), &mut world, &mut controller);
+            tell(&Event::FlowsEnd(vec![flow.id]), &mut world, &mut controller);
+        }
+        prop_assert_eq!(world.excess(slack.into()), 0);
     }
 
     /// Greedy takes the path whose busiest link carries least, and nothing else moves.

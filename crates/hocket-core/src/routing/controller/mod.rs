@@ -305,15 +305,16 @@ impl Controller {
     fn settle(&mut self) {
         let mut fallen = std::mem::take(&mut self.fallen);
         if self.is_balancing() && !self.is_recovering && !fallen.is_empty() {
+            let mut left = u64::from(self.options.reliefs).saturating_mul(fallen.len() as u64);
             if fallen.len() > 2 {
                 fallen.sort_unstable_by_key(|&(side, tor)| (side as u8, tor));
                 fallen.dedup();
             }
             for &(side, tor) in &fallen {
-                self.balance(side, tor);
+                self.balance(side, tor, &mut left);
             }
             // Flows that end make room elsewhere.
-            self.catch_up(fallen.len());
+            self.catch_up(fallen.len(), &mut left);
         }
         fallen.clear();
         self.fallen = fallen;

@@ -23,6 +23,9 @@ pub struct Options {
     pub most_moves: u32,
     /// Kempe chains that are tried, of which the cheapest is taken.
     pub tries: u32,
+    /// Links that are relieved at each side of a flow that ends, where shares have fallen: others wait for the
+    /// next. `u32::MAX`: all, so that one event may move many flows.
+    pub reliefs: u32,
     /// By how many flows a link may exceed its share before others move.
     pub slack: u16,
     /// Rate control at hosts (section 8): each flow is told the equal share of the fullest link on its path,
@@ -40,6 +43,7 @@ impl Default for Options {
             policy: Policy::default(),
             most_moves: 8,
             tries: 16,
+            reliefs: 1,
             slack: 0,
             rate_slack_ppm: None,
             look_ahead: 0,

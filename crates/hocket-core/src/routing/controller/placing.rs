@@ -126,6 +126,8 @@ impl Controller {
         let mut tries = self.options.tries;
         let mut limit = self.options.most_moves;
         let mut found = None;
+        // Only flows that this event brought move for nothing.
+        let least = u32::from(self.touched.is_empty());
         self.chains.begin(self.flows.row_count());
         'search: for above in free(Side::Up, src) {
             for below in free(Side::Down, dst) {
@@ -146,10 +148,10 @@ impl Controller {
                     let cost = self.chains.try_one(&self.flows, loads, start, limit);
                     if let Some(cost) = cost {
                         found = Some(column);
-                        match cost.checked_sub(1) {
-                            Some(less) => limit = less,
-                            None => break 'search,
+                        if cost <= least {
+                            break 'search;
                         }
+                        limit = cost - 1;
                     }
                 }
                 tries = tries.saturating_sub(1);
@@ -188,13 +190,14 @@ impl Controller {
     }
 
     /// The shares of a ToR's links may have fallen: flows move from links that have more, as far as that
-    /// is worth it.
-    pub(super) fn balance(&mut self, side: Side, tor: u32) {
+    /// is worth it and no more than so many.
+    pub(super) fn balance(&mut self, side: Side, tor: u32, left: &mut u64) {
         for over in 0..self.loads.columns() as u32 {
             while self.loads.is_over(side, tor, over) {
-                if !self.relieve(side, tor, over) {
+                if *left == 0 || !self.relieve(side, tor, over) {
                     return self.postpone(side, tor);
                 }
+                *left -= 1;
             }
         }
     }
@@ -203,6 +206,7 @@ impl Controller {
     fn relieve(&mut self, side: Side, tor: u32, over: u32) -> bool {
         let mut limit = self.options.most_moves;
         let mut is_found = false;
+        let least = u32::from(self.touched.is_empty());
         self.chains.begin(self.flows.row_count());
         let columns = 0..self.loads.columns() as u32;
         let loads = &self.loads;
@@ -215,11 +219,12 @@ impl Controller {
                 other,
             };
             let cost = self.chains.try_one(&self.flows, loads, start, limit);
-            is_found |= cost.is_some();
-            match cost.map(|cost| cost.checked_sub(1)) {
-                Some(Some(less)) => limit = less,
-                Some(None) => break,
-                None => {}
+            if let Some(cost) = cost {
+                is_found = true;
+                if cost <= least {
+                    break;
+                }
+                limit = cost - 1;
             }
         }
         if is_found {
@@ -229,14 +234,14 @@ impl Controller {
     }
 
     /// Tries again what was too dear, for so many ToRs.
-    pub(super) fn catch_up(&mut self, most: usize) {
+    pub(super) fn catch_up(&mut self, most: usize, left: &mut u64) {
         for _ in 0..most.min(self.pending.len()) {
             let Some((side, tor)) = self.pending.pop_front() else {
                 return;
             };
             let place = side as usize * self.loads.tors() + tor as usize;
             self.is_pending[place] = false;
-            self.balance(side, tor);
+            self.balance(side, tor, left);
         }
     }
 }
