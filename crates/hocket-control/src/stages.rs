@@ -21,7 +21,7 @@ const MOST_KEPT: usize = 1 << 16;
 pub struct Stages {
     whole: Arc<Fabric>,
     /// Less what has failed.
-    fabric: Arc<Fabric>,
+    working: Arc<Fabric>,
     /// By link: the hash of the switch that it starts at.
     hashes: Arc<[SwitchHash]>,
     are_both_ways: bool,
@@ -40,7 +40,7 @@ impl Stages {
         let links = topology.links().iter();
         let whole = Arc::new(fabric);
         Self {
-            fabric: whole.clone(),
+            working: whole.clone(),
             whole,
             hashes: links.map(|link| hash_of(link.src)).collect(),
             are_both_ways,
@@ -62,7 +62,7 @@ impl Stages {
     pub fn set_failed(&mut self, has_failed: &[bool]) -> Self {
         let after = Self {
             whole: self.whole.clone(),
-            fabric: Arc::new(self.whole.without(has_failed)),
+            working: Arc::new(self.whole.without(has_failed)),
             hashes: self.hashes.clone(),
             are_both_ways: self.are_both_ways,
             kept: BTreeMap::new(),
@@ -109,15 +109,15 @@ impl Stages {
         choice: u32,
         links: &mut Vec<LinkId>,
     ) -> Option<Vec<Stage>> {
-        if !self.fabric.route(src, dst, choice, links) {
+        if !self.working.route(src, dst, choice, links) {
             return None;
         }
         // By place on the path: the ways of its switch, in order.
         let mut ways: Vec<Vec<LinkId>> = vec![Vec::new(); links.len()];
         let mut other = Vec::with_capacity(links.len());
-        for each in self.fabric.choices_between(src, dst) {
+        for each in self.working.choices_between(src, dst) {
             other.clear();
-            self.fabric.route(src, dst, each, &mut other);
+            self.working.route(src, dst, each, &mut other);
             for ((ways, link), mine) in ways.iter_mut().zip(&other).zip(&*links) {
                 if !ways.contains(link) {
                     ways.push(*link);

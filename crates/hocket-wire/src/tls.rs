@@ -138,7 +138,10 @@ impl Identity {
                 let why = format!("it is valid only in {}", span(until));
                 Err(wrong(path, why, "set the clock, or wait"))
             }
-            Err(webpki::Error::UnknownIssuer) => {
+            Err(
+                webpki::Error::UnknownIssuer
+                | webpki::Error::InvalidSignatureForPublicKey,
+            ) => {
                 let why = format!("it was not issued by {}", self.files.ca.display());
                 Err(wrong(path, why, "give the authority that issued it"))
             }

@@ -6,7 +6,7 @@ use super::Agent;
 use super::flow::{Flow, Kind};
 use super::output::{Output, SessionId, Why};
 use super::session::Link;
-use crate::message::{Change, FlowName, Path, Reason, Refusal, ToHost};
+use crate::message::{Change, FlowName, Path, Reason, Refusal, Terms, ToHost};
 
 impl Agent {
     pub(super) fn hear(&mut self, session: SessionId, message: &ToHost) {
@@ -20,34 +20,9 @@ impl Agent {
                 revision,
                 terms,
             } => {
-                let Link::Greeting { hello, .. } = self.link else {
-                    return;
-                };
-                if hello != answers {
-                    return;
+                if matches!(self.link, Link::Greeting { hello, .. } if hello == answers) {
+                    self.welcomed(session, epoch, revision, terms);
                 }
-                if epoch < self.epoch {
-                    self.metrics.stale += 1;
-                    return self.disconnect(session);
-                }
-                if epoch > self.epoch {
-                    self.epoch = epoch;
-                    self.outputs.push(Output::Remember { epoch });
-                }
-                self.metrics.welcomes += 1;
-                self.revision = revision;
-                self.terms = terms;
-                self.backoff.reset();
-                self.flows
-                    .values_mut()
-                    .for_each(|flow| flow.is_confirmed = false);
-                self.patterns.doubt();
-                self.link = Link::Up {
-                    session,
-                    heard: self.now,
-                    beat: self.now,
-                };
-                self.flush();
             }
             ToHost::Changes {
                 epoch,
@@ -71,6 +46,30 @@ impl Agent {
                 }
             }
         }
+    }
+
+    fn welcomed(&mut self, session: SessionId, epoch: u64, revision: u64, terms: Terms) {
+        if epoch < self.epoch {
+            self.metrics.stale += 1;
+            return self.disconnect(session);
+        }
+        if epoch > self.epoch {
+            self.epoch = epoch;
+            self.outputs.push(Output::Remember { epoch });
+        }
+        self.metrics.welcomes += 1;
+        self.revision = revision;
+        self.terms = terms;
+        self.backoff.reset();
+        let flows = self.flows.values_mut();
+        flows.for_each(|flow| flow.is_confirmed = false);
+        self.patterns.doubt();
+        self.link = Link::Up {
+            session,
+            heard: self.now,
+            beat: self.now,
+        };
+        self.flush();
     }
 
     /// Whether a numbered message is the one that is to be put into effect now.

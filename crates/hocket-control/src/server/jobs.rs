@@ -108,12 +108,15 @@ impl Server {
         if self.flow_count - before + pattern.len() > self.options.most_flows {
             return Err(Refusal::Full);
         }
-        let nic = |address| self.directory.at(address).map(|(_, nic)| nic);
-        let nics = pattern
-            .iter()
-            .map(|flow| Some([nic(flow.src)?, nic(flow.dst)?]));
-        let nics: Option<Vec<_>> = nics.collect();
-        nics.ok_or(Refusal::UnknownAddress)
+        let ends = |flow: &PatternFlow| {
+            let at = |address| self.directory.at(address).ok_or(Refusal::UnknownAddress);
+            let [(sender, src), (_, dst)] = [at(flow.src)?, at(flow.dst)?];
+            match self.directory.may(sender, id) {
+                true => Ok([src, dst]),
+                false => Err(Refusal::NotItsJob),
+            }
+        };
+        pattern.iter().map(ends).collect()
     }
 
     /// A job is known from now on.

@@ -1,9 +1,13 @@
 //! What must hold at every step, kept beside the machines: it knows only what was said, and what hosts use.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use hocket_control::agent::Agent;
-use hocket_control::message::{Change, FlowName, FromHost, PatternFlow, Reason, ToHost};
+use hocket_control::directory::HostId;
+use hocket_control::message::{
+    Change, FlowName, FromHost, HostFlow, HostJob, PatternFlow, Reason, ToHost,
+};
 use hocket_control::server::Server;
 use hocket_control::store::Saved;
 
@@ -145,9 +149,7 @@ impl Checks {
             FromHost::JobGoes { job, .. } => self.forget_job(host, *job),
             FromHost::Hello(hello) => {
                 let has = |job: u32, pattern: &Vec<PatternFlow>| {
-                    let of = |each: &hocket_control::message::HostJob| {
-                        each.job == job && each.pattern == *pattern
-                    };
+                    let of = |each: &HostJob| each.job == job && each.pattern == *pattern;
                     hello.jobs.iter().any(of)
                 };
                 self.kept
@@ -278,23 +280,10 @@ impl Checks {
         }
         let used = self.host(host).uses.get(flow).copied();
         let Some(used) = used.filter(|&used| is_first && used != path.choice) else {
-            self.tally
-                .entry("kept by a new controller")
-                .and_modify(|count| *count += 1)
-                .or_insert(1);
+            self.count("kept by a new controller");
             return;
         };
-        let dst = match (flow, ends) {
-            (FlowName::Own(id), _) => {
-                let of = |(at, said, _): &(
-                    hocket_control::directory::HostId,
-                    &hocket_control::message::HostFlow,
-                    _,
-                )| { at.0 == host && said.id == *id };
-                server.flows().find(of).map(|(_, said, _)| said.dst)
-            }
-            (_, ends) => ends.map(|ends| ends[1]),
-        };
+        let dst = receiver(host, *flow, *ends, server);
         let dst = dst.and_then(|dst| server.directory().at(dst));
         let Some((dst, _)) = dst else { return };
         let mut links = Vec::new();
@@ -310,15 +299,8 @@ impl Checks {
         self.count("moved by a new controller");
     }
 
-    /// A host's flows use what the revision that it acknowledged says, or something said later, or nothing.
-    pub fn uses(&mut self, host: u32, agent: &Agent) {
-        let epoch = agent.epoch();
-        let seen = std::mem::replace(&mut self.host(host).epoch, epoch);
-        if epoch < seen {
-            self.wrong(format!(
-                "host {host} goes from epoch {seen} back to {epoch}"
-            ));
-        }
+    /// Notes what a host's flows use, and whether it was welcomed.
+    fn look(&mut self, host: u32, agent: &Agent) {
         let row = self.host(host);
         row.uses.clear();
         for (id, name, _) in agent.flows() {
@@ -342,6 +324,18 @@ impl Checks {
             row.before = row.uses.clone().into_iter().chain(held).collect();
             row.acknowledged = 0;
         }
+    }
+
+    /// A host's flows use what the revision that it acknowledged says, or something said later, or nothing.
+    pub fn uses(&mut self, host: u32, agent: &Agent) {
+        let epoch = agent.epoch();
+        let seen = std::mem::replace(&mut self.host(host).epoch, epoch);
+        if epoch < seen {
+            self.wrong(format!(
+                "host {host} goes from epoch {seen} back to {epoch}"
+            ));
+        }
+        self.look(host, agent);
         let Some(story) = self.stories.get(&self.hosts[host as usize].current) else {
             if !self.hosts[host as usize].uses.is_empty() {
                 self.wrong(format!("host {host} uses paths that nobody gave"));
@@ -367,6 +361,23 @@ impl Checks {
             );
             self.wrong(why);
         }
+    }
+}
+
+/// Address of the receiver of a flow.
+fn receiver(
+    host: u32,
+    flow: FlowName,
+    ends: Option<[IpAddr; 2]>,
+    server: &Server,
+) -> Option<IpAddr> {
+    match flow {
+        FlowName::Own(id) => {
+            let mut flows = server.flows();
+            let of = |(at, said, _): &(HostId, &HostFlow, _)| at.0 == host && said.id == id;
+            flows.find(of).map(|(_, said, _)| said.dst)
+        }
+        FlowName::Pattern { .. } => ends.map(|ends| ends[1]),
     }
 }
 

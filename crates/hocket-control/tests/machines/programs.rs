@@ -6,7 +6,8 @@ use hocket_control::agent::{Input, Opened};
 use hocket_control::message::PatternFlow;
 
 use super::faults::HOSTS;
-use super::world::{World, address};
+use super::site::address;
+use super::world::World;
 
 /// Programs of all hosts.
 pub struct Programs {

@@ -4,12 +4,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hocket_control::agent::Agent;
 use hocket_control::directory::HostId;
 use hocket_control::message::FlowName;
+use hocket_control::server::Server;
+use hocket_control::stages::Stages;
 
 use super::disk::Random;
 use super::faults::{self, BUSY, Fault, HOSTS};
-use super::world::{self, BEAT, World, address, links, stages};
+use super::site::{BEAT, address, links, stages};
+use super::world::World;
 
 /// After two beats without faults everything is as both sides say it is.
 fn run(seed: u64, faults: &[Fault], tally: &mut BTreeMap<&'static str, u64>) -> Result<(), String> {
@@ -46,58 +50,7 @@ fn converged(world: &World) -> Result<(), String> {
         if !agent.is_up() || agent.epoch() != server.epoch() {
             return Err(format!("host {host} is not with the controller"));
         }
-        let theirs: BTreeMap<u64, _> = server
-            .flows()
-            .filter(|(of, ..)| *of == HostId(host))
-            .map(|(_, said, told)| (said.id, (said, told)))
-            .collect();
-        let mut count = 0;
-        for (id, name, opened) in agent.flows() {
-            let given = agent.given(id);
-            let choice = given.map(|path| path.choice);
-            if agent.path(id).is_some_and(|path| Some(path) != given) {
-                return Err(format!("host {host} uses for {id} what it was not given"));
-            }
-            let Some(name @ FlowName::Own(_)) = name else {
-                continue;
-            };
-            count += 1;
-            let Some((said, told)) = theirs.get(&id) else {
-                if theirs.len() == server.options().most_host_flows {
-                    // It is tried again and again.
-                    count -= 1;
-                    continue;
-                }
-                return Err(format!("the controller does not have {id} of host {host}"));
-            };
-            if (said.job, said.src, said.dst) != (opened.job, opened.src, opened.dst) {
-                return Err(format!("{id} of host {host} is another flow"));
-            }
-            let policy = server.policy().choice(server.id(HostId(host), name));
-            if *told != choice || policy != choice {
-                return Err(format!(
-                    "{id} of host {host} has {choice:?}, told {told:?}, {policy:?}"
-                ));
-            }
-            let dst = (0..HOSTS)
-                .find(|&dst| address(dst) == said.dst)
-                .unwrap_or(host);
-            if tor(dst) != tor(host) {
-                live += 1;
-                let path = choice.and_then(|choice| stages.path(tor(host), tor(dst), choice));
-                if path.as_ref() != given {
-                    return Err(format!(
-                        "{id} of host {host} is led by {given:?}, not {path:?}"
-                    ));
-                }
-            }
-        }
-        if count != theirs.len() {
-            return Err(format!(
-                "the controller has {} flows of host {host}, which has {count}",
-                theirs.len()
-            ));
-        }
+        live += own(host, agent, server, &mut stages)?;
         live += patterns(host, agent, server)?;
         jobs.extend(
             agent
@@ -117,12 +70,66 @@ fn converged(world: &World) -> Result<(), String> {
     }
 }
 
+/// How many live flows a host announced that are between ToRs; both sides have the same ones, with the same paths.
+fn own(host: u32, agent: &Agent, server: &Server, stages: &mut Stages) -> Result<usize, String> {
+    let mut live = 0;
+    let theirs: BTreeMap<u64, _> = server
+        .flows()
+        .filter(|(of, ..)| *of == HostId(host))
+        .map(|(_, said, told)| (said.id, (said, told)))
+        .collect();
+    let mut count = 0;
+    for (id, name, opened) in agent.flows() {
+        let given = agent.given(id);
+        let choice = given.map(|path| path.choice);
+        if agent.path(id).is_some_and(|path| Some(path) != given) {
+            return Err(format!("host {host} uses for {id} what it was not given"));
+        }
+        let Some(name @ FlowName::Own(_)) = name else {
+            continue;
+        };
+        count += 1;
+        let Some((said, told)) = theirs.get(&id) else {
+            if theirs.len() == server.options().most_host_flows {
+                // It is tried again and again.
+                count -= 1;
+                continue;
+            }
+            return Err(format!("the controller does not have {id} of host {host}"));
+        };
+        if (said.job, said.src, said.dst) != (opened.job, opened.src, opened.dst) {
+            return Err(format!("{id} of host {host} is another flow"));
+        }
+        let policy = server.policy().choice(server.id(HostId(host), name));
+        if *told != choice || policy != choice {
+            return Err(format!(
+                "{id} of host {host} has {choice:?}, told {told:?}, {policy:?}"
+            ));
+        }
+        let dst = (0..HOSTS)
+            .find(|&dst| address(dst) == said.dst)
+            .unwrap_or(host);
+        if tor(dst) != tor(host) {
+            live += 1;
+            let path = choice.and_then(|choice| stages.path(tor(host), tor(dst), choice));
+            if path.as_ref() != given {
+                return Err(format!(
+                    "{id} of host {host} is led by {given:?}, not {path:?}"
+                ));
+            }
+        }
+    }
+    if count != theirs.len() {
+        return Err(format!(
+            "the controller has {} flows of host {host}, which has {count}",
+            theirs.len()
+        ));
+    }
+    Ok(live)
+}
+
 /// How many live flows of patterns a host has, which are those that the policy has.
-fn patterns(
-    host: u32,
-    agent: &hocket_control::agent::Agent,
-    server: &hocket_control::server::Server,
-) -> Result<usize, String> {
+fn patterns(host: u32, agent: &Agent, server: &Server) -> Result<usize, String> {
     let ours: BTreeMap<(u32, u32), Option<u32>> = agent
         .patterns()
         .map(|(key, path)| (key, path.map(|path| path.choice)))
@@ -203,21 +210,4 @@ fn a_seed_gives_the_same_run() {
         tally
     };
     assert_eq!(once(), once());
-    let mut random = Random(3);
-    world::server_options(&mut random);
-}
-
-#[test]
-fn debug_seed() {
-    let links = links(&stages());
-    let seed = number("SEED", 14);
-    let faults = faults::draw(&mut Random(seed), &links);
-    let (faults, why) = shrink(seed, faults);
-    println!("{faults:#?} {why}");
-    let host = number("HOST", 0) as u32;
-    let last = faults.iter().map(|fault| fault.to).max().unwrap_or(0);
-    let mut world = World::new(seed, faults.to_vec());
-    world.trace = Some(host);
-    let end = last.max(BUSY) + 2 * BEAT.as_millis() as u64;
-    println!("{:?}", world.run(end).and_then(|()| converged(&world)));
 }

@@ -5,37 +5,29 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use hocket_control::agent::{self, Agent};
-use hocket_control::directory::{Directory, HostEntry, HostId};
-use hocket_control::message::{FromHost, Terms, ToHost};
+use hocket_control::directory::{Directory, HostId};
+use hocket_control::message::{FromHost, ToHost};
 use hocket_control::server::{self, Server};
 use hocket_control::stages::Stages;
-use hocket_control::store::{OnDamage, Store, StoreError};
-use hocket_core::id::{DeviceId, NpuId};
-use hocket_core::routing::Fabric;
-use hocket_core::routing::steering::{Algorithm, Fields, Policy, SwitchHash};
-use hocket_core::topology::build::{self, Clos};
-use hocket_core::units::{Bandwidth, Time};
+use hocket_control::store::{Store, StoreError};
 
 use super::check::Checks;
 use super::disk::{Folder, Random, Shared};
 use super::faults::{Fault, HOSTS, Millis, SERVERS, What};
 use super::programs::Programs;
+use super::site::{directory, stages};
 
-pub const BEAT: Duration = Duration::from_millis(500);
-/// How long a lock outlives its holder.
-const LOCK: Millis = 200;
 /// Machines hear so often that time has passed.
 const TICK: Millis = 50;
 
 /// What happens next somewhere.
 #[derive(Clone, Debug)]
-enum Happens {
+pub(super) enum Happens {
     Tick(Machine),
     Commit(u32),
     Work(u32),
@@ -69,20 +61,19 @@ pub enum Machine {
 pub struct HostBox {
     pub agent: Option<Agent>,
     pub remembered: u64,
-    life: u64,
-    skew: [u64; 2],
+    pub(super) life: u64,
+    pub(super) skew: [u64; 2],
 }
 
 /// A server: the machine while it is active.
 pub struct ServerBox {
     pub server: Option<Server>,
-    store: Option<Store<Shared>>,
-    is_down: bool,
-    skew: [u64; 2],
+    pub(super) store: Option<Store<Shared>>,
+    pub(super) is_down: bool,
+    pub(super) skew: [u64; 2],
 }
 
 pub struct World {
-    pub trace: Option<u32>,
     pub now: Millis,
     order: u64,
     queue: BTreeMap<(Millis, u64), Happens>,
@@ -95,102 +86,19 @@ pub struct World {
     /// When the last message of a session arrives, by way.
     arrives: BTreeMap<(u64, bool), Millis>,
     last_server: Vec<u32>,
-    faults: Vec<Fault>,
-    is_on: Vec<bool>,
-    folder: Rc<RefCell<Folder>>,
+    pub(super) faults: Vec<Fault>,
+    pub(super) is_on: Vec<bool>,
+    pub(super) folder: Rc<RefCell<Folder>>,
     /// Who has the lock, its epoch, and when it is free.
     pub holder: Option<u32>,
-    epoch: u64,
-    free_at: Millis,
+    pub(super) epoch: u64,
+    pub(super) free_at: Millis,
     /// What operators said and no active server has heard: link, whether it failed.
-    said: Vec<(u32, bool)>,
-    stages: Stages,
-    directory: Directory,
+    pub(super) said: Vec<(u32, bool)>,
+    pub(super) stages: Stages,
+    pub(super) directory: Directory,
     pub programs: Programs,
     pub checks: Checks,
-}
-
-pub fn address(host: u32) -> IpAddr {
-    [10, 0, 0, host as u8 + 1].into()
-}
-
-/// Options of the servers: beats are short, so that runs are.
-pub fn server_options(random: &mut Random) -> server::Options {
-    let mut options = server::Options {
-        terms: Terms {
-            lease: Duration::from_millis(1_200),
-            beat: BEAT,
-            least_bytes: 1_000,
-        },
-        grace: Duration::from_millis(400),
-        recovery: Duration::from_millis(900),
-        resend: Duration::from_millis(100),
-        most_host_flows: 24,
-        ..server::Options::default()
-    };
-    options.policy.rate_slack_ppm = random.one_in(3).then_some(100_000);
-    options.policy.look_ahead = if random.one_in(3) { 4 } else { 0 };
-    options.policy.failover = random.one_in(3);
-    options
-}
-
-fn agent_options(seed: u64) -> agent::Options {
-    agent::Options {
-        patience: Duration::from_millis(20),
-        resend: Duration::from_millis(100),
-        backoff: [Duration::from_millis(10), Duration::from_millis(100)],
-        connect: Duration::from_millis(250),
-        hold: Duration::from_millis(200),
-        retry: Duration::from_millis(300),
-        seed,
-        ..agent::Options::default()
-    }
-}
-
-/// Four spines, four ToRs, two hosts at each.
-pub fn stages() -> Stages {
-    let bandwidth = Bandwidth::from_bytes_per_second(12_500_000_000).unwrap();
-    let topology = build::clos(&Clos {
-        spines: 4,
-        tors: 4,
-        hosts_per_tor: 2,
-        host_bandwidth: bandwidth,
-        fabric_bandwidth: bandwidth,
-        latency: Time::ZERO,
-    });
-    let topology = topology.unwrap();
-    let hash = |device: DeviceId| SwitchHash {
-        algorithm: Algorithm::Linux(Policy::Custom(Fields::FIVE)),
-        seed: device.0,
-        offset: 0,
-    };
-    Stages::new(Fabric::new(&topology).unwrap(), &topology, hash, true)
-}
-
-/// Host `i` has NIC `i`; jobs 1 and 2 are of all hosts, and 3 is of host 0 alone.
-pub fn directory() -> Directory {
-    let name = |host: u32| format!("host{host}");
-    let hosts = (0..HOSTS).map(|host| HostEntry {
-        name: name(host),
-        nics: vec![(address(host), NpuId(host))],
-    });
-    let all: Vec<String> = (0..HOSTS).map(name).collect();
-    let jobs = vec![(1, all.clone()), (2, all), (3, vec![name(0)])];
-    Directory::new(hosts.collect(), jobs, false).unwrap()
-}
-
-/// The links between switches.
-pub fn links(stages: &Stages) -> Vec<u32> {
-    let fabric = stages.fabric();
-    let mut links = Vec::new();
-    for (src, dst) in [(0, 1), (1, 2), (2, 3), (3, 0)] {
-        for choice in 0..4 {
-            fabric.route(src, dst, choice, &mut links);
-        }
-    }
-    links.sort_unstable();
-    links.dedup();
-    links.iter().map(|link| link.0).collect()
 }
 
 impl World {
@@ -213,7 +121,6 @@ impl World {
         });
         let servers = servers.collect();
         let mut world = Self {
-            trace: None,
             now: 0,
             order: 0,
             queue: BTreeMap::new(),
@@ -262,21 +169,6 @@ impl World {
             }
             let ((now, _), happens) = entry.remove_entry();
             self.now = now;
-            if let Some(host) = self.trace {
-                let of = match &happens {
-                    Happens::Tick(_) | Happens::Commit(_) | Happens::Elect | Happens::Work(_) => {
-                        None
-                    }
-                    Happens::Begins(_) | Happens::Ends(_) => Some(host),
-                    Happens::Connects { host, .. } | Happens::Connected { host, .. } => Some(*host),
-                    Happens::ToServer(id, _) | Happens::ToHost(id, _) | Happens::Reset(id, _) => {
-                        Some(self.sessions[id].0)
-                    }
-                };
-                if of == Some(host) {
-                    println!("{now} {happens:?}");
-                }
-            }
             self.happen(happens);
             self.checks.verdict(now)?;
         }
@@ -289,11 +181,11 @@ impl World {
         self.queue.insert((time, self.order), happens);
     }
 
-    fn after(&mut self, pause: Millis, happens: Happens) {
+    pub(super) fn after(&mut self, pause: Millis, happens: Happens) {
         self.at(self.now + pause, happens);
     }
 
-    fn clock(&self, skew: [u64; 2]) -> Duration {
+    pub(super) fn clock(&self, skew: [u64; 2]) -> Duration {
         Duration::from_micros(skew[0] + self.now * skew[1])
     }
 
@@ -322,6 +214,13 @@ impl World {
                 self.after(20, Happens::Elect);
                 self.elect();
             }
+            happens => self.arrive(happens),
+        }
+    }
+
+    /// Something comes out of the network.
+    fn arrive(&mut self, happens: Happens) {
+        match happens {
             Happens::Connects {
                 host,
                 server,
@@ -359,6 +258,7 @@ impl World {
                 self.tell_host(host, agent::Input::Received { session, message });
             }
             Happens::Reset(id, from) => self.reset(id, from),
+            _ => {}
         }
     }
 
@@ -383,7 +283,7 @@ impl World {
     }
 
     /// Puts something on its way between the ends of a session.
-    fn carry(&mut self, id: u64, to_server: bool, happens: Happens) {
+    pub(super) fn carry(&mut self, id: u64, to_server: bool, happens: Happens) {
         let (host, _, server) = self.sessions[&id];
         let mut copies = 1;
         let mut delay = 1 + self.random.below(3);
@@ -518,7 +418,7 @@ impl World {
     }
 
     /// Tells an active server something, and does what it says.
-    fn tell_server(&mut self, at: u32, input: server::Input) {
+    pub(super) fn tell_server(&mut self, at: u32, input: server::Input) {
         let clock = self.clock(self.servers[at as usize].skew);
         let Some(server) = &mut self.servers[at as usize].server else {
             return;
@@ -555,144 +455,6 @@ impl World {
             Ok(record) => self.tell_server(at, server::Input::Stored { record }),
             Err(StoreError::Deposed(_)) => self.stop_server(at),
             Err(_) => {}
-        }
-    }
-
-    /// The lock goes to a server that is up where nobody has it.
-    fn elect(&mut self) {
-        if self.holder.is_none() && self.now >= self.free_at {
-            let first = self.random.below(SERVERS.into()) as u32;
-            let up = (0..SERVERS).map(|i| (first + i) % SERVERS).find(|&i| {
-                let server = &self.servers[i as usize];
-                !server.is_down && server.server.is_none()
-            });
-            up.into_iter().for_each(|server| self.activate(server));
-        }
-        if let Some(holder) = self.holder {
-            for (link, has_failed) in std::mem::take(&mut self.said) {
-                let links = vec![link];
-                self.tell_server(
-                    holder,
-                    match has_failed {
-                        true => server::Input::LinksFail { links },
-                        false => server::Input::LinksReturn { links },
-                    },
-                );
-            }
-        }
-    }
-
-    fn activate(&mut self, at: u32) {
-        self.epoch += 1;
-        let disk = Shared {
-            folder: self.folder.clone(),
-            writer: at,
-        };
-        let store = match Store::open(disk, Some(self.epoch), OnDamage::Refuse) {
-            Ok(store) => store,
-            Err(StoreError::Disk { .. }) => return,
-            Err(error) => return self.checks.wrong(format!("the store is lost: {error}")),
-        };
-        self.checks.recovered(store.saved());
-        let clock = self.clock(self.servers[at as usize].skew);
-        let mut seeded = Random(self.programs.seed);
-        let server = Server::new(
-            self.stages.clone(),
-            self.directory.clone(),
-            server_options(&mut seeded),
-            self.epoch,
-            store.saved(),
-            clock,
-        );
-        self.holder = Some(at);
-        // Operators tell a new controller what is so now, whatever it has stored.
-        let mut links = BTreeMap::new();
-        for (fault, &is_on) in self.faults.iter().zip(&self.is_on) {
-            if let What::LinkDown { link } = fault.what {
-                *links.entry(link).or_insert(false) |= is_on;
-            }
-        }
-        self.said = links.into_iter().collect();
-        let machine = &mut self.servers[at as usize];
-        machine.server = Some(server);
-        machine.store = Some(store);
-        self.checks.active(at, self.epoch);
-    }
-
-    fn stop_server(&mut self, at: u32) {
-        let machine = &mut self.servers[at as usize];
-        machine.server = None;
-        machine.store = None;
-        for id in self.checks.close_all(at) {
-            self.carry(id, false, Happens::Reset(id, Machine::Server(at)));
-        }
-    }
-
-    fn start_host(&mut self, host: u32) {
-        let machine = &mut self.hosts[host as usize];
-        machine.life += 1;
-        let seed = self.random.word();
-        let clock = self.clock(self.hosts[host as usize].skew);
-        let machine = &mut self.hosts[host as usize];
-        machine.agent = Some(Agent::new(agent_options(seed), machine.remembered, clock));
-    }
-
-    fn begin(&mut self, index: usize) {
-        self.is_on[index] = true;
-        match self.faults[index].what {
-            What::HostDown { host } => {
-                self.hosts[host as usize].agent = None;
-                self.hosts[host as usize].life += 1;
-                self.checks.host_gone(host);
-                self.programs.crash(host);
-            }
-            What::ServerDown { server } => {
-                self.stop_server(server);
-                self.servers[server as usize].is_down = true;
-                self.folder.borrow_mut().crash(server, &mut self.random);
-                if self.holder == Some(server) {
-                    self.holder = None;
-                    self.free_at = self.now + LOCK;
-                }
-            }
-            What::Deposed => self.holder = None,
-            What::LinkDown { link } => self.said.push((link, true)),
-            What::LinkSeen { link, hosts } => {
-                for host in hosts {
-                    let works = false;
-                    self.tell_host(host, agent::Input::Probed { link, works });
-                }
-            }
-            What::DiskFull { room } => self.folder.borrow_mut().room = Some(room),
-            What::DiskBad => self.folder.borrow_mut().loses_syncs = true,
-            What::Lossy { .. } | What::Parted { .. } => {}
-        }
-    }
-
-    fn end(&mut self, index: usize) {
-        self.is_on[index] = false;
-        match self.faults[index].what {
-            What::HostDown { host } => self.start_host(host),
-            What::ServerDown { server } => self.servers[server as usize].is_down = false,
-            What::Deposed => {
-                // Whoever lost the lease finds out.
-                for server in 0..SERVERS {
-                    if self.holder != Some(server) && self.servers[server as usize].server.is_some()
-                    {
-                        self.stop_server(server);
-                    }
-                }
-            }
-            What::LinkDown { link } => self.said.push((link, false)),
-            What::LinkSeen { link, hosts } => {
-                for host in hosts {
-                    let works = true;
-                    self.tell_host(host, agent::Input::Probed { link, works });
-                }
-            }
-            What::DiskFull { .. } => self.folder.borrow_mut().room = None,
-            What::DiskBad => self.folder.borrow_mut().loses_syncs = false,
-            What::Lossy { .. } | What::Parted { .. } => {}
         }
     }
 

@@ -279,6 +279,7 @@ impl Agent {
 
     /// Opens a flow and waits for its port.
     pub async fn open(&self, ends: Ends) -> (u64, Port) {
+        self.welcomed(1).await;
         let owner = Owner::Connection(1);
         let (flow, port) = self.hub.open(ends, 1 << 30, 0, owner);
         self.hub.handle(AgentInput::Flush);
