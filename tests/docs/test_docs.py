@@ -3,7 +3,7 @@
 In a ``console`` block, a line that begins with ``$ `` is a command and what follows is its output; a line
 ``...`` stands for any lines. A ``yaml`` block after a line that is only a file name in backquotes and a
 colon is that file, and so is a ``python`` block; others of these are programs. A page that needs the extra
-``torch`` is skipped where PyTorch is not installed. ``make`` in ``sh`` blocks must name a target.
+``torch`` is skipped where PyTorch is not installed, that of the testbed where none can be built. ``make`` in ``sh`` blocks must name a target.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from hocket import testbed
 from hocket.cli import run
 from hocket.plans import registry
 
@@ -83,6 +84,9 @@ def _case(page: Path) -> Any:
 def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "hocket[torch]" in page.read_text(encoding="utf-8") and find_spec("torch") is None:
         pytest.skip("PyTorch is not installed: make torch installs it")
+    missing = testbed.what_is_missing()
+    if page.name == "testbed.md" and missing is not None:
+        pytest.skip(f"no testbed can be built here: {missing[0]}")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOCKET_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(registry, "_OWN", {})  # what a page registers is gone after it

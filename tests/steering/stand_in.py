@@ -5,7 +5,7 @@ from __future__ import annotations
 import selectors
 import socket
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Thread
 
@@ -33,7 +33,7 @@ class StandIn:
         with selectors.DefaultSelector() as waiting:
             waiting.register(self._listener, selectors.EVENT_READ)
             waiting.register(self._stopped, selectors.EVENT_READ)
-            connections = []
+            connections: list[socket.socket] = []
             while True:
                 for key, _ in waiting.select():
                     ready = key.fileobj
@@ -52,11 +52,14 @@ class StandIn:
                         line = ""
                     if not line:
                         waiting.unregister(ready)
+                        connections.remove(ready)
+                        ready.close()
                         continue
                     self.lines.append(line)
                     said = self._answer(line)
                     if said is not None:
-                        ready.send(said.encode())
+                        with suppress(OSError):  # whoever asked has gone
+                            ready.send(said.encode())
 
 
 @contextmanager

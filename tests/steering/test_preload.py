@@ -114,12 +114,16 @@ def peers(address: str) -> Iterator[Peers]:
         made.close()
 
 
+PRELOADED = {"HOCKET_AGENT_PATIENCE_MS": "3000"}  # however busy the machine is
+
+
 def preloaded(library: Path, folder: Path) -> dict[str, str]:
     """The environment of a program that the library is loaded into."""
     return {
         **os.environ,
         "LD_PRELOAD": str(library),
         "HOCKET_AGENT_SOCKET": str(folder / "agent.sock"),
+        **PRELOADED,
         "HOCKET_PRELOAD_REPORT": str(folder / "report"),
     }
 
@@ -351,7 +355,10 @@ def test_without_a_port_the_kernel_chooses(
     assert (found["asked"], found["steered"], found["none"]) == (1, 0, 1)
 
 
-def test_an_agent_that_says_nothing_is_counted(run: Run, address: str, tmp_path: Path) -> None:
+def test_an_agent_that_says_nothing_is_counted(
+    run: Run, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PRELOADED, "HOCKET_AGENT_PATIENCE_MS", "20")
     with peers(address) as served, agent(tmp_path / "agent.sock", lambda _: None):
         run(*python(CONNECT, address, served.port))
         assert len(wait_for(served, 1)) == 1

@@ -12,10 +12,8 @@ use crate::counts::{ABSENT, NONE, TIMEOUTS};
 use crate::real_connect;
 
 const DEFAULT: &CStr = c"/run/hocket/agent.sock";
-static PATIENCE: timeval = timeval {
-    tv_sec: 0,
-    tv_usec: 5_000,
-};
+/// How long each step of a question may take, where nobody says otherwise [ms].
+const PATIENCE: u32 = 5;
 
 /// The port that the agent gives; `None` without one.
 pub(crate) fn ask(protocol: &str, src: Ipv4Addr, dst: Ipv4Addr, dport: u16) -> Option<u16> {
@@ -43,9 +41,10 @@ pub(crate) fn ask(protocol: &str, src: Ipv4Addr, dst: Ipv4Addr, dport: u16) -> O
 }
 
 fn exchange(socket: c_int, line: &[u8]) -> Option<Line> {
+    let patience = patience();
     // SAFETY: the option's value is a `timeval`, which outlives the calls.
     unsafe {
-        let value = (&raw const PATIENCE).cast::<c_void>();
+        let value = (&raw const patience).cast::<c_void>();
         let size = size_of::<timeval>() as socklen_t;
         libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_SNDTIMEO, value, size);
         libc::setsockopt(socket, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, size);
@@ -85,6 +84,24 @@ fn count_failure(otherwise: &crate::counts::Count) {
     match unsafe { *libc::__errno_location() } {
         libc::EAGAIN | libc::EINPROGRESS => TIMEOUTS.add(),
         _ => otherwise.add(),
+    }
+}
+
+/// How long each step of a question may take.
+fn patience() -> timeval {
+    // SAFETY: text that ends in a zero byte, or null.
+    let given = unsafe { libc::getenv(c"HOCKET_AGENT_PATIENCE_MS".as_ptr()) };
+    let given = match given.is_null() {
+        true => None,
+        // SAFETY: as above.
+        false => unsafe { CStr::from_ptr(given) }.to_str().ok(),
+    };
+    let number = given.and_then(|text| text.parse().ok());
+    // A timeout of 0 would be none at all.
+    let milliseconds = number.unwrap_or(PATIENCE).max(1);
+    timeval {
+        tv_sec: (milliseconds / 1000).into(),
+        tv_usec: (milliseconds % 1000 * 1000).into(),
     }
 }
 

@@ -17,7 +17,8 @@
 //! Not seen: programs that call the kernel themselves (those in Go, static ones, `io_uring`), those with
 //! more rights than their caller (the loader drops `LD_PRELOAD`), and IPv6 proper.
 //!
-//! `HOCKET_AGENT_SOCKET` names the agent's socket, by default `/run/hocket/agent.sock`. With
+//! `HOCKET_AGENT_SOCKET` names the agent's socket, by default `/run/hocket/agent.sock`.
+//! `HOCKET_AGENT_PATIENCE_MS` is the time that each step of a question may take, by default 5 ms. With
 //! `HOCKET_PRELOAD_REPORT` set to a file, each process adds a line of counts to it when it exits.
 
 mod address;
