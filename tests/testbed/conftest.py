@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from tests.built import programs
 
 import hocket as hk
 
-BUILT = Path(__file__).parent.parent.parent / "target" / "debug"
-"""Where the tests of the Rust crates leave programs."""
-
 
 @pytest.fixture
-def programs(monkeypatch: pytest.MonkeyPatch) -> None:
+def controller_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The controller and its agent, built."""
-    for name in ("hocket-controller", "hocket-agent"):
-        variable = name.replace("-", "_").upper()
-        if variable not in os.environ:
-            if not (BUILT / name).exists():
-                pytest.skip(f"{name} is not built: cargo test -p hocket-controller -p hocket-agent")
-            monkeypatch.setenv(variable, str(BUILT / name))
+    found = programs()
+    if not found:
+        pytest.skip("the controller is not built: cargo test -p hocket-controller")
+    for name, path in found.items():
+        monkeypatch.setenv(name, path)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ PATIENCE = 40.0
 
 
 @pytest.fixture
-def service(prefix: str, programs: None) -> Iterator[Service]:
+def service(prefix: str, controller_programs: None) -> Iterator[Service]:
     spec = hk.testbed.ClosSpec(prefix=prefix, spines=2, tors=2, hosts=2)
     with hk.testbed.build(spec), serve(spec) as running:
         yield running
