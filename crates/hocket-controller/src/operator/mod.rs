@@ -127,15 +127,15 @@ async fn check(State(operators): State<Operators>, request: Request, next: Next)
     let value = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = value(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
     let cookies = value(header::COOKIE).unwrap_or("").split("; ");
-    let mut cookies = cookies.filter_map(|cookie| cookie.strip_prefix("hocket="));
+    let cookies = cookies.filter_map(|cookie| cookie.strip_prefix("hocket="));
     let asked = request.uri().query().unwrap_or("").strip_prefix("token=");
     let is_page = request.uri().path() == "/";
     // Another site can make a browser send the cookie, not the header.
     let is_read = request.method() == Method::GET;
-    let shown = bearer
-        .or_else(|| cookies.next().filter(|_| is_read))
-        .or_else(|| asked.filter(|_| is_page));
-    match shown.is_some_and(|shown| is_same(shown, &operators.token)) {
+    let cookies = cookies.filter(|_| is_read);
+    // A browser may have the cookie of a controller that was here before.
+    let mut shown = bearer.into_iter().chain(cookies).chain(asked.filter(|_| is_page));
+    match shown.any(|shown| is_same(shown, &operators.token)) {
         true => next.run(request).await,
         false => {
             let text = "give the token: Authorization: Bearer, or /?token= in a browser\n";
