@@ -163,7 +163,7 @@ fn policy(section: Section) -> Result<controller::Options, SetupError> {
         policy: [Policy::Balanced, Policy::Greedy][section.word("kind", &["balanced", "greedy"])?],
         most_moves: number("most_moves", default.most_moves, u32::MAX)?,
         tries: number("tries", default.tries, 1 << 16)?,
-        reliefs: number("reliefs", default.reliefs, u32::MAX)?,
+        reliefs: number("reliefs", default.reliefs, 1 << 16)?,
         slack: number("slack", default.slack.into(), u16::MAX.into())? as u16,
         rate_slack_ppm: rates,
         look_ahead: number("look_ahead", default.look_ahead, 1 << 16)?,

@@ -4,8 +4,13 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+#[path = "../support/process.rs"]
+mod process;
+
 mod command;
+mod operator;
 mod paths;
 mod refusals;
 mod restart;
 mod rotation;
+mod standby;
