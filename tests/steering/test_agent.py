@@ -39,7 +39,7 @@ def test_ports_and_flows(tmp_path: Path) -> None:
         "open tcp - 10.1.0.1 5000 64000000 7",
         "progress 7 1000000",
         "close 7",
-        "open tcp - 10.9.9.9 5000 1 -",
+        "open tcp - 10.9.9.9 5000 1 0",
     ]
 
 
