@@ -37,7 +37,9 @@ def launch(
     from hocket.steering.cgroup import parse_target
 
     if not to:
-        raise SpecError("to", "is missing", "say whereto the program connects: --to 10.1.0.1:5201")
+        raise SpecError(
+            "to", "it is missing", "say whereto the program connects: --to 10.1.0.1:5201"
+        )
     targets = [parse_target(each) for each in to]
     code = launched(command, targets, agent=Agent(agent))
     if code:

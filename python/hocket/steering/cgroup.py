@@ -1,8 +1,8 @@
-"""Steers programs that call the kernel themselves: a small program of the kernel binds their ports in ``connect``.
+"""Steers programs that call the kernel themselves: the kernel binds their ports in ``connect``.
 
-The program runs in a control group of its own. To the group a program of BPF is attached, which looks up the address
-that is connected to, takes a port that was asked of the agent before, and binds it. Where there is none left,
-``connect`` goes on as ever. It needs Linux 5.8 with control groups of version 2, and root.
+The program runs in a control group of its own. A program of BPF is attached to the group; it looks up the
+address that is connected to, takes a port that was asked of the agent before, and binds it. Where none is
+left, ``connect`` goes on as ever. It needs Linux 5.8 with control groups of version 2, and root.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Target(NamedTuple):
     address: str
     """Of IPv4."""
     port: int
-    count: int = 1
+    times: int = 1
     """How many connections."""
 
 
@@ -93,7 +93,7 @@ def launch(command: Sequence[str], to: Sequence[Target], *, agent: Agent | None 
         raise SpecError("command", "there is no program", "name one after --")
     with Agent() if agent is None else agent as asked:
         ports = {
-            target: [asked.port(target.address, target.port) for _ in range(target.count)]
+            target: [asked.port(target.address, target.port) for _ in range(target.times)]
             for target in to
         }
     with _group() as group, _attached(group, ports):
