@@ -2,8 +2,9 @@
 
 In a ``console`` block, a line that begins with ``$ `` is a command and what follows is its output; a line
 ``...`` stands for any lines. A ``yaml`` block after a line that is only a file name in backquotes and a
-colon is that file, and so is a ``python`` block; others of these are programs. A page that needs the extra
-``torch`` is skipped where PyTorch is not installed, that of the testbed where none can be built. ``make`` in ``sh`` blocks must name a target.
+colon is that file, and so is a ``python`` block; others of these are programs. A page that needs the
+extra ``torch`` is skipped where PyTorch is not installed, that of the testbed where none can be built.
+``make`` in ``sh`` blocks must name a target.
 """
 
 from __future__ import annotations

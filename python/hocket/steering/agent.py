@@ -15,7 +15,7 @@ from threading import Lock
 from time import monotonic
 from types import TracebackType
 
-from hocket._checks import check_name, instance_of, one_of, path_of, whole
+from hocket._checks import instance_of, one_of, path_of, whole
 from hocket._options import seconds
 from hocket.errors import InfeasibleError, SpecError
 from hocket.steering.hashes import PROTOCOLS, check_address
@@ -91,7 +91,7 @@ class Agent:
         dport: int,
         *,
         size: int | str,
-        job: str = "-",
+        job: int = 0,
         protocol: str = "tcp",
         src: str | None = None,
     ) -> Flow:
@@ -103,8 +103,8 @@ class Agent:
             As for :meth:`port`.
         size : bytes or text
             What will be sent.
-        job : str
-            The job that it belongs to, one word; ``"-"``: none.
+        job : int
+            Number of the job that it belongs to; 0: none.
 
         Raises
         ------
@@ -114,10 +114,8 @@ class Agent:
             Where nobody answers, or not what was asked.
         """
         count = parse_size(size, field="size")
-        check_name(job)
-        if " " in job:
-            raise SpecError("job", f"{shown(job)} is more than one word", "leave out the spaces")
-        answer = self._ask(f"open {_ends(dst, dport, protocol, src)} {count} {job}")
+        number = whole("job", job, 0, (1 << 32) - 1)
+        answer = self._ask(f"open {_ends(dst, dport, protocol, src)} {count} {number}")
         words = answer.split(" ", 2)
         if words[0] != "flow" or len(words) < _OPENED or not words[1].isdecimal():
             raise self._odd(answer)
@@ -276,7 +274,7 @@ def flow(
     dport: int,
     *,
     size: int | str,
-    job: str = "-",
+    job: int = 0,
     protocol: str = "tcp",
     src: str | None = None,
 ) -> Flow:
