@@ -28,7 +28,7 @@ def test_ports_and_flows(tmp_path: Path) -> None:
     with agent(path, answers) as stand_in, hk.steering.Agent(path) as client:
         assert client.port("10.1.0.1", 5000) == PORT
         assert client.port("10.9.9.9", 5000, protocol="udp", src="10.0.0.1") is None
-        with client.flow("10.1.0.1", 5000, size="64 MB", job=7) as flow:
+        with client.flow("10.1.0.1", 5000, size="64 MB", job=3) as flow:
             assert (flow.number, flow.port) == (7, PORT)
             flow.progress(1_000_000)
         flow.close()  # once is enough
@@ -36,7 +36,7 @@ def test_ports_and_flows(tmp_path: Path) -> None:
     assert stand_in.lines == [
         "port tcp - 10.1.0.1 5000",
         "port udp 10.0.0.1 10.9.9.9 5000",
-        "open tcp - 10.1.0.1 5000 64000000 7",
+        "open tcp - 10.1.0.1 5000 64000000 3",
         "progress 7 1000000",
         "close 7",
         "open tcp - 10.9.9.9 5000 1 0",
@@ -118,7 +118,7 @@ def test_refusals() -> None:
         ("^dst: 'x' is not an IP", lambda: client.port("x", 1)),
         ("^dport: 0 is too small", lambda: client.port("10.0.0.1", 0)),
         ("^protocol: there is no 'sctp'", lambda: client.port("10.0.0.1", 1, protocol="sctp")),
-        ("^job: ", lambda: client.flow("10.0.0.1", 1, size=1, job="bert")),
+        ("^job: 'bert' is not a whole", lambda: client.flow("10.0.0.1", 1, size=1, job="bert")),
         ("^size: ", lambda: client.flow("10.0.0.1", 1, size="much")),
         ("^path: ", lambda: hk.steering.Agent(3)),  # type: ignore[arg-type]
         ("^connection: 3 is not a socket", lambda: hk.steering.bind(3, ("10.0.0.1", 1))),  # type: ignore[arg-type]

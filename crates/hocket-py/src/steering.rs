@@ -22,7 +22,12 @@ type HashTuple = (String, u8, u32, u32);
 /// Hash, ways, the way that is wanted.
 type StageTuple = (HashTuple, u32, u32);
 
-const ALGORITHMS: [(&str, fn(Fields) -> Algorithm); 11] = [
+/// An algorithm by the fields that it hashes.
+type OfFields = fn(Fields) -> Algorithm;
+/// Which of those tried, seed, and the next hop of each way.
+type IdentifiedTuple = (usize, u32, Vec<Option<u32>>);
+
+const ALGORITHMS: [(&str, OfFields); 11] = [
     ("linux", |fields| Algorithm::Linux(Policy::Custom(fields))),
     ("linux-layer3", |_| Algorithm::Linux(Policy::Layer3)),
     ("linux-layer4", |_| Algorithm::Linux(Policy::Layer4)),
@@ -133,7 +138,7 @@ pub(crate) fn identify(
     seeds: (u64, u64),
     most: usize,
     progress: Option<Py<PyAny>>,
-) -> Result<Vec<(usize, u32, Vec<Option<u32>>)>, CoreError> {
+) -> Result<Vec<IdentifiedTuple>, CoreError> {
     let headers = headers_of(headers)?;
     let observe = |(header, hop)| Observed { header, hop };
     let observed: Vec<Observed> = headers.into_iter().zip(hops).map(observe).collect();

@@ -114,7 +114,7 @@ class Agent:
             Where nobody answers, or not what was asked.
         """
         count = parse_size(size, field="size")
-        number = whole("job", job, 0, 2**32 - 1)
+        number = whole("job", job, 0, (1 << 32) - 1)
         answer = self._ask(f"open {_ends(dst, dport, protocol, src)} {count} {number}")
         words = answer.split(" ", 2)
         if words[0] != "flow" or len(words) < _OPENED or not words[1].isdecimal():
