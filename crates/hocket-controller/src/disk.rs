@@ -84,7 +84,8 @@ impl Disk for Folder {
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
         let path = self.path.join(name);
         let file = OpenOptions::new().append(true).create(true).open(path);
-        file.and_then(|mut file| file.write_all(bytes)).map_err(fault)
+        file.and_then(|mut file| file.write_all(bytes))
+            .map_err(fault)
     }
 
     fn sync(&mut self, name: &str) -> Result<(), DiskError> {
@@ -100,6 +101,8 @@ impl Disk for Folder {
     }
 
     fn sync_names(&mut self) -> Result<(), DiskError> {
-        File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(fault)
+        File::open(&self.path)
+            .and_then(|folder| folder.sync_all())
+            .map_err(fault)
     }
 }

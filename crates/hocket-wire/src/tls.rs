@@ -138,10 +138,7 @@ impl Identity {
                 let why = format!("it is valid only in {}", span(until));
                 Err(wrong(path, why, "set the clock, or wait"))
             }
-            Err(
-                webpki::Error::UnknownIssuer
-                | webpki::Error::InvalidSignatureForPublicKey,
-            ) => {
+            Err(webpki::Error::UnknownIssuer | webpki::Error::InvalidSignatureForPublicKey) => {
                 let why = format!("it was not issued by {}", self.files.ca.display());
                 Err(wrong(path, why, "give the authority that issued it"))
             }

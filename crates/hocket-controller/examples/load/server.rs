@@ -14,7 +14,10 @@ pub struct Server {
 impl Server {
     pub fn start(folder: &Path) -> Self {
         let own = std::env::current_exe().expect("a path");
-        let program = own.parent().and_then(Path::parent).expect("target/PROFILE/examples");
+        let program = own
+            .parent()
+            .and_then(Path::parent)
+            .expect("target/PROFILE/examples");
         let child = Command::new(program.join("hocket-controller"))
             .args(["serve", "--config"])
             .arg(folder.join("controller.toml"))
@@ -28,7 +31,10 @@ impl Server {
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        panic!("the server does not start; see {}", folder.join("log").display());
+        panic!(
+            "the server does not start; see {}",
+            folder.join("log").display()
+        );
     }
 
     fn read(&self, name: &str) -> String {

@@ -36,7 +36,11 @@ pub async fn become_active(standby: &Standby, state: &PathBuf) -> Result<Active,
     Folder::prepare(state)?;
     let in_use = || {
         let remedy = "stop it, or name another folder, or set standby.kind";
-        SetupError::new(state.display().to_string(), "another controller has it", remedy)
+        SetupError::new(
+            state.display().to_string(),
+            "another controller has it",
+            remedy,
+        )
     };
     match standby {
         Standby::Alone => Ok(Active {
