@@ -42,18 +42,18 @@ pub enum BadDirectory {
     #[error("two hosts are called {0:?}; give each a name of its own")]
     DuplicateName(String),
     /// An address that two NICs have.
-    #[error("host {host:?}: the address {address} is already given; give each NIC its own")]
+    #[error("host {name:?}: the address {address} is already given; give each NIC its own")]
     DuplicateAddress {
         /// The second host with it.
-        host: String,
+        name: String,
         /// The address.
         address: IpAddr,
     },
     /// A NIC that two addresses or hosts have.
-    #[error("host {host:?}: NIC {nic} is already given; name each NIC once")]
+    #[error("host {name:?}: NIC {nic} is already given; name each NIC once")]
     DuplicateNic {
         /// The second host with it.
-        host: String,
+        name: String,
         /// The NIC.
         nic: NpuId,
     },
@@ -61,12 +61,12 @@ pub enum BadDirectory {
     #[error("there is no job {0}; jobs are numbered from 1 to {last}", last = JOB_IDS - 1)]
     BadJob(u32),
     /// A job of a host that is not there.
-    #[error("job {job} names the host {host:?}, which is not there; name hosts as they are listed")]
+    #[error("job {job} names the host {name:?}, which is not there; name hosts as they are listed")]
     UnknownHost {
         /// The job.
         job: u32,
         /// The name.
-        host: String,
+        name: String,
     },
 }
 
@@ -108,10 +108,10 @@ impl Directory {
                 return Err(BadDirectory::BadJob(job));
             }
             let mut members = BTreeSet::new();
-            for host in names {
-                match directory.host(&host) {
+            for name in names {
+                match directory.host(&name) {
                     Some(id) => members.insert(id),
-                    None => return Err(BadDirectory::UnknownHost { job, host }),
+                    None => return Err(BadDirectory::UnknownHost { job, name }),
                 };
             }
             directory.jobs.insert(job, members);
@@ -134,12 +134,12 @@ impl Directory {
         }
         for &(address, nic) in &host.nics {
             if self.by_address.insert(address, (id, nic)).is_some() {
-                let host = name.clone();
-                return Err(BadDirectory::DuplicateAddress { host, address });
+                let name = name.clone();
+                return Err(BadDirectory::DuplicateAddress { name, address });
             }
             if !nics.insert(nic) {
-                let host = name.clone();
-                return Err(BadDirectory::DuplicateNic { host, nic });
+                let name = name.clone();
+                return Err(BadDirectory::DuplicateNic { name, nic });
             }
         }
         Ok(())

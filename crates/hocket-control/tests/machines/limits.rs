@@ -287,7 +287,7 @@ fn a_directory_contradicts_itself_in_no_way() {
     assert_eq!(
         made(vec![host("a", 0), twice(1)], vec![]),
         Err(BadDirectory::DuplicateAddress {
-            host: host_b.clone(),
+            name: host_b.clone(),
             address: address_0
         })
     );
@@ -298,7 +298,7 @@ fn a_directory_contradicts_itself_in_no_way() {
     assert_eq!(
         made(vec![host("a", 0), same], vec![]),
         Err(BadDirectory::DuplicateNic {
-            host: host_b,
+            name: host_b,
             nic: NpuId(0)
         })
     );
@@ -308,7 +308,7 @@ fn a_directory_contradicts_itself_in_no_way() {
     );
     let unknown = BadDirectory::UnknownHost {
         job: 1,
-        host: "c".to_owned(),
+        name: "c".to_owned(),
     };
     assert_eq!(
         unknown.to_string(),

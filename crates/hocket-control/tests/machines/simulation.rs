@@ -188,7 +188,6 @@ fn faults_break_no_promise() {
     for what in [
         "elections",
         "hellos",
-        "resyncs",
         "starts",
         "ends",
         "iterations",

@@ -4,7 +4,7 @@
 //! do. Who is told of a session that it does not know says so, as TCP does.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -83,6 +83,8 @@ pub struct World {
     /// Sessions: host, its life, and server.
     sessions: BTreeMap<u64, (u32, u64, u32)>,
     last_session: u64,
+    /// Those that reached their server.
+    connected: BTreeSet<u64>,
     /// When the last message of a session arrives, by way.
     arrives: BTreeMap<(u64, bool), Millis>,
     last_server: Vec<u32>,
@@ -128,6 +130,7 @@ impl World {
             servers,
             sessions: BTreeMap::new(),
             last_session: 0,
+            connected: BTreeSet::new(),
             arrives: BTreeMap::new(),
             last_server: vec![0; HOSTS as usize],
             is_on: vec![false; faults.len()],
@@ -328,6 +331,10 @@ impl World {
     }
 
     fn connects(&mut self, host: u32, server: u32, session: u64) {
+        if !self.connected.insert(session) {
+            // Doubled on its way: a connection is made once.
+            return;
+        }
         let is_up = self.servers[server as usize].server.is_some();
         if is_up {
             self.checks.opened(host, session, server);
