@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hocket_control::store::{Disk, DiskError};
 use hocket_wire::setup::SetupError;
@@ -22,7 +22,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`SetupError`] where it cannot be made.
-    pub fn prepare(path: &PathBuf) -> Result<(), SetupError> {
+    pub fn prepare(path: &Path) -> Result<(), SetupError> {
         fs::create_dir_all(path).map_err(|error| {
             let remedy = "name a folder that can be written";
             SetupError::new(path.display().to_string(), error.to_string(), remedy)
@@ -33,7 +33,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`SetupError`] where its files cannot be written.
-    pub fn lock(path: &PathBuf) -> Result<Option<Self>, SetupError> {
+    pub fn lock(path: &Path) -> Result<Option<Self>, SetupError> {
         let wrong = |error: io::Error| {
             let remedy = "name a folder that can be written";
             SetupError::new(path.display().to_string(), error.to_string(), remedy)
@@ -46,7 +46,7 @@ impl Folder {
             .map_err(wrong)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self {
-                path: path.clone(),
+                path: path.to_owned(),
                 _lock: lock,
             })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
