@@ -11,13 +11,11 @@ async fn a_restart_moves_no_flow() {
     let at = service.address;
     let agents: Vec<_> = (0..HOSTS).map(|i| bench.agent(i, at)).collect();
     let mut flows = 0;
-    for from in 0..HOSTS {
+    for (from, agent) in agents.iter().enumerate() {
         for i in 0..8 {
             let to = (from + 2 + i % 2) % HOSTS;
             if from / 2 != to / 2 {
-                let (_, port) = agents[from]
-                    .open(agents[from].ends(to, 5_000 + i as u16))
-                    .await;
+                let (_, port) = agent.open(agent.ends(to, 5_000 + i as u16)).await;
                 assert!(port.is_ok(), "{port:?}");
                 flows += 1;
             }
