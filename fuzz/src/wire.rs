@@ -16,7 +16,9 @@ pub fn run(bytes: &[u8]) {
         controller(batch);
     }
     let mut draw = Draw::new(bytes);
-    let from: Vec<_> = (0..draw.below(3)).map(|_| from_host(&mut draw, 1)).collect();
+    let from: Vec<_> = (0..draw.below(3))
+        .map(|_| from_host(&mut draw, 1))
+        .collect();
     let encoded = host_batch(&from).encode_to_vec();
     host(HostBatch::decode(&encoded[..]).expect("it was encoded"));
     let to: Vec<_> = (0..draw.below(3)).map(|_| to_host(&mut draw, 1)).collect();

@@ -120,11 +120,17 @@ impl Agent {
     fn ask(&self, line: &str) -> io::Result<Answer> {
         let mut buffer = [0; MOST_BYTES];
         // Errors of lines without an answer may still lie there.
-        while matches!(recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT), Ok((1.., _))) {}
+        while matches!(
+            recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT),
+            Ok((1.., _))
+        ) {}
         self.tell(line)?;
         let (count, _) = recv(&self.socket, &mut buffer, RecvFlags::empty())?;
         if count == 0 {
-            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the agent is gone"));
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the agent is gone",
+            ));
         }
         let text = std::str::from_utf8(&buffer[..count]).map_err(io::Error::other)?;
         text.parse().map_err(io::Error::other)
@@ -136,7 +142,9 @@ fn ends(flow: &Flow) -> String {
         Protocol::Tcp => "tcp",
         Protocol::Udp => "udp",
     };
-    let src = flow.src.map_or_else(|| "-".to_owned(), |src| src.to_string());
+    let src = flow
+        .src
+        .map_or_else(|| "-".to_owned(), |src| src.to_string());
     format!("{protocol} {src} {} {}", flow.dst, flow.dport)
 }
 

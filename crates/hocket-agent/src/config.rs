@@ -43,7 +43,9 @@ impl Config {
         let file = Section::read(path)?;
         let controllers = file.texts("controllers")?;
         let has_port = |to: &String| {
-            let port = to.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
+            let port = to
+                .rsplit_once(':')
+                .and_then(|(_, port)| port.parse::<u16>().ok());
             port.is_some_and(|port| port > 0)
         };
         if controllers.is_empty() || !controllers.iter().all(has_port) {
@@ -53,16 +55,28 @@ impl Config {
         let number = |key, default, bounds| file.number(key, default, bounds);
         let first = number("first_port", 61_000, [1, 65_535])? as u16;
         let last = number("last_port", 65_535, [first.into(), 65_535])? as u16;
-        let mode = file.text("socket_mode")?.unwrap_or_else(|| "0666".to_owned());
-        let socket_mode = u32::from_str_radix(&mode, 8).ok().filter(|mode| *mode <= 0o777);
+        let mode = file
+            .text("socket_mode")?
+            .unwrap_or_else(|| "0666".to_owned());
+        let socket_mode = u32::from_str_radix(&mode, 8)
+            .ok()
+            .filter(|mode| *mode <= 0o777);
         let socket_mode = socket_mode.ok_or_else(|| {
-            file.wrong("socket_mode", format!("{mode:?} is no mode"), "write such as \"0660\"")
+            file.wrong(
+                "socket_mode",
+                format!("{mode:?} is no mode"),
+                "write such as \"0660\"",
+            )
         })?;
         let default = Options::default();
         let options = Options {
             patience: file.time("patience", default.patience)?,
             hold: file.time("hold", default.hold)?,
-            worst_loss_ppm: number("worst_loss_ppm", default.worst_loss_ppm.into(), [1, 1_000_000])? as u32,
+            worst_loss_ppm: number(
+                "worst_loss_ppm",
+                default.worst_loss_ppm.into(),
+                [1, 1_000_000],
+            )? as u32,
             worst_rtt_percent: number(
                 "worst_rtt_percent",
                 default.worst_rtt_percent.into(),
@@ -74,9 +88,13 @@ impl Config {
         let config = Self {
             controllers,
             tls: Files::settings(file.section("tls")?)?,
-            socket: file.path("socket")?.unwrap_or_else(|| "/run/hocket/agent.sock".into()),
+            socket: file
+                .path("socket")?
+                .unwrap_or_else(|| "/run/hocket/agent.sock".into()),
             socket_mode,
-            state: file.path("state")?.unwrap_or_else(|| "/var/lib/hocket-agent".into()),
+            state: file
+                .path("state")?
+                .unwrap_or_else(|| "/var/lib/hocket-agent".into()),
             ports: first..=last,
             patience: Patience {
                 open: options.patience,

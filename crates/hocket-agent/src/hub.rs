@@ -106,7 +106,13 @@ impl Hub {
     }
 
     /// A program opens a flow: its number, and what to wait for.
-    pub fn open(&self, ends: Ends, bytes: u64, job: u32, owner: Owner) -> (u64, oneshot::Receiver<Port>) {
+    pub fn open(
+        &self,
+        ends: Ends,
+        bytes: u64,
+        job: u32,
+        owner: Owner,
+    ) -> (u64, oneshot::Receiver<Port>) {
         let (waits, answer) = oneshot::channel();
         let mut state = self.lock();
         let opened = Opened {
@@ -173,7 +179,9 @@ impl Hub {
             (local.owner == Owner::Connection(connection)).then_some(*flow)
         };
         let flows: Vec<u64> = state.flows.iter().filter_map(of).collect();
-        flows.into_iter().for_each(|flow| self.end(&mut state, flow));
+        flows
+            .into_iter()
+            .for_each(|flow| self.end(&mut state, flow));
         self.drive(&mut state, Input::Flush);
     }
 
@@ -307,7 +315,11 @@ impl Hub {
                 // Programs of the library are told what they may send by later versions.
                 Output::Rate { .. } => {}
                 Output::JobRefused { job, why } => {
-                    warn!(job, why = refusal(why), "the controller does not take a job");
+                    warn!(
+                        job,
+                        why = refusal(why),
+                        "the controller does not take a job"
+                    );
                 }
             }
         }
@@ -424,10 +436,18 @@ fn read_epoch(path: &std::path::Path) -> Result<u64, SetupError> {
     let name = path.display().to_string();
     match std::fs::read_to_string(path) {
         Ok(text) => text.trim().parse().map_err(|_| {
-            SetupError::new(name, "it holds no epoch", "remove it, if no controller is deposed")
+            SetupError::new(
+                name,
+                "it holds no epoch",
+                "remove it, if no controller is deposed",
+            )
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(SetupError::new(name, error.to_string(), "let the agent read it")),
+        Err(error) => Err(SetupError::new(
+            name,
+            error.to_string(),
+            "let the agent read it",
+        )),
     }
 }
 

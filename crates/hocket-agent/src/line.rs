@@ -193,7 +193,10 @@ fn ends(words: &mut SplitWhitespace<'_>) -> Result<Ends, String> {
     };
     let src = match words.next() {
         Some("-") => None,
-        Some(text) => Some(text.parse().map_err(|_| format!("{text:?} is no address"))?),
+        Some(text) => Some(
+            text.parse()
+                .map_err(|_| format!("{text:?} is no address"))?,
+        ),
         None => return Err("an address or - is missing".to_owned()),
     };
     let ends = Ends {
@@ -202,7 +205,9 @@ fn ends(words: &mut SplitWhitespace<'_>) -> Result<Ends, String> {
         dst: next(words, "an address")?,
         dport: next(words, "a port")?,
     };
-    let is_mixed = ends.src.is_some_and(|src| src.is_ipv4() != ends.dst.is_ipv4());
+    let is_mixed = ends
+        .src
+        .is_some_and(|src| src.is_ipv4() != ends.dst.is_ipv4());
     match () {
         () if is_mixed => Err("both addresses are to be IPv4, or both IPv6".to_owned()),
         () if ends.dport == 0 => Err("0 is no port".to_owned()),
@@ -229,14 +234,24 @@ mod tests {
         };
         assert_eq!("port tcp - 10.0.0.1 80".parse(), Ok(Request::Port(ends)));
         let open = "open udp fd00::1 fd00::2 4791 1000000 7\n".parse();
-        assert!(matches!(open, Ok(Request::Open { bytes: 1_000_000, job: 7, .. })));
+        assert!(matches!(
+            open,
+            Ok(Request::Open {
+                bytes: 1_000_000,
+                job: 7,
+                ..
+            })
+        ));
         assert_eq!("close 9".parse(), Ok(Request::Close { flow: 9 }));
         for (line, why) in [
             ("", "say port, open, progress, measured, close or watch"),
             ("port sctp - 10.0.0.1 80", "say tcp or udp"),
             ("port tcp - 10.0.0.1 0", "0 is no port"),
             ("port tcp - 10.0.0.1 65536", "\"65536\" is not a port"),
-            ("port tcp fd00::1 10.0.0.1 80", "both addresses are to be IPv4, or both IPv6"),
+            (
+                "port tcp fd00::1 10.0.0.1 80",
+                "both addresses are to be IPv4, or both IPv6",
+            ),
             ("close 9 9", "\"9\" is one word too many"),
             ("open tcp - 10.0.0.1 80", "a number of bytes is missing"),
         ] {

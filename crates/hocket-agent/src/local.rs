@@ -38,9 +38,13 @@ pub struct Patience {
 /// # Errors
 /// [`SetupError`] where another agent listens, or the path cannot be made.
 pub fn listen(path: &Path, mode: u32) -> Result<Local, SetupError> {
-    let wrong = |why: String, remedy: &str| SetupError::new(path.display().to_string(), why, remedy);
+    let wrong =
+        |why: String, remedy: &str| SetupError::new(path.display().to_string(), why, remedy);
     if connect_to(path).is_ok() {
-        return Err(wrong("another agent listens there".to_owned(), "stop it, or set another socket"));
+        return Err(wrong(
+            "another agent listens there".to_owned(),
+            "stop it, or set another socket",
+        ));
     }
     if let Err(error) = std::fs::remove_file(path)
         && error.kind() != io::ErrorKind::NotFound

@@ -43,7 +43,11 @@ fn main() -> ExitCode {
         config.observe |= matches.get_flag("observe");
         config.tls.client()?;
         if checks {
-            println!("{}: {}", config.socket.display(), config.controllers.join(", "));
+            println!(
+                "{}: {}",
+                config.socket.display(),
+                config.controllers.join(", ")
+            );
             return Ok(());
         }
         start(config)
@@ -73,7 +77,10 @@ fn command() -> Command {
                 .help("settings, in TOML"),
         )
         .arg(flag("check").help("read all that the settings name, say what is wrong, and end"))
-        .arg(flag("observe").help("leave flows alone, and say which take other paths than they should"))
+        .arg(
+            flag("observe")
+                .help("leave flows alone, and say which take other paths than they should"),
+        )
 }
 
 fn start(config: Config) -> Result<(), SetupError> {

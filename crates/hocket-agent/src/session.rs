@@ -114,7 +114,10 @@ pub async fn run<D: Dial>(
     }
 }
 
-type Session = (hocket_control::agent::SessionId, Streaming<hocket_wire::v1::ControllerBatch>);
+type Session = (
+    hocket_control::agent::SessionId,
+    Streaming<hocket_wire::v1::ControllerBatch>,
+);
 
 async fn connect<D: Dial>(
     hub: &Hub,
@@ -141,7 +144,9 @@ async fn connect<D: Dial>(
         .initial_stream_window_size(1 << 20)
         .initial_connection_window_size(1 << 20);
     let channel = timeout(CONNECT, endpoint.connect_with_connector(shaken)).await;
-    let channel = channel.map_err(|_| "no answer in time")?.map_err(|error| deepest(&error))?;
+    let channel = channel
+        .map_err(|_| "no answer in time")?
+        .map_err(|error| deepest(&error))?;
     let mut client =
         ControllerClient::new(channel).max_decoding_message_size(hocket_wire::MOST_BATCH_BYTES);
     let (session, messages) = hub.connected();

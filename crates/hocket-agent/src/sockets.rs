@@ -17,7 +17,11 @@ pub(crate) fn connected() -> BTreeSet<(Ends, u16)> {
     ] {
         // Without a family of addresses there is no such file.
         if let Ok(text) = std::fs::read_to_string(format!("/proc/self/net/{name}")) {
-            all.extend(text.lines().skip(1).filter_map(|line| socket(line, protocol)));
+            all.extend(
+                text.lines()
+                    .skip(1)
+                    .filter_map(|line| socket(line, protocol)),
+            );
         }
     }
     all

@@ -44,7 +44,12 @@ pub fn make(request: &Request<'_>) -> Result<Vec<PathBuf>, SetupError> {
     let issuer = authority(request, &mut written)?;
     let controller = SanType::DnsName(text(CONTROLLER));
     let usage = ExtendedKeyUsagePurpose::ServerAuth;
-    issue(request, &issuer, ("controller", controller, usage), &mut written)?;
+    issue(
+        request,
+        &issuer,
+        ("controller", controller, usage),
+        &mut written,
+    )?;
     for name in request.hosts {
         let uri = SanType::URI(text(&format!("{HOST}{name}")));
         let usage = ExtendedKeyUsagePurpose::ClientAuth;
@@ -57,7 +62,10 @@ type Authority = Issuer<'static, KeyPair>;
 
 fn authority(request: &Request<'_>, written: &mut Vec<PathBuf>) -> Result<Authority, SetupError> {
     let [certificate, key] = files(request.folder, "ca");
-    let mut params = params("hocket test authority", request.valid.max(Duration::from_secs(864_000)));
+    let mut params = params(
+        "hocket test authority",
+        request.valid.max(Duration::from_secs(864_000)),
+    );
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     match fs::read_to_string(&key) {
@@ -78,7 +86,11 @@ fn authority(request: &Request<'_>, written: &mut Vec<PathBuf>) -> Result<Author
         }
         Err(error) => {
             let remedy = "give the rights to read it";
-            Err(SetupError::new(key.display().to_string(), error.to_string(), remedy))
+            Err(SetupError::new(
+                key.display().to_string(),
+                error.to_string(),
+                remedy,
+            ))
         }
     }
 }
@@ -107,7 +119,9 @@ fn issue(
 }
 
 fn params(name: &str, valid: Duration) -> CertificateParams {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
     let mut params = CertificateParams::default();
     params.distinguished_name = rcgen::DistinguishedName::new();

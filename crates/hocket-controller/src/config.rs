@@ -80,8 +80,12 @@ impl Config {
         let network = Network::read(&file.needed_path("fabric")?)?;
         let events = file.bytes("events", 0)?;
         let config = Self {
-            listen: file.socket("listen")?.unwrap_or(([0, 0, 0, 0], 7400).into()),
-            operator: file.socket("operator")?.unwrap_or(([127, 0, 0, 1], 7401).into()),
+            listen: file
+                .socket("listen")?
+                .unwrap_or(([0, 0, 0, 0], 7400).into()),
+            operator: file
+                .socket("operator")?
+                .unwrap_or(([127, 0, 0, 1], 7401).into()),
             tls: Files::settings(file.section("tls")?)?,
             state: file.needed_path("state")?,
             hashes: Hashes::settings(&file, &network)?,
@@ -160,7 +164,8 @@ fn policy(section: Section) -> Result<controller::Options, SetupError> {
         false => None,
     };
     let options = controller::Options {
-        policy: [Policy::Balanced, Policy::Greedy][section.word("kind", &["balanced", "greedy"])?],
+        policy: [Policy::Balanced, Policy::Greedy]
+            [section.word("kind", &["balanced", "greedy"])?],
         most_moves: number("most_moves", default.most_moves, u32::MAX)?,
         tries: number("tries", default.tries, 1 << 16)?,
         reliefs: number("reliefs", default.reliefs, 1 << 16)?,
@@ -178,19 +183,26 @@ fn directory(file: &Section, network: &Network) -> Result<Directory, SetupError>
     for (name, section) in file.sections("hosts")? {
         if !is_host(&name) {
             let remedy = "take letters, digits, dots, dashes and underscores";
-            return Err(SetupError::new(section.origin(), "it is no name of a host", remedy));
+            return Err(SetupError::new(
+                section.origin(),
+                "it is no name of a host",
+                remedy,
+            ));
         }
         let mut nics = Vec::new();
         for text in section.texts("nics")? {
             let wrong = |why: String| section.wrong("nics", why, "write [\"ADDRESS NPU\", ...]");
             let mut words = text.split_whitespace();
-            let (Some(address), Some(npu), None) = (words.next(), words.next(), words.next()) else {
+            let (Some(address), Some(npu), None) = (words.next(), words.next(), words.next())
+            else {
                 return Err(wrong(format!("{text:?} is not an address and an NPU")));
             };
-            let address = address.parse().map_err(|_| wrong(format!("{address:?} is no address")))?;
-            let npu = network.npu(npu).ok_or_else(|| {
-                wrong(format!("the fabric has no NPU {npu:?}"))
-            })?;
+            let address = address
+                .parse()
+                .map_err(|_| wrong(format!("{address:?} is no address")))?;
+            let npu = network
+                .npu(npu)
+                .ok_or_else(|| wrong(format!("the fabric has no NPU {npu:?}")))?;
             nics.push((address, npu));
         }
         section.finish()?;
@@ -201,7 +213,11 @@ fn directory(file: &Section, network: &Network) -> Result<Directory, SetupError>
     for (number, section) in file.sections("jobs")? {
         are_open = false;
         let number = number.parse().map_err(|_| {
-            SetupError::new(section.origin(), "it is no number of a job", "write [jobs.1]")
+            SetupError::new(
+                section.origin(),
+                "it is no number of a job",
+                "write [jobs.1]",
+            )
         })?;
         jobs.push((number, section.texts("hosts")?));
         section.finish()?;
@@ -210,7 +226,8 @@ fn directory(file: &Section, network: &Network) -> Result<Directory, SetupError>
         let remedy = "write [hosts.NAME] with nics = [\"ADDRESS NPU\"]";
         return Err(file.wrong("hosts", "there are none", remedy));
     }
-    Directory::new(hosts, jobs, are_open).map_err(|error| file.wrong("hosts", error.to_string(), ""))
+    Directory::new(hosts, jobs, are_open)
+        .map_err(|error| file.wrong("hosts", error.to_string(), ""))
 }
 
 fn standby(section: Section) -> Result<Standby, SetupError> {
@@ -219,8 +236,12 @@ fn standby(section: Section) -> Result<Standby, SetupError> {
         "alone" => Standby::Alone,
         "lock" => Standby::Lock,
         _ => Standby::Etcd {
-            endpoint: section.socket("endpoint")?.unwrap_or(([127, 0, 0, 1], 2379).into()),
-            key: section.text("key")?.unwrap_or_else(|| "hocket/controller".to_owned()),
+            endpoint: section
+                .socket("endpoint")?
+                .unwrap_or(([127, 0, 0, 1], 2379).into()),
+            key: section
+                .text("key")?
+                .unwrap_or_else(|| "hocket/controller".to_owned()),
             ttl: section.time("ttl", Duration::from_secs(5))?,
         },
     };

@@ -51,12 +51,7 @@ struct State {
 
 impl Desk {
     /// An owner whose sessions may have so many messages waiting. The server has been told nothing yet.
-    pub fn new(
-        server: Server,
-            keeper: Keeper,
-        metrics: Arc<Metrics>,
-        queue: usize,
-    ) -> Self {
+    pub fn new(server: Server, keeper: Keeper, metrics: Arc<Metrics>, queue: usize) -> Self {
         let state = State {
             server,
             queues: HashMap::new(),
@@ -85,10 +80,7 @@ impl Desk {
     ///
     /// # Errors
     /// Why there is none.
-    pub fn connect(
-        &self,
-        host: &str,
-    ) -> Result<(u64, mpsc::Receiver<Arc<ToHost>>), &'static str> {
+    pub fn connect(&self, host: &str) -> Result<(u64, mpsc::Receiver<Arc<ToHost>>), &'static str> {
         let mut state = self.lock();
         let Some(host) = state.server.directory().host(host) else {
             self.metrics.unknown_hosts.add(1);

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hocket_control::store::{Disk, DiskError};
 use hocket_wire::setup::SetupError;
@@ -22,7 +22,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`SetupError`] where it cannot be made.
-    pub fn prepare(path: &PathBuf) -> Result<(), SetupError> {
+    pub fn prepare(path: &Path) -> Result<(), SetupError> {
         fs::create_dir_all(path).map_err(|error| {
             let remedy = "name a folder that can be written";
             SetupError::new(path.display().to_string(), error.to_string(), remedy)
@@ -33,7 +33,7 @@ impl Folder {
     ///
     /// # Errors
     /// [`SetupError`] where its files cannot be written.
-    pub fn lock(path: &PathBuf) -> Result<Option<Self>, SetupError> {
+    pub fn lock(path: &Path) -> Result<Option<Self>, SetupError> {
         let wrong = |error: io::Error| {
             let remedy = "name a folder that can be written";
             SetupError::new(path.display().to_string(), error.to_string(), remedy)
@@ -46,7 +46,7 @@ impl Folder {
             .map_err(wrong)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Some(Self {
-                path: path.clone(),
+                path: path.to_owned(),
                 _lock: lock,
             })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
@@ -84,7 +84,8 @@ impl Disk for Folder {
     fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
         let path = self.path.join(name);
         let file = OpenOptions::new().append(true).create(true).open(path);
-        file.and_then(|mut file| file.write_all(bytes)).map_err(fault)
+        file.and_then(|mut file| file.write_all(bytes))
+            .map_err(fault)
     }
 
     fn sync(&mut self, name: &str) -> Result<(), DiskError> {
@@ -100,6 +101,8 @@ impl Disk for Folder {
     }
 
     fn sync_names(&mut self) -> Result<(), DiskError> {
-        File::open(&self.path).and_then(|folder| folder.sync_all()).map_err(fault)
+        File::open(&self.path)
+            .and_then(|folder| folder.sync_all())
+            .map_err(fault)
     }
 }

@@ -30,17 +30,25 @@ pub fn read(path: &Path) -> Result<Log, SetupError> {
     let mut log = Log::default();
     let mut rest = &bytes[..];
     while let Some((length, after)) = rest.split_first_chunk::<4>() {
-        let Some((piece, after)) = after.split_at_checked(u32::from_le_bytes(*length) as usize) else {
+        let Some((piece, after)) = after.split_at_checked(u32::from_le_bytes(*length) as usize)
+        else {
             break;
         };
         let piece = Log::decode(piece).map_err(|error| {
-            SetupError::caused(format!("{name}, piece at byte {}", bytes.len() - rest.len()), error)
+            SetupError::caused(
+                format!("{name}, piece at byte {}", bytes.len() - rest.len()),
+                error,
+            )
         })?;
         log.events.extend(piece.events);
         rest = after;
     }
     match log.events.is_empty() && !bytes.is_empty() {
-        true => Err(SetupError::new(name, "it is no event log", "name one that a controller wrote")),
+        true => Err(SetupError::new(
+            name,
+            "it is no event log",
+            "name one that a controller wrote",
+        )),
         false => Ok(log),
     }
 }

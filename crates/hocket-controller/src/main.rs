@@ -46,7 +46,10 @@ fn fail(line: &str) -> ExitCode {
 
 fn command() -> Command {
     let path = |name: &'static str| Arg::new(name).value_parser(value_parser!(PathBuf));
-    let config = path("config").long("config").value_name("FILE").required(true);
+    let config = path("config")
+        .long("config")
+        .value_name("FILE")
+        .required(true);
     let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
     Command::new("hocket-controller")
         .about("The routing controller of a cluster")
@@ -56,13 +59,23 @@ fn command() -> Command {
             Command::new("serve")
                 .about("Serve hosts and operators")
                 .arg(config.clone().help("settings, in TOML"))
-                .arg(flag("check").help("read all that the settings name, say what is wrong, and end"))
+                .arg(
+                    flag("check")
+                        .help("read all that the settings name, say what is wrong, and end"),
+                )
                 .arg(flag("repair").help("take what stands before damage in the state's files")),
         )
         .subcommand(
             Command::new("certs")
-                .about("Make an authority for tests, and certificates of the controller and of hosts")
-                .arg(path("folder").value_name("DIR").required(true).help("where they go"))
+                .about(
+                    "Make an authority for tests, and certificates of the controller and of hosts",
+                )
+                .arg(
+                    path("folder")
+                        .value_name("DIR")
+                        .required(true)
+                        .help("where they go"),
+                )
                 .arg(
                     Arg::new("host")
                         .long("host")
@@ -83,7 +96,12 @@ fn command() -> Command {
         .subcommand(
             Command::new("replay")
                 .about("Run an event log through the policy, and say what it does")
-                .arg(path("log").value_name("LOG").required(true).help("as the controller wrote it"))
+                .arg(
+                    path("log")
+                        .value_name("LOG")
+                        .required(true)
+                        .help("as the controller wrote it"),
+                )
                 .arg(config.help("settings: the fabric and the policy"))
                 .arg(flag("commands").help("print every command")),
         )
@@ -137,7 +155,12 @@ async fn ended() {
 
 fn make_certs(given: &ArgMatches) -> Result<(), SetupError> {
     let folder: &PathBuf = given.get_one("folder").expect("required");
-    let hosts: Vec<String> = given.get_many("host").into_iter().flatten().cloned().collect();
+    let hosts: Vec<String> = given
+        .get_many("host")
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect();
     let days: u32 = *given.get_one("days").expect("it has a default");
     let written = certs::make(&Request {
         folder,

@@ -85,7 +85,10 @@ numbers! {
 impl Metrics {
     fn write_times(&self, text: &mut String) {
         let name = "hocket_controller_handling_seconds";
-        let _ = writeln!(text, "# HELP {name} Time to handle a batch of a host, waiting included.");
+        let _ = writeln!(
+            text,
+            "# HELP {name} Time to handle a batch of a host, waiting included."
+        );
         let _ = writeln!(text, "# TYPE {name} histogram");
         let mut total = 0;
         for (bound, count) in BOUNDS.iter().zip(&self.handling.counts) {
@@ -104,7 +107,10 @@ impl Metrics {
 pub fn number(text: &mut String, kind: &str, name: &str, help: &str, value: u64) {
     let end = if kind == "counter" { "_total" } else { "" };
     let name = format!("hocket_controller_{name}{end}");
-    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}");
+    let _ = writeln!(
+        text,
+        "# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}"
+    );
 }
 
 /// One number for each value of a label.

@@ -80,7 +80,13 @@ pub async fn run(
     place.send_replace(Some(desk.clone()));
     let listener = bind(config.listen, "listen").await?;
     info!(listen = %config.listen, operator = %config.operator, epoch, "active");
-    let served = tokio::spawn(hosts(desk.clone(), listener, shown.clone(), &config, stopped));
+    let served = tokio::spawn(hosts(
+        desk.clone(),
+        listener,
+        shown.clone(),
+        &config,
+        stopped,
+    ));
     let watched = rotation::watch(config.tls.clone(), ROTATION, shown, desk.metrics().clone());
     let lost = async {
         match &mut held {
@@ -126,7 +132,10 @@ fn begin(config: &Config, active: Active, on_damage: OnDamage) -> Result<Running
     let store = store.map_err(|error| wrong(&error))?;
     let epoch = store.epoch();
     if let Some((file, at)) = &store.recovered().torn {
-        warn!(file, at, "the end of the log was not written whole, and is left out");
+        warn!(
+            file,
+            at, "the end of the log was not written whole, and is left out"
+        );
     }
     for (file, at) in &store.recovered().damaged {
         warn!(file, at, "damage was repaired: what stood after it is lost");
@@ -187,7 +196,13 @@ fn hosts(
 ) -> impl Future<Output = ()> + use<> {
     let (known, connections) = mpsc::channel(WAITING);
     let metrics = desk.metrics().clone();
-    tokio::spawn(accept(listener, shown, config.session.handshakes, metrics, known));
+    tokio::spawn(accept(
+        listener,
+        shown,
+        config.session.handshakes,
+        metrics,
+        known,
+    ));
     let most_bytes = config.session.message_bytes;
     async move {
         if let Err(error) = serve(desk, connections, most_bytes, stopped).await {
@@ -240,7 +255,11 @@ fn token(state: &Path) -> Result<String, SetupError> {
     let mut bytes = [0; 16];
     let random: &dyn SecureRandom = rustls::crypto::ring::default_provider().secure_random;
     random.fill(&mut bytes).map_err(|_| {
-        SetupError::new("operator.token", "the system has no random numbers", "write the file")
+        SetupError::new(
+            "operator.token",
+            "the system has no random numbers",
+            "write the file",
+        )
     })?;
     let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     crate::certs::write(&path, &format!("{token}\n"), 0o600)?;

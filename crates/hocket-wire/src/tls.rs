@@ -5,7 +5,7 @@
 //! keep the name of a certificate that has been replaced since.
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -138,10 +138,7 @@ impl Identity {
                 let why = format!("it is valid only in {}", span(until));
                 Err(wrong(path, why, "set the clock, or wait"))
             }
-            Err(
-                webpki::Error::UnknownIssuer
-                | webpki::Error::InvalidSignatureForPublicKey,
-            ) => {
+            Err(webpki::Error::UnknownIssuer | webpki::Error::InvalidSignatureForPublicKey) => {
                 let why = format!("it was not issued by {}", self.files.ca.display());
                 Err(wrong(path, why, "give the authority that issued it"))
             }
@@ -218,7 +215,7 @@ pub fn is_host(name: &str) -> bool {
     (1..=253).contains(&name.len()) && name.bytes().all(fits)
 }
 
-fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, SetupError> {
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SetupError> {
     let remedy = "give certificates in PEM";
     let found: Result<Vec<_>, _> = CertificateDer::pem_file_iter(path)
         .map_err(|error| wrong(path, error, remedy))?
@@ -230,7 +227,7 @@ fn certificates(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, SetupErr
     }
 }
 
-fn wrong(path: &PathBuf, why: impl Display, remedy: &str) -> SetupError {
+fn wrong(path: &Path, why: impl Display, remedy: &str) -> SetupError {
     SetupError::new(path.display().to_string(), why.to_string(), remedy)
 }
 

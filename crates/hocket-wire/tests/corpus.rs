@@ -12,7 +12,9 @@ use proptest::prelude::*;
 fn the_corpus_of_every_target_passes() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     for (name, run) in protocol::TARGETS {
-        let inputs = fs::read_dir(corpus.join(name)).expect("a folder").map(|input| input.expect("a file").path());
+        let inputs = fs::read_dir(corpus.join(name))
+            .expect("a folder")
+            .map(|input| input.expect("a file").path());
         let inputs: Vec<_> = inputs.collect();
         assert!(inputs.len() > 10, "{name} has only {} inputs", inputs.len());
         for path in inputs {

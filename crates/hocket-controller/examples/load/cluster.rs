@@ -36,7 +36,12 @@ pub fn prepare(folder: &Path, hosts: usize) {
                     [session]\nbeat = '10 s'\nlease = '30 s'\nrecovery = '1 s'\nrate = 1000000\nburst = 1000000\n"
         .to_owned();
     for host in 0..hosts {
-        let _ = writeln!(text, "[hosts.{}]\nnics = ['{} nic{host}']", name(host), address(host));
+        let _ = writeln!(
+            text,
+            "[hosts.{}]\nnics = ['{} nic{host}']",
+            name(host),
+            address(host)
+        );
     }
     std::fs::write(folder.join("controller.toml"), text).expect("settings");
 }

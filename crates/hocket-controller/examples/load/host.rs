@@ -44,7 +44,10 @@ impl Sample {
     }
 
     pub fn at(&self, percent: usize) -> u64 {
-        percentile(self.answers.iter().map(|answer| answer.1).collect(), percent)
+        percentile(
+            self.answers.iter().map(|answer| answer.1).collect(),
+            percent,
+        )
     }
 
     /// The 99th percentile of each quarter of a second.
@@ -64,7 +67,9 @@ impl Sample {
 
 fn percentile(mut all: Vec<u64>, percent: usize) -> u64 {
     all.sort_unstable();
-    all.get(all.len().saturating_sub(1) * percent / 100).copied().unwrap_or(0)
+    all.get(all.len().saturating_sub(1) * percent / 100)
+        .copied()
+        .unwrap_or(0)
 }
 
 /// What is common to all hosts.
@@ -118,8 +123,12 @@ impl Fleet {
                 certificate: folder.join(format!("{}.pem", name(index))),
                 key: folder.join(format!("{}.key", name(index))),
             };
-            let identity = files.read(End::Host, UnixTime::now()).expect("certificates");
-            let config = identity.client(Arc::new(DefaultTimeProvider)).expect("a key");
+            let identity = files
+                .read(End::Host, UnixTime::now())
+                .expect("certificates");
+            let config = identity
+                .client(Arc::new(DefaultTimeProvider))
+                .expect("a key");
             Arc::new(Host {
                 index,
                 peers: count,
@@ -186,10 +195,17 @@ impl Fleet {
 
     /// Flows come and go at a rate, so many in a message; as many as come go.
     pub async fn announce(&self, rate: usize, batch: usize, time: Duration) -> Sample {
-        self.announce_among(self.hosts.len(), rate, batch, time).await
+        self.announce_among(self.hosts.len(), rate, batch, time)
+            .await
     }
 
-    pub async fn announce_among(&self, hosts: usize, rate: usize, batch: usize, time: Duration) -> Sample {
+    pub async fn announce_among(
+        &self,
+        hosts: usize,
+        rate: usize,
+        batch: usize,
+        time: Duration,
+    ) -> Sample {
         self.begin();
         let start = Instant::now();
         let mut sent = 0;
@@ -205,7 +221,9 @@ impl Fleet {
         }
         let answers = self.finish().await;
         let first = start.duration_since(self.common.start).as_nanos() as u64;
-        let answers = answers.into_iter().map(|(at, took)| (at.saturating_sub(first), took));
+        let answers = answers
+            .into_iter()
+            .map(|(at, took)| (at.saturating_sub(first), took));
         Sample {
             sent,
             answers: answers.collect(),
@@ -299,7 +317,9 @@ impl Host {
         };
         let _ = say.send(hocket_wire::host_batch([&FromHost::Hello(hello)]));
         let hear = client.session(UnboundedReceiverStream::new(said)).await;
-        let hear = hear.map_err(|status| status.message().to_owned())?.into_inner();
+        let hear = hear
+            .map_err(|status| status.message().to_owned())?
+            .into_inner();
         self.state.lock().expect("no panic").say = Some(say);
         Ok(hear)
     }
@@ -324,8 +344,15 @@ impl Host {
             ToHost::Welcome { .. } => self.synced.notify_one(),
             ToHost::Changes { changes, .. } => {
                 let answered = changes.iter().filter_map(|change| match change {
-                    Change::Path { flow: FlowName::Own(id), path, .. } => Some((*id, path.choice)),
-                    Change::Revoke { flow: FlowName::Own(id), .. } => Some((*id, u32::MAX)),
+                    Change::Path {
+                        flow: FlowName::Own(id),
+                        path,
+                        ..
+                    } => Some((*id, path.choice)),
+                    Change::Revoke {
+                        flow: FlowName::Own(id),
+                        ..
+                    } => Some((*id, u32::MAX)),
                     _ => None,
                 });
                 let mut state = self.state.lock().expect("no panic");
@@ -347,7 +374,9 @@ impl Host {
                     }
                 }
             }
-            ToHost::Resync { why } => eprintln!("{}: asked to say all again: {why:?}", name(self.index)),
+            ToHost::Resync { why } => {
+                eprintln!("{}: asked to say all again: {why:?}", name(self.index))
+            }
             ToHost::Synced { .. } | ToHost::Taken { .. } => {}
         }
     }
@@ -371,7 +400,8 @@ impl Host {
         for _ in 0..start {
             let id = state.next;
             state.next += 1;
-            let step = 1 + (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as usize % (self.peers - 1);
+            let step =
+                1 + (id.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 33) as usize % (self.peers - 1);
             let flow = HostFlow {
                 id,
                 job: 0,

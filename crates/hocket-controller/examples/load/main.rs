@@ -67,10 +67,20 @@ async fn run(options: &Options) {
     println!("load before: {}", load());
     let began = Instant::now();
     let fleet = Arc::new(Fleet::connect(&folder, options.hosts, server.address).await);
-    println!("{} hosts connected in {:.2} s", options.hosts, began.elapsed().as_secs_f64());
+    println!(
+        "{} hosts connected in {:.2} s",
+        options.hosts,
+        began.elapsed().as_secs_f64()
+    );
     fleet.fill(options.flows).await;
-    println!("{} flows live, server {}", options.hosts * options.flows, server.memory());
-    println!("case | done | p50 | p99 | p99 of windows: best, median | server CPU a flow | cores | load");
+    println!(
+        "{} flows live, server {}",
+        options.hosts * options.flows,
+        server.memory()
+    );
+    println!(
+        "case | done | p50 | p99 | p99 of windows: best, median | server CPU a flow | cores | load"
+    );
     for (name, rate, batch) in [
         ("1 flow a message, 1,000/s", 1_000, 1),
         ("1 flow a message, 5,000/s", 5_000, 1),
@@ -79,16 +89,27 @@ async fn run(options: &Options) {
         ("8 flows a message, 40,000/s", 40_000, 8),
     ] {
         let before = server.cpu();
-        let sample = fleet.announce(rate, batch, Duration::from_secs(options.seconds)).await;
+        let sample = fleet
+            .announce(rate, batch, Duration::from_secs(options.seconds))
+            .await;
         report(name, &sample, server.cpu() - before, options.seconds);
     }
     println!("iteration of 1,500 flows | min | median | p90");
-    for (name, hosts, flows) in [("1 host x 1,500", 1, 1_500), ("188 hosts x 8", 188, 8), ("1,500 hosts x 1", 1_500, 1)] {
+    for (name, hosts, flows) in [
+        ("1 host x 1,500", 1, 1_500),
+        ("188 hosts x 8", 188, 8),
+        ("1,500 hosts x 1", 1_500, 1),
+    ] {
         if hosts <= options.hosts {
             let mut times = fleet.iterations(hosts, flows, 21).await;
             times.sort_unstable();
             let at = |part: usize| times[(times.len() - 1) * part / 100].as_secs_f64() * 1e3;
-            println!("{name} | {:.2} ms | {:.2} ms | {:.2} ms", at(0), at(50), at(90));
+            println!(
+                "{name} | {:.2} ms | {:.2} ms | {:.2} ms",
+                at(0),
+                at(50),
+                at(90)
+            );
         }
     }
     storm(&fleet, &server, options).await;
@@ -103,7 +124,8 @@ async fn storm(fleet: &Arc<Fleet>, server: &Server, options: &Options) {
     let began = Instant::now();
     let calm = fleet.clone();
     let announcing = tokio::spawn(async move {
-        calm.announce_among(stay, 500, 1, Duration::from_secs(8)).await
+        calm.announce_among(stay, 500, 1, Duration::from_secs(8))
+            .await
     });
     fleet.reconnect(stay).await;
     let took = began.elapsed();
@@ -123,7 +145,11 @@ fn report(name: &str, sample: &Sample, cpu: Duration, seconds: u64) {
     let flows = sample.count().max(1);
     let mut windows = sample.windows();
     windows.sort_unstable();
-    let of = |part: usize| windows.get(windows.len().saturating_sub(1) * part / 100).copied();
+    let of = |part: usize| {
+        windows
+            .get(windows.len().saturating_sub(1) * part / 100)
+            .copied()
+    };
     println!(
         "{name} | {} of {} | {} | {} | {}, {} | {:.1} us | {:.2} | {}",
         sample.count(),

@@ -14,21 +14,28 @@ pub struct Server {
 impl Server {
     pub fn start(folder: &Path) -> Self {
         let own = std::env::current_exe().expect("a path");
-        let program = own.parent().and_then(Path::parent).expect("target/PROFILE/examples");
+        let program = own
+            .parent()
+            .and_then(Path::parent)
+            .expect("target/PROFILE/examples");
+        let address: SocketAddr = ([127, 0, 0, 1], 17_400).into();
         let child = Command::new(program.join("hocket-controller"))
             .args(["serve", "--config"])
             .arg(folder.join("controller.toml"))
             .stderr(File::create(folder.join("log")).expect("a log"))
             .spawn()
             .expect("build hocket-controller in the same profile first");
-        let address: SocketAddr = ([127, 0, 0, 1], 17_400).into();
+        let server = Self { child, address };
         for _ in 0..300 {
             if std::net::TcpStream::connect(address).is_ok() {
-                return Self { child, address };
+                return server;
             }
             std::thread::sleep(Duration::from_millis(100));
         }
-        panic!("the server does not start; see {}", folder.join("log").display());
+        panic!(
+            "the server does not start; see {}",
+            folder.join("log").display()
+        );
     }
 
     fn read(&self, name: &str) -> String {
@@ -63,5 +70,6 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }

@@ -17,8 +17,8 @@ use hocket_wire::setup::SetupError;
 use serde_json::Value;
 
 pub use steering::Hashes;
-pub use tiers::Tier;
 use tiers::Switches;
+pub use tiers::Tier;
 
 const REMEDY: &str = "write it with: hocket topology show NETWORK --json";
 
@@ -89,16 +89,25 @@ impl Network {
             .map_err(|error| wrong(error.to_string(), REMEDY))?;
         let fabric = Fabric::new(&topology).map_err(|error| {
             use hocket_core::explain::Explain;
-            wrong(error.why(), "give a two-level Clos or a three-level fat tree")
+            wrong(
+                error.why(),
+                "give a two-level Clos or a three-level fat tree",
+            )
         })?;
         let numbered = names.iter().enumerate();
         let by_name: HashMap<_, _> = numbered
             .map(|(id, name)| (name.clone(), DeviceId::from(id)))
             .collect();
         if by_name.len() < names.len() {
-            let twice = names.iter().enumerate().find(|&(id, name)| by_name[name].index() != id);
+            let twice = names
+                .iter()
+                .enumerate()
+                .find(|&(id, name)| by_name[name].index() != id);
             let name = twice.map_or("", |(_, name)| name);
-            return Err(wrong(format!("device {name:?} is there twice"), "give each a name of its own"));
+            return Err(wrong(
+                format!("device {name:?} is there twice"),
+                "give each a name of its own",
+            ));
         }
         Ok(Self {
             fabric,
@@ -230,7 +239,11 @@ fn plain(value: &Value) -> Result<Plain, String> {
         let latency = latency.ok_or_else(|| wrong("\"latency_ps\" is not a number"))?;
         Ok((end("src")?, end("dst")?, bandwidth, latency))
     };
-    let links = entries.iter().enumerate().map(link).collect::<Result<_, String>>()?;
+    let links = entries
+        .iter()
+        .enumerate()
+        .map(link)
+        .collect::<Result<_, String>>()?;
     Ok(Plain {
         name: value["name"].as_str().unwrap_or("fabric").to_owned(),
         npus,

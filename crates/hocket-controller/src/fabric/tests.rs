@@ -8,7 +8,9 @@ pub(crate) fn clos(spines: usize, tors: usize, hosts: usize) -> Value {
     let npus: Vec<String> = (0..tors * hosts).map(|i| format!("nic{i}")).collect();
     // Spines come first, so that numbers tell nothing either.
     let tops = (0..spines).map(|i| format!("sw{i}"));
-    let switches: Vec<String> = tops.chain((0..tors).map(|i| format!("sw{}", spines + i))).collect();
+    let switches: Vec<String> = tops
+        .chain((0..tors).map(|i| format!("sw{}", spines + i)))
+        .collect();
     let mut links = Vec::new();
     let mut join = |a: &str, b: &str| {
         for (src, dst) in [(a, b), (b, a)] {
@@ -45,13 +47,22 @@ fn tiers_follow_from_what_is_joined() {
     assert_eq!(network.fabric.levels(), 2);
     assert_eq!(network.fabric.tor_count(), 3);
     let tier = |name: &str| network.tier(network.switch(name).unwrap());
-    assert_eq!([tier("sw0"), tier("sw1"), tier("sw2")], [Tier::Spine, Tier::Spine, Tier::Tor]);
+    assert_eq!(
+        [tier("sw0"), tier("sw1"), tier("sw2")],
+        [Tier::Spine, Tier::Spine, Tier::Tor]
+    );
     assert_eq!(network.npu("nic5"), Some(NpuId(5)));
     assert_eq!(network.npu("sw0"), None);
     assert_eq!(network.links_named("sw2,sw0").unwrap().len(), 2);
     assert_eq!(network.links_named("sw0").unwrap().len(), 6);
-    assert_eq!(network.links_named("sw9"), Err("no device is called \"sw9\"".to_owned()));
-    assert_eq!(network.links_named("sw0,sw1"), Err("there is no link \"sw0,sw1\"".to_owned()));
+    assert_eq!(
+        network.links_named("sw9"),
+        Err("no device is called \"sw9\"".to_owned())
+    );
+    assert_eq!(
+        network.links_named("sw0,sw1"),
+        Err("there is no link \"sw0,sw1\"".to_owned())
+    );
 }
 
 #[test]
@@ -66,8 +77,11 @@ fn networks_that_are_no_fabric_are_refused() {
         "a.json: nic0 is joined to two ToRs, sw2 and sw3; give each of its NICs an NPU of its own, below one ToR"
     );
     let mut mesh = clos(1, 1, 2);
-    mesh["links"] = json!([{"src": "nic0", "dst": "nic1", "bandwidth_bytes_per_s": 1, "latency_ps": 0}]);
-    assert!(wrong(&mesh).starts_with("a.json: it has no tiers: the link nic0 -> nic1 does not join"));
+    mesh["links"] =
+        json!([{"src": "nic0", "dst": "nic1", "bandwidth_bytes_per_s": 1, "latency_ps": 0}]);
+    assert!(
+        wrong(&mesh).starts_with("a.json: it has no tiers: the link nic0 -> nic1 does not join")
+    );
     let mut later = clos(1, 1, 1);
     later["version"] = json!(2);
     assert!(wrong(&later).starts_with("a.json: its \"version\" is not 1; write it with"));
@@ -90,7 +104,10 @@ fn a_switch_hashes_as_all_do_but_for_what_is_said_of_it() {
     let seed = |name: &str| hashes.of(network.switch(name).unwrap()).seed;
     assert_eq!([seed("sw4"), seed("sw5")], [9, 7]);
     let all = hashes.of(network.switch("sw5").unwrap());
-    assert_eq!(all.algorithm, hashes.of(network.switch("sw4").unwrap()).algorithm);
+    assert_eq!(
+        all.algorithm,
+        hashes.of(network.switch("sw4").unwrap()).algorithm
+    );
 }
 
 #[test]

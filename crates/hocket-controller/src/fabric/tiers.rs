@@ -41,7 +41,10 @@ impl Fault {
                 name(a),
                 name(b)
             ),
-            Self::Apart(switch) => format!("it has no tiers: no path leads from {} to an NPU", name(switch)),
+            Self::Apart(switch) => format!(
+                "it has no tiers: no path leads from {} to an NPU",
+                name(switch)
+            ),
             Self::Alone(npu) => format!("{} has no link", name(npu)),
         }
     }
@@ -110,7 +113,9 @@ impl Switches {
             }
         }
         let known = tiers.iter().enumerate();
-        known.map(|(id, tier)| tier.ok_or(Fault::Apart(id))).collect()
+        known
+            .map(|(id, tier)| tier.ok_or(Fault::Apart(id)))
+            .collect()
     }
 
     /// The names that routing knows switches of these tiers by, in order.

@@ -79,7 +79,9 @@ impl Operators {
         let stopped = async move {
             let _ = stop.wait_for(|stop| *stop).await;
         };
-        axum::serve(listener, router).with_graceful_shutdown(stopped).await
+        axum::serve(listener, router)
+            .with_graceful_shutdown(stopped)
+            .await
     }
 
     fn desk(&self) -> Option<Arc<Desk>> {
@@ -158,7 +160,10 @@ async fn page(
     if query.is_empty() {
         return with_type("text/html; charset=utf-8", include_str!("page.html"));
     }
-    let cookie = format!("hocket={}; HttpOnly; SameSite=Strict; Path=/", operators.token);
+    let cookie = format!(
+        "hocket={}; HttpOnly; SameSite=Strict; Path=/",
+        operators.token
+    );
     let mut response = Redirect::to("/").into_response();
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
@@ -183,7 +188,11 @@ async fn ready(State(operators): State<Operators>) -> Response {
         return (StatusCode::SERVICE_UNAVAILABLE, "standby\n").into_response();
     };
     if desk.metrics().log_failed.get() > 0 {
-        return (StatusCode::SERVICE_UNAVAILABLE, "the state cannot be written\n").into_response();
+        return (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the state cannot be written\n",
+        )
+            .into_response();
     }
     match desk.view(|server| server.is_synced()) {
         true => "ready\n".into_response(),
@@ -195,7 +204,13 @@ async fn metrics(State(operators): State<Operators>) -> Response {
     let mut text = String::new();
     match operators.desk() {
         Some(desk) => view::metrics(&desk, &mut text),
-        None => crate::metrics::number(&mut text, "gauge", "active", "1 where this controller is the active one.", 0),
+        None => crate::metrics::number(
+            &mut text,
+            "gauge",
+            "active",
+            "1 where this controller is the active one.",
+            0,
+        ),
     }
     let kind = "text/plain; version=0.0.4; charset=utf-8";
     ([(header::CONTENT_TYPE, kind)], text).into_response()
@@ -223,7 +238,11 @@ async fn news(
         // A stream that stays open would hold up the end of the service.
         loop {
             let text = news.borrow_and_update().clone();
-            if sender.send(Ok(Event::default().data(&*text))).await.is_err() {
+            if sender
+                .send(Ok(Event::default().data(&*text)))
+                .await
+                .is_err()
+            {
                 return;
             }
             tokio::select! {
@@ -254,8 +273,16 @@ async fn links(State(operators): State<Operators>, headers: HeaderMap, body: Byt
         };
         let mut links = Vec::new();
         for item in list {
-            let text = item.as_str().ok_or_else(|| format!("{key:?} is not a list of texts"))?;
-            links.extend(operators.network.links_named(text)?.iter().map(|link| link.0));
+            let text = item
+                .as_str()
+                .ok_or_else(|| format!("{key:?} is not a list of texts"))?;
+            links.extend(
+                operators
+                    .network
+                    .links_named(text)?
+                    .iter()
+                    .map(|link| link.0),
+            );
         }
         Ok(links)
     };
@@ -264,11 +291,15 @@ async fn links(State(operators): State<Operators>, headers: HeaderMap, body: Byt
         (Err(why), _) | (_, Err(why)) => return wrong(why),
     };
     let known = |key: &String| ["fail", "return"].contains(&key.as_str());
-    let other = value.as_object().and_then(|object| object.keys().find(|key| !known(key)));
+    let other = value
+        .as_object()
+        .and_then(|object| object.keys().find(|key| !known(key)));
     if !value.is_object() || other.is_some() {
         return wrong("write {\"fail\": [...], \"return\": [...]}".to_owned());
     }
-    let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok());
+    let agent = headers
+        .get(header::USER_AGENT)
+        .and_then(|agent| agent.to_str().ok());
     info!(target: "audit", %value, agent, "an operator says of links");
     let answer = json!({"failed": fail.len(), "returned": back.len()});
     desk.tell(Input::LinksFail { links: fail });

@@ -76,10 +76,13 @@ fn summary(server: &Server) -> Value {
         .map(|&reason| (word(reason), policy.tally().moves_for(reason)))
         .filter(|&(_, moves)| moves > 0)
         .collect();
-    let jobs = server.jobs().take(NAMED).map(|(job, leader, flows, is_live)| {
-        let leader = &server.directory().entry(leader).name;
-        json!({"job": job, "leader": leader, "flows": flows, "live": is_live})
-    });
+    let jobs = server
+        .jobs()
+        .take(NAMED)
+        .map(|(job, leader, flows, is_live)| {
+            let leader = &server.directory().entry(leader).name;
+            json!({"job": job, "leader": leader, "flows": flows, "live": is_live})
+        });
     json!({
         "active": true,
         "epoch": server.epoch(),
@@ -141,11 +144,17 @@ fn by_hash(network: &Network, links: &[Loaded]) -> f64 {
             *links += 1;
         }
     }
-    at.values().map(|&[flows, links]| expected::excess(flows, links)).sum()
+    at.values()
+        .map(|&[flows, links]| expected::excess(flows, links))
+        .sum()
 }
 
 fn tiers(network: &Network) -> Value {
-    let named = [(Tier::Core, "core"), (Tier::Spine, "spine"), (Tier::Tor, "ToR")];
+    let named = [
+        (Tier::Core, "core"),
+        (Tier::Spine, "spine"),
+        (Tier::Tor, "ToR"),
+    ];
     let tiers = named.iter().map(|(tier, name)| {
         let of = network.switches().filter(|(.., each)| each == tier);
         json!({"tier": name, "switches": of.map(|(_, name, _)| name).collect::<Vec<_>>()})
@@ -155,7 +164,9 @@ fn tiers(network: &Network) -> Value {
 
 fn columns(network: &Network, links: &[Loaded]) -> Value {
     let name = |end: usize| {
-        let names = links.iter().map(move |link| network.device(network.ends(link.link)[end]));
+        let names = links
+            .iter()
+            .map(move |link| network.device(network.ends(link.link)[end]));
         names.collect::<Vec<_>>()
     };
     let loads: Vec<u16> = links.iter().map(|link| link.load).collect();
@@ -171,12 +182,28 @@ pub fn metrics(desk: &Desk, text: &mut String) {
         let policy = server.policy();
         let gauges = [
             ("epoch", "The controller's epoch.", server.epoch()),
-            ("synced", "1 where every host has come back.", u64::from(server.is_synced())),
-            ("hosts", "Hosts of the configuration.", server.directory().len() as u64),
+            (
+                "synced",
+                "1 where every host has come back.",
+                u64::from(server.is_synced()),
+            ),
+            (
+                "hosts",
+                "Hosts of the configuration.",
+                server.directory().len() as u64,
+            ),
             ("flows", "Live flows.", policy.flow_count() as u64),
             ("jobs", "Registered jobs.", server.jobs().count() as u64),
-            ("excess", "By how many flows links exceed their shares.", policy.excess()),
-            ("revision", "Events with commands so far.", policy.revision()),
+            (
+                "excess",
+                "By how many flows links exceed their shares.",
+                policy.excess(),
+            ),
+            (
+                "revision",
+                "Events with commands so far.",
+                policy.revision(),
+            ),
         ];
         let moves = Reason::ALL.map(|reason| (word(reason), policy.tally().moves_for(reason)));
         (*server.metrics(), gauges, moves)
@@ -184,8 +211,15 @@ pub fn metrics(desk: &Desk, text: &mut String) {
     for (name, help, value) in gauges {
         number(text, "gauge", name, help, value);
     }
-    let moves = moves.iter().map(|(reason, moves)| ((*reason).to_owned(), *moves));
-    labelled(text, ("counter", "moves", "Flows that were told another path."), "reason", moves);
+    let moves = moves
+        .iter()
+        .map(|(reason, moves)| ((*reason).to_owned(), *moves));
+    labelled(
+        text,
+        ("counter", "moves", "Flows that were told another path."),
+        "reason",
+        moves,
+    );
     sessions(text, &counts);
 }
 
@@ -193,16 +227,40 @@ fn sessions(text: &mut String, counts: &Counts) {
     let all = [
         ("received", "Messages of hosts.", counts.received),
         ("told", "Messages to hosts.", counts.sent),
-        ("told_again", "Messages that were not acknowledged in time.", counts.sent_again),
+        (
+            "told_again",
+            "Messages that were not acknowledged in time.",
+            counts.sent_again,
+        ),
         ("opened", "Sessions that opened.", counts.sessions),
-        ("duplicates", "Messages that had been taken before.", counts.duplicates),
-        ("gaps", "Messages that came before one that was missing.", counts.gaps),
-        ("strays", "Messages of sessions that were over.", counts.strays),
-        ("resyncs", "Times that a host was told to say all again.", counts.resyncs),
+        (
+            "duplicates",
+            "Messages that had been taken before.",
+            counts.duplicates,
+        ),
+        (
+            "gaps",
+            "Messages that came before one that was missing.",
+            counts.gaps,
+        ),
+        (
+            "strays",
+            "Messages of sessions that were over.",
+            counts.strays,
+        ),
+        (
+            "resyncs",
+            "Times that a host was told to say all again.",
+            counts.resyncs,
+        ),
         ("started_flows", "Flows that started.", counts.starts),
         ("ended_flows", "Flows that ended.", counts.ends),
         ("changes", "Changes that hosts were told.", counts.changes),
-        ("lost_hosts", "Hosts whose lease was over.", counts.lost_hosts),
+        (
+            "lost_hosts",
+            "Hosts whose lease was over.",
+            counts.lost_hosts,
+        ),
     ];
     for (name, help, value) in all {
         number(text, "counter", name, help, value);

@@ -54,7 +54,9 @@ pub(super) async fn win(
         SetupError::new(format!("etcd at {endpoint}"), why, remedy)
     };
     let uri = Endpoint::from_shared(format!("http://{endpoint}"));
-    let uri = uri.map_err(|error| wrong(error.to_string()))?.connect_timeout(START);
+    let uri = uri
+        .map_err(|error| wrong(error.to_string()))?
+        .connect_timeout(START);
     let connected = timeout(START, uri.connect()).await;
     let channel = connected
         .map_err(|_| wrong("no answer".to_owned()))?
@@ -98,7 +100,10 @@ async fn run_for(channel: &Channel, key: &str, ttl: Duration) -> Result<Option<H
     let asked = Instant::now();
     let mut leases = LeaseClient::new(channel.clone());
     let seconds = ttl.as_secs().max(1) as i64;
-    let granted = leases.lease_grant(LeaseGrantRequest { ttl: seconds }).await?.into_inner();
+    let granted = leases
+        .lease_grant(LeaseGrantRequest { ttl: seconds })
+        .await?
+        .into_inner();
     let key = key.as_bytes().to_vec();
     let put = PutRequest {
         key: key.clone(),
@@ -121,7 +126,9 @@ async fn run_for(channel: &Channel, key: &str, ttl: Duration) -> Result<Option<H
         .await?
         .into_inner();
     if !done.succeeded {
-        leases.lease_revoke(LeaseRevokeRequest { id: granted.id }).await?;
+        leases
+            .lease_revoke(LeaseRevokeRequest { id: granted.id })
+            .await?;
         return Ok(None);
     }
     let revision = done.header.map_or(0, |header| header.revision);
@@ -166,7 +173,9 @@ impl Held {
         let (sender, receiver) = mpsc::channel(1);
         let _ = sender.send(LeaseKeepAliveRequest { id: self.lease }).await;
         let mut leases = LeaseClient::new(self.channel.clone());
-        let answers = leases.lease_keep_alive(ReceiverStream::new(receiver)).await?;
+        let answers = leases
+            .lease_keep_alive(ReceiverStream::new(receiver))
+            .await?;
         let answer = answers.into_inner().message().await?;
         match answer {
             Some(answer) if answer.ttl > 0 => {

@@ -3,7 +3,7 @@
 
 mod etcd;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use hocket_wire::setup::SetupError;
@@ -32,11 +32,15 @@ pub struct Active {
 ///
 /// # Errors
 /// [`SetupError`] where the folder cannot be written or is in use, and where etcd is away.
-pub async fn become_active(standby: &Standby, state: &PathBuf) -> Result<Active, SetupError> {
+pub async fn become_active(standby: &Standby, state: &Path) -> Result<Active, SetupError> {
     Folder::prepare(state)?;
     let in_use = || {
         let remedy = "stop it, or name another folder, or set standby.kind";
-        SetupError::new(state.display().to_string(), "another controller has it", remedy)
+        SetupError::new(
+            state.display().to_string(),
+            "another controller has it",
+            remedy,
+        )
     };
     match standby {
         Standby::Alone => Ok(Active {

@@ -37,7 +37,10 @@ fn certs_makes_what_is_missing() {
     assert_eq!(made(&["certs", "pki", "--host", "c"]), 2);
     assert_eq!(made(&["certs", "pki", "--host", "a", "--renew"]), 4);
     let rights = fs::metadata(folder.0.join("pki/a.key")).unwrap();
-    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&rights.permissions()) & 0o777, 0o600);
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&rights.permissions()) & 0o777,
+        0o600
+    );
     assert_eq!(
         wrong(&["certs", "pki", "--host", "../a"], &folder.0),
         "hocket-controller: --host: \"../a\" is no name of a host; take letters, digits, dots, dashes and \
@@ -65,7 +68,10 @@ fn settings_that_are_wrong_are_one_line_and_exit_code_2() {
         "hocket-controller: a.toml: session.laese: there is no such key; did you mean lease?"
     );
     let hash = text.replace("seed = 42", "algorithm = 'md5'");
-    assert!(check("b.toml", &hash).starts_with("hocket-controller: b.toml: hash.algorithm: \"md5\" is not known"));
+    assert!(
+        check("b.toml", &hash)
+            .starts_with("hocket-controller: b.toml: hash.algorithm: \"md5\" is not known")
+    );
     let npu = text.replace("nic3", "nic7");
     assert_eq!(
         check("c.toml", &npu),
@@ -94,10 +100,16 @@ fn what_a_start_needs_is_checked_before_anything_is_done() {
     let busy = text.replace("operator = '127.0.0.1:0'", &format!("operator = '{at}'"));
     fs::write(folder.join("busy.toml"), busy).unwrap();
     let line = wrong(&["serve", "--config", "busy.toml"], folder);
-    assert!(line.ends_with("stop who listens there, or set another operator"), "{line}");
+    assert!(
+        line.ends_with("stop who listens there, or set another operator"),
+        "{line}"
+    );
     assert!(!folder.join("state").exists());
 
-    let away = text.replace("[hash]", &format!("[standby]\nkind = 'etcd'\nendpoint = '{at}'\n[hash]"));
+    let away = text.replace(
+        "[hash]",
+        &format!("[standby]\nkind = 'etcd'\nendpoint = '{at}'\n[hash]"),
+    );
     fs::write(folder.join("away.toml"), away).unwrap();
     drop(taken);
     let line = wrong(&["serve", "--config", "away.toml"], folder);
@@ -113,5 +125,8 @@ fn what_a_start_needs_is_checked_before_anything_is_done() {
     hocket_controller::certs::make(&request).unwrap();
     std::thread::sleep(std::time::Duration::from_millis(1_100));
     let line = wrong(&["serve", "--config", "controller.toml"], folder);
-    assert!(line.contains("controller.pem: it expired ") && line.ends_with("; make a new one"), "{line}");
+    assert!(
+        line.contains("controller.pem: it expired ") && line.ends_with("; make a new one"),
+        "{line}"
+    );
 }

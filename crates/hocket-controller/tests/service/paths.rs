@@ -13,7 +13,9 @@ use super::support::{Bench, HOSTS, until};
 async fn a_flow_that_is_announced_gets_a_port_that_takes_its_path() {
     let bench = Bench::new();
     let service = bench.start(1, None).await;
-    let agents: Vec<_> = (0..HOSTS).map(|i| bench.agent(i, service.address)).collect();
+    let agents: Vec<_> = (0..HOSTS)
+        .map(|i| bench.agent(i, service.address))
+        .collect();
     let mut opened = Vec::new();
     for (from, to) in [(0, 2), (0, 3), (1, 2), (1, 3)] {
         let ends = agents[from].ends(to, 5_000);
@@ -51,7 +53,13 @@ async fn a_spine_that_fails_is_left_and_the_recorded_events_replay() {
     let network = &bench.config.network;
     let named = network.links_named("sw2").unwrap();
     let links: Vec<u32> = named.iter().map(|link| link.0).collect();
-    let on_spine = || service.choices().iter().filter(|(.., choice)| *choice == 0).count();
+    let on_spine = || {
+        service
+            .choices()
+            .iter()
+            .filter(|(.., choice)| *choice == 0)
+            .count()
+    };
     assert_eq!(on_spine(), 1);
     service.desk.tell(Input::LinksFail { links });
     assert_eq!(on_spine(), 0);
@@ -62,7 +70,10 @@ async fn a_spine_that_fails_is_left_and_the_recorded_events_replay() {
         };
         service.desk.view(waiting)
     };
-    until("what was told is acknowledged", || unacknowledged() == Some(0)).await;
+    until("what was told is acknowledged", || {
+        unacknowledged() == Some(0)
+    })
+    .await;
 
     let choices = |policy: &hocket_core::routing::controller::Controller| {
         policy.choices().collect::<BTreeSet<_>>()
@@ -80,7 +91,11 @@ async fn a_spine_that_fails_is_left_and_the_recorded_events_replay() {
     let policy = bench.config.session.options.policy;
     let replayed = Replayed::new(network.fabric.clone(), policy, &log);
     assert_eq!(choices(&replayed.controller), live);
-    assert!(replayed.summary().contains("moved for failure: 1"), "{}", replayed.summary());
+    assert!(
+        replayed.summary().contains("moved for failure: 1"),
+        "{}",
+        replayed.summary()
+    );
 
     // A piece that was not written whole is left out.
     std::fs::write(&path, &file[..file.len() - 1]).unwrap();

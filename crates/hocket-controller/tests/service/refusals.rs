@@ -44,12 +44,17 @@ impl Raw {
         let mut client = ControllerClient::new(channel.map_err(|error| error.to_string())?);
         let (say, said) = mpsc::channel(64);
         let hear = client.session(ReceiverStream::new(said)).await;
-        let hear = hear.map_err(|status| status.message().to_owned())?.into_inner();
+        let hear = hear
+            .map_err(|status| status.message().to_owned())?
+            .into_inner();
         Ok(Self { say, hear })
     }
 
     async fn say(&self, message: FromHost) -> bool {
-        self.say.send(hocket_wire::host_batch([&message])).await.is_ok()
+        self.say
+            .send(hocket_wire::host_batch([&message]))
+            .await
+            .is_ok()
     }
 
     async fn hello(&self) {
@@ -112,21 +117,33 @@ async fn certificates_that_are_wrong_are_refused_and_counted() {
         ca: stranger.0.join("ca.pem"),
         ..foreign.clone()
     };
-    let error = foreign.read(End::Host, UnixTime::now()).unwrap_err().to_string();
+    let error = foreign
+        .read(End::Host, UnixTime::now())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("was not issued by"), "{error}");
     // It does not take the controller for one, either.
     assert!(Raw::new(&own_ca, End::Host, service.address).await.is_err());
     // The controller's own is no host's.
-    assert!(Raw::new(&bench.files("controller"), End::Controller, service.address).await.is_err());
+    assert!(
+        Raw::new(&bench.files("controller"), End::Controller, service.address)
+            .await
+            .is_err()
+    );
     // Nothing but bytes.
     let mut noise = TcpStream::connect(service.address).await.unwrap();
-    tokio::io::AsyncWriteExt::write_all(&mut noise, &[7; 500]).await.unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut noise, &[7; 500])
+        .await
+        .unwrap();
     let refused = || service.desk.metrics().refused_handshakes.get();
     until("three connections were refused", || refused() >= 3).await;
     // One that the configuration does not know.
     make_certs(&bench.folder.0, &["h9".to_owned()], false);
     let unknown = Raw::new(&bench.files("h9"), End::Host, service.address).await;
-    assert_eq!(unknown.err().as_deref(), Some("the controller's configuration has no such host"));
+    assert_eq!(
+        unknown.err().as_deref(),
+        Some("the controller's configuration has no such host")
+    );
     assert_eq!(service.desk.metrics().unknown_hosts.get(), 1);
     is_served(&other).await;
     service.end().await;
@@ -141,7 +158,10 @@ async fn a_host_speaks_for_its_own_addresses_alone() {
     let mut unknown = agent.ends(2, 5_000);
     unknown.dst = [10, 9, 9, 9].into();
     let (_, port) = agent.open(unknown).await;
-    assert_eq!(port, Err("refused: the receiver is not in the fabric".to_owned()));
+    assert_eq!(
+        port,
+        Err("refused: the receiver is not in the fabric".to_owned())
+    );
     let refused = service.desk.view(|server| server.metrics().refused);
     assert_eq!(refused[Refusal::NotItsAddress as usize], 1);
     assert_eq!(refused[Refusal::UnknownAddress as usize], 1);
@@ -174,12 +194,18 @@ async fn messages_that_are_too_long_or_none_end_their_session_alone() {
 #[tokio::test]
 async fn a_flood_ends_its_session_alone() {
     let (bench, service, other) = pair().await;
-    let mut raw = Raw::new(&bench.files(&host(0)), End::Host, service.address).await.unwrap();
+    let mut raw = Raw::new(&bench.files(&host(0)), End::Host, service.address)
+        .await
+        .unwrap();
     raw.hello().await;
     let mut sequence = 2;
     while raw.say(starts(sequence, 20_000)).await && sequence < 200 {
         sequence += 1;
-        if service.desk.view(|server| server.metrics().closed[Close::Flood as usize]) > 0 {
+        if service
+            .desk
+            .view(|server| server.metrics().closed[Close::Flood as usize])
+            > 0
+        {
             break;
         }
         tokio::task::yield_now().await;
@@ -198,10 +224,14 @@ async fn a_flood_ends_its_session_alone() {
 #[tokio::test]
 async fn a_host_that_does_not_read_is_dropped_alone() {
     let (bench, service, other) = pair().await;
-    let raw = Raw::new(&bench.files(&host(0)), End::Host, service.address).await.unwrap();
+    let raw = Raw::new(&bench.files(&host(0)), End::Host, service.address)
+        .await
+        .unwrap();
     raw.hello().await;
     let slow = || {
-        let closed = service.desk.view(|server| server.metrics().closed[Close::Slow as usize]);
+        let closed = service
+            .desk
+            .view(|server| server.metrics().closed[Close::Slow as usize]);
         closed + service.desk.metrics().slow_readers.get()
     };
     // The same flows again and again: each time the host is told their paths, and it never reads.

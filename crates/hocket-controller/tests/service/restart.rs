@@ -11,11 +11,11 @@ async fn a_restart_moves_no_flow() {
     let at = service.address;
     let agents: Vec<_> = (0..HOSTS).map(|i| bench.agent(i, at)).collect();
     let mut flows = 0;
-    for from in 0..HOSTS {
+    for (from, agent) in agents.iter().enumerate() {
         for i in 0..8 {
             let to = (from + 2 + i % 2) % HOSTS;
             if from / 2 != to / 2 {
-                let (_, port) = agents[from].open(agents[from].ends(to, 5_000 + i as u16)).await;
+                let (_, port) = agent.open(agent.ends(to, 5_000 + i as u16)).await;
                 assert!(port.is_ok(), "{port:?}");
                 flows += 1;
             }
@@ -26,7 +26,10 @@ async fn a_restart_moves_no_flow() {
     service.end().await;
 
     let service = bench.start(2, Some(at)).await;
-    until("every host has come back", || service.desk.view(|server| server.is_synced())).await;
+    until("every host has come back", || {
+        service.desk.view(|server| server.is_synced())
+    })
+    .await;
     assert_eq!(service.choices(), before);
     let tally = service.desk.view(|server| *server.policy().tally());
     assert_eq!(tally.total_moves(), 0);
@@ -48,9 +51,8 @@ async fn a_controller_of_an_older_epoch_is_refused() {
     service.end().await;
     let old = bench.start(6, Some(at)).await;
     let stale = || {
-        let closed = |server: &hocket_control::server::Server| {
-            server.metrics().closed.iter().sum::<u64>()
-        };
+        let closed =
+            |server: &hocket_control::server::Server| server.metrics().closed.iter().sum::<u64>();
         agent.hub.metrics().stale + old.desk.view(closed)
     };
     until("the old controller is refused", || stale() > 0).await;

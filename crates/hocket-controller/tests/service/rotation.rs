@@ -22,7 +22,10 @@ async fn other_certificates_take_effect_without_a_restart() {
     let folder = &bench.folder.0;
     let key = fs::read(folder.join("controller.key")).unwrap();
     fs::copy(folder.join("h0.key"), folder.join("controller.key")).unwrap();
-    until("the wrong key is noticed", || metrics.certificate_errors.get() > 0).await;
+    until("the wrong key is noticed", || {
+        metrics.certificate_errors.get() > 0
+    })
+    .await;
     let meanwhile = bench.agent(1, service.address);
     assert!(meanwhile.open(meanwhile.ends(2, 5_000)).await.1.is_ok());
     fs::write(folder.join("controller.key"), key).unwrap();
@@ -33,7 +36,10 @@ async fn other_certificates_take_effect_without_a_restart() {
     }
     let loaded = metrics.certificates_loaded.get();
     make_certs(folder, &[host(0), host(1), host(2)], true);
-    until("they are shown", || metrics.certificates_loaded.get() > loaded).await;
+    until("they are shown", || {
+        metrics.certificates_loaded.get() > loaded
+    })
+    .await;
     let after = bench.agent(2, service.address);
     assert!(after.open(after.ends(0, 5_000)).await.1.is_ok());
     assert!(before.open(before.ends(3, 5_000)).await.1.is_ok());

@@ -85,7 +85,10 @@ fn the_key_in_etcd_goes_to_the_one_that_waits() {
         sleep(Duration::from_millis(20));
     }
     sleep(Duration::from_millis(500));
-    let text = settings(&bench, &format!("kind = 'etcd'\nendpoint = '{client}'\nttl = '2 s'"));
+    let text = settings(
+        &bench,
+        &format!("kind = 'etcd'\nendpoint = '{client}'\nttl = '2 s'"),
+    );
     let mut one = Process::start(folder, "a", &text);
     one.until("ready");
     let mut other = Process::start(folder, "b", &text);

@@ -123,7 +123,13 @@ impl Bench {
     /// Starts the controller.
     pub async fn start(&self, epoch: u64, listen: Option<SocketAddr>) -> Service {
         let (keeper, kept) = std::sync::mpsc::channel();
-        let desk = run::desk(&self.config, epoch, &Saved::default(), keeper, Arc::default());
+        let desk = run::desk(
+            &self.config,
+            epoch,
+            &Saved::default(),
+            keeper,
+            Arc::default(),
+        );
         let desk = Arc::new(desk);
         let shown = rotation::show(&self.config.tls).unwrap();
         let listen = listen.unwrap_or(([127, 0, 0, 1], 0).into());
@@ -287,7 +293,10 @@ impl Agent {
     }
 
     pub async fn welcomed(&self, times: u64) {
-        until("the agent is welcomed", || self.hub.metrics().welcomes >= times).await;
+        until("the agent is welcomed", || {
+            self.hub.metrics().welcomes >= times
+        })
+        .await;
     }
 }
 
@@ -298,5 +307,8 @@ pub async fn until(what: &str, is_so: impl Fn() -> bool) {
             sleep(Duration::from_millis(2)).await;
         }
     };
-    assert!(timeout(PATIENCE, wait).await.is_ok(), "it never was so that {what}");
+    assert!(
+        timeout(PATIENCE, wait).await.is_ok(),
+        "it never was so that {what}"
+    );
 }

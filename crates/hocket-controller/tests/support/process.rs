@@ -35,7 +35,10 @@ impl Process {
         let (operator, state) = at;
         let text = text
             .replace("listen = '127.0.0.1:0'", &format!("listen = '{}'", free()))
-            .replace("operator = '127.0.0.1:0'", &format!("operator = '{operator}'"))
+            .replace(
+                "operator = '127.0.0.1:0'",
+                &format!("operator = '{operator}'"),
+            )
             .replace("state = 'state'", &format!("state = '{}'", state.display()));
         let path = folder.join(format!("{name}.toml"));
         fs::write(&path, text).unwrap();
@@ -85,7 +88,9 @@ impl Process {
 
     pub fn epoch(&self) -> u64 {
         let (_, text) = self.get("/metrics");
-        let value = text.lines().find_map(|line| line.strip_prefix("hocket_controller_epoch "));
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix("hocket_controller_epoch "));
         value.map_or(0, |value| value.parse().unwrap())
     }
 
@@ -97,7 +102,10 @@ impl Process {
             if body.trim() == wanted {
                 return;
             }
-            assert!(self.child.try_wait().unwrap().is_none(), "it ended; wanted {wanted}");
+            assert!(
+                self.child.try_wait().unwrap().is_none(),
+                "it ended; wanted {wanted}"
+            );
             assert!(start.elapsed() < PATIENCE, "{body:?} and never {wanted}");
             sleep(Duration::from_millis(20));
         }
