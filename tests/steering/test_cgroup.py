@@ -21,15 +21,28 @@ from hocket.steering.cgroup import Target, launch, parse_target
 
 from .stand_in import StandIn
 
-FIRST = random.randrange(12_000, 31_000)
-"""Not that of a run before, whose connections the kernel may remember."""
+NUMBERS = count(random.randrange(12_000, 31_000))
+"""Ports, none of them twice: the kernel remembers connections for a while."""
+
+
+class Given(Agent):
+    """An agent's client; ``ports`` are those that it was given."""
+
+    ports: list[int]
 
 
 @pytest.fixture
-def agent(tmp_path: Path) -> Iterator[Agent]:
-    numbers = count(FIRST)
-    stand_in = StandIn(tmp_path / "agent.sock", lambda line: f"port {next(numbers)}")
-    yield Agent(tmp_path / "agent.sock", patience=5)
+def agent(tmp_path: Path) -> Iterator[Given]:
+    ports: list[int] = []
+
+    def answer(_: str) -> str:
+        ports.append(next(NUMBERS))
+        return f"port {ports[-1]}"
+
+    stand_in = StandIn(tmp_path / "agent.sock", answer)
+    client = Given(tmp_path / "agent.sock", patience=5)
+    client.ports = ports
+    yield client
     stand_in.close()
 
 
@@ -58,7 +71,7 @@ def server() -> Iterator[tuple[int, list[int]]]:
             thread.join()
 
 
-def tried(agent: Agent, command: list[str], *to: Target) -> int:
+def tried(agent: Given, command: list[str], *to: Target) -> int:
     try:
         return launch(command, to, agent=agent)
     except hk.InfeasibleError as error:
@@ -70,23 +83,23 @@ def connecting(port: int, times: int) -> list[str]:
     return [sys.executable, "-c", f"import socket\nfor _ in range({times}): {connect}"]
 
 
-def test_connections_leave_from_the_ports(agent: Agent, server: tuple[int, list[int]]) -> None:
+def test_connections_leave_from_the_ports(agent: Given, server: tuple[int, list[int]]) -> None:
     port, seen = server
     assert tried(agent, connecting(port, 4), Target("127.0.0.1", port, 3)) == 0
-    assert seen[:3] == [FIRST, FIRST + 1, FIRST + 2]
-    assert seen[3] not in range(FIRST, FIRST + 9), "no port is left: the kernel chooses"
+    assert seen[:3] == agent.ports
+    assert seen[3] not in agent.ports, "no port is left: the kernel chooses"
 
 
-def test_other_connections_are_left_alone(agent: Agent, server: tuple[int, list[int]]) -> None:
+def test_other_connections_are_left_alone(agent: Given, server: tuple[int, list[int]]) -> None:
     port, seen = server
     assert tried(agent, connecting(port, 1), Target("127.0.0.2", port)) == 0
     assert tried(agent, connecting(port, 1), Target("127.0.0.1", port % 65535 + 1)) == 0
     assert len(seen) == 2
-    assert not set(seen) & set(range(FIRST, FIRST + 9))
+    assert not set(seen) & set(agent.ports)
 
 
 def test_a_program_that_calls_the_kernel_itself(
-    agent: Agent, server: tuple[int, list[int]], tmp_path: Path
+    agent: Given, server: tuple[int, list[int]], tmp_path: Path
 ) -> None:
     """No library would see its calls."""
     if shutil.which("go") is None:
@@ -98,15 +111,15 @@ def test_a_program_that_calls_the_kernel_itself(
     build = ["go", "build", "-o", "main", "main.go"]
     subprocess.run(build, cwd=tmp_path, check=True, timeout=300)
     assert tried(agent, [str(tmp_path / "main")], Target("127.0.0.1", port)) == 0
-    assert seen == [FIRST]
+    assert seen == agent.ports
 
 
-def test_the_programs_exit_code_is_given(agent: Agent) -> None:
+def test_the_programs_exit_code_is_given(agent: Given) -> None:
     assert tried(agent, ["/bin/sh", "-c", "exit 7"]) == 7
     assert tried(agent, ["/bin/sh", "-c", "kill -9 $$"]) == 128 + 9
 
 
-def test_a_program_that_is_not_there(agent: Agent) -> None:
+def test_a_program_that_is_not_there(agent: Given) -> None:
     tried(agent, ["/bin/true"])
     with pytest.raises(hk.InfeasibleError, match="/nowhere cannot be run: No such file"):
         launch(["/nowhere"], [], agent=agent)
