@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -78,6 +79,15 @@ def tried(agent: Given, command: list[str], *to: Target) -> int:
         pytest.skip(f"no control group can be had here: {error.why}")
 
 
+def until(seen: list[int], count: int) -> None:
+    """Wait until a server has accepted so many connections."""
+    end = time.monotonic() + 30
+    while len(seen) < count:
+        assert time.monotonic() < end, f"{len(seen)} of {count} connections arrived"
+        time.sleep(0.01)
+    assert len(seen) == count
+
+
 def connecting(port: int, times: int) -> list[str]:
     connect = f"socket.create_connection(('127.0.0.1', {port})).close()"
     return [sys.executable, "-c", f"import socket\nfor _ in range({times}): {connect}"]
@@ -86,6 +96,7 @@ def connecting(port: int, times: int) -> list[str]:
 def test_connections_leave_from_the_ports(agent: Given, server: tuple[int, list[int]]) -> None:
     port, seen = server
     assert tried(agent, connecting(port, 4), Target("127.0.0.1", port, 3)) == 0
+    until(seen, 4)
     assert seen[:3] == agent.ports
     assert seen[3] not in agent.ports, "no port is left: the kernel chooses"
 
@@ -94,7 +105,7 @@ def test_other_connections_are_left_alone(agent: Given, server: tuple[int, list[
     port, seen = server
     assert tried(agent, connecting(port, 1), Target("127.0.0.2", port)) == 0
     assert tried(agent, connecting(port, 1), Target("127.0.0.1", port % 65535 + 1)) == 0
-    assert len(seen) == 2
+    until(seen, 2)
     assert not set(seen) & set(agent.ports)
 
 
@@ -111,6 +122,7 @@ def test_a_program_that_calls_the_kernel_itself(
     build = ["go", "build", "-o", "main", "main.go"]
     subprocess.run(build, cwd=tmp_path, check=True, timeout=300)
     assert tried(agent, [str(tmp_path / "main")], Target("127.0.0.1", port)) == 0
+    until(seen, 1)
     assert seen == agent.ports
 
 
