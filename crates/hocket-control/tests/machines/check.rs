@@ -105,6 +105,12 @@ impl Checks {
         self.active = epoch;
     }
 
+    /// Open sessions of a host.
+    pub fn sessions_of(&self, host: u32) -> Vec<u64> {
+        let of = self.open.iter().filter(|(_, (of, _))| *of == host);
+        of.map(|(&session, _)| session).collect()
+    }
+
     /// A controller starts with what was stored: no registration that was taken is missing.
     pub fn recovered(&mut self, saved: &Saved) {
         let kept = std::mem::take(&mut self.kept);

@@ -34,6 +34,8 @@ pub enum What {
         server: u32,
         ways: [bool; 2],
     },
+    /// All connections of a host are cut.
+    Cut { host: u32 },
     /// A host stops, and starts with what its agent remembers.
     HostDown { host: u32 },
     /// A server stops, and starts with what its disk has.
@@ -60,6 +62,7 @@ impl What {
             Self::ServerDown { .. } | Self::Deposed => (3, 0),
             Self::LinkDown { link } | Self::LinkSeen { link, .. } => (4, link),
             Self::DiskFull { .. } | Self::DiskBad => (5, 0),
+            Self::Cut { host } => (6, host),
         }
     }
 }
@@ -92,7 +95,7 @@ fn one(random: &mut Random, links: &[u32]) -> What {
     let host = random.below(HOSTS.into()) as u32;
     let server = random.below(SERVERS.into()) as u32;
     let link = links[random.below(links.len() as u64) as usize];
-    match random.below(14) {
+    match random.below(18) {
         0..4 => What::Lossy {
             host,
             lost: random.below(30) as u32,
@@ -115,6 +118,7 @@ fn one(random: &mut Random, links: &[u32]) -> What {
         12 => What::DiskFull {
             room: random.below(400) as usize,
         },
-        _ => What::DiskBad,
+        13 => What::DiskBad,
+        _ => What::Cut { host },
     }
 }

@@ -121,6 +121,12 @@ impl World {
             }
             What::DiskFull { room } => self.folder.borrow_mut().room = Some(room),
             What::DiskBad => self.folder.borrow_mut().loses_syncs = true,
+            What::Cut { host } => {
+                for id in self.checks.sessions_of(host) {
+                    self.carry(id, false, Happens::Reset(id, Machine::Server(0)));
+                    self.carry(id, true, Happens::Reset(id, Machine::Host(host)));
+                }
+            }
             What::Lossy { .. } | What::Parted { .. } => {}
         }
     }
@@ -148,7 +154,7 @@ impl World {
             }
             What::DiskFull { .. } => self.folder.borrow_mut().room = None,
             What::DiskBad => self.folder.borrow_mut().loses_syncs = false,
-            What::Lossy { .. } | What::Parted { .. } => {}
+            What::Cut { .. } | What::Lossy { .. } | What::Parted { .. } => {}
         }
     }
 }
