@@ -199,10 +199,11 @@ fn directory(file: &Section, network: &Network) -> Result<Directory, SetupError>
             };
             let address = address
                 .parse()
-                .map_err(|_| wrong(format!("{address:?} is no address")))?;
+                .map_err(|_| wrong(format!("{text:?} has no address")))?;
+            let name = npu;
             let npu = network
-                .npu(npu)
-                .ok_or_else(|| wrong(format!("the fabric has no NPU {npu:?}")))?;
+                .npu(name)
+                .ok_or_else(|| wrong(format!("the fabric has no NPU {name:?}")))?;
             nics.push((address, npu));
         }
         section.finish()?;

@@ -6,6 +6,7 @@
 mod steering;
 mod tiers;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
@@ -14,7 +15,7 @@ use hocket_core::routing::Fabric;
 use hocket_core::topology::{Topology, TopologyBuilder};
 use hocket_core::units::{Bandwidth, Time};
 use hocket_wire::setup::SetupError;
-use serde_json::Value;
+use serde::Deserialize;
 
 pub use steering::Hashes;
 use tiers::Switches;
@@ -62,9 +63,9 @@ impl Network {
     /// # Errors
     /// As [`Network::read`].
     pub fn parse(origin: &str, text: &str) -> Result<Self, SetupError> {
-        let value: Value = serde_json::from_str(text)
+        let file: File<'_> = serde_json::from_str(text)
             .map_err(|error| SetupError::new(origin, error.to_string(), REMEDY))?;
-        let plain = plain(&value).map_err(|why| SetupError::new(origin, why, REMEDY))?;
+        let plain = plain(file).map_err(|why| SetupError::new(origin, why, REMEDY))?;
         Self::new(origin, plain)
     }
 
@@ -199,55 +200,53 @@ impl Network {
     }
 }
 
-fn plain(value: &Value) -> Result<Plain, String> {
-    if value["format"] != "hocket.topology" {
+/// The file, as far as it is needed.
+#[derive(Deserialize)]
+struct File<'a> {
+    format: &'a str,
+    version: u64,
+    name: String,
+    npus: Vec<String>,
+    switches: Vec<String>,
+    #[serde(borrow)]
+    links: Vec<FileLink<'a>>,
+}
+
+#[derive(Deserialize)]
+struct FileLink<'a> {
+    #[serde(borrow)]
+    src: Cow<'a, str>,
+    #[serde(borrow)]
+    dst: Cow<'a, str>,
+    bandwidth_bytes_per_s: u64,
+    latency_ps: u64,
+}
+
+fn plain(file: File<'_>) -> Result<Plain, String> {
+    if file.format != "hocket.topology" {
         return Err("it is not a topology: its \"format\" is not \"hocket.topology\"".to_owned());
     }
-    if value["version"] != 1 {
+    if file.version != 1 {
         return Err("its \"version\" is not 1".to_owned());
     }
-    let texts = |key: &str| {
-        let list = value[key].as_array();
-        let texts = list.and_then(|list| {
-            let texts = list.iter().map(|item| item.as_str().map(str::to_owned));
-            texts.collect::<Option<Vec<_>>>()
-        });
-        texts.ok_or_else(|| format!("{key:?} is not a list of names"))
-    };
-    let (npus, switches) = (texts("npus")?, texts("switches")?);
-    let numbers: HashMap<&str, usize> = npus
-        .iter()
-        .chain(&switches)
-        .enumerate()
-        .map(|(id, name)| (name.as_str(), id))
-        .collect();
-    let entries = value["links"].as_array();
-    let entries = entries.ok_or("\"links\" is not a list")?;
-    let link = |(at, entry): (usize, &Value)| {
-        let wrong = |what: &str| format!("link {at}: {what}");
-        let end = |key: &str| {
-            let name = entry[key].as_str();
-            let name = name.ok_or_else(|| wrong(&format!("{key:?} is not a name")))?;
+    let names = file.npus.iter().chain(&file.switches).enumerate();
+    let numbers: HashMap<&str, usize> = names.map(|(id, name)| (name.as_str(), id)).collect();
+    let link = |(at, link): (usize, &FileLink<'_>)| {
+        let end = |name: &str| {
             let known = numbers.get(name).copied();
-            known.ok_or_else(|| wrong(&format!("no device is called {name:?}")))
+            known.ok_or_else(|| format!("link {at}: no device is called {name:?}"))
         };
-        let bandwidth = entry["bandwidth_bytes_per_s"].as_u64();
-        let bandwidth = bandwidth.and_then(Bandwidth::from_bytes_per_second);
-        let bandwidth =
-            bandwidth.ok_or_else(|| wrong("\"bandwidth_bytes_per_s\" is not a number above 0"))?;
-        let latency = entry["latency_ps"].as_u64().map(Time::from_ps);
-        let latency = latency.ok_or_else(|| wrong("\"latency_ps\" is not a number"))?;
-        Ok((end("src")?, end("dst")?, bandwidth, latency))
+        let bandwidth = Bandwidth::from_bytes_per_second(link.bandwidth_bytes_per_s);
+        let bandwidth = bandwidth.ok_or_else(|| format!("link {at}: its bandwidth is 0"))?;
+        let latency = Time::from_ps(link.latency_ps);
+        Ok((end(&link.src)?, end(&link.dst)?, bandwidth, latency))
     };
-    let links = entries
-        .iter()
-        .enumerate()
-        .map(link)
-        .collect::<Result<_, String>>()?;
+    let links = file.links.iter().enumerate().map(link);
+    let links = links.collect::<Result<_, String>>()?;
     Ok(Plain {
-        name: value["name"].as_str().unwrap_or("fabric").to_owned(),
-        npus,
-        switches,
+        name: file.name,
+        npus: file.npus,
+        switches: file.switches,
         links,
     })
 }

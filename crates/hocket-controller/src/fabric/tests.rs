@@ -1,5 +1,5 @@
 use hocket_wire::setup::SetupError;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 
