@@ -32,7 +32,9 @@ ROOMS = (
     "training",
     "traces",
     "cluster",
+    "steering",
     "routing",
+    "testbed",
     "reproduce",
     "plot",
     "cli",
@@ -48,6 +50,7 @@ LOOSE = {
         "_memory",
         "_options",
         "_pictures",
+        "_programs",
         "_results",
         "_core",
     },
@@ -191,7 +194,7 @@ def test_the_documentation_lists_the_rooms_in_their_order() -> None:
     assert tuple(rows[1:]) == ROOMS
 
 
-PUBLIC_ROOMS = {"routing", "topology", "traces", "training", "workload"}
+PUBLIC_ROOMS = {"routing", "steering", "testbed", "topology", "traces", "training", "workload"}
 
 
 def test_no_module_takes_the_place_of_a_public_name() -> None:

@@ -110,7 +110,7 @@ pub fn scheme(draw: &mut Draw<'_>) -> Scheme {
         0 => Scheme::Greedy,
         1 => Scheme::GreedyParallel,
         2 => Scheme::Ecmp(Ecmp {
-            hash: draw.one_of(&[Hash::Crc32, Hash::Toeplitz]),
+            hash: draw.one_of(&[Hash::Crc32, Hash::Toeplitz, Hash::Linux]),
             upstream: draw.below(5) as u32,
             salted: draw.yes(),
         }),

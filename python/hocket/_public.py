@@ -1,6 +1,6 @@
 """The public names of :mod:`hocket`, which takes them from here."""
 
-from hocket import routing, topology, traces, training, workload
+from hocket import routing, steering, testbed, topology, traces, training, workload
 from hocket._core import Bound, Collective, Topology, __version__
 from hocket.collectives.bounds import bound
 from hocket.collectives.collective import collective_on
@@ -106,6 +106,8 @@ __all__ = [
     "schedule",
     "send_receive",
     "simulate",
+    "steering",
+    "testbed",
     "timetable",
     "topology",
     "traces",

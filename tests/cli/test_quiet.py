@@ -40,7 +40,13 @@ def test_every_command_can_be_quiet(hocket: Hocket) -> None:
     for each in COMMANDS:
         for one in each.commands or (each,):
             words = [each.name] if one is each else [each.name, one.name]
-            if not one.is_program and one.name not in ("advise", "topology", "workload", "trace"):
+            if not one.is_program and one.name not in (
+                "advise",
+                "testbed",
+                "topology",
+                "workload",
+                "trace",
+            ):
                 assert "--quiet" in hocket(*words, "--help").out
 
 

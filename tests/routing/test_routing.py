@@ -230,7 +230,7 @@ def test_the_second_layer_is_fair_between_jobs() -> None:
 
 def test_one_hash_twice_polarises() -> None:
     flows = [(2, 1 if i % 2 else 3) for i in range(500)]
-    for hash in ("crc32", "toeplitz"):
+    for hash in ("crc32", "toeplitz", "linux"):
         once, twice = (
             hk.routing.assign(clos(8, 4), flows, scheme="ecmp", hash=hash, upstream=upstream)
             for upstream in (1, 2)
@@ -269,7 +269,7 @@ def test_a_failed_spine_keeps_the_numbers_of_the_rest() -> None:
         (
             [(0, 1)],
             {"hash": "md5", "scheme": "ecmp"},
-            "hash: there is no 'md5'; use crc32 or toeplitz",
+            "hash: there is no 'md5'; use crc32, toeplitz or linux",
         ),
         ([(0, 1)], {"upstream": 0}, "upstream: 0 "),
         ([(0, 1)], {"steps": 0}, "steps: 0 "),
@@ -305,3 +305,34 @@ def test_without_or_tools_only_what_the_bound_settles(monkeypatch: pytest.Monkey
     assert hk.routing.assign(clos(2, 3), [(0, 1), (0, 2)], scheme="ilp").gap == 0.0
     with pytest.raises(hk.SpecError, match="the ilp scheme needs OR-Tools: pip install"):
         hk.routing.assign(clos(2, 4), [(0, 1), (0, 2)], scheme="ilp", jobs=[0, 1])
+
+
+def test_known_headers_lead_to_their_spines() -> None:
+    """What ecmp with the kernel's hash gives, with headers and seeds of switches that are given."""
+    fab = clos(4, 3)
+    seeds = [11, 12, 13]
+    flows = [(i % 3, (i + 1) % 3) for i in range(60)]
+    headers = [hk.steering.Header("10.1.0.1", "10.2.0.1", 5000, 2000 + i) for i in range(60)]
+    made = hk.routing.assign(
+        fab, flows, scheme="ecmp", hash="linux", headers=headers, switch_seeds=seeds
+    )
+    hashes = [hk.steering.SwitchHash("linux", seed) for seed in seeds]
+    expected = [hashes[i % 3].way(header, 4) for i, header in enumerate(headers)]
+    assert made.spines.tolist() == expected
+    drawn = hk.routing.assign(fab, flows, scheme="ecmp", hash="linux", headers=headers, seed=5)
+    assert drawn.spines.tolist() != expected
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"headers": []}, "^headers: the hash crc32 draws its own"),
+        ({"hash": "linux", "headers": [3]}, "^headers: 3 is not a Header"),
+        ({"hash": "linux", "headers": []}, "there are 0 headers for 1 flows"),
+        ({"hash": "linux", "switch_seeds": [1]}, "^switch_seeds: there are no headers"),
+        ({"hash": "linux", "headers": [], "switch_seeds": [0]}, "^switch_seeds: 0 is too small"),
+    ],
+)
+def test_headers_that_make_no_sense(options: dict[str, object], message: str) -> None:
+    with pytest.raises(hk.SpecError, match=message):
+        hk.routing.assign(clos(2, 2), [(0, 1)], scheme="ecmp", **options)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ use hocket_core::progress::Interrupted;
 use hocket_core::replay::ReplayError;
 use hocket_core::report::ReportError;
 use hocket_core::routing::RoutingError;
+use hocket_core::routing::steering::Unreachable;
 use hocket_core::simulate::SimulateError;
 use hocket_core::synthesis::BadUnwinding;
 use hocket_core::topology::TopologyError;
@@ -167,6 +168,12 @@ impl From<RoutingError> for CoreError {
             RoutingError::Cut { .. } => CoreError::Infeasible(Parts::of(&error)),
             _ => CoreError::Spec(Parts::of(&error)),
         }
+    }
+}
+
+impl From<Unreachable> for CoreError {
+    fn from(error: Unreachable) -> Self {
+        CoreError::Infeasible(Parts::of(&error))
     }
 }
 

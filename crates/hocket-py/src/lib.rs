@@ -12,6 +12,7 @@ mod interrupt;
 mod topology;
 mod build;
 mod routing;
+mod steering;
 mod collective;
 mod trace;
 mod plan;
@@ -99,6 +100,13 @@ mod _core {
         use crate::routing::{Assignment, PyFabric, Sprayed, assign, assignment_of, spray};
     }
 
+    /// `hocket._core.steering`: hashes of switches.
+    #[pymodule]
+    mod steering {
+        #[pymodule_export]
+        use crate::steering::{find_port, hashed, identify, switch_seed, ways};
+    }
+
     #[pymodule_export]
     use crate::simulate::{PyRun, simulate, simulate_flows, simulate_packets};
     /// `hocket._core.synthesis`: plans for any network.
@@ -140,6 +148,7 @@ mod _core {
             "registry",
             "replay",
             "routing",
+            "steering",
             "synthesis",
             "trace",
         ] {

@@ -29,9 +29,13 @@ const SCHEMES: [(&str, Scheme); 6] = [
     ("edge-coloring", Scheme::EdgeColoring),
 ];
 
-const HASHES: [(&str, Hash); 2] = [("crc32", Hash::Crc32), ("toeplitz", Hash::Toeplitz)];
+const HASHES: [(&str, Hash); 3] = [
+    ("crc32", Hash::Crc32),
+    ("toeplitz", Hash::Toeplitz),
+    ("linux", Hash::Linux),
+];
 
-type FlowTuple = (u32, u32, u64);
+pub(crate) type FlowTuple = (u32, u32, u64);
 
 /// A Clos or fat tree as routing sees it.
 #[pyclass(name = "Fabric", module = "hocket._core.routing", frozen, eq)]
@@ -262,7 +266,7 @@ fn bound(certificate: &core::Certificate) -> (u64, Option<u32>, String) {
     (certificate.load, tor, certificate.describe())
 }
 
-fn flows_of(flows: &[FlowTuple]) -> Vec<Flow> {
+pub(crate) fn flows_of(flows: &[FlowTuple]) -> Vec<Flow> {
     let flow = |&(src, dst, weight): &FlowTuple| Flow { src, dst, weight };
     flows.iter().map(flow).collect()
 }

@@ -18,6 +18,7 @@ from hocket._core import iteration as iteration
 from hocket._core import registry as registry
 from hocket._core import replay as replay
 from hocket._core import routing as routing
+from hocket._core import steering as steering
 from hocket._core import synthesis as synthesis
 from hocket._core import trace as trace
 
@@ -77,6 +78,7 @@ __all__ = [
     "simulate",
     "simulate_flows",
     "simulate_packets",
+    "steering",
     "synthesis",
     "trace",
     "verify",

@@ -28,6 +28,8 @@ from hocket.plans.data import AdviceData, DimensionRunData, PlanData
 from hocket.plans.synthesis.data import TimetableData
 from hocket.routing.data import ClusterRunData, ComparedSchemesData
 from hocket.simulation.data import RunData
+from hocket.steering.data import CalibrationData, IdentifiedData
+from hocket.testbed.data import SteeringData, StudyData
 from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
 
 VERSION = 1
@@ -58,6 +60,12 @@ class TrainingComparisonDocument(TrainingComparisonData):
     """By network, the splits that a search tried."""
 
 
+class CalibrationDocument(CalibrationData):
+    """Which switch each probe reached, and the hashes that explain it."""
+
+    identified: list[IdentifiedData]
+
+
 DOCUMENTS: dict[str, Any] = {
     "plan": PlanDocument,
     "run": RunData,
@@ -85,6 +93,9 @@ DOCUMENTS: dict[str, Any] = {
     "structures": StructuresData,
     "link-heat": LinkHeatData,
     "time-expanded": TimeExpandedData,
+    "testbed-study": StudyData,
+    "testbed-steering": SteeringData,
+    "calibration": CalibrationDocument,
     "reproduction": ReproductionData,
 }
 """By what follows ``hocket.`` in ``format``."""

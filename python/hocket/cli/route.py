@@ -128,7 +128,7 @@ class Paths:
         ),
     ] = None
     hash: Annotated[
-        str, typer.Option("--hash", help="Hash function of ecmp: crc32 or toeplitz.")
+        str, typer.Option("--hash", help="Hash function of ecmp: crc32, toeplitz or linux.")
     ] = "crc32"
     upstream: Annotated[
         int,

@@ -25,8 +25,10 @@ from hocket.routing.simulation import (
     CLUSTER_SCHEMES,
     ClusterRun,
     Decision,
+    FabricFlow,
     Iteration,
     JobRun,
+    fabric_flows,
     simulate,
 )
 
@@ -44,6 +46,7 @@ __all__ = [
     "ClusterRun",
     "Compute",
     "Decision",
+    "FabricFlow",
     "HostOptions",
     "Iteration",
     "Job",
@@ -55,6 +58,7 @@ __all__ = [
     "SchemeOptions",
     "assign",
     "cluster",
+    "fabric_flows",
     "load_jobs",
     "place",
     "simulate",

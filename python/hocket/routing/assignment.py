@@ -210,13 +210,16 @@ def assign(
             fabric, tuple(checked), scheme, certificate, known.reference, of_jobs, core
         )
 
-    if scheme != "ilp":
-        if scheme == "spray":
-            sprayed = core_routing.spray(known, checked)
-            return made(sprayed, Certificate(*sprayed.bound))
+    if scheme == "spray":
+        sprayed = core_routing.spray(known, checked)
+        return made(sprayed, Certificate(*sprayed.bound))
+    hashed = given.choices(known, checked) if scheme == "ecmp" else None
+    if scheme != "ilp" and hashed is None:
         found = core_routing.assign(known, checked, scheme, given.seed or 0, given.core)
         return made(found, Certificate(*found.bound))
-    choices, proved = solve(fabric, known, checked, of_jobs, given)
+    choices, proved = (
+        (hashed, 0) if hashed is not None else solve(fabric, known, checked, of_jobs, given)
+    )
     core = core_routing.assignment_of(known, checked, choices)
     certificate = Certificate(*core.bound)
     if proved > certificate.load:

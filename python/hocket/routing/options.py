@@ -6,10 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hocket._checks import list_of, one_of, share_hint, whole
+from hocket._checks import instance_of, list_of, one_of, share_hint, whole
+from hocket._core import routing as core_routing
+from hocket._core import steering as core_steering
 from hocket._options import seconds
 from hocket.cluster.hosts import MAX_SEED
 from hocket.errors import SpecError
+from hocket.steering.hashes import Header, SwitchHash
 from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
         hash: str
         upstream: int
         salt: bool
+        headers: Iterable[Header] | None
+        switch_seeds: Iterable[int] | None
         steps: int | None
         time_limit: Duration | None
         workers: int
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
         keep_rates: bool
 
 
-HASHES = ("crc32", "toeplitz")
+HASHES = ("crc32", "toeplitz", "linux")
 ORDERS = ("job", "tor")
 WEIGHTS = ("flows", "bytes")
 
@@ -57,12 +62,19 @@ class SchemeOptions:
         Of random placements, of hashes, of swaps (annealing) and of the solver; by default that of the
         jobs' file, or 0.
     hash
-        Of ecmp: ``"crc32"`` or ``"toeplitz"``.
+        Of ecmp: ``"crc32"``, ``"toeplitz"``, or ``"linux"``, whose switches each have a seed of their own,
+        drawn from `seed`.
     upstream
         Of ecmp: ways over which the same hash has spread flows already; more than 1 polarises.
     salt
         Of ecmp: whether switches above the ToRs mix their level into the hash. They do not by default,
-        and then see only flows of one remainder.
+        and then see only flows of one remainder. With the hash ``"linux"`` their seeds differ anyway.
+    headers
+        Of ecmp with the hash ``"linux"``, on two levels: the header of each flow between ToRs, in order,
+        for jobs in that of :func:`fabric_flows`. By default flows are of RoCEv2: UDP to port 4791, from
+        ports 49152 to 65535 drawn by `seed`, between hosts 10.t.t.1 of ToR t.
+    switch_seeds
+        Seeds of the ToRs by number, with `headers`; by default they are drawn from `seed`.
     steps
         Of annealing: swaps, with Hedera's energy and temperatures to suit it. By default it is as
         released with the paper.
@@ -82,6 +94,8 @@ class SchemeOptions:
     hash: str = "crc32"
     upstream: int = 1
     salt: bool = False
+    headers: Iterable[Header] | None = None
+    switch_seeds: Iterable[int] | None = None
     steps: int | None = None
     time_limit: Duration | None = None
     workers: int = 1
@@ -99,6 +113,24 @@ class SchemeOptions:
                 raise SpecError("time_limit", "0 leaves no time", "give more, as 10s")
             self._keep("time_limit", limit)
         self._keep("workers", whole("workers", self.workers, 1, 1024))
+        self._check_headers()
+
+    def _check_headers(self) -> None:
+        """Check headers, and seeds of switches, which need them."""
+        if self.headers is not None:
+            if self.hash != "linux":
+                raise SpecError(
+                    "headers", f"the hash {self.hash} draws its own", 'give hash="linux"'
+                )
+            right = "make one by hk.steering.Header(...)"
+            each = list_of("headers", self.headers)
+            self._keep("headers", tuple(instance_of(Header, "headers", one, right) for one in each))
+        if self.switch_seeds is not None:
+            if self.headers is None:
+                raise SpecError("switch_seeds", "there are no headers to be hashed", "give headers")
+            seeds = list_of("switch_seeds", self.switch_seeds)
+            most = 2**32 - 1
+            self._keep("switch_seeds", tuple(whole("switch_seeds", one, 1, most) for one in seeds))
 
     def _keep(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
@@ -107,6 +139,20 @@ class SchemeOptions:
     def seconds(self) -> float | None:
         """The time limit of the solver [s]."""
         return None if self.time_limit is None else float(self.time_limit)  # type: ignore[arg-type]
+
+    def choices(
+        self, fabric: core_routing.Fabric, flows: list[tuple[int, int, int]]
+    ) -> list[int] | None:
+        """Give the spine that each flow's header leads to; None where no headers are given."""
+        if self.headers is None:
+            return None
+        seeds = self.switch_seeds
+        if seeds is None:
+            tors = 1 + max((max(src, dst) for src, dst, _ in flows), default=-1)
+            seeds = [core_steering.switch_seed(self.seed or 0, 0, tor) for tor in range(tors)]
+        hashes = [SwitchHash("linux", seed).core for seed in seeds]
+        headers = [header.core for header in self.headers]
+        return core_steering.hashed(fabric, flows, headers, hashes)
 
     @property
     def core(self) -> tuple[str, int, bool, int | None]:

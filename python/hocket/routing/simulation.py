@@ -34,7 +34,16 @@ if TYPE_CHECKING:
     from hocket.routing.data import ClusterRunData, DecisionData, IterationData, JobData
     from hocket.routing.options import ClusterKeywords
 
-__all__ = ["CLUSTER_SCHEMES", "ClusterRun", "Decision", "Iteration", "JobRun", "simulate"]
+__all__ = [
+    "CLUSTER_SCHEMES",
+    "ClusterRun",
+    "Decision",
+    "FabricFlow",
+    "Iteration",
+    "JobRun",
+    "fabric_flows",
+    "simulate",
+]
 
 _SECOND = 10**12
 CLUSTER_SCHEMES = (*SCHEMES, "controller")
@@ -406,6 +415,50 @@ def simulate(
     return ClusterRun(cluster, placed, scheme, ideals, given.answer_ps, core)
 
 
+class FabricFlow(NamedTuple):
+    """A flow of a job between two ToRs."""
+
+    job: str
+    """The job's name."""
+    src: int
+    """The GPU that sends."""
+    dst: int
+    """The GPU that receives."""
+    tors: tuple[int, int]
+    """Numbers of their ToRs."""
+
+
+def fabric_flows(cluster: Cluster, jobs: Iterable[Placed]) -> list[FabricFlow]:
+    """List the flows between ToRs that jobs have, in the order in which schemes are given them.
+
+    Parameters
+    ----------
+    cluster : Cluster
+        What :func:`cluster` made.
+    jobs : iterable of Placed
+        What :func:`place` made.
+
+    Raises
+    ------
+    SpecError
+        For a job that is not placed.
+    """
+    instance_of(Cluster, "cluster", cluster, "make one by hk.routing.cluster(...)")
+    fabric = core_routing.Fabric(cluster.topology)
+    found = []
+    for placed in list_of("jobs", jobs):
+        instance_of(Placed, "jobs", placed, "place jobs with hk.routing.place")
+        pattern = _pattern(placed.job)
+        channels = [] if pattern is None else pattern.channels
+        for ring in placed.rings:
+            tors = [fabric.tor_of(nic) for nic, _ in _ports(cluster, ring)]
+            for src, dst, _ in channels:
+                one, other = tors[src], tors[dst]
+                if one is not None and other is not None and one != other:
+                    found.append(FabricFlow(placed.job.name, ring[src], ring[dst], (one, other)))
+    return found
+
+
 def _placed(cluster: Cluster, listed: Sequence[Job | Placed], seed: int) -> list[Placed]:
     ready = [each for each in listed if isinstance(each, Placed)]
     if not ready:
@@ -492,7 +545,9 @@ def _nic_rates(cluster: Cluster) -> tuple[dict[int, int], dict[int, int]]:
 
 
 def _router(cluster: Cluster, scheme: str, options: ClusterOptions) -> str | _Router:
-    """Give the scheme, or a router by the solver, which solves nothing twice."""
+    """Give the scheme, or a router by headers, or one by the solver, which solves nothing twice."""
+    if scheme == "ecmp" and options.headers is not None:
+        return lambda fabric, flows, _jobs, _fixed: options.choices(fabric, flows) or []
     if scheme != "ilp":
         return "greedy" if scheme in {"controller", "spray"} else scheme
     known: dict[_Flows, list[int]] = {}

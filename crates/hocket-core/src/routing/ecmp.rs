@@ -1,7 +1,7 @@
 //! Equal-cost multi-path: the way up is a hash of the packet's header.
 
-use super::steering::linear::{crc32, toeplitz};
-use super::{Fabric, Flow, hops};
+use super::steering::{Algorithm, Fields, Header, Policy, SwitchHash};
+use super::{Fabric, Flow, RoutingError, error, hops};
 use crate::units::Seed;
 
 /// What a switch hashes headers with.
@@ -12,6 +12,9 @@ pub enum Hash {
     Crc32,
     /// The Toeplitz hash of receive-side scaling over addresses and ports, with its published key.
     Toeplitz,
+    /// The hash of Linux over addresses, ports and protocol (`fib_multipath_hash_policy` 3), in each
+    /// switch under a seed of its own, see [`switch_seed`].
+    Linux,
 }
 
 /// How ECMP spreads flows.
@@ -21,10 +24,11 @@ pub struct Ecmp {
     pub hash: Hash,
     /// Ways over which the same hash has already spread the flows before they come to their ToR,
     /// such as the ToRs that a host with several uplinks is joined to; 1: none. More than 1
-    /// polarises: a ToR sees only flows whose hash has one remainder, and leaves spines unused.
+    /// polarises: a ToR sees only flows whose hash leads one of these ways, and leaves spines unused.
     pub upstream: u32,
     /// Whether switches above the ToRs mix a number of their level into the hash. Without it, the
-    /// default, they see only flows whose hash has one remainder, as with `upstream`.
+    /// default, they see only flows whose hash has one remainder, as with `upstream`. Switches of
+    /// Linux need none, since their seeds differ.
     pub salted: bool,
 }
 
@@ -38,38 +42,129 @@ impl Default for Ecmp {
     }
 }
 
-/// At each switch on the way up the hash modulo the number of links that lead to the flow's end.
+/// The seed of a switch under [`Hash::Linux`], drawn from that of the scheme: never 0, which Linux takes
+/// for a random one.
+///
+/// `level` counts from 0 for ToRs. `number` is a ToR's number; on level 1 that of its pod times the
+/// planes, and its plane.
+pub fn switch_seed(seed: Seed, level: u32, number: u32) -> u32 {
+    let mut drawn = Seed(seed.0 ^ u64::from(level) << 32 ^ u64::from(number));
+    ((drawn.next_u64() >> 32) as u32).max(1)
+}
+
+/// At each switch on the way up the hash leads one of the links that lead to the flow's end.
 ///
 /// Flows are RoCEv2: UDP to port 4791 from a port drawn from 49152 to 65535, between hosts 10.t.t.1
 /// of ToR t. With `upstream` above 1 the port is drawn until the earlier stage would have chosen
 /// this ToR.
-pub(super) fn ecmp(fabric: &Fabric, flows: &[Flow], options: Ecmp, mut seed: Seed) -> Vec<u32> {
+pub(super) fn ecmp(fabric: &Fabric, flows: &[Flow], options: Ecmp, seed: Seed) -> Vec<u32> {
     let upstream = options.upstream.max(1);
-    let draws = 64 * u64::from(upstream);
-    let flat = fabric.is_complete() && fabric.levels() == 2;
-    let (mut choices, mut ways) = (Vec::new(), Vec::new());
+    let mut ports = seed;
+    let switches = Switches {
+        hash: |level, number| options.hash.of(seed, level, number),
+        salted: options.salted && options.hash != Hash::Linux,
+    };
+    let mut ways = Ways::default();
     let choose = |flow: &Flow| {
-        let mut hash = 0;
-        for _ in 0..draws {
-            let port = 49152 + seed.below(16384) as u16;
-            hash = options.hash.of(&header(flow, port));
-            if hash % upstream == flow.src % upstream {
-                break;
+        let mut header = header(flow);
+        let mut draw = || 49152 + ports.below(16384) as u16;
+        header.sport = draw();
+        if upstream > 1 {
+            let stage = (switches.hash)(0, flow.src);
+            let arrives = |header: &Header| stage.way(header, upstream) == flow.src % upstream;
+            for _ in 1..64 * u64::from(upstream) {
+                if arrives(&header) {
+                    break;
+                }
+                header.sport = draw();
             }
         }
-        if flat {
-            return fabric.tops()[hash as usize % fabric.tops().len()];
-        }
-        let way = |level: usize, ways: &[usize]| {
-            let hash = match options.salted && level > 0 {
-                true => salted(hash, level),
-                false => hash,
-            };
-            hash as usize % ways.len()
-        };
-        hops::climb(fabric, flow, &mut choices, &mut ways, way)
+        switches.choice(fabric, flow, &header, &mut ways)
     };
     flows.iter().map(choose).collect()
+}
+
+/// The choices that switches make of flows whose headers are known, on two levels.
+///
+/// `hashes` are those of the ToRs by number; a ToR's next hops are its spines, lowest first.
+///
+/// # Errors
+/// [`RoutingError`] for flows that [`super::assign`] refuses, for a third level, and where headers or
+/// hashes are missing.
+///
+/// # Complexity
+/// O(flows) on whole Clos fabrics, else O(flows S) for S spines.
+pub fn hashed(
+    fabric: &Fabric,
+    flows: &[Flow],
+    headers: &[Header],
+    hashes: &[SwitchHash],
+) -> Result<Vec<u32>, RoutingError> {
+    error::check(fabric, flows)?;
+    let wrong = |why: String| Err(RoutingError::BadChoices { why });
+    if fabric.levels() > 2 {
+        return wrong(
+            "headers lead through two levels of switches, and the fabric has three".into(),
+        );
+    }
+    if headers.len() != flows.len() {
+        let (headers, flows) = (headers.len(), flows.len());
+        return wrong(format!("there are {headers} headers for {flows} flows"));
+    }
+    if let Some(tor) = (flows.iter().map(|flow| flow.src)).find(|&tor| tor as usize >= hashes.len())
+    {
+        let hashes = hashes.len();
+        return wrong(format!(
+            "there are hashes of {hashes} ToRs, and none of ToR {tor}"
+        ));
+    }
+    let switches = Switches {
+        hash: |_, number: u32| hashes[number as usize],
+        salted: false,
+    };
+    let mut ways = Ways::default();
+    let choose = |(flow, header)| switches.choice(fabric, flow, header, &mut ways);
+    Ok(flows.iter().zip(headers).map(choose).collect())
+}
+
+/// The switches on the way up.
+struct Switches<F> {
+    /// That of a switch, by level and number as for [`switch_seed`].
+    hash: F,
+    salted: bool,
+}
+
+/// Lists that are used again for each flow.
+#[derive(Default)]
+struct Ways {
+    choices: Vec<u32>,
+    slots: Vec<usize>,
+}
+
+impl<F: Fn(u32, u32) -> SwitchHash> Switches<F> {
+    fn choice(&self, fabric: &Fabric, flow: &Flow, header: &Header, ways: &mut Ways) -> u32 {
+        if fabric.is_complete() && fabric.levels() == 2 {
+            let tops = fabric.tops();
+            return tops[(self.hash)(0, flow.src).way(header, tops.len() as u32) as usize];
+        }
+        let columns = fabric.column_count();
+        let mut plane = 0;
+        let way = |level: usize, slots: &[usize]| {
+            let count = slots.len() as u32;
+            let number = match level {
+                0 => flow.src,
+                _ => fabric.pod_of(flow.src).unwrap_or(0) * columns as u32 + plane,
+            };
+            let hash = (self.hash)(level as u32, number);
+            let way = match self.salted && level > 0 {
+                true => salted(hash.hash(header), level) % count,
+                false => hash.way(header, count),
+            } as usize;
+            plane = (slots[way] % columns) as u32;
+            way
+        };
+        hops::climb(fabric, flow, &mut ways.choices, &mut ways.slots, way)
+    }
 }
 
 /// A hash with a number mixed in. A number hashed with the header would not do: both hashes are
@@ -78,24 +173,37 @@ fn salted(hash: u32, level: usize) -> u32 {
     (Seed(u64::from(hash) | (level as u64) << 32).next_u64() >> 32) as u32
 }
 
-/// Addresses, ports and protocol in network order.
-fn header(flow: &Flow, port: u16) -> [u8; 13] {
-    let mut bytes = [0; 13];
-    for (i, tor) in [flow.src, flow.dst].into_iter().enumerate() {
+/// RoCEv2 between the first hosts of two ToRs, from port 0.
+fn header(flow: &Flow) -> Header {
+    let address = |tor: u32| {
         let [_, _, high, low] = tor.to_be_bytes();
-        bytes[4 * i..4 * i + 4].copy_from_slice(&[10, high, low, 1]);
+        [10, high, low, 1].into()
+    };
+    Header {
+        src: address(flow.src),
+        dst: address(flow.dst),
+        protocol: 17,
+        sport: 0,
+        dport: 4791,
+        label: 0,
     }
-    bytes[8..10].copy_from_slice(&port.to_be_bytes());
-    bytes[10..12].copy_from_slice(&4791u16.to_be_bytes());
-    bytes[12] = 17;
-    bytes
 }
 
 impl Hash {
-    fn of(self, header: &[u8; 13]) -> u32 {
-        match self {
-            Hash::Crc32 => crc32(0, header),
-            Hash::Toeplitz => toeplitz(0, &header[..12]),
+    /// The hash of a switch, by level and number as for [`switch_seed`].
+    fn of(self, seed: Seed, level: u32, number: u32) -> SwitchHash {
+        let (algorithm, seed) = match self {
+            Hash::Crc32 => (Algorithm::Crc32(Fields::FIVE), 0),
+            Hash::Toeplitz => (Algorithm::Toeplitz(Fields::FOUR), 0),
+            Hash::Linux => {
+                let policy = Policy::Custom(Fields::FIVE);
+                (Algorithm::Linux(policy), switch_seed(seed, level, number))
+            }
+        };
+        SwitchHash {
+            algorithm,
+            seed,
+            offset: 0,
         }
     }
 }

@@ -37,7 +37,7 @@ pub mod steering;
 pub use annealing::Annealing;
 pub use assignment::{Assignment, add_least_loaded, assignment_of};
 pub use certificate::{Certificate, Share, Witness};
-pub use ecmp::{Ecmp, Hash};
+pub use ecmp::{Ecmp, Hash, hashed, switch_seed};
 pub use error::RoutingError;
 pub use fabric::Fabric;
 pub use paths::Paths;

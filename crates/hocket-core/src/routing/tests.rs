@@ -1,3 +1,4 @@
+use super::steering::{Algorithm, Fields, Header, Policy, SwitchHash};
 use super::*;
 use crate::id::{DeviceId, LinkId, NpuId};
 use crate::topology::{Topology, TopologyBuilder, build};
@@ -67,7 +68,7 @@ fn least_loaded_looks_at_its_own_uplinks_only() {
 fn one_hash_twice_polarises() {
     let fabric = fabric(32, 64);
     let flows: Vec<Flow> = (0..2000).map(|i| Flow::new(6, 7 + i % 50)).collect();
-    for hash in [Hash::Crc32, Hash::Toeplitz] {
+    for hash in [Hash::Crc32, Hash::Toeplitz, Hash::Linux] {
         let used = |upstream| {
             let mut used = spines(
                 &fabric,
@@ -295,6 +296,80 @@ fn one_hash_at_two_levels_polarises_and_a_salt_does_not() {
         assert_eq!(used(false), [0, 5, 10, 15], "{hash:?}");
         assert_eq!(used(true).len(), 16, "{hash:?}");
     }
+    // Switches of Linux have seeds of their own.
+    let linux = Scheme::Ecmp(Ecmp {
+        hash: Hash::Linux,
+        ..Ecmp::default()
+    });
+    let mut used = spines(&fabric, &flows, linux);
+    used.sort_unstable();
+    used.dedup();
+    assert_eq!(used.len(), 16);
+}
+
+#[test]
+fn known_headers_take_the_ways_of_their_tors() {
+    let whole = clos(4, 3);
+    let spine2 = device(&whole, "spine2");
+    let lost = whole.without(&[spine2], &[]).unwrap();
+    let [from, to] = [device(&whole, "tor0"), device(&whole, "spine1")];
+    let cut = LinkId::from(
+        (whole.links().iter())
+            .position(|link| (link.src, link.dst) == (from, to))
+            .unwrap(),
+    );
+    let without_link = whole.without(&[], &[cut]).unwrap();
+    let hashes = [11, 12, 13].map(|seed| SwitchHash {
+        algorithm: Algorithm::Linux(Policy::Custom(Fields::FIVE)),
+        seed,
+        offset: 0,
+    });
+    let flows: Vec<Flow> = (0..300).map(|i| Flow::new(i % 3, (i + 1) % 3)).collect();
+    let header = |i: usize| Header {
+        src: [10, 0, 0, 1].into(),
+        dst: [10, 0, 1, 1].into(),
+        protocol: 6,
+        sport: 2000 + i as u16,
+        dport: 80,
+        label: 0,
+    };
+    let headers: Vec<Header> = (0..300).map(header).collect();
+    let cases = [
+        (&whole, [[0, 1, 2, 3]; 3].map(Vec::from)),
+        (&lost, [[0, 1, 3]; 3].map(Vec::from)),
+        (
+            &without_link,
+            [vec![0, 2, 3], vec![0, 1, 2, 3], vec![0, 1, 2, 3]],
+        ),
+    ];
+    for (topology, ways) in cases {
+        let fabric = Fabric::new(topology).unwrap();
+        let choices = hashed(&fabric, &flows, &headers, &hashes).unwrap();
+        for ((flow, header), choice) in flows.iter().zip(&headers).zip(choices) {
+            let ways = &ways[flow.src as usize];
+            let way = hashes[flow.src as usize].way(header, ways.len() as u32);
+            assert_eq!(choice, ways[way as usize]);
+        }
+    }
+    let fabric = Fabric::new(&whole).unwrap();
+    for (headers, hashes) in [(&headers[1..], &hashes[..]), (&headers[..], &hashes[1..])] {
+        let refused = hashed(&fabric, &flows, headers, hashes);
+        assert!(matches!(refused, Err(RoutingError::BadChoices { .. })));
+    }
+    let three = Fabric::new(&fat_tree(4)).unwrap();
+    let refused = hashed(&three, &flows, &headers, &hashes);
+    assert!(matches!(refused, Err(RoutingError::BadChoices { .. })));
+}
+
+#[test]
+fn seeds_of_switches_differ_and_are_never_zero() {
+    let mut seeds: Vec<u32> = (0..64)
+        .flat_map(|number| [0, 1].map(|level| switch_seed(Seed(3), level, number)))
+        .collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    assert_eq!(seeds.len(), 128);
+    assert!(seeds[0] > 0);
 }
 
 /// Whether colours alone meet the certificate for random flows, within pods as well or not.

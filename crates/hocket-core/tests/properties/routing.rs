@@ -11,7 +11,7 @@ use hocket_core::topology::{Topology, TopologyBuilder, build};
 use hocket_core::units::{Bandwidth, Seed, Time};
 use proptest::prelude::*;
 
-const SCHEMES: [Scheme; 8] = [
+const SCHEMES: [Scheme; 9] = [
     Scheme::Greedy,
     Scheme::Ecmp(Ecmp {
         hash: Hash::Crc32,
@@ -22,6 +22,11 @@ const SCHEMES: [Scheme; 8] = [
         hash: Hash::Toeplitz,
         upstream: 2,
         salted: true,
+    }),
+    Scheme::Ecmp(Ecmp {
+        hash: Hash::Linux,
+        upstream: 3,
+        salted: false,
     }),
     Scheme::LeastLoaded,
     Scheme::Annealing(Annealing { steps: None }),

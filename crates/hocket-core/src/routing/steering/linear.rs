@@ -32,7 +32,7 @@ fn reflected(table: &[u32; 256], start: u32, bytes: &[u8]) -> u32 {
 }
 
 /// CRC-32 with the start value exclusive-or `seed`.
-pub(in super::super) fn crc32(seed: u32, bytes: &[u8]) -> u32 {
+pub(super) fn crc32(seed: u32, bytes: &[u8]) -> u32 {
     const TABLE: [u32; 256] = table(0xedb8_8320);
     !reflected(&TABLE, !seed, bytes)
 }
@@ -70,7 +70,7 @@ const KEY: [u8; 40] = [
 ];
 
 /// Toeplitz with the published key of receive-side scaling, exclusive-or `seed`; the key repeats.
-pub(in super::super) fn toeplitz(seed: u32, bytes: &[u8]) -> u32 {
+pub(super) fn toeplitz(seed: u32, bytes: &[u8]) -> u32 {
     let key = |at: usize| u64::from(KEY[at % KEY.len()]);
     let mut hash = seed;
     for (i, byte) in bytes.iter().enumerate() {

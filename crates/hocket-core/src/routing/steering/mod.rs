@@ -16,12 +16,14 @@
 //! or header fields that switches hash. Filsfils et al., RFC 8402 (segment routing), RFC 8754 (SRv6).
 
 mod header;
-pub(super) mod linear;
+mod identify;
+mod linear;
 mod linux;
 mod solve;
 mod stage;
 
 pub use header::{Fields, Header};
+pub use identify::{Identified, Observed, identify};
 pub use linux::Policy;
 pub use solve::{Stages, Unreachable};
 pub use stage::{Algorithm, Stage, SwitchHash};

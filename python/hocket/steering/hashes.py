@@ -1,0 +1,205 @@
+"""Hashes of switches as values, the ways that headers take by them, and ports that lead along a path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from ipaddress import ip_address
+from typing import NamedTuple
+
+from hocket._checks import instance_of, list_of, one_of, whole
+from hocket._core import steering as core
+from hocket.errors import SpecError
+from hocket.units import shown
+
+__all__ = ["ALGORITHMS", "PROTOCOLS", "Header", "Stage", "SwitchHash", "check_address", "find_port"]
+
+PROTOCOLS = {"tcp": 6, "udp": 17}
+"""Numbers of the protocols that are steered."""
+ALGORITHMS = (
+    "linux",
+    "linux-layer3",
+    "linux-layer4",
+    "crc16",
+    "crc32",
+    "crc32-low",
+    "crc32-high",
+    "crc-ccitt",
+    "xor",
+    "crc-xor",
+    "toeplitz",
+)
+"""What a switch may compute; ``"linux"`` is ``fib_multipath_hash_policy`` 3."""
+FIVE_TUPLE = 0x37
+_PORTS = 65535
+_WAYS = 1 << 16
+
+
+def check_address(field: str, value: object) -> str:
+    """Check that a value is an IP address, and give it in its usual form."""
+    try:
+        return str(ip_address(value))  # type: ignore[arg-type]
+    except ValueError:
+        raise SpecError(field, f"{shown(value)} is not an IP address", "write 10.1.0.1") from None
+
+
+@dataclass(frozen=True)
+class Header:
+    """What switches see of a packet.
+
+    Attributes
+    ----------
+    src, dst
+        Addresses of one family.
+    dport
+        Port of the receiver; 4791 for RoCEv2.
+    sport
+        Port of the sender.
+    protocol
+        ``"tcp"`` or ``"udp"``.
+    label
+        Flow label of IPv6.
+
+    Raises
+    ------
+    SpecError
+        Naming the field, for a value that makes no sense.
+    """
+
+    src: str
+    dst: str
+    dport: int
+    sport: int = 0
+    protocol: str = "tcp"
+    label: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("src", "dst"):
+            object.__setattr__(self, name, check_address(name, getattr(self, name)))
+        if (":" in self.src) != (":" in self.dst):
+            raise SpecError(
+                "dst", f"{self.src} is of another family than {self.dst}", "give both of one"
+            )
+        for name, most in (("sport", _PORTS), ("dport", _PORTS), ("label", (1 << 20) - 1)):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 0, most))
+        one_of("protocol", self.protocol, tuple(PROTOCOLS))
+
+    def by(self, sport: int) -> Header:
+        """Give the same header with another source port."""
+        return replace(self, sport=sport)
+
+    @property
+    def core(self) -> tuple[str, str, int, int, int, int]:
+        """What the core takes."""
+        protocol = PROTOCOLS[self.protocol]
+        return self.src, self.dst, protocol, self.sport, self.dport, self.label
+
+
+@dataclass(frozen=True)
+class SwitchHash:
+    """A switch's hash and what it is set to.
+
+    Attributes
+    ----------
+    algorithm
+        One of ``ALGORITHMS``.
+    seed
+        Its start value, 32 bits.
+    fields
+        What it hashes, with the bits of Linux' ``fib_multipath_hash_fields``: 1 source, 2 destination,
+        4 protocol, 8 flow label, 16 source port, 32 destination port.
+    offset
+        How many bits of the hash are passed over.
+
+    References
+    ----------
+    docs/routing.md says what each algorithm computes.
+    """
+
+    algorithm: str = "linux"
+    seed: int = 0
+    fields: int = FIVE_TUPLE
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        one_of("algorithm", self.algorithm, ALGORITHMS)
+        for name, most in (("seed", 2**32 - 1), ("fields", 63), ("offset", 31)):
+            object.__setattr__(self, name, whole(name, getattr(self, name), 0, most))
+
+    def way(self, header: Header, ways: int) -> int:
+        """Give which of so many ways a header takes, in the order of the switch's next hops."""
+        return self.ways([header], ways)[0]
+
+    def ways(self, headers: Iterable[Header], ways: int) -> list[int]:
+        """Give the way of each header, of so many."""
+        right = "make one by hk.steering.Header(...)"
+        listed = [
+            instance_of(Header, "headers", each, right) for each in list_of("headers", headers)
+        ]
+        count = whole("ways", ways, 1, _WAYS)
+        return core.ways(self.core, [header.core for header in listed], count)
+
+    @property
+    def core(self) -> tuple[str, int, int, int]:
+        """What the core takes."""
+        return self.algorithm, self.fields, self.seed, self.offset
+
+
+class Stage(NamedTuple):
+    """A switch on a path: its hash, how many ways it has, and the one that is wanted."""
+
+    hash: SwitchHash
+    ways: int
+    wanted: int
+
+
+def find_port(
+    header: Header,
+    forth: Sequence[Stage],
+    *,
+    back: Sequence[Stage] = (),
+    ports: tuple[int, int] = (1024, _PORTS),
+    first: int | None = None,
+    taken: Iterable[int] = (),
+) -> int:
+    """Find a source port by which packets take the wanted way at every switch.
+
+    Parameters
+    ----------
+    header : Header
+        The packets'; its source port does not matter.
+    forth, back : sequence of Stage
+        Switches on the way to the receiver, and back from it where that matters.
+    ports : (int, int)
+        The lowest and the highest that may be used.
+    first : int, optional
+        The port that is tried first; the others follow in order, around the range.
+    taken : iterable of int
+        Ports that are in use.
+
+    Raises
+    ------
+    InfeasibleError
+        Where no port leads there: two switches hash alike, or all ports were tried.
+    """
+    instance_of(Header, "header", header, "make one by hk.steering.Header(...)")
+    low, high = (whole("ports", port, 0, _PORTS) for port in ports)
+    if low > high:
+        raise SpecError("ports", f"{low} is above {high}", "give the lowest port first")
+    right = "make one by hk.steering.Stage(...)"
+    stages = [
+        [
+            (
+                stage.hash.core,
+                whole("ways", stage.ways, 1, _WAYS),
+                whole("wanted", stage.wanted, 0, _WAYS),
+            )
+            for stage in (
+                instance_of(Stage, "stages", each, right) for each in list_of("stages", given)
+            )
+        ]
+        for given in (forth, back)
+    ]
+    start = low if first is None else whole("first", first, 0, _PORTS)
+    used = [whole("taken", port, 0, _PORTS) for port in list_of("taken", taken)]
+    return core.find_port(header.core, stages[0], stages[1], (low, high), start, used)

@@ -1,0 +1,36 @@
+"""Networks of Linux namespaces on one machine: real packets over switches of the kernel that hash.
+
+docs/testbed.md says what it is good for. It needs Linux and root.
+"""
+
+from __future__ import annotations
+
+from hocket.testbed.clos import ClosSpec, build
+from hocket.testbed.ownership import clean
+from hocket.testbed.ports import METHODS, Wanted, port_for
+from hocket.testbed.rights import what_is_missing
+from hocket.testbed.rings import Ring, all_reduce
+from hocket.testbed.steered import Steered, SteeredRow, steer_flows
+from hocket.testbed.study import Study, StudyRun, run_study
+
+__all__ = [
+    "METHODS",
+    "ClosSpec",
+    "Ring",
+    "Steered",
+    "SteeredRow",
+    "Study",
+    "StudyRun",
+    "Wanted",
+    "all_reduce",
+    "build",
+    "clean",
+    "port_for",
+    "run_study",
+    "steer_flows",
+    "what_is_missing",
+]
+
+
+def __dir__() -> list[str]:
+    return __all__

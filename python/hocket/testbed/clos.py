@@ -1,0 +1,273 @@
+"""A two-level Clos of namespaces: hosts, ToRs and spines that hash as Linux does.
+
+::
+
+    spine s   10.0.s.2i   ----  10.0.s.2i+1  tor t      i = t * links + link
+    tor t     10.t+1.h.0  ----  10.t+1.h.1   host h of the ToR
+
+A ToR's next hops are its links to spine 0, then those to spine 1, and so on; a spine's to a ToR are its
+links to that ToR. Each switch hashes addresses, ports and protocol (policy 3) under a seed of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from hocket._checks import instance_of, list_of, whole
+from hocket._core import steering as core_steering
+from hocket.cluster.hosts import MAX_SEED
+from hocket.errors import SpecError
+from hocket.steering.hashes import SwitchHash
+from hocket.testbed.cables import Cable, End, lay
+from hocket.testbed.namespaces import batch, check_prefix, make, write_settings
+from hocket.testbed.ownership import owned
+from hocket.testbed.rights import check_rights
+from hocket.testbed.shaping import shape
+from hocket.units import Quantity, parse_bandwidth
+
+__all__ = ["ClosSpec", "build"]
+
+_FIELDS = 0x37
+_MOST_SPINES, _MOST_TORS, _MOST_HOSTS, _MOST_LINKS = 256, 64, 256, 16
+_MOST_INTERFACES = 128
+"""Of a spine, by the addresses that it has."""
+_WINDOW = 800
+"""Segments that TCP may have under way from the start: more than a mebibyte, so that a flow that shares two
+links has something waiting at both."""
+_SWITCH = (
+    ("ipv4/ip_forward", 1),
+    ("ipv4/conf/all/rp_filter", 0),
+    ("ipv4/conf/default/rp_filter", 0),
+    ("ipv4/fib_multipath_hash_policy", 3),
+    ("ipv4/fib_multipath_hash_fields", _FIELDS),
+    # Probes ask many times a second, and are answered by the interface that they came in by.
+    ("ipv4/icmp_ratelimit", 0),
+    ("ipv4/icmp_msgs_per_sec", 100_000),
+    ("ipv4/icmp_errors_use_inbound_ifaddr", 1),
+)
+_HOST = (
+    ("ipv4/conf/all/rp_filter", 0),
+    ("ipv4/conf/default/rp_filter", 0),
+    ("ipv4/tcp_slow_start_after_idle", 0),
+    ("ipv4/tcp_no_metrics_save", 1),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClosSpec:
+    """A Clos that is to be built.
+
+    Attributes
+    ----------
+    spines, tors
+        Switches of both levels.
+    hosts
+        Below each ToR.
+    links
+        Cables between each ToR and each spine; with more than one, spines choose a way as well.
+    rate
+        What each end of a cable sends [bytes/s], as bits on the wire; None: as fast as the kernel goes.
+    seed
+        From which each switch's seed is drawn, as ecmp draws it.
+    switch_seeds
+        Seeds of the ToRs and then of the spines, instead of those drawn.
+    prefix
+        With which the names of its namespaces begin. Two testbeds at a time need two.
+
+    Raises
+    ------
+    SpecError
+        Naming the field, for a value that makes no sense.
+    """
+
+    spines: int = 4
+    tors: int = 4
+    hosts: int = 4
+    links: int = 1
+    rate: Quantity | None = "100 Mb/s"
+    seed: int = 0
+    switch_seeds: tuple[int, ...] | None = None
+    prefix: str = "hocket"
+
+    def __post_init__(self) -> None:
+        for name, least, most in (
+            ("spines", 1, _MOST_SPINES),
+            ("tors", 2, _MOST_TORS),
+            ("hosts", 1, _MOST_HOSTS),
+            ("links", 1, _MOST_LINKS),
+            ("seed", 0, MAX_SEED),
+        ):
+            object.__setattr__(self, name, whole(name, getattr(self, name), least, most))
+        if self.tors * self.links > _MOST_INTERFACES:
+            raise SpecError(
+                "links",
+                f"{self.links} to each of {self.tors} ToRs are more than {_MOST_INTERFACES} of a spine",
+                "give fewer",
+            )
+        if self.rate is not None:
+            object.__setattr__(self, "rate", parse_bandwidth(self.rate, field="rate"))
+        if self.switch_seeds is not None:
+            self._check_seeds()
+        check_prefix(self.prefix)
+
+    def _check_seeds(self) -> None:
+        most = 2**32 - 1
+        seeds = list_of("switch_seeds", self.switch_seeds)
+        checked = tuple(whole("switch_seeds", seed, 1, most) for seed in seeds)
+        if len(checked) != self.tors + self.spines:
+            switches = f"{self.tors} ToRs and {self.spines} spines"
+            raise SpecError(
+                "switch_seeds", f"there are {len(checked)} for {switches}", "give one each"
+            )
+        object.__setattr__(self, "switch_seeds", checked)
+
+    @property
+    def rate_bytes(self) -> int | None:
+        """The rate [bytes/s]."""
+        return None if self.rate is None else int(self.rate)  # type: ignore[arg-type]
+
+    @property
+    def host_count(self) -> int:
+        """Hosts below all ToRs; host i is below ToR ``i // hosts``."""
+        return self.tors * self.hosts
+
+    def tor_of(self, host: int) -> int:
+        """Give the number of the ToR above a host."""
+        return host // self.hosts
+
+    def namespace(self, device: str) -> str:
+        """Name of the namespace of ``"host3"``, ``"tor0"`` or ``"spine1"``."""
+        return f"{self.prefix}-{device}"
+
+    def address(self, host: int) -> str:
+        """Address of a host."""
+        return f"10.{self.tor_of(host) + 1}.{host % self.hosts}.1"
+
+    def tor_seed(self, tor: int) -> int:
+        """Give the seed of a ToR's hash."""
+        if self.switch_seeds is not None:
+            return self.switch_seeds[tor]
+        return core_steering.switch_seed(self.seed, 0, tor)
+
+    def spine_seed(self, spine: int) -> int:
+        """Give the seed of a spine's hash."""
+        if self.switch_seeds is not None:
+            return self.switch_seeds[self.tors + spine]
+        return core_steering.switch_seed(self.seed, 1, spine)
+
+    def tor_hash(self, tor: int) -> SwitchHash:
+        """Hash by which a ToR chooses among its links up."""
+        return SwitchHash("linux", seed=self.tor_seed(tor), fields=_FIELDS)
+
+    def spine_hash(self, spine: int) -> SwitchHash:
+        """Hash by which a spine chooses among its links to a ToR."""
+        return SwitchHash("linux", seed=self.spine_seed(spine), fields=_FIELDS)
+
+    def uplink(self, way: int) -> str:
+        """Name of the interface of a ToR that its next hop leads to."""
+        spine, link = divmod(way, self.links)
+        return f"up{spine}.{link}"
+
+    def downlink(self, tor: int, link: int) -> str:
+        """Name of the interface of a spine that leads to a ToR."""
+        return f"tor{tor}.{link}"
+
+    def cables(self) -> Iterator[Cable]:
+        """Give all cables: first those of hosts, then those between switches."""
+        for host in range(self.host_count):
+            tor, below = divmod(host, self.hosts)
+            network = f"10.{tor + 1}.{below}"
+            yield Cable(
+                End(self.namespace(f"tor{tor}"), f"host{host}", f"{network}.0"),
+                End(self.namespace(f"host{host}"), "up", f"{network}.1"),
+            )
+        for tor in range(self.tors):
+            for way in range(self.spines * self.links):
+                spine, link = divmod(way, self.links)
+                yield Cable(
+                    End(
+                        self.namespace(f"spine{spine}"),
+                        self.downlink(tor, link),
+                        self.spine_address(spine, tor, link),
+                    ),
+                    End(
+                        self.namespace(f"tor{tor}"),
+                        self.uplink(way),
+                        self.tor_address(spine, tor, link),
+                    ),
+                )
+
+    def spine_address(self, spine: int, tor: int, link: int) -> str:
+        """Address of a spine on a cable."""
+        return f"10.0.{spine}.{2 * (tor * self.links + link)}"
+
+    def tor_address(self, spine: int, tor: int, link: int) -> str:
+        """Address of a ToR on a cable."""
+        return f"10.0.{spine}.{2 * (tor * self.links + link) + 1}"
+
+
+@contextmanager
+def build(spec: ClosSpec) -> Iterator[ClosSpec]:
+    """Build a Clos, which is there while the block runs and leaves nothing behind.
+
+    Raises
+    ------
+    SpecError
+        For what is not a :class:`ClosSpec`.
+    InfeasibleError
+        Where rights, programs or features of the kernel are missing, or another process has the prefix.
+    """
+    instance_of(ClosSpec, "spec", spec, "make one by hk.testbed.ClosSpec(...)")
+    check_rights()
+    with owned(spec.prefix):
+        _build(spec)
+        yield spec
+
+
+def _build(spec: ClosSpec) -> None:
+    tors = [spec.namespace(f"tor{tor}") for tor in range(spec.tors)]
+    spines = [spec.namespace(f"spine{spine}") for spine in range(spec.spines)]
+    hosts = [spec.namespace(f"host{host}") for host in range(spec.host_count)]
+    make([*hosts, *tors, *spines])
+    for host in hosts:
+        write_settings(host, _HOST)
+    seed = "ipv4/fib_multipath_hash_seed"
+    for i, tor in enumerate(tors):
+        write_settings(tor, [*_SWITCH, (seed, spec.tor_seed(i))])
+    for i, spine in enumerate(spines):
+        write_settings(spine, [*_SWITCH, (seed, spec.spine_seed(i))])
+    lay(spec.cables())
+    _route(spec)
+    if spec.rate_bytes is not None:
+        shape((end, spec.rate_bytes) for cable in spec.cables() for end in cable.ends)
+
+
+def _route(spec: ClosSpec) -> None:
+    for host in range(spec.host_count):
+        gateway = f"10.{spec.tor_of(host) + 1}.{host % spec.hosts}.0"
+        route = f"route add default via {gateway} initcwnd {_WINDOW} initrwnd {_WINDOW}"
+        batch([route], spec.namespace(f"host{host}"))
+    for tor in range(spec.tors):
+        hops = []
+        for way in range(spec.spines * spec.links):
+            spine, link = divmod(way, spec.links)
+            hops.append((spec.spine_address(spine, tor, link), spec.uplink(way)))
+        batch([_multipath("default", hops)], spec.namespace(f"tor{tor}"))
+    for spine in range(spec.spines):
+        lines = []
+        for tor in range(spec.tors):
+            links = range(spec.links)
+            hops = [
+                (spec.tor_address(spine, tor, link), spec.downlink(tor, link)) for link in links
+            ]
+            lines.append(_multipath(f"10.{tor + 1}.0.0/16", hops))
+        batch(lines, spec.namespace(f"spine{spine}"))
+
+
+def _multipath(to: str, hops: list[tuple[str, str]]) -> str:
+    """Give the command for a route over next hops: (address, interface)."""
+    if len(hops) == 1:
+        return f"route add {to} via {hops[0][0]} dev {hops[0][1]}"
+    return f"route add {to} " + " ".join(f"nexthop via {via} dev {dev}" for via, dev in hops)

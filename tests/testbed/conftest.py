@@ -1,0 +1,32 @@
+"""Testbeds of tests have a prefix for each process, and are skipped where none can be built."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from tests.built import programs
+
+import hocket as hk
+
+
+@pytest.fixture
+def controller_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller and its agent, built."""
+    found = programs()
+    if not found:
+        pytest.skip("the controller is not built: cargo test -p hocket-controller")
+    for name, path in found.items():
+        monkeypatch.setenv(name, path)
+
+
+@pytest.fixture
+def prefix() -> Iterator[str]:
+    """A prefix of which nothing is left afterwards."""
+    missing = hk.testbed.what_is_missing()
+    if missing is not None:
+        pytest.skip(f"no testbed can be built here: {missing[0]}")
+    name = f"t{os.getpid() % 100_000}"
+    yield name
+    assert hk.testbed.clean(name) == 0
