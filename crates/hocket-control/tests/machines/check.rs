@@ -39,6 +39,8 @@ struct HostCheck {
     /// What flows used when the welcome came, and what they use now.
     before: BTreeMap<FlowName, u32>,
     uses: BTreeMap<FlowName, u32>,
+    /// The last numbered message: session and number.
+    said: (u64, u64),
     /// Registrations that were not taken: session, number, job.
     jobs: Vec<(u64, u64, u32, Vec<PatternFlow>)>,
 }
@@ -138,6 +140,14 @@ impl Checks {
     }
 
     pub fn said_by_host(&mut self, host: u32, session: u64, message: &FromHost) {
+        if let Some(sequence) = message.sequence() {
+            let row = self.host(host);
+            if (session, sequence) <= row.said {
+                // Said again; what was said since is not undone by it.
+                return;
+            }
+            row.said = (session, sequence);
+        }
         match message {
             FromHost::Acknowledged { epoch, revision } => {
                 let row = self.host(host);
