@@ -12,6 +12,7 @@ use hocket_control::server::Server;
 use hocket_control::store::Saved;
 
 use super::faults::{HOSTS, Millis};
+use super::site::RECOVERY;
 
 /// A choice that a host was told of a flow, and with which revision.
 type Told = (u64, Option<u32>);
@@ -51,7 +52,11 @@ pub struct Checks {
     /// The last welcome of each session.
     welcomed: BTreeMap<u64, u64>,
     hosts: Vec<HostCheck>,
-    active: u64,
+    /// Time, and when the last election was with the hosts that were welcomed since.
+    pub now: Millis,
+    elected: Millis,
+    epoch: u64,
+    came: BTreeSet<u32>,
     /// Flows that a controller has told of, by epoch.
     told: BTreeSet<(u64, u32, FlowName)>,
     /// Jobs whose registration was taken.
@@ -100,9 +105,10 @@ impl Checks {
         of
     }
 
-    pub fn active(&mut self, _: u32, epoch: u64) {
+    pub fn active(&mut self, epoch: u64) {
         self.count("elections");
-        self.active = epoch;
+        (self.elected, self.epoch) = (self.now, epoch);
+        self.came.clear();
     }
 
     /// Open sessions of a host.
@@ -172,7 +178,14 @@ impl Checks {
         self.host(host).jobs.retain(|(_, _, id, _)| *id != job);
     }
 
-    pub fn heard_by_host(&mut self, host: u32, session: u64, message: &ToHost) {
+    /// Gives the jobs whose registration is taken now.
+    pub fn heard_by_host(
+        &mut self,
+        host: u32,
+        session: u64,
+        message: &ToHost,
+    ) -> Vec<(u32, Vec<PatternFlow>)> {
+        let mut taken = Vec::new();
         match message {
             ToHost::Welcome { answers, .. } => self.host(host).came = (session, *answers),
             ToHost::Taken { sequence } => {
@@ -180,7 +193,8 @@ impl Checks {
                 for (of, number, job, pattern) in jobs {
                     if of == session && number <= *sequence && job < 3 {
                         self.count("jobs taken");
-                        self.kept.insert(job, (host, pattern));
+                        self.kept.insert(job, (host, pattern.clone()));
+                        taken.push((job, pattern));
                     } else {
                         self.host(host).jobs.push((of, number, job, pattern));
                     }
@@ -196,6 +210,7 @@ impl Checks {
             }
             ToHost::Synced { .. } => {}
         }
+        taken
     }
 
     pub fn heard_by_server(&mut self, _: u32, _: u64, message: &FromHost) {
@@ -222,6 +237,9 @@ impl Checks {
             };
             self.stories.insert((session, *answers), story);
             self.welcomed.insert(session, *answers);
+            if server.epoch() == self.epoch {
+                self.came.insert(host);
+            }
         }
         let Some((epoch, revision)) = message.revision() else {
             return;
@@ -243,7 +261,16 @@ impl Checks {
         };
         story.last = revision;
         match message {
-            ToHost::Synced { .. } => story.synced = Some(revision),
+            ToHost::Synced { .. } => {
+                story.synced = Some(revision);
+                let is_late = self.now - self.elected >= RECOVERY.as_millis() as u64 * 98 / 100;
+                if epoch == self.epoch && !is_late && self.came.len() < HOSTS as usize {
+                    self.wrong(format!(
+                        "epoch {epoch} knows all from {:?} alone",
+                        self.came
+                    ));
+                }
+            }
             ToHost::Changes { changes, .. } => {
                 for change in changes {
                     story.note(revision, change);

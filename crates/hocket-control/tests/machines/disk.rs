@@ -79,6 +79,11 @@ impl Folder {
         self.files.keys().cloned().collect()
     }
 
+    /// Nothing fails any longer.
+    pub fn heal(&mut self) {
+        (self.room, self.loses_syncs, self.calls) = (None, false, None);
+    }
+
     /// A writer is gone: of what it did not sync, any first part is there.
     pub fn crash(&mut self, writer: u32, random: &mut Random) {
         let mine = self

@@ -1,9 +1,13 @@
 //! Machines start and stop, faults begin and end.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
 use hocket_control::agent::{self, Agent};
+use hocket_control::message::PatternFlow;
 use hocket_control::server::{self, Server};
 use hocket_control::store::{OnDamage, Store, StoreError};
-use std::collections::BTreeMap;
 
 use super::disk::{Random, Shared};
 use super::faults::{Millis, SERVERS, What};
@@ -72,7 +76,21 @@ impl World {
         let machine = &mut self.servers[at as usize];
         machine.server = Some(server);
         machine.store = Some(store);
-        self.checks.active(at, self.epoch);
+        self.checks.active(self.epoch);
+    }
+
+    /// Whoever took over now would find a job, whatever was not synced.
+    pub(super) fn is_stored(&mut self, job: u32, pattern: &[PatternFlow]) -> bool {
+        let mut folder = self.folder.borrow().clone();
+        folder.heal();
+        (0..SERVERS).for_each(|writer| folder.crash(writer, &mut self.random));
+        let disk = Shared {
+            folder: Rc::new(RefCell::new(folder)),
+            writer: SERVERS,
+        };
+        let store = Store::open(disk, None, OnDamage::Refuse);
+        let found = store.as_ref().map(|store| store.saved().jobs.get(&job));
+        found.is_ok_and(|found| found.is_some_and(|found| found.pattern == pattern))
     }
 
     pub(super) fn stop_server(&mut self, at: u32) {

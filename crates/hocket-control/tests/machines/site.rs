@@ -18,6 +18,7 @@ use super::disk::Random;
 use super::faults::HOSTS;
 
 pub const BEAT: Duration = Duration::from_millis(500);
+pub const RECOVERY: Duration = Duration::from_millis(900);
 
 pub fn address(host: u32) -> IpAddr {
     [10, 0, 0, host as u8 + 1].into()
@@ -32,7 +33,7 @@ pub fn server_options(random: &mut Random) -> server::Options {
             least_bytes: 1_000,
         },
         grace: Duration::from_millis(400),
-        recovery: Duration::from_millis(900),
+        recovery: RECOVERY,
         resend: Duration::from_millis(100),
         most_host_flows: 24,
         ..server::Options::default()

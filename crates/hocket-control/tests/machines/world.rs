@@ -171,7 +171,7 @@ impl World {
                 break;
             }
             let ((now, _), happens) = entry.remove_entry();
-            self.now = now;
+            (self.now, self.checks.now) = (now, now);
             self.happen(happens);
             self.checks.verdict(now)?;
         }
@@ -257,7 +257,12 @@ impl World {
                     return self.carry(id, true, Happens::Reset(id, Machine::Host(host)));
                 }
                 let session = agent::SessionId(id);
-                self.checks.heard_by_host(host, id, &message);
+                for (job, pattern) in self.checks.heard_by_host(host, id, &message) {
+                    if !self.is_stored(job, &pattern) {
+                        self.checks
+                            .wrong(format!("job {job} is taken and not stored"));
+                    }
+                }
                 self.tell_host(host, agent::Input::Received { session, message });
             }
             Happens::Reset(id, from) => self.reset(id, from),

@@ -136,7 +136,10 @@ async fn check(State(operators): State<Operators>, request: Request, next: Next)
     let is_read = request.method() == Method::GET;
     let cookies = cookies.filter(|_| is_read);
     // A browser may have the cookie of a controller that was here before.
-    let mut shown = bearer.into_iter().chain(cookies).chain(asked.filter(|_| is_page));
+    let mut shown = bearer
+        .into_iter()
+        .chain(cookies)
+        .chain(asked.filter(|_| is_page));
     match shown.any(|shown| is_same(shown, &operators.token)) {
         true => next.run(request).await,
         false => {

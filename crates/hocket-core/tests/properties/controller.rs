@@ -305,6 +305,17 @@ impl World {
                 Command::Rate { .. } => {}
             }
         }
+        if let Event::FlowsStart(flows) = event {
+            let is_of = |id: FlowId| {
+                move |command: &&Command| match **command {
+                    Command::Path { flow, .. } | Command::Revoke { flow, .. } => flow == id,
+                    _ => false,
+                }
+            };
+            let answered =
+                |flow: &Announced| commands.iter().any(|command| is_of(flow.id)(&command));
+            assert!(flows.iter().all(answered), "each is answered");
+        }
     }
 
     fn loads(&self) -> BTreeMap<LinkId, u16> {

@@ -115,6 +115,7 @@ impl Controller {
             is_live: true,
             reason: Reason::New,
             is_touched: false,
+            is_asked: false,
         });
         self.expect(row);
         Some(row)

@@ -31,6 +31,8 @@ pub(super) struct Row {
     /// Why its path is as it is since the event that touched it last, and whether that is under way.
     pub(super) reason: Reason,
     pub(super) is_touched: bool,
+    /// Whether its host is told in this event, even if its path stays.
+    pub(super) is_asked: bool,
 }
 
 /// Quick hashing of numbers: multiply and turn.

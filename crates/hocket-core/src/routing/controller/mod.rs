@@ -296,6 +296,7 @@ impl Controller {
     fn touch(&mut self, flow: u32, reason: Reason) {
         let row = self.flows.row_mut(flow);
         row.reason = reason;
+        row.is_asked |= matches!(reason, Reason::Held | Reason::NoPath);
         if !std::mem::replace(&mut row.is_touched, true) {
             self.touched.push(flow);
         }
@@ -326,9 +327,13 @@ impl Controller {
         for &flow in &touched {
             let row = self.flows.row_mut(flow);
             let is_touched = std::mem::replace(&mut row.is_touched, false);
-            let is_asked = matches!(row.reason, Reason::Held | Reason::NoPath);
+            let is_asked = std::mem::replace(&mut row.is_asked, false);
             if !row.is_live || !is_touched || (row.choice == row.told && !is_asked) {
                 continue;
+            }
+            if row.choice == row.told && row.choice != NONE {
+                // It may have made room for others and come back.
+                row.reason = Reason::Held;
             }
             if row.told != NONE && row.choice != NONE && row.choice != row.told {
                 self.tally.moves[row.reason as usize] += 1;
