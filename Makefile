@@ -53,8 +53,8 @@ build: .venv/build.stamp ## build the Rust core and install the package into .ve
 controller: .venv/deps.stamp ## build the routing controller, its agent and the preloaded library, and install them into .venv
 	cargo install $(CARGO_FLAGS) --quiet --force --root .venv --path crates/hocket-controller
 	cargo install $(CARGO_FLAGS) --quiet --force --root .venv --path crates/hocket-agent
-	cargo build $(CARGO_FLAGS) --quiet --release -p hocket-preload
-	install -D -m 755 target/release/libhocket_preload.so .venv/lib/libhocket_preload.so
+	cargo build $(CARGO_FLAGS) --quiet --profile preload -p hocket-preload
+	install -D -m 755 target/preload/libhocket_preload.so .venv/lib/libhocket_preload.so
 
 demo: build ## all-reduce of 256 MB on a DGX-1 V100: healthy, then with one NVLink down
 	$(BIN)/hocket compare $(DEMO)
@@ -72,11 +72,13 @@ fmt: | tools ## rustfmt: is the Rust code formatted?
 clippy: .venv/deps.stamp ## clippy on everything, warnings are errors
 	cargo clippy $(CARGO_FLAGS) --quiet --workspace --all-targets -- -D warnings
 
-cargo-test: | tools ## tests of the Rust core
-	cargo test $(CARGO_FLAGS) --quiet
+cargo-test: | tools ## tests of the Rust core, and of the routing controller and its agent
+	cargo test $(CARGO_FLAGS) --quiet \
+	  -p hocket-core -p hocket-control -p hocket-wire -p hocket-agent -p hocket-controller
 
-doc: | tools ## documentation of the Rust core, warnings are errors
-	RUSTDOCFLAGS='-D warnings' cargo doc $(CARGO_FLAGS) --quiet --no-deps -p hocket-core
+doc: | tools ## documentation of the Rust crates, warnings are errors
+	RUSTDOCFLAGS='-D warnings' cargo doc $(CARGO_FLAGS) --quiet --no-deps --lib \
+	  -p hocket-core -p hocket-control -p hocket-wire -p hocket-agent -p hocket-controller
 
 ruff: .venv/deps.stamp ## ruff: lint and format of the Python code
 	$(BIN)/ruff check --quiet .

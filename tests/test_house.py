@@ -83,7 +83,21 @@ def test_modules_use_only_those_above_them() -> None:
 
 DEBUG = re.compile(r"\{(\w*):#?\?\}")
 # Variables that hold text, which is quoted so, and lists of numbers.
-QUOTED = {"name", "given", "topology", "src", "dst", "first", "other", "order", "stuck", "", "0"}
+QUOTED = {
+    "name",
+    "given",
+    "topology",
+    "src",
+    "dst",
+    "first",
+    "other",
+    "order",
+    "stuck",
+    "",
+    "0",
+} | {
+    *("text", "word", "key", "mode"),
+}
 
 
 def test_errors_have_no_debug_text() -> None:

@@ -50,6 +50,7 @@ LOOSE = {
         "_memory",
         "_options",
         "_pictures",
+        "_programs",
         "_results",
         "_core",
     },

@@ -1,9 +1,10 @@
 """Every command and program in README.md and docs/ works as it stands there, and prints what is shown.
 
 In a ``console`` block, a line that begins with ``$ `` is a command and what follows is its output; a line
-``...`` stands for any lines. A ``yaml`` block after a line that is only a file name in backquotes and a
-colon is that file, and so is a ``python`` block; others of these are programs. A page that needs the
-extra ``torch`` is skipped where PyTorch is not installed, that of the testbed where none can be built.
+``...`` stands for any lines. ``> FILE`` keeps the output, and with ``&`` at its end a command runs on while
+the page is read. Any block after a line that is only a file name in backquotes and a colon is that file;
+other ``python`` blocks are programs. A page that needs the extra ``torch`` is skipped where PyTorch is not
+installed, that of the testbed where none can be built, that of the controller where its programs are not.
 ``make`` in ``sh`` blocks must name a target.
 """
 
@@ -13,6 +14,9 @@ import contextlib
 import io
 import re
 import shlex
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -20,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.built import programs
 
 from hocket import testbed
 from hocket.cli import run
@@ -69,6 +74,41 @@ def commands(block: Block) -> Iterator[tuple[list[str], list[str]]]:
         yield command, output
 
 
+class Background:
+    """Commands that run on."""
+
+    def __init__(self) -> None:
+        self.running: list[subprocess.Popen[str]] = []
+
+    def start(self, command: list[str]) -> None:
+        """Start a command, which says a line when it is there."""
+        module = [sys.executable, "-m", *command]
+        process = subprocess.Popen(module, stderr=subprocess.PIPE, text=True)
+        self.running.append(process)
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        assert process.poll() is None, line
+
+    def stop(self) -> None:
+        """End all, the last first."""
+        for process in reversed(self.running):
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+
+
+def outcome(command: list[str]) -> tuple[int, str, str]:
+    """Run a command, here if it is Python's, and give its code, output and errors."""
+    if command[1] in ("controller", "agent"):  # it would replace this process
+        done = subprocess.run(
+            [sys.executable, "-m", *command], capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout, done.stderr
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = run(command[1:])
+    return code, out.getvalue(), err.getvalue()
+
+
 def matches(shown: list[str], printed: list[str]) -> bool:
     pattern = "\n".join(".*" if line == "..." else re.escape(line.rstrip()) for line in shown)
     return (
@@ -82,12 +122,24 @@ def _case(page: Path) -> Any:
 
 
 @pytest.mark.parametrize("page", [_case(page) for page in PAGES])
-def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page(
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    request: pytest.FixtureRequest,
+) -> None:
     if "hocket[torch]" in page.read_text(encoding="utf-8") and find_spec("torch") is None:
         pytest.skip("PyTorch is not installed: make torch installs it")
     missing = testbed.what_is_missing()
     if page.name == "testbed.md" and missing is not None:
         pytest.skip(f"no testbed can be built here: {missing[0]}")
+    if page.name == "controller.md":
+        found = programs()
+        if not found:
+            pytest.skip("the controller is not built: cargo test -p hocket-controller")
+        for name, path in found.items():
+            monkeypatch.setenv(name, path)
+        monkeypatch.setenv("HOCKET_AGENT_SOCKET", "agent.sock")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOCKET_DATA", str(tmp_path / "data"))
     monkeypatch.setattr(registry, "_OWN", {})  # what a page registers is gone after it
@@ -95,6 +147,8 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     makefile = (ROOT / "Makefile").read_text()
     makes = set(re.findall(r"^([a-z-]+):|^([A-Z]+) [?:]=", makefile, re.MULTILINE))
     targets = {target or variable for target, variable in makes}
+    background = Background()
+    request.addfinalizer(background.stop)
     for block in blocks(page):
         where = f"{page.name}, line {block.line}"
         if block.file is not None:
@@ -110,9 +164,14 @@ def test_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         elif block.language == "console":
             for command, shown in commands(block):
                 assert command[0] == "hocket", where
-                out, err = io.StringIO(), io.StringIO()
-                with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                    code = run(command[1:])
-                assert code == 0, f"{where}: {shlex.join(command)}: {err.getvalue()}"
-                printed = out.getvalue().splitlines()
-                assert matches(shown, printed), f"{where}: {shlex.join(command)}:\n{out.getvalue()}"
+                if command[-1] == "&":
+                    background.start(command[:-1])
+                    continue
+                file = command[-1] if command[-2] == ">" else None
+                code, out, err = outcome(command if file is None else command[:-2])
+                assert code == 0, f"{where}: {shlex.join(command)}: {err}"
+                if file is not None:
+                    Path(file).write_text(out, encoding="utf-8")
+                    continue
+                printed = out.splitlines()
+                assert matches(shown, printed), f"{where}: {shlex.join(command)}:\n{out}"

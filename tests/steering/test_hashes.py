@@ -78,6 +78,7 @@ def learned(hash: SwitchHash, switches: list[str]) -> Calibration:
     return Calibration(2, headers, [switches[way] for way in ways])
 
 
+@pytest.mark.slow
 def test_a_hash_is_identified_by_what_switches_answer() -> None:
     order = ["10.0.3.0", "10.0.1.0", "10.0.2.0"]
     for algorithm, fields in (("linux", 0x37), ("linux", 0x33), ("linux-layer4", 0x37)):

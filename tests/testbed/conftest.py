@@ -6,8 +6,19 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from tests.built import programs
 
 import hocket as hk
+
+
+@pytest.fixture
+def controller_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The controller and its agent, built."""
+    found = programs()
+    if not found:
+        pytest.skip("the controller is not built: cargo test -p hocket-controller")
+    for name, path in found.items():
+        monkeypatch.setenv(name, path)
 
 
 @pytest.fixture

@@ -198,6 +198,7 @@ def guards(prefix: str) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_what_is_left_without_a_guard_is_removed(prefix: str) -> None:
     with started(prefix) as process:
         (guard,) = guards(prefix)
@@ -231,6 +232,7 @@ def test_without_rights_it_is_one_line(
     assert "there is no program ip; install iproute2" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

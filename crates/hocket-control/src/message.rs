@@ -308,7 +308,7 @@ pub enum Refusal {
     NotItsAddress,
     /// An address is not in the fabric.
     UnknownAddress,
-    /// The host may not speak for the job.
+    /// The host may not speak for the job, or a sender of its pattern may not.
     NotItsJob,
     /// The host has as many live flows, or jobs, as it may.
     TooMany,

@@ -141,6 +141,12 @@ COMMANDS = (
         is_program=True,
     ),
     Command(
+        "launch",
+        "Run a program whose connections leave from the ports that the agent gives (Linux, root).",
+        "launch:launch",
+        "For example: hocket launch --to 10.1.0.1:5201 -- iperf3 -c 10.1.0.1",
+    ),
+    Command(
         "algorithms",
         "List the algorithms, what they do, and their collectives.",
         "plan:algorithms",

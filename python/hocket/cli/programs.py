@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
-from pathlib import Path
 
 import typer
 
+from hocket._programs import path_of_program, remedy_for
 from hocket.errors import SpecError
 
 
 def controller(context: typer.Context) -> None:
     """Run the routing controller of a cluster, and what belongs to it: serve, certs, replay."""
-    _become("hocket-controller", "HOCKET_CONTROLLER", context.args)
+    _become("hocket-controller", context.args)
 
 
 def agent(context: typer.Context) -> None:
     """Run the controller's agent on a host."""
-    _become("hocket-agent", "HOCKET_AGENT", context.args)
+    _become("hocket-agent", context.args)
 
 
-def _become(program: str, variable: str, arguments: list[str]) -> None:
-    """Replace this process by a program that a variable names, or that is beside Python or on the path."""
-    named = os.environ.get(variable)
-    beside = Path(sys.executable).parent
-    found = named or shutil.which(program, path=beside) or shutil.which(program)
-    wrong = f"there is no program {program}" if found is None else None
+def _become(program: str, arguments: list[str]) -> None:
+    """Replace this process by a program."""
+    found = path_of_program(program)
+    sys.stdout.flush()
     try:
-        if found is not None:
-            sys.stdout.flush()
-            os.execv(found, [program, *arguments])
+        os.execv(found, [program, *arguments])
     except OSError as error:
-        wrong = f"{found} cannot be run: {(error.strerror or str(error)).lower()}"
-    remedy = f"build it with `make controller`, or name it in {variable}"
-    raise SpecError(None, str(wrong), remedy)
+        why = f"{found} cannot be run: {(error.strerror or str(error)).lower()}"
+        raise SpecError(None, why, remedy_for(program)) from None

@@ -99,8 +99,8 @@ class Jobs:
         list[str] | None,
         typer.Option(
             "--method",
-            help="How ports for assigned paths are found: model, route-get or probes; may be "
-            "repeated; default: each once.",
+            help="How ports for assigned paths are found: model, route-get, probes, or controller, which "
+            "runs hocket-controller and its agents; may be repeated; default: the first three.",
         ),
     ] = None
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import mean, median
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,6 +23,7 @@ from hocket.testbed.counters import sent
 from hocket.testbed.ports import METHODS, PORTS, Wanted, port_for
 from hocket.testbed.prediction import cluster_of, ideal_time, predict
 from hocket.testbed.rings import Ring, all_reduce
+from hocket.testbed.service import Announced, Service, serve
 from hocket.units import parse_size
 
 if TYPE_CHECKING:
@@ -31,6 +34,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Study", "StudyRun", "run_study"]
 
+CONTROLLER = "controller"
+"""How ports are found: by the controller and its agents, which run on the testbed."""
+_SETTLES = 0.3
+"""After which time flows that were announced together have their paths [s]."""
 _DPORT = 5000
 _FLOAT = 4
 _WARM_UP = 4
@@ -179,7 +186,8 @@ def run_study(
     repeats : int
         How often each run is repeated; its times are the medians.
     methods : sequence of str
-        How ports are found for assigned paths, each in a run of its own.
+        How ports are found for assigned paths, each in a run of its own: ``METHODS``, where a scheme
+        assigns paths, and ``"controller"``, which assigns them itself.
     scheme : str
         Which scheme of :func:`hocket.routing.assign` assigns paths.
     progress : callable, optional
@@ -196,7 +204,7 @@ def run_study(
     """
     count, often = whole("seeds", seeds, 0, 10**4), whole("repeats", repeats, 1, 1000)
     for each in list_of("methods", methods):
-        one_of("methods", each, METHODS)
+        one_of("methods", each, (*METHODS, CONTROLLER))
     check_function("progress", progress)
     plans = _rings(spec, whole("jobs", jobs, 1, spec.hosts), parse_size(size, field="size"))
     cases = [("assigned", method) for method in methods]
@@ -205,10 +213,14 @@ def run_study(
     for done, (paths, how) in enumerate(cases):
         if progress is not None:
             progress(f"{paths}, {how}", done, len(cases))
-        ready = (
-            _assigned(spec, plans, how, scheme) if paths == "assigned" else _drawn(plans, int(how))
-        )
-        runs.append(_measured(spec, ready, (paths, how), often))
+        with ExitStack() as stack:
+            if how == CONTROLLER:
+                ready = _steered(stack.enter_context(serve(spec)), plans, stack)
+            elif paths == "assigned":
+                ready = _assigned(spec, plans, how, scheme)
+            else:
+                ready = _drawn(plans, int(how))
+            runs.append(_measured(spec, ready, (paths, how), often))
     return Study(spec, len(plans), plans[0].size, tuple(runs), ideal_time(spec, plans[0]))
 
 
@@ -258,6 +270,24 @@ def _assigned(spec: ClosSpec, plans: Sequence[Ring], method: str, scheme: str) -
             header = Header(spec.address(host), spec.address(to), ring.dport, PORTS[0])
             sports.append(port_for(spec, method, header, Wanted(host, to, next(spines))))
         rings.append(Ring(ring.hosts, ring.size, ring.dport, tuple(sports)))
+    return rings
+
+
+def _steered(service: Service, plans: Sequence[Ring], stack: ExitStack) -> list[Ring]:
+    """Announce each flow to the agent of its host, and give the ports that are said once all are there."""
+    announced: list[list[Announced]] = []
+    for job, ring in enumerate(plans):
+        flows = []
+        for rank, host in enumerate(ring.hosts):
+            flow = service.announce(host, _next(ring, rank), ring.dport, ring.size, job + 1)
+            stack.callback(flow.close)
+            flows.append(flow)
+        announced.append(flows)
+    time.sleep(_SETTLES)
+    rings = []
+    for ring, flows in zip(plans, announced, strict=True):
+        ports = tuple(flow.port or 0 for flow in flows)
+        rings.append(Ring(ring.hosts, ring.size, ring.dport, ports))
     return rings
 
 

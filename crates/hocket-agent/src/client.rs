@@ -1,0 +1,156 @@
+//! What programs use to have their flows steered.
+//!
+//! ```no_run
+//! use hocket_agent::client::{Agent, Flow};
+//! use hocket_agent::line::Protocol;
+//!
+//! let mut agent = Agent::connect("/run/hocket/agent.sock")?;
+//! let mut flow = agent.open(&Flow {
+//!     protocol: Protocol::Tcp,
+//!     src: None,
+//!     dst: "10.0.1.1".parse()?,
+//!     dport: 4791,
+//!     bytes: 1 << 30,
+//!     job: 0,
+//! })?;
+//! if let Ok(port) = &flow.port {
+//!     println!("bind to {port} before connecting");
+//! }
+//! agent.close(&flow)?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::net::{RecvFlags, SendFlags, recv, send};
+
+use crate::line::{Answer, MOST_BYTES, Protocol};
+use crate::seqpacket::connect_to;
+
+/// A flow that a program is about to send.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// The address that it is sent from; `None`: as the host sends there.
+    pub src: Option<IpAddr>,
+    /// The address of the receiver.
+    pub dst: IpAddr,
+    /// The receiver's port.
+    pub dport: u16,
+    /// Bytes to send.
+    pub bytes: u64,
+    /// Its job; 0: none.
+    pub job: u32,
+}
+
+/// A flow that is open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Opened {
+    /// Its number.
+    pub id: u64,
+    /// The source port to bind to before connecting, or why switches are to hash it as any other.
+    pub port: Result<u16, String>,
+}
+
+/// A connection to this host's agent. Flows end with it.
+#[derive(Debug)]
+pub struct Agent {
+    socket: OwnedFd,
+}
+
+impl Agent {
+    /// Connects.
+    ///
+    /// # Errors
+    /// What the system says: no agent listens there, or this program may not connect.
+    pub fn connect(path: impl AsRef<Path>) -> io::Result<Self> {
+        let socket = connect_to(path.as_ref())?;
+        Ok(Self { socket })
+    }
+
+    /// Opens a flow, which the controller hears of.
+    ///
+    /// # Errors
+    /// What the agent finds wrong, and what the system says.
+    pub fn open(&mut self, flow: &Flow) -> io::Result<Opened> {
+        let ends = ends(flow);
+        let asked = self.ask(&format!("open {ends} {} {}", flow.bytes, flow.job))?;
+        match asked {
+            Answer::Flow(id, port) => Ok(Opened { id, port }),
+            other => Err(odd(&other)),
+        }
+    }
+
+    /// A port for a socket whose flow ends with it.
+    ///
+    /// # Errors
+    /// As [`Agent::open`].
+    pub fn port(&mut self, flow: &Flow) -> io::Result<Result<u16, String>> {
+        match self.ask(&format!("port {}", ends(flow)))? {
+            Answer::Port(port) => Ok(port),
+            other => Err(odd(&other)),
+        }
+    }
+
+    /// Says how many bytes a flow has left.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn progress(&mut self, flow: &Opened, left: u64) -> io::Result<()> {
+        self.tell(&format!("progress {} {left}", flow.id))
+    }
+
+    /// Ends a flow.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn close(&mut self, flow: &Opened) -> io::Result<()> {
+        self.tell(&format!("close {}", flow.id))
+    }
+
+    fn tell(&self, line: &str) -> io::Result<()> {
+        send(&self.socket, line.as_bytes(), SendFlags::NOSIGNAL)?;
+        Ok(())
+    }
+
+    fn ask(&self, line: &str) -> io::Result<Answer> {
+        let mut buffer = [0; MOST_BYTES];
+        // Errors of lines without an answer may still lie there.
+        while matches!(
+            recv(&self.socket, &mut buffer, RecvFlags::DONTWAIT),
+            Ok((1.., _))
+        ) {}
+        self.tell(line)?;
+        let (count, _) = recv(&self.socket, &mut buffer, RecvFlags::empty())?;
+        if count == 0 {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                "the agent is gone",
+            ));
+        }
+        let text = std::str::from_utf8(&buffer[..count]).map_err(io::Error::other)?;
+        text.parse().map_err(io::Error::other)
+    }
+}
+
+fn ends(flow: &Flow) -> String {
+    let protocol = match flow.protocol {
+        Protocol::Tcp => "tcp",
+        Protocol::Udp => "udp",
+    };
+    let src = flow
+        .src
+        .map_or_else(|| "-".to_owned(), |src| src.to_string());
+    format!("{protocol} {src} {} {}", flow.dst, flow.dport)
+}
+
+fn odd(answer: &Answer) -> io::Error {
+    match answer {
+        Answer::Error(why) => io::Error::new(io::ErrorKind::InvalidInput, why.clone()),
+        other => io::Error::other(format!("the agent answers {:?}", other.to_string())),
+    }
+}

@@ -1,0 +1,480 @@
+//! Where programs and the controller meet: the one owner of the agent's machine.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hocket_control::agent::{Agent, Input, Metrics, Opened, Output, SessionId, Why};
+use hocket_control::message::{FromHost, Path, Reason, Refusal, ToHost};
+use hocket_wire::setup::SetupError;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
+use tracing::{error, info, warn};
+
+use crate::line::Answer;
+use crate::ports::{Ends, Ports, header};
+use crate::sockets;
+
+/// A flow of `port` whose socket was never seen is over after so long.
+const UNSEEN: Duration = Duration::from_secs(5);
+/// Messages to the controller that may wait.
+const WAITING: usize = 4_096;
+
+/// Who opened a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A connection of a program, with which it ends.
+    Connection(u64),
+    /// A socket, with which it ends; whether it was seen, and since when it is waited for.
+    Socket(bool, Instant),
+}
+
+/// What a program waits for: a port, or why there is none.
+pub type Port = Result<u16, String>;
+
+#[derive(Debug)]
+struct Local {
+    ends: Ends,
+    owner: Owner,
+    waits: Option<oneshot::Sender<Port>>,
+    port: Option<u16>,
+    path: Option<Arc<Path>>,
+}
+
+#[derive(Debug)]
+struct State {
+    agent: Agent,
+    ports: Ports,
+    flows: HashMap<u64, Local>,
+    session: Option<(SessionId, mpsc::Sender<FromHost>)>,
+    sessions: u64,
+    /// Programs that are told of changes, by connection.
+    watching: BTreeMap<u64, mpsc::Sender<Answer>>,
+    observed: Observed,
+}
+
+/// What was seen of flows that were left alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Flows that took the path that they would have been given.
+    pub as_wanted: u64,
+    /// Flows that took another.
+    pub otherwise: u64,
+}
+
+/// The owner of the agent.
+#[derive(Debug)]
+pub struct Hub {
+    state: Mutex<State>,
+    start: Instant,
+    epoch_file: Option<PathBuf>,
+    /// Whether flows are left alone, and only looked at.
+    observes: bool,
+    connect: mpsc::UnboundedSender<()>,
+}
+
+impl Hub {
+    /// An owner that says by the channel when a connection is to be made. `epoch_file` outlives a restart.
+    ///
+    /// # Errors
+    /// [`SetupError`] where the file holds no epoch.
+    pub fn new(
+        options: hocket_control::agent::Options,
+        ports: Ports,
+        epoch_file: Option<PathBuf>,
+        observes: bool,
+        connect: mpsc::UnboundedSender<()>,
+    ) -> Result<Self, SetupError> {
+        let epoch = epoch_file.as_deref().map_or(Ok(0), read_epoch)?;
+        let state = State {
+            agent: Agent::new(options, epoch, Duration::ZERO),
+            ports,
+            flows: HashMap::new(),
+            session: None,
+            sessions: 0,
+            watching: BTreeMap::new(),
+            observed: Observed::default(),
+        };
+        Ok(Self {
+            state: Mutex::new(state),
+            start: Instant::now(),
+            epoch_file,
+            observes,
+            connect,
+        })
+    }
+
+    /// A program opens a flow: its number, and what to wait for.
+    pub fn open(
+        &self,
+        ends: Ends,
+        bytes: u64,
+        job: u32,
+        owner: Owner,
+    ) -> (u64, oneshot::Receiver<Port>) {
+        let (waits, answer) = oneshot::channel();
+        let mut state = self.lock();
+        let opened = Opened {
+            job,
+            src: ends.src,
+            dst: ends.dst,
+            bytes,
+        };
+        let (flow, outputs) = state.agent.open(self.now(), opened);
+        let local = Local {
+            ends,
+            owner,
+            waits: Some(waits),
+            port: None,
+            path: None,
+        };
+        state.flows.insert(flow, local);
+        self.act(&mut state, outputs);
+        (flow, answer)
+    }
+
+    /// Whoever opened a flow waits no longer. A program that does not hear of changes goes as switches hash it, and
+    /// the controller hears of that.
+    pub fn give_up(&self, flow: u64) {
+        let mut state = self.lock();
+        let watches = state.watches(flow);
+        if let Some(local) = state.flows.get_mut(&flow) {
+            local.waits = None;
+            if !watches {
+                self.drive(&mut state, Input::Close { flow });
+                self.drive(&mut state, Input::Flush);
+            }
+        }
+    }
+
+    /// A flow ends, if it is the connection's.
+    pub fn close(&self, connection: u64, flow: u64) {
+        let mut state = self.lock();
+        if state.owns(connection, flow) {
+            self.end(&mut state, flow);
+        }
+    }
+
+    /// A program says something of a flow, if it is the connection's; false if it is not.
+    pub fn tell(&self, connection: u64, flow: u64, input: Input) -> bool {
+        let mut state = self.lock();
+        let owns = state.owns(connection, flow);
+        if owns {
+            self.drive(&mut state, input);
+        }
+        owns
+    }
+
+    /// Changes of a connection's flows are to be told.
+    pub fn watch(&self, connection: u64, tell: mpsc::Sender<Answer>) {
+        self.lock().watching.insert(connection, tell);
+    }
+
+    /// A program is gone, and its flows with it.
+    pub fn gone(&self, connection: u64) {
+        let mut state = self.lock();
+        state.watching.remove(&connection);
+        let of = |(flow, local): (&u64, &Local)| {
+            (local.owner == Owner::Connection(connection)).then_some(*flow)
+        };
+        let flows: Vec<u64> = state.flows.iter().filter_map(of).collect();
+        flows
+            .into_iter()
+            .for_each(|flow| self.end(&mut state, flow));
+        self.drive(&mut state, Input::Flush);
+    }
+
+    /// A session is there: what is to be sent, and its number.
+    pub fn connected(&self) -> (SessionId, mpsc::Receiver<FromHost>) {
+        let (sender, receiver) = mpsc::channel(WAITING);
+        let mut state = self.lock();
+        state.sessions += 1;
+        let session = SessionId(state.sessions);
+        state.session = Some((session, sender));
+        self.drive(&mut state, Input::Connected { session });
+        (session, receiver)
+    }
+
+    /// Messages came; false if the session is over.
+    pub fn received(&self, session: SessionId, messages: Vec<ToHost>) -> bool {
+        let mut state = self.lock();
+        for message in messages {
+            let message = Arc::new(message);
+            self.drive(&mut state, Input::Received { session, message });
+        }
+        state.session.as_ref().is_some_and(|(id, _)| *id == session)
+    }
+
+    /// A session is over.
+    pub fn lost(&self, session: SessionId) {
+        let mut state = self.lock();
+        if state.session.as_ref().is_some_and(|(id, _)| *id == session) {
+            state.session = None;
+        }
+        self.drive(&mut state, Input::Lost { session });
+    }
+
+    /// Anything else happened.
+    pub fn handle(&self, input: Input) {
+        self.drive(&mut self.lock(), input);
+    }
+
+    /// What the agent has counted.
+    pub fn metrics(&self) -> Metrics {
+        *self.lock().agent.metrics()
+    }
+
+    /// What was seen of flows that were left alone.
+    pub fn observed(&self) -> Observed {
+        self.lock().observed
+    }
+
+    /// Looks at the agent.
+    pub fn view<T>(&self, look: impl FnOnce(&Agent) -> T) -> T {
+        look(&self.lock().agent)
+    }
+
+    /// Ends flows whose sockets are gone, and looks which ways others take.
+    pub fn sweep(&self) {
+        let now = Instant::now();
+        let is_socket = |local: &Local| matches!(local.owner, Owner::Socket(..));
+        if !self.lock().flows.values().any(is_socket) {
+            return;
+        }
+        let connected = sockets::connected();
+        let mut state = self.lock();
+        let State {
+            flows, observed, ..
+        } = &mut *state;
+        let mut over = Vec::new();
+        for (&flow, local) in flows.iter_mut() {
+            let Owner::Socket(was_seen, since) = local.owner else {
+                continue;
+            };
+            let port = match local.port {
+                Some(port) => connected.contains(&(local.ends, port)).then_some(port),
+                None => port_of(&connected, &local.ends),
+            };
+            match port {
+                Some(port) if !was_seen => {
+                    local.owner = Owner::Socket(true, now);
+                    observe(local, port, observed);
+                }
+                Some(_) => {}
+                None if was_seen || now - since > UNSEEN => over.push(flow),
+                None => {}
+            }
+        }
+        over.into_iter().for_each(|flow| self.end(&mut state, flow));
+        self.drive(&mut state, Input::Flush);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn end(&self, state: &mut State, flow: u64) {
+        if let Some(local) = state.flows.remove(&flow) {
+            if let Some(port) = local.port {
+                state.ports.release(&local.ends, port);
+            }
+            self.drive(state, Input::Close { flow });
+        }
+    }
+
+    fn drive(&self, state: &mut State, input: Input) {
+        let outputs = state.agent.handle(self.now(), input);
+        self.act(state, outputs);
+    }
+
+    fn act(&self, state: &mut State, outputs: Vec<Output>) {
+        for output in outputs {
+            match output {
+                Output::Connect => {
+                    let _ = self.connect.send(());
+                }
+                Output::Send { session, message } => self.send(state, session, message),
+                Output::Disconnect { session } => {
+                    if state.session.as_ref().is_some_and(|(id, _)| *id == session) {
+                        state.session = None;
+                    }
+                }
+                Output::Remember { epoch } => self.remember(epoch),
+                Output::Steer { flow, path } => self.steer(state, flow, path),
+                Output::Ecmp { flow, why } => {
+                    if let Some(local) = state.flows.get_mut(&flow) {
+                        local.path = None;
+                    }
+                    state.answer(flow, Err(word(why).to_owned()));
+                }
+                // Programs of the library are told what they may send by later versions.
+                Output::Rate { .. } => {}
+                Output::JobRefused { job, why } => {
+                    warn!(
+                        job,
+                        why = refusal(why),
+                        "the controller does not take a job"
+                    );
+                }
+            }
+        }
+    }
+
+    fn send(&self, state: &mut State, session: SessionId, message: FromHost) {
+        let Some((id, sender)) = &state.session else {
+            return;
+        };
+        if *id == session && sender.try_send(message).is_err() {
+            state.session = None;
+            self.drive(state, Input::Lost { session });
+        }
+    }
+
+    fn steer(&self, state: &mut State, flow: u64, path: Arc<Path>) {
+        let watches = state.watches(flow);
+        let Some(local) = state.flows.get_mut(&flow) else {
+            return;
+        };
+        local.path = Some(path.clone());
+        if local.port.is_some() && !watches {
+            // The program has bound its port, and does not hear of another.
+            return;
+        }
+        if self.observes {
+            return state.answer(flow, Err("only observing".to_owned()));
+        }
+        let before = local.port.take();
+        let found = state.ports.lease(&local.ends, &path);
+        if let (Some(port), Ok(_)) = (before, &found) {
+            state.ports.release(&local.ends, port);
+        }
+        local.port = found.as_ref().ok().copied().or(before);
+        state.answer(flow, found.map_err(|error| error.to_string()));
+    }
+
+    fn remember(&self, epoch: u64) {
+        let Some(path) = &self.epoch_file else {
+            return;
+        };
+        let beside = path.with_extension("new");
+        let kept = std::fs::File::create(&beside).and_then(|mut file| {
+            use std::io::Write;
+            writeln!(file, "{epoch}")?;
+            file.sync_all()?;
+            std::fs::rename(&beside, path)
+        });
+        if let Err(error) = kept {
+            error!(%error, "the epoch cannot be kept: after a restart an older controller might be obeyed");
+        }
+    }
+}
+
+impl State {
+    fn owns(&self, connection: u64, flow: u64) -> bool {
+        let local = self.flows.get(&flow);
+        local.is_some_and(|local| local.owner == Owner::Connection(connection))
+    }
+
+    /// Whether a flow's program hears of changes.
+    fn watches(&self, flow: u64) -> bool {
+        match self.flows.get(&flow).map(|local| local.owner) {
+            Some(Owner::Connection(id)) => self.watching.contains_key(&id),
+            _ => false,
+        }
+    }
+
+    fn answer(&mut self, flow: u64, port: Port) {
+        let Some(local) = self.flows.get_mut(&flow) else {
+            return;
+        };
+        match local.waits.take() {
+            Some(waits) => {
+                let _ = waits.send(port);
+            }
+            None => {
+                if let Owner::Connection(id) = local.owner
+                    && let Some(tell) = self.watching.get(&id)
+                {
+                    // A program that does not listen hears of the next change.
+                    let _ = tell.try_send(Answer::Path(flow, port));
+                }
+            }
+        }
+    }
+}
+
+/// The port of a socket to a receiver that no other flow has, if there is one.
+fn port_of(connected: &std::collections::BTreeSet<(Ends, u16)>, ends: &Ends) -> Option<u16> {
+    let mut to = connected.range((*ends, 0)..=(*ends, u16::MAX));
+    to.next().map(|&(_, port)| port)
+}
+
+/// Whether a flow takes the path that the controller wants.
+fn observe(local: &Local, port: u16, observed: &mut Observed) {
+    let Some(path) = &local.path else {
+        return;
+    };
+    let header = header(&local.ends, port);
+    let mut stages = path.forth.iter();
+    let is_wanted = stages.all(|stage| stage.hash.way(&header, stage.ways) == stage.wanted);
+    match is_wanted {
+        true => observed.as_wanted += 1,
+        false => observed.otherwise += 1,
+    }
+    if local.port.is_none() {
+        let (dst, dport) = (local.ends.dst, local.ends.dport);
+        info!(%dst, dport, port, is_wanted, "observed");
+    }
+}
+
+fn read_epoch(path: &std::path::Path) -> Result<u64, SetupError> {
+    let name = path.display().to_string();
+    match std::fs::read_to_string(path) {
+        Ok(text) => text.trim().parse().map_err(|_| {
+            SetupError::new(
+                name,
+                "it holds no epoch",
+                "remove it, if no controller is deposed",
+            )
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(SetupError::new(
+            name,
+            error.to_string(),
+            "let the agent read it",
+        )),
+    }
+}
+
+/// Why a flow has no path, in words.
+fn word(why: Why) -> &'static str {
+    match why {
+        Why::Small => "too few bytes",
+        Why::TooMany => "too many flows",
+        Why::Away => "the controller is away",
+        Why::NoAnswer => "no answer in time",
+        Why::Refused(why) => refusal(why),
+        Why::Revoked(Reason::Local) => "both ends are below one switch",
+        Why::Revoked(Reason::UnknownHost) => "the receiver is not in the fabric",
+        Why::Revoked(_) => "no path",
+        Why::Forgotten => "the controller does not know it",
+        Why::Worse => "the path is bad",
+    }
+}
+
+fn refusal(why: Refusal) -> &'static str {
+    match why {
+        Refusal::BadNumber => "refused: bad number",
+        Refusal::NotItsAddress => "refused: not an address of this host",
+        Refusal::UnknownAddress => "refused: the receiver is not in the fabric",
+        Refusal::NotItsJob => "refused: not a job of this host",
+        Refusal::TooMany => "refused: too many flows of this host",
+        Refusal::TooFast => "refused: too many flows a second",
+        Refusal::Full => "refused: too many flows",
+    }
+}

@@ -1,0 +1,22 @@
+//! The agent of the routing controller on a host: local programs open flows, and are given source ports that take
+//! the paths that the controller wants.
+//!
+//! ```text
+//! programs -> local (Unix socket) -> hub -> hocket_control::agent -> session (TLS) -> controller
+//!                                     |
+//!                                   ports (hash models, what is in use)
+//! ```
+//!
+//! The last good paths are kept in memory: an agent that is restarted asks again.
+
+#![forbid(unsafe_code)]
+
+pub mod client;
+pub mod config;
+pub mod hub;
+pub mod line;
+pub mod local;
+pub mod ports;
+mod seqpacket;
+pub mod session;
+mod sockets;

@@ -1,0 +1,276 @@
+//! The protocol between programs and the agent, version 1: one line of text a datagram.
+//!
+//! ```text
+//! port tcp SRC DST DPORT              -> port 50123 | none WHY
+//! open tcp SRC DST DPORT BYTES JOB    -> flow ID port 50123 | flow ID none WHY
+//! progress ID LEFT
+//! measured ID LOSS_PPM RTT_US
+//! close ID
+//! watch                               -> path ID port 50123 | path ID none WHY, whenever a path changes
+//! ```
+//!
+//! `SRC` may be `-`: the address that the host sends from. Lines without an answer have one where they are wrong:
+//! `error WHY`. Flows end with the connection that opened them; those of `port` when their socket is gone.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::{FromStr, SplitWhitespace};
+
+/// Most bytes of a line.
+pub const MOST_BYTES: usize = 512;
+
+/// A protocol that has ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Protocol {
+    /// Its number in packets.
+    pub fn number(self) -> u8 {
+        match self {
+            Self::Tcp => 6,
+            Self::Udp => 17,
+        }
+    }
+}
+
+/// Where a flow goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Its protocol.
+    pub protocol: Protocol,
+    /// The address that it is sent from; `None`: as the host sends there.
+    pub src: Option<IpAddr>,
+    /// The address of the receiver.
+    pub dst: IpAddr,
+    /// The receiver's port.
+    pub dport: u16,
+}
+
+/// What a program says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// A socket is about to be connected.
+    Port(Ends),
+    /// A flow begins.
+    Open {
+        /// Where it goes.
+        ends: Ends,
+        /// Bytes to send.
+        bytes: u64,
+        /// Its job; 0: none.
+        job: u32,
+    },
+    /// How many bytes a flow has left.
+    Progress {
+        /// The flow.
+        flow: u64,
+        /// Its bytes left.
+        left: u64,
+    },
+    /// What was measured of a flow.
+    Measured {
+        /// The flow.
+        flow: u64,
+        /// Packets of a million that were lost.
+        loss_ppm: u32,
+        /// The round-trip time [us].
+        rtt_us: u64,
+    },
+    /// A flow ends.
+    Close {
+        /// The flow.
+        flow: u64,
+    },
+    /// Changes of paths are to be told.
+    Watch,
+}
+
+/// What the agent answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// A source port, or why there is none.
+    Port(Result<u16, String>),
+    /// A flow's number, and its port or why it has none.
+    Flow(u64, Result<u16, String>),
+    /// A flow's path has changed.
+    Path(u64, Result<u16, String>),
+    /// A line that is none.
+    Error(String),
+}
+
+impl fmt::Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = match self {
+            Self::Port(port) => port,
+            Self::Flow(flow, port) => {
+                write!(f, "flow {flow} ")?;
+                port
+            }
+            Self::Path(flow, port) => {
+                write!(f, "path {flow} ")?;
+                port
+            }
+            Self::Error(why) => return write!(f, "error {why}"),
+        };
+        match port {
+            Ok(port) => write!(f, "port {port}"),
+            Err(why) => write!(f, "none {why}"),
+        }
+    }
+}
+
+impl FromStr for Answer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let odd = || format!("the agent answers {text:?}");
+        let port = |text: &str| match text.split_once(' ').unwrap_or((text, "")) {
+            ("port", number) => number.parse().map(Ok).map_err(|_| odd()),
+            ("none", why) => Ok(Err(why.to_owned())),
+            _ => Err(odd()),
+        };
+        let named = |text: &str| {
+            let (flow, rest) = text.split_once(' ').ok_or_else(odd)?;
+            let flow = flow.parse().map_err(|_| odd())?;
+            Ok::<_, String>((flow, port(rest)?))
+        };
+        match text.split_once(' ').unwrap_or((text, "")) {
+            ("flow", rest) => named(rest).map(|(flow, port)| Self::Flow(flow, port)),
+            ("path", rest) => named(rest).map(|(flow, port)| Self::Path(flow, port)),
+            ("error", why) => Ok(Self::Error(why.to_owned())),
+            _ => port(text).map(Self::Port),
+        }
+    }
+}
+
+impl FromStr for Request {
+    type Err = String;
+
+    /// # Errors
+    /// What is wrong with the line.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut words = text.split_whitespace();
+        let request = match words.next().unwrap_or_default() {
+            "port" => Self::Port(ends(&mut words)?),
+            "open" => Self::Open {
+                ends: ends(&mut words)?,
+                bytes: next(&mut words, "a number of bytes")?,
+                job: next(&mut words, "a job's number")?,
+            },
+            "progress" => Self::Progress {
+                flow: next(&mut words, "a flow's number")?,
+                left: next(&mut words, "a number of bytes")?,
+            },
+            "measured" => Self::Measured {
+                flow: next(&mut words, "a flow's number")?,
+                loss_ppm: next(&mut words, "lost packets of a million")?,
+                rtt_us: next(&mut words, "a time in microseconds")?,
+            },
+            "close" => Self::Close {
+                flow: next(&mut words, "a flow's number")?,
+            },
+            "watch" => Self::Watch,
+            _ => return Err("say port, open, progress, measured, close or watch".to_owned()),
+        };
+        match words.next() {
+            None => Ok(request),
+            Some(word) => Err(format!("{word:?} is one word too many")),
+        }
+    }
+}
+
+fn ends(words: &mut SplitWhitespace<'_>) -> Result<Ends, String> {
+    let protocol = match words.next() {
+        Some("tcp") => Protocol::Tcp,
+        Some("udp") => Protocol::Udp,
+        _ => return Err("say tcp or udp".to_owned()),
+    };
+    let src = match words.next() {
+        Some("-") => None,
+        Some(text) => Some(
+            text.parse()
+                .map_err(|_| format!("{text:?} is no address"))?,
+        ),
+        None => return Err("an address or - is missing".to_owned()),
+    };
+    let ends = Ends {
+        protocol,
+        src,
+        dst: next(words, "an address")?,
+        dport: next(words, "a port")?,
+    };
+    let is_mixed = ends
+        .src
+        .is_some_and(|src| src.is_ipv4() != ends.dst.is_ipv4());
+    match () {
+        () if is_mixed => Err("both addresses are to be IPv4, or both IPv6".to_owned()),
+        () if ends.dport == 0 => Err("0 is no port".to_owned()),
+        () => Ok(ends),
+    }
+}
+
+fn next<T: FromStr>(words: &mut SplitWhitespace<'_>, what: &str) -> Result<T, String> {
+    let word = words.next().ok_or_else(|| format!("{what} is missing"))?;
+    word.parse().map_err(|_| format!("{word:?} is not {what}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests() {
+        let ends = Ends {
+            protocol: Protocol::Tcp,
+            src: None,
+            dst: [10, 0, 0, 1].into(),
+            dport: 80,
+        };
+        assert_eq!("port tcp - 10.0.0.1 80".parse(), Ok(Request::Port(ends)));
+        let open = "open udp fd00::1 fd00::2 4791 1000000 7\n".parse();
+        assert!(matches!(
+            open,
+            Ok(Request::Open {
+                bytes: 1_000_000,
+                job: 7,
+                ..
+            })
+        ));
+        assert_eq!("close 9".parse(), Ok(Request::Close { flow: 9 }));
+        for (line, why) in [
+            ("", "say port, open, progress, measured, close or watch"),
+            ("port sctp - 10.0.0.1 80", "say tcp or udp"),
+            ("port tcp - 10.0.0.1 0", "0 is no port"),
+            ("port tcp - 10.0.0.1 65536", "\"65536\" is not a port"),
+            (
+                "port tcp fd00::1 10.0.0.1 80",
+                "both addresses are to be IPv4, or both IPv6",
+            ),
+            ("close 9 9", "\"9\" is one word too many"),
+            ("open tcp - 10.0.0.1 80", "a number of bytes is missing"),
+        ] {
+            assert_eq!(line.parse::<Request>(), Err(why.to_owned()), "{line}");
+        }
+    }
+
+    #[test]
+    fn answers_are_read_as_they_are_written() {
+        for answer in [
+            Answer::Port(Ok(50_123)),
+            Answer::Port(Err("no answer".to_owned())),
+            Answer::Flow(7, Ok(1024)),
+            Answer::Path(7, Err("refused".to_owned())),
+            Answer::Error("say tcp or udp".to_owned()),
+        ] {
+            assert_eq!(answer.to_string().parse(), Ok(answer));
+        }
+        assert!("flow x port 1".parse::<Answer>().is_err());
+        assert!("port x".parse::<Answer>().is_err());
+    }
+}

@@ -1,0 +1,246 @@
+//! The socket that local programs speak to.
+
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hocket_control::agent::Input;
+use hocket_wire::setup::SetupError;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::{Instant, timeout_at};
+use tracing::warn;
+
+use crate::hub::{Hub, Owner, Port};
+use crate::line::{self, Answer, MOST_BYTES, Request};
+use crate::ports::{Ends, source};
+use crate::seqpacket::{Connection, Listener, connect_to};
+
+/// Most connections of programs.
+const MOST: usize = 1_024;
+/// Most answers that a program may leave unread.
+const UNREAD: usize = 1_024;
+
+/// How programs are answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// An `open` has its answer after so long at the latest.
+    pub open: Duration,
+    /// A `port` likewise: a program waits to connect.
+    pub port: Duration,
+    /// The bytes of a flow of `port`, which are not known.
+    pub port_bytes: u64,
+}
+
+/// Listens on a path; a socket that nobody listens on any more is replaced.
+///
+/// # Errors
+/// [`SetupError`] where another agent listens, or the path cannot be made.
+pub fn listen(path: &Path, mode: u32) -> Result<Local, SetupError> {
+    let wrong =
+        |why: String, remedy: &str| SetupError::new(path.display().to_string(), why, remedy);
+    if connect_to(path).is_ok() {
+        return Err(wrong(
+            "another agent listens there".to_owned(),
+            "stop it, or set another socket",
+        ));
+    }
+    if let Err(error) = std::fs::remove_file(path)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(wrong(error.to_string(), "set another socket"));
+    }
+    let remedy = "set a socket in a folder that is there and can be written";
+    let listener = Listener::bind(path).map_err(|error| wrong(error.to_string(), remedy))?;
+    let mode = std::fs::Permissions::from_mode(mode);
+    std::fs::set_permissions(path, mode).map_err(|error| wrong(error.to_string(), remedy))?;
+    Ok(Local(listener))
+}
+
+/// The socket.
+#[derive(Debug)]
+pub struct Local(Listener);
+
+impl Local {
+    /// Serves programs.
+    pub async fn serve(self, hub: Arc<Hub>, patience: Patience) {
+        let turns = Arc::new(Semaphore::new(MOST));
+        for connection in 1.. {
+            let turn = turns.clone().acquire_owned().await;
+            match self.0.accept().await {
+                Ok(socket) => {
+                    let program = Program {
+                        hub: hub.clone(),
+                        connection,
+                        patience,
+                    };
+                    tokio::spawn(async move {
+                        program.serve(socket).await;
+                        drop(turn);
+                    });
+                }
+                Err(error) => {
+                    warn!(%error, "no program could be accepted");
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+        }
+    }
+}
+
+/// A program's connection.
+struct Program {
+    hub: Arc<Hub>,
+    connection: u64,
+    patience: Patience,
+}
+
+/// An answer that may still have to come.
+enum Coming {
+    Now(Answer),
+    Port(u64, oneshot::Receiver<Port>, Instant, bool),
+}
+
+impl Program {
+    async fn serve(self, socket: Connection) {
+        let socket = Arc::new(socket);
+        let (answers, coming) = mpsc::channel(UNREAD);
+        let (watch, news) = mpsc::channel(UNREAD);
+        let said = tokio::spawn(say(socket.clone(), self.hub.clone(), coming, news));
+        let mut buffer = [0; MOST_BYTES + 1];
+        let mut received = socket.receive(&mut buffer).await;
+        while let Ok(count @ 1..) = received {
+            if let Some(answer) = self.answer(&buffer[..count], &watch)
+                && answers.try_send(answer).is_err()
+            {
+                // It asks and does not read.
+                break;
+            }
+            // What was said at once is announced at once.
+            received = match socket.receive_now(&mut buffer) {
+                Some(received) => received,
+                None => {
+                    self.hub.handle(Input::Flush);
+                    socket.receive(&mut buffer).await
+                }
+            };
+        }
+        drop(answers);
+        let _ = said.await;
+        self.hub.gone(self.connection);
+    }
+
+    fn answer(&self, line: &[u8], watch: &mpsc::Sender<Answer>) -> Option<Coming> {
+        let wrong = |why: String| Some(Coming::Now(Answer::Error(why)));
+        if line.len() > MOST_BYTES {
+            return wrong(format!("a line has {MOST_BYTES} bytes at most"));
+        }
+        let Ok(text) = std::str::from_utf8(line) else {
+            return wrong("a line is text".to_owned());
+        };
+        let unknown = |flow: u64| wrong(format!("flow {flow} is not open on this connection"));
+        match text.parse() {
+            Err(why) => wrong(why),
+            Ok(Request::Port(ends)) => {
+                let owner = Owner::Socket(false, Instant::now());
+                Some(self.open(ends, self.patience.port_bytes, 0, owner))
+            }
+            Ok(Request::Open { ends, bytes, job }) => {
+                let owner = Owner::Connection(self.connection);
+                Some(self.open(ends, bytes, job, owner))
+            }
+            Ok(Request::Progress { flow, left }) => {
+                let input = Input::Progress { flow, left };
+                match self.hub.tell(self.connection, flow, input) {
+                    true => None,
+                    false => unknown(flow),
+                }
+            }
+            Ok(Request::Measured {
+                flow,
+                loss_ppm,
+                rtt_us,
+            }) => {
+                let rtt = Duration::from_micros(rtt_us);
+                let input = Input::Measured {
+                    flow,
+                    loss_ppm,
+                    rtt,
+                };
+                match self.hub.tell(self.connection, flow, input) {
+                    true => None,
+                    false => unknown(flow),
+                }
+            }
+            Ok(Request::Close { flow }) => {
+                self.hub.close(self.connection, flow);
+                None
+            }
+            Ok(Request::Watch) => {
+                self.hub.watch(self.connection, watch.clone());
+                None
+            }
+        }
+    }
+
+    fn open(&self, ends: line::Ends, bytes: u64, job: u32, owner: Owner) -> Coming {
+        let is_port = matches!(owner, Owner::Socket(..));
+        let src = ends.src.map_or_else(|| source(ends.dst, ends.dport), Ok);
+        let src = match src {
+            Ok(src) => src,
+            Err(error) => {
+                let why = format!("no way to {}: {error}", ends.dst);
+                return Coming::Now(Answer::Error(why));
+            }
+        };
+        let ends = Ends {
+            protocol: ends.protocol,
+            src,
+            dst: ends.dst,
+            dport: ends.dport,
+        };
+        let patience = match is_port {
+            true => self.patience.port,
+            false => self.patience.open,
+        };
+        let (flow, waits) = self.hub.open(ends, bytes, job, owner);
+        Coming::Port(flow, waits, Instant::now() + patience, is_port)
+    }
+}
+
+/// Says answers in the order of the questions, and news between them.
+async fn say(
+    socket: Arc<Connection>,
+    hub: Arc<Hub>,
+    mut coming: mpsc::Receiver<Coming>,
+    mut news: mpsc::Receiver<Answer>,
+) {
+    loop {
+        let answer = tokio::select! {
+            biased;
+            next = coming.recv() => match next {
+                None => return,
+                Some(Coming::Now(answer)) => answer,
+                Some(Coming::Port(flow, waits, until, is_port)) => {
+                    let port = match timeout_at(until, waits).await {
+                        Ok(Ok(port)) => port,
+                        Ok(Err(_)) => Err("the agent forgot it".to_owned()),
+                        Err(_) => {
+                            hub.give_up(flow);
+                            Err("no answer in time".to_owned())
+                        }
+                    };
+                    match is_port {
+                        true => Answer::Port(port),
+                        false => Answer::Flow(flow, port),
+                    }
+                }
+            },
+            Some(news) = news.recv() => news,
+        };
+        if socket.send(answer.to_string().as_bytes()).await.is_err() {
+            return;
+        }
+    }
+}

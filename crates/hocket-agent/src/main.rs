@@ -1,0 +1,148 @@
+//! The command `hocket-agent`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, Command, value_parser};
+use hocket_agent::config::Config;
+use hocket_agent::hub::Hub;
+use hocket_agent::ports::Ports;
+use hocket_agent::session::{Identify, Tcp};
+use hocket_agent::{local, session};
+use hocket_control::agent::Input;
+use hocket_wire::setup::SetupError;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tracing::info;
+use tracing::level_filters::LevelFilter;
+
+/// How often flows of `port` are looked for.
+const SWEEP: Duration = Duration::from_secs(1);
+/// How often time passes for the agent.
+const TICK: Duration = Duration::from_millis(50);
+
+fn main() -> ExitCode {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) if error.use_stderr() => {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            return fail(line.trim_start_matches("error: "));
+        }
+        Err(help) => {
+            print!("{help}");
+            return ExitCode::SUCCESS;
+        }
+    };
+    let path: &PathBuf = matches.get_one("config").expect("required");
+    let checks = matches.get_flag("check");
+    let result = Config::read(path).and_then(|mut config| {
+        config.observe |= matches.get_flag("observe");
+        config.tls.client()?;
+        if checks {
+            println!(
+                "{}: {}",
+                config.socket.display(),
+                config.controllers.join(", ")
+            );
+            return Ok(());
+        }
+        start(config)
+    });
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+fn fail(line: &str) -> ExitCode {
+    eprintln!("hocket-agent: {line}");
+    ExitCode::from(2)
+}
+
+fn command() -> Command {
+    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+    Command::new("hocket-agent")
+        .about("The agent of the routing controller on a host")
+        .version(env!("CARGO_PKG_VERSION"))
+        .arg(
+            Arg::new("config")
+                .long("config")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .required(true)
+                .help("settings, in TOML"),
+        )
+        .arg(flag("check").help("read all that the settings name, say what is wrong, and end"))
+        .arg(
+            flag("observe")
+                .help("leave flows alone, and say which take other paths than they should"),
+        )
+}
+
+fn start(config: Config) -> Result<(), SetupError> {
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_writer(std::io::stderr)
+        .with_max_level(LevelFilter::INFO)
+        .init();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| SetupError::new("threads", error.to_string(), "raise the limits"))?;
+    runtime.block_on(run(config))
+}
+
+async fn run(config: Config) -> Result<(), SetupError> {
+    std::fs::create_dir_all(&config.state).map_err(|error| {
+        let name = config.state.display().to_string();
+        SetupError::new(name, error.to_string(), "set a state that can be written")
+    })?;
+    let (connect, asked) = mpsc::unbounded_channel();
+    let epoch_file = Some(config.state.join("epoch"));
+    let ports = Ports::new(config.ports);
+    let hub = Hub::new(config.options, ports, epoch_file, config.observe, connect)?;
+    let hub = Arc::new(hub);
+    let local = local::listen(&config.socket, config.socket_mode)?;
+    info!(socket = %config.socket.display(), observes = config.observe, "listening");
+    let session = session::run(hub.clone(), asked, config.controllers, config.tls, Tcp);
+    let tick = async {
+        loop {
+            hub.handle(Input::Tick);
+            sleep(TICK).await;
+        }
+    };
+    let sweep = async {
+        loop {
+            sleep(SWEEP).await;
+            hub.sweep();
+        }
+    };
+    tokio::select! {
+        () = session => {}
+        () = local.serve(hub.clone(), config.patience) => {}
+        () = tick => {}
+        () = sweep => {}
+        () = ended() => info!("ended"),
+    }
+    let _ = std::fs::remove_file(&config.socket);
+    Ok(())
+}
+
+/// The system wants an end.
+async fn ended() {
+    let wait = |kind| async move {
+        match signal(kind) {
+            Ok(mut signal) => signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = wait(SignalKind::terminate()) => {}
+        _ = wait(SignalKind::interrupt()) => {}
+    }
+}

@@ -1,0 +1,181 @@
+//! Which hosts there are, which addresses they have, and for which jobs they may speak.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use hocket_core::id::NpuId;
+
+use crate::message::{JOB_IDS, MOST_NAME_BYTES};
+
+/// Hosts are numbered below this, so that the number and a flow's fit one of 63 bits.
+pub const MOST_HOSTS: usize = 1 << 23;
+
+/// A host, by its place in the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct HostId(pub u32);
+
+impl HostId {
+    pub(crate) fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A host as it is configured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostEntry {
+    /// Its name, as its certificate has it.
+    pub name: String,
+    /// The address of each of its NICs.
+    pub nics: Vec<(IpAddr, NpuId)>,
+}
+
+/// A directory that contradicts itself.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadDirectory {
+    /// More hosts than can be numbered.
+    #[error("there are {0} hosts; at most {MOST_HOSTS} can be numbered")]
+    TooMany(usize),
+    /// A name that is empty or too long.
+    #[error("the host {0:?} has a name of {len} bytes; give it 1 to {MOST_NAME_BYTES}", len = .0.len())]
+    BadName(String),
+    /// Two hosts with one name.
+    #[error("two hosts are called {0:?}; give each a name of its own")]
+    DuplicateName(String),
+    /// An address that two NICs have.
+    #[error("host {name:?}: the address {address} is already given; give each NIC its own")]
+    DuplicateAddress {
+        /// The second host with it.
+        name: String,
+        /// The address.
+        address: IpAddr,
+    },
+    /// A NIC that two addresses or hosts have.
+    #[error("host {name:?}: NIC {nic} is already given; name each NIC once")]
+    DuplicateNic {
+        /// The second host with it.
+        name: String,
+        /// The NIC.
+        nic: NpuId,
+    },
+    /// A job that cannot be.
+    #[error("there is no job {0}; jobs are numbered from 1 to {last}", last = JOB_IDS - 1)]
+    BadJob(u32),
+    /// A job of a host that is not there.
+    #[error("job {job} names the host {name:?}, which is not there; name hosts as they are listed")]
+    UnknownHost {
+        /// The job.
+        job: u32,
+        /// The name.
+        name: String,
+    },
+}
+
+/// Which hosts there are.
+#[derive(Clone, Debug, Default)]
+pub struct Directory {
+    hosts: Vec<HostEntry>,
+    by_name: BTreeMap<String, HostId>,
+    by_address: BTreeMap<IpAddr, (HostId, NpuId)>,
+    jobs: BTreeMap<u32, BTreeSet<HostId>>,
+    is_open: bool,
+}
+
+impl Directory {
+    /// A directory of hosts, and of jobs with the hosts that may speak for them. `is_open`: any host may speak
+    /// for a job that is not listed; else none may.
+    ///
+    /// # Errors
+    /// [`BadDirectory`] for names, addresses and NICs given twice, and for jobs of hosts that are not there.
+    pub fn new(
+        hosts: Vec<HostEntry>,
+        jobs: Vec<(u32, Vec<String>)>,
+        is_open: bool,
+    ) -> Result<Self, BadDirectory> {
+        if hosts.len() > MOST_HOSTS {
+            return Err(BadDirectory::TooMany(hosts.len()));
+        }
+        let mut directory = Self {
+            is_open,
+            ..Self::default()
+        };
+        let mut nics = BTreeSet::new();
+        for (host, id) in hosts.iter().zip(0..) {
+            directory.add(host, HostId(id), &mut nics)?;
+        }
+        directory.hosts = hosts;
+        for (job, names) in jobs {
+            if job == 0 || job >= JOB_IDS {
+                return Err(BadDirectory::BadJob(job));
+            }
+            let mut members = BTreeSet::new();
+            for name in names {
+                match directory.host(&name) {
+                    Some(id) => members.insert(id),
+                    None => return Err(BadDirectory::UnknownHost { job, name }),
+                };
+            }
+            directory.jobs.insert(job, members);
+        }
+        Ok(directory)
+    }
+
+    fn add(
+        &mut self,
+        host: &HostEntry,
+        id: HostId,
+        nics: &mut BTreeSet<NpuId>,
+    ) -> Result<(), BadDirectory> {
+        let name = &host.name;
+        if name.is_empty() || name.len() > MOST_NAME_BYTES {
+            return Err(BadDirectory::BadName(name.clone()));
+        }
+        if self.by_name.insert(name.clone(), id).is_some() {
+            return Err(BadDirectory::DuplicateName(name.clone()));
+        }
+        for &(address, nic) in &host.nics {
+            if self.by_address.insert(address, (id, nic)).is_some() {
+                let name = name.clone();
+                return Err(BadDirectory::DuplicateAddress { name, address });
+            }
+            if !nics.insert(nic) {
+                let name = name.clone();
+                return Err(BadDirectory::DuplicateNic { name, nic });
+            }
+        }
+        Ok(())
+    }
+
+    /// The host of a name.
+    pub fn host(&self, name: &str) -> Option<HostId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// A host's entry.
+    ///
+    /// # Panics
+    /// If the host is of another directory.
+    pub fn entry(&self, host: HostId) -> &HostEntry {
+        &self.hosts[host.index()]
+    }
+
+    /// Number of hosts.
+    pub fn len(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Whether there is no host.
+    pub fn is_empty(&self) -> bool {
+        self.hosts.is_empty()
+    }
+
+    /// The host and the NIC that have an address.
+    pub fn at(&self, address: IpAddr) -> Option<(HostId, NpuId)> {
+        self.by_address.get(&address).copied()
+    }
+
+    /// Whether a host may speak for a job; each may for 0, which is none.
+    pub fn may(&self, host: HostId, job: u32) -> bool {
+        let members = self.jobs.get(&job);
+        job == 0 || members.map_or(self.is_open, |members| members.contains(&host))
+    }
+}

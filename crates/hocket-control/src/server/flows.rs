@@ -1,0 +1,189 @@
+//! Flows of hosts: which are taken, which are refused, and which have ended.
+
+use hocket_core::id::NpuId;
+use hocket_core::routing::controller::{Announced, Event, FlowId};
+
+use super::Server;
+use super::host::Flow;
+use super::names;
+use super::output::Audit;
+use crate::directory::HostId;
+use crate::message::{Change, FLOW_IDS, FlowName, HostFlow, JOB_IDS, Refusal};
+
+impl Server {
+    /// A host announces flows. Those that it announced before, with the same ends, are told their paths again.
+    pub(super) fn starts(
+        &mut self,
+        host: HostId,
+        flows: &[HostFlow],
+        is_limited: bool,
+    ) -> Vec<Announced> {
+        self.input += 1;
+        let mut announced = Vec::with_capacity(flows.len());
+        let mut ended = Vec::new();
+        let mut refused = [0; Refusal::ALL.len()];
+        for flow in flows {
+            let known = self.hosts[host.index()].flows.get(&flow.id);
+            if known.is_some_and(|known| known.input == self.input) {
+                // Named twice; the first holds.
+                continue;
+            }
+            let (is_known, is_same) = (
+                known.is_some(),
+                known.is_some_and(|known| {
+                    let said = &known.said;
+                    (said.job, said.src, said.dst) == (flow.job, flow.src, flow.dst)
+                }),
+            );
+            match self.admit(host, flow, is_known, is_limited) {
+                Ok(nics) => {
+                    if is_known && !is_same {
+                        ended.extend(self.remove(host, flow.id));
+                    }
+                    announced.push(self.insert(host, flow, nics));
+                }
+                Err(why) => {
+                    refused[why as usize] += 1;
+                    ended.extend(self.remove(host, flow.id));
+                    self.push(host, Change::Refuse { flow: flow.id, why });
+                }
+            }
+        }
+        if !ended.is_empty() {
+            self.tell(Event::FlowsEnd(ended));
+        }
+        for (why, count) in Refusal::ALL.into_iter().zip(refused) {
+            if count > 0 {
+                self.metrics.refused[why as usize] += count as u64;
+                self.audit(Audit::FlowsRefused(host, why, count));
+            }
+        }
+        self.metrics.starts += announced.len() as u64;
+        announced
+    }
+
+    fn admit(
+        &self,
+        host: HostId,
+        flow: &HostFlow,
+        is_known: bool,
+        is_limited: bool,
+    ) -> Result<[NpuId; 2], Refusal> {
+        if flow.id >= FLOW_IDS || flow.job >= JOB_IDS {
+            return Err(Refusal::BadNumber);
+        }
+        if !self.directory.may(host, flow.job) {
+            return Err(Refusal::NotItsJob);
+        }
+        let Some((_, src)) = self.directory.at(flow.src).filter(|(of, _)| *of == host) else {
+            return Err(Refusal::NotItsAddress);
+        };
+        let Some((_, dst)) = self.directory.at(flow.dst) else {
+            return Err(Refusal::UnknownAddress);
+        };
+        let count = self.hosts[host.index()].flows.len();
+        match () {
+            () if is_known => Ok([src, dst]),
+            () if is_limited => Err(Refusal::TooFast),
+            () if count >= self.options.most_host_flows => Err(Refusal::TooMany),
+            () if self.flow_count >= self.options.most_flows => Err(Refusal::Full),
+            () => Ok([src, dst]),
+        }
+    }
+
+    fn insert(&mut self, host: HostId, flow: &HostFlow, nics: [NpuId; 2]) -> Announced {
+        let row = &mut self.hosts[host.index()];
+        let input = self.input;
+        let added = Flow {
+            said: *flow,
+            nics,
+            told: None,
+            rate: 0,
+            stamp: 0,
+            input,
+        };
+        match row.flows.get_mut(&flow.id) {
+            Some(known) => known.input = input,
+            None => {
+                row.flows.insert(flow.id, added);
+                row.digest.add_flow(flow);
+                self.flow_count += 1;
+            }
+        }
+        Announced {
+            id: names::own(host, flow.id),
+            job: names::own_job(flow.job),
+            src: nics[0],
+            dst: nics[1],
+            bytes: flow.bytes,
+            held: flow.held,
+        }
+    }
+
+    /// Forgets a flow, and gives its number for the policy.
+    fn remove(&mut self, host: HostId, flow: u64) -> Option<FlowId> {
+        let row = &mut self.hosts[host.index()];
+        let removed = row.flows.remove(&flow)?;
+        row.digest.remove_flow(&removed.said);
+        self.flow_count -= 1;
+        self.metrics.ends += 1;
+        let id = names::own(host, flow);
+        self.outside.remove(&(removed.nics[1], id));
+        Some(id)
+    }
+
+    /// Flows of a host end; those that it does not have are passed over.
+    pub(super) fn ends(&mut self, host: HostId, flows: &[u64]) {
+        let ended = flows.iter().filter_map(|&flow| self.remove(host, flow));
+        let ended: Vec<FlowId> = ended.collect();
+        if !ended.is_empty() {
+            self.tell(Event::FlowsEnd(ended));
+        }
+    }
+
+    pub(super) fn progress(&mut self, host: HostId, left: &[(u64, u64)]) {
+        let flows = &self.hosts[host.index()].flows;
+        let known = left.iter().filter(|(flow, _)| flows.contains_key(flow));
+        let left = known.map(|&(flow, left)| (names::own(host, flow), left));
+        let left: Vec<_> = left.collect();
+        if !left.is_empty() {
+            self.tell(Event::FlowsProgress(left));
+        }
+    }
+
+    /// NICs have come back: flows to them are announced once more.
+    pub(super) fn announce_again(&mut self, nics: &[NpuId]) {
+        let mut announced = Vec::new();
+        for &nic in nics {
+            let flows = self
+                .outside
+                .range((nic, FlowId(0))..=(nic, FlowId(u64::MAX)));
+            let flows: Vec<_> = flows.copied().collect();
+            for (_, id) in flows {
+                self.outside.remove(&(nic, id));
+                announced.extend(self.announced(id));
+            }
+        }
+        if !announced.is_empty() {
+            self.tell(Event::FlowsStart(announced));
+        }
+    }
+
+    fn announced(&self, id: FlowId) -> Option<Announced> {
+        match names::parse(id) {
+            (Some(host), FlowName::Own(flow)) => {
+                let row = self.hosts[host.index()].flows.get(&flow)?;
+                Some(Announced {
+                    id,
+                    job: names::own_job(row.said.job),
+                    src: row.nics[0],
+                    dst: row.nics[1],
+                    bytes: row.said.bytes,
+                    held: None,
+                })
+            }
+            (_, FlowName::Pattern { job, index }) => self.pattern_flow(job, index),
+            (None, FlowName::Own(_)) => None,
+        }
+    }
+}

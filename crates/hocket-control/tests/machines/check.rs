@@ -1,0 +1,451 @@
+//! What must hold at every step, kept beside the machines: it knows only what was said, and what hosts use.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+use hocket_control::agent::Agent;
+use hocket_control::directory::HostId;
+use hocket_control::message::{
+    Change, FlowName, FromHost, HostFlow, HostJob, PatternFlow, Reason, ToHost,
+};
+use hocket_control::server::Server;
+use hocket_control::store::Saved;
+
+use super::faults::{HOSTS, Millis};
+
+/// A choice that a host was told of a flow, and with which revision.
+type Told = (u64, Option<u32>);
+
+/// What a server told a host since it welcomed it.
+#[derive(Clone, Debug, Default)]
+struct Story {
+    last: u64,
+    told: BTreeMap<FlowName, Vec<Told>>,
+    /// Jobs that went, when all was said, and jobs that are known and not live.
+    went: BTreeMap<u32, u64>,
+    idle: BTreeSet<u32>,
+    synced: Option<u64>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct HostCheck {
+    epoch: u64,
+    welcomes: u64,
+    /// The welcome that came last: session, and number of what it answers. And the one that counts.
+    came: (u64, u64),
+    current: (u64, u64),
+    acknowledged: u64,
+    /// What flows used when the welcome came, and what they use now.
+    before: BTreeMap<FlowName, u32>,
+    uses: BTreeMap<FlowName, u32>,
+    /// Registrations that were not taken: session, number, job.
+    jobs: Vec<(u64, u64, u32, Vec<PatternFlow>)>,
+}
+
+#[derive(Default)]
+pub struct Checks {
+    wrong: Option<String>,
+    /// Open at the server: session, its host, the server.
+    open: BTreeMap<u64, (u32, u32)>,
+    stories: BTreeMap<(u64, u64), Story>,
+    /// The last welcome of each session.
+    welcomed: BTreeMap<u64, u64>,
+    hosts: Vec<HostCheck>,
+    active: u64,
+    /// Flows that a controller has told of, by epoch.
+    told: BTreeSet<(u64, u32, FlowName)>,
+    /// Jobs whose registration was taken.
+    kept: BTreeMap<u32, (u32, Vec<PatternFlow>)>,
+    /// How often each thing happened, to see that runs are no idle ones.
+    pub tally: BTreeMap<&'static str, u64>,
+}
+
+impl Checks {
+    pub fn wrong(&mut self, why: String) {
+        self.wrong.get_or_insert(why);
+    }
+
+    pub fn verdict(&self, now: Millis) -> Result<(), String> {
+        match &self.wrong {
+            Some(why) => Err(format!("at {now} ms: {why}")),
+            None => Ok(()),
+        }
+    }
+
+    fn count(&mut self, what: &'static str) {
+        *self.tally.entry(what).or_default() += 1;
+    }
+
+    fn host(&mut self, host: u32) -> &mut HostCheck {
+        self.hosts.resize(HOSTS as usize, HostCheck::default());
+        &mut self.hosts[host as usize]
+    }
+
+    pub fn is_open(&self, session: u64) -> bool {
+        self.open.contains_key(&session)
+    }
+
+    pub fn opened(&mut self, host: u32, session: u64, server: u32) {
+        self.open.insert(session, (host, server));
+    }
+
+    pub fn closed(&mut self, session: u64) {
+        self.open.remove(&session);
+    }
+
+    pub fn close_all(&mut self, server: u32) -> Vec<u64> {
+        let of = self.open.iter().filter(|(_, (_, at))| *at == server);
+        let of: Vec<u64> = of.map(|(&session, _)| session).collect();
+        of.iter().for_each(|session| self.closed(*session));
+        of
+    }
+
+    pub fn active(&mut self, _: u32, epoch: u64) {
+        self.count("elections");
+        self.active = epoch;
+    }
+
+    /// Open sessions of a host.
+    pub fn sessions_of(&self, host: u32) -> Vec<u64> {
+        let of = self.open.iter().filter(|(_, (of, _))| *of == host);
+        of.map(|(&session, _)| session).collect()
+    }
+
+    /// A controller starts with what was stored: no registration that was taken is missing.
+    pub fn recovered(&mut self, saved: &Saved) {
+        let kept = std::mem::take(&mut self.kept);
+        for (job, (_, pattern)) in &kept {
+            if saved.jobs.get(job).map(|saved| &saved.pattern) != Some(pattern) {
+                self.wrong(format!("job {job} was taken and is not stored"));
+            }
+        }
+        self.kept = kept;
+    }
+
+    pub fn host_gone(&mut self, host: u32) {
+        self.kept.retain(|_, (leader, _)| *leader != host);
+        let epoch = self.host(host).epoch;
+        *self.host(host) = HostCheck {
+            epoch,
+            ..HostCheck::default()
+        };
+    }
+
+    pub fn said_by_host(&mut self, host: u32, session: u64, message: &FromHost) {
+        match message {
+            FromHost::Acknowledged { epoch, revision } => {
+                let row = self.host(host);
+                row.acknowledged = row.acknowledged.max(*revision);
+                if *epoch != row.epoch {
+                    let seen = row.epoch;
+                    self.wrong(format!("host {host} obeys epoch {epoch} after {seen}"));
+                }
+            }
+            FromHost::JobComes {
+                sequence,
+                job,
+                pattern,
+            } => {
+                if self.kept.get(job).is_some_and(|(_, kept)| kept != pattern) {
+                    self.kept.remove(job);
+                }
+                let said = (session, *sequence, *job, pattern.clone());
+                self.host(host).jobs.push(said);
+            }
+            FromHost::JobGoes { job, .. } => self.forget_job(host, *job),
+            FromHost::Hello(hello) => {
+                let has = |job: u32, pattern: &Vec<PatternFlow>| {
+                    let of = |each: &HostJob| each.job == job && each.pattern == *pattern;
+                    hello.jobs.iter().any(of)
+                };
+                self.kept
+                    .retain(|&job, (leader, pattern)| *leader != host || has(job, pattern));
+                self.host(host).jobs.clear();
+                self.count("hellos");
+            }
+            _ => {}
+        }
+    }
+
+    fn forget_job(&mut self, host: u32, job: u32) {
+        self.kept.remove(&job);
+        self.host(host).jobs.retain(|(_, _, id, _)| *id != job);
+    }
+
+    pub fn heard_by_host(&mut self, host: u32, session: u64, message: &ToHost) {
+        match message {
+            ToHost::Welcome { answers, .. } => self.host(host).came = (session, *answers),
+            ToHost::Taken { sequence } => {
+                let jobs = std::mem::take(&mut self.host(host).jobs);
+                for (of, number, job, pattern) in jobs {
+                    if of == session && number <= *sequence && job < 3 {
+                        self.count("jobs taken");
+                        self.kept.insert(job, (host, pattern));
+                    } else {
+                        self.host(host).jobs.push((of, number, job, pattern));
+                    }
+                }
+            }
+            ToHost::Resync { .. } => self.count("resyncs"),
+            ToHost::Changes { changes, .. } => {
+                for change in changes {
+                    if let Change::RefuseJob { job, .. } = change {
+                        self.forget_job(host, *job);
+                    }
+                }
+            }
+            ToHost::Synced { .. } => {}
+        }
+    }
+
+    pub fn heard_by_server(&mut self, _: u32, _: u64, message: &FromHost) {
+        match message {
+            FromHost::Starts { .. } => self.count("starts"),
+            FromHost::Ends { .. } => self.count("ends"),
+            FromHost::JobStarts { .. } => self.count("iterations"),
+            FromHost::Links { .. } => self.count("link reports"),
+            _ => {}
+        }
+    }
+
+    pub fn said_by_server(&mut self, session: u64, message: &ToHost, server: &Server) {
+        let Some(&(host, _)) = self.open.get(&session) else {
+            return;
+        };
+        if let ToHost::Welcome {
+            answers, revision, ..
+        } = message
+        {
+            let story = Story {
+                last: *revision,
+                ..Story::default()
+            };
+            self.stories.insert((session, *answers), story);
+            self.welcomed.insert(session, *answers);
+        }
+        let Some((epoch, revision)) = message.revision() else {
+            return;
+        };
+        let key = (session, self.welcomed.get(&session).copied().unwrap_or(0));
+        let Some(story) = self.stories.get_mut(&key) else {
+            return self.wrong(format!("host {host} is told {revision} without a welcome"));
+        };
+        if revision <= story.last {
+            // Said again.
+            return;
+        }
+        if revision != story.last + 1 {
+            let last = story.last;
+            self.wrong(format!("host {host} is told {revision} after {last}"));
+        }
+        let Some(story) = self.stories.get_mut(&key) else {
+            return;
+        };
+        story.last = revision;
+        match message {
+            ToHost::Synced { .. } => story.synced = Some(revision),
+            ToHost::Changes { changes, .. } => {
+                for change in changes {
+                    story.note(revision, change);
+                }
+                for change in changes {
+                    self.judge(host, epoch, change, server);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// No path leads over a link that has failed, and a controller that starts anew moves nothing without need.
+    fn judge(&mut self, host: u32, epoch: u64, change: &Change, server: &Server) {
+        if let Change::Refuse { .. } = change {
+            self.count("refusals");
+        }
+        let (Change::Path { path, .. } | Change::Ahead { path, .. }) = change else {
+            return;
+        };
+        let has_failed = |link: &u32| server.has_failed()[*link as usize];
+        if path.links.iter().any(has_failed) && matches!(change, Change::Path { .. }) {
+            self.wrong(format!("host {host} is led over a failed link: {change:?}"));
+        }
+        let Change::Path {
+            flow,
+            path,
+            reason,
+            ends,
+        } = change
+        else {
+            return;
+        };
+        let is_first = self.told.insert((epoch, host, *flow));
+        if server.is_synced() {
+            return;
+        }
+        if matches!(reason, Reason::Room | Reason::Balance) {
+            self.wrong(format!("a controller that recovers moves for {reason:?}"));
+        }
+        let used = self.host(host).uses.get(flow).copied();
+        let Some(used) = used.filter(|&used| is_first && used != path.choice) else {
+            self.count("kept by a new controller");
+            return;
+        };
+        let dst = receiver(host, *flow, *ends, server);
+        let dst = dst.and_then(|dst| server.directory().at(dst));
+        let Some((dst, _)) = dst else { return };
+        let mut links = Vec::new();
+        server
+            .policy()
+            .fabric()
+            .route(host / 2, dst.0 / 2, used, &mut links);
+        if !links.iter().any(|link| has_failed(&link.0)) {
+            self.wrong(format!(
+                "a new controller moves a flow of host {host} from {used}: {change:?}"
+            ));
+        }
+        self.count("moved by a new controller");
+    }
+
+    /// Notes what a host's flows use, and whether it was welcomed.
+    fn look(&mut self, host: u32, agent: &Agent) {
+        let row = self.host(host);
+        row.uses.clear();
+        for (id, name, _) in agent.flows() {
+            if let (Some(name), Some(path)) = (name, agent.path(id)) {
+                row.uses.insert(name, path.choice);
+            }
+        }
+        for ((job, index), path) in agent.patterns() {
+            if let Some(path) = path {
+                row.uses
+                    .insert(FlowName::Pattern { job, index }, path.choice);
+            }
+        }
+        if agent.metrics().welcomes != row.welcomes {
+            row.welcomes = agent.metrics().welcomes;
+            row.current = row.came;
+            let held = agent.held().map(|held| {
+                let (job, index) = (held.job, held.index);
+                (FlowName::Pattern { job, index }, held.choice)
+            });
+            row.before = row.uses.clone().into_iter().chain(held).collect();
+            row.acknowledged = 0;
+        }
+    }
+
+    /// A host's flows use what the revision that it acknowledged says, or something said later, or nothing.
+    pub fn uses(&mut self, host: u32, agent: &Agent) {
+        let epoch = agent.epoch();
+        let seen = std::mem::replace(&mut self.host(host).epoch, epoch);
+        if epoch < seen {
+            self.wrong(format!(
+                "host {host} goes from epoch {seen} back to {epoch}"
+            ));
+        }
+        self.look(host, agent);
+        let Some(story) = self.stories.get(&self.hosts[host as usize].current) else {
+            if !self.hosts[host as usize].uses.is_empty() {
+                self.wrong(format!("host {host} uses paths that nobody gave"));
+            }
+            return;
+        };
+        let row = &self.hosts[host as usize];
+        let bad = row.uses.iter().find(|(flow, choice)| {
+            !story.allows(
+                **flow,
+                **choice,
+                row.acknowledged,
+                row.before.get(flow).copied(),
+            )
+        });
+        if let Some((flow, choice)) = bad {
+            let told = story.told.get(flow);
+            let why = format!(
+                "host {host} uses {choice} for {flow:?}, acknowledged {}, before {:?}, told {told:?}, synced {:?}",
+                row.acknowledged,
+                row.before.get(flow),
+                story.synced,
+            );
+            self.wrong(why);
+        }
+    }
+}
+
+/// Address of the receiver of a flow.
+fn receiver(
+    host: u32,
+    flow: FlowName,
+    ends: Option<[IpAddr; 2]>,
+    server: &Server,
+) -> Option<IpAddr> {
+    match flow {
+        FlowName::Own(id) => {
+            let mut flows = server.flows();
+            let of = |(at, said, _): &(HostId, &HostFlow, _)| at.0 == host && said.id == id;
+            flows.find(of).map(|(_, said, _)| said.dst)
+        }
+        FlowName::Pattern { .. } => ends.map(|ends| ends[1]),
+    }
+}
+
+impl Story {
+    fn note(&mut self, revision: u64, change: &Change) {
+        let (flow, choice) = match change {
+            Change::Path { flow, path, .. } => (*flow, Some(path.choice)),
+            &Change::Ahead {
+                job,
+                index,
+                ref path,
+                ..
+            } => (FlowName::Pattern { job, index }, Some(path.choice)),
+            Change::Revoke { flow, .. } => (*flow, None),
+            Change::Refuse { flow, .. } => (FlowName::Own(*flow), None),
+            Change::JobGoes { job } => {
+                self.went.entry(*job).or_insert(revision);
+                let all = FlowName::Pattern {
+                    job: *job,
+                    index: 0,
+                }..=FlowName::Pattern {
+                    job: *job,
+                    index: u32::MAX,
+                };
+                for (_, told) in self.told.range_mut(all) {
+                    told.push((revision, None));
+                }
+                return;
+            }
+            Change::JobStops { job } => {
+                self.idle.insert(*job);
+                return;
+            }
+            _ => return,
+        };
+        self.told.entry(flow).or_default().push((revision, choice));
+    }
+
+    fn allows(&self, flow: FlowName, choice: u32, acknowledged: u64, before: Option<u32>) -> bool {
+        let told = self.told.get(&flow).map_or(&[][..], Vec::as_slice);
+        let is_later = |&&(revision, _): &&Told| revision > acknowledged;
+        if told
+            .iter()
+            .filter(is_later)
+            .any(|&(_, told)| told == Some(choice))
+        {
+            return true;
+        }
+        match told.iter().rfind(|told| !is_later(told)) {
+            Some(&(_, last)) => last == Some(choice),
+            None => {
+                let is_void = self.synced.is_some_and(|synced| synced <= acknowledged);
+                // The next iteration may take the paths of the last.
+                let is_idle = match flow {
+                    FlowName::Pattern { job, .. } => {
+                        let went = self.went.get(&job);
+                        self.idle.contains(&job) && went.is_none_or(|&went| went > acknowledged)
+                    }
+                    FlowName::Own(_) => false,
+                };
+                before == Some(choice) && (!is_void || is_idle)
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A server and agents beside each other: what one says the other hears at once, in order.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hocket_control::agent::{self, Agent, Opened};
+use hocket_control::directory::HostId;
+use hocket_control::message::{FromHost, ToHost};
+use hocket_control::server::{self, Close, Output, Server, SessionId};
+use hocket_control::store::{Record, Saved};
+
+use super::site::{address, directory, stages};
+
+pub const SECOND: Duration = Duration::from_secs(1);
+
+pub struct Desk {
+    pub now: Duration,
+    pub server: Server,
+    pub agents: Vec<Agent>,
+    /// By host: its session.
+    pub sessions: Vec<Option<u64>>,
+    last: u64,
+    to_server: VecDeque<(u64, FromHost)>,
+    to_hosts: VecDeque<(u64, Arc<ToHost>)>,
+    /// What the server told hosts: session and message.
+    pub told: Vec<(u64, Arc<ToHost>)>,
+    /// What agents asked for: host and output; messages are left out.
+    pub asked: Vec<(u32, agent::Output)>,
+    pub closed: Vec<(u64, Close)>,
+    pub records: Vec<(u64, Record)>,
+    /// Whether records are stored at once.
+    pub stores: bool,
+}
+
+pub fn options() -> server::Options {
+    server::Options {
+        keeps_log: true,
+        ..server::Options::default()
+    }
+}
+
+pub fn server(options: server::Options, epoch: u64, saved: &Saved, now: Duration) -> Server {
+    Server::new(stages(), directory(), options, epoch, saved, now)
+}
+
+impl Desk {
+    /// A server, and agents of the first so many hosts that are welcomed by it.
+    pub fn new(options: server::Options, hosts: u32) -> Self {
+        let now = Duration::ZERO;
+        let agents = (0..hosts).map(|seed| {
+            let options = agent::Options {
+                seed: seed.into(),
+                ..agent::Options::default()
+            };
+            Agent::new(options, 0, now)
+        });
+        let mut desk = Self {
+            now,
+            server: server(options, 1, &Saved::default(), now),
+            agents: agents.collect(),
+            sessions: vec![None; hosts as usize],
+            last: 0,
+            to_server: VecDeque::new(),
+            to_hosts: VecDeque::new(),
+            told: Vec::new(),
+            asked: Vec::new(),
+            closed: Vec::new(),
+            records: Vec::new(),
+            stores: true,
+        };
+        (0..hosts).for_each(|host| desk.connect(host));
+        desk
+    }
+
+    /// A host opens a session.
+    pub fn connect(&mut self, host: u32) {
+        let session = self.session(host);
+        self.sessions[host as usize] = Some(session);
+        let session = agent::SessionId(session);
+        self.agent(host, agent::Input::Connected { session });
+    }
+
+    /// A session of a host at the server, whose agent knows nothing of it.
+    pub fn session(&mut self, host: u32) -> u64 {
+        self.last += 1;
+        let session = SessionId(self.last);
+        let host = HostId(host);
+        self.serve(server::Input::Connected { host, session });
+        self.last
+    }
+
+    /// A session's connection is gone, as both ends notice.
+    pub fn cut(&mut self, host: u32) {
+        if let Some(session) = self.sessions[host as usize].take() {
+            let id = SessionId(session);
+            self.serve(server::Input::Disconnected { session: id });
+            let session = agent::SessionId(session);
+            self.agent(host, agent::Input::Lost { session });
+        }
+    }
+
+    /// Tells an agent something; all is heard that follows from it.
+    pub fn agent(&mut self, host: u32, input: agent::Input) {
+        let outputs = self.agents[host as usize].handle(self.now, input);
+        self.obey(host, outputs);
+        self.settle();
+    }
+
+    /// A program opens a flow, which is announced.
+    pub fn open(&mut self, host: u32, dst: u32, job: u32) -> u64 {
+        let opened = Opened {
+            job,
+            src: address(host),
+            dst: address(dst),
+            bytes: 1 << 30,
+        };
+        let (flow, outputs) = self.agents[host as usize].open(self.now, opened);
+        self.obey(host, outputs);
+        self.agent(host, agent::Input::Flush);
+        flow
+    }
+
+    fn obey(&mut self, host: u32, outputs: Vec<agent::Output>) {
+        for output in outputs {
+            match output {
+                agent::Output::Send { session, message } => {
+                    self.to_server.push_back((session.0, message));
+                }
+                agent::Output::Disconnect { session } => {
+                    let session = SessionId(session.0);
+                    self.sessions[host as usize] = None;
+                    self.serve(server::Input::Disconnected { session });
+                    self.asked.push((host, output));
+                }
+                output => self.asked.push((host, output)),
+            }
+        }
+    }
+
+    /// Tells the server something; all is heard that follows from it.
+    pub fn serve(&mut self, input: server::Input) {
+        let outputs = self.server.handle(self.now, input);
+        for output in outputs {
+            match output {
+                Output::Send { session, message } => {
+                    self.told.push((session.0, message.clone()));
+                    self.to_hosts.push_back((session.0, message));
+                }
+                Output::Close { session, why } => self.closed.push((session.0, why)),
+                Output::Record { number, record } => {
+                    self.records.push((number, record));
+                    if self.stores {
+                        self.serve(server::Input::Stored { record: number });
+                    }
+                }
+                Output::Audit(_) => {}
+            }
+        }
+        self.settle();
+    }
+
+    /// A message comes from a session, whoever made it.
+    pub fn say(&mut self, session: u64, message: FromHost) {
+        let session = SessionId(session);
+        self.serve(server::Input::Received { session, message });
+    }
+
+    fn settle(&mut self) {
+        while let Some((session, message)) = self.to_server.pop_front() {
+            self.say(session, message);
+        }
+        while let Some((session, message)) = self.to_hosts.pop_front() {
+            let of = self.sessions.iter().position(|&open| open == Some(session));
+            let Some(host) = of else { continue };
+            let session = agent::SessionId(session);
+            self.agent(host as u32, agent::Input::Received { session, message });
+        }
+    }
+
+    /// Time passes, and all that have a session hear of it, each tenth of a second.
+    pub fn wait(&mut self, time: Duration) {
+        let until = self.now + time;
+        while self.now < until {
+            self.now += SECOND / 10;
+            for host in 0..self.agents.len() as u32 {
+                if self.sessions[host as usize].is_some() {
+                    self.agent(host, agent::Input::Tick);
+                }
+            }
+            self.serve(server::Input::Tick);
+        }
+    }
+
+    /// The choice that a flow takes.
+    pub fn choice(&self, host: u32, flow: u64) -> Option<u32> {
+        Some(self.agents[host as usize].path(flow)?.choice)
+    }
+}

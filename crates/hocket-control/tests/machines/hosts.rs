@@ -1,0 +1,274 @@
+//! Hosts come, speak, fall silent and go; paths fail and do badly.
+
+use std::time::Duration;
+
+use hocket_control::agent::{Agent, Input, Opened, Options, Output, SessionId, Why};
+use hocket_control::directory::HostId;
+use hocket_control::message::{FromHost, Reason, Refusal, ToHost};
+use hocket_control::server;
+
+use super::desk::{Desk, SECOND, options};
+use super::site::address;
+
+fn whys(desk: &Desk, flow: u64) -> Vec<Why> {
+    let whys = desk.asked.iter().filter_map(|(_, output)| match output {
+        Output::Ecmp { flow: of, why } if *of == flow => Some(*why),
+        _ => None,
+    });
+    whys.collect()
+}
+
+#[test]
+fn a_flow_is_led_while_it_lasts() {
+    let mut desk = Desk::new(options(), 8);
+    let flow = desk.open(0, 7, 0);
+    assert_eq!(desk.choice(0, flow), Some(0));
+    assert_eq!(desk.server.policy().flow_count(), 1);
+    let path = desk.agents[0].path(flow).unwrap();
+    assert_eq!(
+        (path.links.len(), path.forth.len(), path.back.len()),
+        (2, 1, 1)
+    );
+    assert_eq!((path.forth[0].ways, path.forth[0].wanted), (4, 0));
+    desk.agent(0, Input::Close { flow });
+    desk.agent(0, Input::Flush);
+    assert_eq!(desk.server.policy().flow_count(), 0);
+}
+
+#[test]
+fn a_small_flow_and_one_below_its_tor_are_left_alone() {
+    let mut desk = Desk::new(options(), 8);
+    let opened = Opened {
+        job: 0,
+        src: address(0),
+        dst: address(7),
+        bytes: 10,
+    };
+    let (small, outputs) = desk.agents[0].open(desk.now, opened);
+    assert_eq!(
+        outputs,
+        [Output::Ecmp {
+            flow: small,
+            why: Why::Small
+        }]
+    );
+    let near = desk.open(0, 1, 0);
+    assert_eq!(whys(&desk, near), [Why::Revoked(Reason::Local)]);
+    assert_eq!(desk.server.flows().count(), 1);
+}
+
+#[test]
+fn no_flow_waits_for_a_controller_that_is_away_or_silent() {
+    let options = Options::default();
+    let mut agent = Agent::new(options, 0, Duration::ZERO);
+    let opened = Opened {
+        job: 0,
+        src: address(0),
+        dst: address(7),
+        bytes: 1 << 30,
+    };
+    let (flow, outputs) = agent.open(Duration::ZERO, opened);
+    assert_eq!(
+        outputs,
+        [Output::Ecmp {
+            flow,
+            why: Why::Away
+        }]
+    );
+    assert_eq!(agent.handle(Duration::ZERO, Input::Tick), [Output::Connect]);
+    let session = SessionId(1);
+    let said = agent.handle(Duration::ZERO, Input::Connected { session });
+    assert!(
+        matches!(&said[..], [Output::Send { message: FromHost::Hello(hello), .. }] if hello.flows.len() == 1)
+    );
+    let (flow, outputs) = agent.open(Duration::ZERO, opened);
+    assert_eq!(outputs, []);
+    let late = agent.handle(options.patience, Input::Tick);
+    assert_eq!(
+        late,
+        [Output::Ecmp {
+            flow,
+            why: Why::NoAnswer
+        }]
+    );
+}
+
+#[test]
+fn tries_to_connect_are_ever_further_apart() {
+    let options = Options::default();
+    let mut agent = Agent::new(options, 0, Duration::ZERO);
+    let mut tries = Vec::new();
+    for tick in 0..40_000 {
+        let now = Duration::from_millis(tick);
+        if agent.handle(now, Input::Tick) == [Output::Connect] {
+            tries.push(now);
+            agent.handle(now, Input::Unreachable);
+        }
+    }
+    let pauses: Vec<Duration> = tries.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let [least, longest] = options.backoff;
+    let slack = Duration::from_millis(1);
+    for (pause, doubled) in pauses.iter().zip(0..) {
+        let whole = least.saturating_mul(1 << doubled).min(longest);
+        assert!(
+            whole / 2 <= *pause && *pause <= whole + slack,
+            "{doubled}: {pause:?}"
+        );
+    }
+    assert!(pauses.len() > 10);
+}
+
+#[test]
+fn a_bad_path_is_left_and_taken_again() {
+    let mut desk = Desk::new(options(), 8);
+    let flow = desk.open(0, 7, 0);
+    let measured = |loss_ppm, rtt| Input::Measured {
+        flow,
+        loss_ppm,
+        rtt: Duration::from_micros(rtt),
+    };
+    desk.agent(0, measured(0, 100));
+    desk.agent(0, measured(500, 350));
+    assert_eq!(desk.choice(0, flow), Some(0));
+    // Slow, then lossy; each time for longer.
+    for (bad, hold) in [(measured(0, 500), 10), (measured(2_000, 100), 20)] {
+        desk.agent(0, bad);
+        assert_eq!(desk.choice(0, flow), None);
+        assert_eq!(desk.agents[0].given(flow).map(|path| path.choice), Some(0));
+        desk.wait((hold - 1) * SECOND);
+        assert_eq!(desk.choice(0, flow), None);
+        desk.wait(2 * SECOND);
+        assert_eq!(desk.choice(0, flow), Some(0));
+    }
+    assert_eq!(whys(&desk, flow), [Why::Worse; 2]);
+}
+
+#[test]
+fn paths_outlive_the_controller() {
+    let mut desk = Desk::new(options(), 8);
+    let flow = desk.open(0, 7, 0);
+    desk.cut(0);
+    desk.agents.iter_mut().for_each(|agent| {
+        agent.handle(Duration::from_secs(3_600), Input::Tick);
+    });
+    assert_eq!(desk.choice(0, flow), Some(0));
+}
+
+#[test]
+fn a_silent_host_is_gone_after_lease_and_grace() {
+    let mut desk = Desk::new(options(), 8);
+    let (flow, other) = (desk.open(0, 7, 0), desk.open(5, 0, 0));
+    let session = desk.sessions[0].take().unwrap();
+    desk.wait(6 * SECOND);
+    assert_eq!(desk.closed, [(session, server::Close::Silent)]);
+    assert_eq!(desk.server.flows().count(), 2);
+    desk.wait(10 * SECOND);
+    assert_eq!(desk.server.metrics().lost_hosts, 1);
+    let hosts: Vec<HostId> = desk.server.flows().map(|(host, ..)| host).collect();
+    assert_eq!(hosts, [HostId(5)]);
+    // A new flow to it has no path until it is back.
+    let to_it = desk.open(5, 0, 0);
+    assert_eq!(whys(&desk, to_it), [Why::Revoked(Reason::UnknownHost)]);
+    assert!(desk.choice(5, other).is_some());
+    let lost = hocket_control::agent::SessionId(session);
+    desk.agent(0, Input::Lost { session: lost });
+    desk.connect(0);
+    assert!(desk.choice(5, to_it).is_some());
+    assert!(desk.choice(0, flow).is_some());
+    assert_eq!(desk.server.policy().flow_count(), 3);
+}
+
+#[test]
+fn what_differs_is_said_again() {
+    let mut desk = Desk::new(options(), 8);
+    let flow = desk.open(0, 7, 0);
+    desk.wait(2 * SECOND);
+    assert_eq!(desk.server.metrics().resyncs, 0);
+    // The controller takes something that the agent never said.
+    let session = desk.sessions[0].unwrap();
+    let forged = FromHost::Ends {
+        sequence: 3,
+        flows: vec![flow],
+    };
+    desk.say(session, forged);
+    assert_eq!(desk.server.flows().count(), 0);
+    // The agent's next message has its number and is passed over.
+    let next = desk.open(0, 6, 0);
+    assert_eq!(desk.server.metrics().duplicates, 1);
+    desk.wait(2 * SECOND);
+    assert_eq!(desk.server.metrics().resyncs, 1);
+    let flows: Vec<u64> = desk.server.flows().map(|(_, said, _)| said.id).collect();
+    assert_eq!(flows, [flow, next]);
+    assert!(desk.choice(0, flow).is_some() && desk.choice(0, next).is_some());
+}
+
+#[test]
+fn a_link_has_failed_when_enough_say_so() {
+    let mut desk = Desk::new(options(), 8);
+    let flow = desk.open(0, 7, 0);
+    let link = desk.agents[0].path(flow).unwrap().links[0];
+    let probed = |works| Input::Probed { link, works };
+    desk.agent(0, probed(false));
+    desk.wait(SECOND);
+    assert_eq!(desk.choice(0, flow), Some(0));
+    desk.agent(3, probed(false));
+    desk.wait(SECOND);
+    assert_eq!(desk.choice(0, flow), Some(1));
+    // Of three ways that are left the first.
+    assert_eq!(desk.agents[0].path(flow).unwrap().forth[0].ways, 3);
+    assert_eq!(desk.agents[0].path(flow).unwrap().forth[0].wanted, 0);
+    desk.agent(0, probed(true));
+    desk.wait(SECOND);
+    // It keeps its path, which is now the second of four ways.
+    assert_eq!(desk.choice(0, flow), Some(1));
+    assert_eq!(desk.agents[0].path(flow).unwrap().forth[0].ways, 4);
+    assert_eq!(desk.agents[0].path(flow).unwrap().forth[0].wanted, 1);
+    desk.serve(server::Input::LinksFail {
+        links: vec![link, 4_000],
+    });
+    assert!(desk.server.has_failed()[link as usize]);
+    assert_eq!(desk.server.metrics().strays, 1);
+    desk.serve(server::Input::LinksReturn { links: vec![link] });
+    assert!(!desk.server.has_failed()[link as usize]);
+}
+
+#[test]
+fn an_older_controller_is_refused() {
+    let mut agent = Agent::new(Options::default(), 7, Duration::ZERO);
+    let session = SessionId(1);
+    agent.handle(Duration::ZERO, Input::Connected { session });
+    let welcome = |epoch, answers| {
+        let terms = Options::default().terms;
+        let message = ToHost::Welcome {
+            epoch,
+            answers,
+            revision: 0,
+            terms,
+        };
+        Input::Received {
+            session,
+            message: message.into(),
+        }
+    };
+    let outputs = agent.handle(Duration::ZERO, welcome(6, 1));
+    assert_eq!(outputs, [Output::Disconnect { session }]);
+    assert_eq!((agent.epoch(), agent.metrics().stale), (7, 1));
+    agent.handle(Duration::ZERO, Input::Connected { session });
+    let outputs = agent.handle(Duration::ZERO, welcome(9, 2));
+    assert_eq!(outputs, [Output::Remember { epoch: 9 }]);
+}
+
+#[test]
+fn a_flow_that_was_refused_for_limits_is_announced_again() {
+    let options = server::Options {
+        most_host_flows: 1,
+        ..options()
+    };
+    let mut desk = Desk::new(options, 8);
+    let (first, second) = (desk.open(0, 7, 0), desk.open(0, 6, 0));
+    assert_eq!(whys(&desk, second), [Why::Refused(Refusal::TooMany)]);
+    desk.agent(0, Input::Close { flow: first });
+    desk.wait(12 * SECOND);
+    assert!(desk.choice(0, second).is_some());
+    assert_eq!(desk.server.metrics().resyncs, 0);
+}

@@ -1,0 +1,322 @@
+//! Hosts that say what they may not, or too much.
+
+use hocket_control::directory::{BadDirectory, Directory, HostEntry};
+use hocket_control::message::{
+    Change, FLOW_IDS, FromHost, Hello, HostFlow, JOB_IDS, MOST_FLOWS, Refusal, ToHost, VERSION,
+};
+use hocket_control::server::{self, Close};
+use hocket_core::id::NpuId;
+
+use super::desk::{Desk, options};
+use super::site::address;
+
+fn hello() -> Hello {
+    Hello {
+        version: VERSION,
+        sequence: 1,
+        ..Hello::default()
+    }
+}
+
+fn flow(id: u64) -> HostFlow {
+    HostFlow {
+        id,
+        job: 0,
+        src: address(0),
+        dst: address(7),
+        bytes: 1 << 30,
+        held: None,
+    }
+}
+
+/// A desk without agents, and a session of host 0 that is welcomed.
+fn alone(options: server::Options) -> (Desk, u64) {
+    let mut desk = Desk::new(options, 0);
+    let session = desk.session(0);
+    desk.say(session, FromHost::Hello(hello()));
+    (desk, session)
+}
+
+fn refused(desk: &Desk) -> Vec<(u64, Refusal)> {
+    let changes = desk
+        .told
+        .iter()
+        .filter_map(|(_, message)| match &**message {
+            ToHost::Changes { changes, .. } => Some(changes),
+            _ => None,
+        });
+    let refused = changes.flatten().filter_map(|change| match change {
+        Change::Refuse { flow, why } => Some((*flow, *why)),
+        _ => None,
+    });
+    refused.collect()
+}
+
+#[test]
+fn a_host_speaks_for_itself_alone() {
+    let (mut desk, session) = alone(options());
+    let flows = vec![
+        HostFlow {
+            src: address(1),
+            ..flow(1)
+        },
+        HostFlow {
+            dst: address(99),
+            ..flow(2)
+        },
+        HostFlow { job: 9, ..flow(3) },
+        flow(FLOW_IDS),
+        HostFlow {
+            job: JOB_IDS,
+            ..flow(4)
+        },
+        HostFlow { job: 3, ..flow(5) },
+    ];
+    desk.say(session, FromHost::Starts { sequence: 2, flows });
+    let whys = [
+        (1, Refusal::NotItsAddress),
+        (2, Refusal::UnknownAddress),
+        (3, Refusal::NotItsJob),
+        (FLOW_IDS, Refusal::BadNumber),
+        (4, Refusal::BadNumber),
+    ];
+    assert_eq!(refused(&desk), whys);
+    assert_eq!(desk.server.flows().count(), 1);
+    assert_eq!(desk.server.metrics().refused.iter().sum::<u64>(), 5);
+    // Another host with the same number has another flow.
+    let other = desk.session(1);
+    desk.say(other, FromHost::Hello(hello()));
+    desk.say(
+        other,
+        FromHost::Ends {
+            sequence: 2,
+            flows: vec![5],
+        },
+    );
+    assert_eq!(desk.server.flows().count(), 1);
+}
+
+#[test]
+fn limits_hold() {
+    let limits = server::Options {
+        most_host_flows: 3,
+        most_flows: 5,
+        ..options()
+    };
+    let (mut desk, session) = alone(limits);
+    let flows = (0..5).map(flow).collect();
+    desk.say(session, FromHost::Starts { sequence: 2, flows });
+    assert_eq!(
+        refused(&desk),
+        [(3, Refusal::TooMany), (4, Refusal::TooMany)]
+    );
+    let other = desk.session(1);
+    let flows = (0..3)
+        .map(|id| HostFlow {
+            src: address(1),
+            ..flow(id)
+        })
+        .collect();
+    desk.say(other, FromHost::Hello(Hello { flows, ..hello() }));
+    assert_eq!(refused(&desk)[2..], [(2, Refusal::Full)]);
+    assert_eq!(desk.server.flows().count(), 5);
+}
+
+#[test]
+fn a_flood_is_refused_and_ended() {
+    let limits = server::Options {
+        rate: 10,
+        burst: 20,
+        ..options()
+    };
+    let (mut desk, session) = alone(limits);
+    let starts = |sequence: u64| FromHost::Starts {
+        sequence,
+        flows: (0..8).map(|id| flow(8 * sequence + id)).collect(),
+    };
+    (2..4).for_each(|sequence| desk.say(session, starts(sequence)));
+    assert_eq!((desk.server.flows().count(), refused(&desk).len()), (16, 0));
+    desk.say(session, starts(4));
+    assert_eq!(refused(&desk).len(), 8);
+    assert!(
+        refused(&desk)
+            .iter()
+            .all(|(_, why)| *why == Refusal::TooFast)
+    );
+    // An end is never refused.
+    desk.say(
+        session,
+        FromHost::Ends {
+            sequence: 5,
+            flows: vec![16],
+        },
+    );
+    assert_eq!(desk.server.flows().count(), 15);
+    (6..9).for_each(|sequence| desk.say(session, starts(sequence)));
+    assert_eq!(desk.closed, [(session, Close::Flood)]);
+    // Another host is not concerned.
+    let other = desk.session(1);
+    let flows = vec![HostFlow {
+        src: address(1),
+        ..flow(1)
+    }];
+    desk.say(other, FromHost::Hello(Hello { flows, ..hello() }));
+    assert_eq!(desk.server.flows().count(), 16);
+    // Time heals.
+    desk.now += std::time::Duration::from_secs(5);
+    let again = desk.session(0);
+    desk.say(again, FromHost::Hello(hello()));
+    desk.say(again, starts(2));
+    assert_eq!(desk.server.flows().count(), 9);
+}
+
+#[test]
+fn sessions_that_make_no_sense_are_ended() {
+    let ended = |message: FromHost| {
+        let (mut desk, session) = alone(options());
+        desk.say(session, message);
+        desk.closed.first().map(|(_, why)| *why)
+    };
+    let version = Hello {
+        version: 2,
+        sequence: 2,
+        ..hello()
+    };
+    let newer = Hello {
+        epoch: 2,
+        sequence: 2,
+        ..hello()
+    };
+    let beyond = FromHost::Acknowledged {
+        epoch: 1,
+        revision: 9,
+    };
+    let many = FromHost::Ends {
+        sequence: 2,
+        flows: vec![0; MOST_FLOWS + 1],
+    };
+    assert_eq!(ended(FromHost::Hello(version)), Some(Close::Version));
+    assert_eq!(ended(FromHost::Hello(newer)), Some(Close::NewerEpoch));
+    assert_eq!(ended(beyond), Some(Close::Nonsense));
+    assert_eq!(ended(many), Some(Close::TooLarge));
+    assert_eq!(
+        ended(FromHost::Beat {
+            sequence: 1,
+            flows: 0,
+            digest: 0
+        }),
+        None
+    );
+}
+
+#[test]
+fn a_host_has_one_session() {
+    let (mut desk, first) = alone(options());
+    let second = desk.session(0);
+    assert_eq!(desk.closed, [(first, Close::Replaced)]);
+    desk.say(
+        first,
+        FromHost::Starts {
+            sequence: 2,
+            flows: vec![flow(1)],
+        },
+    );
+    assert_eq!(desk.server.flows().count(), 0);
+    // Nothing counts before all was said.
+    desk.say(
+        second,
+        FromHost::Starts {
+            sequence: 2,
+            flows: vec![flow(1)],
+        },
+    );
+    assert_eq!(desk.server.flows().count(), 0);
+    assert!(matches!(
+        *desk.told.last().unwrap().1,
+        ToHost::Resync { .. }
+    ));
+}
+
+#[test]
+fn a_host_that_does_not_keep_up_is_dropped() {
+    let limits = server::Options {
+        most_unacknowledged: 8,
+        ..options()
+    };
+    let (mut desk, session) = alone(limits);
+    for sequence in 2..20 {
+        desk.say(
+            session,
+            FromHost::Starts {
+                sequence,
+                flows: vec![flow(sequence)],
+            },
+        );
+    }
+    assert_eq!(desk.closed, [(session, Close::Slow)]);
+    assert_eq!(
+        desk.server
+            .unacknowledged(hocket_control::directory::HostId(0)),
+        None
+    );
+}
+
+#[test]
+fn a_directory_contradicts_itself_in_no_way() {
+    let host = |name: &str, at: u32| HostEntry {
+        name: name.to_owned(),
+        nics: vec![(address(at), NpuId(at))],
+    };
+    let made = |hosts, jobs| Directory::new(hosts, jobs, false).map(|made| made.len());
+    assert_eq!(
+        made(
+            vec![host("a", 0), host("b", 1)],
+            vec![(1, vec!["b".to_owned()])]
+        ),
+        Ok(2)
+    );
+    assert_eq!(
+        made(vec![host("a", 0), host("a", 1)], vec![]),
+        Err(BadDirectory::DuplicateName("a".to_owned()))
+    );
+    let twice = |nic| HostEntry {
+        nics: vec![(address(0), NpuId(nic))],
+        ..host("b", 0)
+    };
+    let (host_b, address_0) = ("b".to_owned(), address(0));
+    assert_eq!(
+        made(vec![host("a", 0), twice(1)], vec![]),
+        Err(BadDirectory::DuplicateAddress {
+            name: host_b.clone(),
+            address: address_0
+        })
+    );
+    let same = HostEntry {
+        nics: vec![(address(1), NpuId(0))],
+        ..host("b", 0)
+    };
+    assert_eq!(
+        made(vec![host("a", 0), same], vec![]),
+        Err(BadDirectory::DuplicateNic {
+            name: host_b,
+            nic: NpuId(0)
+        })
+    );
+    assert_eq!(
+        made(vec![], vec![(0, vec![])]),
+        Err(BadDirectory::BadJob(0))
+    );
+    let unknown = BadDirectory::UnknownHost {
+        job: 1,
+        name: "c".to_owned(),
+    };
+    assert_eq!(
+        unknown.to_string(),
+        "job 1 names the host \"c\", which is not there; name hosts as they are listed"
+    );
+    assert_eq!(made(vec![], vec![(1, vec!["c".to_owned()])]), Err(unknown));
+    assert!(matches!(
+        made(vec![host("", 0)], vec![]),
+        Err(BadDirectory::BadName(_))
+    ));
+}

@@ -1,0 +1,18 @@
+//! The machines as a whole: their store on a disk that fails, both sides under faults, and doors that anything may
+//! be said to.
+
+mod disk;
+mod store;
+mod faults;
+mod check;
+mod programs;
+mod outages;
+mod site;
+mod world;
+mod simulation;
+mod desk;
+mod hosts;
+mod jobs;
+mod limits;
+mod restarts;
+mod doors;

@@ -1,0 +1,160 @@
+//! Machines start and stop, faults begin and end.
+
+use hocket_control::agent::{self, Agent};
+use hocket_control::server::{self, Server};
+use hocket_control::store::{OnDamage, Store, StoreError};
+use std::collections::BTreeMap;
+
+use super::disk::{Random, Shared};
+use super::faults::{Millis, SERVERS, What};
+use super::site::{agent_options, server_options};
+use super::world::{Happens, Machine, World};
+
+/// How long a lock outlives its holder.
+const LOCK: Millis = 200;
+
+impl World {
+    /// The lock goes to a server that is up where nobody has it.
+    pub(super) fn elect(&mut self) {
+        if self.holder.is_none() && self.now >= self.free_at {
+            let first = self.random.below(SERVERS.into()) as u32;
+            let up = (0..SERVERS).map(|i| (first + i) % SERVERS).find(|&i| {
+                let server = &self.servers[i as usize];
+                !server.is_down && server.server.is_none()
+            });
+            up.into_iter().for_each(|server| self.activate(server));
+        }
+        if let Some(holder) = self.holder {
+            for (link, has_failed) in std::mem::take(&mut self.said) {
+                let links = vec![link];
+                self.tell_server(
+                    holder,
+                    match has_failed {
+                        true => server::Input::LinksFail { links },
+                        false => server::Input::LinksReturn { links },
+                    },
+                );
+            }
+        }
+    }
+
+    fn activate(&mut self, at: u32) {
+        self.epoch += 1;
+        let disk = Shared {
+            folder: self.folder.clone(),
+            writer: at,
+        };
+        let store = match Store::open(disk, Some(self.epoch), OnDamage::Refuse) {
+            Ok(store) => store,
+            Err(StoreError::Disk { .. }) => return,
+            Err(error) => return self.checks.wrong(format!("the store is lost: {error}")),
+        };
+        self.checks.recovered(store.saved());
+        let clock = self.clock(self.servers[at as usize].skew);
+        let mut seeded = Random(self.programs.seed);
+        let server = Server::new(
+            self.stages.clone(),
+            self.directory.clone(),
+            server_options(&mut seeded),
+            self.epoch,
+            store.saved(),
+            clock,
+        );
+        self.holder = Some(at);
+        // Operators tell a new controller what is so now, whatever it has stored.
+        let mut links = BTreeMap::new();
+        for (fault, &is_on) in self.faults.iter().zip(&self.is_on) {
+            if let What::LinkDown { link } = fault.what {
+                *links.entry(link).or_insert(false) |= is_on;
+            }
+        }
+        self.said = links.into_iter().collect();
+        let machine = &mut self.servers[at as usize];
+        machine.server = Some(server);
+        machine.store = Some(store);
+        self.checks.active(at, self.epoch);
+    }
+
+    pub(super) fn stop_server(&mut self, at: u32) {
+        let machine = &mut self.servers[at as usize];
+        machine.server = None;
+        machine.store = None;
+        for id in self.checks.close_all(at) {
+            self.carry(id, false, Happens::Reset(id, Machine::Server(at)));
+        }
+    }
+
+    pub(super) fn start_host(&mut self, host: u32) {
+        let machine = &mut self.hosts[host as usize];
+        machine.life += 1;
+        let seed = self.random.word();
+        let clock = self.clock(self.hosts[host as usize].skew);
+        let machine = &mut self.hosts[host as usize];
+        machine.agent = Some(Agent::new(agent_options(seed), machine.remembered, clock));
+    }
+
+    pub(super) fn begin(&mut self, index: usize) {
+        self.is_on[index] = true;
+        match self.faults[index].what {
+            What::HostDown { host } => {
+                self.hosts[host as usize].agent = None;
+                self.hosts[host as usize].life += 1;
+                self.checks.host_gone(host);
+                self.programs.crash(host);
+            }
+            What::ServerDown { server } => {
+                self.stop_server(server);
+                self.servers[server as usize].is_down = true;
+                self.folder.borrow_mut().crash(server, &mut self.random);
+                if self.holder == Some(server) {
+                    self.holder = None;
+                    self.free_at = self.now + LOCK;
+                }
+            }
+            What::Deposed => self.holder = None,
+            What::LinkDown { link } => self.said.push((link, true)),
+            What::LinkSeen { link, hosts } => {
+                for host in hosts {
+                    let works = false;
+                    self.tell_host(host, agent::Input::Probed { link, works });
+                }
+            }
+            What::DiskFull { room } => self.folder.borrow_mut().room = Some(room),
+            What::DiskBad => self.folder.borrow_mut().loses_syncs = true,
+            What::Cut { host } => {
+                for id in self.checks.sessions_of(host) {
+                    self.carry(id, false, Happens::Reset(id, Machine::Server(0)));
+                    self.carry(id, true, Happens::Reset(id, Machine::Host(host)));
+                }
+            }
+            What::Lossy { .. } | What::Parted { .. } => {}
+        }
+    }
+
+    pub(super) fn end(&mut self, index: usize) {
+        self.is_on[index] = false;
+        match self.faults[index].what {
+            What::HostDown { host } => self.start_host(host),
+            What::ServerDown { server } => self.servers[server as usize].is_down = false,
+            What::Deposed => {
+                // Whoever lost the lease finds out.
+                for server in 0..SERVERS {
+                    if self.holder != Some(server) && self.servers[server as usize].server.is_some()
+                    {
+                        self.stop_server(server);
+                    }
+                }
+            }
+            What::LinkDown { link } => self.said.push((link, false)),
+            What::LinkSeen { link, hosts } => {
+                for host in hosts {
+                    let works = true;
+                    self.tell_host(host, agent::Input::Probed { link, works });
+                }
+            }
+            What::DiskFull { .. } => self.folder.borrow_mut().room = None,
+            What::DiskBad => self.folder.borrow_mut().loses_syncs = false,
+            What::Cut { .. } | What::Lossy { .. } | What::Parted { .. } => {}
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Connections of hosts: TCP, then TLS with certificates of both ends, a bounded number of handshakes at once.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hocket_wire::tls::host_of;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+use tonic::transport::server::Connected;
+use tracing::{info, warn};
+
+use crate::metrics::Metrics;
+
+/// How long a handshake may take.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// Most connections that have not shown a certificate yet.
+const STRANGERS: usize = 4096;
+/// Most connections of a host.
+const PER_HOST: usize = 4;
+
+/// Where connections come from: TCP, or a simulation of it.
+pub trait Listener: Send + 'static {
+    /// A connection.
+    type Io: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+
+    /// The next one, and who connects.
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Io, SocketAddr)>> + Send;
+}
+
+impl Listener for TcpListener {
+    type Io = TcpStream;
+
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, from) = TcpListener::accept(self).await?;
+        stream.set_nodelay(true)?;
+        Ok((stream, from))
+    }
+}
+
+/// How the controller shows who it is; another file takes effect with the next connection.
+pub type Shown = Arc<RwLock<Arc<ServerConfig>>>;
+
+/// The name of the host at the other end, as its certificate has it.
+#[derive(Clone, Debug)]
+pub struct Peer(pub Arc<str>);
+
+/// A connection of a known host.
+#[derive(Debug)]
+pub struct Connection<I> {
+    io: TlsStream<I>,
+    peer: Peer,
+    _slot: Slot,
+}
+
+/// A host's connections are counted.
+#[derive(Debug)]
+struct Slot {
+    counts: Arc<Mutex<HashMap<Arc<str>, usize>>>,
+    name: Arc<str>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.name) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.name);
+            }
+        }
+    }
+}
+
+impl<I> Connected for Connection<I> {
+    type ConnectInfo = Peer;
+
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
+    }
+}
+
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<I> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(context, buffer)
+    }
+}
+
+impl<I: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<I> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.io).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(context)
+    }
+}
+
+/// Accepts connections until the receiver is dropped.
+pub async fn accept<L: Listener>(
+    listener: L,
+    shown: Shown,
+    handshakes: usize,
+    metrics: Arc<Metrics>,
+    known: mpsc::Sender<io::Result<Connection<L::Io>>>,
+) {
+    let handshakes = Arc::new(Semaphore::new(handshakes));
+    let strangers = Arc::new(Semaphore::new(STRANGERS));
+    let counts = Arc::new(Mutex::new(HashMap::new()));
+    loop {
+        let stranger = strangers.clone().acquire_owned().await;
+        let accepted = tokio::select! {
+            biased;
+            () = known.closed() => return,
+            accepted = listener.accept() => accepted,
+        };
+        let (io, from) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file descriptors, mostly: those that are there are served on.
+                metrics.accept_errors.add(1);
+                warn!(%error, "no connection could be accepted");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        let shown = shown.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (handshakes, metrics, known) = (handshakes.clone(), metrics.clone(), known.clone());
+        let counts = counts.clone();
+        tokio::spawn(async move {
+            let _stranger = stranger;
+            let turn = handshakes.acquire().await;
+            let shaken = timeout(HANDSHAKE, TlsAcceptor::from(shown).accept(io)).await;
+            drop(turn);
+            let why = match shaken {
+                Ok(Ok(io)) => match connection(io, &counts) {
+                    Ok(connection) => {
+                        metrics.handshakes.add(1);
+                        let _ = known.send(Ok(connection)).await;
+                        return;
+                    }
+                    Err(why) => why.to_owned(),
+                },
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => "the handshake took too long".to_owned(),
+            };
+            metrics.refused_handshakes.add(1);
+            info!(target: "audit", %from, why, "connection refused");
+        });
+    }
+}
+
+fn connection<I>(
+    io: TlsStream<I>,
+    counts: &Arc<Mutex<HashMap<Arc<str>, usize>>>,
+) -> Result<Connection<I>, &'static str> {
+    let certificates = io.get_ref().1.peer_certificates();
+    let host = certificates.and_then(|chain| host_of(chain.first()?));
+    let name: Arc<str> = host.ok_or("its certificate names no host")?.into();
+    let mut all = counts.lock().unwrap_or_else(PoisonError::into_inner);
+    let count = all.entry(name.clone()).or_default();
+    if *count >= PER_HOST {
+        return Err("the host has as many connections as it may");
+    }
+    *count += 1;
+    drop(all);
+    let counts = counts.clone();
+    Ok(Connection {
+        io,
+        peer: Peer(name.clone()),
+        _slot: Slot { counts, name },
+    })
+}

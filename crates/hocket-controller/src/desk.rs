@@ -1,0 +1,190 @@
+//! Where all sessions meet: the one owner of the server's machine.
+//!
+//! A message is handled by whoever brings it, behind a lock that is never held while waiting, and what follows is
+//! put into the queues of the sessions. A queue that is full ends its session: a host that does not read holds up
+//! nobody.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use hocket_control::message::{FromHost, ToHost};
+use hocket_control::server::{Input, Output, Server, SessionId};
+use hocket_control::store::Record;
+use hocket_core::routing::controller::Log;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tracing::warn;
+
+use crate::audit;
+use crate::metrics::Metrics;
+
+/// What is written to disk, in order.
+#[derive(Debug)]
+pub enum Keep {
+    /// A record of the store, by its number.
+    Record(u64, Record),
+    /// Events of the policy.
+    Events(Log),
+}
+
+/// Where what is to be kept goes; it must not wait.
+pub type Keeper = std::sync::mpsc::Sender<Keep>;
+
+/// The owner of the server.
+#[derive(Debug)]
+pub struct Desk {
+    state: Mutex<State>,
+    start: Instant,
+    metrics: Arc<Metrics>,
+    queue: usize,
+}
+
+#[derive(Debug)]
+struct State {
+    server: Server,
+    queues: HashMap<SessionId, mpsc::Sender<Arc<ToHost>>>,
+    sessions: u64,
+    /// `None` once nothing more is kept.
+    keeper: Option<Keeper>,
+}
+
+impl Desk {
+    /// An owner whose sessions may have so many messages waiting. The server has been told nothing yet.
+    pub fn new(server: Server, keeper: Keeper, metrics: Arc<Metrics>, queue: usize) -> Self {
+        let state = State {
+            server,
+            queues: HashMap::new(),
+            sessions: 0,
+            keeper: Some(keeper),
+        };
+        Self {
+            state: Mutex::new(state),
+            start: Instant::now(),
+            metrics,
+            queue,
+        }
+    }
+
+    /// What is counted.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Looks at the server.
+    pub fn view<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
+        look(&self.lock().server)
+    }
+
+    /// Opens a session of a host, and gives its number and what is said to it.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn connect(&self, host: &str) -> Result<(u64, mpsc::Receiver<Arc<ToHost>>), &'static str> {
+        let mut state = self.lock();
+        let Some(host) = state.server.directory().host(host) else {
+            self.metrics.unknown_hosts.add(1);
+            return Err("the controller's configuration has no such host");
+        };
+        state.sessions += 1;
+        let session = SessionId(state.sessions);
+        let (sender, receiver) = mpsc::channel(self.queue);
+        state.queues.insert(session, sender);
+        self.drive(&mut state, vec![Input::Connected { host, session }]);
+        Ok((session.0, receiver))
+    }
+
+    /// Takes messages in, and says whether the session is still there.
+    pub fn receive(&self, session: u64, messages: Vec<FromHost>) -> bool {
+        let session = SessionId(session);
+        let start = std::time::Instant::now();
+        let mut state = self.lock();
+        let received = |message| Input::Received { session, message };
+        let inputs = messages.into_iter().map(received).collect();
+        self.drive(&mut state, inputs);
+        let is_there = state.queues.contains_key(&session);
+        drop(state);
+        self.metrics.handling.add(start.elapsed());
+        is_there
+    }
+
+    /// A session's connection is gone.
+    pub fn disconnect(&self, session: u64) {
+        let session = SessionId(session);
+        let mut state = self.lock();
+        if state.queues.remove(&session).is_some() {
+            self.drive(&mut state, vec![Input::Disconnected { session }]);
+        }
+    }
+
+    /// Anything else happened.
+    pub fn tell(&self, input: Input) {
+        self.drive(&mut self.lock(), vec![input]);
+    }
+
+    /// Nothing more is kept.
+    pub fn close(&self) {
+        self.lock().keeper = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn drive(&self, state: &mut State, inputs: Vec<Input>) {
+        let now = self.now();
+        let mut more = Vec::new();
+        for input in inputs {
+            let outputs = state.server.handle(now, input);
+            self.act(state, outputs, &mut more);
+        }
+        while let Some(session) = more.pop() {
+            let outputs = state.server.handle(now, Input::Disconnected { session });
+            self.act(state, outputs, &mut more);
+        }
+        let log = state.server.take_log();
+        if !log.events.is_empty() {
+            state.keep(Keep::Events(log));
+        }
+        self.metrics.sessions.set(state.queues.len() as u64);
+    }
+
+    /// Does what the server wants; sessions that do not read are to be said to be gone.
+    fn act(&self, state: &mut State, outputs: Vec<Output>, gone: &mut Vec<SessionId>) {
+        for output in outputs {
+            match output {
+                Output::Send { session, message } => {
+                    let Some(queue) = state.queues.get(&session) else {
+                        continue;
+                    };
+                    if queue.try_send(message).is_err() {
+                        state.queues.remove(&session);
+                        gone.push(session);
+                        self.metrics.slow_readers.add(1);
+                        warn!(target: "audit", session = session.0, "the host does not read");
+                    }
+                }
+                Output::Close { session, why } => {
+                    state.queues.remove(&session);
+                    warn!(target: "audit", session = session.0, why = audit::close(why), "session ended");
+                }
+                Output::Record { number, record } => {
+                    state.keep(Keep::Record(number, record));
+                }
+                Output::Audit(audit) => audit::write(&audit, state.server.directory()),
+            }
+        }
+    }
+}
+
+impl State {
+    fn keep(&self, what: Keep) {
+        if let Some(keeper) = &self.keeper {
+            let _ = keeper.send(what);
+        }
+    }
+}

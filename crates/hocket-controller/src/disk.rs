@@ -1,0 +1,108 @@
+//! The folder of what outlives a restart.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use hocket_control::store::{Disk, DiskError};
+use hocket_wire::setup::SetupError;
+use rustix::fs::{FlockOperation, flock};
+
+/// A folder of the file system; whoever has it has its lock.
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+    _lock: File,
+}
+
+const LOCK: &str = "lock";
+
+impl Folder {
+    /// Makes the folder where it is not there.
+    ///
+    /// # Errors
+    /// [`SetupError`] where it cannot be made.
+    pub fn prepare(path: &Path) -> Result<(), SetupError> {
+        fs::create_dir_all(path).map_err(|error| {
+            let remedy = "name a folder that can be written";
+            SetupError::new(path.display().to_string(), error.to_string(), remedy)
+        })
+    }
+
+    /// Takes the lock of a folder; `None` where another controller has it.
+    ///
+    /// # Errors
+    /// [`SetupError`] where its files cannot be written.
+    pub fn lock(path: &Path) -> Result<Option<Self>, SetupError> {
+        let wrong = |error: io::Error| {
+            let remedy = "name a folder that can be written";
+            SetupError::new(path.display().to_string(), error.to_string(), remedy)
+        };
+        let lock = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(path.join(LOCK))
+            .map_err(wrong)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Some(Self {
+                path: path.to_owned(),
+                _lock: lock,
+            })),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+            Err(error) => Err(wrong(error.into())),
+        }
+    }
+
+    fn open(&self, name: &str) -> Result<File, DiskError> {
+        File::open(self.path.join(name)).map_err(fault)
+    }
+}
+
+fn fault(error: io::Error) -> DiskError {
+    match error.kind() {
+        ErrorKind::NotFound => DiskError::NotFound,
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => DiskError::Full,
+        _ => DiskError::Other(error.to_string()),
+    }
+}
+
+impl Disk for Folder {
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        let mut names = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(fault)? {
+            let name = entry.map_err(fault)?.file_name();
+            names.extend(name.into_string().ok().filter(|name| name != LOCK));
+        }
+        Ok(names)
+    }
+
+    fn read(&mut self, name: &str) -> Result<Vec<u8>, DiskError> {
+        fs::read(self.path.join(name)).map_err(fault)
+    }
+
+    fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
+        let path = self.path.join(name);
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        file.and_then(|mut file| file.write_all(bytes))
+            .map_err(fault)
+    }
+
+    fn sync(&mut self, name: &str) -> Result<(), DiskError> {
+        self.open(name)?.sync_data().map_err(fault)
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
+        fs::rename(self.path.join(from), self.path.join(to)).map_err(fault)
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), DiskError> {
+        fs::remove_file(self.path.join(name)).map_err(fault)
+    }
+
+    fn sync_names(&mut self) -> Result<(), DiskError> {
+        File::open(&self.path)
+            .and_then(|folder| folder.sync_all())
+            .map_err(fault)
+    }
+}

@@ -1,0 +1,113 @@
+//! How switches hash, as the settings say.
+
+use std::collections::BTreeMap;
+
+use hocket_core::id::DeviceId;
+use hocket_core::routing::steering::{Algorithm, Fields, Policy, SwitchHash};
+use hocket_wire::settings::Section;
+use hocket_wire::setup::SetupError;
+
+use super::Network;
+
+/// The algorithms, as settings call them; the first is the default.
+const ALGORITHMS: [&str; 11] = [
+    "linux",
+    "linux-layer3",
+    "linux-layer4",
+    "crc16",
+    "crc32",
+    "crc32-low",
+    "crc32-high",
+    "crc-ccitt",
+    "xor",
+    "crc-xor",
+    "toeplitz",
+];
+
+/// How each switch hashes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hashes {
+    default: SwitchHash,
+    of: BTreeMap<DeviceId, SwitchHash>,
+    /// Whether packets that come back are steered as well.
+    both_ways: bool,
+}
+
+impl Hashes {
+    /// The tables `hash` (all switches, and `both_ways`) and `switches` (some, by name).
+    ///
+    /// # Errors
+    /// [`SetupError`] for an unknown algorithm, numbers out of range and switches that are not there.
+    pub fn settings(file: &Section, network: &Network) -> Result<Self, SetupError> {
+        let section = file.section("hash")?;
+        let both_ways = section.flag("both_ways", false)?;
+        let base = SwitchHash {
+            algorithm: Algorithm::Linux(Policy::Custom(Fields::FIVE)),
+            seed: 0,
+            offset: 0,
+        };
+        let default = hash(&section, base)?;
+        section.finish()?;
+        let mut of = BTreeMap::new();
+        for (name, section) in file.sections("switches")? {
+            let id = network.switch(&name).ok_or_else(|| {
+                let known: Vec<&str> = network.switches().map(|(_, name, _)| name).collect();
+                let remedy = format!("switches are {}", some(&known));
+                SetupError::new(section.origin(), "the fabric has no such switch", remedy)
+            })?;
+            of.insert(id, hash(&section, default)?);
+            section.finish()?;
+        }
+        Ok(Self {
+            default,
+            of,
+            both_ways,
+        })
+    }
+
+    /// The hash of a switch.
+    pub fn of(&self, switch: DeviceId) -> SwitchHash {
+        self.of.get(&switch).copied().unwrap_or(self.default)
+    }
+
+    /// Whether packets that come back are to take the same switches.
+    pub fn are_both_ways(&self) -> bool {
+        self.both_ways
+    }
+}
+
+fn hash(section: &Section, base: SwitchHash) -> Result<SwitchHash, SetupError> {
+    let fields = Fields(section.number("fields", Fields::FIVE.0.into(), [1, 255])? as u8);
+    let algorithm = match section.has("algorithm") || section.has("fields") {
+        false => base.algorithm,
+        true => match ALGORITHMS[section.word("algorithm", &ALGORITHMS)?] {
+            "linux" => Algorithm::Linux(Policy::Custom(fields)),
+            "linux-layer3" => Algorithm::Linux(Policy::Layer3),
+            "linux-layer4" => Algorithm::Linux(Policy::Layer4),
+            "crc16" => Algorithm::Crc16(fields),
+            "crc32" => Algorithm::Crc32(fields),
+            "crc32-low" => Algorithm::Crc32Low(fields),
+            "crc32-high" => Algorithm::Crc32High(fields),
+            "crc-ccitt" => Algorithm::CrcCcitt(fields),
+            "xor" => Algorithm::Xor(fields),
+            "crc-xor" => Algorithm::CrcXor(fields),
+            _ => Algorithm::Toeplitz(fields),
+        },
+    };
+    section.word("algorithm", &ALGORITHMS)?;
+    Ok(SwitchHash {
+        algorithm,
+        seed: section.number("seed", base.seed.into(), [0, u32::MAX.into()])? as u32,
+        offset: section.number("offset", base.offset.into(), [0, 31])? as u32,
+    })
+}
+
+/// The first few of several names.
+fn some(names: &[&str]) -> String {
+    const NAMED: usize = 4;
+    let named = names.iter().take(NAMED).copied().collect::<Vec<_>>();
+    match names.len() > NAMED {
+        true => format!("{} and {} more", named.join(", "), names.len() - NAMED),
+        false => named.join(", "),
+    }
+}

@@ -1,0 +1,196 @@
+//! The command `hocket-controller`.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use hocket_control::store::OnDamage;
+use hocket_controller::certs::{self, Request};
+use hocket_controller::config::Config;
+use hocket_controller::events::{self, Replayed};
+use hocket_controller::run;
+use hocket_wire::setup::SetupError;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::level_filters::LevelFilter;
+
+fn main() -> ExitCode {
+    let matches = match command().try_get_matches() {
+        Ok(matches) => matches,
+        Err(error) if error.use_stderr() => {
+            let text = error.to_string();
+            let line = text.lines().next().unwrap_or_default();
+            return fail(line.trim_start_matches("error: "));
+        }
+        Err(help) => {
+            print!("{help}");
+            return ExitCode::SUCCESS;
+        }
+    };
+    let result = match matches.subcommand() {
+        Some(("serve", given)) => serve(given),
+        Some(("certs", given)) => make_certs(given),
+        Some(("replay", given)) => replay(given),
+        _ => unreachable!("a command is required"),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(&error.to_string()),
+    }
+}
+
+fn fail(line: &str) -> ExitCode {
+    eprintln!("hocket-controller: {line}");
+    ExitCode::from(2)
+}
+
+fn command() -> Command {
+    let path = |name: &'static str| Arg::new(name).value_parser(value_parser!(PathBuf));
+    let config = path("config")
+        .long("config")
+        .value_name("FILE")
+        .required(true);
+    let flag = |name: &'static str| Arg::new(name).long(name).action(ArgAction::SetTrue);
+    Command::new("hocket-controller")
+        .about("The routing controller of a cluster")
+        .version(env!("CARGO_PKG_VERSION"))
+        .subcommand_required(true)
+        .subcommand(
+            Command::new("serve")
+                .about("Serve hosts and operators")
+                .arg(config.clone().help("settings, in TOML"))
+                .arg(
+                    flag("check")
+                        .help("read all that the settings name, say what is wrong, and end"),
+                )
+                .arg(flag("repair").help("take what stands before damage in the state's files")),
+        )
+        .subcommand(
+            Command::new("certs")
+                .about(
+                    "Make an authority for tests, and certificates of the controller and of hosts",
+                )
+                .arg(
+                    path("folder")
+                        .value_name("DIR")
+                        .required(true)
+                        .help("where they go"),
+                )
+                .arg(
+                    Arg::new("host")
+                        .long("host")
+                        .value_name("NAME")
+                        .num_args(1..)
+                        .action(ArgAction::Append)
+                        .help("hosts that get a certificate"),
+                )
+                .arg(
+                    Arg::new("days")
+                        .long("days")
+                        .value_parser(value_parser!(u32).range(1..=3650))
+                        .default_value("90")
+                        .help("how long certificates are valid"),
+                )
+                .arg(flag("renew").help("make anew what is there; the authority stays")),
+        )
+        .subcommand(
+            Command::new("replay")
+                .about("Run an event log through the policy, and say what it does")
+                .arg(
+                    path("log")
+                        .value_name("LOG")
+                        .required(true)
+                        .help("as the controller wrote it"),
+                )
+                .arg(config.help("settings: the fabric and the policy"))
+                .arg(flag("commands").help("print every command")),
+        )
+}
+
+fn serve(given: &ArgMatches) -> Result<(), SetupError> {
+    let config = config(given)?;
+    run::check(&config)?;
+    if given.get_flag("check") {
+        println!(
+            "{}: {} ToRs, {} levels; {} hosts",
+            config.network.name(),
+            config.network.fabric.tor_count(),
+            config.network.fabric.levels(),
+            config.directory.len(),
+        );
+        return Ok(());
+    }
+    tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_writer(std::io::stderr)
+        .with_max_level(LevelFilter::INFO)
+        .init();
+    let on_damage = match given.get_flag("repair") {
+        true => OnDamage::Repair,
+        false => OnDamage::Refuse,
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(cores.min(4))
+        .enable_all()
+        .build()
+        .map_err(|error| SetupError::new("threads", error.to_string(), "raise the limits"))?;
+    runtime.block_on(run::run(config, on_damage, ended()))
+}
+
+/// The system wants an end.
+async fn ended() {
+    let wait = |kind| async move {
+        match signal(kind) {
+            Ok(mut signal) => signal.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = wait(SignalKind::terminate()) => {}
+        _ = wait(SignalKind::interrupt()) => {}
+    }
+}
+
+fn make_certs(given: &ArgMatches) -> Result<(), SetupError> {
+    let folder: &PathBuf = given.get_one("folder").expect("required");
+    let hosts: Vec<String> = given
+        .get_many("host")
+        .into_iter()
+        .flatten()
+        .cloned()
+        .collect();
+    let days: u32 = *given.get_one("days").expect("it has a default");
+    let written = certs::make(&Request {
+        folder,
+        hosts: &hosts,
+        valid: Duration::from_secs(u64::from(days) * 86_400),
+        renew: given.get_flag("renew"),
+    })?;
+    for path in written {
+        println!("{}", path.display());
+    }
+    Ok(())
+}
+
+fn replay(given: &ArgMatches) -> Result<(), SetupError> {
+    let config = config(given)?;
+    let path: &PathBuf = given.get_one("log").expect("required");
+    let log = events::read(path)?;
+    let replayed = Replayed::new(config.network.fabric, config.session.options.policy, &log);
+    if given.get_flag("commands") {
+        for ((now, _), commands) in log.events.iter().zip(&replayed.commands) {
+            for command in commands {
+                println!("{} {}", now.as_ps(), events::line(command));
+            }
+        }
+    }
+    print!("{}", replayed.summary());
+    Ok(())
+}
+
+fn config(given: &ArgMatches) -> Result<Config, SetupError> {
+    let path: &PathBuf = given.get_one("config").expect("required");
+    Config::read(path)
+}

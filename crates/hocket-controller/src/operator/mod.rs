@@ -1,0 +1,319 @@
+//! The listener of operators: health, metrics, the live page, links that fail and return.
+//!
+//! All but the two health checks need the token in the state's folder: as `Authorization: Bearer`, or as the
+//! cookie that `/?token=` sets.
+
+mod expected;
+mod view;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse, Redirect, Response};
+use axum::routing::{get, post};
+use hocket_control::server::Input;
+use hocket_wire::setup::SetupError;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::time::sleep;
+use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
+use tracing::info;
+
+use crate::desk::Desk;
+use crate::fabric::Network;
+
+/// How often the page is told what there is.
+const EVERY: Duration = Duration::from_secs(1);
+/// Most bytes of a request.
+const MOST_BYTES: usize = 1 << 20;
+
+/// What the operators' listener shows.
+#[derive(Clone)]
+pub struct Operators {
+    /// The active controller's desk; `None` while this one waits.
+    pub desk: watch::Receiver<Option<Arc<Desk>>>,
+    /// The fabric.
+    pub network: Arc<Network>,
+    /// What requests must show.
+    pub token: Arc<str>,
+    /// What the page is told.
+    pub news: watch::Sender<Arc<str>>,
+    /// Says when to stop.
+    pub stop: watch::Receiver<bool>,
+}
+
+impl Operators {
+    /// Serves until told to stop.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn serve(self, listener: TcpListener) -> std::io::Result<()> {
+        let mut stop = self.stop.clone();
+        tokio::spawn(self.clone().tell_news());
+        let closed = Router::new()
+            .route("/", get(page))
+            .route("/page.js", get(script))
+            .route("/page.css", get(style))
+            .route("/state", get(state))
+            .route("/news", get(news))
+            .route("/metrics", get(metrics))
+            .route("/links", post(links))
+            .layer(middleware::from_fn_with_state(self.clone(), check));
+        let router = Router::new()
+            .route("/healthz", get(async || "ok\n"))
+            .route("/readyz", get(ready))
+            .merge(closed)
+            .layer(axum::extract::DefaultBodyLimit::max(MOST_BYTES))
+            .layer(middleware::map_response(guard))
+            .with_state(self);
+        let stopped = async move {
+            let _ = stop.wait_for(|stop| *stop).await;
+        };
+        axum::serve(listener, router)
+            .with_graceful_shutdown(stopped)
+            .await
+    }
+
+    fn desk(&self) -> Option<Arc<Desk>> {
+        self.desk.borrow().clone()
+    }
+
+    /// One computation for all who look, and none when nobody does.
+    async fn tell_news(self) {
+        let mut stop = self.stop.clone();
+        loop {
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = sleep(EVERY) => {}
+            }
+            if self.news.receiver_count() > 0
+                && let Some(desk) = self.desk()
+            {
+                let text = view::all(&desk, &self.network).to_string();
+                self.news.send_replace(text.into());
+            }
+        }
+    }
+}
+
+/// A page of another site must neither frame this one nor read it, and nothing is loaded from elsewhere.
+async fn guard(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
+             frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+        ),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::CACHE_CONTROL, "no-store"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+async fn check(State(operators): State<Operators>, request: Request, next: Next) -> Response {
+    let headers = request.headers();
+    let value = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let bearer = value(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    let cookies = value(header::COOKIE).unwrap_or("").split("; ");
+    let cookies = cookies.filter_map(|cookie| cookie.strip_prefix("hocket="));
+    let asked = request.uri().query().unwrap_or("").strip_prefix("token=");
+    let is_page = request.uri().path() == "/";
+    // Another site can make a browser send the cookie, not the header.
+    let is_read = request.method() == Method::GET;
+    let cookies = cookies.filter(|_| is_read);
+    // A browser may have the cookie of a controller that was here before.
+    let mut shown = bearer.into_iter().chain(cookies).chain(asked.filter(|_| is_page));
+    match shown.any(|shown| is_same(shown, &operators.token)) {
+        true => next.run(request).await,
+        false => {
+            let text = "give the token: Authorization: Bearer, or /?token= in a browser\n";
+            (StatusCode::UNAUTHORIZED, text).into_response()
+        }
+    }
+}
+
+/// Takes as long wherever they differ.
+fn is_same(one: &str, other: &str) -> bool {
+    let pairs = one.bytes().zip(other.bytes());
+    let differ = pairs.fold(0, |differ, (a, b)| differ | (a ^ b));
+    one.len() == other.len() && differ == 0
+}
+
+async fn page(
+    State(operators): State<Operators>,
+    Query(query): Query<Vec<(String, String)>>,
+) -> Response {
+    if query.is_empty() {
+        return with_type("text/html; charset=utf-8", include_str!("page.html"));
+    }
+    let cookie = format!(
+        "hocket={}; HttpOnly; SameSite=Strict; Path=/",
+        operators.token
+    );
+    let mut response = Redirect::to("/").into_response();
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+    response
+}
+
+async fn script() -> Response {
+    with_type("text/javascript; charset=utf-8", include_str!("page.js"))
+}
+
+async fn style() -> Response {
+    with_type("text/css; charset=utf-8", include_str!("page.css"))
+}
+
+fn with_type(kind: &'static str, text: &'static str) -> Response {
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+async fn ready(State(operators): State<Operators>) -> Response {
+    let Some(desk) = operators.desk() else {
+        return (StatusCode::SERVICE_UNAVAILABLE, "standby\n").into_response();
+    };
+    if desk.metrics().log_failed.get() > 0 {
+        return (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the state cannot be written\n",
+        )
+            .into_response();
+    }
+    match desk.view(|server| server.is_synced()) {
+        true => "ready\n".into_response(),
+        false => (StatusCode::SERVICE_UNAVAILABLE, "recovering\n").into_response(),
+    }
+}
+
+async fn metrics(State(operators): State<Operators>) -> Response {
+    let mut text = String::new();
+    match operators.desk() {
+        Some(desk) => view::metrics(&desk, &mut text),
+        None => crate::metrics::number(
+            &mut text,
+            "gauge",
+            "active",
+            "1 where this controller is the active one.",
+            0,
+        ),
+    }
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    ([(header::CONTENT_TYPE, kind)], text).into_response()
+}
+
+async fn state(State(operators): State<Operators>) -> Response {
+    match operators.desk() {
+        Some(desk) => reply(StatusCode::OK, &view::all(&desk, &operators.network)),
+        None => reply(StatusCode::OK, &json!({"active": false})),
+    }
+}
+
+fn reply(status: StatusCode, value: &Value) -> Response {
+    let kind = [(header::CONTENT_TYPE, "application/json")];
+    (status, kind, format!("{value}\n")).into_response()
+}
+
+async fn news(
+    State(operators): State<Operators>,
+) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
+    let (sender, receiver) = mpsc::channel(1);
+    let mut news = operators.news.subscribe();
+    let mut stop = operators.stop.clone();
+    tokio::spawn(async move {
+        // A stream that stays open would hold up the end of the service.
+        loop {
+            let text = news.borrow_and_update().clone();
+            if sender
+                .send(Ok(Event::default().data(&*text)))
+                .await
+                .is_err()
+            {
+                return;
+            }
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop) => return,
+                () = sender.closed() => return,
+                changed = news.changed() => if changed.is_err() { return },
+            }
+        }
+    });
+    Sse::new(ReceiverStream::new(receiver)).keep_alive(KeepAlive::default())
+}
+
+/// `{"fail": ["A,B", "C"], "return": [...]}`: links by their ends, or all links of a switch.
+async fn links(State(operators): State<Operators>, headers: HeaderMap, body: Bytes) -> Response {
+    let wrong = |why: String| reply(StatusCode::BAD_REQUEST, &json!({"error": why}));
+    let Some(desk) = operators.desk() else {
+        return wrong("this controller is not the active one; ask the other".to_owned());
+    };
+    let value: Value = match serde_json::from_slice(&body) {
+        Ok(value) => value,
+        Err(error) => return wrong(error.to_string()),
+    };
+    let named = |key: &str| {
+        let list = match &value[key] {
+            Value::Null => return Ok(Vec::new()),
+            Value::Array(list) => list,
+            _ => return Err(format!("{key:?} is not a list of links")),
+        };
+        let mut links = Vec::new();
+        for item in list {
+            let text = item
+                .as_str()
+                .ok_or_else(|| format!("{key:?} is not a list of texts"))?;
+            links.extend(
+                operators
+                    .network
+                    .links_named(text)?
+                    .iter()
+                    .map(|link| link.0),
+            );
+        }
+        Ok(links)
+    };
+    let (fail, back) = match (named("fail"), named("return")) {
+        (Ok(fail), Ok(back)) => (fail, back),
+        (Err(why), _) | (_, Err(why)) => return wrong(why),
+    };
+    let known = |key: &String| ["fail", "return"].contains(&key.as_str());
+    let other = value
+        .as_object()
+        .and_then(|object| object.keys().find(|key| !known(key)));
+    if !value.is_object() || other.is_some() {
+        return wrong("write {\"fail\": [...], \"return\": [...]}".to_owned());
+    }
+    let agent = headers
+        .get(header::USER_AGENT)
+        .and_then(|agent| agent.to_str().ok());
+    info!(target: "audit", %value, agent, "an operator says of links");
+    let answer = json!({"failed": fail.len(), "returned": back.len()});
+    desk.tell(Input::LinksFail { links: fail });
+    desk.tell(Input::LinksReturn { links: back });
+    reply(StatusCode::OK, &answer)
+}
+
+/// Binds a listener.
+///
+/// # Errors
+/// A line that says which address, and what to do.
+pub async fn bind(address: SocketAddr, key: &str) -> Result<TcpListener, SetupError> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let remedy = format!("stop who listens there, or set another {key}");
+        SetupError::new(format!("{key} {address}"), error.to_string(), remedy)
+    })
+}

@@ -1,0 +1,267 @@
+//! The whole service, from settings to the end.
+
+use std::future::Future;
+use std::path::Path;
+use std::sync::{Arc, mpsc as threads};
+use std::time::Duration;
+
+use hocket_control::server::{Input, Server};
+use hocket_control::stages::Stages;
+use hocket_control::store::{OnDamage, Saved, Store};
+use hocket_wire::setup::SetupError;
+use rustls::crypto::SecureRandom;
+use tokio::net::TcpListener;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+use tracing::{error, info, warn};
+
+use crate::accept::{Shown, accept};
+use crate::config::Config;
+use crate::desk::{Desk, Keep};
+use crate::disk::Folder;
+use crate::keeper::{self, Events};
+use crate::metrics::Metrics;
+use crate::operator::{Operators, bind};
+use crate::rotation;
+use crate::service::serve;
+use crate::standby::{Active, Held, become_active};
+
+/// How often certificates are looked at.
+const ROTATION: Duration = Duration::from_secs(5);
+/// How long sessions may take to end.
+const END: Duration = Duration::from_secs(5);
+/// Connections that wait to be served.
+const WAITING: usize = 256;
+
+/// Checks all that can be checked without taking part: certificates and the state's folder.
+///
+/// # Errors
+/// [`SetupError`] as [`run`].
+pub fn check(config: &Config) -> Result<(), SetupError> {
+    rotation::show(&config.tls).map(|_| ())
+}
+
+/// Serves until `end`; waits first, where another controller is active.
+///
+/// # Errors
+/// [`SetupError`] for whatever prevents the start, and where this controller is no longer the active one.
+pub async fn run(
+    config: Config,
+    on_damage: OnDamage,
+    end: impl Future<Output = ()>,
+) -> Result<(), SetupError> {
+    let shown = rotation::show(&config.tls)?;
+    let operators = bind(config.operator, "operator").await?;
+    // A standby must not let hosts wait in the queue of a listener; that the address is free is known now.
+    drop(bind(config.listen, "listen").await?);
+    Folder::prepare(&config.state)?;
+    let (stop, stopped) = watch::channel(false);
+    let (place, desk) = watch::channel(None);
+    let listener = Operators {
+        desk,
+        network: Arc::new(config.network.clone()),
+        token: token(&config.state)?.into(),
+        news: watch::channel(Arc::from("")).0,
+        stop: stopped.clone(),
+    };
+    let page = tokio::spawn(listener.serve(operators));
+    tokio::pin!(end);
+    let active = tokio::select! {
+        biased;
+        () = &mut end => return Ok(()),
+        active = become_active(&config.standby, &config.state) => active?,
+    };
+    let Running {
+        desk,
+        thread,
+        mut held,
+        epoch,
+    } = begin(&config, active, on_damage)?;
+    place.send_replace(Some(desk.clone()));
+    let listener = bind(config.listen, "listen").await?;
+    info!(listen = %config.listen, operator = %config.operator, epoch, "active");
+    let served = tokio::spawn(hosts(
+        desk.clone(),
+        listener,
+        shown.clone(),
+        &config,
+        stopped,
+    ));
+    let watched = rotation::watch(config.tls.clone(), ROTATION, shown, desk.metrics().clone());
+    let lost = async {
+        match &mut held {
+            Some(held) => held.until_lost().await,
+            None => std::future::pending().await,
+        }
+    };
+    let result = tokio::select! {
+        biased;
+        () = end => Ok(()),
+        () = lost => Err(SetupError::new(
+            "etcd", "this controller is no longer the active one", "start it again, to wait",
+        )),
+        () = tick(desk.clone(), &config) => Ok(()),
+        () = watched => Ok(()),
+    };
+    info!("sessions are ended");
+    place.send_replace(None);
+    stop.send_replace(true);
+    if timeout(END, served).await.is_err() {
+        warn!("some sessions did not end in time");
+    }
+    let _ = timeout(END, page).await;
+    finish(desk, thread).await;
+    if let Some(held) = held.filter(|_| result.is_ok()) {
+        held.give_back().await;
+    }
+    result
+}
+
+struct Running {
+    desk: Arc<Desk>,
+    thread: std::thread::JoinHandle<()>,
+    held: Option<Held>,
+    epoch: u64,
+}
+
+fn begin(config: &Config, active: Active, on_damage: OnDamage) -> Result<Running, SetupError> {
+    let wrong = |error: &dyn std::fmt::Display| {
+        SetupError::caused(config.state.display().to_string(), error)
+    };
+    let store = Store::open(active.folder, active.epoch, on_damage);
+    let store = store.map_err(|error| wrong(&error))?;
+    let epoch = store.epoch();
+    if let Some((file, at)) = &store.recovered().torn {
+        warn!(
+            file,
+            at, "the end of the log was not written whole, and is left out"
+        );
+    }
+    for (file, at) in &store.recovered().damaged {
+        warn!(file, at, "damage was repaired: what stood after it is lost");
+    }
+    let events = match config.events {
+        0 => None,
+        most => {
+            let path = config.state.join(format!("events-{epoch}"));
+            Some(Events::create(&path, most).map_err(|error| wrong(&error))?)
+        }
+    };
+    let (keeper, kept) = threads::channel();
+    let desk = Arc::new(desk(config, epoch, store.saved(), keeper, Arc::default()));
+    desk.metrics().active.set(1);
+    let metrics = desk.metrics().clone();
+    let stored = keeper::teller(&desk);
+    let thread = std::thread::Builder::new()
+        .name("keeper".to_owned())
+        .spawn(move || keeper::keep(&kept, store, events, &metrics, stored))
+        .map_err(|error| wrong(&error))?;
+    Ok(Running {
+        desk,
+        thread,
+        held: active.held,
+        epoch,
+    })
+}
+
+/// The desk of a configuration.
+pub fn desk(
+    config: &Config,
+    epoch: u64,
+    saved: &Saved,
+    keeper: threads::Sender<Keep>,
+    metrics: Arc<Metrics>,
+) -> Desk {
+    let network = &config.network;
+    let hashes = &config.hashes;
+    let stages = Stages::new(
+        network.fabric.clone(),
+        network.topology(),
+        |device| hashes.of(device),
+        hashes.are_both_ways(),
+    );
+    let options = config.session.options;
+    let directory = config.directory.clone();
+    let server = Server::new(stages, directory, options, epoch, saved, Duration::ZERO);
+    Desk::new(server, keeper, metrics, config.session.queue)
+}
+
+/// Serves hosts until told to stop.
+fn hosts(
+    desk: Arc<Desk>,
+    listener: TcpListener,
+    shown: Shown,
+    config: &Config,
+    stopped: watch::Receiver<bool>,
+) -> impl Future<Output = ()> + use<> {
+    let (known, connections) = mpsc::channel(WAITING);
+    let metrics = desk.metrics().clone();
+    tokio::spawn(accept(
+        listener,
+        shown,
+        config.session.handshakes,
+        metrics,
+        known,
+    ));
+    let most_bytes = config.session.message_bytes;
+    async move {
+        if let Err(error) = serve(desk, connections, most_bytes, stopped).await {
+            error!(%error, "hosts are served no longer");
+        }
+    }
+}
+
+/// Lets time pass for the server.
+async fn tick(desk: Arc<Desk>, config: &Config) {
+    let options = config.session.options;
+    let every = options.terms.beat / 4;
+    let looks_ahead = options.policy.look_ahead > 0 || options.policy.failover;
+    loop {
+        sleep(every).await;
+        desk.tell(Input::Tick);
+        if looks_ahead {
+            desk.tell(Input::Prepare);
+        }
+    }
+}
+
+/// What is noted is on disk when this returns.
+async fn finish(desk: Arc<Desk>, thread: std::thread::JoinHandle<()>) {
+    for _ in 0..100 {
+        if Arc::strong_count(&desk) == 1 {
+            break;
+        }
+        sleep(Duration::from_millis(10)).await;
+    }
+    desk.close();
+    drop(desk);
+    let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+}
+
+/// The token of operators, made where there is none.
+fn token(state: &Path) -> Result<String, SetupError> {
+    let path = state.join("operator.token");
+    if let Ok(token) = std::fs::read_to_string(&path) {
+        let token = token.trim().to_owned();
+        return match token.len() >= 16 {
+            true => Ok(token),
+            false => {
+                let why = "it has fewer than 16 letters";
+                let name = path.display().to_string();
+                Err(SetupError::new(name, why, "remove it, and another is made"))
+            }
+        };
+    }
+    let mut bytes = [0; 16];
+    let random: &dyn SecureRandom = rustls::crypto::ring::default_provider().secure_random;
+    random.fill(&mut bytes).map_err(|_| {
+        SetupError::new(
+            "operator.token",
+            "the system has no random numbers",
+            "write the file",
+        )
+    })?;
+    let token: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    crate::certs::write(&path, &format!("{token}\n"), 0o600)?;
+    Ok(token)
+}

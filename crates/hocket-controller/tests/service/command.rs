@@ -1,0 +1,132 @@
+//! The command: what it prints, and its exit codes.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::support::{Bench, Folder};
+
+fn run(arguments: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hocket-controller"))
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap()
+}
+
+/// The one line of a command that fails.
+fn wrong(arguments: &[&str], folder: &Path) -> String {
+    let output = run(arguments, folder);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{text}");
+    assert!(output.stdout.is_empty());
+    assert_eq!(text.lines().count(), 1, "{text}");
+    text.trim_end().to_owned()
+}
+
+#[test]
+fn certs_makes_what_is_missing() {
+    let folder = Folder::new();
+    let made = |arguments: &[&str]| {
+        let output = run(arguments, &folder.0);
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stdout).unwrap().lines().count()
+    };
+    assert_eq!(made(&["certs", "pki", "--host", "a", "b"]), 8);
+    assert_eq!(made(&["certs", "pki", "--host", "a", "b"]), 0);
+    assert_eq!(made(&["certs", "pki", "--host", "c"]), 2);
+    assert_eq!(made(&["certs", "pki", "--host", "a", "--renew"]), 4);
+    let rights = fs::metadata(folder.0.join("pki/a.key")).unwrap();
+    assert_eq!(
+        std::os::unix::fs::PermissionsExt::mode(&rights.permissions()) & 0o777,
+        0o600
+    );
+    assert_eq!(
+        wrong(&["certs", "pki", "--host", "../a"], &folder.0),
+        "hocket-controller: --host: \"../a\" is no name of a host; take letters, digits, dots, dashes and \
+         underscores, not ca or controller"
+    );
+}
+
+#[test]
+fn settings_that_are_wrong_are_one_line_and_exit_code_2() {
+    let bench = Bench::new();
+    let folder = &bench.folder.0;
+    let text = fs::read_to_string(folder.join("controller.toml")).unwrap();
+    let check = |name: &str, text: &str| {
+        fs::write(folder.join(name), text).unwrap();
+        wrong(&["serve", "--check", "--config", name], folder)
+    };
+    let output = run(&["serve", "--check", "--config", "controller.toml"], folder);
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(output.stdout, b"clos: 2 ToRs, 2 levels; 4 hosts\n");
+    assert!(!folder.join("state").exists(), "a check writes nothing");
+
+    let unknown = text.replace("[hash]", "[session]\nlaese = '5 s'\n[hash]");
+    assert_eq!(
+        check("a.toml", &unknown),
+        "hocket-controller: a.toml: session.laese: there is no such key; did you mean lease?"
+    );
+    let hash = text.replace("seed = 42", "algorithm = 'md5'");
+    assert!(
+        check("b.toml", &hash)
+            .starts_with("hocket-controller: b.toml: hash.algorithm: \"md5\" is not known")
+    );
+    let npu = text.replace("nic3", "nic7");
+    assert_eq!(
+        check("c.toml", &npu),
+        "hocket-controller: c.toml: hosts.h3.nics: the fabric has no NPU \"nic7\"; write [\"ADDRESS NPU\", ...]"
+    );
+    let twice = text.replace("127.0.1.4", "127.0.1.3");
+    assert_eq!(
+        check("d.toml", &twice),
+        "hocket-controller: d.toml: hosts: host \"h3\": the address 127.0.1.3 is already given; give each NIC its own"
+    );
+    assert_eq!(
+        wrong(&["serve", "--config", "nothing.toml"], folder),
+        "hocket-controller: nothing.toml: No such file or directory (os error 2); name a file that can be read"
+    );
+    let named = wrong(&["serve", "--confg", "a.toml"], folder);
+    assert!(named.starts_with("hocket-controller: "), "{named}");
+}
+
+#[test]
+fn what_a_start_needs_is_checked_before_anything_is_done() {
+    let bench = Bench::new();
+    let folder = &bench.folder.0;
+    let text = fs::read_to_string(folder.join("controller.toml")).unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = taken.local_addr().unwrap().to_string();
+    let busy = text.replace("operator = '127.0.0.1:0'", &format!("operator = '{at}'"));
+    fs::write(folder.join("busy.toml"), busy).unwrap();
+    let line = wrong(&["serve", "--config", "busy.toml"], folder);
+    assert!(
+        line.ends_with("stop who listens there, or set another operator"),
+        "{line}"
+    );
+    assert!(!folder.join("state").exists());
+
+    let away = text.replace(
+        "[hash]",
+        &format!("[standby]\nkind = 'etcd'\nendpoint = '{at}'\n[hash]"),
+    );
+    fs::write(folder.join("away.toml"), away).unwrap();
+    drop(taken);
+    let line = wrong(&["serve", "--config", "away.toml"], folder);
+    assert!(line.contains(&format!("etcd at {at}: ")), "{line}");
+
+    // A certificate that has expired.
+    let request = hocket_controller::certs::Request {
+        folder,
+        hosts: &[],
+        valid: std::time::Duration::ZERO,
+        renew: true,
+    };
+    hocket_controller::certs::make(&request).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1_100));
+    let line = wrong(&["serve", "--config", "controller.toml"], folder);
+    assert!(
+        line.contains("controller.pem: it expired ") && line.ends_with("; make a new one"),
+        "{line}"
+    );
+}

@@ -1,0 +1,91 @@
+//! What operators are shown, and who is.
+
+use std::fs;
+
+use super::process::Process;
+use super::support::Bench;
+
+fn text(bench: &Bench) -> String {
+    fs::read_to_string(bench.folder.0.join("controller.toml")).unwrap()
+}
+
+#[test]
+fn all_but_health_needs_the_token() {
+    let bench = Bench::with("[session]\nrecovery = '100 ms'");
+    let mut process = Process::start(&bench.folder.0, "a", &text(&bench));
+    process.until("ready");
+    assert_eq!(
+        process.ask("GET /healthz", "", ""),
+        (200, "ok\n".to_owned())
+    );
+    for path in ["/", "/state", "/news", "/metrics", "/page.js"] {
+        let (status, body) = process.ask(&format!("GET {path}"), "", "");
+        assert_eq!(status, 401, "{path}");
+        assert_eq!(body.lines().count(), 1);
+        let (status, _) = process.ask(&format!("GET {path}"), "Authorization: Bearer x\r\n", "");
+        assert_eq!(status, 401, "{path}");
+    }
+    let (status, page) = process.get("/");
+    assert_eq!(status, 200);
+    assert!(
+        page.contains("hocket controller") && !page.contains("http"),
+        "it loads nothing from elsewhere"
+    );
+    let (status, state) = process.get("/state");
+    let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    assert_eq!((status, state["hosts"].as_u64()), (200, Some(4)));
+    assert_eq!(state["tiers"].as_array().unwrap().len(), 2);
+    let (_, metrics) = process.get("/metrics");
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(
+            name.starts_with("hocket_controller_") && value.parse::<f64>().is_ok(),
+            "{line}"
+        );
+    }
+    assert!(process.end().success());
+}
+
+#[test]
+fn operators_say_that_links_fail() {
+    let bench = Bench::with("[session]\nrecovery = '100 ms'");
+    let mut process = Process::start(&bench.folder.0, "a", &text(&bench));
+    process.until("ready");
+    let say = |body: &str| {
+        let (status, answer) = process.ask("POST /links", &process.bearer(), body);
+        (status, answer.trim().to_owned())
+    };
+    let failed = |text: &str| text.matches("true").count();
+    assert_eq!(
+        say(r#"{"fail": ["sw0,sw2"]}"#),
+        (200, r#"{"failed":2,"returned":0}"#.to_owned())
+    );
+    let (_, state) = process.get("/state");
+    let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+    assert_eq!(failed(&state["links"]["failed"].to_string()), 2);
+    assert_eq!(say(r#"{"return": ["sw2"]}"#).0, 200);
+    for (body, why) in [
+        (
+            r#"{"fail": ["sw0,sw9"]}"#,
+            r#"{"error":"no device is called \"sw9\""}"#,
+        ),
+        (
+            r#"{"fial": []}"#,
+            r#"{"error":"write {\"fail\": [...], \"return\": [...]}"}"#,
+        ),
+        (
+            "[]",
+            r#"{"error":"write {\"fail\": [...], \"return\": [...]}"}"#,
+        ),
+    ] {
+        assert_eq!(say(body), (400, why.to_owned()));
+    }
+    assert_eq!(say("{").0, 400);
+    // A browser that shows the cookie of a token was perhaps sent by another site.
+    let cookie = process
+        .bearer()
+        .replace("Authorization: Bearer ", "Cookie: hocket=");
+    assert_eq!(process.ask("GET /state", &cookie, "").0, 200);
+    assert_eq!(process.ask("POST /links", &cookie, "{}").0, 401);
+    assert!(process.end().success());
+}

@@ -1,0 +1,108 @@
+//! One of two controllers is active, and the other takes over with a later epoch.
+
+use std::fs;
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::process::{Process, free};
+use super::support::Bench;
+
+fn settings(bench: &Bench, standby: &str) -> String {
+    let text = fs::read_to_string(bench.folder.0.join("controller.toml")).unwrap();
+    format!("{text}[standby]\n{standby}\n[session]\nrecovery = '100 ms'\n")
+}
+
+#[test]
+fn a_restart_has_a_later_epoch() {
+    let bench = Bench::new();
+    let text = settings(&bench, "kind = 'alone'");
+    let state = bench.folder.0.join("state-a");
+    for epoch in 1..=3 {
+        let at = (free(), state.clone());
+        let mut process = Process::start_at(&bench.folder.0, "a", &text, at);
+        process.until("ready");
+        assert_eq!(process.epoch(), epoch);
+        match epoch {
+            2 => process.kill(),
+            _ => assert!(process.end().success()),
+        }
+    }
+}
+
+#[test]
+fn the_lock_of_a_folder_goes_to_the_one_that_waits() {
+    let bench = Bench::new();
+    let folder = &bench.folder.0;
+    let text = settings(&bench, "kind = 'lock'");
+    let state = folder.join("state-both");
+    let mut one = Process::start_at(folder, "a", &text, (free(), state.clone()));
+    one.until("ready");
+    let mut other = Process::start_at(folder, "b", &text, (free(), state));
+    other.until("standby");
+    assert_eq!(one.epoch(), 1);
+    one.kill();
+    other.until("ready");
+    assert_eq!(other.epoch(), 2);
+    assert!(other.end().success());
+}
+
+struct Etcd(Child);
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn the_key_in_etcd_goes_to_the_one_that_waits() {
+    let bench = Bench::new();
+    let folder = &bench.folder.0;
+    let (client, peer) = (free(), free());
+    let started = Command::new("etcd")
+        .arg("--data-dir")
+        .arg(folder.join("etcd"))
+        .args(["--listen-client-urls", &format!("http://{client}")])
+        .args(["--advertise-client-urls", &format!("http://{client}")])
+        .args(["--listen-peer-urls", &format!("http://{peer}")])
+        .args(["--initial-advertise-peer-urls", &format!("http://{peer}")])
+        .args(["--initial-cluster", &format!("default=http://{peer}")])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(etcd) = started else {
+        println!("skipped: there is no etcd; Debian's package is etcd-server");
+        return;
+    };
+    let _etcd = Etcd(etcd);
+    for _ in 0..500 {
+        if TcpStream::connect(client).is_ok() {
+            break;
+        }
+        sleep(Duration::from_millis(20));
+    }
+    sleep(Duration::from_millis(500));
+    let text = settings(
+        &bench,
+        &format!("kind = 'etcd'\nendpoint = '{client}'\nttl = '2 s'"),
+    );
+    let mut one = Process::start(folder, "a", &text);
+    one.until("ready");
+    let mut other = Process::start(folder, "b", &text);
+    other.until("standby");
+    let first = one.epoch();
+    assert!(first > 0);
+    one.kill();
+    other.until("ready");
+    let second = other.epoch();
+    assert!(second > first, "{second} after {first}");
+    // One that is told to stop gives its key back.
+    let mut third = Process::start(folder, "c", &text);
+    third.until("standby");
+    assert!(other.end().success());
+    third.until("ready");
+    assert!(third.epoch() > second);
+}

@@ -1,0 +1,133 @@
+//! A controller as a process of its own, and what its operators' listener answers.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// How long anything may take before a test gives up on it.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An address that nobody listens on.
+pub fn free() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap()
+}
+
+pub struct Process {
+    child: Child,
+    operator: SocketAddr,
+    state: PathBuf,
+}
+
+impl Process {
+    /// Starts a controller whose settings are `text` with the addresses and the state's folder put in.
+    pub fn start(folder: &Path, name: &str, text: &str) -> Self {
+        let operator = free();
+        let state = folder.join(format!("state-{name}"));
+        Self::start_at(folder, name, text, (operator, state))
+    }
+
+    pub fn start_at(folder: &Path, name: &str, text: &str, at: (SocketAddr, PathBuf)) -> Self {
+        let (operator, state) = at;
+        let text = text
+            .replace("listen = '127.0.0.1:0'", &format!("listen = '{}'", free()))
+            .replace(
+                "operator = '127.0.0.1:0'",
+                &format!("operator = '{operator}'"),
+            )
+            .replace("state = 'state'", &format!("state = '{}'", state.display()));
+        let path = folder.join(format!("{name}.toml"));
+        fs::write(&path, text).unwrap();
+        let log = fs::File::create(folder.join(format!("{name}.log"))).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_hocket-controller"))
+            .args(["serve", "--config"])
+            .arg(&path)
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        Self {
+            child,
+            operator,
+            state,
+        }
+    }
+
+    /// Status and body of an answer; 0 where there is none.
+    pub fn ask(&self, request: &str, headers: &str, body: &str) -> (u16, String) {
+        let ask = || {
+            let mut stream = TcpStream::connect(self.operator)?;
+            let length = body.len();
+            write!(
+                stream,
+                "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+            )?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok::<_, std::io::Error>(answer)
+        };
+        let answer = ask().unwrap_or_default();
+        let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok());
+        let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        (status.unwrap_or(0), body.to_owned())
+    }
+
+    /// An answer to who shows the token.
+    pub fn get(&self, path: &str) -> (u16, String) {
+        self.ask(&format!("GET {path}"), &self.bearer(), "")
+    }
+
+    pub fn bearer(&self) -> String {
+        let token = fs::read_to_string(self.state.join("operator.token")).unwrap_or_default();
+        format!("Authorization: Bearer {}\r\n", token.trim())
+    }
+
+    pub fn epoch(&self) -> u64 {
+        let (_, text) = self.get("/metrics");
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix("hocket_controller_epoch "));
+        value.map_or(0, |value| value.parse().unwrap())
+    }
+
+    /// Waits for the readiness to be so.
+    pub fn until(&mut self, wanted: &str) {
+        let start = Instant::now();
+        loop {
+            let (_, body) = self.ask("GET /readyz", "", "");
+            if body.trim() == wanted {
+                return;
+            }
+            assert!(
+                self.child.try_wait().unwrap().is_none(),
+                "it ended; wanted {wanted}"
+            );
+            assert!(start.elapsed() < PATIENCE, "{body:?} and never {wanted}");
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends it as an operator would.
+    pub fn end(mut self) -> ExitStatus {
+        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.child.wait().unwrap()
+    }
+
+    /// As a machine that loses its power does.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

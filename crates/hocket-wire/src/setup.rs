@@ -1,0 +1,48 @@
+//! What is wrong with files and options at start.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use hocket_core::explain::Explain;
+
+/// Why a service cannot start: `where: what is wrong; what would be right`, in one line.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{origin}: {why}{}{remedy}", if .remedy.is_empty() { "" } else { "; " })]
+pub struct SetupError {
+    /// The file, or the option.
+    pub origin: String,
+    /// What is wrong.
+    pub why: String,
+    /// What would be right; empty where `why` says it.
+    pub remedy: String,
+}
+
+impl SetupError {
+    /// An error in three parts.
+    pub fn new(
+        origin: impl Into<String>,
+        why: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Self {
+        Self {
+            origin: origin.into(),
+            why: why.into(),
+            remedy: remedy.into(),
+        }
+    }
+
+    /// An error whose text says what would be right, and where it was met.
+    pub fn caused(origin: impl Into<String>, error: impl Display) -> Self {
+        Self::new(origin, error.to_string(), "")
+    }
+}
+
+impl Explain for SetupError {
+    fn origin(&self) -> Option<Cow<'_, str>> {
+        Some(self.origin.as_str().into())
+    }
+
+    fn remedy(&self) -> Option<Cow<'_, str>> {
+        (!self.remedy.is_empty()).then(|| self.remedy.as_str().into())
+    }
+}

@@ -1,0 +1,133 @@
+"""The controller and its agents on a Clos of namespaces: what goes on when one of them is gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from threading import Thread
+
+import pytest
+
+import hocket as hk
+from hocket.testbed.namespaces import batch
+from hocket.testbed.rings import Ring, all_reduce
+from hocket.testbed.service import Announced, Service, serve
+
+PATIENCE = 40.0
+
+
+@pytest.fixture
+def service(prefix: str, controller_programs: None) -> Iterator[Service]:
+    spec = hk.testbed.ClosSpec(prefix=prefix, spines=2, tors=2, hosts=2)
+    with hk.testbed.build(spec), serve(spec) as running:
+        yield running
+
+
+def until(is_so: Callable[[], bool], what: str) -> None:
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end, f"not {what} after {PATIENCE:g} s"
+        time.sleep(0.05)
+
+
+def announced(service: Service, stack: ExitStack, dport: int = 5000) -> list[Announced]:
+    """A flow from each host to the one below the other ToR that has the same place."""
+    flows = [service.announce(host, (host + 2) % 4, dport, 1 << 30) for host in range(4)]
+    for flow in flows:
+        stack.callback(flow.close)
+    until(lambda: all(flow.port for flow in flows), "steered")
+    return flows
+
+
+def test_flows_are_steered_and_end(service: Service) -> None:
+    assert service.state()["hosts"] == service.state()["sessions"] == 4
+    with ExitStack() as stack:
+        announced(service, stack)
+        until(lambda: service.state()["flows"] == 4, "four flows")
+        assert service.state()["excess"] == 0
+    until(lambda: service.state()["flows"] == 0, "no flow left")
+
+
+@pytest.mark.slow
+def test_a_controller_that_is_killed_moves_nothing(service: Service) -> None:
+    with ExitStack() as stack:
+        flows = announced(service, stack)
+        ports = [flow.port for flow in flows]
+        assert service.controller is not None
+        service.controller.kill()
+        service.controller.wait()
+        late = service.announce(0, 3, 6000, 1 << 30)
+        stack.callback(late.close)
+        assert late.port is None, "nobody answers, so the switches hash it"
+        assert [flow.port for flow in flows] == ports
+        service.start_controller()
+        until(lambda: late.port is not None, "steered after the restart")
+        until(lambda: service.state()["flows"] == 5, "five flows")
+        assert [flow.port for flow in flows] == ports
+        assert service.state()["epoch"] == 2
+
+
+@pytest.mark.slow
+def test_an_agent_that_is_killed_leaves_others_alone(service: Service) -> None:
+    with ExitStack() as stack:
+        flows = announced(service, stack)
+        ports = [flow.port for flow in flows]
+        service.agents[0].kill()
+        service.agents[0].wait()
+        until(lambda: service.state()["flows"] == 3, "three flows: the lease is over")
+        assert [flow.port for flow in flows[1:]] == ports[1:]
+        service.start_agent(0)
+        service.wait()
+        again = service.announce(0, 2, 5000, 1 << 30)
+        stack.callback(again.close)
+        until(lambda: again.port is not None, "steered again")
+
+
+@pytest.mark.slow
+def test_a_host_that_is_cut_off_keeps_its_paths(service: Service) -> None:
+    controller = service.spec.namespace("controller")
+    with ExitStack() as stack:
+        flows = announced(service, stack)
+        ports = [flow.port for flow in flows]
+        batch(["link set dev host0 down"], controller)
+        late = service.announce(0, 3, 6000, 1 << 30)
+        stack.callback(late.close)
+        assert late.port is None
+        assert [flow.port for flow in flows] == ports
+        batch(["link set dev host0 up"], controller)
+        until(lambda: late.port is not None, "steered again")
+        assert [flow.port for flow in flows] == ports
+
+
+@pytest.mark.slow
+def test_traffic_goes_on_when_a_spine_fails_and_programs_are_killed(service: Service) -> None:
+    spec = service.spec
+    with ExitStack() as stack:
+        flows = announced(service, stack)
+        hosts = (0, 2, 1, 3)
+        sports = (flows[0].port, 10_001, flows[1].port, 10_002)
+        ring = Ring(hosts, 4 << 20, 5000, tuple(port or 0 for port in sports))
+        done: list[list[float]] = []
+        errors: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                done.extend(all_reduce(spec, [ring], warm_up=0) for _ in range(6))
+            except BaseException as error:
+                errors.append(error)
+
+        thread = Thread(target=run)
+        thread.start()
+        time.sleep(0.3)
+        links = [f"link set dev {spec.uplink(0)} down"]
+        for tor in range(spec.tors):
+            batch(links, spec.namespace(f"tor{tor}"))
+        assert service.say_of_links(fail=["spine0"])["failed"] == 4
+        until(lambda: all(flow.port for flow in flows), "steered by the other spine")
+        assert service.controller is not None
+        service.controller.kill()
+        service.agents[1].kill()
+        thread.join(PATIENCE)
+        assert not errors
+        assert len(done) == 6
