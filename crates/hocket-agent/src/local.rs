@@ -1,7 +1,7 @@
 //! The socket that local programs speak to.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,10 +46,18 @@ pub fn listen(path: &Path, mode: u32) -> Result<Local, SetupError> {
             "stop it, or set another socket",
         ));
     }
-    if let Err(error) = std::fs::remove_file(path)
-        && error.kind() != io::ErrorKind::NotFound
-    {
-        return Err(wrong(error.to_string(), "set another socket"));
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Ok(there) if !there.file_type().is_socket() => {
+            return Err(wrong(
+                "it is there, and no socket".to_owned(),
+                "set another socket",
+            ));
+        }
+        there => {
+            let removed = there.and_then(|_| std::fs::remove_file(path));
+            removed.map_err(|error| wrong(error.to_string(), "set another socket"))?;
+        }
     }
     let remedy = "set a socket in a folder that is there and can be written";
     let listener = Listener::bind(path).map_err(|error| wrong(error.to_string(), remedy))?;

@@ -16,8 +16,8 @@ use hocket_wire::setup::SetupError;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::sleep;
-use tracing::info;
 use tracing::level_filters::LevelFilter;
+use tracing::{info, warn};
 
 /// How often flows of `port` are looked for.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -29,7 +29,14 @@ fn main() -> ExitCode {
         Ok(matches) => matches,
         Err(error) if error.use_stderr() => {
             let text = error.to_string();
-            let line = text.lines().next().unwrap_or_default();
+            let lines = text
+                .lines()
+                .take_while(|line| !line.starts_with("Usage"))
+                .map(str::trim);
+            let line = lines
+                .filter(|line| !line.is_empty())
+                .collect::<Vec<_>>()
+                .join(" ");
             return fail(line.trim_start_matches("error: "));
         }
         Err(help) => {
@@ -141,8 +148,18 @@ async fn ended() {
             Err(_) => std::future::pending().await,
         }
     };
+    // Settings are read at the start alone; whoever asks for them to be read again must not end the service.
+    let ignored = async {
+        if let Ok(mut hangups) = signal(SignalKind::hangup()) {
+            while hangups.recv().await.is_some() {
+                warn!("settings are read at the start alone: start it again");
+            }
+        }
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         _ = wait(SignalKind::terminate()) => {}
         _ = wait(SignalKind::interrupt()) => {}
+        () = ignored => {}
     }
 }

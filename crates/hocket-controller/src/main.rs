@@ -1,5 +1,6 @@
 //! The command `hocket-controller`.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,13 +14,21 @@ use hocket_controller::run;
 use hocket_wire::setup::SetupError;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
+use tracing::warn;
 
 fn main() -> ExitCode {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
         Err(error) if error.use_stderr() => {
             let text = error.to_string();
-            let line = text.lines().next().unwrap_or_default();
+            let lines = text
+                .lines()
+                .take_while(|line| !line.starts_with("Usage"))
+                .map(str::trim);
+            let line = lines
+                .filter(|line| !line.is_empty())
+                .collect::<Vec<_>>()
+                .join(" ");
             return fail(line.trim_start_matches("error: "));
         }
         Err(help) => {
@@ -147,9 +156,19 @@ async fn ended() {
             Err(_) => std::future::pending().await,
         }
     };
+    // Settings are read at the start alone; whoever asks for them to be read again must not end the service.
+    let ignored = async {
+        if let Ok(mut hangups) = signal(SignalKind::hangup()) {
+            while hangups.recv().await.is_some() {
+                warn!("settings are read at the start alone: start it again");
+            }
+        }
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         _ = wait(SignalKind::terminate()) => {}
         _ = wait(SignalKind::interrupt()) => {}
+        () = ignored => {}
     }
 }
 
@@ -179,14 +198,17 @@ fn replay(given: &ArgMatches) -> Result<(), SetupError> {
     let path: &PathBuf = given.get_one("log").expect("required");
     let log = events::read(path)?;
     let replayed = Replayed::new(config.network.fabric, config.session.options.policy, &log);
+    let mut out = std::io::stdout().lock();
     if given.get_flag("commands") {
         for ((now, _), commands) in log.events.iter().zip(&replayed.commands) {
             for command in commands {
-                println!("{} {}", now.as_ps(), events::line(command));
+                if writeln!(out, "{} {}", now.as_ps(), events::line(command)).is_err() {
+                    return Ok(()); // whoever read has gone
+                }
             }
         }
     }
-    print!("{}", replayed.summary());
+    let _ = write!(out, "{}", replayed.summary());
     Ok(())
 }
 

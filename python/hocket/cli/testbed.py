@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
@@ -155,6 +156,7 @@ def _print_study(study: Study) -> None:
     table.add_column("simulated", units=TIMES, leaves=NEVER)
     table.add_column("deviation", justify="right", leaves=NEVER, unit="%")
     table.add_column("counters", leaves=1)
+    table.add_column("load", justify="right", leaves=3)
     for run in study.runs:
         table.add_row(
             run.paths,
@@ -164,9 +166,15 @@ def _print_study(study: Study) -> None:
             round(max(run.predicted) * 1e12),
             f"{100 * run.deviation:+.2f}",
             "agree" if run.counted else "differ",
+            f"{run.load:.1f}",
         )
     console = options.output()
     console.print(table)
+    cores, load = os.cpu_count() or 1, max(run.load for run in study.runs)
+    if load > cores:
+        console.note(
+            f"the machine was busy (load {load:.1f}, {cores} cores): measured times may be longer"
+        )
     console.note(f"without shared links: {format_time_ps(round(study.ideal * 1e12))} (simulated)")
     if study.gain is not None and study.predicted_gain is not None:
         console.note(

@@ -35,6 +35,8 @@ class StudyRunData(TypedDict):
     deviation: float
     """By which share the last job ended later than the simulation says."""
     max_link_load: int
+    load_average: float
+    """Of the machine when it began."""
     counters_agree: bool
 
 

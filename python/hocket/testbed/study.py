@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -59,6 +60,8 @@ class StudyRun(NamedTuple):
     """What it takes by the flow simulation [s]."""
     fullest: int
     """The largest number of flows on a link up, by their headers."""
+    load: float
+    """Load average of the machine when it began: above the number of cores, others kept it busy."""
     counted: bool
     """Whether the kernel counted on each link up the bytes of these flows and no others."""
 
@@ -150,6 +153,7 @@ def _run_data(run: StudyRun) -> StudyRunData:
         "predicted_ps": [_ps(each) for each in run.predicted],
         "deviation": run.deviation,
         "max_link_load": run.fullest,
+        "load_average": run.load,
         "counters_agree": run.counted,
     }
 
@@ -296,6 +300,7 @@ def _measured(
 ) -> StudyRun:
     predicted, ways = predict(spec, rings)
     flows = Counter(ways)
+    load = os.getloadavg()[0]
     before = _sent_up(spec)
     times = [all_reduce(spec, rings, warm_up=_WARM_UP) for _ in range(repeats)]
     after = _sent_up(spec)
@@ -308,7 +313,7 @@ def _measured(
         for way in before
     )
     measured = tuple(median(of_job) for of_job in zip(*times, strict=True))
-    return StudyRun(*case, measured, tuple(predicted), max(flows.values()), counted)
+    return StudyRun(*case, measured, tuple(predicted), max(flows.values()), load, counted)
 
 
 def _sent_up(spec: ClosSpec) -> dict[tuple[int, int], int]:

@@ -65,25 +65,49 @@ impl Fields {
     }
 
     /// The fields of a header in network order: addresses, ports, protocol, label.
-    pub(super) fn bytes(self, header: &Header, bytes: &mut Vec<u8>) {
-        bytes.clear();
+    pub(super) fn bytes(self, header: &Header) -> Bytes {
+        let mut bytes = Bytes {
+            all: [0; LONGEST],
+            count: 0,
+        };
         let mut address = |field: Self, address: IpAddr| match address {
             _ if !self.has(field) => {}
-            IpAddr::V4(address) => bytes.extend(address.octets()),
-            IpAddr::V6(address) => bytes.extend(address.octets()),
+            IpAddr::V4(address) => bytes.extend(&address.octets()),
+            IpAddr::V6(address) => bytes.extend(&address.octets()),
         };
         address(Self::SRC, header.src);
         address(Self::DST, header.dst);
         for (field, port) in [(Self::SPORT, header.sport), (Self::DPORT, header.dport)] {
             if self.has(field) {
-                bytes.extend(port.to_be_bytes());
+                bytes.extend(&port.to_be_bytes());
             }
         }
         if self.has(Self::PROTOCOL) {
-            bytes.push(header.protocol);
+            bytes.extend(&[header.protocol]);
         }
         if self.has(Self::LABEL) {
             bytes.extend(&header.label.to_be_bytes()[1..]);
         }
+        bytes
+    }
+}
+
+/// Two addresses of IPv6, two ports, protocol and label.
+const LONGEST: usize = 40;
+
+/// What is hashed of a header.
+pub(super) struct Bytes {
+    all: [u8; LONGEST],
+    count: usize,
+}
+
+impl Bytes {
+    fn extend(&mut self, more: &[u8]) {
+        self.all[self.count..][..more.len()].copy_from_slice(more);
+        self.count += more.len();
+    }
+
+    pub(super) fn as_slice(&self) -> &[u8] {
+        &self.all[..self.count]
     }
 }

@@ -46,7 +46,6 @@ pub struct SwitchHash {
 impl SwitchHash {
     /// The number of a header: 31 bits for Linux, 16 or 32 for others.
     pub fn hash(&self, header: &Header) -> u32 {
-        let mut bytes = Vec::with_capacity(44);
         let fields = match self.algorithm {
             Algorithm::Linux(policy) => return linux::hash(policy, self.seed, header),
             Algorithm::Crc16(fields)
@@ -58,18 +57,19 @@ impl SwitchHash {
             | Algorithm::CrcXor(fields)
             | Algorithm::Toeplitz(fields) => fields,
         };
-        fields.bytes(header, &mut bytes);
+        let bytes = fields.bytes(header);
+        let bytes = bytes.as_slice();
         let low = self.seed as u16;
         let hash = match self.algorithm {
             Algorithm::Linux(_) => unreachable!("it has returned"),
-            Algorithm::Crc16(_) => linear::crc16(low, &bytes),
-            Algorithm::Crc32(_) => linear::crc32(self.seed, &bytes),
-            Algorithm::Crc32Low(_) => linear::crc32(self.seed, &bytes) & 0xffff,
-            Algorithm::Crc32High(_) => linear::crc32(self.seed, &bytes) >> 16,
-            Algorithm::CrcCcitt(_) => linear::crc_ccitt(low, &bytes),
-            Algorithm::Xor(_) => linear::xor16(low, &bytes),
-            Algorithm::CrcXor(_) => linear::crc16(low, &bytes) ^ linear::xor16(0, &bytes),
-            Algorithm::Toeplitz(_) => linear::toeplitz(self.seed, &bytes),
+            Algorithm::Crc16(_) => linear::crc16(low, bytes),
+            Algorithm::Crc32(_) => linear::crc32(self.seed, bytes),
+            Algorithm::Crc32Low(_) => linear::crc32(self.seed, bytes) & 0xffff,
+            Algorithm::Crc32High(_) => linear::crc32(self.seed, bytes) >> 16,
+            Algorithm::CrcCcitt(_) => linear::crc_ccitt(low, bytes),
+            Algorithm::Xor(_) => linear::xor16(low, bytes),
+            Algorithm::CrcXor(_) => linear::crc16(low, bytes) ^ linear::xor16(0, bytes),
+            Algorithm::Toeplitz(_) => linear::toeplitz(self.seed, bytes),
         };
         match self.algorithm {
             Algorithm::Crc32(_) | Algorithm::Toeplitz(_) => hash.rotate_right(self.offset),
