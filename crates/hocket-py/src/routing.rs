@@ -301,8 +301,9 @@ fn assignment(
     }
 }
 
-/// ToR, whether its flows leave it, what they share and with which other ToR, flows, weight, links, levels.
-pub(crate) type WitnessTuple = (u32, bool, String, Option<u32>, usize, u64, usize, u32);
+/// ToR, whether its flows leave it, what they share and with which other ToR, flows, weight, links that
+/// paths use and do not use, levels.
+pub(crate) type WitnessTuple = (u32, bool, String, Option<u32>, usize, u64, [usize; 2], u32);
 
 pub(crate) fn witness_row(witness: &Witness) -> WitnessTuple {
     let (share, other) = match witness.share {
@@ -316,15 +317,16 @@ pub(crate) fn witness_row(witness: &Witness) -> WitnessTuple {
         flows,
         weight,
         links,
+        unused,
         levels,
         ..
     } = *witness;
-    let share = share.to_owned();
+    let (share, links) = (share.to_owned(), [links, unused]);
     (tor, outgoing, share, other, flows, weight, links, levels)
 }
 
 pub(crate) fn witness_of(row: WitnessTuple) -> Result<Witness, CoreError> {
-    let (tor, outgoing, share, other, flows, weight, links, levels) = row;
+    let (tor, outgoing, share, other, flows, weight, [links, unused], levels) = row;
     let share = match (share.as_str(), other) {
         ("tor", None) => Share::Tor,
         ("pair", Some(other)) => Share::Pair(other),
@@ -338,6 +340,7 @@ pub(crate) fn witness_of(row: WitnessTuple) -> Result<Witness, CoreError> {
         flows,
         weight,
         links,
+        unused,
         levels,
     })
 }

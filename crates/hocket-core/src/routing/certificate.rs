@@ -27,6 +27,8 @@ pub struct Witness {
     pub weight: u64,
     /// Number of links over which the flows can spread.
     pub links: usize,
+    /// Number of links of the same end that no flow can take, since no path goes on from them.
+    pub unused: usize,
     /// Levels of the fabric: ToRs are called `tor` on two and `edge` on three.
     pub levels: u32,
 }
@@ -53,6 +55,7 @@ impl Certificate {
             flows,
             weight,
             links,
+            unused,
             ..
         } = *witness;
         let plural = |count: usize| if count == 1 { "" } else { "s" };
@@ -70,8 +73,12 @@ impl Certificate {
             ),
             Share::Pod => ("the pod of ".to_owned(), String::new(), link),
         };
+        let besides = match unused {
+            0 => String::new(),
+            _ => format!(" (no path uses {unused} more)"),
+        };
         format!(
-            "{whose}{kind}{tor} {verb} {flows} flow{} of {weight} in all{peer} over {links} {link}{}: \
+            "{whose}{kind}{tor} {verb} {flows} flow{} of {weight} in all{peer} over {links} {link}{}{besides}: \
              one carries {} or more",
             plural(flows),
             plural(links),
@@ -81,9 +88,9 @@ impl Certificate {
 }
 
 /// The strongest of these arguments, over all ToRs and pods both ways and, where links are missing or
-/// differ, over all pairs of ToRs: flows of total weight W on k links load one with W / k; the
-/// k j + 1 heaviest load one with the j + 1 lightest of them (j = 0: the heaviest flow). Of links that
-/// differ, all loaded just as high, the flows must fit in what they carry.
+/// differ, over all pairs of ToRs: flows of total weight W on the k links that their paths use load one
+/// with W / k; the k j + 1 heaviest load one with the j + 1 lightest of them (j = 0: the heaviest
+/// flow). Of links that differ, all loaded just as high, the flows must fit in what they carry.
 ///
 /// For flows of one weight on a complete two-level fabric of equal links this is the optimum, which
 /// edge colouring reaches.
@@ -99,27 +106,46 @@ pub(super) fn certify(fabric: &Fabric, flows: &[Flow]) -> Certificate {
         fabric,
         flows,
         alike,
+        leads: None,
         scales: Vec::new(),
+        unused: 0,
         best: Certificate {
             load: 0,
             witness: None,
         },
     };
+    let pairs = (!(fabric.is_complete() && fabric.is_even())).then(|| {
+        let mut pairs = order.clone();
+        pairs.sort_by_key(|&i| pair(&flows[i as usize]));
+        pairs
+    });
+    if !fabric.is_complete() {
+        search.leads = pairs.as_ref().map(|pairs| search.leading(pairs));
+    }
     for outgoing in [true, false] {
         search.ends(&order, outgoing);
     }
-    if !(fabric.is_complete() && fabric.is_even()) {
-        search.pairs(&mut order);
+    if let Some(pairs) = pairs {
+        search.pairs(&pairs);
     }
     search.best
+}
+
+fn pair(flow: &Flow) -> (u32, u32) {
+    (flow.src, flow.dst)
 }
 
 struct Search<'a> {
     fabric: &'a Fabric,
     flows: &'a [Flow],
     alike: bool,
+    /// Whether some flow can take the link of a slot, where links are missing: one that is there may
+    /// end at a switch that no path goes on from.
+    leads: Option<Vec<bool>>,
     /// Of the links that the flows at hand share.
     scales: Vec<u64>,
+    /// Links of the same end that no flow can take.
+    unused: usize,
     best: Certificate,
 }
 
@@ -155,18 +181,36 @@ impl Search<'_> {
     fn share(&mut self, slots: std::ops::Range<usize>) {
         let fabric = self.fabric;
         let there = slots.filter(|&slot| fabric.links[slot].is_some());
+        let (used, unused): (Vec<usize>, Vec<usize>) = match &self.leads {
+            Some(leads) => there.partition(|&slot| leads[slot]),
+            None => (there.collect(), Vec::new()),
+        };
+        self.unused = unused.len();
         self.scales.clear();
-        self.scales.extend(there.map(|slot| fabric.scale(slot)));
+        self.scales
+            .extend(used.into_iter().map(|slot| fabric.scale(slot)));
     }
 
-    /// Pairs of ToRs; a path of theirs can carry what its narrower end can.
-    fn pairs(&mut self, order: &mut [u32]) {
+    /// The slots that some flow can take. `pairs`: the flows, pair by pair.
+    fn leading(&self, pairs: &[u32]) -> Vec<bool> {
+        let (fabric, flows) = (self.fabric, self.flows);
+        let mut leads = vec![false; fabric.links.len()];
+        for flow in pairs.chunk_by(|&a, &b| pair(&flows[a as usize]) == pair(&flows[b as usize])) {
+            let (src, dst) = pair(&flows[flow[0] as usize]);
+            for choice in fabric.choices_between(src, dst) {
+                for slot in fabric.slots_of(src, dst, choice).iter() {
+                    leads[slot] = true;
+                }
+            }
+        }
+        leads
+    }
+
+    /// Pairs of ToRs, heaviest flow first; a path of theirs can carry what its narrower end can.
+    fn pairs(&mut self, pairs: &[u32]) {
         let flows = self.flows;
-        let pair = |i: &u32| (flows[*i as usize].src, flows[*i as usize].dst);
-        order.sort_by_key(pair);
-        for group in order.chunk_by_mut(|a, b| pair(a) == pair(b)) {
-            group.sort_by_key(|&i| std::cmp::Reverse(flows[i as usize].weight));
-            let (src, dst) = pair(&group[0]);
+        for group in pairs.chunk_by(|&a, &b| pair(&flows[a as usize]) == pair(&flows[b as usize])) {
+            let (src, dst) = pair(&flows[group[0] as usize]);
             self.share_pair(src, dst);
             self.raise(group, src, true, Share::Pair(dst));
         }
@@ -175,6 +219,7 @@ impl Search<'_> {
     /// Of each column that a path takes, the narrower of its links at the two ToRs.
     fn share_pair(&mut self, src: u32, dst: u32) {
         let fabric = self.fabric;
+        self.unused = 0;
         let narrower = |[up, down]: [usize; 2]| fabric.scale(up).max(fabric.scale(down));
         self.scales.clear();
         if fabric.levels() == 2 {
@@ -208,10 +253,14 @@ impl Search<'_> {
             flows: group.len(),
             weight: group.iter().map(weight).sum(),
             links: self.scales.len(),
+            unused: self.unused,
             levels: self.fabric.levels(),
         };
         let load = self.least(group, witness.weight);
-        if self.best.witness.is_none() || load > self.best.load {
+        // Of arguments as strong, one that needs no word about links that no path uses.
+        let plainer =
+            |best: &Witness| load == self.best.load && self.unused == 0 && best.unused > 0;
+        if load > self.best.load || self.best.witness.as_ref().is_none_or(plainer) {
             self.best = Certificate {
                 load,
                 witness: Some(witness),

@@ -145,6 +145,24 @@ fn a_lost_link_is_a_witness() {
 }
 
 #[test]
+fn links_that_no_path_uses_are_no_witnesses() {
+    // tor0 is still reached from three spines; two of them are reached by nobody.
+    let whole = clos(3, 3);
+    let between =
+        |src: &str, dst: &str| whole.links_from_to(device(&whole, src), device(&whole, dst))[0];
+    let gone = ["tor1", "tor2"].map(|tor| ["spine1", "spine2"].map(|spine| between(tor, spine)));
+    let fabric = Fabric::new(&whole.without(&[], gone.as_flattened()).unwrap()).unwrap();
+    let flows = given(&[(1, 0), (2, 0)]);
+    let made = assign(&fabric, &flows, Scheme::Greedy, Seed(0)).unwrap();
+    assert_eq!((made.choices(), made.max_link_load()), (&[0, 0][..], 2));
+    assert_eq!(
+        made.certificate().describe(),
+        "tor0 receives 2 flows of 2 in all over 1 downlink (no path uses 2 more): \
+         one carries 2 or more"
+    );
+}
+
+#[test]
 fn a_pair_with_few_common_spines_is_a_witness() {
     let whole = clos(3, 2);
     let between =
