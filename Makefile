@@ -91,7 +91,7 @@ stubtest: .venv/build.stamp ## does the stub of the Rust module tell the truth?
 	$(BIN)/python -m mypy.stubtest hocket._core
 
 pytest: .venv/build.stamp ## tests of the Python package, examples included
-	$(BIN)/python -m pytest -q -n $(JOBS)
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal
 
 unit: .venv/build.stamp ## unit tests: of the core, of values and of rooms
 	cargo test $(CARGO_FLAGS) --quiet -p hocket-core --lib
@@ -99,7 +99,7 @@ unit: .venv/build.stamp ## unit tests: of the core, of values and of rooms
 
 test-slow: .venv/build.stamp ## the tests that take more than a few seconds each
 	cargo test $(CARGO_FLAGS) --quiet --lib -- --ignored
-	$(BIN)/python -m pytest -q -n $(JOBS) -m slow
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist worksteal -m slow
 
 examples: .venv/build.stamp ## run the examples only and compare what they print
 	$(BIN)/python -m pytest -q tests/test_examples.py

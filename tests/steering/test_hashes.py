@@ -111,3 +111,21 @@ def test_what_a_calibration_says() -> None:
     ):
         with pytest.raises(hk.SpecError, match=words):
             made.identify(**given)  # type: ignore[arg-type]
+
+
+def test_a_queue_pair_sends_from_a_port_that_its_numbers_give() -> None:
+    def formula(a: int, b: int) -> int:
+        product = a * b
+        product ^= product >> 20
+        product ^= product >> 40
+        label = product & 0xFFFFF
+        return 0xC000 | (label & 0x3FFF) ^ (label >> 14)
+
+    for a, b in [(1, 2), (0x11A, 0x11B), (0xFFFFFF, 0xFFFFFF), (0, 5), (0x123456, 0xABCDEF)]:
+        assert hk.steering.queue_pair_port(a, b) == formula(a, b)
+        assert hk.steering.queue_pair_port(b, a) == formula(a, b)
+    assert hk.steering.queue_pair_port(1, 2, flow_label=0x4001) == 0xC000
+    with pytest.raises(hk.SpecError, match="dst_qpn"):
+        hk.steering.queue_pair_port(1, 1 << 24)
+    with pytest.raises(hk.SpecError, match="flow_label"):
+        hk.steering.queue_pair_port(1, 2, flow_label=1 << 20)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hocket_core::id::{DeviceId, LinkId};
 use hocket_core::routing::Fabric;
-use hocket_core::routing::steering::{Stage, SwitchHash};
+use hocket_core::routing::steering::{Header, Stage, SwitchHash};
 use hocket_core::topology::Topology;
 
 use crate::message::Path;
@@ -101,6 +101,38 @@ impl Stages {
         Some(path)
     }
 
+    /// The choice that a packet takes where nobody steers it: at each switch the way that it hashes to. `None`
+    /// where no path leads to the receiver's ToR.
+    ///
+    /// # Complexity
+    /// O(choices between the ToRs).
+    pub fn hashed(&self, src: u32, dst: u32, header: &Header) -> Option<u32> {
+        let links_of = |choice| {
+            let mut links = Vec::new();
+            self.working.route(src, dst, choice, &mut links);
+            (choice, links)
+        };
+        let mut left: Vec<(u32, Vec<LinkId>)> = self
+            .working
+            .choices_between(src, dst)
+            .map(links_of)
+            .collect();
+        let mut place = 0;
+        while left.len() > 1 {
+            let mut ways: Vec<LinkId> = Vec::new();
+            for (_, links) in &left {
+                if !ways.contains(&links[place]) {
+                    ways.push(links[place]);
+                }
+            }
+            let hash = self.hashes[ways[0].index()];
+            let way = ways[hash.way(header, ways.len() as u32) as usize];
+            left.retain(|(_, links)| links[place] == way);
+            place += 1;
+        }
+        left.first().map(|&(choice, _)| choice)
+    }
+
     /// What each switch that has several ways is to choose; the links are appended.
     fn one_way(
         &self,
@@ -134,5 +166,68 @@ impl Stages {
             wanted: ways.iter().position(|way| way == link).unwrap_or(0) as u32,
         });
         Some(stages.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hocket_core::routing::steering::{self, Algorithm, Fields, SourcePort};
+    use hocket_core::topology::build;
+    use hocket_core::units::{Bandwidth, Time};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A fat tree of 4 ports, less some links; each switch has a seed of its own.
+    fn stages(failed: &[prop::sample::Index]) -> Stages {
+        let bandwidth = Bandwidth::from_bytes_per_second(1_000).unwrap();
+        let topology = build::fat_tree(4, bandwidth, Time::from_ns(1)).unwrap();
+        let hash = |switch: DeviceId| SwitchHash {
+            algorithm: Algorithm::Toeplitz(Fields::FIVE),
+            seed: switch.0,
+            offset: 0,
+        };
+        let fabric = Fabric::new(&topology).unwrap();
+        let mut stages = Stages::new(fabric, &topology, hash, false);
+        let mut has_failed = vec![false; topology.links().len()];
+        for link in failed {
+            has_failed[link.index(topology.links().len())] = true;
+        }
+        stages.set_failed(&has_failed);
+        stages
+    }
+
+    proptest! {
+        #[test]
+        fn a_port_that_leads_along_a_path_is_hashed_onto_it(
+            failed in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+            src in 0..8_u32,
+            ahead in 1..8_u32,
+            sport in 0xc000..=0xffff_u16,
+        ) {
+            let mut stages = stages(&failed);
+            let dst = (src + ahead) % 8;
+            let mut header = Header {
+                src: [10, 0, src as u8, 1].into(),
+                dst: [10, 0, dst as u8, 1].into(),
+                protocol: 17,
+                sport,
+                dport: 4791,
+                label: 0,
+            };
+            let choices: Vec<u32> = stages.working.choices_between(src, dst).collect();
+            let taken = stages.hashed(src, dst, &header);
+            prop_assert_eq!(taken.is_some(), !choices.is_empty());
+            prop_assert!(taken.is_none_or(|choice| choices.contains(&choice)));
+            for choice in choices {
+                let path = stages.path(src, dst, choice).unwrap();
+                let forth = steering::Stages { forth: &path.forth, back: &[] };
+                let Ok(port) = SourcePort::among(SourcePort::ROCE).find(&header, forth) else {
+                    continue;
+                };
+                header.sport = port;
+                prop_assert_eq!(stages.hashed(src, dst, &header), Some(choice));
+            }
+        }
     }
 }

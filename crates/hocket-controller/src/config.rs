@@ -178,7 +178,7 @@ fn policy(section: Section) -> Result<controller::Options, SetupError> {
     Ok(options)
 }
 
-fn directory(file: &Section, network: &Network) -> Result<Directory, SetupError> {
+pub(crate) fn directory(file: &Section, network: &Network) -> Result<Directory, SetupError> {
     let mut hosts = Vec::new();
     for (name, section) in file.sections("hosts")? {
         if !is_host(&name) {

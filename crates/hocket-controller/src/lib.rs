@@ -19,6 +19,7 @@ pub mod fabric;
 pub mod keeper;
 pub mod metrics;
 pub mod operator;
+pub mod queue_pairs;
 pub mod rotation;
 pub mod run;
 pub mod service;

@@ -10,6 +10,7 @@ use hocket_control::store::OnDamage;
 use hocket_controller::certs::{self, Request};
 use hocket_controller::config::Config;
 use hocket_controller::events::{self, Replayed};
+use hocket_controller::queue_pairs::{self, Site};
 use hocket_controller::run;
 use hocket_wire::setup::SetupError;
 use tokio::signal::unix::{SignalKind, signal};
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Some(("serve", given)) => serve(given),
         Some(("certs", given)) => make_certs(given),
         Some(("replay", given)) => replay(given),
+        Some(("queue-pairs", given)) => foresee(given),
         _ => unreachable!("a command is required"),
     };
     match result {
@@ -111,8 +113,20 @@ fn command() -> Command {
                         .required(true)
                         .help("as the controller wrote it"),
                 )
-                .arg(config.help("settings: the fabric and the policy"))
+                .arg(config.clone().help("settings: the fabric and the policy"))
                 .arg(flag("commands").help("print every command")),
+        )
+        .subcommand(
+            Command::new("queue-pairs")
+                .about("Foresee where queue pairs of RoCE go and collide, by their numbers; change nothing")
+                .arg(
+                    path("listing")
+                        .value_name("CSV")
+                        .required(true)
+                        .help("columns src,dst,src_qpn,dst_qpn and, where labels are set, flow_label"),
+                )
+                .arg(config.help("settings: the fabric, its hashes and the hosts"))
+                .arg(flag("json").help("print JSON")),
         )
 }
 
@@ -209,6 +223,20 @@ fn replay(given: &ArgMatches) -> Result<(), SetupError> {
         }
     }
     let _ = write!(out, "{}", replayed.summary());
+    Ok(())
+}
+
+fn foresee(given: &ArgMatches) -> Result<(), SetupError> {
+    let settings: &PathBuf = given.get_one("config").expect("required");
+    let site = Site::read(settings)?;
+    let path: &PathBuf = given.get_one("listing").expect("required");
+    let listed = queue_pairs::read(path)?;
+    let report = queue_pairs::foresee(&site, &path.display().to_string(), &listed)?;
+    let text = match given.get_flag("json") {
+        true => report.json(),
+        false => report.table(),
+    };
+    let _ = write!(std::io::stdout(), "{text}"); // whoever reads may have gone
     Ok(())
 }
 

@@ -104,7 +104,7 @@ mod _core {
     #[pymodule]
     mod steering {
         #[pymodule_export]
-        use crate::steering::{find_port, hashed, identify, switch_seed, ways};
+        use crate::steering::{find_port, hashed, identify, queue_pair_port, switch_seed, ways};
     }
 
     #[pymodule_export]

@@ -179,6 +179,11 @@ pub(crate) fn hashed(
 
 /// Give the seed of a switch of ecmp, drawn from that of the scheme.
 #[pyfunction]
+pub(crate) fn queue_pair_port(queue_pairs: [u32; 2], label: u32) -> u16 {
+    core::queue_pair_port(queue_pairs, label)
+}
+
+#[pyfunction]
 pub(crate) fn switch_seed(seed: u64, level: u32, number: u32) -> u32 {
     seed_of(Seed(seed), level, number)
 }

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from hocket._core.routing import Fabric
 
-__all__ = ["find_port", "hashed", "identify", "switch_seed", "ways"]
+__all__ = ["find_port", "hashed", "identify", "queue_pair_port", "switch_seed", "ways"]
 
 _Header: TypeAlias = tuple[str, str, int, int, int, int]
 """Source, destination, protocol, source port, destination port, flow label."""
@@ -45,6 +45,9 @@ def hashed(
     hashes: list[_Hash],
 ) -> list[int]:
     """Give the choices that ToRs with these hashes, by number, make of flows with these headers."""
+
+def queue_pair_port(queue_pairs: tuple[int, int], label: int) -> int:
+    """Give the UDP source port of a queue pair of RoCEv2."""
 
 def switch_seed(seed: int, level: int, number: int) -> int:
     """Give the seed of a switch of ecmp, drawn from that of the scheme."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from hocket.steering.agent import Agent, Flow, bind, flow
 from hocket.steering.calibration import Calibration, Identified, calibrate, probe_port
-from hocket.steering.hashes import ALGORITHMS, Header, Stage, SwitchHash, find_port
+from hocket.steering.hashes import ALGORITHMS, Header, Stage, SwitchHash, find_port, queue_pair_port
 from hocket.steering.probes import probe, probe_each
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "probe",
     "probe_each",
     "probe_port",
+    "queue_pair_port",
 ]
 
 

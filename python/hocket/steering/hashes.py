@@ -12,7 +12,7 @@ from hocket._core import steering as core
 from hocket.errors import SpecError
 from hocket.units import shown
 
-__all__ = ["ALGORITHMS", "PROTOCOLS", "Header", "Stage", "SwitchHash", "check_address", "find_port"]
+__all__ = ["ALGORITHMS", "PROTOCOLS", "Header", "Stage", "SwitchHash", "check_address", "find_port", "queue_pair_port"]
 
 PROTOCOLS = {"tcp": 6, "udp": 17}
 """Numbers of the protocols that are steered."""
@@ -33,6 +33,8 @@ ALGORITHMS = (
 FIVE_TUPLE = 0x37
 _PORTS = 65535
 _WAYS = 1 << 16
+_LABELS = (1 << 20) - 1
+_QUEUE_PAIRS = (1 << 24) - 1
 
 
 def check_address(field: str, value: object) -> str:
@@ -80,7 +82,7 @@ class Header:
             raise SpecError(
                 "dst", f"{self.src} is of another family than {self.dst}", "give both of one"
             )
-        for name, most in (("sport", _PORTS), ("dport", _PORTS), ("label", (1 << 20) - 1)):
+        for name, most in (("sport", _PORTS), ("dport", _PORTS), ("label", _LABELS)):
             object.__setattr__(self, name, whole(name, getattr(self, name), 0, most))
         one_of("protocol", self.protocol, tuple(PROTOCOLS))
 
@@ -203,3 +205,35 @@ def find_port(
     start = low if first is None else whole("first", first, 0, _PORTS)
     used = [whole("taken", port, 0, _PORTS) for port in list_of("taken", taken)]
     return core.find_port(header.core, stages[0], stages[1], (low, high), start, used)
+
+
+def queue_pair_port(src_qpn: int, dst_qpn: int, *, flow_label: int = 0) -> int:
+    """Give the UDP port that a queue pair of RoCEv2 sends from.
+
+    Parameters
+    ----------
+    src_qpn, dst_qpn : int
+        Numbers of the queue pair at its two ends, 24 bits each; their order does not matter.
+    flow_label : int
+        What its owner has set, 20 bits; with 0, as NCCL leaves it, the numbers decide.
+
+    Raises
+    ------
+    SpecError
+        For numbers out of range.
+
+    References
+    ----------
+    Linux, ``include/rdma/ib_verbs.h``: ``rdma_calc_flow_label`` and ``rdma_flow_label_to_udp_sport``.
+
+    Examples
+    --------
+    >>> import hocket as hk
+    >>> hk.steering.queue_pair_port(0x11A, 0x11B)
+    63418
+    """
+    numbers = (
+        whole("src_qpn", src_qpn, 0, _QUEUE_PAIRS),
+        whole("dst_qpn", dst_qpn, 0, _QUEUE_PAIRS),
+    )
+    return core.queue_pair_port(numbers, whole("flow_label", flow_label, 0, _LABELS))

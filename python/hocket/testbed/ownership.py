@@ -26,6 +26,8 @@ __all__ = ["clean", "guard", "owned"]
 LOCKS = Path("/run/hocket-testbed")
 _PATIENCE = 5.0
 """How long a guard may take to remove what its owner left [s]."""
+_NOTHING_LEFT = b"."
+"""What an owner says to its guard when it has removed everything itself."""
 
 
 @contextmanager
@@ -47,9 +49,7 @@ def owned(prefix: str) -> Iterator[None]:
             try:
                 remove(prefix)
             finally:
-                assert guard.stdin is not None
-                guard.stdin.close()
-                guard.wait()
+                guard.communicate(_NOTHING_LEFT)
 
 
 def clean(prefix: str) -> int:
@@ -66,9 +66,11 @@ def clean(prefix: str) -> int:
 
 def guard(prefix: str) -> None:
     """Wait until the owner of standard input's other end is gone, and remove what it left."""
-    sys.stdin.read()
-    # Whoever has the lock by now has removed it, or will.
-    with suppress(InfeasibleError), _locked(check_prefix(prefix), 0.0):
+    if sys.stdin.buffer.read() == _NOTHING_LEFT:
+        return
+    # The kernel may free the owner's lock after it has closed the pipe. Whoever has the lock later has
+    # removed what was left, or will.
+    with suppress(InfeasibleError), _locked(check_prefix(prefix), _PATIENCE):
         remove(prefix)
 
 

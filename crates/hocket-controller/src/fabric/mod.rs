@@ -252,4 +252,4 @@ fn plain(file: File<'_>) -> Result<Plain, String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

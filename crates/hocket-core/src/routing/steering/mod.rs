@@ -19,12 +19,14 @@ mod header;
 mod identify;
 mod linear;
 mod linux;
+mod roce;
 mod solve;
 mod stage;
 
 pub use header::{Fields, Header};
 pub use identify::{Identified, Observed, identify};
 pub use linux::Policy;
+pub use roce::{ROCE_PORT, queue_pair_port};
 pub use solve::{Stages, Unreachable};
 pub use stage::{Algorithm, Stage, SwitchHash};
 
