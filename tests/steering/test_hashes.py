@@ -129,3 +129,21 @@ def test_a_queue_pair_sends_from_a_port_that_its_numbers_give() -> None:
         hk.steering.queue_pair_port(1, 1 << 24)
     with pytest.raises(hk.SpecError, match="flow_label"):
         hk.steering.queue_pair_port(1, 2, flow_label=1 << 20)
+
+
+def test_a_flow_label_leads_through_both_switches() -> None:
+    tor, spine = SwitchHash("linux", seed=77, fields=0x3F), SwitchHash("crc32", 3, 0x3F)
+    header = Header("fd00::1", "fd00:1::1", 4791, 50_000, "udp")
+    for up in range(4):
+        stages = [Stage(tor, 4, up), Stage(spine, 2, up % 2)]
+        label = hk.steering.find_label(header, stages, first=1 + 1000 * up)
+        marked = Header("fd00::1", "fd00:1::1", 4791, 50_000, "udp", label)
+        assert [tor.way(marked, 4), spine.way(marked, 2)] == [up, up % 2]
+        # The first that does: all before it lead elsewhere.
+        for other in range(1 + 1000 * up, label):
+            wrong = Header("fd00::1", "fd00:1::1", 4791, 50_000, "udp", other)
+            assert [tor.way(wrong, 4), spine.way(wrong, 2)] != [up, up % 2]
+    with pytest.raises(hk.InfeasibleError, match="IPv4 has no flow label"):
+        hk.steering.find_label(HEADER, [Stage(TOR, 4, 0)])
+    with pytest.raises(hk.SpecError, match="first"):
+        hk.steering.find_label(header, [], first=0)

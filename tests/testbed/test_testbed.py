@@ -85,15 +85,49 @@ def test_steered_flows_take_the_wanted_paths(prefix: str) -> None:
     }
 
 
+def test_flows_over_ipv6_are_steered_by_port_label_and_segment(prefix: str) -> None:
+    spec = hk.testbed.ClosSpec(prefix=prefix, links=2, rate=None, hosts=1, tors=3, ipv6=True)
+    with hk.testbed.build(spec):
+        steered = hk.testbed.steer_flows(spec, flows=6, methods=hk.testbed.METHODS_IPV6)
+        over_ipv4 = hk.testbed.steer_flows(spec, flows=2, methods=["model"])
+    assert (steered.right, steered.flows) == (72, 72)
+    assert {row.method for row in steered.rows} == set(hk.testbed.METHODS_IPV6)
+    assert (over_ipv4.right, over_ipv4.flows) == (8, 8)
+
+
+def test_a_label_and_a_segment_can_be_wrong(prefix: str) -> None:
+    """The counters tell labels and segments for one way from those for another."""
+    from hocket.testbed.marks import mark
+    from hocket.testbed.steered import _went
+
+    spec = hk.testbed.ClosSpec(prefix=prefix, rate=None, hosts=1, tors=2, ipv6=True)
+    header = hk.steering.Header(spec.address(0), spec.address(1), 5000, 20_000)
+    with hk.testbed.build(spec):
+        for method in ("flow-label", "segments"):
+            marked = mark(spec, method, header, hk.testbed.Wanted(0, 1, 2))
+            took = [_went(spec, marked, hk.testbed.Wanted(0, 1, up)) for up in range(4)]
+            assert took == [False, False, True, False]
+
+
+def test_ipv6_must_be_there_to_steer_by_it(prefix: str) -> None:
+    spec = hk.testbed.ClosSpec(prefix=prefix)
+    with pytest.raises(hk.SpecError, match="flow-label needs IPv6; build it with ipv6=True"):
+        hk.testbed.steer_flows(spec, methods=["flow-label"])
+    with pytest.raises(hk.SpecError, match="ipv6"):
+        hk.testbed.ClosSpec(prefix=prefix, ipv6=1)  # type: ignore[arg-type]
+
+
 def test_flows_that_go_elsewhere_are_seen(prefix: str) -> None:
     """The counters are no foregone conclusion: a port for one way is wrong for another."""
+    from hocket.testbed.marks import Marked
     from hocket.testbed.steered import _went
 
     spec = hk.testbed.ClosSpec(prefix=prefix, rate=None, hosts=1)
     header = hk.steering.Header(spec.address(0), spec.address(1), 5000, 20_000)
     with hk.testbed.build(spec):
         port = hk.testbed.port_for(spec, "model", header, hk.testbed.Wanted(0, 1, 2))
-        took = [_went(spec, header.by(port), hk.testbed.Wanted(0, 1, up)) for up in range(4)]
+        marked = Marked(header.by(port))
+        took = [_went(spec, marked, hk.testbed.Wanted(0, 1, up)) for up in range(4)]
     assert took == [False, False, True, False]
 
 

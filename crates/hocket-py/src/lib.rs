@@ -104,7 +104,9 @@ mod _core {
     #[pymodule]
     mod steering {
         #[pymodule_export]
-        use crate::steering::{find_port, hashed, identify, queue_pair_port, switch_seed, ways};
+        use crate::steering::{
+            find_label, find_port, hashed, identify, queue_pair_port, switch_seed, ways,
+        };
     }
 
     #[pymodule_export]

@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use hocket_core::routing::steering::{
-    self as core, Algorithm, Fields, Header, Observed, Policy, SourcePort, Stage, Stages,
-    SwitchHash,
+    self as core, Algorithm, Fields, FlowLabel, Header, Observed, Policy, SourcePort, Stage,
+    Stages, SwitchHash,
 };
 use hocket_core::routing::{hashed as choices_of, switch_seed as seed_of};
 use hocket_core::units::Seed;
@@ -124,6 +124,22 @@ pub(crate) fn find_port(
         back: &back,
     };
     Ok(among.find(&header_of(header)?, stages)?)
+}
+
+/// Give the first flow label, from one on and around, that leads through all stages.
+#[pyfunction]
+pub(crate) fn find_label(
+    header: HeaderTuple,
+    forth: Vec<StageTuple>,
+    back: Vec<StageTuple>,
+    first: u32,
+) -> Result<u32, CoreError> {
+    let (forth, back) = (stages_of(forth)?, stages_of(back)?);
+    let stages = Stages {
+        forth: &forth,
+        back: &back,
+    };
+    Ok(FlowLabel { first }.find(&header_of(header)?, stages)?)
 }
 
 /// Give the hashes, with the next hop of each way, that explain which hop each header took.

@@ -5,7 +5,15 @@ from typing import TypeAlias
 
 from hocket._core.routing import Fabric
 
-__all__ = ["find_port", "hashed", "identify", "queue_pair_port", "switch_seed", "ways"]
+__all__ = [
+    "find_label",
+    "find_port",
+    "hashed",
+    "identify",
+    "queue_pair_port",
+    "switch_seed",
+    "ways",
+]
 
 _Header: TypeAlias = tuple[str, str, int, int, int, int]
 """Source, destination, protocol, source port, destination port, flow label."""
@@ -26,6 +34,9 @@ def find_port(
     taken: list[int],
 ) -> int:
     """Give the first source port of a range, from one on and around, that leads through all stages."""
+
+def find_label(header: _Header, forth: list[_Stage], back: list[_Stage], first: int) -> int:
+    """Give the first flow label, from one on and around, that leads through all stages."""
 
 def identify(
     headers: list[_Header],

@@ -12,7 +12,7 @@ from hocket.errors import SpecError
 
 
 def controller(context: typer.Context) -> None:
-    """Run the routing controller of a cluster, and what belongs to it: serve, certs, replay, queue-pairs."""
+    """Run the routing controller of a cluster: serve, certs, replay, queue-pairs."""
     _become("hocket-controller", context.args)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
@@ -202,15 +202,18 @@ def steer(
         list[str] | None,
         typer.Option(
             "--method",
-            help="How ports are found: model, route-get or probes; may be repeated; default: all.",
+            help="How flows are steered: by ports that the model, route-get or probes find, or over IPv6 "
+            "by ipv6-port, flow-label or segments; may be repeated; default: the first three.",
         ),
     ] = None,
     form: Form,
 ) -> None:
     """Send flows by ports for random paths, and compare with what the kernel counts on each link."""
-    from hocket.testbed import METHODS, build, steer_flows
+    from hocket.testbed import METHODS, METHODS_IPV6, build, steer_flows
 
     spec = fabric.spec(rate=None, links=links)
+    if set(methods or ()) & set(METHODS_IPV6):
+        spec = replace(spec, ipv6=True)
     with options.watching() as watch, build(spec):
         steered = steer_flows(
             spec, flows=flows, methods=methods or METHODS, seed=fabric.seed, progress=watch
@@ -221,7 +224,7 @@ def steer(
 
 def _print_steered(steered: Steered) -> None:
     table = Table(title=f"{steered.right:,} of {steered.flows:,} flows took the wanted path")
-    table.add_column("ports by")
+    table.add_column("steered by")
     table.add_column("protocol")
     table.add_column("switches that choose", justify="right")
     table.add_column("flows", justify="right")
@@ -305,8 +308,6 @@ def calibrate(*, fabric: Fabric, asked: Asked, form: Form) -> None:
 
 def _learned_on_testbed(fabric: Fabric, asked: Asked) -> Calibration:
     """Probe a Clos whose switches' seeds are of 16 bits, so that they are found quickly."""
-    from dataclasses import replace
-
     from hocket.cluster.draw import Draw
     from hocket.steering import calibrate as learn
     from hocket.testbed import build

@@ -12,7 +12,15 @@ from __future__ import annotations
 
 from hocket.steering.agent import Agent, Flow, bind, flow
 from hocket.steering.calibration import Calibration, Identified, calibrate, probe_port
-from hocket.steering.hashes import ALGORITHMS, Header, Stage, SwitchHash, find_port, queue_pair_port
+from hocket.steering.hashes import (
+    ALGORITHMS,
+    Header,
+    Stage,
+    SwitchHash,
+    find_label,
+    find_port,
+    queue_pair_port,
+)
 from hocket.steering.probes import probe, probe_each
 
 __all__ = [
@@ -26,6 +34,7 @@ __all__ = [
     "SwitchHash",
     "bind",
     "calibrate",
+    "find_label",
     "find_port",
     "flow",
     "probe",

@@ -12,7 +12,17 @@ from hocket._core import steering as core
 from hocket.errors import SpecError
 from hocket.units import shown
 
-__all__ = ["ALGORITHMS", "PROTOCOLS", "Header", "Stage", "SwitchHash", "check_address", "find_port", "queue_pair_port"]
+__all__ = [
+    "ALGORITHMS",
+    "PROTOCOLS",
+    "Header",
+    "Stage",
+    "SwitchHash",
+    "check_address",
+    "find_label",
+    "find_port",
+    "queue_pair_port",
+]
 
 PROTOCOLS = {"tcp": 6, "udp": 17}
 """Numbers of the protocols that are steered."""
@@ -184,27 +194,55 @@ def find_port(
     InfeasibleError
         Where no port leads there: two switches hash alike, or all ports were tried.
     """
-    instance_of(Header, "header", header, "make one by hk.steering.Header(...)")
     low, high = (whole("ports", port, 0, _PORTS) for port in ports)
     if low > high:
         raise SpecError("ports", f"{low} is above {high}", "give the lowest port first")
-    right = "make one by hk.steering.Stage(...)"
-    stages = [
-        [
-            (
-                stage.hash.core,
-                whole("ways", stage.ways, 1, _WAYS),
-                whole("wanted", stage.wanted, 0, _WAYS),
-            )
-            for stage in (
-                instance_of(Stage, "stages", each, right) for each in list_of("stages", given)
-            )
-        ]
-        for given in (forth, back)
-    ]
     start = low if first is None else whole("first", first, 0, _PORTS)
     used = [whole("taken", port, 0, _PORTS) for port in list_of("taken", taken)]
-    return core.find_port(header.core, stages[0], stages[1], (low, high), start, used)
+    return core.find_port(_checked(header), _stages(forth), _stages(back), (low, high), start, used)
+
+
+def find_label(
+    header: Header, forth: Sequence[Stage], *, back: Sequence[Stage] = (), first: int = 1
+) -> int:
+    """Find a flow label of IPv6 by which packets take the wanted way at every switch.
+
+    Parameters
+    ----------
+    header : Header
+        The packets'; its label does not matter.
+    forth, back : sequence of Stage
+        Switches on the way to the receiver, and back from it where that matters; both ends then write
+        the label.
+    first : int
+        The label that is tried first; the others follow in order, around the 20 bits, but for 0.
+
+    Raises
+    ------
+    InfeasibleError
+        Where no label leads there, and for IPv4, which has none.
+    """
+    start = whole("first", first, 1, _LABELS)
+    return core.find_label(_checked(header), _stages(forth), _stages(back), start)
+
+
+def _checked(header: Header) -> tuple[str, str, int, int, int, int]:
+    return instance_of(Header, "header", header, "make one by hk.steering.Header(...)").core
+
+
+def _stages(given: Sequence[Stage]) -> list[tuple[tuple[str, int, int, int], int, int]]:
+    """Check stages, and give what the core takes."""
+    right = "make one by hk.steering.Stage(...)"
+    return [
+        (
+            stage.hash.core,
+            whole("ways", stage.ways, 1, _WAYS),
+            whole("wanted", stage.wanted, 0, _WAYS),
+        )
+        for stage in (
+            instance_of(Stage, "stages", each, right) for each in list_of("stages", given)
+        )
+    ]
 
 
 def queue_pair_port(src_qpn: int, dst_qpn: int, *, flow_label: int = 0) -> int:

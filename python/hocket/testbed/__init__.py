@@ -6,6 +6,7 @@ docs/testbed.md says what it is good for. It needs Linux and root.
 from __future__ import annotations
 
 from hocket.testbed.clos import ClosSpec, build
+from hocket.testbed.marks import METHODS_IPV6
 from hocket.testbed.ownership import clean
 from hocket.testbed.ports import METHODS, Wanted, port_for
 from hocket.testbed.rights import what_is_missing
@@ -15,6 +16,7 @@ from hocket.testbed.study import Study, StudyRun, run_study
 
 __all__ = [
     "METHODS",
+    "METHODS_IPV6",
     "ClosSpec",
     "Ring",
     "Steered",

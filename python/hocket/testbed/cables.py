@@ -8,7 +8,13 @@ from dataclasses import dataclass
 
 from hocket.testbed.namespaces import batch
 
-__all__ = ["Cable", "End", "lay"]
+__all__ = ["Cable", "End", "ipv6_of", "lay"]
+
+
+def ipv6_of(address: str) -> str:
+    """Give the address of IPv6 that goes with one of IPv4: ``fd00:10:1:2::1`` with ``10.1.2.1``."""
+    one, two, three, four = address.split(".")
+    return f"fd00:{one}:{two}:{three}::{four}"
 
 
 @dataclass(frozen=True)
@@ -21,11 +27,22 @@ class End:
         Where it is; an interface's name has up to 15 letters.
     address
         Of IPv4, without a prefix length.
+    has_ipv6
+        Whether it has an address of IPv6 as well, :func:`ipv6_of` this one.
     """
 
     namespace: str
     interface: str
     address: str
+    has_ipv6: bool = False
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Its addresses with prefix lengths, as ``ip addr add`` takes them."""
+        if not self.has_ipv6:
+            return (f"{self.address}/31",)
+        # Nobody else has them, which need not be found out.
+        return f"{self.address}/31", f"{ipv6_of(self.address)}/127 nodad"
 
 
 @dataclass(frozen=True)
@@ -57,7 +74,7 @@ def lay(cables: Iterable[Cable]) -> None:
     for cable in listed:
         for end in cable.ends:
             lines[end.namespace] += [
-                f"addr add {end.address}/31 dev {end.interface}",
+                *(f"addr add {address} dev {end.interface}" for address in end.addresses),
                 f"link set dev {end.interface} up",
             ]
     for namespace, commands in lines.items():

@@ -5,22 +5,27 @@
     spine s   10.0.s.2i   ----  10.0.s.2i+1  tor t      i = t * links + link
     tor t     10.t+1.h.0  ----  10.t+1.h.1   host h of the ToR
 
+With IPv6, fd00:10:a:b::c goes with 10.a.b.c, and fd01:s:u:t:d::1 is a segment of spine s: it is reached
+by link u, and sends on to ToR t by link d.
+
 A ToR's next hops are its links to spine 0, then those to spine 1, and so on; a spine's to a ToR are its
 links to that ToR. Each switch hashes addresses, ports and protocol (policy 3) under a seed of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from hocket._checks import instance_of, list_of, whole
 from hocket._core import steering as core_steering
 from hocket.cluster.hosts import MAX_SEED
 from hocket.errors import SpecError
 from hocket.steering.hashes import SwitchHash
-from hocket.testbed.cables import Cable, End, lay
+from hocket.testbed.cables import Cable, End, ipv6_of, lay
 from hocket.testbed.namespaces import batch, check_prefix, make, write_settings
 from hocket.testbed.ownership import owned
 from hocket.testbed.rights import check_rights
@@ -30,6 +35,8 @@ from hocket.units import Quantity, parse_bandwidth
 __all__ = ["ClosSpec", "build"]
 
 _FIELDS = 0x37
+_FIELDS_IPV6 = 0x3F
+"""Addresses, ports, protocol, and the flow label."""
 _MOST_SPINES, _MOST_TORS, _MOST_HOSTS, _MOST_LINKS = 256, 64, 256, 16
 _MOST_INTERFACES = 128
 """Of a spine, by the addresses that it has."""
@@ -46,6 +53,23 @@ _SWITCH = (
     ("ipv4/icmp_ratelimit", 0),
     ("ipv4/icmp_msgs_per_sec", 100_000),
     ("ipv4/icmp_errors_use_inbound_ifaddr", 1),
+)
+_BOTH_IPV6 = (
+    ("ipv6/conf/all/seg6_enabled", 1),
+    ("ipv6/conf/default/seg6_enabled", 1),
+    # Addresses are used at once: nobody else has them.
+    ("ipv6/conf/default/accept_dad", 0),
+)
+_SWITCH_IPV6 = (
+    *_BOTH_IPV6,
+    ("ipv6/conf/all/forwarding", 1),
+    ("ipv6/fib_multipath_hash_policy", 3),
+    ("ipv6/fib_multipath_hash_fields", _FIELDS_IPV6),
+)
+_HOST_IPV6 = (
+    *_BOTH_IPV6,
+    # Flow labels are those that programs set.
+    ("ipv6/auto_flowlabels", 0),
 )
 _HOST = (
     ("ipv4/conf/all/rp_filter", 0),
@@ -73,6 +97,9 @@ class ClosSpec:
         From which each switch's seed is drawn, as ecmp draws it.
     switch_seeds
         Seeds of the ToRs and then of the spines, instead of those drawn.
+    ipv6
+        Whether every device has addresses of IPv6 as well. Switches then hash flow labels, too, and
+        take segments.
     prefix
         With which the names of its namespaces begin. Two testbeds at a time need two.
 
@@ -89,6 +116,7 @@ class ClosSpec:
     rate: Quantity | None = "100 Mb/s"
     seed: int = 0
     switch_seeds: tuple[int, ...] | None = None
+    ipv6: bool = False
     prefix: str = "hocket"
 
     def __post_init__(self) -> None:
@@ -100,6 +128,7 @@ class ClosSpec:
             ("seed", 0, MAX_SEED),
         ):
             object.__setattr__(self, name, whole(name, getattr(self, name), least, most))
+        instance_of(bool, "ipv6", self.ipv6, "give True or False")
         if self.tors * self.links > _MOST_INTERFACES:
             raise SpecError(
                 "links",
@@ -157,13 +186,18 @@ class ClosSpec:
             return self.switch_seeds[self.tors + spine]
         return core_steering.switch_seed(self.seed, 1, spine)
 
-    def tor_hash(self, tor: int) -> SwitchHash:
+    def tor_hash(self, tor: int, *, ipv6: bool = False) -> SwitchHash:
         """Hash by which a ToR chooses among its links up."""
-        return SwitchHash("linux", seed=self.tor_seed(tor), fields=_FIELDS)
+        return SwitchHash("linux", self.tor_seed(tor), _FIELDS_IPV6 if ipv6 else _FIELDS)
 
-    def spine_hash(self, spine: int) -> SwitchHash:
+    def spine_hash(self, spine: int, *, ipv6: bool = False) -> SwitchHash:
         """Hash by which a spine chooses among its links to a ToR."""
-        return SwitchHash("linux", seed=self.spine_seed(spine), fields=_FIELDS)
+        return SwitchHash("linux", self.spine_seed(spine), _FIELDS_IPV6 if ipv6 else _FIELDS)
+
+    def segment(self, way: int, tor: int, link: int) -> str:
+        """Give the segment of the spine behind a next hop of ToRs that sends on to a ToR by a link."""
+        spine, up = divmod(way, self.links)
+        return f"fd01:{spine:x}:{up:x}:{tor:x}:{link:x}::1"
 
     def uplink(self, way: int) -> str:
         """Name of the interface of a ToR that its next hop leads to."""
@@ -180,8 +214,8 @@ class ClosSpec:
             tor, below = divmod(host, self.hosts)
             network = f"10.{tor + 1}.{below}"
             yield Cable(
-                End(self.namespace(f"tor{tor}"), f"host{host}", f"{network}.0"),
-                End(self.namespace(f"host{host}"), "up", f"{network}.1"),
+                End(self.namespace(f"tor{tor}"), f"host{host}", f"{network}.0", self.ipv6),
+                End(self.namespace(f"host{host}"), "up", f"{network}.1", self.ipv6),
             )
         for tor in range(self.tors):
             for way in range(self.spines * self.links):
@@ -191,11 +225,13 @@ class ClosSpec:
                         self.namespace(f"spine{spine}"),
                         self.downlink(tor, link),
                         self.spine_address(spine, tor, link),
+                        self.ipv6,
                     ),
                     End(
                         self.namespace(f"tor{tor}"),
                         self.uplink(way),
                         self.tor_address(spine, tor, link),
+                        self.ipv6,
                     ),
                 )
 
@@ -231,39 +267,65 @@ def _build(spec: ClosSpec) -> None:
     spines = [spec.namespace(f"spine{spine}") for spine in range(spec.spines)]
     hosts = [spec.namespace(f"host{host}") for host in range(spec.host_count)]
     make([*hosts, *tors, *spines])
+    of_switch = [*_SWITCH, *(_SWITCH_IPV6 if spec.ipv6 else ())]
     for host in hosts:
-        write_settings(host, _HOST)
+        write_settings(host, [*_HOST, *(_HOST_IPV6 if spec.ipv6 else ())])
+    # The seed serves both families.
     seed = "ipv4/fib_multipath_hash_seed"
     for i, tor in enumerate(tors):
-        write_settings(tor, [*_SWITCH, (seed, spec.tor_seed(i))])
+        write_settings(tor, [*of_switch, (seed, spec.tor_seed(i))])
     for i, spine in enumerate(spines):
-        write_settings(spine, [*_SWITCH, (seed, spec.spine_seed(i))])
+        write_settings(spine, [*of_switch, (seed, spec.spine_seed(i))])
     lay(spec.cables())
-    _route(spec)
+    routes = _routes(spec, lambda address: address)
+    if spec.ipv6:
+        routes += _routes(spec, ipv6_of) + _segments(spec)
+    for device, group in groupby(sorted(routes), key=itemgetter(0)):
+        batch([line for _, line in group], spec.namespace(device))
     if spec.rate_bytes is not None:
         shape((end, spec.rate_bytes) for cable in spec.cables() for end in cable.ends)
 
 
-def _route(spec: ClosSpec) -> None:
+def _routes(spec: ClosSpec, of: Callable[[str], str]) -> list[tuple[str, str]]:
+    """Give the routes of one family, to which `of` takes addresses: (device, command)."""
+    is_ipv6 = ":" in of("0.0.0.0")
+    everywhere = "::/0" if is_ipv6 else "default"
+    routes = []
     for host in range(spec.host_count):
-        gateway = f"10.{spec.tor_of(host) + 1}.{host % spec.hosts}.0"
-        route = f"route add default via {gateway} initcwnd {_WINDOW} initrwnd {_WINDOW}"
-        batch([route], spec.namespace(f"host{host}"))
+        gateway = of(f"10.{spec.tor_of(host) + 1}.{host % spec.hosts}.0")
+        route = f"route add {everywhere} via {gateway} initcwnd {_WINDOW} initrwnd {_WINDOW}"
+        routes.append((f"host{host}", route))
     for tor in range(spec.tors):
         hops = []
         for way in range(spec.spines * spec.links):
             spine, link = divmod(way, spec.links)
-            hops.append((spec.spine_address(spine, tor, link), spec.uplink(way)))
-        batch([_multipath("default", hops)], spec.namespace(f"tor{tor}"))
+            hops.append((of(spec.spine_address(spine, tor, link)), spec.uplink(way)))
+        routes.append((f"tor{tor}", _multipath(everywhere, hops)))
     for spine in range(spec.spines):
-        lines = []
         for tor in range(spec.tors):
-            links = range(spec.links)
             hops = [
-                (spec.tor_address(spine, tor, link), spec.downlink(tor, link)) for link in links
+                (of(spec.tor_address(spine, tor, link)), spec.downlink(tor, link))
+                for link in range(spec.links)
             ]
-            lines.append(_multipath(f"10.{tor + 1}.0.0/16", hops))
-        batch(lines, spec.namespace(f"spine{spine}"))
+            below = f"fd00:10:{tor + 1}::/48" if is_ipv6 else f"10.{tor + 1}.0.0/16"
+            routes.append((f"spine{spine}", _multipath(below, hops)))
+    return routes
+
+
+def _segments(spec: ClosSpec) -> list[tuple[str, str]]:
+    """Give the routes to segments and what spines do with them: (device, command)."""
+    routes = []
+    for tor in range(spec.tors):
+        for way in range(spec.spines * spec.links):
+            spine, up = divmod(way, spec.links)
+            via = ipv6_of(spec.spine_address(spine, tor, up))
+            network = f"fd01:{spine:x}:{up:x}::/48"
+            routes.append((f"tor{tor}", f"route add {network} via {via} dev {spec.uplink(way)}"))
+            for link in range(spec.links):
+                on = ipv6_of(spec.tor_address(spine, tor, link))
+                does = f"encap seg6local action End.X nh6 {on} dev {spec.downlink(tor, link)}"
+                routes.append((f"spine{spine}", f"route add {spec.segment(way, tor, link)} {does}"))
+    return routes
 
 
 def _multipath(to: str, hops: list[tuple[str, str]]) -> str:

@@ -16,7 +16,7 @@ from hocket.testbed.clos import ClosSpec
 from hocket.testbed.namespaces import inside
 from hocket.testbed.routes import ways_out
 
-__all__ = ["METHODS", "PORTS", "Wanted", "port_for"]
+__all__ = ["METHODS", "PORTS", "Wanted", "port_for", "stages"]
 
 METHODS = ("model", "route-get", "probes")
 """How a source port is found: by the model of the hash, by ``ip route get``, by probes alone."""
@@ -63,8 +63,8 @@ def port_for(
     """
     used = list(taken)
     if method == "model":
-        stages = _stages(spec, wanted)
-        return find_port(header, stages, ports=PORTS, first=header.sport, taken=used)
+        forth = stages(spec, wanted)
+        return find_port(header, forth, ports=PORTS, first=header.sport, taken=used)
     if method == "probes":
         with inside(spec.namespace(f"host{wanted.src}")):
             answers = _answers(spec, wanted)
@@ -72,13 +72,14 @@ def port_for(
     return _by_kernel(spec, header, wanted, used)
 
 
-def _stages(spec: ClosSpec, wanted: Wanted) -> list[Stage]:
-    tor = spec.tor_hash(spec.tor_of(wanted.src))
-    stages = [Stage(tor, spec.spines * spec.links, wanted.up)]
+def stages(spec: ClosSpec, wanted: Wanted, *, ipv6: bool = False) -> list[Stage]:
+    """Give what the switches of a path are to choose."""
+    tor = spec.tor_hash(spec.tor_of(wanted.src), ipv6=ipv6)
+    forth = [Stage(tor, spec.spines * spec.links, wanted.up)]
     if wanted.down is not None:
-        spine = spec.spine_hash(wanted.up // spec.links)
-        stages.append(Stage(spine, spec.links, wanted.down))
-    return stages
+        spine = spec.spine_hash(wanted.up // spec.links, ipv6=ipv6)
+        forth.append(Stage(spine, spec.links, wanted.down))
+    return forth
 
 
 def _answers(spec: ClosSpec, wanted: Wanted) -> dict[int, str]:

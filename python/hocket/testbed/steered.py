@@ -16,10 +16,12 @@ from hocket.cluster.draw import Draw
 from hocket.cluster.hosts import MAX_SEED
 from hocket.errors import InfeasibleError
 from hocket.steering.hashes import PROTOCOLS, Header
+from hocket.steering.labels import write_label
 from hocket.testbed.clos import ClosSpec
 from hocket.testbed.counters import sent
+from hocket.testbed.marks import Marked, check_methods, mark
 from hocket.testbed.namespaces import inside
-from hocket.testbed.ports import METHODS, PORTS, Wanted, port_for
+from hocket.testbed.ports import METHODS, PORTS, Wanted
 
 if TYPE_CHECKING:
     from typing import Any
@@ -39,7 +41,7 @@ class SteeredRow(NamedTuple):
     """Flows of one kind."""
 
     method: str
-    """How their ports were found."""
+    """How they were steered, or how their ports were found."""
     protocol: str
     """``"tcp"`` or ``"udp"``."""
     stages: int
@@ -49,7 +51,7 @@ class SteeredRow(NamedTuple):
     right: int
     """How many went the wanted way and no other, as the kernel counted."""
     port_seconds: float
-    """Mean time to find a port [s]."""
+    """Mean time to find a port or a label [s]."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,11 @@ def steer_flows(
     flows : int
         Of each kind: method, protocol and number of stages. There are two stages where more than one link
         joins a spine and a ToR.
-    methods, protocols
-        How ports are found, and what is sent.
+    methods
+        How flows are steered: ``METHODS`` by source ports over IPv4, which are found in these ways;
+        ``METHODS_IPV6`` where the Clos has IPv6.
+    protocols
+        What is sent.
     seed : int
         Of hosts, ports and paths.
     progress : callable, optional
@@ -124,11 +129,10 @@ def steer_flows(
     SpecError
         Naming the argument that makes no sense.
     InfeasibleError
-        Where no port leads along a path.
+        Where nothing leads along a path.
     """
     count = whole("flows", flows, 1, 10**6)
-    for each in list_of("methods", methods):
-        one_of("methods", each, METHODS)
+    check_methods(spec, list_of("methods", methods))
     for each in list_of("protocols", protocols):
         one_of("protocols", each, tuple(PROTOCOLS))
     check_function("progress", progress)
@@ -141,9 +145,9 @@ def steer_flows(
         for j in range(count):
             header, wanted = _drawn(spec, draw, protocol, many)
             begun = perf_counter()
-            port = port_for(spec, method, header, wanted)
+            marked = mark(spec, method, header, wanted)
             spent += perf_counter() - begun
-            right += _went(spec, header.by(port), wanted)
+            right += _went(spec, marked, wanted)
             if progress is not None:
                 progress(f"{method}, {protocol}", i * count + j + 1, len(kinds) * count)
         rows.append(SteeredRow(method, protocol, many, count, right, spent / count))
@@ -163,13 +167,14 @@ def _drawn(spec: ClosSpec, draw: Draw, protocol: str, stages: int) -> tuple[Head
     return header, Wanted(src, dst, up, draw.below(spec.links) if stages == 2 else None)
 
 
-def _went(spec: ClosSpec, header: Header, wanted: Wanted) -> bool:
+def _went(spec: ClosSpec, marked: Marked, wanted: Wanted) -> bool:
     """Send a flow, and say whether it went the wanted way and no other."""
     tor = spec.namespace(f"tor{spec.tor_of(wanted.src)}")
     spine = spec.namespace(f"spine{wanted.up // spec.links}")
     below = spec.tor_of(wanted.dst)
     before = [sent(tor), sent(spine)]
-    _send(spec, header, wanted)
+    with marked.in_force(spec, wanted.src):
+        _send(spec, marked.header, wanted)
     after = [sent(tor), sent(spine)]
     took = [
         {name for name in one if other[name].bytes - one[name].bytes >= _MESSAGES * _MESSAGE}
@@ -184,12 +189,13 @@ def _went(spec: ClosSpec, header: Header, wanted: Wanted) -> bool:
 
 def _send(spec: ClosSpec, header: Header, wanted: Wanted) -> None:
     """Send some messages, and wait until they are there."""
+    family = socket.AF_INET6 if ":" in header.src else socket.AF_INET
     kind = socket.SOCK_STREAM if header.protocol == "tcp" else socket.SOCK_DGRAM
     with ExitStack() as sockets:
         with inside(spec.namespace(f"host{wanted.dst}")):
-            end = sockets.enter_context(socket.socket(socket.AF_INET, kind))
+            end = sockets.enter_context(socket.socket(family, kind))
         with inside(spec.namespace(f"host{wanted.src}")):
-            source = sockets.enter_context(socket.socket(socket.AF_INET, kind))
+            source = sockets.enter_context(socket.socket(family, kind))
         for each in (end, source):
             each.settimeout(_PATIENCE)
             each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -198,7 +204,11 @@ def _send(spec: ClosSpec, header: Header, wanted: Wanted) -> None:
             if kind == socket.SOCK_STREAM:
                 end.listen()
             source.bind((header.src, header.sport))
-            source.connect((header.dst, header.dport))
+            if header.label:
+                write_label(source, header.dst, header.label)
+                source.connect((header.dst, header.dport, header.label, 0))
+            else:
+                source.connect((header.dst, header.dport))
             if kind == socket.SOCK_STREAM:
                 end = sockets.enter_context(end.accept()[0])
                 end.settimeout(_PATIENCE)

@@ -150,17 +150,27 @@ pub struct FlowLabel {
     pub first: u32,
 }
 
-impl Express for FlowLabel {
-    fn express(&self, header: &Header, wanted: &Wanted<'_>) -> Result<Mark, Unreachable> {
+impl FlowLabel {
+    /// The first label, in order from `first` on and around, that leads through all stages.
+    ///
+    /// # Errors
+    /// [`Unreachable`] if there is none, and for IPv4.
+    ///
+    /// # Complexity
+    /// O(product of the stages' ways) hashes expected, O(labels) at most.
+    pub fn find(&self, header: &Header, stages: Stages<'_>) -> Result<u32, Unreachable> {
         if header.src.is_ipv4() {
             let why = "IPv4 has no flow label; take source ports";
             return Err(Unreachable::NotExpressible { why });
         }
-        let (range, first) = (1..=0xf_ffff, self.first);
-        let found = solve::solve(header, Part::FlowLabel, range, first, wanted.stages, |_| {
-            false
-        });
-        Ok(Mark::FlowLabel(found?))
+        let (range, first) = (1..=0xf_ffff, self.first.max(1));
+        solve::solve(header, Part::FlowLabel, range, first, stages, |_| false)
+    }
+}
+
+impl Express for FlowLabel {
+    fn express(&self, header: &Header, wanted: &Wanted<'_>) -> Result<Mark, Unreachable> {
+        Ok(Mark::FlowLabel(self.find(header, wanted.stages)?))
     }
 }
 
