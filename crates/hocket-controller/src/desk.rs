@@ -4,17 +4,18 @@
 //! put into the queues of the sessions. A queue that is full ends its session: a host that does not read holds up
 //! nobody.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use hocket_control::directory::HostId;
 use hocket_control::message::{FromHost, ToHost};
 use hocket_control::server::{Input, Output, Server, SessionId};
 use hocket_control::store::Record;
 use hocket_core::routing::controller::Log;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::audit;
 use crate::metrics::Metrics;
@@ -43,10 +44,19 @@ pub struct Desk {
 #[derive(Debug)]
 struct State {
     server: Server,
-    queues: HashMap<SessionId, mpsc::Sender<Arc<ToHost>>>,
+    lines: HashMap<SessionId, Line>,
     sessions: u64,
+    /// Hosts that have obeyed a later epoch, and which.
+    later: BTreeMap<HostId, u64>,
     /// `None` once nothing more is kept.
     keeper: Option<Keeper>,
+}
+
+/// An open session.
+#[derive(Debug)]
+struct Line {
+    host: HostId,
+    queue: mpsc::Sender<Arc<ToHost>>,
 }
 
 impl Desk {
@@ -54,8 +64,9 @@ impl Desk {
     pub fn new(server: Server, keeper: Keeper, metrics: Arc<Metrics>, queue: usize) -> Self {
         let state = State {
             server,
-            queues: HashMap::new(),
+            lines: HashMap::new(),
             sessions: 0,
+            later: BTreeMap::new(),
             keeper: Some(keeper),
         };
         Self {
@@ -88,8 +99,8 @@ impl Desk {
         };
         state.sessions += 1;
         let session = SessionId(state.sessions);
-        let (sender, receiver) = mpsc::channel(self.queue);
-        state.queues.insert(session, sender);
+        let (queue, receiver) = mpsc::channel(self.queue);
+        state.lines.insert(session, Line { host, queue });
         self.drive(&mut state, vec![Input::Connected { host, session }]);
         Ok((session.0, receiver))
     }
@@ -99,10 +110,15 @@ impl Desk {
         let session = SessionId(session);
         let start = std::time::Instant::now();
         let mut state = self.lock();
+        for message in &messages {
+            if let FromHost::Hello(hello) = message {
+                self.compare_epochs(&mut state, session, hello.epoch);
+            }
+        }
         let received = |message| Input::Received { session, message };
         let inputs = messages.into_iter().map(received).collect();
         self.drive(&mut state, inputs);
-        let is_there = state.queues.contains_key(&session);
+        let is_there = state.lines.contains_key(&session);
         drop(state);
         self.metrics.handling.add(start.elapsed());
         is_there
@@ -112,7 +128,7 @@ impl Desk {
     pub fn disconnect(&self, session: u64) {
         let session = SessionId(session);
         let mut state = self.lock();
-        if state.queues.remove(&session).is_some() {
+        if state.lines.remove(&session).is_some() {
             self.drive(&mut state, vec![Input::Disconnected { session }]);
         }
     }
@@ -150,7 +166,32 @@ impl Desk {
         if !log.events.is_empty() {
             state.keep(Keep::Events(log));
         }
-        self.metrics.sessions.set(state.queues.len() as u64);
+        self.metrics.sessions.set(state.lines.len() as u64);
+    }
+
+    /// A host says which epoch it has obeyed. One that has obeyed a later one never obeys this controller.
+    fn compare_epochs(&self, state: &mut State, session: SessionId, obeyed: u64) {
+        let Some(host) = state.lines.get(&session).map(|line| line.host) else {
+            return;
+        };
+        let epoch = state.server.epoch();
+        let before = match obeyed > epoch {
+            true => state.later.insert(host, obeyed),
+            false => state.later.remove(&host),
+        };
+        if obeyed > epoch && before != Some(obeyed) {
+            let host = &state.server.directory().entry(host).name;
+            error!(
+                host,
+                obeyed,
+                epoch,
+                "the host has obeyed a later epoch and refuses this controller: another one is active, or the state \
+                 was lost and it must start with a later --epoch"
+            );
+        }
+        let latest = state.later.values().max().copied();
+        self.metrics.later_epoch.set(latest.unwrap_or(0));
+        self.metrics.later_hosts.set(state.later.len() as u64);
     }
 
     /// Does what the server wants; sessions that do not read are to be said to be gone.
@@ -158,18 +199,18 @@ impl Desk {
         for output in outputs {
             match output {
                 Output::Send { session, message } => {
-                    let Some(queue) = state.queues.get(&session) else {
+                    let Some(line) = state.lines.get(&session) else {
                         continue;
                     };
-                    if queue.try_send(message).is_err() {
-                        state.queues.remove(&session);
+                    if line.queue.try_send(message).is_err() {
+                        state.lines.remove(&session);
                         gone.push(session);
                         self.metrics.slow_readers.add(1);
                         warn!(target: "audit", session = session.0, "the host does not read");
                     }
                 }
                 Output::Close { session, why } => {
-                    state.queues.remove(&session);
+                    state.lines.remove(&session);
                     warn!(target: "audit", session = session.0, why = audit::close(why), "session ended");
                 }
                 Output::Record { number, record } => {

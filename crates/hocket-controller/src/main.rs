@@ -10,7 +10,7 @@ use hocket_control::store::OnDamage;
 use hocket_controller::certs::{self, Request};
 use hocket_controller::config::Config;
 use hocket_controller::events::{self, Replayed};
-use hocket_controller::run;
+use hocket_controller::run::{self, Start};
 use hocket_wire::setup::SetupError;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
@@ -72,7 +72,14 @@ fn command() -> Command {
                     flag("check")
                         .help("read all that the settings name, say what is wrong, and end"),
                 )
-                .arg(flag("repair").help("take what stands before damage in the state's files")),
+                .arg(flag("repair").help("take what stands before damage in the state's files"))
+                .arg(
+                    Arg::new("epoch")
+                        .long("epoch")
+                        .value_name("N")
+                        .value_parser(value_parser!(u64).range(1..=1 << 62))
+                        .help("begin an epoch no less than this, where the state's folder is lost"),
+                ),
         )
         .subcommand(
             Command::new("certs")
@@ -135,9 +142,12 @@ fn serve(given: &ArgMatches) -> Result<(), SetupError> {
         .with_writer(std::io::stderr)
         .with_max_level(LevelFilter::INFO)
         .init();
-    let on_damage = match given.get_flag("repair") {
-        true => OnDamage::Repair,
-        false => OnDamage::Refuse,
+    let start = Start {
+        on_damage: match given.get_flag("repair") {
+            true => OnDamage::Repair,
+            false => OnDamage::Refuse,
+        },
+        least_epoch: given.get_one("epoch").copied().unwrap_or(0),
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -145,7 +155,7 @@ fn serve(given: &ArgMatches) -> Result<(), SetupError> {
         .enable_all()
         .build()
         .map_err(|error| SetupError::new("threads", error.to_string(), "raise the limits"))?;
-    runtime.block_on(run::run(config, on_damage, ended()))
+    runtime.block_on(run::run(config, start, ended()))
 }
 
 /// The system wants an end.

@@ -79,6 +79,8 @@ numbers! {
     "counter" log_records: "Records written to the log.",
     "counter" log_syncs: "Times that the log was brought to disk.",
     "gauge" log_failed: "1 where the log cannot be written: a restart would forget what is new.",
+    "gauge" later_epoch: "The latest epoch that a host has obeyed and that is later than this controller's; 0: none.",
+    "gauge" later_hosts: "Hosts that refuse this controller since they have obeyed a later epoch.",
     "gauge" active: "1 where this controller is the active one.",
 }
 

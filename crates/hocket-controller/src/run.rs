@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use hocket_control::server::{Input, Server};
 use hocket_control::stages::Stages;
-use hocket_control::store::{OnDamage, Saved, Store};
+use hocket_control::store::{OnDamage, Saved, Store, last_epoch};
 use hocket_wire::setup::SetupError;
 use rustls::crypto::SecureRandom;
 use tokio::net::TcpListener;
@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{error, info, warn};
 
 use crate::accept::{Shown, accept};
-use crate::config::Config;
+use crate::config::{Config, Standby};
 use crate::desk::{Desk, Keep};
 use crate::disk::Folder;
 use crate::keeper::{self, Events};
@@ -41,15 +41,32 @@ pub fn check(config: &Config) -> Result<(), SetupError> {
     rotation::show(&config.tls).map(|_| ())
 }
 
+/// How a controller starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// What to do about damage in the state's files.
+    pub on_damage: OnDamage,
+    /// Its epoch is no less than this.
+    pub least_epoch: u64,
+}
+
 /// Serves until `end`; waits first, where another controller is active.
 ///
 /// # Errors
 /// [`SetupError`] for whatever prevents the start, and where this controller is no longer the active one.
 pub async fn run(
     config: Config,
-    on_damage: OnDamage,
+    start: Start,
     end: impl Future<Output = ()>,
 ) -> Result<(), SetupError> {
+    if start.least_epoch > 0 && matches!(config.standby, Standby::Etcd { .. }) {
+        let remedy = "restore etcd with later revisions: etcdutl snapshot restore --bump-revision";
+        return Err(SetupError::new(
+            "--epoch",
+            "epochs are etcd's revisions",
+            remedy,
+        ));
+    }
     let shown = rotation::show(&config.tls)?;
     let operators = bind(config.operator, "operator").await?;
     // A standby must not let hosts wait in the queue of a listener; that the address is free is known now.
@@ -76,7 +93,7 @@ pub async fn run(
         thread,
         mut held,
         epoch,
-    } = begin(&config, active, on_damage)?;
+    } = begin(&config, active, start)?;
     place.send_replace(Some(desk.clone()));
     let listener = bind(config.listen, "listen").await?;
     info!(listen = %config.listen, operator = %config.operator, epoch, "active");
@@ -124,11 +141,15 @@ struct Running {
     epoch: u64,
 }
 
-fn begin(config: &Config, active: Active, on_damage: OnDamage) -> Result<Running, SetupError> {
+fn begin(config: &Config, mut active: Active, start: Start) -> Result<Running, SetupError> {
     let wrong = |error: &dyn std::fmt::Display| {
         SetupError::caused(config.state.display().to_string(), error)
     };
-    let store = Store::open(active.folder, active.epoch, on_damage);
+    if start.least_epoch > 0 {
+        let last = last_epoch(&mut active.folder).map_err(|error| wrong(&error))?;
+        active.epoch = Some(start.least_epoch.max(last.saturating_add(1)));
+    }
+    let store = Store::open(active.folder, active.epoch, start.on_damage);
     let store = store.map_err(|error| wrong(&error))?;
     let epoch = store.epoch();
     if let Some((file, at)) = &store.recovered().torn {

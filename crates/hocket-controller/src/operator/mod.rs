@@ -187,19 +187,38 @@ fn with_type(kind: &'static str, text: &'static str) -> Response {
 }
 
 async fn ready(State(operators): State<Operators>) -> Response {
-    let Some(desk) = operators.desk() else {
-        return (StatusCode::SERVICE_UNAVAILABLE, "standby\n").into_response();
-    };
-    if desk.metrics().log_failed.get() > 0 {
-        return (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the state cannot be written\n",
-        )
-            .into_response();
+    match operators
+        .desk()
+        .ok_or("standby".to_owned())
+        .and_then(|desk| readiness(&desk))
+    {
+        Ok(text) => format!("{text}\n").into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
     }
-    match desk.view(|server| server.is_synced()) {
-        true => "ready\n".into_response(),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "recovering\n").into_response(),
+}
+
+/// That the active controller is ready, or why it is not.
+fn readiness(desk: &Desk) -> Result<String, String> {
+    let metrics = desk.metrics();
+    if metrics.log_failed.get() > 0 {
+        return Err("the state cannot be written".to_owned());
+    }
+    let (epoch, is_synced, hosts) = desk.view(|server| {
+        let hosts = server.directory().len();
+        (server.epoch(), server.is_synced(), hosts)
+    });
+    let later = metrics.later_epoch.get();
+    if later > 0 {
+        return Err(format!(
+            "{} of {hosts} hosts refuse this controller, of epoch {epoch}, since they have obeyed epoch {later}: \
+             where no other is active, start it with --epoch {}",
+            metrics.later_hosts.get(),
+            later.saturating_add(1),
+        ));
+    }
+    match is_synced {
+        true => Ok("ready".to_owned()),
+        false => Err("recovering".to_owned()),
     }
 }
 

@@ -111,6 +111,11 @@ fn what_a_start_needs_is_checked_before_anything_is_done() {
         &format!("[standby]\nkind = 'etcd'\nendpoint = '{at}'\n[hash]"),
     );
     fs::write(folder.join("away.toml"), away).unwrap();
+    let line = wrong(&["serve", "--config", "away.toml", "--epoch", "5"], folder);
+    assert!(
+        line.starts_with("hocket-controller: --epoch: epochs are etcd's revisions; "),
+        "{line}"
+    );
     drop(taken);
     let line = wrong(&["serve", "--config", "away.toml"], folder);
     assert!(line.contains(&format!("etcd at {at}: ")), "{line}");

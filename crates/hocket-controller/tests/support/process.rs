@@ -20,7 +20,9 @@ pub fn free() -> SocketAddr {
 pub struct Process {
     child: Child,
     operator: SocketAddr,
-    state: PathBuf,
+    /// Where hosts connect.
+    pub listen: SocketAddr,
+    pub state: PathBuf,
 }
 
 impl Process {
@@ -28,13 +30,19 @@ impl Process {
     pub fn start(folder: &Path, name: &str, text: &str) -> Self {
         let operator = free();
         let state = folder.join(format!("state-{name}"));
-        Self::start_at(folder, name, text, (operator, state))
+        Self::start_at(folder, name, text, (operator, state), &[])
     }
 
-    pub fn start_at(folder: &Path, name: &str, text: &str, at: (SocketAddr, PathBuf)) -> Self {
-        let (operator, state) = at;
+    pub fn start_at(
+        folder: &Path,
+        name: &str,
+        text: &str,
+        (operator, state): (SocketAddr, PathBuf),
+        more: &[&str],
+    ) -> Self {
+        let listen = free();
         let text = text
-            .replace("listen = '127.0.0.1:0'", &format!("listen = '{}'", free()))
+            .replace("listen = '127.0.0.1:0'", &format!("listen = '{listen}'"))
             .replace(
                 "operator = '127.0.0.1:0'",
                 &format!("operator = '{operator}'"),
@@ -46,6 +54,7 @@ impl Process {
         let child = Command::new(env!("CARGO_BIN_EXE_hocket-controller"))
             .args(["serve", "--config"])
             .arg(&path)
+            .args(more)
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
@@ -53,6 +62,7 @@ impl Process {
         Self {
             child,
             operator,
+            listen,
             state,
         }
     }
