@@ -5,12 +5,13 @@
 //! nobody.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use hocket_control::directory::HostId;
 use hocket_control::message::{FromHost, ToHost};
-use hocket_control::server::{Input, Output, Server, SessionId};
+use hocket_control::server::{Close, Input, Output, Server, SessionId};
 use hocket_control::store::Record;
 use hocket_core::routing::controller::Log;
 use tokio::sync::mpsc;
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 use tracing::{error, warn};
 
 use crate::audit;
+use crate::fabric::Network;
 use crate::metrics::Metrics;
 
 /// What is written to disk, in order.
@@ -38,6 +40,7 @@ pub struct Desk {
     state: Mutex<State>,
     start: Instant,
     metrics: Arc<Metrics>,
+    network: Arc<Network>,
     queue: usize,
 }
 
@@ -45,6 +48,8 @@ pub struct Desk {
 struct State {
     server: Server,
     lines: HashMap<SessionId, Line>,
+    /// The session that each host opened last.
+    last: HashMap<HostId, SessionId>,
     sessions: u64,
     /// Hosts that have obeyed a later epoch, and which.
     later: BTreeMap<HostId, u64>,
@@ -56,15 +61,40 @@ struct State {
 #[derive(Debug)]
 struct Line {
     host: HostId,
+    from: SocketAddr,
+    /// When it said something last.
+    heard: Instant,
     queue: mpsc::Sender<Arc<ToHost>>,
+    ending: Ending,
+}
+
+/// Why a session ended, for its host to hear; it is there before the queue of messages is closed.
+pub type Ending = Arc<OnceLock<String>>;
+
+/// A session as whoever serves it has it.
+#[derive(Debug)]
+pub struct Opened {
+    /// Its number.
+    pub session: u64,
+    /// What is said to the host.
+    pub messages: mpsc::Receiver<Arc<ToHost>>,
+    /// What is said at the end.
+    pub ending: Ending,
 }
 
 impl Desk {
     /// An owner whose sessions may have so many messages waiting. The server has been told nothing yet.
-    pub fn new(server: Server, keeper: Keeper, metrics: Arc<Metrics>, queue: usize) -> Self {
+    pub fn new(
+        server: Server,
+        network: Arc<Network>,
+        keeper: Keeper,
+        metrics: Arc<Metrics>,
+        queue: usize,
+    ) -> Self {
         let state = State {
             server,
             lines: HashMap::new(),
+            last: HashMap::new(),
             sessions: 0,
             later: BTreeMap::new(),
             keeper: Some(keeper),
@@ -73,6 +103,7 @@ impl Desk {
             state: Mutex::new(state),
             start: Instant::now(),
             metrics,
+            network,
             queue,
         }
     }
@@ -87,22 +118,50 @@ impl Desk {
         look(&self.lock().server)
     }
 
-    /// Opens a session of a host, and gives its number and what is said to it.
+    /// Opens a session of a host that connects from somewhere.
+    ///
+    /// A host has one session. While its last one is alive, another is refused: two agents with one certificate would
+    /// end each other's sessions for ever. The host that connects anew since its last connection broke comes back when
+    /// that one has been silent for two beats.
     ///
     /// # Errors
     /// Why there is none.
-    pub fn connect(&self, host: &str) -> Result<(u64, mpsc::Receiver<Arc<ToHost>>), &'static str> {
+    pub fn connect(&self, host: &str, from: SocketAddr) -> Result<Opened, String> {
         let mut state = self.lock();
         let Some(host) = state.server.directory().host(host) else {
             self.metrics.unknown_hosts.add(1);
-            return Err("the controller's configuration has no such host");
+            return Err("the controller's configuration has no such host".to_owned());
         };
+        let now = Instant::now();
+        let patience = state.server.options().terms.beat * 2;
+        let last = state.last.get(&host).and_then(|last| state.lines.get(last));
+        if let Some(last) = last.filter(|last| now - last.heard < patience) {
+            self.metrics.second_sessions.add(1);
+            return Err(format!(
+                "an agent at {} has this host's session and is alive: two agents use one certificate, or the \
+                 connection before this one has not ended yet",
+                last.from,
+            ));
+        }
         state.sessions += 1;
         let session = SessionId(state.sessions);
-        let (queue, receiver) = mpsc::channel(self.queue);
-        state.lines.insert(session, Line { host, queue });
+        let (queue, messages) = mpsc::channel(self.queue);
+        let ending = Ending::default();
+        let line = Line {
+            host,
+            from,
+            heard: now,
+            queue,
+            ending: ending.clone(),
+        };
+        state.lines.insert(session, line);
+        state.last.insert(host, session);
         self.drive(&mut state, vec![Input::Connected { host, session }]);
-        Ok((session.0, receiver))
+        Ok(Opened {
+            session: session.0,
+            messages,
+            ending,
+        })
     }
 
     /// Takes messages in, and says whether the session is still there.
@@ -110,6 +169,9 @@ impl Desk {
         let session = SessionId(session);
         let start = std::time::Instant::now();
         let mut state = self.lock();
+        if let Some(line) = state.lines.get_mut(&session) {
+            line.heard = Instant::now();
+        }
         for message in &messages {
             if let FromHost::Hello(hello) = message {
                 self.compare_epochs(&mut state, session, hello.epoch);
@@ -124,11 +186,11 @@ impl Desk {
         is_there
     }
 
-    /// A session's connection is gone.
-    pub fn disconnect(&self, session: u64) {
+    /// A session is over, and why, if it is not already.
+    pub fn disconnect(&self, session: u64, why: &str) {
         let session = SessionId(session);
         let mut state = self.lock();
-        if state.lines.remove(&session).is_some() {
+        if state.end(session, why) {
             self.drive(&mut state, vec![Input::Disconnected { session }]);
         }
     }
@@ -203,26 +265,38 @@ impl Desk {
                         continue;
                     };
                     if line.queue.try_send(message).is_err() {
-                        state.lines.remove(&session);
+                        state.end(session, audit::close(Close::Slow));
                         gone.push(session);
                         self.metrics.slow_readers.add(1);
                         warn!(target: "audit", session = session.0, "the host does not read");
                     }
                 }
                 Output::Close { session, why } => {
-                    state.lines.remove(&session);
-                    warn!(target: "audit", session = session.0, why = audit::close(why), "session ended");
+                    state.end(session, audit::close(why));
                 }
                 Output::Record { number, record } => {
                     state.keep(Keep::Record(number, record));
                 }
-                Output::Audit(audit) => audit::write(&audit, state.server.directory()),
+                Output::Audit(audit) => audit::write(&audit, &state.server, &self.network),
             }
         }
     }
 }
 
 impl State {
+    /// Forgets a session, and says to its host why; false if it was forgotten already.
+    fn end(&mut self, session: SessionId, why: &str) -> bool {
+        let Some(line) = self.lines.remove(&session) else {
+            return false;
+        };
+        // It is set once: the line is in no other place.
+        let _ = line.ending.set(why.to_owned());
+        if self.last.get(&line.host) == Some(&session) {
+            self.last.remove(&line.host);
+        }
+        true
+    }
+
     fn keep(&self, what: Keep) {
         if let Some(keeper) = &self.keeper {
             let _ = keeper.send(what);

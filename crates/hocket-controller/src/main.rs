@@ -207,7 +207,11 @@ fn replay(given: &ArgMatches) -> Result<(), SetupError> {
     let config = config(given)?;
     let path: &PathBuf = given.get_one("log").expect("required");
     let log = events::read(path)?;
-    let replayed = Replayed::new(config.network.fabric, config.session.options.policy, &log);
+    let replayed = Replayed::new(
+        config.network.fabric.clone(),
+        config.session.options.policy,
+        &log,
+    );
     let mut out = std::io::stdout().lock();
     if given.get_flag("commands") {
         for ((now, _), commands) in log.events.iter().zip(&replayed.commands) {

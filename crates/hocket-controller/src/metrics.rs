@@ -71,6 +71,7 @@ numbers! {
     "counter" handshakes: "Handshakes that were completed.",
     "counter" refused_handshakes: "Connections that were refused: no certificate, a wrong one, too slow.",
     "counter" unknown_hosts: "Sessions refused since the host is not in the configuration.",
+    "counter" second_sessions: "Sessions refused since the host has one that is alive.",
     "gauge" sessions: "Sessions that are open.",
     "counter" bad_messages: "Messages of hosts that were none; each ended its session.",
     "counter" slow_readers: "Sessions that were ended since the host did not read.",

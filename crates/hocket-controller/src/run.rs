@@ -38,6 +38,7 @@ const WAITING: usize = 256;
 /// # Errors
 /// [`SetupError`] as [`run`].
 pub fn check(config: &Config) -> Result<(), SetupError> {
+    Folder::check(&config.state)?;
     rotation::show(&config.tls).map(|_| ())
 }
 
@@ -76,7 +77,7 @@ pub async fn run(
     let (place, desk) = watch::channel(None);
     let listener = Operators {
         desk,
-        network: Arc::new(config.network.clone()),
+        network: config.network.clone(),
         token: token(&config.state)?.into(),
         news: watch::channel(Arc::from("")).0,
         stop: stopped.clone(),
@@ -204,7 +205,13 @@ pub fn desk(
     let options = config.session.options;
     let directory = config.directory.clone();
     let server = Server::new(stages, directory, options, epoch, saved, Duration::ZERO);
-    Desk::new(server, keeper, metrics, config.session.queue)
+    Desk::new(
+        server,
+        network.clone(),
+        keeper,
+        metrics,
+        config.session.queue,
+    )
 }
 
 /// Serves hosts until told to stop.

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Query, Request, State};
+use axum::extract::{ConnectInfo, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -79,6 +79,7 @@ impl Operators {
         let stopped = async move {
             let _ = stop.wait_for(|stop| *stop).await;
         };
+        let router = router.into_make_service_with_connect_info::<SocketAddr>();
         axum::serve(listener, router)
             .with_graceful_shutdown(stopped)
             .await
@@ -124,7 +125,12 @@ async fn guard(mut response: Response) -> Response {
     response
 }
 
-async fn check(State(operators): State<Operators>, request: Request, next: Next) -> Response {
+async fn check(
+    State(operators): State<Operators>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
     let headers = request.headers();
     let value = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = value(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
@@ -143,6 +149,10 @@ async fn check(State(operators): State<Operators>, request: Request, next: Next)
     match shown.any(|shown| is_same(shown, &operators.token)) {
         true => next.run(request).await,
         false => {
+            let given = bearer.is_some() || headers.contains_key(header::COOKIE) || asked.is_some();
+            let why = if given { "a wrong token" } else { "no token" };
+            let (method, path) = (request.method(), request.uri().path());
+            info!(target: "audit", %from, %method, path, why, "a request of an operator is refused");
             let text = "give the token: Authorization: Bearer, or /?token= in a browser\n";
             (StatusCode::UNAUTHORIZED, text).into_response()
         }
@@ -203,9 +213,14 @@ fn readiness(desk: &Desk) -> Result<String, String> {
     if metrics.log_failed.get() > 0 {
         return Err("the state cannot be written".to_owned());
     }
-    let (epoch, is_synced, hosts) = desk.view(|server| {
-        let hosts = server.directory().len();
-        (server.epoch(), server.is_synced(), hosts)
+    let (epoch, is_synced, hosts, missing) = desk.view(|server| {
+        let missing = server.missing().count();
+        (
+            server.epoch(),
+            server.is_synced(),
+            server.directory().len(),
+            missing,
+        )
     });
     let later = metrics.later_epoch.get();
     if later > 0 {
@@ -216,9 +231,14 @@ fn readiness(desk: &Desk) -> Result<String, String> {
             later.saturating_add(1),
         ));
     }
-    match is_synced {
-        true => Ok("ready".to_owned()),
-        false => Err("recovering".to_owned()),
+    match (is_synced, missing) {
+        (true, 0) => Ok("ready".to_owned()),
+        (true, _) => Ok(format!(
+            "ready, though {missing} of {hosts} hosts have not come"
+        )),
+        (false, _) => Err(format!(
+            "recovering: {missing} of {hosts} hosts have not come"
+        )),
     }
 }
 
@@ -278,15 +298,50 @@ async fn news(
 }
 
 /// `{"fail": ["A,B", "C"], "return": [...]}`: links by their ends, or all links of a switch.
-async fn links(State(operators): State<Operators>, headers: HeaderMap, body: Bytes) -> Response {
-    let wrong = |why: String| reply(StatusCode::BAD_REQUEST, &json!({"error": why}));
-    let Some(desk) = operators.desk() else {
-        return wrong("this controller is not the active one; ask the other".to_owned());
-    };
-    let value: Value = match serde_json::from_slice(&body) {
-        Ok(value) => value,
-        Err(error) => return wrong(error.to_string()),
-    };
+async fn links(
+    State(operators): State<Operators>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let agent = headers
+        .get(header::USER_AGENT)
+        .and_then(|agent| agent.to_str().ok());
+    let said = operators.desk().map_or_else(
+        || Err("this controller is not the active one; ask the other".to_owned()),
+        |desk| Ok((desk, said_of_links(&body, &operators.network)?)),
+    );
+    match said {
+        Ok((desk, Said { value, fail, back })) => {
+            info!(target: "audit", %from, %value, agent, "an operator says of links");
+            let answer = json!({"failed": fail.len(), "returned": back.len()});
+            desk.tell(Input::LinksFail { links: fail });
+            desk.tell(Input::LinksReturn { links: back });
+            reply(StatusCode::OK, &answer)
+        }
+        Err(why) => {
+            info!(target: "audit", %from, why, agent, "a request of an operator is refused");
+            reply(StatusCode::BAD_REQUEST, &json!({"error": why}))
+        }
+    }
+}
+
+/// What an operator says of links.
+struct Said {
+    value: Value,
+    fail: Vec<u32>,
+    back: Vec<u32>,
+}
+
+fn said_of_links(body: &[u8], network: &Network) -> Result<Said, String> {
+    let value: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let known = |key: &String| ["fail", "return"].contains(&key.as_str());
+    if !value
+        .as_object()
+        .is_some_and(|object| object.keys().all(known))
+    {
+        return Err("write {\"fail\": [...], \"return\": [...]}".to_owned());
+    }
     let named = |key: &str| {
         let list = match &value[key] {
             Value::Null => return Ok(Vec::new()),
@@ -298,35 +353,12 @@ async fn links(State(operators): State<Operators>, headers: HeaderMap, body: Byt
             let text = item
                 .as_str()
                 .ok_or_else(|| format!("{key:?} is not a list of texts"))?;
-            links.extend(
-                operators
-                    .network
-                    .links_named(text)?
-                    .iter()
-                    .map(|link| link.0),
-            );
+            links.extend(network.links_named(text)?.iter().map(|link| link.0));
         }
         Ok(links)
     };
-    let (fail, back) = match (named("fail"), named("return")) {
-        (Ok(fail), Ok(back)) => (fail, back),
-        (Err(why), _) | (_, Err(why)) => return wrong(why),
-    };
-    let known = |key: &String| ["fail", "return"].contains(&key.as_str());
-    let other = value
-        .as_object()
-        .and_then(|object| object.keys().find(|key| !known(key)));
-    if !value.is_object() || other.is_some() {
-        return wrong("write {\"fail\": [...], \"return\": [...]}".to_owned());
-    }
-    let agent = headers
-        .get(header::USER_AGENT)
-        .and_then(|agent| agent.to_str().ok());
-    info!(target: "audit", %value, agent, "an operator says of links");
-    let answer = json!({"failed": fail.len(), "returned": back.len()});
-    desk.tell(Input::LinksFail { links: fail });
-    desk.tell(Input::LinksReturn { links: back });
-    reply(StatusCode::OK, &answer)
+    let (fail, back) = (named("fail")?, named("return")?);
+    Ok(Said { value, fail, back })
 }
 
 /// Binds a listener.

@@ -89,3 +89,65 @@ fn operators_say_that_links_fail() {
     assert_eq!(process.ask("POST /links", &cookie, "{}").0, 401);
     assert!(process.end().success());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_says_what_was_refused_and_who_is_missing() {
+    let bench = Bench::with("[session]\nrecovery = '100 ms'");
+    let folder = &bench.folder.0;
+    let mut process = Process::start(folder, "a", &text(&bench));
+    process.until("ready, though 4 of 4 hosts have not come");
+    let agent = bench.agent(0, process.listen);
+    agent.welcomed(1).await;
+    process.until("ready, though 3 of 4 hosts have not come");
+    let (_, metrics) = process.get("/metrics");
+    assert!(
+        metrics.contains("\nhocket_controller_missing_hosts 3\n"),
+        "{metrics}"
+    );
+    assert!(
+        process
+            .get("/state")
+            .1
+            .contains(r#""missing":["h1","h2","h3"]"#)
+    );
+
+    assert_eq!(process.ask("GET /state", "", "").0, 401);
+    let wrong = "Authorization: Bearer x\r\n";
+    assert_eq!(process.ask("POST /links", wrong, "{}").0, 401);
+    for body in ["{", r#"{"fail": ["sw0,sw9"]}"#] {
+        assert_eq!(process.ask("POST /links", &process.bearer(), body).0, 400);
+    }
+    let fail = r#"{"fail": ["sw0,sw2"]}"#;
+    assert_eq!(process.ask("POST /links", &process.bearer(), fail).0, 200);
+    agent.leave().await;
+    assert!(process.end().success());
+
+    let log = fs::read_to_string(folder.join("a.log")).unwrap();
+    let lines = log
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let audit: Vec<_> = lines.filter(|line| line["target"] == "audit").collect();
+    let values = |message: &str, key: &str| {
+        let said = audit.iter().filter(|line| line["message"] == message);
+        said.map(|line| line[key].as_str().unwrap_or("").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        values("a request of an operator is refused", "why"),
+        [
+            "no token",
+            "a wrong token",
+            "EOF while parsing an object at line 1 column 1",
+            "no device is called \"sw9\"",
+        ],
+        "{log}"
+    );
+    assert_eq!(values("links failed", "links"), ["sw0,sw2"], "{log}");
+    assert_eq!(
+        values("session ended", "why"),
+        ["the host ended it"],
+        "{log}"
+    );
+    let missing = "the time of recovery is over, and hosts have not come";
+    assert_eq!(values(missing, "hosts"), ["h0, h1, h2, h3"], "{log}");
+}
