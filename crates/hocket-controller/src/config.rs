@@ -14,6 +14,7 @@ use hocket_wire::setup::SetupError;
 use hocket_wire::tls::{Files, is_host};
 
 use crate::fabric::{Hashes, Network};
+use crate::linkfile;
 
 /// Everything that the controller is set to.
 #[derive(Clone, Debug)]
@@ -36,6 +37,8 @@ pub struct Config {
     pub session: Session,
     /// Who is active where there are several controllers.
     pub standby: Standby,
+    /// A file that says which links have failed, in place of operators.
+    pub links: Option<PathBuf>,
     /// Most bytes of the event log; 0: none is written.
     pub events: u64,
 }
@@ -99,6 +102,7 @@ impl Config {
             )?,
             directory,
             standby: standby(file.section("standby")?)?,
+            links: links(&file, &network)?,
             events,
             network,
         };
@@ -249,6 +253,17 @@ fn directory(file: &Section, network: &Network) -> Result<Directory, SetupError>
     }
     Directory::new(hosts, jobs, are_open)
         .map_err(|error| file.wrong("hosts", error.to_string(), ""))
+}
+
+fn links(file: &Section, network: &Network) -> Result<Option<PathBuf>, SetupError> {
+    if !file.has("links") {
+        return Ok(None);
+    }
+    let section = file.section("links")?;
+    let path = section.needed_path("file")?;
+    section.finish()?;
+    linkfile::read(&path, network)?;
+    Ok(Some(path))
 }
 
 fn standby(section: Section) -> Result<Standby, SetupError> {

@@ -32,7 +32,7 @@ fn main() -> ExitCode {
             return fail(line.trim_start_matches("error: "));
         }
         Err(help) => {
-            print!("{help}");
+            let _ = write!(std::io::stdout(), "{help}");
             return ExitCode::SUCCESS;
         }
     };
@@ -127,7 +127,8 @@ fn serve(given: &ArgMatches) -> Result<(), SetupError> {
     let config = config(given)?;
     run::check(&config)?;
     if given.get_flag("check") {
-        println!(
+        let _ = writeln!(
+            std::io::stdout(),
             "{}: {} ToRs, {} levels; {} hosts",
             config.network.name(),
             config.network.fabric.tor_count(),
@@ -197,8 +198,10 @@ fn make_certs(given: &ArgMatches) -> Result<(), SetupError> {
         valid: Duration::from_secs(u64::from(days) * 86_400),
         renew: given.get_flag("renew"),
     })?;
+    let mut out = std::io::stdout().lock();
     for path in written {
-        println!("{}", path.display());
+        // Whoever read has perhaps gone.
+        let _ = writeln!(out, "{}", path.display());
     }
     Ok(())
 }
@@ -206,7 +209,7 @@ fn make_certs(given: &ArgMatches) -> Result<(), SetupError> {
 fn replay(given: &ArgMatches) -> Result<(), SetupError> {
     let config = config(given)?;
     let path: &PathBuf = given.get_one("log").expect("required");
-    let log = events::read(path)?;
+    let (log, left_out) = events::read(path, &config.network)?;
     let replayed = Replayed::new(
         config.network.fabric.clone(),
         config.session.options.policy,
@@ -223,6 +226,9 @@ fn replay(given: &ArgMatches) -> Result<(), SetupError> {
         }
     }
     let _ = write!(out, "{}", replayed.summary());
+    if let Some(left_out) = left_out {
+        let _ = writeln!(out, "{left_out}");
+    }
     Ok(())
 }
 

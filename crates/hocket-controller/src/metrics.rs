@@ -82,6 +82,7 @@ numbers! {
     "gauge" log_failed: "1 where the log cannot be written: a restart would forget what is new.",
     "gauge" later_epoch: "The latest epoch that a host has obeyed and that is later than this controller's; 0: none.",
     "gauge" later_hosts: "Hosts that refuse this controller since they have obeyed a later epoch.",
+    "gauge" links_file_broken: "1 where the file of links cannot be taken up; what it said before holds on.",
     "gauge" active: "1 where this controller is the active one.",
 }
 

@@ -1,5 +1,6 @@
 //! The whole service, from settings to the end.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::Path;
 use std::sync::{Arc, mpsc as threads};
@@ -20,6 +21,7 @@ use crate::config::{Config, Standby};
 use crate::desk::{Desk, Keep};
 use crate::disk::Folder;
 use crate::keeper::{self, Events};
+use crate::linkfile::LinkFile;
 use crate::metrics::Metrics;
 use crate::operator::{Operators, bind};
 use crate::rotation;
@@ -28,6 +30,8 @@ use crate::standby::{Active, Held, become_active};
 
 /// How often certificates are looked at.
 const ROTATION: Duration = Duration::from_secs(5);
+/// How often the file of links is looked at.
+const LINKS: Duration = Duration::from_secs(1);
 /// How long sessions may take to end.
 const END: Duration = Duration::from_secs(5);
 /// Connections that wait to be served.
@@ -79,6 +83,7 @@ pub async fn run(
         desk,
         network: config.network.clone(),
         token: token(&config.state)?.into(),
+        links: config.links.clone(),
         news: watch::channel(Arc::from("")).0,
         stop: stopped.clone(),
     };
@@ -94,6 +99,7 @@ pub async fn run(
         thread,
         mut held,
         epoch,
+        failed,
     } = begin(&config, active, start)?;
     place.send_replace(Some(desk.clone()));
     let listener = bind(config.listen, "listen").await?;
@@ -106,6 +112,15 @@ pub async fn run(
         stopped,
     ));
     let watched = rotation::watch(config.tls.clone(), ROTATION, shown, desk.metrics().clone());
+    let links = async {
+        match &config.links {
+            Some(path) => {
+                let file = LinkFile::new(path.clone(), config.network.clone(), failed);
+                file.watch(LINKS, desk.clone()).await;
+            }
+            None => std::future::pending().await,
+        }
+    };
     let lost = async {
         match &mut held {
             Some(held) => held.until_lost().await,
@@ -120,6 +135,7 @@ pub async fn run(
         )),
         () = tick(desk.clone(), &config) => Ok(()),
         () = watched => Ok(()),
+        () = links => Ok(()),
     };
     info!("sessions are ended");
     place.send_replace(None);
@@ -140,6 +156,8 @@ struct Running {
     thread: std::thread::JoinHandle<()>,
     held: Option<Held>,
     epoch: u64,
+    /// Links that operators said have failed, before the start.
+    failed: BTreeSet<u32>,
 }
 
 fn begin(config: &Config, mut active: Active, start: Start) -> Result<Running, SetupError> {
@@ -166,12 +184,13 @@ fn begin(config: &Config, mut active: Active, start: Start) -> Result<Running, S
         0 => None,
         most => {
             let path = config.state.join(format!("events-{epoch}"));
-            Some(Events::create(&path, most).map_err(|error| wrong(&error))?)
+            Some(Events::create(&path, &config.network, most).map_err(|error| wrong(&error))?)
         }
     };
     let (keeper, kept) = threads::channel();
     let desk = Arc::new(desk(config, epoch, store.saved(), keeper, Arc::default()));
     desk.metrics().active.set(1);
+    let failed = store.saved().failed.clone();
     let metrics = desk.metrics().clone();
     let stored = keeper::teller(&desk);
     let thread = std::thread::Builder::new()
@@ -183,6 +202,7 @@ fn begin(config: &Config, mut active: Active, start: Start) -> Result<Running, S
         thread,
         held: active.held,
         epoch,
+        failed,
     })
 }
 

@@ -316,7 +316,7 @@ impl Section {
 
     /// Whether a key is there.
     pub fn has(&self, key: &str) -> bool {
-        self.table.contains_key(key)
+        self.get(key).is_some()
     }
 
     /// The tables in a table, by name.

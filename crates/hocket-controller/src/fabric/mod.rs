@@ -160,6 +160,20 @@ impl Network {
         [link.src, link.dst]
     }
 
+    /// A number that another network most likely does not have: of the names in their order, and of the links.
+    pub fn digest(&self) -> u32 {
+        let mut digest = crc32fast::Hasher::new();
+        for name in &self.names {
+            digest.update(name.as_bytes());
+            digest.update(&[0]);
+        }
+        for link in self.topology.links() {
+            digest.update(&link.src.0.to_le_bytes());
+            digest.update(&link.dst.0.to_le_bytes());
+        }
+        digest.finalize()
+    }
+
     /// Whether a switch has several links to choose from: upwards, or to one neighbour.
     pub fn chooses(&self, switch: DeviceId) -> bool {
         let out = self.topology.out_links(switch).iter();
@@ -289,4 +303,4 @@ fn plain(file: File<'_>) -> Result<Plain, String> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -8,6 +8,7 @@ mod view;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub struct Operators {
     pub network: Arc<Network>,
     /// What requests must show.
     pub token: Arc<str>,
+    /// The file that says which links have failed, in place of operators.
+    pub links: Option<PathBuf>,
     /// What the page is told.
     pub news: watch::Sender<Arc<str>>,
     /// Says when to stop.
@@ -307,10 +310,14 @@ async fn links(
     let agent = headers
         .get(header::USER_AGENT)
         .and_then(|agent| agent.to_str().ok());
-    let said = operators.desk().map_or_else(
-        || Err("this controller is not the active one; ask the other".to_owned()),
-        |desk| Ok((desk, said_of_links(&body, &operators.network)?)),
-    );
+    let said = match (&operators.links, operators.desk()) {
+        (Some(file), _) => Err(format!(
+            "{} says which links have failed; write it there",
+            file.display()
+        )),
+        (_, None) => Err("this controller is not the active one; ask the other".to_owned()),
+        (None, Some(desk)) => said_of_links(&body, &operators.network).map(|said| (desk, said)),
+    };
     match said {
         Ok((desk, Said { value, fail, back })) => {
             info!(target: "audit", %from, %value, agent, "an operator says of links");

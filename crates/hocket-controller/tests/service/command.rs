@@ -212,3 +212,56 @@ fn settings_that_cannot_work_are_refused_by_the_check() {
     );
     assert!(!folder.join("state").exists());
 }
+
+#[test]
+fn arguments_that_are_missing_are_named() {
+    let folder = Folder::new();
+    for (arguments, missing) in [
+        (&["serve"][..], "--config <FILE>"),
+        (&["certs"], "<DIR>"),
+        (&["replay"], "--config <FILE> <LOG>"),
+    ] {
+        assert_eq!(
+            wrong(arguments, &folder.0),
+            format!(
+                "hocket-controller: the following required arguments were not provided: {missing}"
+            )
+        );
+    }
+}
+
+#[test]
+fn whoever_reads_may_go_before_the_end() {
+    let bench = Bench::new();
+    let folder = &bench.folder.0;
+    let log = folder.join("events");
+    fs::write(
+        &log,
+        hocket_controller::events::header(&bench.config.network),
+    )
+    .unwrap();
+    for arguments in [
+        &[
+            "replay",
+            "events",
+            "--config",
+            "controller.toml",
+            "--commands",
+        ][..],
+        &["serve", "--check", "--config", "controller.toml"],
+        &["certs", "pki", "--host", "a"],
+        &["--help"],
+    ] {
+        // The end that is read from is closed before the command starts.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_hocket-controller"))
+            .args(arguments)
+            .current_dir(folder)
+            .stdout(writer)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(output.stderr.is_empty(), "{arguments:?}");
+    }
+}

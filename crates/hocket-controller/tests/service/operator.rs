@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use super::process::Process;
+use rustix::process::Signal;
+
+use super::process::{Process, free};
 use super::support::Bench;
 
 fn text(bench: &Bench) -> String {
@@ -150,4 +152,69 @@ async fn the_log_says_what_was_refused_and_who_is_missing() {
     );
     let missing = "the time of recovery is over, and hosts have not come";
     assert_eq!(values(missing, "hosts"), ["h0, h1, h2, h3"], "{log}");
+}
+
+#[test]
+fn a_file_says_which_links_have_failed() {
+    let bench = Bench::with("[session]\nrecovery = '100 ms'");
+    let folder = &bench.folder.0;
+    let file = |text: &str| {
+        let beside = folder.join("links.new");
+        fs::write(&beside, text).unwrap();
+        fs::rename(beside, folder.join("links.toml")).unwrap();
+    };
+    let settings = text(&bench) + "[links]\nfile = 'links.toml'\n";
+    file("failed = ['sw0,sw2']");
+    let mut process = Process::start(folder, "a", &settings);
+    process.until("ready");
+    let has_failed = |count: usize| {
+        move |process: &Process| {
+            let (_, state) = process.get("/state");
+            let state: serde_json::Value = serde_json::from_str(&state).unwrap_or_default();
+            state["links"]["failed"].to_string().matches("true").count() == count
+        }
+    };
+    process.wait("a link has failed from the start", has_failed(2));
+    file("failed = ['sw2']");
+    process.wait("a switch has failed", has_failed(4));
+    file("failed = ['sw");
+    process.wait("the file is broken", |process| {
+        process
+            .get("/metrics")
+            .1
+            .contains("\nhocket_controller_links_file_broken 1\n")
+    });
+    assert!(has_failed(4)(&process));
+    let (status, body) = process.ask("POST /links", &process.bearer(), "{}");
+    assert!(
+        status == 400 && body.contains("links.toml says which links have failed; write it there"),
+        "{body}"
+    );
+    let state = process.state.clone();
+    assert!(process.end().success());
+    let log = fs::read_to_string(folder.join("a.log")).unwrap();
+    let broken = "the file of links cannot be taken up";
+    assert_eq!(log.matches(broken).count(), 1, "{log}");
+    // What the store has kept, and the file does not name any more, returns.
+    file("failed = []");
+    let mut process = Process::start_at(folder, "a", &settings, (free(), state), &[]);
+    process.until("ready");
+    process.wait("all links work", has_failed(0));
+    assert!(process.end().success());
+}
+
+#[test]
+fn a_hangup_ends_nothing() {
+    let bench = Bench::with("[session]\nrecovery = '100 ms'");
+    let mut process = Process::start(&bench.folder.0, "a", &text(&bench));
+    process.until("ready");
+    process.signal(Signal::HUP);
+    let log = bench.folder.0.join("a.log");
+    process.wait("it says that it does not heed it", |_| {
+        fs::read_to_string(&log)
+            .unwrap()
+            .contains("settings are read at the start alone")
+    });
+    process.until("ready");
+    assert!(process.end().success());
 }
