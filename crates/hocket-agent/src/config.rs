@@ -48,7 +48,10 @@ impl Config {
                 .and_then(|(_, port)| port.parse::<u16>().ok());
             port.is_some_and(|port| port > 0)
         };
-        if controllers.is_empty() || !controllers.iter().all(has_port) {
+        if controllers.is_empty() {
+            return Err(file.missing("controllers", "write [\"10.0.0.1:7400\"]"));
+        }
+        if !controllers.iter().all(has_port) {
             let why = "they are not addresses with ports";
             return Err(file.wrong("controllers", why, "write [\"10.0.0.1:7400\"]"));
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hocket_control::agent::{Agent, Input, Metrics, Opened, Output, SessionId, Why};
 use hocket_control::message::{FromHost, Path, Reason, Refusal, ToHost};
 use hocket_wire::setup::SetupError;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 use tracing::{error, info, warn};
 
@@ -18,6 +18,8 @@ use crate::sockets;
 
 /// A flow of `port` whose socket was never seen is over after so long.
 const UNSEEN: Duration = Duration::from_secs(5);
+/// A refusal is not logged again for so long.
+const QUIET: Duration = Duration::from_secs(10);
 /// Messages to the controller that may wait.
 const WAITING: usize = 4_096;
 
@@ -52,6 +54,8 @@ struct State {
     /// Programs that are told of changes, by connection.
     watching: BTreeMap<u64, mpsc::Sender<Answer>>,
     observed: Observed,
+    /// When it was said last that flows are refused, by reason.
+    refused: HashMap<Refusal, Instant>,
 }
 
 /// What was seen of flows that were left alone.
@@ -72,6 +76,8 @@ pub struct Hub {
     /// Whether flows are left alone, and only looked at.
     observes: bool,
     connect: mpsc::UnboundedSender<()>,
+    /// A session is over.
+    over: Notify,
 }
 
 impl Hub {
@@ -95,6 +101,7 @@ impl Hub {
             sessions: 0,
             watching: BTreeMap::new(),
             observed: Observed::default(),
+            refused: HashMap::new(),
         };
         Ok(Self {
             state: Mutex::new(state),
@@ -102,6 +109,7 @@ impl Hub {
             epoch_file,
             observes,
             connect,
+            over: Notify::new(),
         })
     }
 
@@ -213,6 +221,15 @@ impl Hub {
             state.session = None;
         }
         self.drive(&mut state, Input::Lost { session });
+        self.over.notify_waiters();
+    }
+
+    /// Says goodbye to the controller, and returns when it has heard it.
+    pub async fn leave(&self) {
+        let over = self.over.notified();
+        if self.lock().session.take().is_some() {
+            over.await;
+        }
     }
 
     /// Anything else happened.
@@ -310,6 +327,16 @@ impl Hub {
                     if let Some(local) = state.flows.get_mut(&flow) {
                         local.path = None;
                     }
+                    if let Why::Refused(why) = why
+                        && state.is_news(why)
+                    {
+                        let why = refusal(why);
+                        warn!(
+                            flow,
+                            why,
+                            "the controller does not take a flow; others are not named for a while"
+                        );
+                    }
                     state.answer(flow, Err(word(why).to_owned()));
                 }
                 // Programs of the library are told what they may send by later versions.
@@ -375,6 +402,19 @@ impl Hub {
 }
 
 impl State {
+    /// Whether a refusal is to be logged: one of a kind in a while.
+    fn is_news(&mut self, why: Refusal) -> bool {
+        let now = Instant::now();
+        let is_news = self
+            .refused
+            .get(&why)
+            .is_none_or(|said| now - *said > QUIET);
+        if is_news {
+            self.refused.insert(why, now);
+        }
+        is_news
+    }
+
     fn owns(&self, connection: u64, flow: u64) -> bool {
         let local = self.flows.get(&flow);
         local.is_some_and(|local| local.owner == Owner::Connection(connection))

@@ -252,3 +252,21 @@ async fn say(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_no_socket_is_refused_and_left() {
+        let path = std::env::temp_dir().join(format!("hocket-no-socket-{}", std::process::id()));
+        std::fs::write(&path, "mine").unwrap();
+        let error = listen(&path, 0o666).unwrap_err().to_string();
+        assert!(
+            error.ends_with(": it is there, and no socket; set another socket"),
+            "{error}"
+        );
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
+        std::fs::remove_file(&path).unwrap();
+    }
+}

@@ -15,12 +15,14 @@ use hocket_control::agent::Input;
 use hocket_wire::setup::SetupError;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tracing::level_filters::LevelFilter;
 use tracing::{info, warn};
 
 /// How often flows of `port` are looked for.
 const SWEEP: Duration = Duration::from_secs(1);
+/// How long the controller may take to hear that the agent ends.
+const GOODBYE: Duration = Duration::from_secs(1);
 /// How often time passes for the agent.
 const TICK: Duration = Duration::from_millis(50);
 
@@ -134,7 +136,10 @@ async fn run(config: Config) -> Result<(), SetupError> {
         () = local.serve(hub.clone(), config.patience) => {}
         () = tick => {}
         () = sweep => {}
-        () = ended() => info!("ended"),
+        () = ended() => {
+            let _ = timeout(GOODBYE, hub.leave()).await;
+            info!("ended");
+        }
     }
     let _ = std::fs::remove_file(&config.socket);
     Ok(())

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hocket_control::agent::Input;
 use hocket_control::message::FromHost;
-use hocket_wire::setup::SetupError;
+use hocket_wire::setup::{SetupError, deepest};
 use hocket_wire::tls::{CONTROLLER, End, Files};
 use hocket_wire::v1::HostBatch;
 use hocket_wire::v1::controller_client::ControllerClient;
@@ -100,7 +100,7 @@ pub async fn run<D: Dial>(
                     streams = Some(session);
                     break;
                 }
-                Err(why) => info!(controller = controllers[at], why, "no session"),
+                Err(why) => warn!(controller = controllers[at], why, "no session"),
             }
         }
         match streams {
@@ -166,40 +166,28 @@ async fn connect<D: Dial>(
     }
 }
 
-/// The cause that says most.
-fn deepest(error: &dyn std::error::Error) -> String {
-    let mut deepest = error;
-    while let Some(source) = deepest.source() {
-        deepest = source;
-    }
-    deepest.to_string()
-}
-
 async fn hear(
     hub: Arc<Hub>,
     session: hocket_control::agent::SessionId,
     mut batches: Streaming<hocket_wire::v1::ControllerBatch>,
 ) {
-    loop {
+    let why = loop {
         match batches.message().await {
             Ok(Some(batch)) => match hocket_wire::read_controller_batch(batch) {
                 Ok(messages) => {
                     if !hub.received(session, messages) {
-                        break;
+                        break "the agent ended it".to_owned();
                     }
                 }
                 Err(error) => {
-                    warn!(%error, "the controller says what this agent does not know");
-                    break;
+                    break format!("the controller says what this agent does not know: {error}");
                 }
             },
-            Ok(None) => break,
-            Err(status) => {
-                info!(why = status.message(), "the session ended");
-                break;
-            }
+            Ok(None) => break "the controller ended it".to_owned(),
+            Err(status) => break status.message().to_owned(),
         }
-    }
+    };
+    warn!(why, "session ended");
     hub.lost(session);
 }
 

@@ -51,9 +51,14 @@ impl Listener for TcpListener {
 /// How the controller shows who it is; another file takes effect with the next connection.
 pub type Shown = Arc<RwLock<Arc<ServerConfig>>>;
 
-/// The name of the host at the other end, as its certificate has it.
+/// Who is at the other end.
 #[derive(Clone, Debug)]
-pub struct Peer(pub Arc<str>);
+pub struct Peer {
+    /// The name of the host, as its certificate has it.
+    pub host: Arc<str>,
+    /// Where it connects from.
+    pub from: SocketAddr,
+}
 
 /// A connection of a known host.
 #[derive(Debug)]
@@ -155,7 +160,7 @@ pub async fn accept<L: Listener>(
             let shaken = timeout(HANDSHAKE, TlsAcceptor::from(shown).accept(io)).await;
             drop(turn);
             let why = match shaken {
-                Ok(Ok(io)) => match connection(io, &counts) {
+                Ok(Ok(io)) => match connection(io, from, &counts) {
                     Ok(connection) => {
                         metrics.handshakes.add(1);
                         let _ = known.send(Ok(connection)).await;
@@ -174,6 +179,7 @@ pub async fn accept<L: Listener>(
 
 fn connection<I>(
     io: TlsStream<I>,
+    from: SocketAddr,
     counts: &Arc<Mutex<HashMap<Arc<str>, usize>>>,
 ) -> Result<Connection<I>, &'static str> {
     let certificates = io.get_ref().1.peer_certificates();
@@ -189,7 +195,10 @@ fn connection<I>(
     let counts = counts.clone();
     Ok(Connection {
         io,
-        peer: Peer(name.clone()),
+        peer: Peer {
+            host: name.clone(),
+            from,
+        },
         _slot: Slot { counts, name },
     })
 }

@@ -1,9 +1,14 @@
 //! What operators may want to read later, as structured lines.
 
-use hocket_control::directory::{Directory, HostId};
+use hocket_control::directory::HostId;
 use hocket_control::message::Refusal;
-use hocket_control::server::{Audit, Close};
-use tracing::info;
+use hocket_control::server::{Audit, Close, Server};
+use tracing::{info, warn};
+
+use crate::fabric::{Network, some};
+
+/// How many links or hosts a line names.
+pub const NAMED: usize = 20;
 
 /// A reason to end a session, in words.
 pub fn close(why: Close) -> &'static str {
@@ -33,8 +38,8 @@ pub fn refusal(why: Refusal) -> &'static str {
 }
 
 /// One line of the audit log.
-pub fn write(audit: &Audit, directory: &Directory) {
-    let name = |host: HostId| directory.entry(host).name.as_str();
+pub fn write(audit: &Audit, server: &Server, network: &Network) {
+    let name = |host: HostId| server.directory().entry(host).name.as_str();
     match audit {
         &Audit::Came(host) => info!(target: "audit", host = name(host), "host came"),
         &Audit::Went(host, flows) => {
@@ -53,8 +58,19 @@ pub fn write(audit: &Audit, directory: &Directory) {
             info!(target: "audit", host = name(host), job, flows, "job registered");
         }
         &Audit::JobWent(job) => info!(target: "audit", job, "job forgotten"),
-        Audit::LinksFailed(links) => info!(target: "audit", ?links, "links failed"),
-        Audit::LinksReturned(links) => info!(target: "audit", ?links, "links returned"),
-        Audit::Synced => info!(target: "audit", "every host is known"),
+        Audit::LinksFailed(links) => {
+            info!(target: "audit", links = network.by_ends(links, NAMED), "links failed");
+        }
+        Audit::LinksReturned(links) => {
+            info!(target: "audit", links = network.by_ends(links, NAMED), "links returned");
+        }
+        Audit::Synced => match server.missing().count() {
+            0 => info!(target: "audit", "every host is known"),
+            missing => {
+                let hosts: Vec<&str> = server.missing().map(name).collect();
+                let hosts = some(&hosts, NAMED);
+                warn!(target: "audit", missing, hosts, "the time of recovery is over, and hosts have not come");
+            }
+        },
     }
 }

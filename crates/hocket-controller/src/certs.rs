@@ -35,7 +35,7 @@ pub fn make(request: &Request<'_>) -> Result<Vec<PathBuf>, SetupError> {
         let reserved = ["ca", "controller"].contains(&name.as_str());
         if reserved || !is_host(name) {
             let why = format!("{name:?} is no name of a host");
-            let remedy = "take letters, digits, dots, dashes and underscores, not ca or controller";
+            let remedy = "take letters and digits, then also dots, dashes and underscores, not ca or controller";
             return Err(SetupError::new("--host", why, remedy));
         }
     }
@@ -169,4 +169,84 @@ fn unmade(error: rcgen::Error) -> SetupError {
 fn unwritten(path: &Path, error: &std::io::Error) -> SetupError {
     let remedy = "name a folder that can be written";
     SetupError::new(path.display().to_string(), error.to_string(), remedy)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hocket_wire::tls::{End, Files};
+    use rustls::pki_types::UnixTime;
+
+    use super::*;
+
+    #[test]
+    fn certificates_bear_the_names_that_are_looked_for() {
+        let folder = std::env::temp_dir().join(format!("hocket-certs-{}", std::process::id()));
+        let request = Request {
+            folder: &folder,
+            hosts: &["a".to_owned()],
+            valid: Duration::from_secs(3_600),
+            renew: true,
+        };
+        make(&request).unwrap();
+        let mut written = Vec::new();
+        let issuer = authority(&request, &mut written).unwrap();
+        for (name, usage) in [
+            ("server", ExtendedKeyUsagePurpose::ServerAuth),
+            ("client", ExtendedKeyUsagePurpose::ClientAuth),
+        ] {
+            let subject = SanType::DnsName(text("elsewhere"));
+            issue(&request, &issuer, (name, subject, usage), &mut written).unwrap();
+        }
+        let read = |name: &str, end| {
+            let files = Files {
+                ca: folder.join("ca.pem"),
+                certificate: folder.join(format!("{name}.pem")),
+                key: folder.join(format!("{name}.key")),
+            };
+            let read = files.read(end, UnixTime::now());
+            read.map_err(|error| format!("{}; {}", error.why, error.remedy))
+        };
+        let why = |name, end| read(name, end).err();
+        assert_eq!(why("controller", End::Controller), None);
+        assert_eq!(read("a", End::Host).unwrap().host().as_deref(), Some("a"));
+        assert_eq!(
+            why("server", End::Controller).as_deref(),
+            Some("it does not bear the DNS name hocket-controller; make one that does")
+        );
+        assert_eq!(
+            why("client", End::Host).as_deref(),
+            Some("it does not bear one URI hocket://host/NAME; make one that does")
+        );
+        assert_eq!(
+            why("a", End::Controller).as_deref(),
+            Some("it is no certificate of a server; make one that is")
+        );
+        assert_eq!(
+            why("controller", End::Host).as_deref(),
+            Some("it is no certificate of a client; make one that is")
+        );
+        fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn names_that_are_paths_or_empty_are_refused() {
+        let folder = std::env::temp_dir().join(format!("hocket-names-{}", std::process::id()));
+        for name in ["..", ".", "", "a/b", "/a", "-a", "ca", "a b"] {
+            let hosts = [name.to_owned()];
+            let request = Request {
+                folder: &folder,
+                hosts: &hosts,
+                valid: Duration::from_secs(3_600),
+                renew: false,
+            };
+            let error = make(&request).unwrap_err().to_string();
+            assert!(
+                error.starts_with(&format!("--host: {name:?} is no name of a host; ")),
+                "{error}"
+            );
+        }
+        assert!(!folder.exists(), "nothing is written");
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use hocket_control::directory::{Directory, HostEntry};
@@ -13,6 +14,7 @@ use hocket_wire::setup::SetupError;
 use hocket_wire::tls::{Files, is_host};
 
 use crate::fabric::{Hashes, Network};
+use crate::linkfile;
 
 /// Everything that the controller is set to.
 #[derive(Clone, Debug)]
@@ -26,7 +28,7 @@ pub struct Config {
     /// The folder of what outlives a restart.
     pub state: PathBuf,
     /// The fabric.
-    pub network: Network,
+    pub network: Arc<Network>,
     /// How its switches hash.
     pub hashes: Hashes,
     /// Hosts, their addresses and jobs.
@@ -35,6 +37,8 @@ pub struct Config {
     pub session: Session,
     /// Who is active where there are several controllers.
     pub standby: Standby,
+    /// A file that says which links have failed, in place of operators.
+    pub links: Option<PathBuf>,
     /// Most bytes of the event log; 0: none is written.
     pub events: u64,
 }
@@ -77,8 +81,9 @@ impl Config {
     /// [`SetupError`] for whatever is wrong with it; nothing is written.
     pub fn read(path: &Path) -> Result<Self, SetupError> {
         let file = Section::read(path)?;
-        let network = Network::read(&file.needed_path("fabric")?)?;
+        let network = Arc::new(Network::read(&file.needed_path("fabric")?)?);
         let events = file.bytes("events", 0)?;
+        let directory = directory(&file, &network)?;
         let config = Self {
             listen: file
                 .socket("listen")?
@@ -89,16 +94,24 @@ impl Config {
             tls: Files::settings(file.section("tls")?)?,
             state: file.needed_path("state")?,
             hashes: Hashes::settings(&file, &network)?,
-            directory: directory(&file, &network)?,
             session: Session::settings(
                 file.section("session")?,
                 policy(file.section("policy")?)?,
+                directory.len(),
                 events > 0,
             )?,
+            directory,
             standby: standby(file.section("standby")?)?,
+            links: links(&file, &network)?,
             events,
             network,
         };
+        let (a, b) = (config.listen, config.operator);
+        let is_any = a.ip().is_unspecified() || b.ip().is_unspecified();
+        if a.port() > 0 && a.port() == b.port() && (is_any || a.ip() == b.ip()) {
+            let why = format!("{b} is where hosts connect, {a}");
+            return Err(file.wrong("operator", why, "give operators another port"));
+        }
         file.finish()?;
         Ok(config)
     }
@@ -108,6 +121,7 @@ impl Session {
     fn settings(
         section: Section,
         policy: controller::Options,
+        hosts: usize,
         keeps_log: bool,
     ) -> Result<Self, SetupError> {
         let number = |key, default: usize, most: usize| {
@@ -134,10 +148,17 @@ impl Session {
             most_flows: number("all_flows", default.most_flows, 1 << 24)?,
             rate: number("rate", default.rate as usize, 1 << 30)? as u32,
             burst: number("burst", default.burst as usize, 1 << 30)? as u32,
-            reporters: number("reporters", default.reporters, 1 << 10)?,
+            reporters: number("reporters", default.reporters.min(hosts), 1 << 10)?,
             keeps_log,
             ..default
         };
+        if options.reporters > hosts {
+            let why = format!(
+                "{} hosts must say it, and there are {hosts}",
+                options.reporters
+            );
+            return Err(section.wrong("reporters", why, "ask for fewer"));
+        }
         let session = Self {
             options,
             message_bytes: section.bytes("message_bytes", 4 << 20)? as usize,
@@ -182,7 +203,7 @@ pub(crate) fn directory(file: &Section, network: &Network) -> Result<Directory, 
     let mut hosts = Vec::new();
     for (name, section) in file.sections("hosts")? {
         if !is_host(&name) {
-            let remedy = "take letters, digits, dots, dashes and underscores";
+            let remedy = "take letters and digits, then also dots, dashes and underscores";
             return Err(SetupError::new(
                 section.origin(),
                 "it is no name of a host",
@@ -206,6 +227,9 @@ pub(crate) fn directory(file: &Section, network: &Network) -> Result<Directory, 
                 .ok_or_else(|| wrong(format!("the fabric has no NPU {name:?}")))?;
             nics.push((address, npu));
         }
+        if nics.is_empty() {
+            return Err(section.missing("nics", "write [\"ADDRESS NPU\", ...]"));
+        }
         section.finish()?;
         hosts.push(HostEntry { name, nics });
     }
@@ -225,10 +249,21 @@ pub(crate) fn directory(file: &Section, network: &Network) -> Result<Directory, 
     }
     if hosts.is_empty() {
         let remedy = "write [hosts.NAME] with nics = [\"ADDRESS NPU\"]";
-        return Err(file.wrong("hosts", "there are none", remedy));
+        return Err(file.missing("hosts", remedy));
     }
     Directory::new(hosts, jobs, are_open)
         .map_err(|error| file.wrong("hosts", error.to_string(), ""))
+}
+
+fn links(file: &Section, network: &Network) -> Result<Option<PathBuf>, SetupError> {
+    if !file.has("links") {
+        return Ok(None);
+    }
+    let section = file.section("links")?;
+    let path = section.needed_path("file")?;
+    section.finish()?;
+    linkfile::read(&path, network)?;
+    Ok(Some(path))
 }
 
 fn standby(section: Section) -> Result<Standby, SetupError> {

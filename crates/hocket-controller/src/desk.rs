@@ -4,19 +4,22 @@
 //! put into the queues of the sessions. A queue that is full ends its session: a host that does not read holds up
 //! nobody.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use hocket_control::directory::HostId;
 use hocket_control::message::{FromHost, ToHost};
-use hocket_control::server::{Input, Output, Server, SessionId};
+use hocket_control::server::{Close, Input, Output, Server, SessionId};
 use hocket_control::store::Record;
 use hocket_core::routing::controller::Log;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::audit;
+use crate::fabric::Network;
 use crate::metrics::Metrics;
 
 /// What is written to disk, in order.
@@ -37,31 +40,70 @@ pub struct Desk {
     state: Mutex<State>,
     start: Instant,
     metrics: Arc<Metrics>,
+    network: Arc<Network>,
     queue: usize,
 }
 
 #[derive(Debug)]
 struct State {
     server: Server,
-    queues: HashMap<SessionId, mpsc::Sender<Arc<ToHost>>>,
+    lines: HashMap<SessionId, Line>,
+    /// The session that each host opened last.
+    last: HashMap<HostId, SessionId>,
     sessions: u64,
+    /// Hosts that have obeyed a later epoch, and which.
+    later: BTreeMap<HostId, u64>,
     /// `None` once nothing more is kept.
     keeper: Option<Keeper>,
 }
 
+/// An open session.
+#[derive(Debug)]
+struct Line {
+    host: HostId,
+    from: SocketAddr,
+    /// When it said something last.
+    heard: Instant,
+    queue: mpsc::Sender<Arc<ToHost>>,
+    ending: Ending,
+}
+
+/// Why a session ended, for its host to hear; it is there before the queue of messages is closed.
+pub type Ending = Arc<OnceLock<String>>;
+
+/// A session as whoever serves it has it.
+#[derive(Debug)]
+pub struct Opened {
+    /// Its number.
+    pub session: u64,
+    /// What is said to the host.
+    pub messages: mpsc::Receiver<Arc<ToHost>>,
+    /// What is said at the end.
+    pub ending: Ending,
+}
+
 impl Desk {
     /// An owner whose sessions may have so many messages waiting. The server has been told nothing yet.
-    pub fn new(server: Server, keeper: Keeper, metrics: Arc<Metrics>, queue: usize) -> Self {
+    pub fn new(
+        server: Server,
+        network: Arc<Network>,
+        keeper: Keeper,
+        metrics: Arc<Metrics>,
+        queue: usize,
+    ) -> Self {
         let state = State {
             server,
-            queues: HashMap::new(),
+            lines: HashMap::new(),
+            last: HashMap::new(),
             sessions: 0,
+            later: BTreeMap::new(),
             keeper: Some(keeper),
         };
         Self {
             state: Mutex::new(state),
             start: Instant::now(),
             metrics,
+            network,
             queue,
         }
     }
@@ -76,22 +118,50 @@ impl Desk {
         look(&self.lock().server)
     }
 
-    /// Opens a session of a host, and gives its number and what is said to it.
+    /// Opens a session of a host that connects from somewhere.
+    ///
+    /// A host has one session. While its last one is alive, another is refused: two agents with one certificate would
+    /// end each other's sessions for ever. The host that connects anew since its last connection broke comes back when
+    /// that one has been silent for two beats.
     ///
     /// # Errors
     /// Why there is none.
-    pub fn connect(&self, host: &str) -> Result<(u64, mpsc::Receiver<Arc<ToHost>>), &'static str> {
+    pub fn connect(&self, host: &str, from: SocketAddr) -> Result<Opened, String> {
         let mut state = self.lock();
         let Some(host) = state.server.directory().host(host) else {
             self.metrics.unknown_hosts.add(1);
-            return Err("the controller's configuration has no such host");
+            return Err("the controller's configuration has no such host".to_owned());
         };
+        let now = Instant::now();
+        let patience = state.server.options().terms.beat * 2;
+        let last = state.last.get(&host).and_then(|last| state.lines.get(last));
+        if let Some(last) = last.filter(|last| now - last.heard < patience) {
+            self.metrics.second_sessions.add(1);
+            return Err(format!(
+                "an agent at {} has this host's session and is alive: two agents use one certificate, or the \
+                 connection before this one has not ended yet",
+                last.from,
+            ));
+        }
         state.sessions += 1;
         let session = SessionId(state.sessions);
-        let (sender, receiver) = mpsc::channel(self.queue);
-        state.queues.insert(session, sender);
+        let (queue, messages) = mpsc::channel(self.queue);
+        let ending = Ending::default();
+        let line = Line {
+            host,
+            from,
+            heard: now,
+            queue,
+            ending: ending.clone(),
+        };
+        state.lines.insert(session, line);
+        state.last.insert(host, session);
         self.drive(&mut state, vec![Input::Connected { host, session }]);
-        Ok((session.0, receiver))
+        Ok(Opened {
+            session: session.0,
+            messages,
+            ending,
+        })
     }
 
     /// Takes messages in, and says whether the session is still there.
@@ -99,20 +169,28 @@ impl Desk {
         let session = SessionId(session);
         let start = std::time::Instant::now();
         let mut state = self.lock();
+        if let Some(line) = state.lines.get_mut(&session) {
+            line.heard = Instant::now();
+        }
+        for message in &messages {
+            if let FromHost::Hello(hello) = message {
+                self.compare_epochs(&mut state, session, hello.epoch);
+            }
+        }
         let received = |message| Input::Received { session, message };
         let inputs = messages.into_iter().map(received).collect();
         self.drive(&mut state, inputs);
-        let is_there = state.queues.contains_key(&session);
+        let is_there = state.lines.contains_key(&session);
         drop(state);
         self.metrics.handling.add(start.elapsed());
         is_there
     }
 
-    /// A session's connection is gone.
-    pub fn disconnect(&self, session: u64) {
+    /// A session is over, and why, if it is not already.
+    pub fn disconnect(&self, session: u64, why: &str) {
         let session = SessionId(session);
         let mut state = self.lock();
-        if state.queues.remove(&session).is_some() {
+        if state.end(session, why) {
             self.drive(&mut state, vec![Input::Disconnected { session }]);
         }
     }
@@ -150,7 +228,32 @@ impl Desk {
         if !log.events.is_empty() {
             state.keep(Keep::Events(log));
         }
-        self.metrics.sessions.set(state.queues.len() as u64);
+        self.metrics.sessions.set(state.lines.len() as u64);
+    }
+
+    /// A host says which epoch it has obeyed. One that has obeyed a later one never obeys this controller.
+    fn compare_epochs(&self, state: &mut State, session: SessionId, obeyed: u64) {
+        let Some(host) = state.lines.get(&session).map(|line| line.host) else {
+            return;
+        };
+        let epoch = state.server.epoch();
+        let before = match obeyed > epoch {
+            true => state.later.insert(host, obeyed),
+            false => state.later.remove(&host),
+        };
+        if obeyed > epoch && before != Some(obeyed) {
+            let host = &state.server.directory().entry(host).name;
+            error!(
+                host,
+                obeyed,
+                epoch,
+                "the host has obeyed a later epoch and refuses this controller: another one is active, or the state \
+                 was lost and it must start with a later --epoch"
+            );
+        }
+        let latest = state.later.values().max().copied();
+        self.metrics.later_epoch.set(latest.unwrap_or(0));
+        self.metrics.later_hosts.set(state.later.len() as u64);
     }
 
     /// Does what the server wants; sessions that do not read are to be said to be gone.
@@ -158,30 +261,42 @@ impl Desk {
         for output in outputs {
             match output {
                 Output::Send { session, message } => {
-                    let Some(queue) = state.queues.get(&session) else {
+                    let Some(line) = state.lines.get(&session) else {
                         continue;
                     };
-                    if queue.try_send(message).is_err() {
-                        state.queues.remove(&session);
+                    if line.queue.try_send(message).is_err() {
+                        state.end(session, audit::close(Close::Slow));
                         gone.push(session);
                         self.metrics.slow_readers.add(1);
                         warn!(target: "audit", session = session.0, "the host does not read");
                     }
                 }
                 Output::Close { session, why } => {
-                    state.queues.remove(&session);
-                    warn!(target: "audit", session = session.0, why = audit::close(why), "session ended");
+                    state.end(session, audit::close(why));
                 }
                 Output::Record { number, record } => {
                     state.keep(Keep::Record(number, record));
                 }
-                Output::Audit(audit) => audit::write(&audit, state.server.directory()),
+                Output::Audit(audit) => audit::write(&audit, &state.server, &self.network),
             }
         }
     }
 }
 
 impl State {
+    /// Forgets a session, and says to its host why; false if it was forgotten already.
+    fn end(&mut self, session: SessionId, why: &str) -> bool {
+        let Some(line) = self.lines.remove(&session) else {
+            return false;
+        };
+        // It is set once: the line is in no other place.
+        let _ = line.ending.set(why.to_owned());
+        if self.last.get(&line.host) == Some(&session) {
+            self.last.remove(&line.host);
+        }
+        true
+    }
+
     fn keep(&self, what: Keep) {
         if let Some(keeper) = &self.keeper {
             let _ = keeper.send(what);

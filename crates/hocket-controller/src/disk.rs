@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use hocket_control::store::{Disk, DiskError};
 use hocket_wire::setup::SetupError;
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, FlockOperation, access, flock};
 
 /// A folder of the file system; whoever has it has its lock.
 #[derive(Debug)]
@@ -18,6 +18,23 @@ pub struct Folder {
 const LOCK: &str = "lock";
 
 impl Folder {
+    /// Checks that the folder can be made, or is there and can be written; nothing is written.
+    ///
+    /// # Errors
+    /// [`SetupError`] where it is something else, or may not be written.
+    pub fn check(path: &Path) -> Result<(), SetupError> {
+        let remedy = "name a folder that can be written";
+        let wrong = |why: String| SetupError::new(path.display().to_string(), why, remedy);
+        let nearest = path.ancestors().find(|part| part.exists());
+        let nearest = nearest.unwrap_or(Path::new("."));
+        match () {
+            () if !nearest.is_dir() => Err(wrong(format!("{} is no folder", nearest.display()))),
+            () => access(nearest, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+                wrong(format!("{}: {}", nearest.display(), io::Error::from(error)))
+            }),
+        }
+    }
+
     /// Makes the folder where it is not there.
     ///
     /// # Errors

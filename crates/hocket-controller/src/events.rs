@@ -1,56 +1,108 @@
 //! The file of what the policy was told, piece by piece, and what it says to it once more.
 //!
 //! ```text
-//! for each piece: its length (4 bytes, lowest first), then a log as hocket_core::routing::controller writes it
+//! "hocket controller events 1\n", the fabric's digest (4 bytes)
+//! for each piece: its length and its CRC-32 (4 bytes each), then a log as hocket_core::routing::controller writes it
 //! ```
+//!
+//! Numbers have their lowest byte first.
 
-use std::fmt::Write;
+use std::fmt::{self, Write};
 use std::path::Path;
 
 use hocket_core::routing::Fabric;
 use hocket_core::routing::controller::{Command, Controller, Log, Options, Reason, replay};
 use hocket_wire::setup::SetupError;
 
+use crate::fabric::Network;
+
+const HEADER: &[u8] = b"hocket controller events 1\n";
+
+/// What the file begins with.
+pub fn header(network: &Network) -> Vec<u8> {
+    [HEADER, &network.digest().to_le_bytes()].concat()
+}
+
 /// One piece of the file.
 pub fn piece(log: &Log) -> Vec<u8> {
     let bytes = log.encode();
     let mut piece = (bytes.len() as u32).to_le_bytes().to_vec();
+    piece.extend(crc32fast::hash(&bytes).to_le_bytes());
     piece.extend(bytes);
     piece
 }
 
-/// Reads a file; a last piece that was not written whole is left out.
+/// The end of a file that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Where it begins.
+    pub at: usize,
+    /// How many bytes it has.
+    pub bytes: usize,
+    /// What is wrong there.
+    pub why: &'static str,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { at, bytes, why } = self;
+        write!(f, "left out: {bytes} bytes from byte {at} on, as {why}")
+    }
+}
+
+/// Reads a file that was written for a fabric, and says what of it is left out: whatever stands after a piece that
+/// was not written whole, or is damaged.
 ///
 /// # Errors
-/// [`SetupError`] for a file that cannot be read and pieces that are none.
-pub fn read(path: &Path) -> Result<Log, SetupError> {
-    let name = path.display().to_string();
-    let bytes = std::fs::read(path)
-        .map_err(|error| SetupError::new(&name, error.to_string(), "name an event log"))?;
+/// [`SetupError`] for a file that cannot be read, is no event log or is one of another fabric.
+pub fn read(path: &Path, network: &Network) -> Result<(Log, Option<LeftOut>), SetupError> {
+    let wrong = |why: String, remedy| SetupError::new(path.display().to_string(), why, remedy);
+    let bytes =
+        std::fs::read(path).map_err(|error| wrong(error.to_string(), "name an event log"))?;
+    let Some((digest, mut rest)) = bytes
+        .strip_prefix(HEADER)
+        .and_then(|rest| rest.split_first_chunk())
+    else {
+        let why = "it is no event log";
+        return Err(wrong(why.to_owned(), "name one that a controller wrote"));
+    };
+    if *digest != network.digest().to_le_bytes() {
+        let why = format!("it is of another fabric than {}", network.name());
+        return Err(wrong(why, "give the settings that its controller had"));
+    }
     let mut log = Log::default();
-    let mut rest = &bytes[..];
-    while let Some((length, after)) = rest.split_first_chunk::<4>() {
-        let Some((piece, after)) = after.split_at_checked(u32::from_le_bytes(*length) as usize)
-        else {
-            break;
-        };
-        let piece = Log::decode(piece).map_err(|error| {
-            SetupError::caused(
-                format!("{name}, piece at byte {}", bytes.len() - rest.len()),
-                error,
-            )
-        })?;
-        log.events.extend(piece.events);
-        rest = after;
+    let mut left_out = None;
+    while !rest.is_empty() {
+        match next(rest) {
+            Ok((piece, after)) => {
+                log.events.extend(piece.events);
+                rest = after;
+            }
+            Err(why) => {
+                left_out = Some(LeftOut {
+                    at: bytes.len() - rest.len(),
+                    bytes: rest.len(),
+                    why,
+                });
+                break;
+            }
+        }
     }
-    match log.events.is_empty() && !bytes.is_empty() {
-        true => Err(SetupError::new(
-            name,
-            "it is no event log",
-            "name one that a controller wrote",
-        )),
-        false => Ok(log),
+    Ok((log, left_out))
+}
+
+/// The first piece, and what stands after it.
+fn next(bytes: &[u8]) -> Result<(Log, &[u8]), &'static str> {
+    const TORN: &str = "a piece was not written whole";
+    let (length, rest) = bytes.split_first_chunk::<4>().ok_or(TORN)?;
+    let (sum, rest) = rest.split_first_chunk::<4>().ok_or(TORN)?;
+    let length = u32::from_le_bytes(*length) as usize;
+    let (piece, rest) = rest.split_at_checked(length).ok_or(TORN)?;
+    if crc32fast::hash(piece) != u32::from_le_bytes(*sum) {
+        return Err("its checksum is wrong");
     }
+    let log = Log::decode(piece).map_err(|_| "its checksum is right and it is no log")?;
+    Ok((log, rest))
 }
 
 /// What a controller says to a log.

@@ -13,6 +13,7 @@ use tracing::{error, warn};
 
 use crate::desk::{Desk, Keep};
 use crate::events;
+use crate::fabric::Network;
 use crate::metrics::Metrics;
 
 /// What comes within this time is brought to disk at once.
@@ -26,13 +27,15 @@ pub struct Events {
 }
 
 impl Events {
-    /// A new file, of so many bytes at most.
+    /// A new file for a fabric, of so many bytes at most.
     ///
     /// # Errors
     /// What the system says.
-    pub fn create(path: &Path, most_bytes: u64) -> std::io::Result<Self> {
-        let file = File::create(path)?;
-        let left = most_bytes;
+    pub fn create(path: &Path, network: &Network, most_bytes: u64) -> std::io::Result<Self> {
+        let mut file = File::create(path)?;
+        let header = events::header(network);
+        file.write_all(&header)?;
+        let left = most_bytes.saturating_sub(header.len() as u64);
         Ok(Self { file, left })
     }
 

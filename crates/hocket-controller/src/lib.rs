@@ -17,6 +17,7 @@ pub mod disk;
 pub mod events;
 pub mod fabric;
 pub mod keeper;
+pub mod linkfile;
 pub mod metrics;
 pub mod operator;
 pub mod queue_pairs;

@@ -11,7 +11,7 @@ use hocket_controller::certs::{self, Request};
 use hocket_controller::config::Config;
 use hocket_controller::events::{self, Replayed};
 use hocket_controller::queue_pairs::{self, Site};
-use hocket_controller::run;
+use hocket_controller::run::{self, Start};
 use hocket_wire::setup::SetupError;
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
@@ -33,7 +33,7 @@ fn main() -> ExitCode {
             return fail(line.trim_start_matches("error: "));
         }
         Err(help) => {
-            print!("{help}");
+            let _ = write!(std::io::stdout(), "{help}");
             return ExitCode::SUCCESS;
         }
     };
@@ -74,7 +74,14 @@ fn command() -> Command {
                     flag("check")
                         .help("read all that the settings name, say what is wrong, and end"),
                 )
-                .arg(flag("repair").help("take what stands before damage in the state's files")),
+                .arg(flag("repair").help("take what stands before damage in the state's files"))
+                .arg(
+                    Arg::new("epoch")
+                        .long("epoch")
+                        .value_name("N")
+                        .value_parser(value_parser!(u64).range(1..=1 << 62))
+                        .help("begin an epoch no less than this, where the state's folder is lost"),
+                ),
         )
         .subcommand(
             Command::new("certs")
@@ -134,7 +141,8 @@ fn serve(given: &ArgMatches) -> Result<(), SetupError> {
     let config = config(given)?;
     run::check(&config)?;
     if given.get_flag("check") {
-        println!(
+        let _ = writeln!(
+            std::io::stdout(),
             "{}: {} ToRs, {} levels; {} hosts",
             config.network.name(),
             config.network.fabric.tor_count(),
@@ -149,9 +157,12 @@ fn serve(given: &ArgMatches) -> Result<(), SetupError> {
         .with_writer(std::io::stderr)
         .with_max_level(LevelFilter::INFO)
         .init();
-    let on_damage = match given.get_flag("repair") {
-        true => OnDamage::Repair,
-        false => OnDamage::Refuse,
+    let start = Start {
+        on_damage: match given.get_flag("repair") {
+            true => OnDamage::Repair,
+            false => OnDamage::Refuse,
+        },
+        least_epoch: given.get_one("epoch").copied().unwrap_or(0),
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -159,7 +170,7 @@ fn serve(given: &ArgMatches) -> Result<(), SetupError> {
         .enable_all()
         .build()
         .map_err(|error| SetupError::new("threads", error.to_string(), "raise the limits"))?;
-    runtime.block_on(run::run(config, on_damage, ended()))
+    runtime.block_on(run::run(config, start, ended()))
 }
 
 /// The system wants an end.
@@ -201,8 +212,10 @@ fn make_certs(given: &ArgMatches) -> Result<(), SetupError> {
         valid: Duration::from_secs(u64::from(days) * 86_400),
         renew: given.get_flag("renew"),
     })?;
+    let mut out = std::io::stdout().lock();
     for path in written {
-        println!("{}", path.display());
+        // Whoever read has perhaps gone.
+        let _ = writeln!(out, "{}", path.display());
     }
     Ok(())
 }
@@ -210,8 +223,12 @@ fn make_certs(given: &ArgMatches) -> Result<(), SetupError> {
 fn replay(given: &ArgMatches) -> Result<(), SetupError> {
     let config = config(given)?;
     let path: &PathBuf = given.get_one("log").expect("required");
-    let log = events::read(path)?;
-    let replayed = Replayed::new(config.network.fabric, config.session.options.policy, &log);
+    let (log, left_out) = events::read(path, &config.network)?;
+    let replayed = Replayed::new(
+        config.network.fabric.clone(),
+        config.session.options.policy,
+        &log,
+    );
     let mut out = std::io::stdout().lock();
     if given.get_flag("commands") {
         for ((now, _), commands) in log.events.iter().zip(&replayed.commands) {
@@ -223,6 +240,9 @@ fn replay(given: &ArgMatches) -> Result<(), SetupError> {
         }
     }
     let _ = write!(out, "{}", replayed.summary());
+    if let Some(left_out) = left_out {
+        let _ = writeln!(out, "{left_out}");
+    }
     Ok(())
 }
 

@@ -71,6 +71,7 @@ numbers! {
     "counter" handshakes: "Handshakes that were completed.",
     "counter" refused_handshakes: "Connections that were refused: no certificate, a wrong one, too slow.",
     "counter" unknown_hosts: "Sessions refused since the host is not in the configuration.",
+    "counter" second_sessions: "Sessions refused since the host has one that is alive.",
     "gauge" sessions: "Sessions that are open.",
     "counter" bad_messages: "Messages of hosts that were none; each ended its session.",
     "counter" slow_readers: "Sessions that were ended since the host did not read.",
@@ -79,6 +80,9 @@ numbers! {
     "counter" log_records: "Records written to the log.",
     "counter" log_syncs: "Times that the log was brought to disk.",
     "gauge" log_failed: "1 where the log cannot be written: a restart would forget what is new.",
+    "gauge" later_epoch: "The latest epoch that a host has obeyed and that is later than this controller's; 0: none.",
+    "gauge" later_hosts: "Hosts that refuse this controller since they have obeyed a later epoch.",
+    "gauge" links_file_broken: "1 where the file of links cannot be taken up; what it said before holds on.",
     "gauge" active: "1 where this controller is the active one.",
 }
 

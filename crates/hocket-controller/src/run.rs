@@ -1,5 +1,6 @@
 //! The whole service, from settings to the end.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::path::Path;
 use std::sync::{Arc, mpsc as threads};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use hocket_control::server::{Input, Server};
 use hocket_control::stages::Stages;
-use hocket_control::store::{OnDamage, Saved, Store};
+use hocket_control::store::{OnDamage, Saved, Store, last_epoch};
 use hocket_wire::setup::SetupError;
 use rustls::crypto::SecureRandom;
 use tokio::net::TcpListener;
@@ -16,10 +17,11 @@ use tokio::time::{sleep, timeout};
 use tracing::{error, info, warn};
 
 use crate::accept::{Shown, accept};
-use crate::config::Config;
+use crate::config::{Config, Standby};
 use crate::desk::{Desk, Keep};
 use crate::disk::Folder;
 use crate::keeper::{self, Events};
+use crate::linkfile::LinkFile;
 use crate::metrics::Metrics;
 use crate::operator::{Operators, bind};
 use crate::rotation;
@@ -28,6 +30,8 @@ use crate::standby::{Active, Held, become_active};
 
 /// How often certificates are looked at.
 const ROTATION: Duration = Duration::from_secs(5);
+/// How often the file of links is looked at.
+const LINKS: Duration = Duration::from_secs(1);
 /// How long sessions may take to end.
 const END: Duration = Duration::from_secs(5);
 /// Connections that wait to be served.
@@ -38,7 +42,17 @@ const WAITING: usize = 256;
 /// # Errors
 /// [`SetupError`] as [`run`].
 pub fn check(config: &Config) -> Result<(), SetupError> {
+    Folder::check(&config.state)?;
     rotation::show(&config.tls).map(|_| ())
+}
+
+/// How a controller starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// What to do about damage in the state's files.
+    pub on_damage: OnDamage,
+    /// Its epoch is no less than this.
+    pub least_epoch: u64,
 }
 
 /// Serves until `end`; waits first, where another controller is active.
@@ -47,9 +61,17 @@ pub fn check(config: &Config) -> Result<(), SetupError> {
 /// [`SetupError`] for whatever prevents the start, and where this controller is no longer the active one.
 pub async fn run(
     config: Config,
-    on_damage: OnDamage,
+    start: Start,
     end: impl Future<Output = ()>,
 ) -> Result<(), SetupError> {
+    if start.least_epoch > 0 && matches!(config.standby, Standby::Etcd { .. }) {
+        let remedy = "restore etcd with later revisions: etcdutl snapshot restore --bump-revision";
+        return Err(SetupError::new(
+            "--epoch",
+            "epochs are etcd's revisions",
+            remedy,
+        ));
+    }
     let shown = rotation::show(&config.tls)?;
     let operators = bind(config.operator, "operator").await?;
     // A standby must not let hosts wait in the queue of a listener; that the address is free is known now.
@@ -59,8 +81,9 @@ pub async fn run(
     let (place, desk) = watch::channel(None);
     let listener = Operators {
         desk,
-        network: Arc::new(config.network.clone()),
+        network: config.network.clone(),
         token: token(&config.state)?.into(),
+        links: config.links.clone(),
         news: watch::channel(Arc::from("")).0,
         stop: stopped.clone(),
     };
@@ -76,7 +99,8 @@ pub async fn run(
         thread,
         mut held,
         epoch,
-    } = begin(&config, active, on_damage)?;
+        failed,
+    } = begin(&config, active, start)?;
     place.send_replace(Some(desk.clone()));
     let listener = bind(config.listen, "listen").await?;
     info!(listen = %config.listen, operator = %config.operator, epoch, "active");
@@ -88,6 +112,15 @@ pub async fn run(
         stopped,
     ));
     let watched = rotation::watch(config.tls.clone(), ROTATION, shown, desk.metrics().clone());
+    let links = async {
+        match &config.links {
+            Some(path) => {
+                let file = LinkFile::new(path.clone(), config.network.clone(), failed);
+                file.watch(LINKS, desk.clone()).await;
+            }
+            None => std::future::pending().await,
+        }
+    };
     let lost = async {
         match &mut held {
             Some(held) => held.until_lost().await,
@@ -102,6 +135,7 @@ pub async fn run(
         )),
         () = tick(desk.clone(), &config) => Ok(()),
         () = watched => Ok(()),
+        () = links => Ok(()),
     };
     info!("sessions are ended");
     place.send_replace(None);
@@ -122,13 +156,19 @@ struct Running {
     thread: std::thread::JoinHandle<()>,
     held: Option<Held>,
     epoch: u64,
+    /// Links that operators said have failed, before the start.
+    failed: BTreeSet<u32>,
 }
 
-fn begin(config: &Config, active: Active, on_damage: OnDamage) -> Result<Running, SetupError> {
+fn begin(config: &Config, mut active: Active, start: Start) -> Result<Running, SetupError> {
     let wrong = |error: &dyn std::fmt::Display| {
         SetupError::caused(config.state.display().to_string(), error)
     };
-    let store = Store::open(active.folder, active.epoch, on_damage);
+    if start.least_epoch > 0 {
+        let last = last_epoch(&mut active.folder).map_err(|error| wrong(&error))?;
+        active.epoch = Some(start.least_epoch.max(last.saturating_add(1)));
+    }
+    let store = Store::open(active.folder, active.epoch, start.on_damage);
     let store = store.map_err(|error| wrong(&error))?;
     let epoch = store.epoch();
     if let Some((file, at)) = &store.recovered().torn {
@@ -144,12 +184,13 @@ fn begin(config: &Config, active: Active, on_damage: OnDamage) -> Result<Running
         0 => None,
         most => {
             let path = config.state.join(format!("events-{epoch}"));
-            Some(Events::create(&path, most).map_err(|error| wrong(&error))?)
+            Some(Events::create(&path, &config.network, most).map_err(|error| wrong(&error))?)
         }
     };
     let (keeper, kept) = threads::channel();
     let desk = Arc::new(desk(config, epoch, store.saved(), keeper, Arc::default()));
     desk.metrics().active.set(1);
+    let failed = store.saved().failed.clone();
     let metrics = desk.metrics().clone();
     let stored = keeper::teller(&desk);
     let thread = std::thread::Builder::new()
@@ -161,6 +202,7 @@ fn begin(config: &Config, active: Active, on_damage: OnDamage) -> Result<Running
         thread,
         held: active.held,
         epoch,
+        failed,
     })
 }
 
@@ -183,7 +225,13 @@ pub fn desk(
     let options = config.session.options;
     let directory = config.directory.clone();
     let server = Server::new(stages, directory, options, epoch, saved, Duration::ZERO);
-    Desk::new(server, keeper, metrics, config.session.queue)
+    Desk::new(
+        server,
+        network.clone(),
+        keeper,
+        metrics,
+        config.session.queue,
+    )
 }
 
 /// Serves hosts until told to stop.

@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hocket_control::message::ToHost;
+use hocket_wire::setup::deepest;
 use hocket_wire::v1::controller_server::{Controller, ControllerServer};
 use hocket_wire::v1::{ControllerBatch, HostBatch};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,7 +18,7 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::info;
 
 use crate::accept::{Connection, Peer};
-use crate::desk::Desk;
+use crate::desk::{Desk, Ending, Opened};
 
 /// Messages to a host that are sent at once.
 const TOGETHER: usize = 64;
@@ -66,22 +67,27 @@ impl Controller for Service {
         request: Request<Streaming<HostBatch>>,
     ) -> Result<Response<Outgoing>, Status> {
         let peer = request.extensions().get::<Peer>().cloned();
-        let Peer(host) = peer.ok_or_else(|| Status::unauthenticated("no certificate"))?;
-        let opened = self.desk.connect(&host);
-        let (session, messages) = opened.map_err(|why| {
-            info!(target: "audit", host = &*host, why, "session refused");
+        let Peer { host, from } = peer.ok_or_else(|| Status::unauthenticated("no certificate"))?;
+        let Opened {
+            session,
+            messages,
+            ending,
+        } = self.desk.connect(&host, from).map_err(|why| {
+            info!(target: "audit", host = &*host, %from, why, "session refused");
             Status::permission_denied(why)
         })?;
-        info!(target: "audit", host = &*host, session, "session opened");
+        info!(target: "audit", host = &*host, %from, session, "session opened");
         let reading = Reading {
             desk: self.desk.clone(),
             host,
             session,
+            ending: ending.clone(),
         };
         tokio::spawn(reading.run(request.into_inner(), self.stop.clone()));
         Ok(Response::new(Outgoing {
             messages,
             next: Vec::with_capacity(TOGETHER),
+            ending: Some(ending),
         }))
     }
 }
@@ -91,6 +97,7 @@ struct Reading {
     desk: Arc<Desk>,
     host: Arc<str>,
     session: u64,
+    ending: Ending,
 }
 
 impl Reading {
@@ -105,7 +112,7 @@ impl Reading {
                 Ok(Some(batch)) => match hocket_wire::read_host_batch(batch) {
                     Ok(messages) => {
                         if !self.desk.receive(self.session, messages) {
-                            break "the controller ended it".to_owned();
+                            break "the session was over".to_owned();
                         }
                     }
                     Err(error) => {
@@ -118,13 +125,23 @@ impl Reading {
                     if status.code() == tonic::Code::OutOfRange {
                         self.desk.metrics().bad_messages.add(1);
                     }
-                    break status.message().to_owned();
+                    break broken(&status);
                 }
             }
         };
-        self.desk.disconnect(self.session);
+        self.desk.disconnect(self.session, &why);
+        // Whoever ended it first has said why.
+        let why = self.ending.get().unwrap_or(&why);
         let host = &*self.host;
         info!(target: "audit", host, session = self.session, why, "session ended");
+    }
+}
+
+/// Why nothing more comes: what is wrong with a message, or that the connection was cut.
+fn broken(status: &Status) -> String {
+    match std::error::Error::source(status) {
+        Some(cause) => format!("the connection was cut: {}", deepest(cause)),
+        None => status.message().to_owned(),
     }
 }
 
@@ -132,16 +149,25 @@ impl Reading {
 pub struct Outgoing {
     messages: mpsc::Receiver<Arc<ToHost>>,
     next: Vec<Arc<ToHost>>,
+    /// `None` once it has been said.
+    ending: Option<Ending>,
 }
 
 impl Stream for Outgoing {
     type Item = Result<ControllerBatch, Status>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        let Self { messages, next } = &mut *self;
+        let Self {
+            messages,
+            next,
+            ending,
+        } = &mut *self;
         match messages.poll_recv_many(context, next, TOGETHER) {
             Poll::Pending => Poll::Pending,
-            Poll::Ready(0) => Poll::Ready(None),
+            Poll::Ready(0) => {
+                let why = ending.take().and_then(|ending| ending.get().cloned());
+                Poll::Ready(why.map(|why| Err(Status::aborted(why))))
+            }
             Poll::Ready(_) => {
                 let batch = hocket_wire::controller_batch(next.iter().map(|message| &**message));
                 next.clear();

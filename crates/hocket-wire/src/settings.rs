@@ -2,7 +2,7 @@
 //! is an error that names the nearest one.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -20,6 +20,8 @@ pub struct Section {
     path: String,
     table: Table,
     asked: RefCell<Vec<String>>,
+    /// Where the table is not there: what is wrong if another was meant for it.
+    meant: Option<SetupError>,
 }
 
 impl Section {
@@ -56,6 +58,7 @@ impl Section {
             path: String::new(),
             table,
             asked: RefCell::default(),
+            meant: None,
         })
     }
 
@@ -75,7 +78,10 @@ impl Section {
 
     /// The file, and where in it the table is.
     pub fn origin(&self) -> String {
-        format!("{}: {}", self.file.display(), self.path)
+        match self.path.as_str() {
+            "" => self.file.display().to_string(),
+            path => format!("{}: {path}", self.file.display()),
+        }
     }
 
     fn name(&self, key: &str) -> String {
@@ -90,8 +96,23 @@ impl Section {
         self.table.get(key)
     }
 
-    fn missing(&self, key: &str, remedy: &str) -> SetupError {
-        self.wrong(key, "it is missing", remedy)
+    /// An error about a key that must be there and is not. A key that nobody asked for and that is nearly the same
+    /// was meant for it.
+    pub fn missing(&self, key: &str, remedy: &str) -> SetupError {
+        let meant = self.meant_for(key).or_else(|| self.meant.clone());
+        meant.unwrap_or_else(|| self.wrong(key, "it is missing", remedy))
+    }
+
+    fn meant_for(&self, key: &str) -> Option<SetupError> {
+        let asked = self.asked.borrow();
+        let others = self.table.keys().filter(|other| !asked.contains(other));
+        let near = others.filter(|other| is_near(other, key));
+        let given = near.min_by_key(|other| distance(other, key))?;
+        Some(self.unknown(given, &format!("did you mean {key:?}?")))
+    }
+
+    fn unknown(&self, key: &str, remedy: &str) -> SetupError {
+        SetupError::caused(self.origin(), format!("unknown key {key:?}: {remedy}"))
     }
 
     /// Text, where the key is there.
@@ -281,7 +302,10 @@ impl Section {
     /// [`SetupError`] if it is not a table.
     pub fn section(&self, key: &str) -> Result<Self, SetupError> {
         match self.get(key) {
-            None => Ok(self.inner(key, Table::new())),
+            None => Ok(Self {
+                meant: self.meant_for(key),
+                ..self.inner(key, Table::new())
+            }),
             Some(Value::Table(table)) => Ok(self.inner(key, table.clone())),
             Some(_) => {
                 let remedy = format!("write [{}] and its keys below", self.name(key));
@@ -292,7 +316,7 @@ impl Section {
 
     /// Whether a key is there.
     pub fn has(&self, key: &str) -> bool {
-        self.table.contains_key(key)
+        self.get(key).is_some()
     }
 
     /// The tables in a table, by name.
@@ -315,6 +339,7 @@ impl Section {
             path: self.name(key),
             table,
             asked: RefCell::default(),
+            meant: None,
         }
     }
 
@@ -329,10 +354,15 @@ impl Section {
         };
         let nearest = asked.iter().min_by_key(|known| distance(key, known));
         let remedy = match nearest {
-            Some(nearest) => format!("did you mean {nearest}?"),
+            Some(nearest) if is_near(key, nearest) => format!("did you mean {nearest:?}?"),
+            Some(_) => {
+                let known: BTreeSet<&str> = asked.iter().map(String::as_str).collect();
+                let known = known.into_iter().collect::<Vec<_>>();
+                format!("keys are {}", known.join(", "))
+            }
             None => "remove it".to_owned(),
         };
-        Err(self.wrong(key, "there is no such key", remedy))
+        Err(self.unknown(key, &remedy))
     }
 }
 
@@ -346,20 +376,28 @@ fn scaled(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     number.checked_mul(*scale)
 }
 
-/// How many letters are to be changed, added or left out.
+/// Whether one is likely the other, mistyped.
+fn is_near(one: &str, other: &str) -> bool {
+    distance(one, other) <= (one.len().max(other.len()) / 3).max(1)
+}
+
+/// How many letters are to be changed, added, left out or swapped with their neighbours.
 fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (i, letter) in one.chars().enumerate() {
-        let mut before = std::mem::replace(&mut row[0], i + 1);
+    let [one, other] = [one, other].map(|text| text.chars().collect::<Vec<_>>());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=other.len()).collect()];
+    for (i, &letter) in one.iter().enumerate() {
+        let mut row = vec![i + 1];
         for (j, &wanted) in other.iter().enumerate() {
-            let least = (before + usize::from(letter != wanted))
-                .min(row[j] + 1)
-                .min(row[j + 1] + 1);
-            before = std::mem::replace(&mut row[j + 1], least);
+            let changed = rows[i][j] + usize::from(letter != wanted);
+            let mut least = changed.min(row[j] + 1).min(rows[i][j + 1] + 1);
+            if i > 0 && j > 0 && letter == other[j - 1] && one[i - 1] == wanted {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
         }
+        rows.push(row);
     }
-    row[other.len()]
+    rows[one.len()][other.len()]
 }
 
 #[cfg(test)]
@@ -378,7 +416,40 @@ mod tests {
         let error = section.finish().unwrap_err().to_string();
         assert_eq!(
             error,
-            "a.toml: laese: there is no such key; did you mean lease?"
+            "a.toml: unknown key \"laese\": did you mean \"lease\"?"
+        );
+    }
+
+    #[test]
+    fn a_key_that_is_missing_is_perhaps_there_under_another_name() {
+        let missing = |text: &str| {
+            let section = parse(text);
+            let path = section.needed_path("fabric");
+            let wrong = path.and_then(|_| section.section("tls")?.needed_path("ca"));
+            wrong.unwrap_err().to_string()
+        };
+        assert_eq!(
+            missing("fabrc = 'a'"),
+            "a.toml: unknown key \"fabrc\": did you mean \"fabric\"?"
+        );
+        assert_eq!(
+            missing("fabric = 'a'\n[tsl]\nca = 'b'"),
+            "a.toml: unknown key \"tsl\": did you mean \"tls\"?"
+        );
+        assert_eq!(
+            missing("fabric = 'a'\n[tls]\nac = 'b'"),
+            "a.toml: tls: unknown key \"ac\": did you mean \"ca\"?"
+        );
+        assert_eq!(
+            missing("state = 'a'"),
+            "a.toml: fabric: it is missing; name a file"
+        );
+        let section = parse("colour = 'red'");
+        section.text("fabric").unwrap();
+        section.text("state").unwrap();
+        assert_eq!(
+            section.finish().unwrap_err().to_string(),
+            "a.toml: unknown key \"colour\": keys are fabric, state"
         );
     }
 
@@ -418,7 +489,7 @@ mod tests {
         let error = hosts.into_values().next().unwrap().finish().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a.toml: hosts.a.name: there is no such key; remove it"
+            "a.toml: hosts.a: unknown key \"name\": remove it"
         );
     }
 }

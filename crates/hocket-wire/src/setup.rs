@@ -37,6 +37,15 @@ impl SetupError {
     }
 }
 
+/// The cause that says most.
+pub fn deepest(error: &dyn std::error::Error) -> String {
+    let mut deepest = error;
+    while let Some(source) = deepest.source() {
+        deepest = source;
+    }
+    deepest.to_string()
+}
+
 impl Explain for SetupError {
     fn origin(&self) -> Option<Cow<'_, str>> {
         Some(self.origin.as_str().into())

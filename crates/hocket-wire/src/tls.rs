@@ -11,7 +11,7 @@ use std::time::SystemTime;
 
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
@@ -124,7 +124,7 @@ impl Identity {
             None,
         );
         match valid {
-            Ok(_) => Ok(()),
+            Ok(_) => self.check_name(end, &own),
             Err(webpki::Error::CertExpired { not_after, .. }) => {
                 let since = now.as_secs().saturating_sub(not_after.as_secs());
                 Err(wrong(
@@ -142,7 +142,33 @@ impl Identity {
                 let why = format!("it was not issued by {}", self.files.ca.display());
                 Err(wrong(path, why, "give the authority that issued it"))
             }
+            Err(webpki::Error::RequiredEkuNotFoundContext(_)) => {
+                let wanted = match end {
+                    End::Controller => "a server",
+                    End::Host => "a client",
+                };
+                let why = format!("it is no certificate of {wanted}");
+                Err(wrong(path, why, "make one that is"))
+            }
             Err(error) => Err(wrong(path, error, "make a new one")),
+        }
+    }
+
+    fn check_name(&self, end: End, own: &EndEntityCert<'_>) -> Result<(), SetupError> {
+        let (is_named, wanted) = match end {
+            End::Controller => {
+                let name = ServerName::try_from(CONTROLLER).expect("it is a DNS name");
+                let is_named = own.verify_is_valid_for_subject_name(&name).is_ok();
+                (is_named, format!("the DNS name {CONTROLLER}"))
+            }
+            End::Host => (self.host().is_some(), format!("one URI {HOST}NAME")),
+        };
+        match is_named {
+            true => Ok(()),
+            false => {
+                let why = format!("it does not bear {wanted}");
+                Err(wrong(&self.files.certificate, why, "make one that does"))
+            }
         }
     }
 
@@ -193,8 +219,16 @@ impl Identity {
     }
 
     fn bad_key(&self, error: rustls::Error) -> SetupError {
-        let remedy = format!("give the key of {}", self.files.certificate.display());
-        wrong(&self.files.key, error, &remedy)
+        let certificate = self.files.certificate.display();
+        let why = match error {
+            rustls::Error::InconsistentKeys(_) => format!("it is not the key of {certificate}"),
+            error => error.to_string(),
+        };
+        wrong(
+            &self.files.key,
+            why,
+            &format!("give the key of {certificate}"),
+        )
     }
 }
 
@@ -209,10 +243,14 @@ pub fn host_of(certificate: &CertificateDer<'_>) -> Option<String> {
     (is_host(host) && hosts.next().is_none()).then(|| host.to_owned())
 }
 
-/// Whether a text may be a host's name: letters, digits, dots, dashes and underscores, 253 at most.
+/// Whether a text may be a host's name: letters, digits, dots, dashes and underscores, 253 at most, a letter or digit
+/// first. Files are called after it.
 pub fn is_host(name: &str) -> bool {
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b".-_".contains(&byte);
-    (1..=253).contains(&name.len()) && name.bytes().all(fits)
+    let first = name.bytes().next();
+    first.is_some_and(|byte| byte.is_ascii_alphanumeric())
+        && name.len() <= 253
+        && name.bytes().all(fits)
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, SetupError> {

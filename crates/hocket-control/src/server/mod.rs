@@ -37,7 +37,7 @@ use crate::directory::{Directory, HostId};
 use crate::message::{Change, FlowName, HostFlow};
 use crate::stages::Stages;
 use crate::store::{Record, Saved};
-use host::Host;
+use host::{Host, Presence};
 use jobs::Job;
 use links::Links;
 
@@ -172,6 +172,13 @@ impl Server {
     /// Whether every host has come back, or the time for it is over.
     pub fn is_synced(&self) -> bool {
         self.recovering.is_none()
+    }
+
+    /// Hosts that have not come since the start.
+    pub fn missing(&self) -> impl Iterator<Item = HostId> {
+        let rows = self.hosts.iter().zip(0..);
+        rows.filter(|(row, _)| row.presence == Presence::Unknown)
+            .map(|(_, host)| HostId(host))
     }
 
     /// The policy, to be looked at.

@@ -95,9 +95,7 @@ impl<D: Disk> Store<D> {
     /// [`StoreError::OldEpoch`]; [`StoreError::Disk`] where the folder cannot be claimed or read;
     /// [`StoreError::Damaged`] and [`StoreError::NoSnapshot`] where it is damaged and that is to be refused.
     pub fn open(mut disk: D, epoch: Option<u64>, on_damage: OnDamage) -> Result<Self, StoreError> {
-        let names = disk.list().map_err(failed("list", "the folder"))?;
-        let last = names.iter().filter_map(|name| epoch_of(name)).max();
-        let last = last.unwrap_or(0);
+        let last = last_epoch(&mut disk)?;
         let given = epoch.unwrap_or(last.saturating_add(1));
         if given <= last {
             return Err(StoreError::OldEpoch { given, last });
@@ -328,6 +326,16 @@ impl<D: Disk> Store<D> {
     pub fn into_disk(self) -> D {
         self.disk
     }
+}
+
+/// The last epoch that a folder was claimed for; 0: none.
+///
+/// # Errors
+/// [`StoreError::Disk`] where the folder cannot be listed.
+pub fn last_epoch(disk: &mut impl Disk) -> Result<u64, StoreError> {
+    let names = disk.list().map_err(failed("list", "the folder"))?;
+    let last = names.iter().filter_map(|name| epoch_of(name)).max();
+    Ok(last.unwrap_or(0))
 }
 
 fn failed<'a>(doing: &'static str, file: &'a str) -> impl FnOnce(DiskError) -> StoreError + 'a {

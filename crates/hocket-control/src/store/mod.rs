@@ -20,5 +20,5 @@ mod record;
 
 pub use disk::{Disk, DiskError};
 pub use frame::{Frames, Tail, frames};
-pub use log::{OnDamage, Recovered, Store, StoreError};
+pub use log::{OnDamage, Recovered, Store, StoreError, last_epoch};
 pub use record::{Record, Saved, SavedJob};

@@ -7,7 +7,7 @@ mod steering;
 mod tiers;
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use hocket_core::id::{DeviceId, LinkId, NpuId};
@@ -160,6 +160,31 @@ impl Network {
         [link.src, link.dst]
     }
 
+    /// A number that another network most likely does not have: of the names in their order, and of the links.
+    pub fn digest(&self) -> u32 {
+        let mut digest = crc32fast::Hasher::new();
+        for name in &self.names {
+            digest.update(name.as_bytes());
+            digest.update(&[0]);
+        }
+        for link in self.topology.links() {
+            digest.update(&link.src.0.to_le_bytes());
+            digest.update(&link.dst.0.to_le_bytes());
+        }
+        digest.finalize()
+    }
+
+    /// Whether a switch has several links to choose from: upwards, or to one neighbour.
+    pub fn chooses(&self, switch: DeviceId) -> bool {
+        let out = self.topology.out_links(switch).iter();
+        let next: Vec<DeviceId> = out.map(|&link| self.ends(link)[1]).collect();
+        let up = next
+            .iter()
+            .filter(|next| self.tier(**next) > self.tier(switch));
+        let distinct: BTreeSet<&DeviceId> = next.iter().collect();
+        up.count() > 1 || distinct.len() < next.len()
+    }
+
     /// What it is made of.
     pub fn topology(&self) -> &Topology {
         &self.topology
@@ -168,6 +193,22 @@ impl Network {
     /// A device's tier.
     pub fn tier(&self, id: DeviceId) -> Tier {
         self.tiers[id.index()]
+    }
+
+    /// The first few of several links by their ends: `A,B` where they are the links of both ways between two devices,
+    /// `A to B` where they are those of one way.
+    pub fn by_ends(&self, links: &[u32], most: usize) -> String {
+        let ends: BTreeSet<[DeviceId; 2]> =
+            links.iter().map(|&link| self.ends(LinkId(link))).collect();
+        let named = ends.iter().filter_map(|&[src, dst]| {
+            let are_both = ends.contains(&[dst, src]);
+            let [a, b] = [src, dst].map(|end| self.device(end));
+            match are_both {
+                true => (src < dst).then(|| format!("{a},{b}")),
+                false => Some(format!("{a} to {b}")),
+            }
+        });
+        some(&named.collect::<Vec<_>>(), most)
     }
 
     /// The links that a text names: `A,B` both links between two devices, `A` all links of a switch.
@@ -197,6 +238,16 @@ impl Network {
             true => Err(format!("there is no link {text:?}")),
             false => Ok(found),
         }
+    }
+}
+
+/// The first few of several names.
+pub fn some(names: &[impl AsRef<str>], most: usize) -> String {
+    let named = names.iter().take(most).map(AsRef::as_ref);
+    let named = named.collect::<Vec<_>>().join(", ");
+    match names.len() > most {
+        true => format!("{named} and {} more", names.len() - most),
+        false => named,
     }
 }
 

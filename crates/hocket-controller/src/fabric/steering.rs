@@ -7,7 +7,7 @@ use hocket_core::routing::steering::{Algorithm, Fields, Policy, SwitchHash};
 use hocket_wire::settings::Section;
 use hocket_wire::setup::SetupError;
 
-use super::Network;
+use super::{Network, some};
 
 /// The algorithms, as settings call them; the first is the default.
 const ALGORITHMS: [&str; 11] = [
@@ -39,6 +39,10 @@ impl Hashes {
     /// # Errors
     /// [`SetupError`] for an unknown algorithm, numbers out of range and switches that are not there.
     pub fn settings(file: &Section, network: &Network) -> Result<Self, SetupError> {
+        if !file.has("hash") {
+            let remedy = "write [hash] with algorithm and seed, as the switches have them";
+            return Err(file.missing("hash", remedy));
+        }
         let section = file.section("hash")?;
         let both_ways = section.flag("both_ways", false)?;
         let base = SwitchHash {
@@ -47,15 +51,27 @@ impl Hashes {
             offset: 0,
         };
         let default = hash(&section, base)?;
+        let named = file.sections("switches")?;
+        let is_default = |name: &str| !named.contains_key(name);
+        if network
+            .switches()
+            .any(|(id, name, _)| is_default(name) && network.chooses(id))
+        {
+            check(&section, default, both_ways)?;
+        }
         section.finish()?;
         let mut of = BTreeMap::new();
-        for (name, section) in file.sections("switches")? {
+        for (name, section) in named {
             let id = network.switch(&name).ok_or_else(|| {
                 let known: Vec<&str> = network.switches().map(|(_, name, _)| name).collect();
-                let remedy = format!("switches are {}", some(&known));
+                let remedy = format!("switches are {}", some(&known, 4));
                 SetupError::new(section.origin(), "the fabric has no such switch", remedy)
             })?;
-            of.insert(id, hash(&section, default)?);
+            let hash = hash(&section, default)?;
+            if network.chooses(id) {
+                check(&section, hash, both_ways)?;
+            }
+            of.insert(id, hash);
             section.finish()?;
         }
         Ok(Self {
@@ -74,6 +90,37 @@ impl Hashes {
     pub fn are_both_ways(&self) -> bool {
         self.both_ways
     }
+}
+
+/// A switch that has a choice can be steered only by ports that it hashes.
+fn check(section: &Section, hash: SwitchHash, both_ways: bool) -> Result<(), SetupError> {
+    let fields = match hash.algorithm {
+        Algorithm::Linux(Policy::Layer3) => Fields(0),
+        Algorithm::Linux(Policy::Layer4) => Fields::FIVE,
+        Algorithm::Linux(Policy::Custom(fields))
+        | Algorithm::Crc16(fields)
+        | Algorithm::Crc32(fields)
+        | Algorithm::Crc32Low(fields)
+        | Algorithm::Crc32High(fields)
+        | Algorithm::CrcCcitt(fields)
+        | Algorithm::Xor(fields)
+        | Algorithm::CrcXor(fields)
+        | Algorithm::Toeplitz(fields) => fields,
+    };
+    let wanted = [
+        (Fields::SPORT, "source port (16)", true),
+        // Packets that come back have the ports the other way round.
+        (Fields::DPORT, "destination port (32)", both_ways),
+    ];
+    let missing = wanted
+        .iter()
+        .find(|(field, _, is_needed)| *is_needed && !fields.has(*field));
+    missing.map_or(Ok(()), |(_, name, _)| {
+        let key = if fields.0 == 0 { "algorithm" } else { "fields" };
+        let why = format!("without the {name} in the hash no flow can be given a path");
+        let remedy = "let the switches hash it, and say so";
+        Err(section.wrong(key, why, remedy))
+    })
 }
 
 fn hash(section: &Section, base: SwitchHash) -> Result<SwitchHash, SetupError> {
@@ -100,14 +147,4 @@ fn hash(section: &Section, base: SwitchHash) -> Result<SwitchHash, SetupError> {
         seed: section.number("seed", base.seed.into(), [0, u32::MAX.into()])? as u32,
         offset: section.number("offset", base.offset.into(), [0, 31])? as u32,
     })
-}
-
-/// The first few of several names.
-fn some(names: &[&str]) -> String {
-    const NAMED: usize = 4;
-    let named = names.iter().take(NAMED).copied().collect::<Vec<_>>();
-    match names.len() > NAMED {
-        true => format!("{} and {} more", named.join(", "), names.len() - NAMED),
-        false => named.join(", "),
-    }
 }

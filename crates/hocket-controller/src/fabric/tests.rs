@@ -119,11 +119,57 @@ fn hashes_that_are_unknown_are_refused() {
             .starts_with("c.toml: hash.algorithm: \"md5\" is not known; write one of linux, "),
     );
     assert_eq!(
-        wrong("[switches.tor9]\nseed = 1"),
+        wrong("[hash]\n[switches.tor9]\nseed = 1"),
         "c.toml: switches.tor9: the fabric has no such switch; switches are sw0, sw1, sw2, sw3"
     );
     assert_eq!(
-        wrong("[switches.sw0]\nsede = 1"),
-        "c.toml: switches.sw0.sede: there is no such key; did you mean seed?"
+        wrong("[hash]\n[switches.sw0]\nsede = 1"),
+        "c.toml: switches.sw0: unknown key \"sede\": did you mean \"seed\"?"
     );
+}
+
+#[test]
+fn switches_that_have_a_choice_hash_the_ports_that_steer() {
+    let network = read(&clos(2, 2, 1)).unwrap();
+    let wrong = |text: &str| hashes(text, &network).unwrap_err().to_string();
+    let without = "without the source port (16) in the hash no flow can be given a path; let the switches hash it, and \
+                   say so";
+    assert_eq!(
+        wrong("[hash]\nfields = 7"),
+        format!("c.toml: hash.fields: {without}")
+    );
+    assert_eq!(
+        wrong("[hash]\nalgorithm = 'linux-layer3'"),
+        format!("c.toml: hash.algorithm: {without}")
+    );
+    assert_eq!(
+        wrong("[hash]\n[switches.sw2]\nalgorithm = 'crc16'\nfields = 3"),
+        format!("c.toml: switches.sw2.fields: {without}")
+    );
+    let back = wrong("[hash]\nfields = 23\nboth_ways = true");
+    assert!(back.contains("destination port (32)"), "{back}");
+    assert_eq!(
+        wrong("seed = 1"),
+        "c.toml: hash: it is missing; write [hash] with algorithm and seed, as the switches have them"
+    );
+    assert_eq!(
+        wrong("[hahs]\nseed = 1"),
+        "c.toml: unknown key \"hahs\": did you mean \"hash\"?"
+    );
+    // Spines have one link to each ToR, and nothing to choose.
+    let spines = "[hash]\n[switches.sw0]\nfields = 7\n[switches.sw1]\nalgorithm = 'linux-layer3'";
+    assert!(hashes(spines, &network).is_ok());
+}
+
+#[test]
+fn links_are_named_by_their_ends() {
+    let network = read(&clos(2, 2, 1)).unwrap();
+    let links = |text: &str| {
+        let links = network.links_named(text).unwrap();
+        links.iter().map(|link| link.0).collect::<Vec<_>>()
+    };
+    let both = links("sw0,sw2");
+    assert_eq!(network.by_ends(&both, 4), "sw0,sw2");
+    assert_eq!(network.by_ends(&both[..1], 4), "sw0 to sw2");
+    assert_eq!(network.by_ends(&links("sw0"), 1), "sw0,sw2 and 1 more");
 }

@@ -8,12 +8,13 @@ mod view;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Query, Request, State};
+use axum::extract::{ConnectInfo, Query, Request, State};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -46,6 +47,8 @@ pub struct Operators {
     pub network: Arc<Network>,
     /// What requests must show.
     pub token: Arc<str>,
+    /// The file that says which links have failed, in place of operators.
+    pub links: Option<PathBuf>,
     /// What the page is told.
     pub news: watch::Sender<Arc<str>>,
     /// Says when to stop.
@@ -79,6 +82,7 @@ impl Operators {
         let stopped = async move {
             let _ = stop.wait_for(|stop| *stop).await;
         };
+        let router = router.into_make_service_with_connect_info::<SocketAddr>();
         axum::serve(listener, router)
             .with_graceful_shutdown(stopped)
             .await
@@ -124,7 +128,12 @@ async fn guard(mut response: Response) -> Response {
     response
 }
 
-async fn check(State(operators): State<Operators>, request: Request, next: Next) -> Response {
+async fn check(
+    State(operators): State<Operators>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
     let headers = request.headers();
     let value = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer = value(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
@@ -143,6 +152,10 @@ async fn check(State(operators): State<Operators>, request: Request, next: Next)
     match shown.any(|shown| is_same(shown, &operators.token)) {
         true => next.run(request).await,
         false => {
+            let given = bearer.is_some() || headers.contains_key(header::COOKIE) || asked.is_some();
+            let why = if given { "a wrong token" } else { "no token" };
+            let (method, path) = (request.method(), request.uri().path());
+            info!(target: "audit", %from, %method, path, why, "a request of an operator is refused");
             let text = "give the token: Authorization: Bearer, or /?token= in a browser\n";
             (StatusCode::UNAUTHORIZED, text).into_response()
         }
@@ -187,19 +200,48 @@ fn with_type(kind: &'static str, text: &'static str) -> Response {
 }
 
 async fn ready(State(operators): State<Operators>) -> Response {
-    let Some(desk) = operators.desk() else {
-        return (StatusCode::SERVICE_UNAVAILABLE, "standby\n").into_response();
-    };
-    if desk.metrics().log_failed.get() > 0 {
-        return (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the state cannot be written\n",
-        )
-            .into_response();
+    match operators
+        .desk()
+        .ok_or("standby".to_owned())
+        .and_then(|desk| readiness(&desk))
+    {
+        Ok(text) => format!("{text}\n").into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
     }
-    match desk.view(|server| server.is_synced()) {
-        true => "ready\n".into_response(),
-        false => (StatusCode::SERVICE_UNAVAILABLE, "recovering\n").into_response(),
+}
+
+/// That the active controller is ready, or why it is not.
+fn readiness(desk: &Desk) -> Result<String, String> {
+    let metrics = desk.metrics();
+    if metrics.log_failed.get() > 0 {
+        return Err("the state cannot be written".to_owned());
+    }
+    let (epoch, is_synced, hosts, missing) = desk.view(|server| {
+        let missing = server.missing().count();
+        (
+            server.epoch(),
+            server.is_synced(),
+            server.directory().len(),
+            missing,
+        )
+    });
+    let later = metrics.later_epoch.get();
+    if later > 0 {
+        return Err(format!(
+            "{} of {hosts} hosts refuse this controller, of epoch {epoch}, since they have obeyed epoch {later}: \
+             where no other is active, start it with --epoch {}",
+            metrics.later_hosts.get(),
+            later.saturating_add(1),
+        ));
+    }
+    match (is_synced, missing) {
+        (true, 0) => Ok("ready".to_owned()),
+        (true, _) => Ok(format!(
+            "ready, though {missing} of {hosts} hosts have not come"
+        )),
+        (false, _) => Err(format!(
+            "recovering: {missing} of {hosts} hosts have not come"
+        )),
     }
 }
 
@@ -259,15 +301,54 @@ async fn news(
 }
 
 /// `{"fail": ["A,B", "C"], "return": [...]}`: links by their ends, or all links of a switch.
-async fn links(State(operators): State<Operators>, headers: HeaderMap, body: Bytes) -> Response {
-    let wrong = |why: String| reply(StatusCode::BAD_REQUEST, &json!({"error": why}));
-    let Some(desk) = operators.desk() else {
-        return wrong("this controller is not the active one; ask the other".to_owned());
+async fn links(
+    State(operators): State<Operators>,
+    ConnectInfo(from): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let agent = headers
+        .get(header::USER_AGENT)
+        .and_then(|agent| agent.to_str().ok());
+    let said = match (&operators.links, operators.desk()) {
+        (Some(file), _) => Err(format!(
+            "{} says which links have failed; write it there",
+            file.display()
+        )),
+        (_, None) => Err("this controller is not the active one; ask the other".to_owned()),
+        (None, Some(desk)) => said_of_links(&body, &operators.network).map(|said| (desk, said)),
     };
-    let value: Value = match serde_json::from_slice(&body) {
-        Ok(value) => value,
-        Err(error) => return wrong(error.to_string()),
-    };
+    match said {
+        Ok((desk, Said { value, fail, back })) => {
+            info!(target: "audit", %from, %value, agent, "an operator says of links");
+            let answer = json!({"failed": fail.len(), "returned": back.len()});
+            desk.tell(Input::LinksFail { links: fail });
+            desk.tell(Input::LinksReturn { links: back });
+            reply(StatusCode::OK, &answer)
+        }
+        Err(why) => {
+            info!(target: "audit", %from, why, agent, "a request of an operator is refused");
+            reply(StatusCode::BAD_REQUEST, &json!({"error": why}))
+        }
+    }
+}
+
+/// What an operator says of links.
+struct Said {
+    value: Value,
+    fail: Vec<u32>,
+    back: Vec<u32>,
+}
+
+fn said_of_links(body: &[u8], network: &Network) -> Result<Said, String> {
+    let value: Value = serde_json::from_slice(body).map_err(|error| error.to_string())?;
+    let known = |key: &String| ["fail", "return"].contains(&key.as_str());
+    if !value
+        .as_object()
+        .is_some_and(|object| object.keys().all(known))
+    {
+        return Err("write {\"fail\": [...], \"return\": [...]}".to_owned());
+    }
     let named = |key: &str| {
         let list = match &value[key] {
             Value::Null => return Ok(Vec::new()),
@@ -279,35 +360,12 @@ async fn links(State(operators): State<Operators>, headers: HeaderMap, body: Byt
             let text = item
                 .as_str()
                 .ok_or_else(|| format!("{key:?} is not a list of texts"))?;
-            links.extend(
-                operators
-                    .network
-                    .links_named(text)?
-                    .iter()
-                    .map(|link| link.0),
-            );
+            links.extend(network.links_named(text)?.iter().map(|link| link.0));
         }
         Ok(links)
     };
-    let (fail, back) = match (named("fail"), named("return")) {
-        (Ok(fail), Ok(back)) => (fail, back),
-        (Err(why), _) | (_, Err(why)) => return wrong(why),
-    };
-    let known = |key: &String| ["fail", "return"].contains(&key.as_str());
-    let other = value
-        .as_object()
-        .and_then(|object| object.keys().find(|key| !known(key)));
-    if !value.is_object() || other.is_some() {
-        return wrong("write {\"fail\": [...], \"return\": [...]}".to_owned());
-    }
-    let agent = headers
-        .get(header::USER_AGENT)
-        .and_then(|agent| agent.to_str().ok());
-    info!(target: "audit", %value, agent, "an operator says of links");
-    let answer = json!({"failed": fail.len(), "returned": back.len()});
-    desk.tell(Input::LinksFail { links: fail });
-    desk.tell(Input::LinksReturn { links: back });
-    reply(StatusCode::OK, &answer)
+    let (fail, back) = (named("fail")?, named("return")?);
+    Ok(Said { value, fail, back })
 }
 
 /// Binds a listener.

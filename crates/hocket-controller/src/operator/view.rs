@@ -76,6 +76,11 @@ fn summary(server: &Server) -> Value {
         .map(|&reason| (word(reason), policy.tally().moves_for(reason)))
         .filter(|&(_, moves)| moves > 0)
         .collect();
+    let missing: Vec<&str> = server
+        .missing()
+        .take(NAMED)
+        .map(|host| server.directory().entry(host).name.as_str())
+        .collect();
     let jobs = server
         .jobs()
         .take(NAMED)
@@ -88,6 +93,7 @@ fn summary(server: &Server) -> Value {
         "epoch": server.epoch(),
         "synced": server.is_synced(),
         "hosts": server.directory().len(),
+        "missing": missing,
         "sessions": server.session_count(),
         "flows": policy.flow_count(),
         "excess": policy.excess(),
@@ -184,13 +190,18 @@ pub fn metrics(desk: &Desk, text: &mut String) {
             ("epoch", "The controller's epoch.", server.epoch()),
             (
                 "synced",
-                "1 where every host has come back.",
+                "1 where every host has come back, or the time for it is over.",
                 u64::from(server.is_synced()),
             ),
             (
                 "hosts",
                 "Hosts of the configuration.",
                 server.directory().len() as u64,
+            ),
+            (
+                "missing_hosts",
+                "Hosts that have not come since the start.",
+                server.missing().count() as u64,
             ),
             ("flows", "Live flows.", policy.flow_count() as u64),
             ("jobs", "Registered jobs.", server.jobs().count() as u64),

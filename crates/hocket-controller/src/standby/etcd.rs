@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hocket_wire::setup::SetupError;
+use hocket_wire::setup::{SetupError, deepest};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_stream::wrappers::ReceiverStream;
@@ -75,15 +75,6 @@ pub(super) async fn win(
         }
         sleep(POLL).await;
     }
-}
-
-/// The cause that says most.
-fn deepest(error: &dyn std::error::Error) -> String {
-    let mut deepest = error;
-    while let Some(source) = deepest.source() {
-        deepest = source;
-    }
-    deepest.to_string()
 }
 
 /// Takes the key if nobody has it.

@@ -43,7 +43,7 @@ fn certs_makes_what_is_missing() {
     );
     assert_eq!(
         wrong(&["certs", "pki", "--host", "../a"], &folder.0),
-        "hocket-controller: --host: \"../a\" is no name of a host; take letters, digits, dots, dashes and \
+        "hocket-controller: --host: \"../a\" is no name of a host; take letters and digits, then also dots, dashes and \
          underscores, not ca or controller"
     );
 }
@@ -65,7 +65,7 @@ fn settings_that_are_wrong_are_one_line_and_exit_code_2() {
     let unknown = text.replace("[hash]", "[session]\nlaese = '5 s'\n[hash]");
     assert_eq!(
         check("a.toml", &unknown),
-        "hocket-controller: a.toml: session.laese: there is no such key; did you mean lease?"
+        "hocket-controller: a.toml: session: unknown key \"laese\": did you mean \"lease\"?"
     );
     let hash = text.replace("seed = 42", "algorithm = 'md5'");
     assert!(
@@ -111,6 +111,11 @@ fn what_a_start_needs_is_checked_before_anything_is_done() {
         &format!("[standby]\nkind = 'etcd'\nendpoint = '{at}'\n[hash]"),
     );
     fs::write(folder.join("away.toml"), away).unwrap();
+    let line = wrong(&["serve", "--config", "away.toml", "--epoch", "5"], folder);
+    assert!(
+        line.starts_with("hocket-controller: --epoch: epochs are etcd's revisions; "),
+        "{line}"
+    );
     drop(taken);
     let line = wrong(&["serve", "--config", "away.toml"], folder);
     assert!(line.contains(&format!("etcd at {at}: ")), "{line}");
@@ -129,4 +134,134 @@ fn what_a_start_needs_is_checked_before_anything_is_done() {
         line.contains("controller.pem: it expired ") && line.ends_with("; make a new one"),
         "{line}"
     );
+}
+
+#[test]
+fn settings_that_cannot_work_are_refused_by_the_check() {
+    let bench = Bench::new();
+    let folder = &bench.folder.0;
+    let text = fs::read_to_string(folder.join("controller.toml")).unwrap();
+    let check = |from: &str, to: &str| {
+        assert!(text.contains(from), "{from}");
+        fs::write(folder.join("a.toml"), text.replace(from, to)).unwrap();
+        let line = wrong(&["serve", "--check", "--config", "a.toml"], folder);
+        line.strip_prefix("hocket-controller: ").unwrap().to_owned()
+    };
+    assert!(check("[hash]\nseed = 42\n", "").starts_with("a.toml: hash: it is missing; "));
+    assert!(
+        check("seed = 42", "fields = 7")
+            .starts_with("a.toml: hash.fields: without the source port")
+    );
+    let at = "listen = '127.0.0.1:7400'\n";
+    for operator in ["127.0.0.1:7400", "0.0.0.0:7400"] {
+        let both = format!("{at}operator = '{operator}'");
+        let line = check("listen = '127.0.0.1:0'\noperator = '127.0.0.1:0'", &both);
+        assert_eq!(
+            line,
+            format!(
+                "a.toml: operator: {operator} is where hosts connect, 127.0.0.1:7400; give operators another port"
+            )
+        );
+    }
+    assert_eq!(
+        check("[hash]", "[session]\nreporters = 5\n[hash]"),
+        "a.toml: session.reporters: 5 hosts must say it, and there are 4; ask for fewer"
+    );
+    assert_eq!(
+        check("nics = ['127.0.1.4 nic3']", "nics = []"),
+        "a.toml: hosts.h3.nics: it is missing; write [\"ADDRESS NPU\", ...]"
+    );
+    assert_eq!(
+        check("nics = ['127.0.1.4 nic3']", "nisc = ['127.0.1.4 nic3']"),
+        "a.toml: hosts.h3: unknown key \"nisc\": did you mean \"nics\"?"
+    );
+    assert_eq!(
+        check("[hosts.h3]", "[hosts.'../h3']"),
+        "a.toml: hosts.../h3: it is no name of a host; take letters and digits, then also dots, dashes and underscores"
+    );
+    assert_eq!(
+        check("state = 'state'", "state = 'fabric.json'"),
+        "fabric.json: fabric.json is no folder; name a folder that can be written"
+    );
+    assert_eq!(
+        check("state = 'state'", "state = 'fabric.json/state'"),
+        "fabric.json/state: fabric.json is no folder; name a folder that can be written"
+    );
+    assert!(check("fabric.json", "nothing.json").starts_with("nothing.json: No such file"));
+    for (key, file) in [
+        ("ca", "ca.pem"),
+        ("certificate", "controller.pem"),
+        ("key", "controller.key"),
+    ] {
+        let line = check(&format!("{key} = '{file}'"), &format!("{key} = 'nothing'"));
+        assert!(
+            line.starts_with("nothing: ") && line.contains("No such file"),
+            "{line}"
+        );
+    }
+    // Of another name, and with the key of another.
+    let line = check("certificate = 'controller.pem'", "certificate = 'h0.pem'");
+    assert_eq!(
+        line,
+        "h0.pem: it is no certificate of a server; make one that is"
+    );
+    let line = check("key = 'controller.key'", "key = 'h0.key'");
+    assert_eq!(
+        line,
+        "h0.key: it is not the key of controller.pem; give the key of controller.pem"
+    );
+    assert!(!folder.join("state").exists());
+}
+
+#[test]
+fn arguments_that_are_missing_are_named() {
+    let folder = Folder::new();
+    for (arguments, missing) in [
+        (&["serve"][..], "--config <FILE>"),
+        (&["certs"], "<DIR>"),
+        (&["replay"], "--config <FILE> <LOG>"),
+    ] {
+        assert_eq!(
+            wrong(arguments, &folder.0),
+            format!(
+                "hocket-controller: the following required arguments were not provided: {missing}"
+            )
+        );
+    }
+}
+
+#[test]
+fn whoever_reads_may_go_before_the_end() {
+    let bench = Bench::new();
+    let folder = &bench.folder.0;
+    let log = folder.join("events");
+    fs::write(
+        &log,
+        hocket_controller::events::header(&bench.config.network),
+    )
+    .unwrap();
+    for arguments in [
+        &[
+            "replay",
+            "events",
+            "--config",
+            "controller.toml",
+            "--commands",
+        ][..],
+        &["serve", "--check", "--config", "controller.toml"],
+        &["certs", "pki", "--host", "a"],
+        &["--help"],
+    ] {
+        // The end that is read from is closed before the command starts.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = Command::new(env!("CARGO_BIN_EXE_hocket-controller"))
+            .args(arguments)
+            .current_dir(folder)
+            .stdout(writer)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}");
+        assert!(output.stderr.is_empty(), "{arguments:?}");
+    }
 }

@@ -2,7 +2,9 @@
 
 use std::fs;
 
-use super::process::Process;
+use rustix::process::Signal;
+
+use super::process::{Process, free};
 use super::support::Bench;
 
 fn text(bench: &Bench) -> String {
@@ -87,5 +89,132 @@ fn operators_say_that_links_fail() {
         .replace("Authorization: Bearer ", "Cookie: hocket=");
     assert_eq!(process.ask("GET /state", &cookie, "").0, 200);
     assert_eq!(process.ask("POST /links", &cookie, "{}").0, 401);
+    assert!(process.end().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_says_what_was_refused_and_who_is_missing() {
+    let bench = Bench::with("[session]\nrecovery = '100 ms'");
+    let folder = &bench.folder.0;
+    let mut process = Process::start(folder, "a", &text(&bench));
+    process.until("ready, though 4 of 4 hosts have not come");
+    let agent = bench.agent(0, process.listen);
+    agent.welcomed(1).await;
+    process.until("ready, though 3 of 4 hosts have not come");
+    let (_, metrics) = process.get("/metrics");
+    assert!(
+        metrics.contains("\nhocket_controller_missing_hosts 3\n"),
+        "{metrics}"
+    );
+    assert!(
+        process
+            .get("/state")
+            .1
+            .contains(r#""missing":["h1","h2","h3"]"#)
+    );
+
+    assert_eq!(process.ask("GET /state", "", "").0, 401);
+    let wrong = "Authorization: Bearer x\r\n";
+    assert_eq!(process.ask("POST /links", wrong, "{}").0, 401);
+    for body in ["{", r#"{"fail": ["sw0,sw9"]}"#] {
+        assert_eq!(process.ask("POST /links", &process.bearer(), body).0, 400);
+    }
+    let fail = r#"{"fail": ["sw0,sw2"]}"#;
+    assert_eq!(process.ask("POST /links", &process.bearer(), fail).0, 200);
+    agent.leave().await;
+    assert!(process.end().success());
+
+    let log = fs::read_to_string(folder.join("a.log")).unwrap();
+    let lines = log
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let audit: Vec<_> = lines.filter(|line| line["target"] == "audit").collect();
+    let values = |message: &str, key: &str| {
+        let said = audit.iter().filter(|line| line["message"] == message);
+        said.map(|line| line[key].as_str().unwrap_or("").to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        values("a request of an operator is refused", "why"),
+        [
+            "no token",
+            "a wrong token",
+            "EOF while parsing an object at line 1 column 1",
+            "no device is called \"sw9\"",
+        ],
+        "{log}"
+    );
+    assert_eq!(values("links failed", "links"), ["sw0,sw2"], "{log}");
+    assert_eq!(
+        values("session ended", "why"),
+        ["the host ended it"],
+        "{log}"
+    );
+    let missing = "the time of recovery is over, and hosts have not come";
+    assert_eq!(values(missing, "hosts"), ["h0, h1, h2, h3"], "{log}");
+}
+
+#[test]
+fn a_file_says_which_links_have_failed() {
+    let bench = Bench::with("[session]\nrecovery = '100 ms'");
+    let folder = &bench.folder.0;
+    let file = |text: &str| {
+        let beside = folder.join("links.new");
+        fs::write(&beside, text).unwrap();
+        fs::rename(beside, folder.join("links.toml")).unwrap();
+    };
+    let settings = text(&bench) + "[links]\nfile = 'links.toml'\n";
+    file("failed = ['sw0,sw2']");
+    let mut process = Process::start(folder, "a", &settings);
+    process.until("ready");
+    let has_failed = |count: usize| {
+        move |process: &Process| {
+            let (_, state) = process.get("/state");
+            let state: serde_json::Value = serde_json::from_str(&state).unwrap_or_default();
+            state["links"]["failed"].to_string().matches("true").count() == count
+        }
+    };
+    process.wait("a link has failed from the start", has_failed(2));
+    file("failed = ['sw2']");
+    process.wait("a switch has failed", has_failed(4));
+    file("failed = ['sw");
+    process.wait("the file is broken", |process| {
+        process
+            .get("/metrics")
+            .1
+            .contains("\nhocket_controller_links_file_broken 1\n")
+    });
+    assert!(has_failed(4)(&process));
+    let (status, body) = process.ask("POST /links", &process.bearer(), "{}");
+    assert!(
+        status == 400 && body.contains("links.toml says which links have failed; write it there"),
+        "{body}"
+    );
+    let state = process.state.clone();
+    assert!(process.end().success());
+    let log = fs::read_to_string(folder.join("a.log")).unwrap();
+    let broken = "the file of links cannot be taken up";
+    assert_eq!(log.matches(broken).count(), 1, "{log}");
+    // What the store has kept, and the file does not name any more, returns.
+    file("failed = []");
+    let mut process = Process::start_at(folder, "a", &settings, (free(), state), &[]);
+    process.until("ready");
+    process.wait("all links work", has_failed(0));
+    assert!(process.end().success());
+}
+
+#[test]
+fn a_hangup_ends_nothing() {
+    let bench = Bench::with("[session]\nrecovery = '100 ms'");
+    let mut process = Process::start(&bench.folder.0, "a", &text(&bench));
+    process.until("ready");
+    process.signal(Signal::HUP);
+    let log = bench.folder.0.join("a.log");
+    process.wait("it says that it does not heed it", |_| {
+        fs::read_to_string(&log)
+            .unwrap()
+            .contains("settings are read at the start alone")
+    });
+    process.until("ready");
     assert!(process.end().success());
 }

@@ -6,8 +6,9 @@ use hocket_agent::ports::header;
 use hocket_control::server::Input;
 use hocket_controller::desk::Keep;
 use hocket_controller::events::{self, Replayed};
+use hocket_controller::fabric::Network;
 
-use super::support::{Bench, HOSTS, until};
+use super::support::{Bench, HOSTS, clos, until};
 
 #[tokio::test]
 async fn a_flow_that_is_announced_gets_a_port_that_takes_its_path() {
@@ -79,7 +80,7 @@ async fn a_spine_that_fails_is_left_and_the_recorded_events_replay() {
         policy.choices().collect::<BTreeSet<_>>()
     };
     let live = service.desk.view(|server| choices(server.policy()));
-    let mut file = Vec::new();
+    let mut file = events::header(network);
     for keep in service.kept.try_iter() {
         if let Keep::Events(log) = keep {
             file.extend(events::piece(&log));
@@ -87,7 +88,8 @@ async fn a_spine_that_fails_is_left_and_the_recorded_events_replay() {
     }
     let path = bench.folder.0.join("events");
     std::fs::write(&path, &file).unwrap();
-    let log = events::read(&path).unwrap();
+    let (log, left_out) = events::read(&path, network).unwrap();
+    assert_eq!(left_out, None);
     let policy = bench.config.session.options.policy;
     let replayed = Replayed::new(network.fabric.clone(), policy, &log);
     assert_eq!(choices(&replayed.controller), live);
@@ -97,10 +99,40 @@ async fn a_spine_that_fails_is_left_and_the_recorded_events_replay() {
         replayed.summary()
     );
 
-    // A piece that was not written whole is left out.
-    std::fs::write(&path, &file[..file.len() - 1]).unwrap();
-    let cut = events::read(&path).unwrap();
-    assert!(cut.events.len() < log.events.len());
-    assert_eq!(cut.events[..], log.events[..cut.events.len()]);
+    // A piece that was not written whole, or is damaged, is left out and told of, with all that stands after it.
+    let read = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let (read, left_out) = events::read(&path, network).unwrap();
+        assert!(read.events.len() < log.events.len());
+        assert_eq!(read.events[..], log.events[..read.events.len()]);
+        left_out.unwrap()
+    };
+    let torn = read(&file[..file.len() - 1]);
+    assert_eq!(torn.why, "a piece was not written whole");
+    assert_eq!(torn.at + torn.bytes, file.len() - 1);
+    let mut damaged = file.clone();
+    damaged[torn.at + 9] ^= 1;
+    let damaged = read(&damaged);
+    assert_eq!((damaged.at, damaged.bytes), (torn.at, torn.bytes + 1));
+    assert_eq!(
+        damaged.to_string(),
+        format!(
+            "left out: {} bytes from byte {} on, as its checksum is wrong",
+            damaged.bytes, damaged.at
+        )
+    );
+    // A log of another fabric is refused.
+    let other = Bench::new().folder;
+    std::fs::write(other.0.join("other.json"), clos(3, 2, 2)).unwrap();
+    let other = Network::read(&other.0.join("other.json")).unwrap();
+    std::fs::write(&path, &file).unwrap();
+    let error = events::read(&path, &other).unwrap_err();
+    assert_eq!(
+        (error.why.as_str(), error.remedy.as_str()),
+        (
+            "it is of another fabric than clos",
+            "give the settings that its controller had"
+        )
+    );
     service.end().await;
 }

@@ -41,7 +41,8 @@ impl Raw {
         });
         let endpoint = Endpoint::from_static("http://hocket-controller");
         let channel = endpoint.connect_with_connector(shaken).await;
-        let mut client = ControllerClient::new(channel.map_err(|error| error.to_string())?);
+        let client = ControllerClient::new(channel.map_err(|error| error.to_string())?);
+        let mut client = client.max_decoding_message_size(hocket_wire::MOST_BATCH_BYTES);
         let (say, said) = mpsc::channel(64);
         let hear = client.session(ReceiverStream::new(said)).await;
         let hear = hear
@@ -66,9 +67,15 @@ impl Raw {
         assert!(self.say(FromHost::Hello(hello)).await);
     }
 
-    /// Returns when the session has ended.
-    async fn ended(&mut self) {
-        while let Ok(Some(_)) = self.hear.message().await {}
+    /// Returns when the session has ended: what the host is told of it.
+    async fn ended(&mut self) -> String {
+        loop {
+            match self.hear.message().await {
+                Ok(Some(_)) => {}
+                Ok(None) => return "nothing".to_owned(),
+                Err(status) => return status.message().to_owned(),
+            }
+        }
     }
 }
 
@@ -179,13 +186,18 @@ async fn messages_that_are_too_long_or_none_end_their_session_alone() {
     let batch = hocket_wire::host_batch(&vec![starts(2, 60_000); 4]);
     assert!(prost::Message::encoded_len(&batch) > bench.config.session.message_bytes);
     long.say.send(batch).await.unwrap();
-    long.ended().await;
+    let why = long.ended().await;
+    assert!(why.contains("decoded message length too large"), "{why}");
     assert_eq!(bad(), 1);
     let mut none = Raw::new(&files, End::Host, service.address).await.unwrap();
     let message = hocket_wire::v1::FromHost { kind: None };
     let messages = vec![message];
     none.say.send(HostBatch { messages }).await.unwrap();
-    none.ended().await;
+    let why = none.ended().await;
+    assert!(
+        why.starts_with("a message of a host is missing or of a kind"),
+        "{why}"
+    );
     assert_eq!(bad(), 2);
     is_served(&other).await;
     service.end().await;
@@ -210,7 +222,7 @@ async fn a_flood_ends_its_session_alone() {
         }
         tokio::task::yield_now().await;
     }
-    raw.ended().await;
+    assert_eq!(raw.ended().await, "the host said far more than it may");
     let (closed, refused) = service.desk.view(|server| {
         let metrics = server.metrics();
         (metrics.closed, metrics.refused)
@@ -245,6 +257,30 @@ async fn a_host_that_does_not_read_is_dropped_alone() {
         tokio::task::yield_now().await;
     }
     until("the slow host is dropped", || slow() > 0).await;
+    is_served(&other).await;
+    service.end().await;
+}
+
+#[tokio::test]
+async fn a_second_agent_with_the_same_certificate_is_refused_while_the_first_is_alive() {
+    let (bench, service, other) = pair().await;
+    let first = bench.agent(0, service.address);
+    first.welcomed(1).await;
+    let second = bench.agent(0, service.address);
+    let refused = || service.desk.metrics().second_sessions.get();
+    until("the second has tried several times", || refused() >= 3).await;
+    assert_eq!(second.hub.metrics().welcomes, 0);
+    // The host is told, and which other has the session.
+    let files = bench.files(&host(0));
+    let why = Raw::new(&files, End::Host, service.address).await.err();
+    let why = why.unwrap_or_default();
+    assert!(
+        why.starts_with("an agent at 127.0.0.1:") && why.contains("two agents use one certificate"),
+        "{why}"
+    );
+    assert_eq!(first.hub.metrics().welcomes, 1);
+    first.leave().await;
+    second.welcomed(1).await;
     is_served(&other).await;
     service.end().await;
 }

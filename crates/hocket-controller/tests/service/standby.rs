@@ -21,7 +21,7 @@ fn a_restart_has_a_later_epoch() {
     let state = bench.folder.0.join("state-a");
     for epoch in 1..=3 {
         let at = (free(), state.clone());
-        let mut process = Process::start_at(&bench.folder.0, "a", &text, at);
+        let mut process = Process::start_at(&bench.folder.0, "a", &text, at, &[]);
         process.until("ready");
         assert_eq!(process.epoch(), epoch);
         match epoch {
@@ -37,15 +37,63 @@ fn the_lock_of_a_folder_goes_to_the_one_that_waits() {
     let folder = &bench.folder.0;
     let text = settings(&bench, "kind = 'lock'");
     let state = folder.join("state-both");
-    let mut one = Process::start_at(folder, "a", &text, (free(), state.clone()));
+    let mut one = Process::start_at(folder, "a", &text, (free(), state.clone()), &[]);
     one.until("ready");
-    let mut other = Process::start_at(folder, "b", &text, (free(), state));
+    let mut other = Process::start_at(folder, "b", &text, (free(), state), &[]);
     other.until("standby");
     assert_eq!(one.epoch(), 1);
     one.kill();
     other.until("ready");
     assert_eq!(other.epoch(), 2);
     assert!(other.end().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_state_that_is_lost_is_noticed_and_made_good() {
+    let bench = Bench::new();
+    let folder = &bench.folder.0;
+    let text = settings(&bench, "kind = 'alone'");
+    let start = |listen: Option<std::net::SocketAddr>, more: &[&str]| {
+        let text = match listen {
+            Some(at) => text.replace("listen = '127.0.0.1:0'", &format!("listen = '{at}'")),
+            None => text.clone(),
+        };
+        Process::start_at(folder, "a", &text, (free(), folder.join("state-a")), more)
+    };
+    let mut first = start(None, &["--epoch", "7"]);
+    first.until("ready");
+    assert_eq!(first.epoch(), 7);
+    let agent = bench.agent(0, first.listen);
+    agent.welcomed(1).await;
+    let at = first.listen;
+    first.kill();
+    fs::remove_dir_all(folder.join("state-a")).unwrap();
+
+    let mut forgetful = start(Some(at), &[]);
+    forgetful.until(
+        "1 of 4 hosts refuse this controller, of epoch 1, since they have obeyed epoch 7: where no other is active, \
+         start it with --epoch 8",
+    );
+    let (_, metrics) = forgetful.get("/metrics");
+    assert!(
+        metrics.contains("\nhocket_controller_later_epoch 7\n"),
+        "{metrics}"
+    );
+    assert!(forgetful.end().success());
+    let log = fs::read_to_string(folder.join("a.log")).unwrap();
+    let said = log.matches("the host has obeyed a later epoch").count();
+    assert_eq!(said, 1, "{log}");
+
+    let mut known = start(Some(at), &["--epoch", "8"]);
+    agent.welcomed(2).await;
+    known.until("ready");
+    assert_eq!(known.epoch(), 8);
+    assert!(known.end().success());
+    // It is recorded, and is no less than the next.
+    let mut next = start(None, &["--epoch", "8"]);
+    next.until("ready");
+    assert_eq!(next.epoch(), 9);
+    assert!(next.end().success());
 }
 
 struct Etcd(Child);

@@ -292,6 +292,13 @@ impl Agent {
         (flow, timeout(PATIENCE, port).await.unwrap().unwrap())
     }
 
+    /// Ends as an agent does that is told to stop.
+    pub async fn leave(self) {
+        let hub = self.hub.clone();
+        drop(self);
+        hub.leave().await;
+    }
+
     pub async fn welcomed(&self, times: u64) {
         until("the agent is welcomed", || {
             self.hub.metrics().welcomes >= times

@@ -8,6 +8,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
+
 /// How long anything may take before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -20,7 +22,9 @@ pub fn free() -> SocketAddr {
 pub struct Process {
     child: Child,
     operator: SocketAddr,
-    state: PathBuf,
+    /// Where hosts connect.
+    pub listen: SocketAddr,
+    pub state: PathBuf,
 }
 
 impl Process {
@@ -28,13 +32,19 @@ impl Process {
     pub fn start(folder: &Path, name: &str, text: &str) -> Self {
         let operator = free();
         let state = folder.join(format!("state-{name}"));
-        Self::start_at(folder, name, text, (operator, state))
+        Self::start_at(folder, name, text, (operator, state), &[])
     }
 
-    pub fn start_at(folder: &Path, name: &str, text: &str, at: (SocketAddr, PathBuf)) -> Self {
-        let (operator, state) = at;
+    pub fn start_at(
+        folder: &Path,
+        name: &str,
+        text: &str,
+        (operator, state): (SocketAddr, PathBuf),
+        more: &[&str],
+    ) -> Self {
+        let listen = free();
         let text = text
-            .replace("listen = '127.0.0.1:0'", &format!("listen = '{}'", free()))
+            .replace("listen = '127.0.0.1:0'", &format!("listen = '{listen}'"))
             .replace(
                 "operator = '127.0.0.1:0'",
                 &format!("operator = '{operator}'"),
@@ -46,6 +56,7 @@ impl Process {
         let child = Command::new(env!("CARGO_BIN_EXE_hocket-controller"))
             .args(["serve", "--config"])
             .arg(&path)
+            .args(more)
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
@@ -53,6 +64,7 @@ impl Process {
         Self {
             child,
             operator,
+            listen,
             state,
         }
     }
@@ -99,7 +111,7 @@ impl Process {
         let start = Instant::now();
         loop {
             let (_, body) = self.ask("GET /readyz", "", "");
-            if body.trim() == wanted {
+            if body.trim() == wanted || body.starts_with(&format!("{wanted},")) {
                 return;
             }
             assert!(
@@ -111,10 +123,23 @@ impl Process {
         }
     }
 
+    /// Waits for something to be so.
+    pub fn wait(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let start = Instant::now();
+        while !is_so(self) {
+            assert!(start.elapsed() < PATIENCE, "it never was so that {what}");
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id() as i32).unwrap();
+        kill_process(pid, signal).unwrap();
+    }
+
     /// Ends it as an operator would.
     pub fn end(mut self) -> ExitStatus {
-        let pid = rustix::process::Pid::from_raw(self.child.id() as i32).unwrap();
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        self.signal(Signal::TERM);
         self.child.wait().unwrap()
     }
 
