@@ -188,6 +188,7 @@ fn program(draw: &mut Draw<'_>, agent: &mut Agent, now: Duration) -> Vec<agent::
                 src: address(draw.below(5) as u8),
                 dst: address(draw.below(5) as u8),
                 bytes: draw.size() << 10 | 1,
+                is_fixed: draw.yes(),
             };
             return agent.open(now, opened).1;
         }

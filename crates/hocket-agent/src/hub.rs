@@ -120,6 +120,8 @@ impl Hub {
             src: ends.src,
             dst: ends.dst,
             bytes,
+            // A program that does not hear of changes keeps the port that it is given.
+            is_fixed: !state.watches(owner),
         };
         let (flow, outputs) = state.agent.open(self.now(), opened);
         let local = Local {
@@ -138,7 +140,7 @@ impl Hub {
     /// the controller hears of that.
     pub fn give_up(&self, flow: u64) {
         let mut state = self.lock();
-        let watches = state.watches(flow);
+        let watches = state.is_watched(flow);
         if let Some(local) = state.flows.get_mut(&flow) {
             local.waits = None;
             if !watches {
@@ -336,7 +338,7 @@ impl Hub {
     }
 
     fn steer(&self, state: &mut State, flow: u64, path: Arc<Path>) {
-        let watches = state.watches(flow);
+        let watches = state.is_watched(flow);
         let Some(local) = state.flows.get_mut(&flow) else {
             return;
         };
@@ -380,12 +382,18 @@ impl State {
         local.is_some_and(|local| local.owner == Owner::Connection(connection))
     }
 
-    /// Whether a flow's program hears of changes.
-    fn watches(&self, flow: u64) -> bool {
-        match self.flows.get(&flow).map(|local| local.owner) {
-            Some(Owner::Connection(id)) => self.watching.contains_key(&id),
-            _ => false,
+    /// Whether a program hears of changes.
+    fn watches(&self, owner: Owner) -> bool {
+        match owner {
+            Owner::Connection(id) => self.watching.contains_key(&id),
+            Owner::Socket(..) => false,
         }
+    }
+
+    /// Whether a flow's program hears of changes.
+    fn is_watched(&self, flow: u64) -> bool {
+        let local = self.flows.get(&flow);
+        local.is_some_and(|local| self.watches(local.owner))
     }
 
     fn answer(&mut self, flow: u64, port: Port) {

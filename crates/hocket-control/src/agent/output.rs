@@ -21,6 +21,8 @@ pub struct Opened {
     pub dst: IpAddr,
     /// Bytes to send.
     pub bytes: u64,
+    /// Whether its program cannot make it take another path once it has one.
+    pub is_fixed: bool,
 }
 
 /// Something that happened.

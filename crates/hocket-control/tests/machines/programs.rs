@@ -95,6 +95,7 @@ impl Programs {
             src: address(host),
             dst: address(dst),
             bytes: if small { 10 } else { 1 << 20 },
+            is_fixed: world.random.one_in(3),
         };
         if let Some(flow) = world.open(host, opened) {
             world.programs.open[host as usize].push(flow);
