@@ -214,6 +214,11 @@ fn program(draw: &mut Draw<'_>, agent: &mut Agent, now: Duration) -> Vec<agent::
             rtt: pause(draw),
         },
         12 => agent::Input::Flush,
+        13 => agent::Input::PathMeasured {
+            flow,
+            loss_ppm: draw.near(8).saturating_mul(100_000),
+            rtt: draw.yes().then(|| pause(draw)),
+        },
         _ => agent::Input::Tick,
     };
     agent.handle(now, input)

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hocket_control::agent::Options;
+use hocket_control::agent::{Options, Worst};
 use hocket_wire::settings::Section;
 use hocket_wire::setup::SetupError;
 use hocket_wire::tls::Files;
@@ -72,16 +72,18 @@ impl Config {
         let options = Options {
             patience: file.time("patience", default.patience)?,
             hold: file.time("hold", default.hold)?,
-            worst_loss_ppm: number(
-                "worst_loss_ppm",
-                default.worst_loss_ppm.into(),
-                [1, 1_000_000],
-            )? as u32,
-            worst_rtt_percent: number(
-                "worst_rtt_percent",
-                default.worst_rtt_percent.into(),
-                [101, 1_000_000],
-            )? as u32,
+            worst: Worst {
+                loss_ppm: number(
+                    "worst_loss_ppm",
+                    default.worst.loss_ppm.into(),
+                    [1, 1_000_000],
+                )? as u32,
+                rtt_percent: number(
+                    "worst_rtt_percent",
+                    default.worst.rtt_percent.into(),
+                    [101, 1_000_000],
+                )? as u32,
+            },
             seed: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0),
             ..default
         };

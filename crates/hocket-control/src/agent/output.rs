@@ -69,6 +69,15 @@ pub enum Input {
         /// Whether it works.
         works: bool,
     },
+    /// What probes measured of the path that a flow was given, whether it takes it now or not.
+    PathMeasured {
+        /// The flow.
+        flow: u64,
+        /// Probes of a million that were lost.
+        loss_ppm: u32,
+        /// The time from sending one to its answer, if there was any.
+        rtt: Option<Duration>,
+    },
     /// What was measured of a flow.
     Measured {
         /// The flow.

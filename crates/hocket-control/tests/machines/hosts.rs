@@ -191,6 +191,42 @@ fn a_bad_path_is_left_and_taken_again() {
 }
 
 #[test]
+fn a_path_that_probes_find_bad_is_left_until_they_find_it_better() {
+    let mut desk = Desk::new(options(), 8);
+    let flow = desk.open(0, 7, 0);
+    let probed = |loss_ppm, rtt: Option<u64>| Input::PathMeasured {
+        flow,
+        loss_ppm,
+        rtt: rtt.map(Duration::from_micros),
+    };
+    let by_program = |rtt| Input::Measured {
+        flow,
+        loss_ppm: 0,
+        rtt: Duration::from_micros(rtt),
+    };
+    // The agents' answers take longer than the network's, and that is not held against the path.
+    desk.agent(0, by_program(100));
+    desk.agent(0, probed(100_000, Some(2_000)));
+    assert_eq!(desk.choice(0, flow), Some(0));
+    desk.agent(0, probed(1_000_000, None));
+    assert_eq!(desk.choice(0, flow), None);
+    for _ in 0..30 {
+        desk.wait(SECOND);
+        desk.agent(0, probed(500_000, Some(2_000)));
+        // What the program measures is another way.
+        desk.agent(0, by_program(100));
+        assert_eq!(desk.choice(0, flow), None);
+    }
+    desk.agent(0, probed(0, Some(2_000)));
+    desk.wait(9 * SECOND);
+    assert_eq!(desk.choice(0, flow), None);
+    desk.wait(2 * SECOND);
+    assert_eq!(desk.choice(0, flow), Some(0));
+    desk.agent(0, probed(0, Some(20_001)));
+    assert_eq!(whys(&desk, flow), [Why::Worse; 2]);
+}
+
+#[test]
 fn paths_outlive_the_controller() {
     let mut desk = Desk::new(options(), 8);
     let flow = desk.open(0, 7, 0);
