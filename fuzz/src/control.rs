@@ -1,4 +1,4 @@
-//! Anything said to the controller's service and to an agent, in any order; any bytes in the store's folder.
+//! Anything said to the controller's service and to an agent, in any order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use hocket_control::directory::{Directory, HostEntry, HostId};
 use hocket_control::message::{FlowName, FromHost, ToHost};
 use hocket_control::server::{self, Output, Server};
 use hocket_control::stages::Stages;
-use hocket_control::store::{Disk, DiskError, OnDamage, Saved, Store, frames};
+use hocket_control::store::Saved;
 use hocket_core::id::NpuId;
 use hocket_core::routing::Fabric;
 use hocket_core::topology::build::{self, Clos};
@@ -20,14 +20,13 @@ use super::messages::{
     HASH, address, from_host, job_number, links, pattern, pause, record, to_host,
 };
 
-/// Says what the bytes mean to a service, to an agent, to both of them, or to the store.
+/// Says what the bytes mean to a service, to an agent, or to both of them.
 pub fn run(bytes: &[u8]) {
     let mut draw = Draw::new(bytes);
-    match draw.below(4) {
+    match draw.below(3) {
         0 => service(&mut draw),
         1 => agent(&mut draw),
-        2 => both(&mut draw),
-        _ => store(&mut draw),
+        _ => both(&mut draw),
     }
 }
 
@@ -188,6 +187,7 @@ fn program(draw: &mut Draw<'_>, agent: &mut Agent, now: Duration) -> Vec<agent::
                 src: address(draw.below(5) as u8),
                 dst: address(draw.below(5) as u8),
                 bytes: draw.size() << 10 | 1,
+                is_fixed: draw.yes(),
             };
             return agent.open(now, opened).1;
         }
@@ -213,6 +213,11 @@ fn program(draw: &mut Draw<'_>, agent: &mut Agent, now: Duration) -> Vec<agent::
             rtt: pause(draw),
         },
         12 => agent::Input::Flush,
+        13 => agent::Input::PathMeasured {
+            flow,
+            loss_ppm: draw.near(8).saturating_mul(100_000),
+            rtt: draw.yes().then(|| pause(draw)),
+        },
         _ => agent::Input::Tick,
     };
     agent.handle(now, input)
@@ -355,87 +360,5 @@ fn near(draw: &mut Draw<'_>, number: u64) -> u64 {
         254 => number.saturating_sub(1),
         253 => number.saturating_add(1),
         _ => number,
-    }
-}
-
-/// A folder that takes all.
-#[derive(Clone, Default)]
-struct Memory(BTreeMap<String, Vec<u8>>);
-
-impl Disk for Memory {
-    fn list(&mut self) -> Result<Vec<String>, DiskError> {
-        Ok(self.0.keys().cloned().collect())
-    }
-
-    fn read(&mut self, name: &str) -> Result<Vec<u8>, DiskError> {
-        self.0.get(name).cloned().ok_or(DiskError::NotFound)
-    }
-
-    fn append(&mut self, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
-        self.0.entry(name.to_owned()).or_default().extend(bytes);
-        Ok(())
-    }
-
-    fn sync(&mut self, _: &str) -> Result<(), DiskError> {
-        Ok(())
-    }
-
-    fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
-        let bytes = self.0.remove(from).ok_or(DiskError::NotFound)?;
-        self.0.insert(to.to_owned(), bytes);
-        Ok(())
-    }
-
-    fn remove(&mut self, name: &str) -> Result<(), DiskError> {
-        self.0.remove(name).map(|_| ()).ok_or(DiskError::NotFound)
-    }
-
-    fn sync_names(&mut self) -> Result<(), DiskError> {
-        Ok(())
-    }
-}
-
-/// A folder that the store wrote, with bytes changed: what is read is a first part of what was written, and is
-/// kept from then on.
-fn store(draw: &mut Draw<'_>) {
-    let open = |disk: Memory, on_damage| Store::open(disk, None, on_damage);
-    let mut store = open(Memory::default(), OnDamage::Refuse).expect("nothing is there");
-    store.commit().expect("memory takes all");
-    let mut written = vec![store.saved().clone()];
-    for _ in 0..draw.below(6) {
-        store.append(&record(draw));
-        written.push(store.saved().clone());
-        store.commit().expect("memory takes all");
-    }
-    let mut disk = store.into_disk();
-    let name = disk.0.keys().find(|name| name.starts_with("log")).cloned();
-    let log = disk.0.get_mut(&name.expect("a log")).expect("it is there");
-    let is_any = draw.below(4) == 0;
-    match is_any {
-        true => *log = draw.rest().to_vec(),
-        false => {
-            for _ in 0..draw.below(4) {
-                let at = draw.word() as usize % log.len().max(1);
-                match draw.below(3) {
-                    0 => log.truncate(at),
-                    1 => log.extend(draw.take(8)),
-                    _ => log
-                        .iter_mut()
-                        .skip(at)
-                        .take(1)
-                        .for_each(|byte| *byte ^= 1 << (at % 8)),
-                }
-            }
-        }
-    }
-    frames(log);
-    let repaired = open(disk.clone(), OnDamage::Repair).expect("repair takes what there is");
-    let saved = repaired.saved().clone();
-    assert!(is_any || written.contains(&saved));
-    if let Ok(mut opened) = open(disk, OnDamage::Refuse) {
-        assert_eq!(opened.saved(), &saved);
-        opened.commit().expect("memory takes all");
-        let again = open(opened.into_disk(), OnDamage::Refuse).expect("it was written anew");
-        assert_eq!(again.saved(), &saved);
     }
 }

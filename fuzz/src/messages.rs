@@ -61,6 +61,7 @@ fn host_flow(draw: &mut Draw<'_>) -> HostFlow {
         dst: address(draw.below(5) as u8),
         bytes: draw.size(),
         held: draw.yes().then(|| draw.near(3)),
+        is_fixed: draw.yes(),
     }
 }
 

@@ -5,9 +5,10 @@
 pub mod draw;
 pub mod messages;
 pub mod control;
+pub mod store;
 
 /// A door: what it is called, and what runs it.
 pub type Target = (&'static str, fn(&[u8]));
 
 /// Every target, by the name of its binary and of its folder in the corpus.
-pub const TARGETS: [Target; 1] = [("control", control::run)];
+pub const TARGETS: [Target; 2] = [("control", control::run), ("store", store::run)];

@@ -1,4 +1,7 @@
-"""A small agent that stands in for hocket-agent: it answers each line as a test says, and keeps it."""
+"""A small agent that stands in for hocket-agent: it answers each line as a test says, and keeps it.
+
+Several answers to one line are said one after the other.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,7 @@ class StandIn:
                         continue
                     assert isinstance(ready, socket.socket)
                     try:
-                        line = ready.recv(4096).decode()
+                        line = ready.recv(1 << 16).decode()
                     except OSError:
                         line = ""
                     if not line:
@@ -56,8 +59,7 @@ class StandIn:
                         ready.close()
                         continue
                     self.lines.append(line)
-                    said = self._answer(line)
-                    if said is not None:
+                    for said in (self._answer(line) or "").splitlines():
                         with suppress(OSError):  # whoever asked has gone
                             ready.send(said.encode())
 

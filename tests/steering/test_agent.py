@@ -43,6 +43,65 @@ def test_ports_and_flows(tmp_path: Path) -> None:
     ]
 
 
+def test_changes_are_told_to_who_watches(tmp_path: Path) -> None:
+    def says(line: str) -> str | None:
+        if line.startswith("open"):
+            return f"rate 7 1000\nflow 7 port {PORT}\nrate 7 5000\nrate 9 1\nodd 7 8"
+        if line == "progress 7 1":
+            return "path 7 port 23457\npath 7 none the path is bad\nrate 7 6000"
+        return None
+
+    path = tmp_path / "agent.sock"
+    with agent(path, says) as stand_in, hk.steering.Agent(path, watch=True) as client:
+        assert client.changes() == []
+        flow = client.flow("10.1.0.1", 5000, size=1)
+        assert (flow.port, stand_in.lines[0]) == (PORT, "watch")
+        assert client.changes("5 s") == [flow]
+        assert flow.rate == 5000
+        flow.progress(1)
+        while flow.rate == 5000:
+            assert client.changes("5 s") in ([flow], [])
+        assert (flow.port, flow.rate) == (None, 6000)
+        assert client.changes("1 ms") == []
+    with pytest.raises(hk.SpecError, match=r"^wait: "):
+        client.changes("soon")
+
+
+def test_jobs(tmp_path: Path) -> None:
+    def says(line: str) -> str | None:
+        word, number = line.split()[:2]
+        if word == "job" and not line.endswith("..."):
+            return (
+                f"job {number} registered" if number != "9" else "error job 9 is another program's"
+            )
+        return "job 7 none refused: not a job of this host" if line == "stop 7" else None
+
+    path = tmp_path / "agent.sock"
+    ring = [("10.0.0.1", "10.0.1.1", "64 MB"), ("10.0.1.1", "10.0.0.1", 5)]
+    with agent(path, says) as stand_in, hk.steering.Agent(path) as client:
+        with client.job(7, ring) as job:
+            with job.iteration():
+                assert job.refused is None
+            assert client.changes("5 s") == [job]
+            assert job.refused == "refused: not a job of this host"
+        job.start()  # it is over
+        many = [(f"10.0.{i >> 8}.{i & 255}", "10.1.0.1", 1000) for i in range(1000)]
+        client.job(8, many).close()
+        with pytest.raises(hk.InfeasibleError, match="job 9 is another program's"):
+            client.job(9, [])
+        client.close()
+    lines = stand_in.lines
+    flows = "10.0.0.1 10.0.1.1 64000000 10.0.1.1 10.0.0.1 5"
+    assert lines[:4] == [f"job 7 {flows}", "start 7", "stop 7", "go 7"]
+    parts = [line.split() for line in lines[4:-2]]
+    assert len(parts) > 2
+    assert max(map(len, lines)) <= 8192
+    assert [part[-1] == "..." for part in parts] == [True] * (len(parts) - 1) + [False]
+    words = [word for part in parts for word in part[2:] if word != "..."]
+    assert words == [str(word) for flow in many for word in flow]
+    assert lines[-2:] == ["go 8", "job 9"]
+
+
 def test_answers_to_what_was_only_told_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "agent.sock"
     with (
@@ -120,6 +179,13 @@ def test_refusals() -> None:
         ("^protocol: there is no 'sctp'", lambda: client.port("10.0.0.1", 1, protocol="sctp")),
         ("^job: 'bert' is not a whole", lambda: client.flow("10.0.0.1", 1, size=1, job="bert")),
         ("^size: ", lambda: client.flow("10.0.0.1", 1, size="much")),
+        ("^number: 0 is too small", lambda: client.job(0, [])),
+        (
+            r"^pattern\[1\]: 'x' is no sender",
+            lambda: client.job(1, [("10.0.0.1",) * 2 + (1,), "x"]),
+        ),  # type: ignore[list-item]
+        (r"^pattern\[0\]: 'y' is not an IP", lambda: client.job(1, [("y", "10.0.0.1", 1)])),
+        ("^watch: ", lambda: hk.steering.Agent("x", watch="yes")),  # type: ignore[arg-type]
         ("^path: ", lambda: hk.steering.Agent(3)),  # type: ignore[arg-type]
         ("^connection: 3 is not a socket", lambda: hk.steering.bind(3, ("10.0.0.1", 1))),  # type: ignore[arg-type]
     ):

@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 import hocket as hk
-from hocket.testbed.namespaces import batch
+from hocket.testbed.namespaces import batch, write_settings
 from hocket.testbed.rings import Ring, all_reduce
 from hocket.testbed.service import Announced, Service, serve
 
@@ -18,9 +18,12 @@ PATIENCE = 40.0
 
 
 @pytest.fixture
-def service(prefix: str, controller_programs: None) -> Iterator[Service]:
+def service(
+    prefix: str, controller_programs: None, request: pytest.FixtureRequest
+) -> Iterator[Service]:
     spec = hk.testbed.ClosSpec(prefix=prefix, spines=2, tors=2, hosts=2)
-    with hk.testbed.build(spec), serve(spec) as running:
+    probes = getattr(request, "param", False)
+    with hk.testbed.build(spec), serve(spec, probes=probes) as running:
         yield running
 
 
@@ -131,3 +134,56 @@ def test_traffic_goes_on_when_a_spine_fails_and_programs_are_killed(service: Ser
         thread.join(PATIENCE)
         assert not errors
         assert len(done) == 6
+
+
+def test_a_job_is_seen_while_its_program_runs(service: Service) -> None:
+    spec = service.spec
+    ring = [(spec.address(host), spec.address((host + 2) % 4), "1 GB") for host in range(4)]
+
+    def seen() -> list[dict[str, object]]:
+        return service.state()["jobs"]
+
+    with service.agent(0) as agent, agent.job(7, ring) as job:
+        known = {"job": 7, "leader": "host0", "flows": 4, "live": False}
+        until(lambda: seen() == [known], "registered")
+        with job.iteration():
+            until(lambda: seen() == [known | {"live": True}], "live")
+            until(lambda: service.state()["flows"] == 4, "four flows")
+        until(lambda: service.state()["flows"] == 0, "no flow between iterations")
+        job.close()
+        until(lambda: seen() == [], "gone")
+        agent.job(8, ring)
+        until(lambda: len(seen()) == 1, "another registered")
+    until(lambda: seen() == [], "gone with its program")
+
+
+def way_of(spec: hk.testbed.ClosSpec, host: int, flow: Announced, dport: int = 5000) -> int:
+    """By which spine a flow goes that leads below the other ToR."""
+    src, dst = spec.address(host), spec.address((host + 2) % 4)
+    header = hk.steering.Header(src, dst, dport, protocol="tcp").by(flow.port or 0)
+    return spec.tor_hash(spec.tor_of(host)).way(header, spec.spines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("service", [True], indirect=True)
+def test_flows_leave_a_path_that_loses_packets_and_come_back(service: Service) -> None:
+    """One link drops all that it is given; its ends stay up, and nobody tells the controller."""
+    spec = service.spec
+    spine = spec.namespace("spine0")
+    drops = f"ipv4/conf/{spec.downlink(0, 0)}/forwarding"
+    with ExitStack() as stack:
+        flows = announced(service, stack)
+        ways = [way_of(spec, host, flow) for host, flow in enumerate(flows)]
+        (host,) = (host for host in (0, 1) if ways[host] == 0)
+        time.sleep(4)  # the window of the probes
+        assert all(flow.port for flow in flows)
+        write_settings(spine, [(drops, 0)])
+        until(lambda: flows[host].port is None, "fallen back")
+        time.sleep(5)  # longer than it is left alone for
+        assert flows[host].port is None
+        write_settings(spine, [(drops, 1)])
+        until(lambda: all(flow.port for flow in flows), "back")
+        assert [way_of(spec, host, flow) for host, flow in enumerate(flows)] == ways
+        assert service.state()["failed"] == 0
+    log = (service.folder / f"host{host}.log").read_text()
+    assert "probes find a path bad" in log

@@ -4,12 +4,13 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hocket_control::agent::Options;
+use hocket_control::agent::{Options, Worst};
 use hocket_wire::settings::Section;
 use hocket_wire::setup::SetupError;
 use hocket_wire::tls::Files;
 
 use crate::local::Patience;
+use crate::probes::{self, Settings};
 
 /// Everything that the agent is set to.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct Config {
     pub patience: Patience,
     /// How flows and the session are treated.
     pub options: Options,
+    /// How paths are probed, if they are.
+    pub probes: Option<Settings>,
     /// Whether flows are left alone, and only looked at.
     pub observe: bool,
 }
@@ -40,7 +43,18 @@ impl Config {
     /// # Errors
     /// [`SetupError`] for whatever is wrong with it; nothing is written.
     pub fn read(path: &Path) -> Result<Self, SetupError> {
-        let file = Section::read(path)?;
+        Self::of(Section::read(path)?)
+    }
+
+    /// Reads text, which errors say is of a file.
+    ///
+    /// # Errors
+    /// As [`Config::read`].
+    pub fn parse(path: &Path, text: &str) -> Result<Self, SetupError> {
+        Self::of(Section::parse(path, text)?)
+    }
+
+    fn of(file: Section) -> Result<Self, SetupError> {
         let controllers = file.texts("controllers")?;
         let has_port = |to: &String| {
             let port = to
@@ -71,20 +85,24 @@ impl Config {
                 "write such as \"0660\"",
             )
         })?;
+        let (probes, worst_probed) = probes(&file)?;
         let default = Options::default();
         let options = Options {
             patience: file.time("patience", default.patience)?,
             hold: file.time("hold", default.hold)?,
-            worst_loss_ppm: number(
-                "worst_loss_ppm",
-                default.worst_loss_ppm.into(),
-                [1, 1_000_000],
-            )? as u32,
-            worst_rtt_percent: number(
-                "worst_rtt_percent",
-                default.worst_rtt_percent.into(),
-                [101, 1_000_000],
-            )? as u32,
+            worst: Worst {
+                loss_ppm: number(
+                    "worst_loss_ppm",
+                    default.worst.loss_ppm.into(),
+                    [1, 1_000_000],
+                )? as u32,
+                rtt_percent: number(
+                    "worst_rtt_percent",
+                    default.worst.rtt_percent.into(),
+                    [101, 1_000_000],
+                )? as u32,
+            },
+            worst_probed,
             seed: std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0),
             ..default
         };
@@ -105,9 +123,89 @@ impl Config {
                 port_bytes: file.bytes("port_bytes", 1_000_000_000)?,
             },
             options,
+            probes,
             observe: file.flag("observe", false)?,
         };
         file.finish()?;
         Ok(config)
+    }
+}
+
+/// Probes are sent where there is a section for them; and from when on a path is left that they measure.
+fn probes(file: &Section) -> Result<(Option<Settings>, Worst), SetupError> {
+    let mut worst = Options::default().worst_probed;
+    if !file.has("probe") {
+        return Ok((None, worst));
+    }
+    let probe = file.section("probe")?;
+    let default = probes::Options::default();
+    let options = probes::Options {
+        every: probe.time("every", default.every)?,
+        window: probe.number("window", default.window as u64, [2, 1_000])? as usize,
+        most: probe.number("most", default.most.into(), [1, 1_000_000])? as u32,
+        ..default
+    };
+    if options.every < Duration::from_millis(10) {
+        let remedy = "write \"10 ms\" or more";
+        return Err(probe.wrong("every", "it is too short", remedy));
+    }
+    let port = probe.number("port", 7_402, [1, 65_535])? as u16;
+    let percent = u64::from(worst.loss_ppm / 10_000);
+    worst.loss_ppm = probe.number("loss", percent, [1, 100])? as u32 * 10_000;
+    let times = u64::from(worst.rtt_percent / 100);
+    worst.rtt_percent = probe.number("slow", times, [2, 10_000])? as u32 * 100;
+    probe.finish()?;
+    Ok((Some(Settings { port, options }), worst))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(more: &str) -> Result<Config, String> {
+        let text = format!(
+            "controllers = [\"127.0.0.1:7400\"]\n[tls]\nca = \"a\"\ncertificate = \"b\"\nkey = \"c\"\n{more}"
+        );
+        Config::parse(Path::new("agent.toml"), &text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn probes_are_sent_where_there_is_a_section_for_them() {
+        assert_eq!(config("").unwrap().probes, None);
+        let probes = config("[probe]\n").unwrap();
+        let settings = probes.probes.unwrap();
+        assert_eq!((settings.port, settings.options.window), (7_402, 20));
+        assert_eq!(probes.options.worst_probed, Options::default().worst_probed);
+        let text = "[probe]\nport = 9\nevery = \"1 s\"\nwindow = 10\nloss = 50\nslow = 3\nmost = 5";
+        let probes = config(text).unwrap();
+        let settings = probes.probes.unwrap();
+        assert_eq!(settings.port, 9);
+        let options = settings.options;
+        assert_eq!(
+            (options.every, options.window, options.most),
+            (Duration::from_secs(1), 10, 5)
+        );
+        let worst = probes.options.worst_probed;
+        assert_eq!((worst.loss_ppm, worst.rtt_percent), (500_000, 300));
+    }
+
+    #[test]
+    fn bad_probes_are_refused_in_one_line() {
+        for (text, says) in [
+            ("port = 0", "agent.toml: probe.port: "),
+            (
+                "every = \"1 ms\"",
+                "agent.toml: probe.every: it is too short",
+            ),
+            ("loss = 101", "agent.toml: probe.loss: "),
+            ("slow = 1", "agent.toml: probe.slow: "),
+            ("losss = 5", "did you mean loss?"),
+        ] {
+            let error = config(&format!("[probe]\n{text}")).unwrap_err();
+            assert!(
+                error.contains(says) && error.lines().count() == 1,
+                "{error}"
+            );
+        }
     }
 }

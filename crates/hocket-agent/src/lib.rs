@@ -4,7 +4,7 @@
 //! ```text
 //! programs -> local (Unix socket) -> hub -> hocket_control::agent -> session (TLS) -> controller
 //!                                     |
-//!                                   ports (hash models, what is in use)
+//!                        probes <-> ports (hash models, what is in use)
 //! ```
 //!
 //! The last good paths are kept in memory: an agent that is restarted asks again.
@@ -17,6 +17,7 @@ pub mod hub;
 pub mod line;
 pub mod local;
 pub mod ports;
+pub mod probes;
 mod seqpacket;
 pub mod session;
 mod sockets;

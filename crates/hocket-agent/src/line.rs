@@ -7,17 +7,24 @@
 //! measured ID LOSS_PPM RTT_US
 //! close ID
 //! watch                               -> path ID port 50123 | path ID none WHY, whenever a path changes
+//!                                        rate ID BYTES_PER_SECOND, whenever what a flow may send changes
+//! job JOB [SRC DST BYTES]...          -> job JOB registered
+//! start JOB, stop JOB, go JOB
 //! ```
 //!
-//! `SRC` may be `-`: the address that the host sends from. Lines without an answer have one where they are wrong:
-//! `error WHY`. Flows end with the connection that opened them; those of `port` when their socket is gone.
+//! `SRC` may be `-`: the address that the host sends from; in a job's pattern, which has flows of any host, it may not.
+//! A pattern whose line ends with `...` goes on with the next line of the same job, and has no answer until it is whole.
+//! Lines without an answer have one where they are wrong: `error WHY`. What the controller does not take is told later:
+//! `job JOB none WHY`. Flows and jobs end with the connection that opened them; flows of `port` when their socket is gone.
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::{FromStr, SplitWhitespace};
 
+use hocket_control::message::PatternFlow;
+
 /// Most bytes of a line.
-pub const MOST_BYTES: usize = 512;
+pub const MOST_BYTES: usize = 8_192;
 
 /// A protocol that has ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -52,7 +59,7 @@ pub struct Ends {
 }
 
 /// What a program says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
     /// A socket is about to be connected.
     Port(Ends),
@@ -86,8 +93,32 @@ pub enum Request {
         /// The flow.
         flow: u64,
     },
-    /// Changes of paths are to be told.
+    /// Changes of paths and rates are to be told.
     Watch,
+    /// A job registers flows of its iterations.
+    Job {
+        /// The job.
+        job: u32,
+        /// The flows, or some of them.
+        pattern: Vec<PatternFlow>,
+        /// Whether these are the last.
+        is_whole: bool,
+    },
+    /// An iteration's communication begins.
+    Start {
+        /// The job.
+        job: u32,
+    },
+    /// An iteration's communication ends.
+    Stop {
+        /// The job.
+        job: u32,
+    },
+    /// A job is over.
+    Go {
+        /// The job.
+        job: u32,
+    },
 }
 
 /// What the agent answers.
@@ -99,6 +130,10 @@ pub enum Answer {
     Flow(u64, Result<u16, String>),
     /// A flow's path has changed.
     Path(u64, Result<u16, String>),
+    /// What a flow may send has changed [bytes/s].
+    Rate(u64, u64),
+    /// A job is registered, or is none any more.
+    Job(u32, Result<(), String>),
     /// A line that is none.
     Error(String),
 }
@@ -115,6 +150,9 @@ impl fmt::Display for Answer {
                 write!(f, "path {flow} ")?;
                 port
             }
+            Self::Rate(flow, rate) => return write!(f, "rate {flow} {rate}"),
+            Self::Job(job, Ok(())) => return write!(f, "job {job} registered"),
+            Self::Job(job, Err(why)) => return write!(f, "job {job} none {why}"),
             Self::Error(why) => return write!(f, "error {why}"),
         };
         match port {
@@ -143,11 +181,28 @@ impl FromStr for Answer {
         match text.split_once(' ').unwrap_or((text, "")) {
             ("flow", rest) => named(rest).map(|(flow, port)| Self::Flow(flow, port)),
             ("path", rest) => named(rest).map(|(flow, port)| Self::Path(flow, port)),
+            ("rate", rest) => {
+                let (flow, rate) = rest.split_once(' ').ok_or_else(odd)?;
+                let rate = rate.parse().map_err(|_| odd())?;
+                Ok(Self::Rate(flow.parse().map_err(|_| odd())?, rate))
+            }
+            ("job", rest) => {
+                let (job, rest) = rest.split_once(' ').ok_or_else(odd)?;
+                let job = job.parse().map_err(|_| odd())?;
+                match rest.split_once(' ').unwrap_or((rest, "")) {
+                    ("registered", "") => Ok(Self::Job(job, Ok(()))),
+                    ("none", why) => Ok(Self::Job(job, Err(why.to_owned()))),
+                    _ => Err(odd()),
+                }
+            }
             ("error", why) => Ok(Self::Error(why.to_owned())),
             _ => port(text).map(Self::Port),
         }
     }
 }
+
+/// What is said to a line that begins otherwise.
+const NONE: &str = "say port, open, progress, measured, close, watch, job, start, stop or go";
 
 impl FromStr for Request {
     type Err = String;
@@ -176,7 +231,17 @@ impl FromStr for Request {
                 flow: next(&mut words, "a flow's number")?,
             },
             "watch" => Self::Watch,
-            _ => return Err("say port, open, progress, measured, close or watch".to_owned()),
+            "job" => return job(&mut words),
+            "start" => Self::Start {
+                job: next(&mut words, "a job's number")?,
+            },
+            "stop" => Self::Stop {
+                job: next(&mut words, "a job's number")?,
+            },
+            "go" => Self::Go {
+                job: next(&mut words, "a job's number")?,
+            },
+            _ => return Err(NONE.to_owned()),
         };
         match words.next() {
             None => Ok(request),
@@ -184,6 +249,8 @@ impl FromStr for Request {
         }
     }
 }
+
+const MIXED: &str = "both addresses are to be IPv4, or both IPv6";
 
 fn ends(words: &mut SplitWhitespace<'_>) -> Result<Ends, String> {
     let protocol = match words.next() {
@@ -209,9 +276,38 @@ fn ends(words: &mut SplitWhitespace<'_>) -> Result<Ends, String> {
         .src
         .is_some_and(|src| src.is_ipv4() != ends.dst.is_ipv4());
     match () {
-        () if is_mixed => Err("both addresses are to be IPv4, or both IPv6".to_owned()),
+        () if is_mixed => Err(MIXED.to_owned()),
         () if ends.dport == 0 => Err("0 is no port".to_owned()),
         () => Ok(ends),
+    }
+}
+
+fn job(words: &mut SplitWhitespace<'_>) -> Result<Request, String> {
+    let number: u32 = next(words, "a job's number")?;
+    let (mut pattern, mut is_whole) = (Vec::new(), true);
+    while let Some(word) = words.next() {
+        if word == "..." {
+            is_whole = false;
+            break;
+        }
+        let src = word.parse();
+        let flow = PatternFlow {
+            src: src.map_err(|_| format!("{word:?} is not an address"))?,
+            dst: next(words, "an address")?,
+            bytes: next(words, "a number of bytes")?,
+        };
+        if flow.src.is_ipv4() != flow.dst.is_ipv4() {
+            return Err(MIXED.to_owned());
+        }
+        pattern.push(flow);
+    }
+    match words.next() {
+        None => Ok(Request::Job {
+            job: number,
+            pattern,
+            is_whole,
+        }),
+        Some(word) => Err(format!("{word:?} is one word too many")),
     }
 }
 
@@ -243,15 +339,43 @@ mod tests {
             })
         ));
         assert_eq!("close 9".parse(), Ok(Request::Close { flow: 9 }));
+        let [src, dst] = [[10, 0, 0, 1].into(), [10, 0, 0, 2].into()];
+        let flow = PatternFlow { src, dst, bytes: 5 };
+        for (line, count, is_whole) in [
+            ("job 7 10.0.0.1 10.0.0.2 5", 1, true),
+            (
+                "job 7 10.0.0.1 10.0.0.2 5 10.0.0.1 10.0.0.2 5 ...",
+                2,
+                false,
+            ),
+            ("job 7", 0, true),
+        ] {
+            let pattern = vec![flow; count];
+            let request = Request::Job {
+                job: 7,
+                pattern,
+                is_whole,
+            };
+            assert_eq!(line.parse(), Ok(request));
+        }
+        assert_eq!("start 7".parse(), Ok(Request::Start { job: 7 }));
         for (line, why) in [
-            ("", "say port, open, progress, measured, close or watch"),
+            ("", NONE),
+            ("jobs 7", NONE),
+            ("job", "a job's number is missing"),
+            ("job 7 10.0.0.1", "an address is missing"),
+            ("job 7 - 10.0.0.1 80", "\"-\" is not an address"),
+            (
+                "job 7 10.0.0.1 10.0.0.2 -1",
+                "\"-1\" is not a number of bytes",
+            ),
+            ("job 7 10.0.0.1 fd00::1 1", MIXED),
+            ("job 7 ... 10.0.0.1", "\"10.0.0.1\" is one word too many"),
+            ("start", "a job's number is missing"),
             ("port sctp - 10.0.0.1 80", "say tcp or udp"),
             ("port tcp - 10.0.0.1 0", "0 is no port"),
             ("port tcp - 10.0.0.1 65536", "\"65536\" is not a port"),
-            (
-                "port tcp fd00::1 10.0.0.1 80",
-                "both addresses are to be IPv4, or both IPv6",
-            ),
+            ("port tcp fd00::1 10.0.0.1 80", MIXED),
             ("close 9 9", "\"9\" is one word too many"),
             ("open tcp - 10.0.0.1 80", "a number of bytes is missing"),
         ] {
@@ -266,11 +390,16 @@ mod tests {
             Answer::Port(Err("no answer".to_owned())),
             Answer::Flow(7, Ok(1024)),
             Answer::Path(7, Err("refused".to_owned())),
+            Answer::Rate(7, 12_500_000),
+            Answer::Job(7, Ok(())),
+            Answer::Job(7, Err("refused: not a job of this host".to_owned())),
             Answer::Error("say tcp or udp".to_owned()),
         ] {
             assert_eq!(answer.to_string().parse(), Ok(answer));
         }
         assert!("flow x port 1".parse::<Answer>().is_err());
         assert!("port x".parse::<Answer>().is_err());
+        assert!("job 7 perhaps".parse::<Answer>().is_err());
+        assert!("rate 7".parse::<Answer>().is_err());
     }
 }

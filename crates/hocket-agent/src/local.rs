@@ -1,5 +1,6 @@
 //! The socket that local programs speak to.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hocket_control::agent::Input;
+use hocket_control::message::{JOB_IDS, MOST_FLOWS, PatternFlow};
 use hocket_wire::setup::SetupError;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -78,10 +80,11 @@ impl Local {
             let turn = turns.clone().acquire_owned().await;
             match self.0.accept().await {
                 Ok(socket) => {
-                    let program = Program {
+                    let mut program = Program {
                         hub: hub.clone(),
                         connection,
                         patience,
+                        parts: BTreeMap::new(),
                     };
                     tokio::spawn(async move {
                         program.serve(socket).await;
@@ -102,6 +105,8 @@ struct Program {
     hub: Arc<Hub>,
     connection: u64,
     patience: Patience,
+    /// Patterns of jobs that are not whole.
+    parts: BTreeMap<u32, Vec<PatternFlow>>,
 }
 
 /// An answer that may still have to come.
@@ -111,12 +116,12 @@ enum Coming {
 }
 
 impl Program {
-    async fn serve(self, socket: Connection) {
+    async fn serve(&mut self, socket: Connection) {
         let socket = Arc::new(socket);
         let (answers, coming) = mpsc::channel(UNREAD);
         let (watch, news) = mpsc::channel(UNREAD);
         let said = tokio::spawn(say(socket.clone(), self.hub.clone(), coming, news));
-        let mut buffer = [0; MOST_BYTES + 1];
+        let mut buffer = vec![0; MOST_BYTES + 1];
         let mut received = socket.receive(&mut buffer).await;
         while let Ok(count @ 1..) = received {
             if let Some(answer) = self.answer(&buffer[..count], &watch)
@@ -139,7 +144,7 @@ impl Program {
         self.hub.gone(self.connection);
     }
 
-    fn answer(&self, line: &[u8], watch: &mpsc::Sender<Answer>) -> Option<Coming> {
+    fn answer(&mut self, line: &[u8], watch: &mpsc::Sender<Answer>) -> Option<Coming> {
         let wrong = |why: String| Some(Coming::Now(Answer::Error(why)));
         if line.len() > MOST_BYTES {
             return wrong(format!("a line has {MOST_BYTES} bytes at most"));
@@ -189,7 +194,52 @@ impl Program {
                 self.hub.watch(self.connection, watch.clone());
                 None
             }
+            Ok(Request::Job {
+                job,
+                pattern,
+                is_whole,
+            }) => match self.register(job, pattern, is_whole, watch) {
+                Ok(()) => is_whole.then(|| Coming::Now(Answer::Job(job, Ok(())))),
+                Err(why) => wrong(why),
+            },
+            Ok(Request::Start { job }) => self.tell_job(job, Input::JobStarts { job }),
+            Ok(Request::Stop { job }) => self.tell_job(job, Input::JobStops { job }),
+            Ok(Request::Go { job }) => self.tell_job(job, Input::JobGoes { job }),
         }
+    }
+
+    /// A job's pattern is registered once it is whole.
+    fn register(
+        &mut self,
+        job: u32,
+        pattern: Vec<PatternFlow>,
+        is_whole: bool,
+        tell: &mpsc::Sender<Answer>,
+    ) -> Result<(), String> {
+        if !(1..JOB_IDS).contains(&job) {
+            return Err(format!(
+                "job {job}: give a number from 1 to {}",
+                JOB_IDS - 1
+            ));
+        }
+        let count: usize = self.parts.values().map(Vec::len).sum();
+        if count + pattern.len() > MOST_FLOWS {
+            self.parts.remove(&job);
+            return Err(format!("a pattern has {MOST_FLOWS} flows at most"));
+        }
+        let mut whole = self.parts.remove(&job).unwrap_or_default();
+        whole.extend(pattern);
+        if is_whole {
+            return self.hub.register(self.connection, job, whole, tell.clone());
+        }
+        self.parts.insert(job, whole);
+        Ok(())
+    }
+
+    fn tell_job(&self, job: u32, input: Input) -> Option<Coming> {
+        let is_of = self.hub.tell_job(self.connection, job, input);
+        let why = || format!("job {job} is not registered on this connection");
+        (!is_of).then(|| Coming::Now(Answer::Error(why())))
     }
 
     fn open(&self, ends: line::Ends, bytes: u64, job: u32, owner: Owner) -> Coming {

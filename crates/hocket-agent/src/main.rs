@@ -10,7 +10,7 @@ use hocket_agent::config::Config;
 use hocket_agent::hub::Hub;
 use hocket_agent::ports::Ports;
 use hocket_agent::session::{Identify, Tcp};
-use hocket_agent::{local, session};
+use hocket_agent::{local, probes, session};
 use hocket_control::agent::Input;
 use hocket_wire::setup::SetupError;
 use tokio::signal::unix::{SignalKind, signal};
@@ -118,6 +118,18 @@ async fn run(config: Config) -> Result<(), SetupError> {
     let hub = Arc::new(hub);
     let local = local::listen(&config.socket, config.socket_mode)?;
     info!(socket = %config.socket.display(), observes = config.observe, "listening");
+    let echo = match config.probes {
+        Some(settings) => Some(probes::Echo::bind(settings.port).await?),
+        None => None,
+    };
+    let probing = async {
+        match config.probes.zip(echo) {
+            Some((settings, echo)) => {
+                tokio::join!(probes::run(hub.clone(), settings), echo.serve());
+            }
+            None => std::future::pending().await,
+        }
+    };
     let session = session::run(hub.clone(), asked, config.controllers, config.tls, Tcp);
     let tick = async {
         loop {
@@ -136,6 +148,7 @@ async fn run(config: Config) -> Result<(), SetupError> {
         () = local.serve(hub.clone(), config.patience) => {}
         () = tick => {}
         () = sweep => {}
+        () = probing => {}
         () = ended() => {
             let _ = timeout(GOODBYE, hub.leave()).await;
             info!("ended");

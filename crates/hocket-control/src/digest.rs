@@ -1,6 +1,7 @@
 //! What a host has said, as two numbers, so that it and the controller notice that they differ.
 //!
 //! Each flow, job and link that has failed is a number of 64 bits, mixed from what it is; the digest is their sum.
+//! What may change while a flow is open, and what was added to the messages later, is not in it.
 //! It guards against faults, not against malice: a host can only mislead the controller about itself.
 
 use std::net::IpAddr;

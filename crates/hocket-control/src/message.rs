@@ -55,6 +55,9 @@ pub struct HostFlow {
     pub bytes: u64,
     /// The choice of the path that it takes now, where it takes one that it was given.
     pub held: Option<u32>,
+    /// Whether its packets cannot be made to take another path once it has one. It is told of another only where its
+    /// path fails.
+    pub is_fixed: bool,
 }
 
 /// A flow of a job's pattern.

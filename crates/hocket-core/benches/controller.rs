@@ -33,6 +33,7 @@ fn announced(id: u64, job: u32, src: u32, dst: u32) -> Announced {
         dst: NpuId(dst),
         bytes: 1 << 30,
         held: None,
+        is_fixed: false,
     }
 }
 

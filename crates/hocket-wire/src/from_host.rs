@@ -70,6 +70,7 @@ fn write_flow(flow: &HostFlow) -> v1::HostFlow {
         dst: write_address(flow.dst),
         bytes: flow.bytes,
         held: flow.held,
+        is_fixed: flow.is_fixed,
     }
 }
 
@@ -170,6 +171,7 @@ fn read_flow(flow: &v1::HostFlow) -> Result<HostFlow, BadMessage> {
         dst: read_address(&flow.dst)?,
         bytes: flow.bytes,
         held: flow.held,
+        is_fixed: flow.is_fixed,
     })
 }
 

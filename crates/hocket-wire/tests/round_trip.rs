@@ -27,16 +27,18 @@ fn ends() -> impl Strategy<Value = [IpAddr; 2]> {
 
 fn flow() -> impl Strategy<Value = HostFlow> {
     let numbers = (any::<u64>(), any::<u32>(), any::<u64>());
-    (numbers, ends(), option::of(any::<u32>())).prop_map(|((id, job, bytes), [src, dst], held)| {
-        HostFlow {
+    let path = (option::of(any::<u32>()), any::<bool>());
+    (numbers, ends(), path).prop_map(
+        |((id, job, bytes), [src, dst], (held, is_fixed))| HostFlow {
             id,
             job,
             src,
             dst,
             bytes,
             held,
-        }
-    })
+            is_fixed,
+        },
+    )
 }
 
 fn pattern() -> impl Strategy<Value = Vec<PatternFlow>> {

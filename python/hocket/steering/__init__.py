@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
-from hocket.steering.agent import Agent, Flow, bind, flow
+from hocket.steering.agent import Agent, bind, flow
 from hocket.steering.calibration import Calibration, Identified, calibrate, probe_port
+from hocket.steering.flows import Flow, Job
 from hocket.steering.hashes import (
     ALGORITHMS,
     Header,
@@ -30,6 +31,7 @@ __all__ = [
     "Flow",
     "Header",
     "Identified",
+    "Job",
     "Stage",
     "SwitchHash",
     "bind",

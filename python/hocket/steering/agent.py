@@ -9,26 +9,35 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from time import monotonic
 from types import TracebackType
+from weakref import WeakValueDictionary
 
-from hocket._checks import instance_of, one_of, path_of, whole
+from hocket._checks import instance_of, one_of, path_of, truth, whole
 from hocket._options import seconds
 from hocket.errors import InfeasibleError, SpecError
+from hocket.steering.flows import Flow, Job, bound
 from hocket.steering.hashes import PROTOCOLS, check_address
 from hocket.units import Duration, parse_size, shown
 
-__all__ = ["Agent", "Flow", "bind", "flow"]
+__all__ = ["Agent", "bind", "flow"]
 
 DEFAULT_SOCKET = Path("/run/hocket/agent.sock")
 _VARIABLE = "HOCKET_AGENT_SOCKET"
 _LONGEST = 4096
 _PATIENCE = 0.1
+_LINE = 8000
+"""Most bytes of a line that has a pattern."""
+_JOBS = 1 << 31
+_ANSWERS = ("port", "none", "flow", "job", "error")
 _OPENED = 3
 """Words of ``flow 7 port 50123``, at least."""
+_ENDS = 3
+"""Sender, receiver and size of a pattern's flow."""
 
 
 class Agent:
@@ -40,6 +49,9 @@ class Agent:
         The agent's socket; by default what ``HOCKET_AGENT_SOCKET`` says, or ``/run/hocket/agent.sock``.
     patience : seconds or text
         How long an answer is waited for.
+    watch : bool
+        Whether :meth:`changes` is to tell of other ports and rates. The controller may then move the flows
+        of this connection; those of others keep the port that they are given.
 
     Raises
     ------
@@ -48,11 +60,19 @@ class Agent:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str] | None = None, *, patience: Duration = _PATIENCE
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        patience: Duration = _PATIENCE,
+        watch: bool = False,
     ) -> None:
         named = os.environ.get(_VARIABLE) or DEFAULT_SOCKET if path is None else path
         self.path = path_of("path", named)
         self.patience = seconds(patience, "patience")
+        self.watch = truth("watch", watch)
+        self._flows: WeakValueDictionary[int, Flow] = WeakValueDictionary()
+        self._jobs: WeakValueDictionary[int, Job] = WeakValueDictionary()
+        self._changed: list[Flow | Job] = []
         self._socket: socket.socket | None = None
         self._lock = Lock()
 
@@ -119,7 +139,76 @@ class Agent:
         words = answer.split(" ", 2)
         if words[0] != "flow" or len(words) < _OPENED or not words[1].isdecimal():
             raise self._odd(answer)
-        return Flow(self, int(words[1]), self._port_of(words[2]))
+        made = Flow(self, int(words[1]), self._port_of(words[2]))
+        self._flows[int(words[1])] = made
+        return made
+
+    def job(self, number: int, pattern: Iterable[tuple[str, str, int | str]]) -> Job:
+        """Register the flows that each iteration of a job sends, of all its hosts.
+
+        The controller then plans their paths before they are needed. :meth:`Job.start` and :meth:`Job.stop`
+        tell when an iteration communicates. Flows that programs announce with the job's number and the ends
+        of such a flow are that flow.
+
+        Parameters
+        ----------
+        number : int
+            The job, from 1; one that another connection has registered is refused.
+        pattern
+            Of each flow the addresses of its sender and its receiver, and its size (bytes or text).
+
+        Raises
+        ------
+        SpecError
+            Naming the argument that makes no sense.
+        InfeasibleError
+            Where nobody answers, or the agent does not take the job. What the controller refuses is told by
+            :meth:`changes` and :attr:`Job.refused`.
+        """
+        name = f"job {whole('number', number, 1, _JOBS - 1)}"
+        line = name
+        for at, flow in enumerate(pattern):
+            words = _flow_of(flow, f"pattern[{at}]")
+            if len(line) + len(words) > _LINE:
+                self.tell(f"{line} ...")
+                line = name
+            line = f"{line} {words}"
+        answer = self._ask(line)
+        if answer != f"{name} registered":
+            raise self._odd(answer)
+        made = Job(self, number)
+        self._jobs[number] = made
+        return made
+
+    def changes(self, wait: Duration = 0) -> list[Flow | Job]:
+        """Give the flows whose port or rate is another, and jobs that are refused, in the order told.
+
+        Parameters
+        ----------
+        wait : seconds or text
+            How long the first one is waited for, where there is none yet.
+
+        Raises
+        ------
+        SpecError
+            Naming the argument that makes no sense.
+        InfeasibleError
+            Where the agent has ended.
+        """
+        patience = seconds(wait, "wait")
+        with self._lock:
+            try:
+                self._drain()
+                if patience and not self._changed and self._socket is not None:
+                    self._socket.settimeout(patience)
+                    with suppress(TimeoutError):
+                        self._note(self._received(self._socket))
+                    self._drain()
+            except OSError as error:
+                self._drop()
+                raise self._gone(error) from None
+            changed, self._changed = self._changed, []
+        return changed
 
     def close(self) -> None:
         """Close the connection. A later request makes another."""
@@ -152,13 +241,7 @@ class Agent:
                 answer = self._asked(line)
             except OSError as error:
                 self._drop()
-                why = "no answer in time" if isinstance(error, TimeoutError) else error.strerror
-                raise InfeasibleError(
-                    None,
-                    f"{why}",
-                    "start hocket-agent, or go on without a port",
-                    f"agent at {self.path}",
-                ) from None
+                raise self._gone(error) from None
         if answer.startswith("error"):
             raise InfeasibleError(
                 None, answer[len("error") :].strip(), origin=f"agent at {self.path}"
@@ -168,21 +251,52 @@ class Agent:
     def _asked(self, line: str) -> str:
         """Send a line and give its answer, passing over answers to what was only told."""
         connection = self._connected()
-        connection.setblocking(False)
-        with suppress(BlockingIOError):
-            while connection.recv(_LONGEST):
-                pass
+        self._drain()
         connection.settimeout(self.patience)
         connection.send(line.encode())
         end = monotonic() + self.patience
         while True:
             connection.settimeout(max(end - monotonic(), 1e-3))
-            answer = connection.recv(_LONGEST)
-            if not answer:
-                raise ConnectionResetError(0, "it closed the connection")
-            text = answer.decode(errors="replace").strip()
-            if text.partition(" ")[0] in ("port", "none", "flow", "error"):
+            text = self._received(connection)
+            if not self._note(text) and text.partition(" ")[0] in _ANSWERS:
                 return text
+
+    def _received(self, connection: socket.socket) -> str:
+        answer = connection.recv(_LONGEST)
+        if not answer:
+            raise ConnectionResetError(0, "it closed the connection")
+        return answer.decode(errors="replace").strip()
+
+    def _drain(self) -> None:
+        """Take what is there already: news, and answers to what was only told."""
+        if self._socket is not None:
+            self._socket.setblocking(False)
+            with suppress(BlockingIOError):
+                while True:
+                    self._note(self._received(self._socket))
+
+    def _note(self, text: str) -> bool:
+        """Take what the agent says of its own accord; False for an answer."""
+        word, _, rest = text.partition(" ")
+        number, _, rest = rest.partition(" ")
+        if word not in ("path", "rate", "job") or not number.isdecimal():
+            return False
+        told: Flow | Job | None = None
+        if word == "job":
+            if not rest.startswith("none "):
+                return False
+            job = told = self._jobs.get(int(number))
+            if job is not None:
+                job.refused = rest[len("none ") :]
+        else:
+            flow = told = self._flows.get(int(number))
+            if flow is not None and word == "path":
+                flow.port = self._port_of(rest)
+            elif flow is not None and rest.isdecimal():
+                flow.rate = int(rest)
+        if told is not None and told not in self._changed:
+            self._changed.append(told)
+        return True
 
     def _connected(self) -> socket.socket:
         if self._socket is None:
@@ -193,6 +307,8 @@ class Agent:
             except OSError:
                 made.close()
                 raise
+            if self.watch:
+                made.send(b"watch")
             self._socket = made
         return self._socket
 
@@ -209,6 +325,15 @@ class Agent:
             raise self._odd(answer)
         return int(rest)
 
+    def _gone(self, error: OSError) -> InfeasibleError:
+        why = "no answer in time" if isinstance(error, TimeoutError) else error.strerror
+        return InfeasibleError(
+            None,
+            f"{why}",
+            "start hocket-agent, or go on without a port",
+            f"agent at {self.path}",
+        )
+
     def _odd(self, answer: str) -> InfeasibleError:
         return InfeasibleError(
             None,
@@ -216,57 +341,6 @@ class Agent:
             "use an agent of this version",
             f"agent at {self.path}",
         )
-
-
-class Flow:
-    """A flow that the agent knows of; made by :meth:`Agent.flow`. It is closed when its block ends."""
-
-    def __init__(self, agent: Agent | None, number: int | None, port: int | None) -> None:
-        self._agent = agent
-        self.number = number
-        """Its number with the agent; None without an agent."""
-        self.port = port
-        """The source port that leads along its path; None: any port."""
-        self._closes = False
-
-    def bind(self, connection: socket.socket) -> bool:
-        """Bind a socket to the flow's port before it connects, and say whether that was done.
-
-        Parameters
-        ----------
-        connection : socket
-            Of IPv4 or IPv6, not bound yet.
-        """
-        return self.port is not None and _bound(connection, self.port)
-
-    def progress(self, left: int) -> None:
-        """Tell how many bytes are still to be sent."""
-        count = whole("left", left, 0, 1 << 63)
-        if self._agent is not None:
-            self._agent.tell(f"progress {self.number} {count}")
-
-    def close(self) -> None:
-        """Tell that it is over."""
-        if self._agent is not None:
-            self._agent.tell(f"close {self.number}")
-            if self._closes:
-                self._agent.close()
-            self._agent = None
-
-    def __enter__(self) -> Flow:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        """Say its number and port."""
-        return f"<Flow {self.number}, port {self.port}>"
 
 
 def flow(
@@ -290,8 +364,7 @@ def flow(
         made = agent.flow(dst, dport, size=size, job=job, protocol=protocol, src=src)
     except InfeasibleError:
         return Flow(None, None, None)
-    made._closes = True
-    return made
+    return Flow(agent, made.number, made.port, closes=True)
 
 
 def bind(
@@ -336,16 +409,7 @@ def bind(
     finally:
         if agent is None:
             asked.close()
-    return port if port is not None and _bound(connection, port) else None
-
-
-def _bound(connection: socket.socket, port: int) -> bool:
-    """Bind to a port, without sharing it: one in use is refused here, and not when it connects."""
-    try:
-        connection.bind(("::" if connection.family == socket.AF_INET6 else "0.0.0.0", port))
-    except OSError:
-        return False
-    return True
+    return port if port is not None and bound(connection, port) else None
 
 
 def _ends(dst: object, dport: object, protocol: object, src: object) -> str:
@@ -353,3 +417,12 @@ def _ends(dst: object, dport: object, protocol: object, src: object) -> str:
     source = "-" if src is None else check_address("src", src)
     port = whole("dport", dport, 1, 65535)
     return f"{protocol} {source} {check_address('dst', dst)} {port}"
+
+
+def _flow_of(flow: object, field: str) -> str:
+    if not isinstance(flow, tuple) or len(flow) != _ENDS:
+        right = 'give ("10.0.0.1", "10.0.1.1", "64 MB")'
+        raise SpecError(field, f"{shown(flow)} is no sender, receiver and size", right)
+    src, dst, size = flow
+    ends = f"{check_address(field, src)} {check_address(field, dst)}"
+    return f"{ends} {parse_size(size, field=field)}"

@@ -11,7 +11,6 @@ does not share links with what it steers.
 from __future__ import annotations
 
 import json
-import select
 import socket
 import subprocess
 import tempfile
@@ -24,6 +23,8 @@ from typing import Any
 
 from hocket._programs import path_of_program
 from hocket.errors import InfeasibleError
+from hocket.steering.agent import Agent
+from hocket.steering.flows import Flow
 from hocket.testbed.cables import Cable, End, lay
 from hocket.testbed.clos import ClosSpec
 from hocket.testbed.namespaces import inside, make
@@ -38,46 +39,24 @@ _PATIENCE = 20.0
 """How long the programs may take to be ready [s]."""
 _FIELDS = 0x37
 _DISCARD = 9
-_LONGEST = 512
-_OPENED = 3
-"""Words before a port."""
 
 
 class Announced:
     """A flow that an agent knows of, while this is open; its port may change until it is used."""
 
-    def __init__(self, path: Path, line: str) -> None:
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._port: int | None = None
-        try:
-            self._socket.settimeout(_PATIENCE)
-            self._socket.connect(str(path))
-            self._socket.send(b"watch")
-            self._socket.send(line.encode("ascii"))
-            self._take(self._socket.recv(_LONGEST))
-        except OSError:
-            self.close()
-            raise
+    def __init__(self, agent: Agent, flow: Flow) -> None:
+        self._agent = agent
+        self._flow = flow
 
     @property
     def port(self) -> int | None:
         """The port that leads along the flow's path now; None where the controller has none for it."""
-        while select.select([self._socket], [], [], 0)[0]:
-            told = self._socket.recv(_LONGEST)
-            if not told:
-                break
-            self._take(told)
-        return self._port
-
-    def _take(self, told: bytes) -> None:
-        """Read ``flow 7 port 50123``, ``path 7 port 50123`` or the same with ``none WHY``."""
-        words = told.decode("utf-8", "replace").split()
-        is_port = len(words) > _OPENED and words[2] == "port"
-        self._port = int(words[_OPENED]) if is_port else None
+        self._agent.changes()
+        return self._flow.port
 
     def close(self) -> None:
         """End the flow."""
-        self._socket.close()
+        self._agent.close()
 
 
 class Service:
@@ -107,8 +86,18 @@ class Service:
 
     def announce(self, host: int, dst: int, dport: int, size: int, job: int = 0) -> Announced:
         """Announce a flow of a host to another, which ends when what this gives is closed."""
-        ends = f"tcp {self.spec.address(host)} {self.spec.address(dst)} {dport}"
-        return Announced(self.socket(host), f"open {ends} {size} {job}")
+        agent = self.agent(host)
+        ends = (self.spec.address(dst), dport)
+        try:
+            flow = agent.flow(*ends, size=size, job=job, src=self.spec.address(host))
+        except InfeasibleError:
+            agent.close()
+            raise
+        return Announced(agent, flow)
+
+    def agent(self, host: int) -> Agent:
+        """Give a connection to the agent of a host, which hears of changes."""
+        return Agent(self.socket(host), patience=_PATIENCE, watch=True)
 
     def state(self) -> dict[str, Any]:
         """Give what the controller's page shows."""
@@ -155,7 +144,7 @@ class Service:
         try:
             with closing(self.announce(host, dst, _DISCARD, 1 << 30)) as flow:
                 return flow.port is not None
-        except OSError:
+        except InfeasibleError:
             return False
 
     def _check(self) -> None:
@@ -197,8 +186,15 @@ class Service:
 
 
 @contextmanager
-def serve(spec: ClosSpec) -> Iterator[Service]:
+def serve(spec: ClosSpec, *, probes: bool = False) -> Iterator[Service]:
     """Run a controller and the agents of all hosts on a Clos that is there, while the block runs.
+
+    Parameters
+    ----------
+    spec : ClosSpec
+        The Clos.
+    probes : bool
+        Whether agents probe the paths of their flows.
 
     Raises
     ------
@@ -213,7 +209,8 @@ def serve(spec: ClosSpec) -> Iterator[Service]:
         (folder / "fabric.json").write_text(json.dumps(_fabric(spec)), encoding="utf-8")
         (folder / "controller.toml").write_text(_controller_settings(spec), encoding="utf-8")
         for host in hosts:
-            (folder / f"host{host}.toml").write_text(_agent_settings(host), encoding="utf-8")
+            settings = _agent_settings(host, probes=probes)
+            (folder / f"host{host}.toml").write_text(settings, encoding="utf-8")
         make([controller])
         lay(
             Cable(
@@ -288,7 +285,7 @@ def _controller_settings(spec: ClosSpec) -> str:
     return "\n".join([*lines, ""])
 
 
-def _agent_settings(host: int) -> str:
+def _agent_settings(host: int, *, probes: bool) -> str:
     lines = [
         f'controllers = ["10.255.{host}.0:{_PORT}"]',
         f'socket = "host{host}.sock"',
@@ -296,7 +293,9 @@ def _agent_settings(host: int) -> str:
         f"first_port = {PORTS[0]}",
         f"last_port = {PORTS[1]}",
         'patience = "2 s"',
+        'hold = "3 s"',
         *_tls(f"host{host}"),
+        *(["[probe]"] if probes else []),
     ]
     return "\n".join([*lines, ""])
 

@@ -44,36 +44,55 @@ pub(super) enum Using {
     Ecmp(Why),
 }
 
+/// Who measures a path. Their packets take different times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    Program,
+    Probes,
+}
+
 /// How the path of a flow does.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Health {
-    /// The least round-trip time on it.
-    least: Option<Duration>,
+    /// The least round-trip time on it, by who measured it.
+    least: [Option<Duration>; 2],
     /// Until when it is left alone, and how often it was left.
     pub(super) until: Option<Duration>,
     times: u32,
 }
 
 impl Health {
-    /// Whether the path is to be left now, and until when.
-    pub(super) fn measured(
+    /// Whether the path is bad.
+    pub(super) fn is_bad(
         &mut self,
         options: &Options,
-        now: Duration,
+        by: By,
         loss_ppm: u32,
-        rtt: Duration,
-    ) -> Option<Duration> {
-        let least = self.least.map_or(rtt, |least| least.min(rtt));
-        self.least = Some(least);
-        let is_slow = rtt.as_nanos() * 100
-            > least.as_nanos() * u128::from(options.worst_rtt_percent.max(100));
-        if loss_ppm < options.worst_loss_ppm.max(1) && !is_slow {
-            return None;
-        }
+        rtt: Option<Duration>,
+    ) -> bool {
+        let worst = match by {
+            By::Program => options.worst,
+            By::Probes => options.worst_probed,
+        };
+        let least = &mut self.least[by as usize];
+        *least = least.iter().copied().chain(rtt).min();
+        let is_slow = rtt.zip(*least).is_some_and(|(rtt, least)| {
+            rtt.as_nanos() * 100 > least.as_nanos() * u128::from(worst.rtt_percent.max(100))
+        });
+        loss_ppm >= worst.loss_ppm.max(1) || is_slow
+    }
+
+    /// The path is left: says until when.
+    pub(super) fn leave(&mut self, options: &Options, now: Duration) -> Duration {
         let lasts = options.hold.saturating_mul(1 << self.times.min(4));
         self.times += 1;
-        self.until = Some(now.saturating_add(lasts));
-        self.until
+        *self.until.insert(now.saturating_add(lasts))
+    }
+
+    /// The path was left and is no better.
+    pub(super) fn stay_away(&mut self, options: &Options, now: Duration) {
+        let until = now.saturating_add(options.hold);
+        self.until = self.until.max(Some(until));
     }
 }
 

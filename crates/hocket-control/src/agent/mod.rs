@@ -9,7 +9,7 @@
 //!
 //! Nothing waits for the controller: a flow that is not answered in time goes as switches hash it. While
 //! the controller is away, flows keep the paths that they had. A path that loses packets, or is much
-//! slower than it was, is left for a while.
+//! slower than it was, is left for a while, and for as long as probes find it so.
 
 mod flow;
 mod hear;
@@ -18,7 +18,7 @@ mod output;
 mod patterns;
 mod session;
 
-pub use options::Options;
+pub use options::{Options, Worst};
 pub use output::{Input, Metrics, Opened, Output, SessionId, Why};
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -29,7 +29,7 @@ use crate::message::{
     FlowName, HeldPattern, JOB_IDS, MOST_FLOWS, MOST_JOBS, MOST_LINKS, Path, PatternFlow, Refusal,
     Terms,
 };
-use flow::{Flow, Health, Kind, Using};
+use flow::{By, Flow, Health, Kind, Using};
 use options::Backoff;
 use patterns::Patterns;
 use session::{Link, Op, Outstanding, Said};
@@ -177,7 +177,12 @@ impl Agent {
                 flow,
                 loss_ppm,
                 rtt,
-            } => self.measured(flow, loss_ppm, rtt),
+            } => self.measured(flow, By::Program, loss_ppm, Some(rtt)),
+            Input::PathMeasured {
+                flow,
+                loss_ppm,
+                rtt,
+            } => self.measured(flow, By::Probes, loss_ppm, rtt),
             Input::Flush => self.flush(),
             Input::Connected { session } => match self.link {
                 Link::Away { .. } | Link::Connecting { .. } => self.greet(session, self.now),
@@ -323,19 +328,26 @@ impl Agent {
         self.settle(id, why);
     }
 
-    fn measured(&mut self, id: u64, loss_ppm: u32, rtt: Duration) {
+    fn measured(&mut self, id: u64, by: By, loss_ppm: u32, rtt: Option<Duration>) {
         let Some(flow) = self.flows.get_mut(&id) else {
             return;
         };
-        if !matches!(flow.using, Using::Path(_)) {
+        let takes_it = match flow.using {
+            Using::Path(_) => true,
+            // What its program measures now is another way.
+            Using::Ecmp(Why::Worse) if by == By::Probes => false,
+            _ => return,
+        };
+        if !flow.health.is_bad(&self.options, by, loss_ppm, rtt) {
             return;
         }
-        let left = flow.health.measured(&self.options, self.now, loss_ppm, rtt);
-        if let Some(until) = left {
-            self.metrics.worse += 1;
-            self.timers.insert((until, id));
-            self.settle(id, None);
+        if !takes_it {
+            return flow.health.stay_away(&self.options, self.now);
         }
+        let until = flow.health.leave(&self.options, self.now);
+        self.metrics.worse += 1;
+        self.timers.insert((until, id));
+        self.settle(id, None);
     }
 
     /// What time brings to flows.
@@ -348,8 +360,14 @@ impl Agent {
             let Some(flow) = self.flows.get_mut(&id) else {
                 continue;
             };
-            if flow.health.until.is_some_and(|until| until <= self.now) {
-                flow.health.until = None;
+            match flow.health.until {
+                Some(until) if until <= self.now => flow.health.until = None,
+                // Probes found its path no better.
+                Some(until) if flow.using == Using::Ecmp(Why::Worse) => {
+                    self.timers.insert((until, id));
+                    continue;
+                }
+                _ => {}
             }
             match (&flow.using, flow.kind) {
                 (Using::Waiting, _) => {

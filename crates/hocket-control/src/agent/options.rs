@@ -5,6 +5,15 @@ use std::time::Duration;
 use crate::digest::mix;
 use crate::message::{MOST_FLOWS, Terms};
 
+/// From when on a path is bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Worst {
+    /// With so many packets lost of a million,
+    pub loss_ppm: u32,
+    /// or with so many percent of the least round-trip time that it had.
+    pub rtt_percent: u32,
+}
+
 /// The knobs of [`super::Agent`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
@@ -25,10 +34,10 @@ pub struct Options {
     pub most_outstanding: usize,
     /// Most flows that are announced; others go as switches hash them.
     pub most_flows: usize,
-    /// A path that loses as many packets of a million is left,
-    pub worst_loss_ppm: u32,
-    /// and so is one with so many percent of the least round-trip time that it had.
-    pub worst_rtt_percent: u32,
+    /// From when on a path is left, as programs measure it.
+    pub worst: Worst,
+    /// From when on a path is left, as probes measure it.
+    pub worst_probed: Worst,
     /// A path that was left is taken again after so long; twice as long each time, up to 16 times as long.
     pub hold: Duration,
     /// A flow that was refused for limits is announced again after so long.
@@ -50,8 +59,14 @@ impl Default for Options {
             seed: 0,
             most_outstanding: 1 << 10,
             most_flows: MOST_FLOWS / 2,
-            worst_loss_ppm: 1_000,
-            worst_rtt_percent: 400,
+            worst: Worst {
+                loss_ppm: 1_000,
+                rtt_percent: 400,
+            },
+            worst_probed: Worst {
+                loss_ppm: 200_000,
+                rtt_percent: 1_000,
+            },
             hold: Duration::from_secs(10),
             retry: Duration::from_secs(10),
         }

@@ -21,6 +21,8 @@ pub struct Opened {
     pub dst: IpAddr,
     /// Bytes to send.
     pub bytes: u64,
+    /// Whether its program cannot make it take another path once it has one.
+    pub is_fixed: bool,
 }
 
 /// Something that happened.
@@ -66,6 +68,15 @@ pub enum Input {
         link: u32,
         /// Whether it works.
         works: bool,
+    },
+    /// What probes measured of the path that a flow was given, whether it takes it now or not.
+    PathMeasured {
+        /// The flow.
+        flow: u64,
+        /// Probes of a million that were lost.
+        loss_ppm: u32,
+        /// The time from sending one to its answer, if there was any.
+        rtt: Option<Duration>,
     },
     /// What was measured of a flow.
     Measured {

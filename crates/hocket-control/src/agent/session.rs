@@ -170,6 +170,7 @@ impl Agent {
             dst: flow.opened.dst,
             bytes: flow.opened.bytes,
             held: flow.given.as_ref().map(|path| path.choice),
+            is_fixed: flow.opened.is_fixed,
         })
     }
 

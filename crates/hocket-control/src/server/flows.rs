@@ -103,7 +103,10 @@ impl Server {
             input,
         };
         match row.flows.get_mut(&flow.id) {
-            Some(known) => known.input = input,
+            Some(known) => {
+                known.input = input;
+                known.said.is_fixed = flow.is_fixed;
+            }
             None => {
                 row.flows.insert(flow.id, added);
                 row.digest.add_flow(flow);
@@ -117,6 +120,7 @@ impl Server {
             dst: nics[1],
             bytes: flow.bytes,
             held: flow.held,
+            is_fixed: flow.is_fixed,
         }
     }
 
@@ -180,6 +184,7 @@ impl Server {
                     dst: row.nics[1],
                     bytes: row.said.bytes,
                     held: None,
+                    is_fixed: row.said.is_fixed,
                 })
             }
             (_, FlowName::Pattern { job, index }) => self.pattern_flow(job, index),

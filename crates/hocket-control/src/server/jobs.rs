@@ -48,6 +48,7 @@ impl Job {
             dst,
             bytes: self.pattern[index as usize].bytes,
             held,
+            is_fixed: false,
         }
     }
 }

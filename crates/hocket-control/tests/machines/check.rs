@@ -282,14 +282,32 @@ impl Checks {
                 }
             }
             ToHost::Changes { changes, .. } => {
+                let moved = changes.iter().filter_map(|change| story.moves(change));
+                let moved: Vec<_> = moved.collect();
                 for change in changes {
                     story.note(revision, change);
+                }
+                for (flow, reason) in moved {
+                    self.may_move(host, flow, reason, server);
                 }
                 for change in changes {
                     self.judge(host, epoch, change, server);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// A flow that is fixed has another path only where its path failed.
+    fn may_move(&mut self, host: u32, flow: u64, reason: Reason, server: &Server) {
+        let mut flows = server.flows();
+        let is_fixed = flows.any(|(of, said, _)| of.0 == host && said.id == flow && said.is_fixed);
+        match reason {
+            _ if !is_fixed => {}
+            Reason::Failure | Reason::Failover | Reason::Return => self.count("fixed and failed"),
+            _ => self.wrong(format!(
+                "{flow} of host {host} is fixed and moves for {reason:?}"
+            )),
         }
     }
 
@@ -425,6 +443,22 @@ fn receiver(
 }
 
 impl Story {
+    /// A flow of the host that has another path than it was told of last.
+    fn moves(&self, change: &Change) -> Option<(u64, Reason)> {
+        let Change::Path {
+            flow: flow @ FlowName::Own(id),
+            path,
+            reason,
+            ..
+        } = change
+        else {
+            return None;
+        };
+        let (_, told) = self.told.get(flow)?.last()?;
+        told.is_some_and(|told| told != path.choice)
+            .then_some((*id, *reason))
+    }
+
     fn note(&mut self, revision: u64, change: &Change) {
         let (flow, choice) = match change {
             Change::Path { flow, path, .. } => (*flow, Some(path.choice)),

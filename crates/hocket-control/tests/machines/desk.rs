@@ -109,11 +109,17 @@ impl Desk {
 
     /// A program opens a flow, which is announced.
     pub fn open(&mut self, host: u32, dst: u32, job: u32) -> u64 {
+        self.open_as(host, dst, job, false)
+    }
+
+    /// A program opens a flow that may be fixed, which is announced.
+    pub fn open_as(&mut self, host: u32, dst: u32, job: u32, is_fixed: bool) -> u64 {
         let opened = Opened {
             job,
             src: address(host),
             dst: address(dst),
             bytes: 1 << 30,
+            is_fixed,
         };
         let (flow, outputs) = self.agents[host as usize].open(self.now, opened);
         self.obey(host, outputs);

@@ -32,5 +32,6 @@ proptest! {
     #[test]
     fn no_bytes_break_a_door(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         service::control::run(&bytes);
+        service::store::run(&bytes);
     }
 }

@@ -43,6 +43,7 @@ fn a_small_flow_and_one_below_its_tor_are_left_alone() {
         src: address(0),
         dst: address(7),
         bytes: 10,
+        is_fixed: false,
     };
     let (small, outputs) = desk.agents[0].open(desk.now, opened);
     assert_eq!(
@@ -58,6 +59,51 @@ fn a_small_flow_and_one_below_its_tor_are_left_alone() {
 }
 
 #[test]
+fn a_fixed_flow_moves_only_where_its_path_fails() {
+    // Flows of host 0, others beside them that end, and then many to the same ToRs.
+    let crowded = |is_fixed: bool| {
+        let mut desk = Desk::new(options(), 8);
+        let flows: Vec<u64> = (2..6)
+            .map(|dst| desk.open_as(0, dst, 0, is_fixed))
+            .collect();
+        let before: Vec<_> = flows.iter().map(|&flow| desk.choice(0, flow)).collect();
+        let more: Vec<u64> = (2..6)
+            .map(|dst| desk.open_as(1, dst, 0, is_fixed))
+            .collect();
+        for flow in more {
+            desk.agent(1, Input::Close { flow });
+            desk.agent(1, Input::Flush);
+        }
+        for host in 2..8 {
+            let others = (0..8).filter(|dst| dst / 2 != host / 2);
+            others.for_each(|dst| {
+                desk.open_as(host, dst, 0, is_fixed);
+            });
+        }
+        let after: Vec<_> = flows.iter().map(|&flow| desk.choice(0, flow)).collect();
+        (before == after, desk, flows)
+    };
+    let (have_stayed, mut desk, flows) = crowded(true);
+    assert!(have_stayed);
+    let path = desk.agents[0].given(flows[0]).unwrap().clone();
+    let links = vec![path.links[0]];
+    desk.serve(hocket_control::server::Input::LinksFail { links });
+    let now = desk.agents[0].given(flows[0]).unwrap();
+    assert_ne!(now.choice, path.choice);
+    let moves = desk.server.policy().tally();
+    assert_eq!(
+        moves.moves_for(Reason::Room) + moves.moves_for(Reason::Balance),
+        0
+    );
+    let (_, desk, _) = crowded(false);
+    let moves = desk.server.policy().tally();
+    assert_ne!(
+        moves.moves_for(Reason::Room) + moves.moves_for(Reason::Balance),
+        0
+    );
+}
+
+#[test]
 fn no_flow_waits_for_a_controller_that_is_away_or_silent() {
     let options = Options::default();
     let mut agent = Agent::new(options, 0, Duration::ZERO);
@@ -66,6 +112,7 @@ fn no_flow_waits_for_a_controller_that_is_away_or_silent() {
         src: address(0),
         dst: address(7),
         bytes: 1 << 30,
+        is_fixed: false,
     };
     let (flow, outputs) = agent.open(Duration::ZERO, opened);
     assert_eq!(
@@ -140,6 +187,42 @@ fn a_bad_path_is_left_and_taken_again() {
         desk.wait(2 * SECOND);
         assert_eq!(desk.choice(0, flow), Some(0));
     }
+    assert_eq!(whys(&desk, flow), [Why::Worse; 2]);
+}
+
+#[test]
+fn a_path_that_probes_find_bad_is_left_until_they_find_it_better() {
+    let mut desk = Desk::new(options(), 8);
+    let flow = desk.open(0, 7, 0);
+    let probed = |loss_ppm, rtt: Option<u64>| Input::PathMeasured {
+        flow,
+        loss_ppm,
+        rtt: rtt.map(Duration::from_micros),
+    };
+    let by_program = |rtt| Input::Measured {
+        flow,
+        loss_ppm: 0,
+        rtt: Duration::from_micros(rtt),
+    };
+    // The agents' answers take longer than the network's, and that is not held against the path.
+    desk.agent(0, by_program(100));
+    desk.agent(0, probed(100_000, Some(2_000)));
+    assert_eq!(desk.choice(0, flow), Some(0));
+    desk.agent(0, probed(1_000_000, None));
+    assert_eq!(desk.choice(0, flow), None);
+    for _ in 0..30 {
+        desk.wait(SECOND);
+        desk.agent(0, probed(500_000, Some(2_000)));
+        // What the program measures is another way.
+        desk.agent(0, by_program(100));
+        assert_eq!(desk.choice(0, flow), None);
+    }
+    desk.agent(0, probed(0, Some(2_000)));
+    desk.wait(9 * SECOND);
+    assert_eq!(desk.choice(0, flow), None);
+    desk.wait(2 * SECOND);
+    assert_eq!(desk.choice(0, flow), Some(0));
+    desk.agent(0, probed(0, Some(20_001)));
     assert_eq!(whys(&desk, flow), [Why::Worse; 2]);
 }
 

@@ -26,6 +26,7 @@ fn flow(id: u64) -> HostFlow {
         dst: address(7),
         bytes: 1 << 30,
         held: None,
+        is_fixed: false,
     }
 }
 

@@ -57,13 +57,20 @@ impl Programs {
                 let open = &world.programs.open[host as usize];
                 if let Some(&flow) = open.last() {
                     let rtt = Duration::from_micros(50);
-                    let loss_ppm = if world.random.one_in(2) { 50_000 } else { 0 };
+                    let loss_ppm = if world.random.one_in(2) { 500_000 } else { 0 };
                     let left = 1 + world.random.below(1 << 20);
                     world.tell_host(host, Input::Progress { flow, left });
-                    let input = Input::Measured {
-                        flow,
-                        loss_ppm,
-                        rtt,
+                    let input = match world.random.one_in(2) {
+                        true => Input::Measured {
+                            flow,
+                            loss_ppm,
+                            rtt,
+                        },
+                        false => Input::PathMeasured {
+                            flow,
+                            loss_ppm,
+                            rtt: Some(rtt),
+                        },
                     };
                     world.tell_host(host, input);
                 }
@@ -95,6 +102,7 @@ impl Programs {
             src: address(host),
             dst: address(dst),
             bytes: if small { 10 } else { 1 << 20 },
+            is_fixed: world.random.one_in(3),
         };
         if let Some(flow) = world.open(host, opened) {
             world.programs.open[host as usize].push(flow);

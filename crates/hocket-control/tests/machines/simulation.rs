@@ -193,6 +193,7 @@ fn faults_break_no_promise() {
         "iterations",
         "link reports",
         "jobs taken",
+        "fixed and failed",
         "refusals",
     ] {
         assert!(tally.contains_key(what), "{what} never happened");

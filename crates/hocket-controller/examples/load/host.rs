@@ -409,6 +409,7 @@ impl Host {
                 dst: address((self.index + step) % self.peers).into(),
                 bytes: 1 << 30,
                 held: None,
+                is_fixed: false,
             };
             state.digest.add_flow(&flow);
             state.flows.push_back(flow);

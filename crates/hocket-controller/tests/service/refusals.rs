@@ -94,6 +94,7 @@ fn starts(sequence: u64, count: u64) -> FromHost {
         dst: address(2),
         bytes: 1 << 30,
         held: None,
+        is_fixed: false,
     };
     FromHost::Starts {
         sequence,

@@ -41,6 +41,7 @@ impl Steered {
                 dst,
                 bytes,
                 held: None,
+                is_fixed: false,
             };
             let flows = known.announced(job).map(flow).collect();
             steered.tell(0, Event::JobComes(JobId(job), flows));

@@ -31,7 +31,8 @@ fn clos(spines: u32, tors: u32) -> Topology {
 /// What may happen; numbers are taken modulo what there is.
 #[derive(Clone, Debug)]
 enum Step {
-    Start(Vec<(u8, u32, u32, Option<u32>)>),
+    /// Number, ends, the path held, and whether it is fixed.
+    Start(Vec<(u8, u32, u32, Option<u32>, bool)>),
     End(Vec<u8>),
     FailSpine(Index),
     ReturnSpine(Index),
@@ -53,6 +54,7 @@ fn step(links_fail: bool) -> impl Strategy<Value = Step> {
         0..64u32,
         0..64u32,
         prop::option::weighted(0.2, 0..6u32),
+        prop::bool::weighted(0.3),
     );
     let links = move |index: Index, fails: bool| match (links_fail, fails) {
         (true, true) => Step::FailLink(index),
@@ -90,6 +92,8 @@ struct World {
     patterns: BTreeMap<JobId, Vec<Announced>>,
     gone: BTreeSet<NpuId>,
     dead: BTreeSet<LinkId>,
+    /// Flows that are to keep their paths.
+    fixed: BTreeSet<FlowId>,
     moves: u64,
 }
 
@@ -105,6 +109,7 @@ impl World {
             patterns: BTreeMap::new(),
             gone: BTreeSet::new(),
             dead: BTreeSet::new(),
+            fixed: BTreeSet::new(),
             moves: 0,
         }
     }
@@ -149,6 +154,7 @@ impl World {
             dst: self.nic(dst),
             bytes: 1_000 + id,
             held: None,
+            is_fixed: false,
         }
     }
 
@@ -157,8 +163,9 @@ impl World {
         let links = self.all_links();
         match step {
             Step::Start(flows) => {
-                let flow = |&(id, src, dst, held): &(u8, u32, u32, Option<u32>)| Announced {
+                let flow = |&(id, src, dst, held, is_fixed): &(u8, u32, u32, _, bool)| Announced {
                     held,
+                    is_fixed,
                     ..self.announced(id.into(), 10, src, dst)
                 };
                 let mut flows: Vec<Announced> = flows.iter().map(flow).collect();
@@ -197,18 +204,22 @@ impl World {
         }
     }
 
-    /// Flows that an event makes live or ends, without paths.
-    /// The event of a step, less what hosts hold, which may be anything and stays while hosts are being heard.
+    /// The event of a step, less what hosts hold, which may be anything and stays while hosts are being heard, and
+    /// less what is fixed.
     fn fresh(&self, step: &Step) -> Option<Event> {
         let mut event = self.event(step);
         match &mut event {
-            Event::FlowsStart(flows) => flows.iter_mut().for_each(|flow| flow.held = None),
+            Event::FlowsStart(flows) => flows.iter_mut().for_each(|flow| {
+                flow.held = None;
+                flow.is_fixed = false;
+            }),
             Event::Recovering => return None,
             _ => {}
         }
         Some(event)
     }
 
+    /// Flows that an event makes live or ends, without paths.
     fn hear(&mut self, event: &Event) {
         match event {
             Event::FlowsStart(flows) => flows.iter().for_each(|flow| self.start(flow)),
@@ -255,6 +266,10 @@ impl World {
             .is_some_and(|(known, _)| *known == ends)
             && self.senders[&flow.id] == flow.src
             && self.jobs[&flow.id] == flow.job;
+        match flow.is_fixed {
+            true => self.fixed.insert(flow.id),
+            false => self.fixed.remove(&flow.id),
+        };
         if !is_same {
             self.flows.insert(flow.id, (ends, None));
             self.senders.insert(flow.id, flow.src);
@@ -265,6 +280,7 @@ impl World {
     fn end(&mut self, flow: FlowId) {
         self.flows.remove(&flow);
         self.senders.remove(&flow);
+        self.fixed.remove(&flow);
         self.jobs.remove(&flow);
     }
 
@@ -289,6 +305,8 @@ impl World {
                     if had.is_some_and(|had| had != choice) {
                         self.moves += 1;
                         assert!(!matches!(reason, Reason::New | Reason::Held), "{reason:?}");
+                        let works = had.is_some_and(|had| self.works(ends, had));
+                        assert!(!works || !self.fixed.contains(&flow), "a fixed flow moves");
                     } else if had == Some(choice) {
                         assert_eq!(reason, Reason::Held);
                     }
@@ -551,11 +569,11 @@ proptest! {
         }
     }
 
-    /// Where one flow that moves would keep a new flow from overloading a link, it moves.
+    /// Where one flow that can move would keep a new flow from overloading a link, it moves.
     #[test]
     fn one_move_is_found_where_one_will_do(
         (spines, tors) in (2..6u32, 2..5u32),
-        flows in prop::collection::vec((0..24u32, 0..24u32), 1..16),
+        flows in prop::collection::vec((0..24u32, 0..24u32, prop::bool::weighted(0.3)), 1..16),
     ) {
         let options = Options {
             most_moves: 1,
@@ -564,8 +582,9 @@ proptest! {
         };
         let mut world = World::new(spines, tors);
         let mut controller = Controller::new(world.fabric.clone(), options);
-        for (id, &(src, dst)) in flows.iter().enumerate() {
+        for (id, &(src, dst, is_fixed)) in flows.iter().enumerate() {
             let flow = world.announced(id as u64, 0, src, dst);
+            let flow = Announced { is_fixed, ..flow };
             let event = Event::FlowsStart(vec![flow]);
             let before = world.excess(0);
             world.hear(&event);
@@ -580,7 +599,40 @@ proptest! {
     }
 }
 
-/// Tries every path of a flow, and every move of another with it.
+/// Logs of version 1 do not say which flows are fixed: none is.
+#[test]
+fn logs_of_the_first_version_are_read() {
+    let events = [5, 0, 1, 7, 1, 2, 3, 100, 4, 6, 2, 1, 7];
+    let first = [b"hocket events 1\n", &events[..]].concat();
+    let flow = Announced {
+        id: FlowId(7),
+        job: JobId(1),
+        src: NpuId(2),
+        dst: NpuId(3),
+        bytes: 100,
+        held: Some(3),
+        is_fixed: false,
+    };
+    let log = Log {
+        events: vec![
+            (Time::from_ps(5), Event::FlowsStart(vec![flow])),
+            (Time::from_ps(11), Event::FlowsEnd(vec![FlowId(7)])),
+        ],
+    };
+    assert_eq!(Log::decode(&first), Ok(log.clone()));
+    let mut second = log.encode();
+    assert_eq!(Log::decode(&second), Ok(log));
+    // The flow's last number says whether it is fixed.
+    let flag = second.len() - 5;
+    second[flag] = 2;
+    let refused = Log::decode(&second).unwrap_err();
+    assert_eq!(
+        (refused.at, refused.why),
+        (flag, "a flag is neither 0 nor 1")
+    );
+}
+
+/// Tries every path of a flow, and every move of another with it that can move.
 fn one_move_will_do(world: &mut World, new: FlowId) -> bool {
     let Some(&(ends, _)) = world.flows.get(&new) else {
         return false;
@@ -589,7 +641,7 @@ fn one_move_will_do(world: &mut World, new: FlowId) -> bool {
         .flows
         .keys()
         .copied()
-        .filter(|&flow| flow != new)
+        .filter(|&flow| flow != new && !world.fixed.contains(&flow))
         .collect();
     let mut will_do = false;
     for spine in 0..world.spines {

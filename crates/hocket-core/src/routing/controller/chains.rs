@@ -5,7 +5,8 @@
 //! other end b may now have one too many; then a flow moves from b to a there, and so on. Each flow moves
 //! once at most. On a whole fabric where no other link has more than its share the walk ends: a ToR is
 //! entered by flows of one column and left by flows of the other, and it has one more of these than
-//! it was entered times, since a link that overflows had its full share before.
+//! it was entered times, since a link that overflows had its full share before. Flows that are fixed do not
+//! move, and a walk that meets no others goes no further.
 //!
 //! # Source
 //! Kempe chains in bipartite multigraphs: König's proof that the largest degree is enough colours (1916).
@@ -101,8 +102,9 @@ impl Chains {
         let far = side.other();
         let mut first = None;
         let on = flows.on(loads.slot(side, tor, over));
-        let unmoved = on.filter(|&flow| self.marks[flow as usize] != self.walk);
-        for flow in unmoved.take(LOOK) {
+        let movable =
+            on.filter(|&flow| self.marks[flow as usize] != self.walk && flows.row(flow).can_move());
+        for flow in movable.take(LOOK) {
             let at = end(flows, flow, far);
             if loads.has_room(far, at, other) {
                 return Some((flow, true));

@@ -81,6 +81,7 @@ impl Controller {
             let row = self.flows.row_mut(known);
             if [row.src, row.dst] == [src, dst] && row.from == flow.src && row.job == flow.job {
                 row.bytes = flow.bytes;
+                row.is_fixed = flow.is_fixed;
                 if !row.is_touched {
                     let has_path = row.choice != NONE;
                     self.touch(
@@ -108,6 +109,7 @@ impl Controller {
             dst,
             choice: NONE,
             told: held.unwrap_or(NONE),
+            is_fixed: flow.is_fixed,
             bytes: flow.bytes,
             rate: 0,
             revision: 0,

@@ -26,6 +26,9 @@ pub struct Announced {
     /// The path that the flow has already, where its host comes back to a controller that does not
     /// know it: a choice of the fabric.
     pub held: Option<u32>,
+    /// Whether its packets cannot be made to take another path once it has one, such as those of a connection that
+    /// keeps its port. It gets another only where its path fails: it may be opened anew then.
+    pub is_fixed: bool,
 }
 
 /// Something that happened.

@@ -20,6 +20,8 @@ pub(super) struct Row {
     /// The path, and what its host was told last.
     pub(super) choice: u32,
     pub(super) told: u32,
+    /// Whether it keeps what its host was told.
+    pub(super) is_fixed: bool,
     /// Bytes left as reported last.
     pub(super) bytes: u64,
     /// As told last [bytes/s]; 0: nothing.
@@ -33,6 +35,13 @@ pub(super) struct Row {
     pub(super) is_touched: bool,
     /// Whether its host is told in this event, even if its path stays.
     pub(super) is_asked: bool,
+}
+
+impl Row {
+    /// Whether it may move to make room for another.
+    pub(super) fn can_move(&self) -> bool {
+        !self.is_fixed || self.choice != self.told
+    }
 }
 
 /// Quick hashing of numbers: multiply and turn.

@@ -1,18 +1,21 @@
 //! Events as bytes, and what the controller said to them, once more.
 //!
 //! ```text
-//! "hocket events 1\n", then for each event: picoseconds since the one before, its kind, its numbers
+//! "hocket events 2\n", then for each event: picoseconds since the one before, its kind, its numbers
 //! ```
 //!
 //! Numbers are LEB128 (seven bits a byte, lowest first), lists begin with their length. The fabric and the
-//! options are not in the log: whoever replays it gives them.
+//! options are not in the log: whoever replays it gives them. Version 1, which did not say of flows whether they
+//! are fixed, is read as well.
 
 use super::Controller;
 use super::event::{Announced, Command, Event, FlowId, JobId};
 use crate::id::{LinkId, NpuId};
 use crate::units::Time;
 
-const HEADER: &[u8] = b"hocket events 1\n";
+const HEADER: &[u8] = b"hocket events 2\n";
+/// Of a log whose flows can all move.
+const HEADER_1: &[u8] = b"hocket events 1\n";
 
 /// What was told to a controller, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,9 +62,14 @@ impl Log {
     /// # Errors
     /// [`BadLog`] for bytes that [`Log::encode`] did not make.
     pub fn decode(bytes: &[u8]) -> Result<Self, BadLog> {
-        let mut reader = Reader { bytes, at: 0 };
-        if !bytes.starts_with(HEADER) {
-            return Err(reader.bad("it does not begin with 'hocket events 1'"));
+        let says_fixed = bytes.starts_with(HEADER);
+        let mut reader = Reader {
+            bytes,
+            at: 0,
+            says_fixed,
+        };
+        if !says_fixed && !bytes.starts_with(HEADER_1) {
+            return Err(reader.bad("it does not begin with 'hocket events 2'"));
         }
         reader.at = HEADER.len();
         let mut log = Log::default();
@@ -99,6 +107,7 @@ fn announced(bytes: &mut Vec<u8>, flow: &Announced) {
         ends[1],
         flow.bytes,
         held,
+        flow.is_fixed.into(),
     ] {
         number(bytes, value);
     }
@@ -154,6 +163,8 @@ fn write(bytes: &mut Vec<u8>, event: &Event) {
 struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    /// Whether flows say if they are fixed.
+    says_fixed: bool,
 }
 
 impl Reader<'_> {
@@ -191,6 +202,16 @@ impl Reader<'_> {
         u32::try_from(value).map_err(|_| self.bad("a number has more than 32 bits"))
     }
 
+    fn flag(&mut self) -> Result<bool, BadLog> {
+        match self.byte()? {
+            flag @ 0..=1 => Ok(flag == 1),
+            _ => {
+                self.at -= 1;
+                Err(self.bad("a flag is neither 0 nor 1"))
+            }
+        }
+    }
+
     fn list<T>(
         &mut self,
         mut read: impl FnMut(&mut Self) -> Result<T, BadLog>,
@@ -217,6 +238,7 @@ impl Reader<'_> {
                     Some(choice.map_err(|_| self.bad("a choice has more than 32 bits"))?)
                 }
             },
+            is_fixed: self.says_fixed && self.flag()?,
         })
     }
 

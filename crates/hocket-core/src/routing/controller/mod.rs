@@ -8,7 +8,7 @@
 //! events give the same commands ([`Log`], [`replay`]). A service feeds it what hosts announce.
 //!
 //! A flow keeps its path unless there is a [`Reason`], each move is counted, and no command names a link
-//! that has failed.
+//! that has failed. A flow that [`Announced::is_fixed`] keeps its path as long as that works.
 //!
 //! # Source
 //! Cohen, Yallouz, Schapira, Belkar, Mizrahi: Routing for large ML models, sections 3.2 (what controller and
@@ -97,6 +97,7 @@ impl Tally {
 ///     dst: NpuId(id + 2),
 ///     bytes: 1 << 30,
 ///     held: None,
+///     is_fixed: false,
 /// };
 /// let start = Event::FlowsStart(vec![flow(0), flow(1)]);
 /// let path = |flow: u64, choice, reason| Command::Path { flow: FlowId(flow), choice, reason };

@@ -1,20 +1,31 @@
 //! Where programs and the controller meet: the one owner of the agent's machine.
 
+mod epoch;
+mod jobs;
+mod probes;
+#[cfg(test)]
+mod tests;
+mod words;
+
+pub use probes::Wanted;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hocket_control::agent::{Agent, Input, Metrics, Opened, Output, SessionId, Why};
-use hocket_control::message::{FromHost, Path, Reason, Refusal, ToHost};
+use hocket_control::agent::{Agent, Input, Metrics, Opened, Output, SessionId};
+use hocket_control::message::{FromHost, Path, ToHost};
 use hocket_wire::setup::SetupError;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
-use tracing::{error, info, warn};
+use tracing::info;
 
 use crate::line::Answer;
 use crate::ports::{Ends, Ports, header};
 use crate::sockets;
+use jobs::Jobs;
+use words::{refusal, word};
 
 /// A flow of `port` whose socket was never seen is over after so long.
 const UNSEEN: Duration = Duration::from_secs(5);
@@ -53,6 +64,7 @@ struct State {
     sessions: u64,
     /// Programs that are told of changes, by connection.
     watching: BTreeMap<u64, mpsc::Sender<Answer>>,
+    jobs: Jobs,
     observed: Observed,
     /// When it was said last that flows are refused, by reason.
     refused: HashMap<Refusal, Instant>,
@@ -92,7 +104,7 @@ impl Hub {
         observes: bool,
         connect: mpsc::UnboundedSender<()>,
     ) -> Result<Self, SetupError> {
-        let epoch = epoch_file.as_deref().map_or(Ok(0), read_epoch)?;
+        let epoch = epoch_file.as_deref().map_or(Ok(0), epoch::read)?;
         let state = State {
             agent: Agent::new(options, epoch, Duration::ZERO),
             ports,
@@ -100,6 +112,7 @@ impl Hub {
             session: None,
             sessions: 0,
             watching: BTreeMap::new(),
+            jobs: Jobs::default(),
             observed: Observed::default(),
             refused: HashMap::new(),
         };
@@ -128,6 +141,8 @@ impl Hub {
             src: ends.src,
             dst: ends.dst,
             bytes,
+            // A program that does not hear of changes keeps the port that it is given.
+            is_fixed: !matches!(owner, Owner::Connection(id) if state.watching.contains_key(&id)),
         };
         let (flow, outputs) = state.agent.open(self.now(), opened);
         let local = Local {
@@ -146,7 +161,7 @@ impl Hub {
     /// the controller hears of that.
     pub fn give_up(&self, flow: u64) {
         let mut state = self.lock();
-        let watches = state.watches(flow);
+        let watches = state.watcher(flow).is_some();
         if let Some(local) = state.flows.get_mut(&flow) {
             local.waits = None;
             if !watches {
@@ -183,6 +198,7 @@ impl Hub {
     pub fn gone(&self, connection: u64) {
         let mut state = self.lock();
         state.watching.remove(&connection);
+        self.forget_jobs(&mut state, connection);
         let of = |(flow, local): (&u64, &Local)| {
             (local.owner == Owner::Connection(connection)).then_some(*flow)
         };
@@ -321,7 +337,11 @@ impl Hub {
                         state.session = None;
                     }
                 }
-                Output::Remember { epoch } => self.remember(epoch),
+                Output::Remember { epoch } => {
+                    if let Some(path) = &self.epoch_file {
+                        epoch::keep(path, epoch);
+                    }
+                }
                 Output::Steer { flow, path } => self.steer(state, flow, path),
                 Output::Ecmp { flow, why } => {
                     if let Some(local) = state.flows.get_mut(&flow) {
@@ -339,15 +359,15 @@ impl Hub {
                     }
                     state.answer(flow, Err(word(why).to_owned()));
                 }
-                // Programs of the library are told what they may send by later versions.
-                Output::Rate { .. } => {}
-                Output::JobRefused { job, why } => {
-                    warn!(
-                        job,
-                        why = refusal(why),
-                        "the controller does not take a job"
-                    );
+                Output::Rate {
+                    flow,
+                    bytes_per_second,
+                } => {
+                    if let Some(tell) = state.watcher(flow) {
+                        let _ = tell.try_send(Answer::Rate(flow, bytes_per_second));
+                    }
                 }
+                Output::JobRefused { job, why } => state.jobs.refused(job, refusal(why)),
             }
         }
     }
@@ -363,7 +383,7 @@ impl Hub {
     }
 
     fn steer(&self, state: &mut State, flow: u64, path: Arc<Path>) {
-        let watches = state.watches(flow);
+        let watches = state.watcher(flow).is_some();
         let Some(local) = state.flows.get_mut(&flow) else {
             return;
         };
@@ -382,22 +402,6 @@ impl Hub {
         }
         local.port = found.as_ref().ok().copied().or(before);
         state.answer(flow, found.map_err(|error| error.to_string()));
-    }
-
-    fn remember(&self, epoch: u64) {
-        let Some(path) = &self.epoch_file else {
-            return;
-        };
-        let beside = path.with_extension("new");
-        let kept = std::fs::File::create(&beside).and_then(|mut file| {
-            use std::io::Write;
-            writeln!(file, "{epoch}")?;
-            file.sync_all()?;
-            std::fs::rename(&beside, path)
-        });
-        if let Err(error) = kept {
-            error!(%error, "the epoch cannot be kept: after a restart an older controller might be obeyed");
-        }
     }
 }
 
@@ -420,11 +424,11 @@ impl State {
         local.is_some_and(|local| local.owner == Owner::Connection(connection))
     }
 
-    /// Whether a flow's program hears of changes.
-    fn watches(&self, flow: u64) -> bool {
-        match self.flows.get(&flow).map(|local| local.owner) {
-            Some(Owner::Connection(id)) => self.watching.contains_key(&id),
-            _ => false,
+    /// Where a flow's program hears of changes, if it does.
+    fn watcher(&self, flow: u64) -> Option<&mpsc::Sender<Answer>> {
+        match self.flows.get(&flow)?.owner {
+            Owner::Connection(id) => self.watching.get(&id),
+            Owner::Socket(..) => None,
         }
     }
 
@@ -437,9 +441,7 @@ impl State {
                 let _ = waits.send(port);
             }
             None => {
-                if let Owner::Connection(id) = local.owner
-                    && let Some(tell) = self.watching.get(&id)
-                {
+                if let Some(tell) = self.watcher(flow) {
                     // A program that does not listen hears of the next change.
                     let _ = tell.try_send(Answer::Path(flow, port));
                 }
@@ -469,52 +471,5 @@ fn observe(local: &Local, port: u16, observed: &mut Observed) {
     if local.port.is_none() {
         let (dst, dport) = (local.ends.dst, local.ends.dport);
         info!(%dst, dport, port, is_wanted, "observed");
-    }
-}
-
-fn read_epoch(path: &std::path::Path) -> Result<u64, SetupError> {
-    let name = path.display().to_string();
-    match std::fs::read_to_string(path) {
-        Ok(text) => text.trim().parse().map_err(|_| {
-            SetupError::new(
-                name,
-                "it holds no epoch",
-                "remove it, if no controller is deposed",
-            )
-        }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
-        Err(error) => Err(SetupError::new(
-            name,
-            error.to_string(),
-            "let the agent read it",
-        )),
-    }
-}
-
-/// Why a flow has no path, in words.
-fn word(why: Why) -> &'static str {
-    match why {
-        Why::Small => "too few bytes",
-        Why::TooMany => "too many flows",
-        Why::Away => "the controller is away",
-        Why::NoAnswer => "no answer in time",
-        Why::Refused(why) => refusal(why),
-        Why::Revoked(Reason::Local) => "both ends are below one switch",
-        Why::Revoked(Reason::UnknownHost) => "the receiver is not in the fabric",
-        Why::Revoked(_) => "no path",
-        Why::Forgotten => "the controller does not know it",
-        Why::Worse => "the path is bad",
-    }
-}
-
-fn refusal(why: Refusal) -> &'static str {
-    match why {
-        Refusal::BadNumber => "refused: bad number",
-        Refusal::NotItsAddress => "refused: not an address of this host",
-        Refusal::UnknownAddress => "refused: the receiver is not in the fabric",
-        Refusal::NotItsJob => "refused: not a job of this host",
-        Refusal::TooMany => "refused: too many flows of this host",
-        Refusal::TooFast => "refused: too many flows a second",
-        Refusal::Full => "refused: too many flows",
     }
 }
