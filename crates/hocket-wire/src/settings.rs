@@ -354,7 +354,7 @@ impl Section {
         };
         let nearest = asked.iter().min_by_key(|known| distance(key, known));
         let remedy = match nearest {
-            Some(nearest) if is_near(key, nearest) => format!("did you mean {nearest:?}?"),
+            Some(name) if is_near(key, name) => format!("did you mean {name:?}?"),
             Some(_) => {
                 let known: BTreeSet<&str> = asked.iter().map(String::as_str).collect();
                 let known = known.into_iter().collect::<Vec<_>>();

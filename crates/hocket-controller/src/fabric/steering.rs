@@ -1,9 +1,10 @@
 //! How switches hash, as the settings say.
 
 use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
 
 use hocket_core::id::DeviceId;
-use hocket_core::routing::steering::{Algorithm, Fields, Policy, SwitchHash};
+use hocket_core::routing::steering::{Algorithm, Fields, Header, Policy, SwitchHash};
 use hocket_wire::settings::Section;
 use hocket_wire::setup::SetupError;
 
@@ -94,19 +95,16 @@ impl Hashes {
 
 /// A switch that has a choice can be steered only by ports that it hashes.
 fn check(section: &Section, hash: SwitchHash, both_ways: bool) -> Result<(), SetupError> {
-    let fields = match hash.algorithm {
-        Algorithm::Linux(Policy::Layer3) => Fields(0),
-        Algorithm::Linux(Policy::Layer4) => Fields::FIVE,
-        Algorithm::Linux(Policy::Custom(fields))
-        | Algorithm::Crc16(fields)
-        | Algorithm::Crc32(fields)
-        | Algorithm::Crc32Low(fields)
-        | Algorithm::Crc32High(fields)
-        | Algorithm::CrcCcitt(fields)
-        | Algorithm::Xor(fields)
-        | Algorithm::CrcXor(fields)
-        | Algorithm::Toeplitz(fields) => fields,
-    };
+    // Whether ports are hashed depends on the header of no flow.
+    let address = Ipv4Addr::LOCALHOST.into();
+    let fields = hash.algorithm.fields(&Header {
+        src: address,
+        dst: address,
+        protocol: 6,
+        label: 0,
+        sport: 0,
+        dport: 0,
+    });
     let wanted = [
         (Fields::SPORT, "source port (16)", true),
         // Packets that come back have the ports the other way round.
@@ -116,7 +114,10 @@ fn check(section: &Section, hash: SwitchHash, both_ways: bool) -> Result<(), Set
         .iter()
         .find(|(field, _, is_needed)| *is_needed && !fields.has(*field));
     missing.map_or(Ok(()), |(_, name, _)| {
-        let key = if fields.0 == 0 { "algorithm" } else { "fields" };
+        let key = match hash.algorithm {
+            Algorithm::Linux(Policy::Layer3) => "algorithm",
+            _ => "fields",
+        };
         let why = format!("without the {name} in the hash no flow can be given a path");
         let remedy = "let the switches hash it, and say so";
         Err(section.wrong(key, why, remedy))

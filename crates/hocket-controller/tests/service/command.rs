@@ -213,6 +213,49 @@ fn settings_that_cannot_work_are_refused_by_the_check() {
     assert!(!folder.join("state").exists());
 }
 
+/// The keys that an error about one that is none lists.
+fn listed(error: &hocket_wire::setup::SetupError) -> Vec<String> {
+    let (_, keys) = error.why.split_once(": keys are ").expect("it lists them");
+    keys.split(", ").map(str::to_owned).collect()
+}
+
+#[test]
+fn the_documentation_names_every_key() {
+    let bench = Bench::new();
+    let folder = &bench.folder.0;
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/controller.md");
+    let page = fs::read_to_string(page).unwrap();
+    let is_named =
+        |key: &str| page.contains(&format!("`{key}`")) || page.contains(&format!("`{key}."));
+    fs::write(folder.join("links.toml"), "failed = []").unwrap();
+    let text = fs::read_to_string(folder.join("controller.toml")).unwrap()
+        + "[jobs.1]\nhosts = ['h0']\n[switches.sw0]\n[links]\nfile = 'links.toml'\n[policy]\n[session]\n[standby]\n\
+           kind = 'etcd'\n";
+    let none = "something_else = 1\n";
+    let mut found = 0;
+    let sections = text
+        .match_indices('[')
+        .filter(|(at, _)| text[..*at].ends_with('\n'));
+    for at in
+        std::iter::once(0).chain(sections.map(|(at, _)| at + text[at..].find('\n').unwrap() + 1))
+    {
+        let path = folder.join("a.toml");
+        fs::write(&path, format!("{}{none}{}", &text[..at], &text[at..])).unwrap();
+        for key in listed(&hocket_controller::config::Config::read(&path).unwrap_err()) {
+            assert!(is_named(&key), "controller.toml: {key}");
+            found += 1;
+        }
+    }
+    assert!(found > 50, "{found}");
+    let agent =
+        format!("{none}controllers = ['a:1']\n[tls]\nca = 'a'\ncertificate = 'b'\nkey = 'c'\n");
+    let path = folder.join("agent.toml");
+    fs::write(&path, agent).unwrap();
+    for key in listed(&hocket_agent::config::Config::read(&path).unwrap_err()) {
+        assert!(is_named(&key), "agent.toml: {key}");
+    }
+}
+
 #[test]
 fn arguments_that_are_missing_are_named() {
     let folder = Folder::new();

@@ -31,6 +31,23 @@ pub enum Algorithm {
     Toeplitz(Fields),
 }
 
+impl Algorithm {
+    /// The fields of a header that it hashes.
+    pub fn fields(self, header: &Header) -> Fields {
+        match self {
+            Algorithm::Linux(policy) => policy.fields(header),
+            Algorithm::Crc16(fields)
+            | Algorithm::Crc32(fields)
+            | Algorithm::Crc32Low(fields)
+            | Algorithm::Crc32High(fields)
+            | Algorithm::CrcCcitt(fields)
+            | Algorithm::Xor(fields)
+            | Algorithm::CrcXor(fields)
+            | Algorithm::Toeplitz(fields) => fields,
+        }
+    }
+}
+
 /// A switch's hash and what it is set to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SwitchHash {
@@ -46,18 +63,10 @@ pub struct SwitchHash {
 impl SwitchHash {
     /// The number of a header: 31 bits for Linux, 16 or 32 for others.
     pub fn hash(&self, header: &Header) -> u32 {
-        let fields = match self.algorithm {
-            Algorithm::Linux(policy) => return linux::hash(policy, self.seed, header),
-            Algorithm::Crc16(fields)
-            | Algorithm::Crc32(fields)
-            | Algorithm::Crc32Low(fields)
-            | Algorithm::Crc32High(fields)
-            | Algorithm::CrcCcitt(fields)
-            | Algorithm::Xor(fields)
-            | Algorithm::CrcXor(fields)
-            | Algorithm::Toeplitz(fields) => fields,
-        };
-        let bytes = fields.bytes(header);
+        if let Algorithm::Linux(policy) = self.algorithm {
+            return linux::hash(policy, self.seed, header);
+        }
+        let bytes = self.algorithm.fields(header).bytes(header);
         let bytes = bytes.as_slice();
         let low = self.seed as u16;
         let hash = match self.algorithm {
