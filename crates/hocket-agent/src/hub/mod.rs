@@ -14,12 +14,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use hocket_control::agent::{Agent, Input, Metrics, Opened, Output, SessionId};
-use hocket_control::message::{FromHost, Path, ToHost};
+use hocket_control::agent::{Agent, Input, Metrics, Opened, Output, SessionId, Why};
+use hocket_control::message::{FromHost, Path, Refusal, ToHost};
 use hocket_wire::setup::SetupError;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
-use tracing::info;
+use tracing::{info, warn};
 
 use crate::line::Answer;
 use crate::ports::{Ends, Ports, header};
