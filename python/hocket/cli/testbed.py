@@ -1,4 +1,4 @@
-"""``hocket testbed``: clos, steer, calibrate, clean."""
+"""``hocket testbed``: clos, steer, learn, calibrate, clean."""
 
 from __future__ import annotations
 
@@ -242,6 +242,20 @@ def _print_steered(steered: Steered) -> None:
     options.output().print(table)
 
 
+@testbed.command(epilog="For example: hocket testbed learn --json > fabric.json")
+@grouped
+def learn(*, fabric: Fabric, form: Form) -> None:
+    """Build a Clos, and learn its fabric from what its devices tell their neighbours."""
+    from hocket.cli.topology import show_network
+    from hocket.testbed import build
+    from hocket.testbed.neighbours import fabric_spec
+
+    spec = fabric.spec(rate=None)
+    with build(spec):
+        learned = fabric_spec(spec)
+    show_network(learned, form)
+
+
 @dataclass(frozen=True)
 class Asked:
     """What is asked, and of whom."""
@@ -282,7 +296,7 @@ class Asked:
 def calibrate(*, fabric: Fabric, asked: Asked, form: Form) -> None:
     """Learn by probes which source ports lead to which switch, and identify the hash."""
     from hocket.errors import InfeasibleError
-    from hocket.steering import calibrate as learn
+    from hocket.steering import calibrate as probe
 
     candidates = asked.candidates()
     if (asked.src is None) != (asked.dst is None):
@@ -291,7 +305,7 @@ def calibrate(*, fabric: Fabric, asked: Asked, form: Form) -> None:
     with options.watching() as watch:
         if asked.src is not None and asked.dst is not None:
             watch.note("probing")
-            learned = learn(asked.src, asked.dst, asked.dport, hops=asked.hops, probes=asked.probes)
+            learned = probe(asked.src, asked.dst, asked.dport, hops=asked.hops, probes=asked.probes)
         else:
             learned = _learned_on_testbed(fabric, asked)
         try:
@@ -309,7 +323,7 @@ def calibrate(*, fabric: Fabric, asked: Asked, form: Form) -> None:
 def _learned_on_testbed(fabric: Fabric, asked: Asked) -> Calibration:
     """Probe a Clos whose switches' seeds are of 16 bits, so that they are found quickly."""
     from hocket.cluster.draw import Draw
-    from hocket.steering import calibrate as learn
+    from hocket.steering import calibrate as probe
     from hocket.testbed import build
     from hocket.testbed.namespaces import inside
 
@@ -318,7 +332,7 @@ def _learned_on_testbed(fabric: Fabric, asked: Asked) -> Calibration:
     seeds = tuple(1 + drawn.below(65535) for _ in range(spec.tors + spec.spines))
     spec = replace(spec, switch_seeds=seeds)
     with build(spec), inside(spec.namespace("host0")):
-        return learn(
+        return probe(
             spec.address(0),
             spec.address(spec.host_count - 1),
             asked.dport,

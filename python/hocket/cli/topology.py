@@ -71,7 +71,11 @@ def show(
     form: Form,
 ) -> None:
     """Show a network's degree, diameter, bisection, and whether it is connected; as CSV, its links."""
-    spec = options.read_spec(topology, bandwidth, latency, failed)
+    show_network(options.read_spec(topology, bandwidth, latency, failed), form, links=links)
+
+
+def show_network(spec: TopologySpec, form: Form, *, links: bool = False) -> None:
+    """Print what a network is, as ``hocket topology show`` does."""
     network = build_topology(spec)
     if form.prints("topology", lambda: _as_json(spec, network), lambda: _link_rows(network)):
         return

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from hocket.testbed.clos import ClosSpec, build
 from hocket.testbed.marks import METHODS_IPV6
+from hocket.testbed.neighbours import learn_fabric
 from hocket.testbed.ownership import clean
 from hocket.testbed.ports import METHODS, Wanted, port_for
 from hocket.testbed.rights import what_is_missing
@@ -27,6 +28,7 @@ __all__ = [
     "all_reduce",
     "build",
     "clean",
+    "learn_fabric",
     "port_for",
     "run_study",
     "steer_flows",

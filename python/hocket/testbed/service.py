@@ -5,7 +5,7 @@
     controller  10.255.h.0  ----  10.255.h.1  host h      certificates of both ends, one session a host
 
 The controller has a namespace of its own and a cable to each host beside the fabric, so that what it says
-does not share links with what it steers.
+does not share links with what it steers. The fabric is learned from what its devices tell their neighbours.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hocket._programs import path_of_program
 from hocket.errors import InfeasibleError
@@ -28,8 +28,11 @@ from hocket.steering.flows import Flow
 from hocket.testbed.cables import Cable, End, lay
 from hocket.testbed.clos import ClosSpec
 from hocket.testbed.namespaces import inside, make
+from hocket.testbed.neighbours import learn_fabric
 from hocket.testbed.ports import PORTS
-from hocket.testbed.prediction import cluster_of
+
+if TYPE_CHECKING:
+    from hocket._core import Topology
 
 __all__ = ["Announced", "Service", "serve"]
 
@@ -206,7 +209,9 @@ def serve(spec: ClosSpec, *, probes: bool = False) -> Iterator[Service]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hocket-")))
         _make_certificates(folder, [f"host{host}" for host in hosts])
-        (folder / "fabric.json").write_text(json.dumps(_fabric(spec)), encoding="utf-8")
+        (folder / "fabric.json").write_text(
+            json.dumps(_fabric(learn_fabric(spec))), encoding="utf-8"
+        )
         (folder / "controller.toml").write_text(_controller_settings(spec), encoding="utf-8")
         for host in hosts:
             settings = _agent_settings(host, probes=probes)
@@ -235,9 +240,8 @@ def _make_certificates(folder: Path, hosts: Sequence[str]) -> None:
         raise InfeasibleError(None, done.stderr.strip() or "no certificates were made")
 
 
-def _fabric(spec: ClosSpec) -> dict[str, Any]:
+def _fabric(topology: Topology) -> dict[str, Any]:
     """Give what ``hocket topology show --json`` prints, as far as the controller reads it."""
-    topology = cluster_of(spec).topology
     names = topology.device_names
     columns = (
         topology.link_src.tolist(),
@@ -281,7 +285,7 @@ def _controller_settings(spec: ClosSpec) -> str:
     for spine in range(spec.spines):
         lines += [f"[switches.spine{spine}]", f"seed = {spec.spine_seed(spine)}"]
     for host in hosts:
-        lines += [f"[hosts.host{host}]", f'nics = ["{spec.address(host)} npu{host}"]']
+        lines += [f"[hosts.host{host}]", f'nics = ["{spec.address(host)} host{host}"]']
     return "\n".join([*lines, ""])
 
 
