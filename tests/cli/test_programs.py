@@ -49,6 +49,17 @@ def test_a_program_that_is_not_there(
     assert f"{tmp_path} cannot be run: permission denied" in capsys.readouterr().err
 
 
+def test_calibrating_needs_no_program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HOCKET_CONTROLLER", "/nowhere")
+    assert run(["controller", "calibrate", "--src", "10.0.0.1"]) == 2
+    said = "hocket: --dst: is missing beside the other end; give both ends or neither\n"
+    assert capsys.readouterr().err == said
+    assert run(["controller", "calibrate", "--hops", "many"]) == 2
+    assert "--hops" in capsys.readouterr().err
+
+
 def test_ctrl_c_is_the_programs() -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "hocket", "controller", "-c", "echo up; exec sleep 60"],

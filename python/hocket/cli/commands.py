@@ -128,7 +128,7 @@ COMMANDS = (
     ),
     Command(
         "controller",
-        "Run the routing controller of a cluster: serve, certs, replay, queue-pairs.",
+        "Run the routing controller of a cluster: serve, certs, replay, queue-pairs, calibrate.",
         "programs:controller",
         "For example: hocket controller serve --config controller.toml",
         is_program=True,

@@ -12,7 +12,13 @@ from hocket.errors import SpecError
 
 
 def controller(context: typer.Context) -> None:
-    """Run the routing controller of a cluster: serve, certs, replay, queue-pairs."""
+    """Run the routing controller of a cluster: serve, certs, replay, queue-pairs, calibrate."""
+    if context.args[:1] == ["calibrate"]:
+        from hocket.cli.testbed import testbed
+
+        group = typer.main.get_command(testbed)
+        group.main(context.args, prog_name=context.command_path, standalone_mode=False)
+        return
     _become("hocket-controller", context.args)
 
 
