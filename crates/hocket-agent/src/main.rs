@@ -1,5 +1,6 @@
 //! The command `hocket-agent`.
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ fn main() -> ExitCode {
             return fail(line.trim_start_matches("error: "));
         }
         Err(help) => {
-            print!("{help}");
+            let _ = write!(std::io::stdout(), "{help}");
             return ExitCode::SUCCESS;
         }
     };
@@ -52,7 +53,9 @@ fn main() -> ExitCode {
         config.observe |= matches.get_flag("observe");
         config.tls.client()?;
         if checks {
-            println!(
+            // Whoever reads has perhaps gone.
+            let _ = writeln!(
+                std::io::stdout(),
                 "{}: {}",
                 config.socket.display(),
                 config.controllers.join(", ")
