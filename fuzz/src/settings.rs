@@ -25,8 +25,22 @@ const KEYS: [&str; 12] = [
     "[probe]\nslow = ",
 ];
 const VALUES: [&str; 16] = [
-    "0", "1", "-1", "65535", "65536", "101", "18446744073709551616", "true", "1.5", "\"10 ms\"",
-    "\"0 s\"", "\"99999999999999999999 s\"", "\"1 GB\"", "\"0660\"", "[]", "{}",
+    "0",
+    "1",
+    "-1",
+    "65535",
+    "65536",
+    "101",
+    "18446744073709551616",
+    "true",
+    "1.5",
+    "\"10 ms\"",
+    "\"0 s\"",
+    "\"99999999999999999999 s\"",
+    "\"1 GB\"",
+    "\"0660\"",
+    "[]",
+    "{}",
 ];
 
 /// Reads the bytes as a file of settings, as a table with every kind of key, and as a line.
@@ -57,8 +71,16 @@ fn settings(text: &str) {
         told(section.text(key));
         told(section.texts(key));
         told(section.flag(key, true));
-        told(section.number(key, 1, [1, 9]).inspect(|number| assert!((1..=9).contains(number))));
-        told(section.time(key, Duration::from_secs(1)).inspect(|time| assert!(!time.is_zero())));
+        told(
+            section
+                .number(key, 1, [1, 9])
+                .inspect(|number| assert!((1..=9).contains(number))),
+        );
+        told(
+            section
+                .time(key, Duration::from_secs(1))
+                .inspect(|time| assert!(!time.is_zero())),
+        );
         told(section.bytes(key, 1));
         told(section.path(key));
         told(section.section(key));
