@@ -184,6 +184,6 @@ def test_flows_leave_a_path_that_loses_packets_and_come_back(service: Service) -
         write_settings(spine, [(drops, 1)])
         until(lambda: all(flow.port for flow in flows), "back")
         assert [way_of(spec, host, flow) for host, flow in enumerate(flows)] == ways
-        assert service.state()["failed"] == 0
+        assert service.say_of_links()["failed"] == 0
     log = (service.folder / f"host{host}.log").read_text()
     assert "probes find a path bad" in log

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 
 use hocket_control::agent::Agent;
 use hocket_control::directory::HostId;
@@ -13,20 +14,7 @@ use hocket_control::store::Saved;
 
 use super::faults::{HOSTS, Millis};
 use super::site::RECOVERY;
-
-/// A choice that a host was told of a flow, and with which revision.
-type Told = (u64, Option<u32>);
-
-/// What a server told a host since it welcomed it.
-#[derive(Clone, Debug, Default)]
-struct Story {
-    last: u64,
-    told: BTreeMap<FlowName, Vec<Told>>,
-    /// Jobs that went, when all was said, and jobs that are known and not live.
-    went: BTreeMap<u32, u64>,
-    idle: BTreeSet<u32>,
-    synced: Option<u64>,
-}
+use super::story::Story;
 
 #[derive(Clone, Debug, Default)]
 struct HostCheck {
@@ -34,6 +22,8 @@ struct HostCheck {
     welcomes: u64,
     /// The welcome that came last: session, and number of what it answers. And the one that counts.
     came: (u64, u64),
+    came_epoch: u64,
+    newest: (u64, u64),
     current: (u64, u64),
     acknowledged: u64,
     /// What flows used when the welcome came, and what they use now.
@@ -50,6 +40,8 @@ pub struct Checks {
     wrong: Option<String>,
     /// Open at the server: session, its host, the server.
     open: BTreeMap<u64, (u32, u32)>,
+    /// By session: numbers of what the host heard, and of what the server heard.
+    heard: BTreeMap<u64, [BTreeSet<u64>; 2]>,
     stories: BTreeMap<(u64, u64), Story>,
     /// The last welcome of each session.
     welcomed: BTreeMap<u64, u64>,
@@ -120,7 +112,16 @@ impl Checks {
     }
 
     /// A controller starts with what was stored: no registration that was taken is missing.
-    pub fn recovered(&mut self, saved: &Saved) {
+    pub fn recovered(&mut self, saved: &Saved, server: &Server) {
+        let jobs: BTreeSet<u32> = server.jobs().map(|(job, ..)| job).collect();
+        let has_failed = |link: &&u32| server.has_failed()[**link as usize];
+        if !saved.jobs.keys().all(|job| jobs.contains(job))
+            || !saved.failed.iter().all(|link| has_failed(&link))
+        {
+            self.wrong(format!(
+                "a server starts without what was stored: {saved:?}"
+            ));
+        }
         let kept = std::mem::take(&mut self.kept);
         for (job, (_, pattern)) in &kept {
             if saved.jobs.get(job).map(|saved| &saved.pattern) != Some(pattern) {
@@ -150,6 +151,10 @@ impl Checks {
         }
         match message {
             FromHost::Acknowledged { epoch, revision } => {
+                let newest = self.host(host).newest;
+                let story = self.stories.get(&newest);
+                let first = story.map_or(*revision, |story| story.first);
+                self.has_heard(session, 0, first + 1..=*revision);
                 let row = self.host(host);
                 row.acknowledged = row.acknowledged.max(*revision);
                 if *epoch != row.epoch {
@@ -196,8 +201,15 @@ impl Checks {
         message: &ToHost,
     ) -> Vec<(u32, Vec<PatternFlow>)> {
         let mut taken = Vec::new();
+        if let Some((_, revision)) = message.revision() {
+            self.heard.entry(session).or_default()[0].insert(revision);
+        }
         match message {
-            ToHost::Welcome { answers, .. } => self.host(host).came = (session, *answers),
+            ToHost::Welcome { epoch, answers, .. } => {
+                let row = self.host(host);
+                (row.came, row.came_epoch) = ((session, *answers), *epoch);
+                row.newest = row.newest.max(row.came);
+            }
             ToHost::Taken { sequence } => {
                 let jobs = std::mem::take(&mut self.host(host).jobs);
                 for (of, number, job, pattern) in jobs {
@@ -223,7 +235,52 @@ impl Checks {
         taken
     }
 
-    pub fn heard_by_server(&mut self, _: u32, _: u64, message: &FromHost) {
+    /// Either side says that it has taken only what it has heard, each message from the first to the last.
+    fn has_heard(&mut self, session: u64, by: usize, numbers: RangeInclusive<u64>) {
+        let heard = &self.heard.entry(session).or_default()[by];
+        if let Some(number) = numbers.clone().find(|number| !heard.contains(number)) {
+            self.wrong(format!(
+                "session {session} has {numbers:?} taken, and {number} was never heard"
+            ));
+        }
+    }
+
+    /// A host is gone for a server: nothing that it sends has a path.
+    pub fn lost(&mut self, host: HostId, server: &Server) {
+        self.count("hosts lost");
+        for (job, _, count, _) in server.jobs() {
+            for index in (0..count as u32).filter(|&index| index == host.0) {
+                let id = server.id(host, FlowName::Pattern { job, index });
+                if server.policy().choice(id).is_some() {
+                    self.wrong(format!(
+                        "{host:?} is gone, and its flow of job {job} has a path"
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Links have failed: the policy leads no flow of a host over them.
+    pub fn links_failed(&mut self, server: &Server) {
+        let (policy, directory) = (server.policy(), server.directory());
+        for (host, said, _) in server.flows() {
+            let choice = policy.choice(server.id(host, FlowName::Own(said.id)));
+            let (Some(choice), Some((dst, _))) = (choice, directory.at(said.dst)) else {
+                continue;
+            };
+            let mut links = Vec::new();
+            let fabric = policy.fabric();
+            fabric.route(host.0 / 2, dst.0 / 2, choice, &mut links);
+            if links.iter().any(|link| server.has_failed()[link.index()]) {
+                self.wrong(format!("{} of {host:?} stays on a failed link", said.id));
+            }
+        }
+    }
+
+    pub fn heard_by_server(&mut self, session: u64, message: &FromHost) {
+        if let Some(sequence) = message.sequence() {
+            self.heard.entry(session).or_default()[1].insert(sequence);
+        }
         match message {
             FromHost::Starts { .. } => self.count("starts"),
             FromHost::Ends { .. } => self.count("ends"),
@@ -242,6 +299,7 @@ impl Checks {
         } = message
         {
             let story = Story {
+                first: *revision,
                 last: *revision,
                 ..Story::default()
             };
@@ -250,6 +308,11 @@ impl Checks {
             if server.epoch() == self.epoch {
                 self.came.insert(host);
             }
+        }
+        if let ToHost::Taken { sequence } = message {
+            let answered = self.welcomed.get(&session).copied();
+            let first = answered.map_or(*sequence, |answered| answered + 1);
+            self.has_heard(session, 1, first..=*sequence);
         }
         let Some((epoch, revision)) = message.revision() else {
             return;
@@ -363,7 +426,7 @@ impl Checks {
     /// Notes what a host's flows use, and whether it was welcomed.
     fn look(&mut self, host: u32, agent: &Agent) {
         let row = self.host(host);
-        row.uses.clear();
+        let before = std::mem::take(&mut row.uses);
         for (id, name, _) in agent.flows() {
             if let (Some(name), Some(path)) = (name, agent.path(id)) {
                 row.uses.insert(name, path.choice);
@@ -376,6 +439,16 @@ impl Checks {
             }
         }
         if agent.metrics().welcomes != row.welcomes {
+            let open: BTreeSet<FlowName> = agent.flows().filter_map(|(_, name, _)| name).collect();
+            let mut left = before.keys().filter(|name| open.contains(name));
+            if let Some(name) = left.find(|name| !row.uses.contains_key(name)) {
+                let why = format!("host {host} drops the path of {name:?} as it is welcomed");
+                return self.wrong(why);
+            }
+            if row.came_epoch < row.epoch {
+                let (epoch, seen) = (row.came_epoch, row.epoch);
+                return self.wrong(format!("host {host} is with epoch {epoch} after {seen}"));
+            }
             row.welcomes = agent.metrics().welcomes;
             row.current = row.came;
             let held = agent.held().map(|held| {
@@ -385,6 +458,11 @@ impl Checks {
             row.before = row.uses.clone().into_iter().chain(held).collect();
             row.acknowledged = 0;
         }
+    }
+
+    /// Whether a host has been welcomed since this was looked at.
+    pub fn is_welcomed(&mut self, host: u32, agent: &Agent) -> bool {
+        agent.metrics().welcomes != self.host(host).welcomes
     }
 
     /// A host's flows use what the revision that it acknowledged says, or something said later, or nothing.
@@ -439,84 +517,5 @@ fn receiver(
             flows.find(of).map(|(_, said, _)| said.dst)
         }
         FlowName::Pattern { .. } => ends.map(|ends| ends[1]),
-    }
-}
-
-impl Story {
-    /// A flow of the host that has another path than it was told of last.
-    fn moves(&self, change: &Change) -> Option<(u64, Reason)> {
-        let Change::Path {
-            flow: flow @ FlowName::Own(id),
-            path,
-            reason,
-            ..
-        } = change
-        else {
-            return None;
-        };
-        let (_, told) = self.told.get(flow)?.last()?;
-        told.is_some_and(|told| told != path.choice)
-            .then_some((*id, *reason))
-    }
-
-    fn note(&mut self, revision: u64, change: &Change) {
-        let (flow, choice) = match change {
-            Change::Path { flow, path, .. } => (*flow, Some(path.choice)),
-            &Change::Ahead {
-                job,
-                index,
-                ref path,
-                ..
-            } => (FlowName::Pattern { job, index }, Some(path.choice)),
-            Change::Revoke { flow, .. } => (*flow, None),
-            Change::Refuse { flow, .. } => (FlowName::Own(*flow), None),
-            Change::JobGoes { job } => {
-                self.went.entry(*job).or_insert(revision);
-                let all = FlowName::Pattern {
-                    job: *job,
-                    index: 0,
-                }..=FlowName::Pattern {
-                    job: *job,
-                    index: u32::MAX,
-                };
-                for (_, told) in self.told.range_mut(all) {
-                    told.push((revision, None));
-                }
-                return;
-            }
-            Change::JobStops { job } => {
-                self.idle.insert(*job);
-                return;
-            }
-            _ => return,
-        };
-        self.told.entry(flow).or_default().push((revision, choice));
-    }
-
-    fn allows(&self, flow: FlowName, choice: u32, acknowledged: u64, before: Option<u32>) -> bool {
-        let told = self.told.get(&flow).map_or(&[][..], Vec::as_slice);
-        let is_later = |&&(revision, _): &&Told| revision > acknowledged;
-        if told
-            .iter()
-            .filter(is_later)
-            .any(|&(_, told)| told == Some(choice))
-        {
-            return true;
-        }
-        match told.iter().rfind(|told| !is_later(told)) {
-            Some(&(_, last)) => last == Some(choice),
-            None => {
-                let is_void = self.synced.is_some_and(|synced| synced <= acknowledged);
-                // The next iteration may take the paths of the last.
-                let is_idle = match flow {
-                    FlowName::Pattern { job, .. } => {
-                        let went = self.went.get(&job);
-                        self.idle.contains(&job) && went.is_none_or(|&went| went > acknowledged)
-                    }
-                    FlowName::Own(_) => false,
-                };
-                before == Some(choice) && (!is_void || is_idle)
-            }
-        }
     }
 }

@@ -8,7 +8,7 @@ pub const SERVERS: u32 = 2;
 /// Milliseconds of a run.
 pub type Millis = u64;
 
-/// Programs start and stop flows, and faults begin, before this; all faults are over a second later.
+/// Programs start and stop flows, and faults begin, before this; all faults are over four seconds later.
 pub const BUSY: Millis = 3_500;
 
 /// Something that goes wrong from one time to another.
@@ -80,12 +80,29 @@ pub fn draw(random: &mut Random, links: &[u32]) -> Vec<Fault> {
         } else {
             0
         };
-        let to = to.max(from + least);
+        // Longer than a lease and its grace.
+        let is_long =
+            matches!(what, What::HostDown { .. } | What::Parted { .. }) && random.one_in(2);
+        let to = to.max(from + least) + if is_long { 2_000 } else { 0 };
         let overlaps = |other: &Fault| {
             other.what.key() == what.key() && other.from <= to + 100 && from <= other.to + 100
         };
-        if !faults.iter().any(overlaps) {
-            faults.push(Fault { from, to, what });
+        if faults.iter().any(overlaps) {
+            continue;
+        }
+        faults.push(Fault { from, to, what });
+        if what == What::Deposed {
+            // Hosts go from one server to the other and back.
+            for _ in 0..6 {
+                let host = random.below(2) as u32 * 5;
+                let at = from + random.below(to - from);
+                let what = What::Cut { host };
+                faults.push(Fault {
+                    from: at,
+                    to: at + 1,
+                    what,
+                });
+            }
         }
     }
     faults

@@ -4,6 +4,7 @@
 mod disk;
 mod store;
 mod faults;
+mod story;
 mod check;
 mod programs;
 mod outages;

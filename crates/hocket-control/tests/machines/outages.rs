@@ -53,7 +53,6 @@ impl World {
             Err(StoreError::Disk { .. }) => return,
             Err(error) => return self.checks.wrong(format!("the store is lost: {error}")),
         };
-        self.checks.recovered(store.saved());
         let clock = self.clock(self.servers[at as usize].skew);
         let mut seeded = Random(self.programs.seed);
         let server = Server::new(
@@ -64,6 +63,7 @@ impl World {
             store.saved(),
             clock,
         );
+        self.checks.recovered(store.saved(), &server);
         self.holder = Some(at);
         // Operators tell a new controller what is so now, whatever it has stored.
         let mut links = BTreeMap::new();

@@ -194,6 +194,7 @@ fn faults_break_no_promise() {
         "link reports",
         "jobs taken",
         "fixed and failed",
+        "hosts lost",
         "refusals",
     ] {
         assert!(tally.contains_key(what), "{what} never happened");

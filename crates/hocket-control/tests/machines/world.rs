@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hocket_control::agent::{self, Agent};
 use hocket_control::directory::{Directory, HostId};
-use hocket_control::message::{FromHost, ToHost};
+use hocket_control::message::{FromHost, Hello, ToHost};
 use hocket_control::server::{self, Server};
 use hocket_control::stages::Stages;
 use hocket_control::store::{Store, StoreError};
@@ -101,6 +101,8 @@ pub struct World {
     pub(super) directory: Directory,
     pub programs: Programs,
     pub checks: Checks,
+    /// Whether servers do not see which epochs hosts have obeyed.
+    is_blind: bool,
 }
 
 impl World {
@@ -143,6 +145,7 @@ impl World {
             directory: directory(),
             programs: Programs::new(seed),
             checks: Checks::default(),
+            is_blind: Random(seed ^ 0xb11d).one_in(2),
             random,
             faults,
         };
@@ -245,7 +248,8 @@ impl World {
                 let (_, _, server) = self.sessions[&id];
                 let session = server::SessionId(id);
                 if self.knows_session(server, id) {
-                    self.checks.heard_by_server(server, id, &message);
+                    let message = self.at_server(message);
+                    self.checks.heard_by_server(id, &message);
                     self.tell_server(server, server::Input::Received { session, message });
                 } else {
                     self.carry(id, false, Happens::Reset(id, Machine::Server(server)));
@@ -267,6 +271,15 @@ impl World {
             }
             Happens::Reset(id, from) => self.reset(id, from),
             _ => {}
+        }
+    }
+
+    /// What a server hears. In some runs servers do not see which epoch a host has obeyed: hosts are then to know by
+    /// themselves.
+    fn at_server(&self, message: FromHost) -> FromHost {
+        match message {
+            FromHost::Hello(hello) if self.is_blind => FromHost::Hello(Hello { epoch: 0, ..hello }),
+            message => message,
         }
     }
 
@@ -420,10 +433,8 @@ impl World {
                 agent::Output::JobRefused { job, .. } => self.programs.refused(host, job),
             }
         }
-        if let Some(agent) = self.hosts[host as usize]
-            .agent
-            .as_ref()
-            .filter(|_| !is_idle)
+        if let Some(agent) = &self.hosts[host as usize].agent
+            && (!is_idle || self.checks.is_welcomed(host, agent))
         {
             self.checks.uses(host, agent);
         }
@@ -452,6 +463,16 @@ impl World {
                 server::Output::Record { number, record } => {
                     if let Some(store) = &mut self.servers[at as usize].store {
                         assert_eq!(store.append(&record), number);
+                    }
+                }
+                server::Output::Audit(server::Audit::Went(host, _)) => {
+                    if let Some(server) = &self.servers[at as usize].server {
+                        self.checks.lost(host, server);
+                    }
+                }
+                server::Output::Audit(server::Audit::LinksFailed(_)) => {
+                    if let Some(server) = &self.servers[at as usize].server {
+                        self.checks.links_failed(server);
                     }
                 }
                 server::Output::Audit(_) => {}
