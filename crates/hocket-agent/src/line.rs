@@ -85,7 +85,7 @@ pub enum Request {
         flow: u64,
         /// Packets of a million that were lost.
         loss_ppm: u32,
-        /// The round-trip time [us].
+        /// The round-trip time in us.
         rtt_us: u64,
     },
     /// A flow ends.
