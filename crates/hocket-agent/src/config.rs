@@ -199,7 +199,7 @@ mod tests {
             ),
             ("loss = 101", "agent.toml: probe.loss: "),
             ("slow = 1", "agent.toml: probe.slow: "),
-            ("losss = 5", "did you mean loss?"),
+            ("losss = 5", "did you mean \"loss\"?"),
         ] {
             let error = config(&format!("[probe]\n{text}")).unwrap_err();
             assert!(

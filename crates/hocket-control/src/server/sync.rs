@@ -24,6 +24,8 @@ impl Server {
         let row = &mut self.hosts[host.index()];
         let before = std::mem::replace(&mut row.presence, Presence::Here);
         self.missing -= usize::from(before == Presence::Unknown);
+        // Flows to it that come back are not led over what it reports.
+        self.compare_links(host, &hello);
         if before == Presence::Gone {
             let nics = self.nics(host);
             self.tell(Event::HostsCome(nics.clone()));
@@ -32,7 +34,6 @@ impl Server {
         if self.recovering.is_some() {
             self.hosts[host.index()].held = hello.patterns.clone();
         }
-        self.compare_links(host, &hello);
         self.compare_jobs(host, &hello);
         self.compare_flows(host, &hello);
         self.retell_rates(host);

@@ -368,6 +368,8 @@ impl Checks {
         match reason {
             _ if !is_fixed => {}
             Reason::Failure | Reason::Failover | Reason::Return => self.count("fixed and failed"),
+            // A host that stopped and started has given another flow the number.
+            Reason::New => {}
             _ => self.wrong(format!(
                 "{flow} of host {host} is fixed and moves for {reason:?}"
             )),
