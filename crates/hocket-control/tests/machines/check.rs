@@ -405,7 +405,9 @@ impl Checks {
             self.wrong(format!("a controller that recovers moves for {reason:?}"));
         }
         let used = self.host(host).uses.get(flow).copied();
-        let Some(used) = used.filter(|&used| is_first && used != path.choice) else {
+        // What it holds it was told of: the host has been with an older controller since.
+        let is_known = *reason == Reason::Held;
+        let Some(used) = used.filter(|&used| is_first && !is_known && used != path.choice) else {
             self.count("kept by a new controller");
             return;
         };
