@@ -53,6 +53,8 @@ pub struct Checks {
     came: BTreeSet<u32>,
     /// Flows that a controller has told of, by epoch.
     told: BTreeSet<(u64, u32, FlowName)>,
+    /// How often a host has come to a server since that started, by host and server.
+    arrivals: BTreeMap<(u32, u32), u32>,
     /// Jobs whose registration was taken.
     kept: BTreeMap<u32, (u32, Vec<PatternFlow>)>,
     /// How often each thing happened, to see that runs are no idle ones.
@@ -96,6 +98,7 @@ impl Checks {
         let of = self.open.iter().filter(|(_, (_, at))| *at == server);
         let of: Vec<u64> = of.map(|(&session, _)| session).collect();
         of.iter().for_each(|session| self.closed(*session));
+        self.arrivals.retain(|(_, at), _| *at != server);
         of
     }
 
@@ -282,6 +285,11 @@ impl Checks {
             self.heard.entry(session).or_default()[1].insert(sequence);
         }
         match message {
+            FromHost::Hello(_) => {
+                if let Some(&arrival) = self.open.get(&session) {
+                    *self.arrivals.entry(arrival).or_default() += 1;
+                }
+            }
             FromHost::Starts { .. } => self.count("starts"),
             FromHost::Ends { .. } => self.count("ends"),
             FromHost::JobStarts { .. } => self.count("iterations"),
@@ -291,9 +299,10 @@ impl Checks {
     }
 
     pub fn said_by_server(&mut self, session: u64, message: &ToHost, server: &Server) {
-        let Some(&(host, _)) = self.open.get(&session) else {
+        let Some(&arrival) = self.open.get(&session) else {
             return;
         };
+        let host = arrival.0;
         if let ToHost::Welcome {
             answers, revision, ..
         } = message
@@ -354,7 +363,7 @@ impl Checks {
                     self.may_move(host, flow, reason, server);
                 }
                 for change in changes {
-                    self.judge(host, epoch, change, server);
+                    self.judge(arrival, epoch, change, server);
                 }
             }
             _ => {}
@@ -377,7 +386,8 @@ impl Checks {
     }
 
     /// No path leads over a link that has failed, and a controller that starts anew moves nothing without need.
-    fn judge(&mut self, host: u32, epoch: u64, change: &Change, server: &Server) {
+    fn judge(&mut self, arrival: (u32, u32), epoch: u64, change: &Change, server: &Server) {
+        let host = arrival.0;
         if let Change::Refuse { .. } = change {
             self.count("refusals");
         }
@@ -405,8 +415,8 @@ impl Checks {
             self.wrong(format!("a controller that recovers moves for {reason:?}"));
         }
         let used = self.host(host).uses.get(flow).copied();
-        // What it holds it was told of: the host has been with an older controller since.
-        let is_known = *reason == Reason::Held;
+        // A host that comes again may have been with an older controller since, and told of another path.
+        let is_known = *reason == Reason::Held && self.arrivals.get(&arrival) > Some(&1);
         let Some(used) = used.filter(|&used| is_first && !is_known && used != path.choice) else {
             self.count("kept by a new controller");
             return;
