@@ -26,7 +26,9 @@ struct HostCheck {
     newest: (u64, u64),
     current: (u64, u64),
     acknowledged: u64,
-    /// What flows used when the welcome came, and what they use now.
+    /// What flows had been given when the host came last, whether they used it or had left it for a while.
+    said_held: BTreeMap<FlowName, u32>,
+    /// What flows had when the welcome came, and what they use now.
     before: BTreeMap<FlowName, u32>,
     uses: BTreeMap<FlowName, u32>,
     /// The last numbered message: session and number.
@@ -184,7 +186,13 @@ impl Checks {
                 };
                 self.kept
                     .retain(|&job, (leader, pattern)| *leader != host || has(job, pattern));
-                self.host(host).jobs.clear();
+                let held = hello.flows.iter().filter_map(|flow| {
+                    let choice = flow.held?;
+                    Some((FlowName::Own(flow.id), choice))
+                });
+                let row = self.host(host);
+                row.said_held = held.collect();
+                row.jobs.clear();
                 self.count("hellos");
             }
             _ => {}
@@ -469,7 +477,9 @@ impl Checks {
                 let (job, index) = (held.job, held.index);
                 (FlowName::Pattern { job, index }, held.choice)
             });
-            row.before = row.uses.clone().into_iter().chain(held).collect();
+            let mut before = std::mem::take(&mut row.said_held);
+            before.extend(row.uses.clone().into_iter().chain(held));
+            row.before = before;
             row.acknowledged = 0;
         }
     }
