@@ -13,7 +13,7 @@ use hocket_agent::ports::Ports;
 use hocket_agent::session::{Identify, Tcp};
 use hocket_agent::{local, probes, session};
 use hocket_control::agent::Input;
-use hocket_wire::setup::SetupError;
+use hocket_wire::setup::{SetupError, typed_wrong};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -30,18 +30,7 @@ const TICK: Duration = Duration::from_millis(50);
 fn main() -> ExitCode {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
-        Err(error) if error.use_stderr() => {
-            let text = error.to_string();
-            let lines = text
-                .lines()
-                .take_while(|line| !line.starts_with("Usage"))
-                .map(str::trim);
-            let line = lines
-                .filter(|line| !line.is_empty())
-                .collect::<Vec<_>>()
-                .join(" ");
-            return fail(line.trim_start_matches("error: "));
-        }
+        Err(error) if error.use_stderr() => return fail(&typed_wrong(&error.to_string())),
         Err(help) => {
             let _ = write!(std::io::stdout(), "{help}");
             return ExitCode::SUCCESS;

@@ -12,7 +12,7 @@ use hocket_controller::config::Config;
 use hocket_controller::events::{self, Replayed};
 use hocket_controller::queue_pairs::{self, Site};
 use hocket_controller::run::{self, Start};
-use hocket_wire::setup::SetupError;
+use hocket_wire::setup::{SetupError, typed_wrong};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::level_filters::LevelFilter;
 use tracing::warn;
@@ -20,18 +20,7 @@ use tracing::warn;
 fn main() -> ExitCode {
     let matches = match command().try_get_matches() {
         Ok(matches) => matches,
-        Err(error) if error.use_stderr() => {
-            let text = error.to_string();
-            let lines = text
-                .lines()
-                .take_while(|line| !line.starts_with("Usage"))
-                .map(str::trim);
-            let line = lines
-                .filter(|line| !line.is_empty())
-                .collect::<Vec<_>>()
-                .join(" ");
-            return fail(line.trim_start_matches("error: "));
-        }
+        Err(error) if error.use_stderr() => return fail(&typed_wrong(&error.to_string())),
         Err(help) => {
             let _ = write!(std::io::stdout(), "{help}");
             return ExitCode::SUCCESS;

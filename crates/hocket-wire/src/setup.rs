@@ -37,6 +37,16 @@ impl SetupError {
     }
 }
 
+/// What is wrong with what was typed, in one line: what stands before the usage in what is said of it.
+pub fn typed_wrong(said: &str) -> String {
+    let lines = said
+        .lines()
+        .take_while(|line| !line.starts_with("Usage"))
+        .map(str::trim);
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join(" ").trim_start_matches("error: ").to_owned()
+}
+
 /// The cause that says most.
 pub fn deepest(error: &dyn std::error::Error) -> String {
     let mut deepest = error;

@@ -2,27 +2,14 @@
 
 #[path = "../../../fuzz/src/protocol.rs"]
 mod protocol;
-
-use std::fs;
-use std::path::Path;
+#[path = "../../../fuzz/src/kept.rs"]
+mod kept;
 
 use proptest::prelude::*;
 
 #[test]
 fn the_corpus_of_every_target_passes() {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
-    for (name, run) in protocol::TARGETS {
-        let inputs = fs::read_dir(corpus.join(name))
-            .expect("a folder")
-            .map(|input| input.expect("a file").path());
-        let inputs: Vec<_> = inputs.collect();
-        assert!(inputs.len() > 10, "{name} has only {} inputs", inputs.len());
-        for path in inputs {
-            // Seen only where the test fails.
-            println!("{}", path.display());
-            run(&fs::read(&path).expect("it can be read"));
-        }
-    }
+    kept::all_pass(&protocol::TARGETS);
 }
 
 proptest! {

@@ -14,13 +14,12 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from time import monotonic
-from types import TracebackType
 from weakref import WeakValueDictionary
 
 from hocket._checks import instance_of, one_of, path_of, truth, whole
 from hocket._options import seconds
 from hocket.errors import InfeasibleError, SpecError
-from hocket.steering.flows import Flow, Job, bound
+from hocket.steering.flows import Closing, Flow, Job, bound
 from hocket.steering.hashes import PROTOCOLS, check_address
 from hocket.units import Duration, parse_size, shown
 
@@ -40,7 +39,7 @@ _ENDS = 3
 """Sender, receiver and size of a pattern's flow."""
 
 
-class Agent:
+class Agent(Closing):
     """A connection to the agent of this host, made when it is first used; a context manager.
 
     Parameters
@@ -214,17 +213,6 @@ class Agent:
         """Close the connection. A later request makes another."""
         with self._lock:
             self._drop()
-
-    def __enter__(self) -> Agent:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         """Where the agent listens."""

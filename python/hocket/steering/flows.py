@@ -8,9 +8,11 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Protocol
 
+from typing_extensions import Self
+
 from hocket._checks import whole
 
-__all__ = ["Flow", "Job", "bound"]
+__all__ = ["Closing", "Flow", "Job", "bound"]
 
 
 class Teller(Protocol):
@@ -23,7 +25,26 @@ class Teller(Protocol):
         """Close the connection."""
 
 
-class Flow:
+class Closing:
+    """What is closed when its block ends."""
+
+    def close(self) -> None:
+        """Close it."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+class Flow(Closing):
     """A flow that the agent knows of; made by :meth:`Agent.flow`. It is closed when its block ends."""
 
     def __init__(
@@ -62,23 +83,12 @@ class Flow:
                 self._agent.close()
             self._agent = None
 
-    def __enter__(self) -> Flow:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def __repr__(self) -> str:
         """Say its number and port."""
         return f"<Flow {self.number}, port {self.port}>"
 
 
-class Job:
+class Job(Closing):
     """A job that the agent knows of; made by :meth:`Agent.job`. It is forgotten when its block ends."""
 
     def __init__(self, agent: Teller, number: int) -> None:
@@ -113,17 +123,6 @@ class Job:
     def _tell(self, what: str) -> None:
         if self._agent is not None:
             self._agent.tell(f"{what} {self.number}")
-
-    def __enter__(self) -> Job:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         """Say its number."""

@@ -180,15 +180,14 @@ impl Search<'_> {
 
     fn share(&mut self, slots: std::ops::Range<usize>) {
         let fabric = self.fabric;
-        let there = slots.filter(|&slot| fabric.links[slot].is_some());
-        let (used, unused): (Vec<usize>, Vec<usize>) = match &self.leads {
-            Some(leads) => there.partition(|&slot| leads[slot]),
-            None => (there.collect(), Vec::new()),
-        };
-        self.unused = unused.len();
         self.scales.clear();
-        self.scales
-            .extend(used.into_iter().map(|slot| fabric.scale(slot)));
+        self.unused = 0;
+        for slot in slots.filter(|&slot| fabric.links[slot].is_some()) {
+            match self.leads.as_ref().is_none_or(|leads| leads[slot]) {
+                true => self.scales.push(fabric.scale(slot)),
+                false => self.unused += 1,
+            }
+        }
     }
 
     /// The slots that some flow can take. `pairs`: the flows, pair by pair.
