@@ -157,14 +157,14 @@ fn change(draw: &mut Draw<'_>) -> Change {
         0..3 => Change::Path {
             flow,
             ends: draw.yes().then_some(ends),
-            path: path(draw),
+            path: path(draw).into(),
             reason,
         },
         3 => Change::Ahead {
             job,
             index,
             ends,
-            path: path(draw),
+            path: path(draw).into(),
         },
         4 => Change::Rate {
             flow,

@@ -16,6 +16,7 @@
 //! none of an older epoch.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use hocket_core::routing::controller::Reason;
@@ -247,7 +248,7 @@ pub enum Change {
         /// The ends of a pattern's flow; `None` for the host's own.
         ends: Option<[IpAddr; 2]>,
         /// The path.
-        path: Path,
+        path: Arc<Path>,
         /// Why.
         reason: Reason,
     },
@@ -260,7 +261,7 @@ pub enum Change {
         /// The flow's ends.
         ends: [IpAddr; 2],
         /// The path.
-        path: Path,
+        path: Arc<Path>,
     },
     /// A flow sends no faster than this.
     Rate {

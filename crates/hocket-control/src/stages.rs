@@ -25,6 +25,7 @@ pub struct Stages {
     /// By link: the hash of the switch that it starts at.
     hashes: Arc<[SwitchHash]>,
     are_both_ways: bool,
+    /// Of three levels: on two they are as soon made.
     kept: BTreeMap<(u32, u32, u32), Arc<Path>>,
 }
 
@@ -73,11 +74,23 @@ impl Stages {
     /// The path from one ToR to another by a choice; `None` where links of it have failed or were never there.
     ///
     /// # Complexity
-    /// On two levels O(choices between the ToRs), on three O(choices x ways) the first time, O(log kept) afterwards.
+    /// On two levels O(choices between the ToRs); on three O(choices x ways) the first time, O(log kept) afterwards.
     pub fn path(&mut self, src: u32, dst: u32, choice: u32) -> Option<Arc<Path>> {
+        if self.working.levels() == 2 {
+            return self.make(src, dst, choice).map(Arc::new);
+        }
         if let Some(path) = self.kept.get(&(src, dst, choice)) {
             return Some(path.clone());
         }
+        let path = Arc::new(self.make(src, dst, choice)?);
+        if self.kept.len() >= MOST_KEPT {
+            self.kept.clear();
+        }
+        self.kept.insert((src, dst, choice), path.clone());
+        Some(path)
+    }
+
+    fn make(&self, src: u32, dst: u32, choice: u32) -> Option<Path> {
         let mut links = Vec::new();
         let forth = self.one_way(src, dst, choice, &mut links)?;
         let back = match self.are_both_ways {
@@ -88,17 +101,12 @@ impl Stages {
             false => Vec::new(),
         };
         let links = links.iter().map(|link| link.0).collect();
-        let path = Arc::new(Path {
+        Some(Path {
             choice,
             links,
             forth,
             back,
-        });
-        if self.kept.len() >= MOST_KEPT {
-            self.kept.clear();
-        }
-        self.kept.insert((src, dst, choice), path.clone());
-        Some(path)
+        })
     }
 
     /// The choice that a packet takes where nobody steers it: at each switch the way that it hashes to. `None`
@@ -144,16 +152,25 @@ impl Stages {
         if !self.working.route(src, dst, choice, links) {
             return None;
         }
+        if self.working.levels() == 2 {
+            // Only the first ToR has several ways, one for each choice.
+            let (mut ways, mut wanted) = (0, 0);
+            for each in self.working.choices_between(src, dst) {
+                ways += 1;
+                wanted += u32::from(each < choice);
+            }
+            let hash = self.hashes[links[0].index()];
+            let stage = Stage { hash, ways, wanted };
+            return Some(Vec::from_iter((ways > 1).then_some(stage)));
+        }
         // By place on the path: the ways of its switch, in order.
         let mut ways: Vec<Vec<LinkId>> = vec![Vec::new(); links.len()];
         let mut other = Vec::with_capacity(links.len());
-        // On two levels no two choices share a link of the first ToR.
-        let may_repeat = self.working.levels() > 2;
         for each in self.working.choices_between(src, dst) {
             other.clear();
             self.working.route(src, dst, each, &mut other);
             for ((ways, link), mine) in ways.iter_mut().zip(&other).zip(&*links) {
-                if !(may_repeat && ways.contains(link)) {
+                if !ways.contains(link) {
                     ways.push(*link);
                 }
                 if link != mine {
@@ -180,10 +197,21 @@ mod tests {
 
     use super::*;
 
-    /// A fat tree of 4 ports, less some links; each switch has a seed of its own.
-    fn stages(failed: &[prop::sample::Index]) -> Stages {
+    /// A fat tree of 4 ports, or a Clos of as many ToRs, less some links; each switch has a seed of its own.
+    fn stages(is_tree: bool, failed: &[prop::sample::Index]) -> Stages {
         let bandwidth = Bandwidth::from_bytes_per_second(1_000).unwrap();
-        let topology = build::fat_tree(4, bandwidth, Time::from_ns(1)).unwrap();
+        let clos = build::Clos {
+            spines: 4,
+            tors: 8,
+            hosts_per_tor: 2,
+            host_bandwidth: bandwidth,
+            fabric_bandwidth: bandwidth,
+            latency: Time::from_ns(1),
+        };
+        let topology = match is_tree {
+            true => build::fat_tree(4, bandwidth, Time::from_ns(1)).unwrap(),
+            false => build::clos(&clos).unwrap(),
+        };
         let hash = |switch: DeviceId| SwitchHash {
             algorithm: Algorithm::Toeplitz(Fields::FIVE),
             seed: switch.0,
@@ -202,12 +230,13 @@ mod tests {
     proptest! {
         #[test]
         fn a_port_that_leads_along_a_path_is_hashed_onto_it(
+            is_tree: bool,
             failed in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
             src in 0..8_u32,
             ahead in 1..8_u32,
             sport in 0xc000..=0xffff_u16,
         ) {
-            let mut stages = stages(&failed);
+            let mut stages = stages(is_tree, &failed);
             let dst = (src + ahead) % 8;
             let mut header = Header {
                 src: [10, 0, src as u8, 1].into(),

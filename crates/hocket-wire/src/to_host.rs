@@ -125,14 +125,14 @@ fn read_change(change: v1::Change) -> Result<Change, BadMessage> {
         ChangeKind::Path(change) => Change::Path {
             flow: read_name(change.flow)?,
             ends: change.ends.as_ref().map(read_ends).transpose()?,
-            path: read_path(change.path)?,
+            path: read_path(change.path)?.into(),
             reason: read_reason(change.reason)?,
         },
         ChangeKind::Ahead(ahead) => Change::Ahead {
             job: job(ahead.job)?,
             index: ahead.index,
             ends: read_ends(&needed(ahead.ends, "the ends of a flow")?)?,
-            path: read_path(ahead.path)?,
+            path: read_path(ahead.path)?.into(),
         },
         ChangeKind::Rate(rate) => Change::Rate {
             flow: read_name(rate.flow)?,

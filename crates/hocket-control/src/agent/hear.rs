@@ -143,16 +143,15 @@ impl Agent {
     }
 
     /// The controller gives one of the host's flows a path, or takes it away.
-    fn give(&mut self, id: u64, path: Option<&Path>, reason: Option<Reason>) {
+    fn give(&mut self, id: u64, path: Option<&Arc<Path>>, reason: Option<Reason>) {
         let Some(flow) = self.flows.get_mut(&id) else {
             return;
         };
         if flow.kind != Kind::Announced {
             return;
         }
-        let choice = |path: &Path| path.choice;
-        let is_other = flow.given.as_deref().map(choice) != path.map(choice);
-        flow.given = path.map(|path| Arc::new(path.clone()));
+        let is_other = flow.given.as_ref().map(|path| path.choice) != path.map(|path| path.choice);
+        flow.given = path.cloned();
         flow.is_confirmed = true;
         self.renew(id, is_other, reason.map(Why::Revoked));
     }

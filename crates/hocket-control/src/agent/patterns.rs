@@ -78,20 +78,20 @@ impl Patterns {
         unbound
     }
 
-    pub(super) fn take(&mut self, key: Key, ends: [IpAddr; 2], path: &Path) -> Option<u64> {
+    pub(super) fn take(&mut self, key: Key, ends: [IpAddr; 2], path: &Arc<Path>) -> Option<u64> {
         let unbound = self.name(key, ends);
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.path = Some(Arc::new(path.clone()));
+            entry.path = Some(path.clone());
             entry.ahead = None;
             entry.is_live = true;
         }
         unbound
     }
 
-    pub(super) fn foresee(&mut self, key: Key, ends: [IpAddr; 2], path: &Path) -> Option<u64> {
+    pub(super) fn foresee(&mut self, key: Key, ends: [IpAddr; 2], path: &Arc<Path>) -> Option<u64> {
         let unbound = self.name(key, ends);
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.ahead = Some(Arc::new(path.clone()));
+            entry.ahead = Some(path.clone());
             // Nothing is foreseen of an iteration that is under way.
             entry.path = None;
             entry.is_live = false;

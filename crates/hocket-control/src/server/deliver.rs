@@ -171,10 +171,9 @@ impl Server {
         }
     }
 
-    fn stages_of(&mut self, nics: [NpuId; 2], choice: u32) -> Option<Path> {
+    fn stages_of(&mut self, nics: [NpuId; 2], choice: u32) -> Option<Arc<Path>> {
         let [src, dst] = nics.map(|nic| self.policy.fabric().tor_of(nic));
-        let path = self.stages.path(src?, dst?, choice)?;
-        Some(Path::clone(&path))
+        self.stages.path(src?, dst?, choice)
     }
 
     /// Paths that lead through the same switches as before links changed, but must be asked for in another way,
@@ -230,7 +229,7 @@ impl Server {
                 let change = Change::Path {
                     flow,
                     ends: self.ends_of(flow),
-                    path: Path::clone(&path),
+                    path,
                     reason: Reason::Held,
                 };
                 self.push(host, change);
