@@ -167,7 +167,7 @@ fn change() -> impl Strategy<Value = Change> {
             Change::Path {
                 flow,
                 ends,
-                path,
+                path: path.into(),
                 reason,
             }
         }),
@@ -176,7 +176,7 @@ fn change() -> impl Strategy<Value = Change> {
                 job,
                 index,
                 ends,
-                path,
+                path: path.into(),
             }
         }),
         (name(), any::<u64>()).prop_map(|(flow, bytes_per_second)| Change::Rate {
