@@ -1,6 +1,6 @@
 //! What hosts and the controller say, and what is stored, drawn from bytes.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use hocket_control::message::{
@@ -141,6 +141,7 @@ fn path(draw: &mut Draw<'_>) -> Path {
         links: links(draw),
         forth: several(draw, stage),
         back: several(draw, stage),
+        segments: several(draw, |draw| Ipv6Addr::from(u128::from(draw.word()))),
     }
 }
 

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from threading import Thread
 
 import pytest
+from tests.testbed.until import PATIENCE, until
 
 import hocket as hk
 from hocket.testbed.namespaces import batch, write_settings
 from hocket.testbed.rings import Ring, all_reduce
 from hocket.testbed.service import Announced, Service, serve
-
-PATIENCE = 40.0
 
 
 @pytest.fixture
@@ -25,13 +24,6 @@ def service(
     probes = getattr(request, "param", False)
     with hk.testbed.build(spec), serve(spec, probes=probes) as running:
         yield running
-
-
-def until(is_so: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < end, f"not {what} after {PATIENCE:g} s"
-        time.sleep(0.05)
 
 
 def announced(service: Service, stack: ExitStack, dport: int = 5000) -> list[Announced]:

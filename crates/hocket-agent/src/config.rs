@@ -11,6 +11,7 @@ use hocket_wire::tls::Files;
 
 use crate::local::Patience;
 use crate::probes::{self, Settings};
+use crate::srv6;
 
 /// Everything that the agent is set to.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Config {
     pub options: Options,
     /// How paths are probed, if they are.
     pub probes: Option<Settings>,
+    /// How flows are steered by segments, if they are.
+    pub srv6: Option<srv6::Settings>,
     /// Whether flows are left alone, and only looked at.
     pub observe: bool,
 }
@@ -124,6 +127,7 @@ impl Config {
             },
             options,
             probes,
+            srv6: segments(&file)?,
             observe: file.flag("observe", false)?,
         };
         file.finish()?;
@@ -156,6 +160,23 @@ fn probes(file: &Section) -> Result<(Option<Settings>, Worst), SetupError> {
     worst.rtt_percent = probe.number("slow", times, [2, 10_000])? as u32 * 100;
     probe.finish()?;
     Ok((Some(Settings { port, options }), worst))
+}
+
+/// Flows are steered by segments where there is a section for them.
+fn segments(file: &Section) -> Result<Option<srv6::Settings>, SetupError> {
+    if !file.has("srv6") {
+        return Ok(None);
+    }
+    let section = file.section("srv6")?;
+    let number = |key, default, bounds| Ok(section.number(key, default, bounds)? as u32);
+    let settings = srv6::Settings {
+        // Those below are the kernel's.
+        table: number("table", 7_400, [256, 1 << 31])?,
+        most: number("most", 1_024, [1, 1 << 16])?,
+        priority: number("priority", 7_400, [1, 32_765])?,
+    };
+    section.finish()?;
+    Ok(Some(settings))
 }
 
 #[cfg(test)]
@@ -202,6 +223,31 @@ mod tests {
             ("losss = 5", "did you mean \"loss\"?"),
         ] {
             let error = config(&format!("[probe]\n{text}")).unwrap_err();
+            assert!(
+                error.contains(says) && error.lines().count() == 1,
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn flows_are_steered_by_segments_where_there_is_a_section_for_it() {
+        assert_eq!(config("").unwrap().srv6, None);
+        let settings = config("[srv6]\n").unwrap().srv6.unwrap();
+        assert_eq!(settings.tables(), 7_400..=8_423);
+        let text = "[srv6]\ntable = 300\nmost = 2\npriority = 9";
+        let settings = config(text).unwrap().srv6.unwrap();
+        assert_eq!((settings.tables(), settings.priority), (300..=301, 9));
+        for (text, says) in [
+            (
+                "table = 254",
+                "agent.toml: srv6.table: 254 is not such a number; ",
+            ),
+            ("most = 0", "agent.toml: srv6.most: "),
+            ("priority = 32766", "agent.toml: srv6.priority: "),
+            ("tabel = 300", "did you mean \"table\"?"),
+        ] {
+            let error = config(&format!("[srv6]\n{text}")).unwrap_err();
             assert!(
                 error.contains(says) && error.lines().count() == 1,
                 "{error}"

@@ -4,7 +4,7 @@
 //! ```text
 //! programs -> local (Unix socket) -> hub -> hocket_control::agent -> session (TLS) -> controller
 //!                                     |
-//!                        probes <-> ports (hash models, what is in use)
+//!          srv6 (rules of the kernel) <-> ports (hash models, what is in use) <-> probes
 //! ```
 //!
 //! The last good paths are kept in memory: an agent that is restarted asks again.
@@ -21,3 +21,4 @@ pub mod probes;
 mod seqpacket;
 pub mod session;
 mod sockets;
+pub mod srv6;

@@ -11,7 +11,8 @@ use hocket_agent::config::Config;
 use hocket_agent::hub::Hub;
 use hocket_agent::ports::Ports;
 use hocket_agent::session::{Identify, Tcp};
-use hocket_agent::{local, probes, session};
+use hocket_agent::srv6::{Done, Srv6};
+use hocket_agent::{local, probes, session, srv6};
 use hocket_control::agent::Input;
 use hocket_wire::setup::{SetupError, typed_wrong};
 use tokio::signal::unix::{SignalKind, signal};
@@ -94,7 +95,7 @@ fn start(config: Config) -> Result<(), SetupError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .map_err(|error| SetupError::new("threads", error.to_string(), "raise the limits"))?;
+        .map_err(no_threads)?;
     runtime.block_on(run(config))
 }
 
@@ -107,6 +108,7 @@ async fn run(config: Config) -> Result<(), SetupError> {
     let epoch_file = Some(config.state.join("epoch"));
     let ports = Ports::new(config.ports);
     let hub = Hub::new(config.options, ports, epoch_file, config.observe, connect)?;
+    let (hub, mut led) = with_segments(hub, config.srv6.filter(|_| !config.observe))?;
     let hub = Arc::new(hub);
     let local = local::listen(&config.socket, config.socket_mode)?;
     info!(socket = %config.socket.display(), observes = config.observe, "listening");
@@ -135,8 +137,15 @@ async fn run(config: Config) -> Result<(), SetupError> {
             hub.sweep();
         }
     };
+    let leading = async {
+        while let Some(done) = led.recv().await {
+            hub.is_done(done);
+        }
+        std::future::pending::<()>().await;
+    };
     tokio::select! {
         () = session => {}
+        () = leading => {}
         () = local.serve(hub.clone(), config.patience) => {}
         () = tick => {}
         () = sweep => {}
@@ -148,6 +157,24 @@ async fn run(config: Config) -> Result<(), SetupError> {
     }
     let _ = std::fs::remove_file(&config.socket);
     Ok(())
+}
+
+/// Flows are steered by segments where the settings say so; and what becomes of them.
+fn with_segments(
+    hub: Hub,
+    settings: Option<srv6::Settings>,
+) -> Result<(Hub, mpsc::UnboundedReceiver<Done>), SetupError> {
+    let (tell, led) = mpsc::unbounded_channel();
+    let Some(settings) = settings else {
+        return Ok((hub, led));
+    };
+    let started = Srv6::start(settings.open()?, &settings, tell);
+    let srv6 = started.map_err(no_threads)?;
+    Ok((hub.with_segments(srv6), led))
+}
+
+fn no_threads(error: std::io::Error) -> SetupError {
+    SetupError::new("threads", error.to_string(), "raise the limits")
 }
 
 /// The system wants an end.

@@ -67,20 +67,32 @@ impl Ports {
     /// # Errors
     /// [`NoPort`] if there is none.
     pub fn lease(&mut self, ends: &Ends, path: &Path) -> Result<u16, NoPort> {
-        self.lease_if(ends, path, |port| is_free(ends, port))
+        let stages = Stages {
+            forth: &path.forth,
+            back: &path.back,
+        };
+        self.lease_if(ends, stages, |port| is_free(ends, port))
+    }
+
+    /// Gives out a port of which nothing is wanted but the way of packets that come back.
+    ///
+    /// # Errors
+    /// [`NoPort`] if there is none.
+    pub fn lease_back(&mut self, ends: &Ends, path: &Path) -> Result<u16, NoPort> {
+        let stages = Stages {
+            forth: &[],
+            back: &path.back,
+        };
+        self.lease_if(ends, stages, |port| is_free(ends, port))
     }
 
     fn lease_if(
         &mut self,
         ends: &Ends,
-        path: &Path,
+        stages: Stages<'_>,
         is_free: impl Fn(u16) -> Result<bool, NoPort>,
     ) -> Result<u16, NoPort> {
         let header = header(ends, 0);
-        let stages = Stages {
-            forth: &path.forth,
-            back: &path.back,
-        };
         let leased = self.leased.entry(*ends).or_default();
         let mut asked = SourcePort::among(self.range.clone());
         asked.first = self.next;
@@ -185,6 +197,7 @@ mod tests {
             links: Vec::new(),
             forth: vec![stage],
             back: Vec::new(),
+            segments: Vec::new(),
         }
     }
 
@@ -203,7 +216,11 @@ mod tests {
         let mut given = BTreeSet::new();
         for i in 0..40 {
             let path = path(i % 4);
-            let port = ports.lease_if(&ends(), &path, |_| Ok(true)).unwrap();
+            let stages = Stages {
+                forth: &path.forth,
+                back: &path.back,
+            };
+            let port = ports.lease_if(&ends(), stages, |_| Ok(true)).unwrap();
             let stage = path.forth[0];
             assert_eq!(stage.hash.way(&header(&ends(), port), 4), stage.wanted);
             assert!(given.insert(port));

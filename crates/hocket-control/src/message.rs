@@ -15,7 +15,7 @@
 //! A controller has an epoch, higher than that of any controller before it. A host that has obeyed one obeys
 //! none of an older epoch.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub const MOST_CHANGES: usize = 1 << 16;
 pub const MOST_JOBS: usize = 1 << 10;
 /// Most links that a message names.
 pub const MOST_LINKS: usize = 1 << 12;
-/// Most links of a path, and most stages in a direction.
+/// Most links of a path, most stages in a direction, and most segments.
 pub const MOST_STAGES: usize = 8;
 /// Most bytes of a host's name.
 pub const MOST_NAME_BYTES: usize = 255;
@@ -236,6 +236,9 @@ pub struct Path {
     pub forth: Vec<Stage>,
     /// What those are to choose that the packets coming back cross; empty: they may go any way.
     pub back: Vec<Stage>,
+    /// The segments (SRv6) of switches that packets cross in this order, by which a host may lead them instead; empty:
+    /// there are none.
+    pub segments: Vec<Ipv6Addr>,
 }
 
 /// Something that a host is to do.

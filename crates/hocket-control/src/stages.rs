@@ -4,6 +4,7 @@
 //! fails thus changes what must be asked of a switch for paths that do not cross it.
 
 use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use hocket_core::id::{DeviceId, LinkId};
@@ -24,6 +25,8 @@ pub struct Stages {
     working: Arc<Fabric>,
     /// By link: the hash of the switch that it starts at.
     hashes: Arc<[SwitchHash]>,
+    /// By link: the segment of the switch that it ends at.
+    segments: Arc<[Option<Ipv6Addr>]>,
     are_both_ways: bool,
     /// Of three levels: on two they are as soon made.
     kept: BTreeMap<(u32, u32, u32), Arc<Path>>,
@@ -44,9 +47,23 @@ impl Stages {
             working: whole.clone(),
             whole,
             hashes: links.map(|link| hash_of(link.src)).collect(),
+            segments: vec![None; topology.links().len()].into(),
             are_both_ways,
             kept: BTreeMap::new(),
         }
+    }
+
+    /// Paths carry the segments of switches, where each switch on the way up has one: from the highest on, switches have
+    /// one way down each.
+    #[must_use]
+    pub fn with_segments(
+        mut self,
+        topology: &Topology,
+        segment_of: impl Fn(DeviceId) -> Option<Ipv6Addr>,
+    ) -> Self {
+        let links = topology.links().iter();
+        self.segments = links.map(|link| segment_of(link.dst)).collect();
+        self
     }
 
     /// The fabric, nothing failed.
@@ -65,6 +82,7 @@ impl Stages {
             whole: self.whole.clone(),
             working: Arc::new(self.whole.without(has_failed)),
             hashes: self.hashes.clone(),
+            segments: self.segments.clone(),
             are_both_ways: self.are_both_ways,
             kept: BTreeMap::new(),
         };
@@ -100,12 +118,15 @@ impl Stages {
                 .unwrap_or_default(),
             false => Vec::new(),
         };
+        let up = links[..links.len() / 2].iter();
+        let segments = up.map(|link| self.segments[link.index()]).collect();
         let links = links.iter().map(|link| link.0).collect();
         Some(Path {
             choice,
             links,
             forth,
             back,
+            segments: Option::unwrap_or_default(segments),
         })
     }
 
@@ -225,6 +246,38 @@ mod tests {
         }
         stages.set_failed(&has_failed);
         stages
+    }
+
+    #[test]
+    fn a_path_has_the_segments_of_switches_on_its_way_up() {
+        let bandwidth = Bandwidth::from_bytes_per_second(1_000).unwrap();
+        let topology = build::fat_tree(4, bandwidth, Time::ZERO).unwrap();
+        let hash = |_| SwitchHash {
+            algorithm: Algorithm::Toeplitz(Fields::FIVE),
+            seed: 0,
+            offset: 0,
+        };
+        let stages = Stages::new(Fabric::new(&topology).unwrap(), &topology, hash, false);
+        let segment = |device: DeviceId| Ipv6Addr::from(u128::from(device.0));
+        let mut all = stages
+            .clone()
+            .with_segments(&topology, |device| Some(segment(device)));
+        all.set_failed(&vec![false; topology.links().len()]);
+        // Below one pod by an aggregation switch alone, else by a core as well.
+        for (dst, levels) in [(1, 1), (7, 2)] {
+            let choice = all.working.choices_between(0, dst).last().unwrap();
+            let path = all.path(0, dst, choice).unwrap();
+            let crossed = path.links[..levels].iter();
+            let crossed = crossed.map(|&link| segment(topology.link(LinkId(link)).dst));
+            assert_eq!(path.segments, crossed.collect::<Vec<_>>());
+        }
+        // One that is on the way up to the receiver has none.
+        let core = topology.device_by_name("core0").unwrap();
+        let mut some = stages.with_segments(&topology, |device| {
+            (device != core).then(|| segment(device))
+        });
+        let mut count = |choice| some.path(0, 7, choice).unwrap().segments.len();
+        assert_eq!([count(0), count(1)], [0, 2]);
     }
 
     proptest! {

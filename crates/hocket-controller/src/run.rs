@@ -222,6 +222,7 @@ pub fn desk(
         |device| hashes.of(device),
         hashes.are_both_ways(),
     );
+    let stages = stages.with_segments(network.topology(), |device| hashes.segment(device));
     let options = config.session.options;
     let directory = config.directory.clone();
     let server = Server::new(stages, directory, options, epoch, saved, Duration::ZERO);

@@ -1,6 +1,6 @@
 //! What several messages have: addresses, paths, stages, reasons; and what may be wrong with them.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use hocket_control::message::{
     FLOW_IDS, FlowName, JOB_IDS, MOST_STAGES, Path, PatternFlow, Reason, Refusal, Resync, Stage,
@@ -22,6 +22,12 @@ pub enum BadMessage {
     /// Bytes that are no address.
     #[error("an address of {bytes} bytes; send 4 or 16")]
     BadAddress {
+        /// How many there are.
+        bytes: usize,
+    },
+    /// Bytes that are no segment.
+    #[error("a segment of {bytes} bytes; send 16")]
+    BadSegment {
         /// How many there are.
         bytes: usize,
     },
@@ -152,6 +158,11 @@ pub(crate) fn write_path(path: &Path) -> v1::Path {
         links: path.links.clone(),
         forth: path.forth.iter().map(write_stage).collect(),
         back: path.back.iter().map(write_stage).collect(),
+        segments: path
+            .segments
+            .iter()
+            .map(|it| it.octets().to_vec())
+            .collect(),
     }
 }
 
@@ -160,13 +171,24 @@ pub(crate) fn read_path(path: Option<v1::Path>) -> Result<Path, BadMessage> {
     for stages in [path.links.len(), path.forth.len(), path.back.len()] {
         at_most(stages, MOST_STAGES, "stages of a path")?;
     }
+    at_most(path.segments.len(), MOST_STAGES, "segments of a path")?;
     let read = |stages: &[v1::Stage]| stages.iter().map(read_stage).collect::<Result<_, _>>();
     Ok(Path {
         choice: path.choice,
         forth: read(&path.forth)?,
         back: read(&path.back)?,
+        segments: path
+            .segments
+            .iter()
+            .map(|it| read_segment(it))
+            .collect::<Result<_, _>>()?,
         links: path.links,
     })
+}
+
+fn read_segment(bytes: &[u8]) -> Result<Ipv6Addr, BadMessage> {
+    let bad = BadMessage::BadSegment { bytes: bytes.len() };
+    Ok(<[u8; 16]>::try_from(bytes).map_err(|_| bad)?.into())
 }
 
 fn write_stage(stage: &Stage) -> v1::Stage {

@@ -1,6 +1,6 @@
 //! Every message comes out as it went in, and bytes that are none are an error.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use hocket_control::message::{
@@ -143,12 +143,14 @@ fn path() -> impl Strategy<Value = Path> {
         vec(any::<u32>(), 0..8),
         vec(stage(), 0..4),
         vec(stage(), 0..4),
+        vec(any::<u128>().prop_map(Ipv6Addr::from), 0..=8),
     );
-    (any::<u32>(), lists).prop_map(|(choice, (links, forth, back))| Path {
+    (any::<u32>(), lists).prop_map(|(choice, (links, forth, back, segments))| Path {
         choice,
         links,
         forth,
         back,
+        segments,
     })
 }
 
@@ -273,5 +275,41 @@ fn messages_that_are_none_are_refused_in_a_line() {
     assert_eq!(
         read(Kind::Progress(v1::Progress { left })),
         "bytes left after a flow is missing or of a kind that version 1 does not have; update this end"
+    );
+}
+
+#[test]
+fn segments_that_are_none_are_refused_in_a_line() {
+    use v1::change::Kind;
+    let read = |segments: Vec<Vec<u8>>| {
+        let path = v1::Path {
+            segments,
+            ..Default::default()
+        };
+        let kind = Kind::Ahead(v1::Ahead {
+            job: 1,
+            index: 0,
+            ends: Some(v1::Pair {
+                src: vec![10, 0, 0, 1],
+                dst: vec![10, 0, 0, 2],
+            }),
+            path: Some(path),
+        });
+        let changes = vec![v1::Change { kind: Some(kind) }];
+        let changes = v1::Changes {
+            epoch: 1,
+            revision: 1,
+            changes,
+        };
+        let kind = Some(v1::to_host::Kind::Changes(changes));
+        let messages = vec![v1::ToHost { kind }];
+        hocket_wire::read_controller_batch(v1::ControllerBatch { messages })
+    };
+    assert!(read(vec![vec![0; 16]; 8]).is_ok());
+    let wrong = |segments| read(segments).unwrap_err().to_string();
+    assert_eq!(wrong(vec![vec![0; 4]]), "a segment of 4 bytes; send 16");
+    assert_eq!(
+        wrong(vec![vec![0; 16]; 9]),
+        "9 segments of a path; send 8 at most"
     );
 }

@@ -5,8 +5,9 @@
     spine s   10.0.s.2i   ----  10.0.s.2i+1  tor t      i = t * links + link
     tor t     10.t+1.h.0  ----  10.t+1.h.1   host h of the ToR
 
-With IPv6, fd00:10:a:b::c goes with 10.a.b.c, and fd01:s:u:t:d::1 is a segment of spine s: it is reached
-by link u, and sends on to ToR t by link d.
+With IPv6, fd00:10:a:b::c goes with 10.a.b.c, and spine s has segments: fd01:s:u:t:d::1 is reached by link u
+and sends on to ToR t by link d, fd01:s:0:ffff::1 is reached by link 0 and sends on as the spine's routes
+say.
 
 A ToR's next hops are its links to spine 0, then those to spine 1, and so on; a spine's to a ToR are its
 links to that ToR. Each switch hashes addresses, ports and protocol (policy 3) under a seed of its own.
@@ -199,6 +200,10 @@ class ClosSpec:
         spine, up = divmod(way, self.links)
         return f"fd01:{spine:x}:{up:x}:{tor:x}:{link:x}::1"
 
+    def spine_segment(self, spine: int) -> str:
+        """Give the segment of a spine that sends on by its routes."""
+        return f"fd01:{spine:x}:0:ffff::1"
+
     def uplink(self, way: int) -> str:
         """Name of the interface of a ToR that its next hop leads to."""
         spine, link = divmod(way, self.links)
@@ -325,6 +330,10 @@ def _segments(spec: ClosSpec) -> list[tuple[str, str]]:
                 on = ipv6_of(spec.tor_address(spine, tor, link))
                 does = f"encap seg6local action End.X nh6 {on} dev {spec.downlink(tor, link)}"
                 routes.append((f"spine{spine}", f"route add {spec.segment(way, tor, link)} {does}"))
+    for spine in range(spec.spines):
+        # The kernel wants an interface, and takes none.
+        does = f"encap seg6local action End dev {spec.downlink(0, 0)}"
+        routes.append((f"spine{spine}", f"route add {spec.spine_segment(spine)} {does}"))
     return routes
 
 

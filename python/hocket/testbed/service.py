@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket._programs import path_of_program
-from hocket.errors import InfeasibleError
+from hocket.errors import InfeasibleError, SpecError
 from hocket.steering.agent import Agent
 from hocket.steering.flows import Flow
-from hocket.testbed.cables import Cable, End, lay
+from hocket.testbed.cables import Cable, End, ipv6_of, lay
 from hocket.testbed.clos import ClosSpec
 from hocket.testbed.namespaces import inside, make
 from hocket.testbed.neighbours import learn_fabric
@@ -65,15 +65,20 @@ class Announced:
 class Service:
     """A controller and an agent on each host, which run; made by :func:`serve`."""
 
-    def __init__(self, spec: ClosSpec, folder: Path) -> None:
+    def __init__(self, spec: ClosSpec, folder: Path, *, segments: bool) -> None:
         self.spec = spec
         self.folder = folder
+        self.segments = segments
         self.controller: subprocess.Popen[bytes] | None = None
         self.agents: dict[int, subprocess.Popen[bytes]] = {}
 
     def socket(self, host: int) -> Path:
         """Where programs of a host reach its agent: what ``HOCKET_AGENT_SOCKET`` is to be."""
         return self.folder / f"host{host}.sock"
+
+    def address(self, host: int) -> str:
+        """Address of a host that the controller knows: of IPv6 where flows are steered by segments."""
+        return _address(self.spec, host, segments=self.segments)
 
     def start_controller(self) -> None:
         """Start the controller, or start it again."""
@@ -90,9 +95,9 @@ class Service:
     def announce(self, host: int, dst: int, dport: int, size: int, job: int = 0) -> Announced:
         """Announce a flow of a host to another, which ends when what this gives is closed."""
         agent = self.agent(host)
-        ends = (self.spec.address(dst), dport)
+        ends = (self.address(dst), dport)
         try:
-            flow = agent.flow(*ends, size=size, job=job, src=self.spec.address(host))
+            flow = agent.flow(*ends, size=size, job=job, src=self.address(host))
         except InfeasibleError:
             agent.close()
             raise
@@ -189,7 +194,7 @@ class Service:
 
 
 @contextmanager
-def serve(spec: ClosSpec, *, probes: bool = False) -> Iterator[Service]:
+def serve(spec: ClosSpec, *, probes: bool = False, segments: bool = False) -> Iterator[Service]:
     """Run a controller and the agents of all hosts on a Clos that is there, while the block runs.
 
     Parameters
@@ -198,12 +203,21 @@ def serve(spec: ClosSpec, *, probes: bool = False) -> Iterator[Service]:
         The Clos.
     probes : bool
         Whether agents probe the paths of their flows.
+    segments : bool
+        Whether agents steer flows by segments of the spines, over IPv6. It needs a Clos with IPv6 and one
+        link between each ToR and each spine.
 
     Raises
     ------
+    SpecError
+        Naming ``segments``, for another Clos.
     InfeasibleError
         Where the programs are missing or do not start.
     """
+    if segments and not (spec.ipv6 and spec.links == 1):
+        raise SpecError(
+            "segments", "they need IPv6 and single links", "build it with ipv6=True and links=1"
+        )
     hosts = range(spec.host_count)
     controller = spec.namespace(_CONTROLLER)
     with ExitStack() as stack:
@@ -212,9 +226,10 @@ def serve(spec: ClosSpec, *, probes: bool = False) -> Iterator[Service]:
         (folder / "fabric.json").write_text(
             json.dumps(_fabric(learn_fabric(spec))), encoding="utf-8"
         )
-        (folder / "controller.toml").write_text(_controller_settings(spec), encoding="utf-8")
+        settings = _controller_settings(spec, segments=segments)
+        (folder / "controller.toml").write_text(settings, encoding="utf-8")
         for host in hosts:
-            settings = _agent_settings(host, probes=probes)
+            settings = _agent_settings(host, probes=probes, segments=segments)
             (folder / f"host{host}.toml").write_text(settings, encoding="utf-8")
         make([controller])
         lay(
@@ -224,7 +239,7 @@ def serve(spec: ClosSpec, *, probes: bool = False) -> Iterator[Service]:
             )
             for host in hosts
         )
-        service = Service(spec, folder)
+        service = Service(spec, folder, segments=segments)
         stack.callback(service.stop)
         service.start_controller()
         for host in hosts:
@@ -267,7 +282,12 @@ def _fabric(topology: Topology) -> dict[str, Any]:
     }
 
 
-def _controller_settings(spec: ClosSpec) -> str:
+def _address(spec: ClosSpec, host: int, *, segments: bool) -> str:
+    address = spec.address(host)
+    return ipv6_of(address) if segments else address
+
+
+def _controller_settings(spec: ClosSpec, *, segments: bool) -> str:
     hosts = range(spec.host_count)
     lines = [
         f'listen = "0.0.0.0:{_PORT}"',
@@ -284,12 +304,15 @@ def _controller_settings(spec: ClosSpec) -> str:
         lines += [f"[switches.tor{tor}]", f"seed = {spec.tor_seed(tor)}"]
     for spine in range(spec.spines):
         lines += [f"[switches.spine{spine}]", f"seed = {spec.spine_seed(spine)}"]
+        if segments:
+            lines += [f'segment = "{spec.spine_segment(spine)}"']
     for host in hosts:
-        lines += [f"[hosts.host{host}]", f'nics = ["{spec.address(host)} host{host}"]']
+        address = _address(spec, host, segments=segments)
+        lines += [f"[hosts.host{host}]", f'nics = ["{address} host{host}"]']
     return "\n".join([*lines, ""])
 
 
-def _agent_settings(host: int, *, probes: bool) -> str:
+def _agent_settings(host: int, *, probes: bool, segments: bool) -> str:
     lines = [
         f'controllers = ["10.255.{host}.0:{_PORT}"]',
         f'socket = "host{host}.sock"',
@@ -300,6 +323,7 @@ def _agent_settings(host: int, *, probes: bool) -> str:
         'hold = "3 s"',
         *_tls(f"host{host}"),
         *(["[probe]"] if probes else []),
+        *(["[srv6]"] if segments else []),
     ]
     return "\n".join([*lines, ""])
 

@@ -3,6 +3,7 @@
 mod epoch;
 mod jobs;
 mod probes;
+mod segments;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -24,6 +25,7 @@ use tracing::{info, warn};
 use crate::line::Answer;
 use crate::ports::{Ends, Ports, header};
 use crate::sockets;
+use crate::srv6::Srv6;
 use jobs::Jobs;
 use words::{refusal, word};
 
@@ -53,6 +55,10 @@ struct Local {
     waits: Option<oneshot::Sender<Port>>,
     port: Option<u16>,
     path: Option<Arc<Path>>,
+    /// What was asked of the kernel, where it writes segments into the flow's packets.
+    led: Option<u64>,
+    /// Whether the last answer was a port.
+    has_port: bool,
 }
 
 #[derive(Debug)]
@@ -88,6 +94,8 @@ pub struct Hub {
     /// Whether flows are left alone, and only looked at.
     observes: bool,
     connect: mpsc::UnboundedSender<()>,
+    /// Steers flows whose paths have segments.
+    srv6: Option<Srv6>,
     /// A session is over.
     over: Notify,
 }
@@ -122,6 +130,7 @@ impl Hub {
             epoch_file,
             observes,
             connect,
+            srv6: None,
             over: Notify::new(),
         })
     }
@@ -136,13 +145,14 @@ impl Hub {
     ) -> (u64, oneshot::Receiver<Port>) {
         let (waits, answer) = oneshot::channel();
         let mut state = self.lock();
+        let watches = matches!(owner, Owner::Connection(id) if state.watching.contains_key(&id));
         let opened = Opened {
             job,
             src: ends.src,
             dst: ends.dst,
             bytes,
             // A program that does not hear of changes keeps the port that it is given.
-            is_fixed: !matches!(owner, Owner::Connection(id) if state.watching.contains_key(&id)),
+            is_fixed: !watches && !self.may_lead(&ends),
         };
         let (flow, outputs) = state.agent.open(self.now(), opened);
         let local = Local {
@@ -151,6 +161,8 @@ impl Hub {
             waits: Some(waits),
             port: None,
             path: None,
+            led: None,
+            has_port: false,
         };
         state.flows.insert(flow, local);
         self.act(&mut state, outputs);
@@ -165,6 +177,7 @@ impl Hub {
         if let Some(local) = state.flows.get_mut(&flow) {
             local.waits = None;
             if !watches {
+                self.unlead(flow, local);
                 self.drive(&mut state, Input::Close { flow });
                 self.drive(&mut state, Input::Flush);
             }
@@ -312,7 +325,8 @@ impl Hub {
     }
 
     fn end(&self, state: &mut State, flow: u64) {
-        if let Some(local) = state.flows.remove(&flow) {
+        if let Some(mut local) = state.flows.remove(&flow) {
+            self.unlead(flow, &mut local);
             if let Some(port) = local.port {
                 state.ports.release(&local.ends, port);
             }
@@ -346,6 +360,7 @@ impl Hub {
                 Output::Ecmp { flow, why } => {
                     if let Some(local) = state.flows.get_mut(&flow) {
                         local.path = None;
+                        self.unlead(flow, local);
                     }
                     if let Why::Refused(why) = why
                         && state.is_news(why)
@@ -388,6 +403,13 @@ impl Hub {
             return;
         };
         local.path = Some(path.clone());
+        if !self.observes && self.lead(state, flow, &path) {
+            return;
+        }
+        let Some(local) = state.flows.get_mut(&flow) else {
+            return;
+        };
+        self.unlead(flow, local);
         if local.port.is_some() && !watches {
             // The program has bound its port, and does not hear of another.
             return;
@@ -436,6 +458,7 @@ impl State {
         let Some(local) = self.flows.get_mut(&flow) else {
             return;
         };
+        local.has_port = port.is_ok();
         match local.waits.take() {
             Some(waits) => {
                 let _ = waits.send(port);
@@ -458,7 +481,7 @@ fn port_of(connected: &std::collections::BTreeSet<(Ends, u16)>, ends: &Ends) -> 
 
 /// Whether a flow takes the path that the controller wants.
 fn observe(local: &Local, port: u16, observed: &mut Observed) {
-    let Some(path) = &local.path else {
+    let Some(path) = local.path.as_ref().filter(|_| local.led.is_none()) else {
         return;
     };
     let header = header(&local.ends, port);

@@ -1,14 +1,14 @@
-//! How switches hash, as the settings say.
+//! How switches hash and which segments they have, as the settings say.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hocket_core::id::DeviceId;
 use hocket_core::routing::steering::{Algorithm, Fields, Header, Policy, SwitchHash};
 use hocket_wire::settings::Section;
 use hocket_wire::setup::SetupError;
 
-use super::{Network, some};
+use super::{Network, Tier, some};
 
 /// The algorithms, as settings call them; the first is the default.
 const ALGORITHMS: [&str; 11] = [
@@ -25,11 +25,12 @@ const ALGORITHMS: [&str; 11] = [
     "toeplitz",
 ];
 
-/// How each switch hashes.
+/// How each switch hashes, and by which segment hosts lead packets through it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hashes {
     default: SwitchHash,
     of: BTreeMap<DeviceId, SwitchHash>,
+    segments: BTreeMap<DeviceId, Ipv6Addr>,
     /// Whether packets that come back are steered as well.
     both_ways: bool,
 }
@@ -38,7 +39,8 @@ impl Hashes {
     /// The tables `hash` (all switches, and `both_ways`) and `switches` (some, by name).
     ///
     /// # Errors
-    /// [`SetupError`] for an unknown algorithm, numbers out of range and switches that are not there.
+    /// [`SetupError`] for an unknown algorithm, numbers out of range, switches that are not there, and segments that
+    /// some switches above ToRs have and others have not.
     pub fn settings(file: &Section, network: &Network) -> Result<Self, SetupError> {
         if !file.has("hash") {
             let remedy = "write [hash] with algorithm and seed, as the switches have them";
@@ -61,7 +63,7 @@ impl Hashes {
             check(&section, default, both_ways)?;
         }
         section.finish()?;
-        let mut of = BTreeMap::new();
+        let (mut of, mut segments) = (BTreeMap::new(), BTreeMap::new());
         for (name, section) in named {
             let id = network.switch(&name).ok_or_else(|| {
                 let known: Vec<&str> = network.switches().map(|(_, name, _)| name).collect();
@@ -73,11 +75,20 @@ impl Hashes {
                 check(&section, hash, both_ways)?;
             }
             of.insert(id, hash);
+            if let Some(segment) = segment(&section, network.tier(id))? {
+                if segments.values().any(|other| *other == segment) {
+                    let why = format!("{segment} is another switch's");
+                    return Err(section.wrong("segment", why, "give each switch its own"));
+                }
+                segments.insert(id, segment);
+            }
             section.finish()?;
         }
+        all_or_none(file, network, &segments)?;
         Ok(Self {
             default,
             of,
+            segments,
             both_ways,
         })
     }
@@ -87,9 +98,49 @@ impl Hashes {
         self.of.get(&switch).copied().unwrap_or(self.default)
     }
 
+    /// The segment of a switch.
+    pub fn segment(&self, switch: DeviceId) -> Option<Ipv6Addr> {
+        self.segments.get(&switch).copied()
+    }
+
     /// Whether packets that come back are to take the same switches.
     pub fn are_both_ways(&self) -> bool {
         self.both_ways
+    }
+}
+
+/// The segment of a switch that has one.
+fn segment(section: &Section, tier: Tier) -> Result<Option<Ipv6Addr>, SetupError> {
+    let wrong = |why: String, remedy: &str| Err(section.wrong("segment", why, remedy));
+    let remedy = "write such as \"fd00:5::1\", to which the switch has the action End";
+    match section.address("segment")? {
+        None => Ok(None),
+        Some(_) if tier == Tier::Tor => wrong(
+            "it is a ToR's".to_owned(),
+            "name those of the switches above ToRs",
+        ),
+        Some(IpAddr::V6(it)) if !it.is_multicast() && !it.is_unspecified() && !it.is_loopback() => {
+            Ok(Some(it))
+        }
+        Some(other) => wrong(format!("{other} is no segment"), remedy),
+    }
+}
+
+/// Flows are steered by segments or by ports: a host does not know beforehand which path it will be given.
+fn all_or_none(
+    file: &Section,
+    network: &Network,
+    segments: &BTreeMap<DeviceId, Ipv6Addr>,
+) -> Result<(), SetupError> {
+    let above = network.switches().filter(|(_, _, tier)| *tier > Tier::Tor);
+    let mut without = above.filter(|(id, ..)| !segments.contains_key(id));
+    match without.next() {
+        Some((_, name, _)) if !segments.is_empty() => {
+            let why = format!("{name} has no segment, and other switches have");
+            let remedy = "give one to each switch above ToRs, or to none";
+            Err(file.wrong("switches", why, remedy))
+        }
+        _ => Ok(()),
     }
 }
 

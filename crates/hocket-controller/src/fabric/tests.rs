@@ -173,3 +173,37 @@ fn links_are_named_by_their_ends() {
     assert_eq!(network.by_ends(&both[..1], 4), "sw0 to sw2");
     assert_eq!(network.by_ends(&links("sw0"), 1), "sw0,sw2 and 1 more");
 }
+
+#[test]
+fn all_switches_above_tors_have_segments_or_none() {
+    let network = read(&clos(2, 2, 1)).unwrap();
+    let wrong = |text: &str| {
+        let text = format!("[hash]\n{text}");
+        hashes(&text, &network).unwrap_err().to_string()
+    };
+    let one = "[switches.sw0]\nsegment = 'fd00:5::1'\n";
+    let both = format!("{one}[switches.sw1]\nsegment = 'fd00:6::1'\n");
+    let hashes = hashes(&format!("[hash]\n{both}"), &network).unwrap();
+    let segment = |name: &str| hashes.segment(network.switch(name).unwrap());
+    assert_eq!(segment("sw1"), Some("fd00:6::1".parse().unwrap()));
+    assert_eq!(segment("sw2"), None);
+    assert_eq!(
+        wrong(one),
+        "c.toml: switches: sw1 has no segment, and other switches have; give one to each switch above ToRs, or to none"
+    );
+    assert_eq!(
+        wrong(&format!("{one}[switches.sw1]\nsegment = 'fd00:5:0::1'")),
+        "c.toml: switches.sw1.segment: fd00:5::1 is another switch's; give each switch its own"
+    );
+    assert_eq!(
+        wrong(&format!("{both}[switches.sw2]\nsegment = 'fd00:7::1'")),
+        "c.toml: switches.sw2.segment: it is a ToR's; name those of the switches above ToRs"
+    );
+    for none in ["10.0.0.1", "ff02::1", "::"] {
+        let said = wrong(&format!("[switches.sw0]\nsegment = '{none}'"));
+        assert!(
+            said.starts_with("c.toml: switches.sw0.segment: ") && said.contains("is no segment; "),
+            "{said}"
+        );
+    }
+}

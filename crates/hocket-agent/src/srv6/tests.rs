@@ -1,0 +1,277 @@
+//! Flows come, move, end; what the kernel has then, against what it should have.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+
+use proptest::prelude::*;
+
+use super::*;
+
+const SETTINGS: Settings = Settings {
+    table: 1_000,
+    most: 4,
+    priority: 7,
+};
+
+/// A kernel that keeps what it is told, and may refuse.
+#[derive(Clone, Debug, Default)]
+struct Recorder(Arc<Mutex<Kept>>);
+
+#[derive(Debug, Default)]
+struct Kept {
+    routes: BTreeMap<u32, Way>,
+    rules: BTreeSet<(u32, Packets)>,
+    /// What comes next is refused.
+    refuses: bool,
+    /// What was asked, in order.
+    asked: Vec<&'static str>,
+}
+
+impl Recorder {
+    fn kept<T>(&self, look: impl FnOnce(&mut Kept) -> T) -> T {
+        look(&mut self.0.lock().unwrap())
+    }
+
+    /// Does something, unless it refuses.
+    fn ask<T>(&self, what: &'static str, does: impl FnOnce(&mut Kept) -> T) -> io::Result<T> {
+        self.kept(|kept| {
+            kept.asked.push(what);
+            match kept.refuses {
+                true => Err(io::ErrorKind::PermissionDenied.into()),
+                false => Ok(does(kept)),
+            }
+        })
+    }
+
+    /// Which way the packets of each rule go; every table has its route, and every route a rule.
+    fn led(&self) -> BTreeSet<(Packets, Way)> {
+        self.kept(|kept| {
+            let tables: BTreeSet<u32> = kept.rules.iter().map(|(table, _)| *table).collect();
+            assert!(tables.iter().eq(kept.routes.keys()), "{kept:?}");
+            let rules = kept.rules.iter();
+            let led = rules.map(|(table, packets)| (*packets, kept.routes[table].clone()));
+            led.collect()
+        })
+    }
+}
+
+impl Kernel for Recorder {
+    fn clear(&mut self) -> io::Result<usize> {
+        self.ask("clear", |kept| {
+            let count = kept.routes.len() + kept.rules.len();
+            kept.routes.clear();
+            kept.rules.clear();
+            count
+        })
+    }
+
+    fn add_route(&mut self, table: u32, way: &Way) -> io::Result<()> {
+        assert!(SETTINGS.tables().contains(&table));
+        self.ask("add route", |kept| {
+            drop(kept.routes.insert(table, way.clone()))
+        })
+    }
+
+    fn remove_route(&mut self, table: u32, way: &Way) -> io::Result<()> {
+        self.ask("remove route", |kept| {
+            let removed = kept.routes.remove(&table);
+            assert!(removed.is_none_or(|removed| removed == *way));
+        })
+    }
+
+    fn add_rule(&mut self, table: u32, packets: &Packets) -> io::Result<()> {
+        self.ask("add rule", |kept| {
+            assert!(kept.routes.contains_key(&table), "packets go nowhere");
+            kept.rules.insert((table, *packets));
+        })
+    }
+
+    fn remove_rule(&mut self, table: u32, packets: &Packets) -> io::Result<()> {
+        self.ask("remove rule", |kept| {
+            drop(kept.rules.remove(&(table, *packets)))
+        })
+    }
+}
+
+fn steer(dst: u16, sport: u16, segment: u16) -> Steer {
+    let address = |last| Ipv6Addr::new(0xfd00, 0, 0, 0, 0, 0, 0, last);
+    Steer {
+        packets: Packets {
+            protocol: 6,
+            src: address(1),
+            dst: address(dst),
+            sport,
+            dport: 80,
+        },
+        segments: vec![address(segment)],
+    }
+}
+
+fn led(steers: impl IntoIterator<Item = Steer>) -> BTreeSet<(Packets, Way)> {
+    let led = steers.into_iter().map(|steer| {
+        let way = Way {
+            dst: steer.packets.dst,
+            segments: steer.segments,
+        };
+        (steer.packets, way)
+    });
+    led.collect()
+}
+
+use std::net::Ipv6Addr;
+
+#[test]
+fn flows_to_a_receiver_by_the_same_segments_share_a_table() {
+    let kernel = Recorder::default();
+    let mut rules = Rules::new(kernel.clone(), SETTINGS.tables());
+    for (flow, sport) in [(1, 100), (2, 200)] {
+        rules.set(flow, Some(&steer(2, sport, 50))).unwrap();
+    }
+    rules.set(3, Some(&steer(2, 300, 51))).unwrap();
+    assert_eq!(rules.tables(), 2);
+    rules.set(1, None).unwrap();
+    assert_eq!(rules.tables(), 2);
+    rules.set(2, None).unwrap();
+    assert_eq!(rules.tables(), 1);
+    assert_eq!(kernel.led(), led([steer(2, 300, 51)]));
+}
+
+#[test]
+fn a_flow_that_moves_has_its_new_rule_before_the_old_one_goes() {
+    let kernel = Recorder::default();
+    let mut rules = Rules::new(kernel.clone(), SETTINGS.tables());
+    rules.set(1, Some(&steer(2, 100, 50))).unwrap();
+    kernel.kept(|kept| kept.asked.clear());
+    rules.set(1, Some(&steer(2, 100, 51))).unwrap();
+    let asked = ["add route", "add rule", "remove rule", "remove route"];
+    assert_eq!(kernel.kept(|kept| kept.asked.clone()), asked);
+    // The same once more is nothing to do.
+    rules.set(1, Some(&steer(2, 100, 51))).unwrap();
+    assert_eq!(kernel.kept(|kept| kept.asked.len()), asked.len());
+}
+
+#[test]
+fn what_others_remove_is_put_back() {
+    let kernel = Recorder::default();
+    let mut rules = Rules::new(kernel.clone(), SETTINGS.tables());
+    rules.set(1, Some(&steer(2, 100, 50))).unwrap();
+    kernel.kept(|kept| {
+        kept.routes.clear();
+        kept.rules.clear();
+    });
+    rules.renew().unwrap();
+    assert_eq!(kernel.led(), led([steer(2, 100, 50)]));
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Set(u64, Option<(u16, u16)>),
+    Refuse(bool),
+    Renew,
+    Restart,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let to = prop::option::weighted(0.7, (2..4u16, 50..53u16));
+    prop_oneof![
+        6 => (0..5u64, to).prop_map(|(flow, to)| Step::Set(flow, to)),
+        1 => any::<bool>().prop_map(Step::Refuse),
+        1 => Just(Step::Renew),
+        1 => Just(Step::Restart),
+    ]
+}
+
+proptest! {
+    /// The oracle: the latest of each flow, less what was refused, where there are tables enough.
+    #[test]
+    fn rules_are_those_of_flows_that_are_led(steps in prop::collection::vec(step(), 0..40)) {
+        let kernel = Recorder::default();
+        let mut rules = Rules::new(kernel.clone(), SETTINGS.tables());
+        let mut wanted: BTreeMap<u64, Steer> = BTreeMap::new();
+        for step in steps {
+            match step {
+                Step::Set(flow, to) => {
+                    // A flow keeps its port.
+                    let to = to.map(|(dst, segment)| steer(dst, 100 + flow as u16, segment));
+                    let set = rules.set(flow, to.as_ref());
+                    wanted.remove(&flow);
+                    if let (Some(to), Ok(())) = (to, &set) {
+                        wanted.insert(flow, to);
+                    }
+                    let may_fail = kernel.kept(|kept| kept.refuses) || rules.tables() == 4;
+                    prop_assert!(set.is_ok() || may_fail);
+                }
+                Step::Refuse(refuses) => kernel.kept(|kept| kept.refuses = refuses),
+                Step::Renew => {
+                    let _ = rules.renew();
+                }
+                Step::Restart => {
+                    // Another agent, which removes what the one before has left.
+                    kernel.kept(|kept| kept.refuses = false);
+                    rules = Rules::new(kernel.clone(), SETTINGS.tables());
+                    rules.clear().unwrap();
+                    wanted.clear();
+                }
+            }
+            prop_assert!(rules.tables() <= 4);
+        }
+        kernel.kept(|kept| kept.refuses = false);
+        rules.renew().unwrap();
+        prop_assert_eq!(kernel.led(), led(wanted.into_values()));
+    }
+}
+
+fn started(kernel: &Recorder) -> (Srv6, mpsc::UnboundedReceiver<Done>) {
+    let (tell, done) = mpsc::unbounded_channel();
+    let srv6 = Srv6::start(kernel.clone(), &SETTINGS, tell).unwrap();
+    (srv6, done)
+}
+
+#[test]
+fn what_becomes_of_each_flow_is_told_and_counted() {
+    let kernel = Recorder::default();
+    let (srv6, mut done) = started(&kernel);
+    let turn = srv6.want(1, steer(2, 100, 50)).unwrap();
+    let told = Done {
+        flow: 1,
+        turn,
+        result: Ok(()),
+    };
+    assert_eq!(done.blocking_recv(), Some(told));
+    assert_eq!(kernel.led(), led([steer(2, 100, 50)]));
+    kernel.kept(|kept| kept.refuses = true);
+    srv6.want(2, steer(3, 100, 50)).unwrap();
+    let told = done.blocking_recv().unwrap();
+    assert_eq!(
+        (told.flow, told.result),
+        (2, Err("permission denied".to_owned()))
+    );
+    kernel.kept(|kept| kept.refuses = false);
+    let counts = srv6.counts();
+    assert_eq!((counts.flows, counts.tables), (2, 1));
+    assert_eq!((counts.set, counts.failed), (1, 1));
+    drop(srv6);
+    assert_eq!(kernel.led(), BTreeSet::new());
+}
+
+#[test]
+fn there_are_no_more_flows_than_there_may_be_and_ends_are_never_lost() {
+    let kernel = Recorder::default();
+    let (srv6, mut done) = started(&kernel);
+    // The kernel does nothing for a while.
+    let held = kernel.0.lock().unwrap();
+    for flow in 0..4 {
+        assert!(srv6.want(flow, steer(2, 100 + flow as u16, 50)).is_some());
+    }
+    assert_eq!(srv6.want(4, steer(2, 200, 50)), None);
+    (0..4).for_each(|flow| srv6.forget(flow));
+    // A flow that is gone has its place until its rule is gone, too.
+    assert_eq!(srv6.want(4, steer(2, 200, 50)), None);
+    assert_eq!(srv6.counts().left_out, 2);
+    drop(held);
+    while srv6.want(5, steer(2, 300, 51)).is_none() {
+        std::thread::yield_now();
+    }
+    while done.blocking_recv().is_some_and(|told| told.flow != 5) {}
+    assert_eq!(kernel.led(), led([steer(2, 300, 51)]));
+}

@@ -1,0 +1,141 @@
+"""Flows that agents steer by segments of the spines: which way their packets go, as the kernel counts."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from ipaddress import IPv6Address
+
+import pytest
+from tests.testbed.until import until
+
+import hocket as hk
+from hocket.testbed.counters import sent
+from hocket.testbed.namespaces import batch, inside
+from hocket.testbed.service import Service, serve
+
+SIZE = 1 << 20
+
+
+@pytest.fixture
+def service(prefix: str, controller_programs: None) -> Iterator[Service]:
+    spec = hk.testbed.ClosSpec(prefix=prefix, spines=4, tors=2, hosts=4, ipv6=True, rate=None)
+    with hk.testbed.build(spec), serve(spec, segments=True) as running:
+        yield running
+
+
+def rules(service: Service, host: int) -> str:
+    """The agent's rules of a host, and the routes of their tables."""
+    namespace = service.spec.namespace(f"host{host}")
+    said = [
+        subprocess.run(
+            ["ip", "-netns", namespace, "-6", *what.split()],
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for what in ("rule show", "route show table all")
+    ]
+    lines = "".join(said).splitlines()
+    return "\n".join(line for line in lines if "proto 74" in line)
+
+
+def spine_of(service: Service, host: int, port: int) -> int:
+    """By which spine the kernel of a host leads what is sent from a port."""
+    found = rules(service, host)
+    (table,) = re.findall(rf"sport {port} .*lookup (\d+)", found)
+    (segment,) = re.findall(rf"segs \d+ \[ (\S+) .*table {table} ", found)
+    segments = [service.spec.spine_segment(spine) for spine in range(service.spec.spines)]
+    return [IPv6Address(each) for each in segments].index(IPv6Address(segment))
+
+
+class Connection:
+    """A TCP connection over IPv6, whose sender may leave its address to the kernel."""
+
+    def __init__(
+        self, service: Service, stack: ExitStack, src: int, dst: int, sport: int, dport: int
+    ) -> None:
+        self.service, self.src = service, src
+        with inside(service.spec.namespace(f"host{dst}")):
+            server = stack.enter_context(socket.socket(socket.AF_INET6))
+        with inside(service.spec.namespace(f"host{src}")):
+            self.out = stack.enter_context(socket.socket(socket.AF_INET6))
+        for each in (server, self.out):
+            each.settimeout(20)
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind((service.address(dst), dport))
+        server.listen()
+        self.out.bind(("::", sport))
+        self.out.connect((service.address(dst), dport))
+        self.into = stack.enter_context(server.accept()[0])
+        self.into.settimeout(20)
+
+    def ways(self) -> dict[int, int]:
+        """Send a mebibyte, and say how many bytes the sender's ToR has sent to each spine."""
+        spec = self.service.spec
+        tor = spec.namespace(f"tor{spec.tor_of(self.src)}")
+        before = sent(tor)
+        for _ in range(16):
+            self.out.sendall(bytes(SIZE // 16))
+            left = SIZE // 16
+            while left:
+                left -= len(self.into.recv(left))
+        after = sent(tor)
+        ways = {
+            s: after[spec.uplink(s)].bytes - before[spec.uplink(s)].bytes
+            for s in range(spec.spines)
+        }
+        # Neighbours are asked for now and then.
+        return {spine: count for spine, count in ways.items() if count > 10_000}
+
+
+def test_flows_cross_the_spine_that_is_wanted_and_no_other(service: Service) -> None:
+    spec = service.spec
+    with ExitStack() as stack:
+        opened = {}
+        for host in range(4):
+            flow = service.announce(host, host + 4, 5000 + host, 1 << 30)
+            stack.callback(flow.close)
+            assert flow.port is not None
+            sport = flow.port
+            opened[host] = Connection(service, stack, host, host + 4, sport, 5000 + host), sport
+        crossed = []
+        for host, (connection, sport) in opened.items():
+            spine = spine_of(service, host, sport)
+            ways = connection.ways()
+            assert list(ways) == [spine]
+            assert ways[spine] >= SIZE
+            crossed.append(spine)
+        assert sorted(crossed) == [0, 1, 2, 3], "each flow has a spine of its own"
+        # A spine fails: connections that are under way take another, without their programs' doing.
+        for tor in range(spec.tors):
+            batch([f"link set dev {spec.uplink(0)} down"], spec.namespace(f"tor{tor}"))
+        assert service.say_of_links(fail=["spine0"])["failed"] == 4
+        host = crossed.index(0)
+        connection, sport = opened[host]
+        until(lambda: spine_of(service, host, sport) != 0, "led by another spine")
+        assert list(connection.ways()) == [spine_of(service, host, sport)]
+    for host in range(4):
+        until(lambda: rules(service, host) == "", "all rules gone with their flows")  # noqa: B023
+
+
+def test_what_a_killed_agent_leaves_is_removed(service: Service) -> None:
+    agent = service.agents[0]
+    with closing(service.announce(0, 4, 5000, 1 << 30)) as flow:
+        assert flow.port is not None
+        assert f"sport {flow.port}" in rules(service, 0)
+        agent.kill()
+        agent.wait()
+        assert "lookup" in rules(service, 0), "packets go on"
+    service.start_agent(0)
+    service.wait()
+    until(lambda: rules(service, 0) == "", "what was left is removed")
+    with closing(service.announce(0, 4, 5000, 1 << 30)) as flow:
+        assert flow.port is not None
+        service.agents[0].send_signal(signal.SIGTERM)
+        service.agents[0].wait(10)
+        assert rules(service, 0) == ""
