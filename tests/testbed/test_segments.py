@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import socket
@@ -9,13 +10,14 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from ipaddress import IPv6Address
+from shutil import which
 
 import pytest
 from tests.testbed.until import until
 
 import hocket as hk
 from hocket.testbed.counters import sent
-from hocket.testbed.namespaces import batch, inside
+from hocket.testbed.namespaces import batch, inside, write_settings
 from hocket.testbed.service import Service, serve
 
 SIZE = 1 << 20
@@ -98,8 +100,10 @@ def test_flows_cross_the_spine_that_is_wanted_and_no_other(service: Service) -> 
     with ExitStack() as stack:
         opened = {}
         for host in range(4):
-            flow = service.announce(host, host + 4, 5000 + host, 1 << 30)
-            stack.callback(flow.close)
+            # Whether a program hears of changes or not, its flows can be moved.
+            asked = hk.steering.Agent(service.socket(host), patience=20, watch=host % 2 == 0)
+            agent = stack.enter_context(asked)
+            flow = agent.flow(service.address(host + 4), 5000 + host, size=1 << 30)
             assert flow.port is not None
             sport = flow.port
             opened[host] = Connection(service, stack, host, host + 4, sport, 5000 + host), sport
@@ -139,3 +143,31 @@ def test_what_a_killed_agent_leaves_is_removed(service: Service) -> None:
         service.agents[0].send_signal(signal.SIGTERM)
         service.agents[0].wait(10)
         assert rules(service, 0) == ""
+
+
+def test_an_agent_without_rights_or_segments_says_so_in_a_line(service: Service) -> None:
+    text = (service.folder / "host0.toml").read_text()
+    settings = service.folder / "other.toml"
+    settings.write_text(text.replace("host0.sock", "other.sock"))
+
+    def started(*before: str) -> str:
+        namespace = service.spec.namespace("host0")
+        command = ["ip", "netns", "exec", namespace, *before, os.environ["HOCKET_AGENT"]]
+        done = subprocess.run(
+            [*command, "--config", "other.toml"],
+            cwd=service.folder,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=False,
+        )
+        assert done.returncode == 2, done.stderr
+        return done.stderr
+
+    if which("setpriv") is not None:
+        assert started("setpriv", "--bounding-set=-all") == (
+            "hocket-agent: [srv6]: the agent has no right to set rules and routes; "
+            "give it CAP_NET_ADMIN, or leave the section out\n"
+        )
+    write_settings(service.spec.namespace("host0"), [("ipv6/conf/all/seg6_enabled", 0)])
+    assert started().startswith("hocket-agent: [srv6]: the kernel of this host takes no segments")

@@ -190,6 +190,17 @@ mod tests {
         Config::parse(Path::new("agent.toml"), &text).map_err(|error| error.to_string())
     }
 
+    /// Each text in a section is refused in one line that says so.
+    fn refuses(section: &str, texts: &[(&str, &str)]) {
+        for (text, says) in texts {
+            let error = config(&format!("[{section}]\n{text}")).unwrap_err();
+            assert!(
+                error.contains(says) && error.lines().count() == 1,
+                "{error}"
+            );
+        }
+    }
+
     #[test]
     fn probes_are_sent_where_there_is_a_section_for_them() {
         assert_eq!(config("").unwrap().probes, None);
@@ -212,46 +223,40 @@ mod tests {
 
     #[test]
     fn bad_probes_are_refused_in_one_line() {
-        for (text, says) in [
-            ("port = 0", "agent.toml: probe.port: "),
-            (
-                "every = \"1 ms\"",
-                "agent.toml: probe.every: it is too short",
-            ),
-            ("loss = 101", "agent.toml: probe.loss: "),
-            ("slow = 1", "agent.toml: probe.slow: "),
-            ("losss = 5", "did you mean \"loss\"?"),
-        ] {
-            let error = config(&format!("[probe]\n{text}")).unwrap_err();
-            assert!(
-                error.contains(says) && error.lines().count() == 1,
-                "{error}"
-            );
-        }
+        refuses(
+            "probe",
+            &[
+                ("port = 0", "agent.toml: probe.port: "),
+                (
+                    "every = \"1 ms\"",
+                    "agent.toml: probe.every: it is too short",
+                ),
+                ("loss = 101", "agent.toml: probe.loss: "),
+                ("slow = 1", "agent.toml: probe.slow: "),
+                ("losss = 5", "did you mean \"loss\"?"),
+            ],
+        );
     }
 
     #[test]
     fn flows_are_steered_by_segments_where_there_is_a_section_for_it() {
         assert_eq!(config("").unwrap().srv6, None);
         let settings = config("[srv6]\n").unwrap().srv6.unwrap();
-        assert_eq!(settings.tables(), 7_400..=8_423);
+        assert_eq!(settings.tables(), 7_400..=8_424);
         let text = "[srv6]\ntable = 300\nmost = 2\npriority = 9";
         let settings = config(text).unwrap().srv6.unwrap();
-        assert_eq!((settings.tables(), settings.priority), (300..=301, 9));
-        for (text, says) in [
-            (
-                "table = 254",
-                "agent.toml: srv6.table: 254 is not such a number; ",
-            ),
-            ("most = 0", "agent.toml: srv6.most: "),
-            ("priority = 32766", "agent.toml: srv6.priority: "),
-            ("tabel = 300", "did you mean \"table\"?"),
-        ] {
-            let error = config(&format!("[srv6]\n{text}")).unwrap_err();
-            assert!(
-                error.contains(says) && error.lines().count() == 1,
-                "{error}"
-            );
-        }
+        assert_eq!((settings.tables(), settings.priority), (300..=302, 9));
+        refuses(
+            "srv6",
+            &[
+                (
+                    "table = 254",
+                    "agent.toml: srv6.table: 254 is not such a number; ",
+                ),
+                ("most = 0", "agent.toml: srv6.most: "),
+                ("priority = 32766", "agent.toml: srv6.priority: "),
+                ("tabel = 300", "did you mean \"table\"?"),
+            ],
+        );
     }
 }

@@ -40,7 +40,6 @@ impl Hub {
             (Ok(()), None) => {}
             (Err(why), _) => {
                 self.unlead(done.flow, local);
-                tracing::warn!(flow = done.flow, why, "a flow is not led by segments");
                 state.answer(done.flow, Err(format!("segments: {why}")));
             }
         }

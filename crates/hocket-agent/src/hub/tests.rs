@@ -1,10 +1,12 @@
 //! Programs at the hub, with a controller that is played.
 
 use hocket_control::agent::Options;
-use hocket_control::message::{Change, FlowName, PatternFlow, Terms};
+use hocket_control::message::{Change, FlowName, PatternFlow, Reason, Terms};
 
 use super::*;
 use crate::line::Protocol;
+use crate::srv6::tests::{Recorder, SETTINGS};
+use crate::srv6::{Done, Srv6};
 
 fn hub() -> Hub {
     let (connect, _) = mpsc::unbounded_channel();
@@ -25,6 +27,11 @@ fn open(hub: &Hub, connection: u64) -> u64 {
 
 /// A controller welcomes the host, and says this.
 fn controller(hub: &Hub, changes: Vec<Change>) {
+    let (session, _said) = welcome(hub);
+    say(hub, session, changes);
+}
+
+fn welcome(hub: &Hub) -> (SessionId, mpsc::Receiver<FromHost>) {
     let (session, mut said) = hub.connected();
     let hello = said.try_recv().unwrap().sequence().unwrap();
     let terms = Terms {
@@ -38,12 +45,18 @@ fn controller(hub: &Hub, changes: Vec<Change>) {
         revision: 0,
         terms,
     };
+    assert!(hub.received(session, vec![welcome]));
+    (session, said)
+}
+
+/// The first changes after the welcome.
+fn say(hub: &Hub, session: SessionId, changes: Vec<Change>) {
     let changes = ToHost::Changes {
         epoch: 1,
         revision: 1,
         changes,
     };
-    assert!(hub.received(session, vec![welcome, changes]));
+    assert!(hub.received(session, vec![changes]));
 }
 
 #[test]
@@ -101,4 +114,98 @@ fn a_job_is_of_one_program_and_ends_with_it() {
     hub.gone(1);
     assert_eq!(jobs(), []);
     register(2, 7).unwrap();
+}
+
+/// A hub that leads flows by segments, the kernel, and what becomes of flows.
+fn led_hub() -> (Hub, Recorder, mpsc::UnboundedReceiver<Done>) {
+    let kernel = Recorder::default();
+    let (tell, done) = mpsc::unbounded_channel();
+    let srv6 = Srv6::start(kernel.clone(), &SETTINGS, tell).unwrap();
+    (hub().with_segments(srv6), kernel, done)
+}
+
+fn open_ipv6(hub: &Hub, connection: u64) -> (u64, oneshot::Receiver<Port>) {
+    let host: std::net::Ipv6Addr = "::1".parse().unwrap();
+    let ends = Ends {
+        protocol: Protocol::Tcp,
+        src: host.into(),
+        dst: host.into(),
+        dport: 80,
+    };
+    hub.open(ends, 1 << 30, 0, Owner::Connection(connection))
+}
+
+/// A path by a spine, with its segment.
+fn by(flow: u64, spine: u16) -> Change {
+    let path = Path {
+        choice: spine.into(),
+        links: Vec::new(),
+        forth: Vec::new(),
+        back: Vec::new(),
+        segments: vec![segment(spine)],
+    };
+    Change::Path {
+        flow: FlowName::Own(flow),
+        ends: None,
+        path: path.into(),
+        reason: Reason::New,
+    }
+}
+
+fn segment(spine: u16) -> std::net::Ipv6Addr {
+    std::net::Ipv6Addr::new(0xfd00, spine, 0, 0, 0, 0, 0, 1)
+}
+
+#[test]
+fn a_program_has_its_port_once_the_kernel_writes_the_segments() {
+    let (hub, kernel, mut done) = led_hub();
+    let (session, _said) = welcome(&hub);
+    let (flow, mut answer) = open_ipv6(&hub, 1);
+    assert!(!hub.view(|agent| agent.flows().any(|(.., opened)| opened.is_fixed)));
+    say(&hub, session, vec![by(flow, 3)]);
+    let told = done.blocking_recv().unwrap();
+    assert!(answer.try_recv().is_err());
+    hub.is_done(told);
+    let port = answer.try_recv().unwrap().unwrap();
+    let led = kernel.led();
+    let (packets, way) = led.first().unwrap();
+    assert_eq!(
+        (packets.sport, way.segments.as_slice()),
+        (port, &[segment(3)][..])
+    );
+    hub.close(1, flow);
+    drop(hub);
+    assert!(kernel.led().is_empty());
+}
+
+#[test]
+fn a_flow_that_is_led_moves_without_its_program() {
+    let (hub, kernel, mut done) = led_hub();
+    let (tell, mut news) = mpsc::channel(8);
+    hub.watch(1, tell);
+    let (session, _said) = welcome(&hub);
+    let (flow, mut answer) = open_ipv6(&hub, 1);
+    say(&hub, session, vec![by(flow, 3), by(flow, 4)]);
+    // What was asked last is what counts.
+    while answer.try_recv().is_err() {
+        hub.is_done(done.blocking_recv().unwrap());
+    }
+    let led = kernel.led();
+    let (_, way) = led.first().unwrap();
+    assert_eq!((led.len(), way.segments.as_slice()), (1, &[segment(4)][..]));
+    assert!(news.try_recv().is_err());
+}
+
+#[test]
+fn a_flow_that_the_kernel_does_not_lead_goes_as_switches_hash_it() {
+    let (hub, kernel, mut done) = led_hub();
+    kernel.refuse(true);
+    let (session, _said) = welcome(&hub);
+    let (flow, mut answer) = open_ipv6(&hub, 1);
+    say(&hub, session, vec![by(flow, 3)]);
+    hub.is_done(done.blocking_recv().unwrap());
+    let why = "segments: permission denied".to_owned();
+    assert_eq!(answer.try_recv().unwrap(), Err(why));
+    assert_eq!(hub.segments().unwrap().failed, 1);
+    kernel.refuse(false);
 }

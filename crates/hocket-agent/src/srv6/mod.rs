@@ -14,7 +14,7 @@
 mod netlink;
 mod rules;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use netlink::{Netlink, PROTOCOL};
 pub use rules::{Kernel, Packets, Rules, Steer, Way};
@@ -42,16 +42,16 @@ const ACCEPTS: &str = "/proc/sys/net/ipv6/conf/all/seg6_enabled";
 pub struct Settings {
     /// The first of the tables.
     pub table: u32,
-    /// Most flows that are steered by segments at a time, and most tables.
+    /// Most flows that are steered by segments at a time.
     pub most: u32,
     /// The priority of rules: below that of the table `main`, 32,766.
     pub priority: u32,
 }
 
 impl Settings {
-    /// Its tables.
+    /// Its tables: one for each flow, and one more for the flow that moves.
     pub fn tables(&self) -> RangeInclusive<u32> {
-        self.table..=self.table + (self.most - 1)
+        self.table..=self.table + self.most
     }
 
     /// The kernel of this host, which is tried out. What an agent before this one has left behind is removed.
@@ -162,6 +162,7 @@ impl Srv6 {
             shared: shared.clone(),
             rules,
             tell,
+            warned: None,
         };
         let named = std::thread::Builder::new().name("segments".to_owned());
         Ok(Self {
@@ -223,6 +224,8 @@ struct Worker<K> {
     shared: Arc<Shared>,
     rules: Rules<K>,
     tell: mpsc::UnboundedSender<Done>,
+    /// When it was said last that the kernel refuses.
+    warned: Option<Instant>,
 }
 
 impl<K: Kernel> Worker<K> {
@@ -296,6 +299,12 @@ impl<K: Kernel> Worker<K> {
                 continue;
             }
             drop(slots);
+            if let Err(error) = &result
+                && self.warned.is_none_or(|said| said.elapsed() > RENEW)
+            {
+                self.warned = Some(Instant::now());
+                warn!(flow, %error, "a flow is not led by segments; others are not named for a while");
+            }
             let result = result.map_err(|error| error.to_string());
             // Nobody listens at the end.
             let _ = self.tell.send(Done { flow, turn, result });
