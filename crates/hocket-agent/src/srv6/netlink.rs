@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use rustix::io::retry_on_intr;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
@@ -172,7 +173,9 @@ impl Netlink {
         let mut buffer = vec![0; ANSWER];
         let mut said = Vec::new();
         loop {
-            let (count, _) = recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
+            let received =
+                retry_on_intr(|| recv(&self.socket, &mut buffer[..], RecvFlags::empty()));
+            let (count, _) = received?;
             let mut left = &buffer[..count];
             while let Some(size) = word(left, 0).map(|size| size as usize)
                 && (HEADER..=left.len()).contains(&size)
@@ -185,14 +188,13 @@ impl Netlink {
                 }
                 let body = &one[HEADER..];
                 match half(one, 4).unwrap_or(0) {
-                    ERROR => {
+                    ERROR | DONE => {
                         let error = word(body, 0).map_or(0, |error| error as i32);
                         return match error {
-                            0 => Ok(said),
+                            0.. => Ok(said),
                             error => Err(io::Error::from_raw_os_error(error.saturating_neg())),
                         };
                     }
-                    DONE => return Ok(said),
                     kind => said.push((kind, body.to_vec())),
                 }
             }

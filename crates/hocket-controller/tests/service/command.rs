@@ -247,12 +247,17 @@ fn the_documentation_names_every_key() {
         }
     }
     assert!(found > 50, "{found}");
-    let agent =
-        format!("{none}controllers = ['a:1']\n[tls]\nca = 'a'\ncertificate = 'b'\nkey = 'c'\n");
+    let agent = "controllers = ['a:1']\n[tls]\nca = 'a'\ncertificate = 'b'\nkey = 'c'\n";
     let path = folder.join("agent.toml");
-    fs::write(&path, agent).unwrap();
-    for key in listed(&hocket_agent::config::Config::read(&path).unwrap_err()) {
-        assert!(is_named(&key), "agent.toml: {key}");
+    for text in [
+        format!("{none}{agent}"),
+        format!("{agent}[probe]\n{none}"),
+        format!("{agent}[srv6]\n{none}"),
+    ] {
+        fs::write(&path, text).unwrap();
+        for key in listed(&hocket_agent::config::Config::read(&path).unwrap_err()) {
+            assert!(is_named(&key), "agent.toml: {key}");
+        }
     }
 }
 
