@@ -7,6 +7,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from ipaddress import IPv6Address
@@ -16,6 +17,7 @@ import pytest
 from tests.testbed.until import until
 
 import hocket as hk
+from hocket.testbed.cables import ipv6_of
 from hocket.testbed.counters import sent
 from hocket.testbed.namespaces import batch, inside, write_settings
 from hocket.testbed.service import Service, serve
@@ -24,9 +26,12 @@ SIZE = 1 << 20
 
 
 @pytest.fixture
-def service(prefix: str, controller_programs: None) -> Iterator[Service]:
+def service(
+    prefix: str, controller_programs: None, request: pytest.FixtureRequest
+) -> Iterator[Service]:
     spec = hk.testbed.ClosSpec(prefix=prefix, spines=4, tors=2, hosts=4, ipv6=True, rate=None)
-    with hk.testbed.build(spec), serve(spec, segments=True) as running:
+    probes = getattr(request, "param", False)
+    with hk.testbed.build(spec), serve(spec, probes=probes, segments=True) as running:
         yield running
 
 
@@ -125,6 +130,32 @@ def test_flows_cross_the_spine_that_is_wanted_and_no_other(service: Service) -> 
         assert list(connection.ways()) == [spine_of(service, host, sport)]
     for host in range(4):
         until(lambda: rules(service, host) == "", "all rules gone with their flows")  # noqa: B023
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("service", [True], indirect=True)
+def test_flows_leave_a_spine_that_loses_packets_and_come_back(service: Service) -> None:
+    """One spine drops what it is to send to a ToR; its links stay up, and nobody tells the controller."""
+    spec = service.spec
+    below = "fd00:10:2::/48"
+    by = f"{below} via {ipv6_of(spec.tor_address(0, 1, 0))} dev {spec.downlink(1, 0)}"
+    with ExitStack() as stack:
+        flows = [service.announce(host, host + 4, 5000, 1 << 30) for host in range(4)]
+        for flow in flows:
+            stack.callback(flow.close)
+        ports = [flow.port or 0 for flow in flows]
+        crossed = [spine_of(service, host, port) for host, port in enumerate(ports)]
+        host = crossed.index(0)
+        connection = Connection(service, stack, host, host + 4, ports[host], 5000)
+        time.sleep(4)  # the window of the probes
+        assert all(flow.port for flow in flows)
+        assert list(connection.ways()) == [0]
+        batch([f"route replace blackhole {below}"], spec.namespace("spine0"))
+        until(lambda: flows[host].port is None, "fallen back")
+        until(lambda: f"sport {ports[host]} " not in rules(service, host), "led no longer")
+        batch([f"route del {below}", f"route add {by}"], spec.namespace("spine0"))
+        until(lambda: flows[host].port == ports[host], "back")
+        assert list(connection.ways()) == [0]
 
 
 def test_what_a_killed_agent_leaves_is_removed(service: Service) -> None:

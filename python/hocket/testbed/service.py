@@ -40,7 +40,6 @@ _CONTROLLER = "controller"
 _PORT, _OPERATOR = 7400, 7401
 _PATIENCE = 20.0
 """How long the programs may take to be ready [s]."""
-_FIELDS = 0x37
 _DISCARD = 9
 
 
@@ -298,7 +297,7 @@ def _controller_settings(spec: ClosSpec, *, segments: bool) -> str:
         *_tls("controller"),
         "[hash]",
         'algorithm = "linux"',
-        f"fields = {_FIELDS}",
+        f"fields = {spec.tor_hash(0, ipv6=segments).fields}",
     ]
     for tor in range(spec.tors):
         lines += [f"[switches.tor{tor}]", f"seed = {spec.tor_seed(tor)}"]
