@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Agent;
 use super::flow::{Flow, Kind};
 use super::output::{Output, SessionId, Why};
-use super::session::Link;
+use super::session::{Link, MOST_UNSAID};
 use crate::message::{Change, FlowName, Path, Reason, Refusal, Terms, ToHost};
 
 impl Agent {
@@ -59,6 +59,7 @@ impl Agent {
         }
         self.metrics.welcomes += 1;
         self.revision = revision;
+        self.ahead = revision;
         self.terms = terms;
         self.backoff.reset();
         let flows = self.flows.values_mut();
@@ -81,14 +82,17 @@ impl Agent {
         match () {
             () if is_next => {
                 self.revision = revision;
-                self.has_heard = true;
+                self.unsaid += 1;
             }
             () if revision <= self.revision => {
                 self.metrics.duplicates += 1;
                 // It may be that the host was not heard.
-                self.has_heard = true;
+                self.unsaid = MOST_UNSAID;
             }
-            () => self.metrics.gaps += 1,
+            () => {
+                self.metrics.gaps += 1;
+                self.ahead = self.ahead.max(revision);
+            }
         }
         is_next
     }

@@ -49,8 +49,10 @@ pub struct Agent {
     /// The highest epoch that it has obeyed, and the last revision of it that is in effect.
     epoch: u64,
     revision: u64,
-    /// Whether something was heard that is to be acknowledged.
-    has_heard: bool,
+    /// Numbered messages that it has heard and not acknowledged.
+    unsaid: u32,
+    /// The highest revision that it has heard of, though those before it were lost.
+    ahead: u64,
     link: Link,
     backoff: Backoff,
     /// Number of the last numbered message.
@@ -85,7 +87,8 @@ impl Agent {
             terms: options.terms,
             epoch,
             revision: 0,
-            has_heard: false,
+            unsaid: 0,
+            ahead: 0,
             link: Link::Away { until: now },
             backoff: Backoff::new(options.seed),
             sequence: 0,

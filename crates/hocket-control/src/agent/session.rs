@@ -11,6 +11,8 @@ use crate::message::{FromHost, Hello, HostFlow, HostJob, MOST_FLOWS, VERSION};
 
 /// Messages that are sent again at once.
 const AT_ONCE: usize = 16;
+/// So many messages heard are acknowledged at once, and not with what is said next.
+pub(super) const MOST_UNSAID: u32 = 64;
 
 /// Where the agent stands with the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,11 +189,12 @@ impl Agent {
         let Link::Up { session, .. } = self.link else {
             return;
         };
-        if self.has_heard {
-            self.has_heard = false;
-            let (epoch, revision) = (self.epoch, self.revision);
-            let message = FromHost::Acknowledged { epoch, revision };
-            self.outputs.push(Output::Send { session, message });
+        if self.revision < self.ahead {
+            // Once more: the controller is to send what was lost.
+            self.unsaid = MOST_UNSAID;
+        }
+        if !self.pending.is_empty() || self.unsaid >= MOST_UNSAID {
+            self.acknowledge(session);
         }
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
         for op in std::mem::take(&mut self.pending) {
@@ -222,6 +225,16 @@ impl Agent {
         self.say_ends(&mut ends);
         if self.outstanding.len() > self.options.most_outstanding {
             self.greet(session, self.now);
+        }
+    }
+
+    /// Says up to which revision it does what the controller wants: with what it says otherwise, with a beat, or where
+    /// much was heard since.
+    fn acknowledge(&mut self, session: SessionId) {
+        if std::mem::take(&mut self.unsaid) > 0 {
+            let (epoch, revision) = (self.epoch, self.revision);
+            let message = FromHost::Acknowledged { epoch, revision };
+            self.outputs.push(Output::Send { session, message });
         }
     }
 
@@ -357,6 +370,9 @@ impl Agent {
                 self.say_again(session);
                 let is_up = matches!(self.link, Link::Up { .. });
                 if is_up && self.has_passed(beat, self.terms.beat) {
+                    // It may be that what was said before was lost.
+                    self.unsaid = MOST_UNSAID;
+                    self.acknowledge(session);
                     self.link = Link::Up {
                         session,
                         heard,
@@ -400,7 +416,7 @@ impl Agent {
     pub(super) fn retreat(&mut self) {
         self.pending.clear();
         self.outstanding.clear();
-        self.has_heard = false;
+        self.unsaid = 0;
         let pause = self.backoff.next(self.options.backoff);
         self.link = Link::Away {
             until: self.now.saturating_add(pause),

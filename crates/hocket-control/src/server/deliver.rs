@@ -14,8 +14,8 @@ use super::output::{Close, Output};
 use crate::directory::HostId;
 use crate::message::{Change, FlowName, MOST_CHANGES, Path, ToHost};
 
-/// Messages that are sent again at once.
-const AT_ONCE: usize = 16;
+/// Messages that are sent again at once: as many as a host acknowledges at once.
+const AT_ONCE: usize = 64;
 
 impl Server {
     /// Tells the policy what happened, and hosts what it says.
@@ -267,6 +267,8 @@ impl Server {
                     session.refused = row.revision;
                 }
             }
+            // It goes into the same batch.
+            self.tell_taken(host, false);
         }
     }
 
@@ -347,6 +349,8 @@ impl Server {
                 self.tell(Event::Acknowledged(sent.policy, flows));
             }
         }
+        // What was sent long before and is not among it was lost.
+        self.resend(host, self.options.resend);
     }
 
     /// Says again to a host what it has not acknowledged for long.

@@ -17,7 +17,7 @@ pub struct Options {
     pub grace: Duration,
     /// A controller that starts anew waits no longer for hosts to come back.
     pub recovery: Duration,
-    /// What a host has not acknowledged for so long is said again.
+    /// What a host has not acknowledged with a beat, and for so long after it, is said again.
     pub resend: Duration,
     /// Most messages that a host may leave unacknowledged; with more its session ends.
     pub most_unacknowledged: usize,

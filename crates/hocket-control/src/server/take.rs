@@ -131,7 +131,7 @@ impl Server {
     }
 
     /// Says up to which number messages are taken, and stored where they must be.
-    fn tell_taken(&mut self, host: HostId, is_again: bool) {
+    pub(super) fn tell_taken(&mut self, host: HostId, is_again: bool) {
         let stored = self.stored;
         let Some(session) = &mut self.hosts[host.index()].session else {
             return;
@@ -240,7 +240,10 @@ impl Server {
                 self.close(host, Close::Silent);
             } else if session.is_some() {
                 self.tell_taken(host, false);
-                self.resend(host, self.options.resend);
+                self.resend(
+                    host,
+                    self.options.terms.beat.saturating_add(self.options.resend),
+                );
             }
             let row = &self.hosts[host.index()];
             let is_silent = silent >= lease.saturating_add(grace);
