@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod codec;
 mod from_host;
 mod parts;
 pub mod settings;
