@@ -1,19 +1,20 @@
 //! Connections of hosts: TCP, then TLS with certificates of both ends, a bounded number of handshakes at once.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use hocket_wire::tls::host_of;
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -28,6 +29,8 @@ const HANDSHAKE: Duration = Duration::from_secs(5);
 const STRANGERS: usize = 4096;
 /// Most connections of a host.
 const PER_HOST: usize = 4;
+/// Connections that end at once; where thousands are cut together, others are served in between.
+const ENDINGS: usize = 2;
 
 /// Where connections come from: TCP, or a simulation of it.
 pub trait Listener: Send + 'static {
@@ -65,7 +68,41 @@ pub struct Peer {
 pub struct Connection<I> {
     io: TlsStream<I>,
     peer: Peer,
+    ends: Arc<Semaphore>,
+    end: Option<End>,
     _slot: Slot,
+}
+
+/// There is no more to be read, which is said once it is the connection's turn to end.
+enum End {
+    Waiting(Turn, io::Result<()>),
+    /// The turn is over with the connection.
+    Over {
+        _turn: Option<OwnedSemaphorePermit>,
+    },
+}
+
+type Turn = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send + Sync>>;
+
+impl End {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Self::Waiting(turn, how) = self else {
+            return Poll::Ready(Ok(()));
+        };
+        let turn = ready!(turn.as_mut().poll(context));
+        let how = std::mem::replace(how, Ok(()));
+        *self = Self::Over { _turn: turn };
+        Poll::Ready(how)
+    }
+}
+
+impl fmt::Debug for End {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Waiting(..) => "Waiting",
+            Self::Over { .. } => "Over",
+        })
+    }
 }
 
 /// A host's connections are counted.
@@ -101,7 +138,22 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<I> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(context, buffer)
+        if let Some(end) = &mut self.end {
+            return end.poll(context);
+        }
+        let (before, space) = (buffer.filled().len(), buffer.remaining());
+        let how = ready!(Pin::new(&mut self.io).poll_read(context, buffer));
+        if how.is_ok() && (buffer.filled().len() > before || space == 0) {
+            return Poll::Ready(how);
+        }
+        let ends = self.ends.clone();
+        let turn = Box::pin(async move {
+            let turn = ends.acquire_owned().await.ok();
+            // Whoever woke before is served before.
+            tokio::task::yield_now().await;
+            turn
+        });
+        self.end.insert(End::Waiting(turn, how)).poll(context)
     }
 }
 
@@ -134,6 +186,7 @@ pub async fn accept<L: Listener>(
     let handshakes = Arc::new(Semaphore::new(handshakes));
     let strangers = Arc::new(Semaphore::new(STRANGERS));
     let counts = Arc::new(Mutex::new(HashMap::new()));
+    let ends = Arc::new(Semaphore::new(ENDINGS));
     loop {
         let stranger = strangers.clone().acquire_owned().await;
         let accepted = tokio::select! {
@@ -153,14 +206,14 @@ pub async fn accept<L: Listener>(
         };
         let shown = shown.read().unwrap_or_else(PoisonError::into_inner).clone();
         let (handshakes, metrics, known) = (handshakes.clone(), metrics.clone(), known.clone());
-        let counts = counts.clone();
+        let (counts, ends) = (counts.clone(), ends.clone());
         tokio::spawn(async move {
             let _stranger = stranger;
             let turn = handshakes.acquire().await;
             let shaken = timeout(HANDSHAKE, TlsAcceptor::from(shown).accept(io)).await;
             drop(turn);
             let why = match shaken {
-                Ok(Ok(io)) => match connection(io, from, &counts) {
+                Ok(Ok(io)) => match connection(io, from, &counts, ends) {
                     Ok(connection) => {
                         metrics.handshakes.add(1);
                         let _ = known.send(Ok(connection)).await;
@@ -181,6 +234,7 @@ fn connection<I>(
     io: TlsStream<I>,
     from: SocketAddr,
     counts: &Arc<Mutex<HashMap<Arc<str>, usize>>>,
+    ends: Arc<Semaphore>,
 ) -> Result<Connection<I>, &'static str> {
     let certificates = io.get_ref().1.peer_certificates();
     let host = certificates.and_then(|chain| host_of(chain.first()?));
@@ -199,6 +253,8 @@ fn connection<I>(
             host: name.clone(),
             from,
         },
+        ends,
+        end: None,
         _slot: Slot { counts, name },
     })
 }

@@ -162,7 +162,7 @@ impl Session {
         let session = Self {
             options,
             message_bytes: section.bytes("message_bytes", 4 << 20)? as usize,
-            handshakes: number("handshakes", 64, 10_000)?,
+            handshakes: number("handshakes", 8, 10_000)?,
             queue: number("queue", 1_024, 1 << 20)?,
         };
         if !(1024..=hocket_wire::MOST_BATCH_BYTES).contains(&session.message_bytes) {

@@ -216,10 +216,11 @@ impl Desk {
     fn drive(&self, state: &mut State, inputs: Vec<Input>) {
         let now = self.now();
         let mut more = Vec::new();
+        let mut outputs = Vec::new();
         for input in inputs {
-            let outputs = state.server.handle(now, input);
-            self.act(state, outputs, &mut more);
+            outputs.append(&mut state.server.handle(now, input));
         }
+        self.act(state, outputs, &mut more);
         while let Some(session) = more.pop() {
             let outputs = state.server.handle(now, Input::Disconnected { session });
             self.act(state, outputs, &mut more);

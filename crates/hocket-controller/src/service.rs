@@ -22,6 +22,8 @@ use crate::desk::{Desk, Ending, Opened};
 
 /// Messages to a host that are sent at once.
 const TOGETHER: usize = 64;
+/// How long a connection is quiet before it is asked whether it is there; sessions have leases besides.
+const KEEPALIVE: Duration = Duration::from_secs(30);
 
 /// Serves connections until `stop` says so; sessions are then ended.
 ///
@@ -45,7 +47,7 @@ pub async fn serve<I: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
         .max_concurrent_streams(4)
         .initial_connection_window_size(1 << 20)
         .initial_stream_window_size(1 << 20)
-        .http2_keepalive_interval(Some(Duration::from_secs(10)))
+        .http2_keepalive_interval(Some(KEEPALIVE))
         .http2_keepalive_timeout(Some(Duration::from_secs(10)))
         .http2_max_header_list_size(8 << 10)
         .add_service(service)
