@@ -17,6 +17,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::{ServerName, UnixTime};
 use rustls::time_provider::DefaultTimeProvider;
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::sleep;
 use tokio_rustls::TlsConnector;
@@ -25,6 +26,7 @@ use tonic::Streaming;
 use tonic::transport::{Endpoint, Uri};
 
 use super::cluster::{address, name};
+use super::cuttable::Cuttable;
 
 /// Flows of a host whose answers may be under way at once.
 const UNDER_WAY: usize = 2_048;
@@ -95,6 +97,8 @@ struct Host {
 #[derive(Default)]
 struct State {
     say: Option<mpsc::UnboundedSender<HostBatch>>,
+    /// Ends the connection.
+    cut: Arc<Notify>,
     session: u64,
     sequence: u64,
     next: u64,
@@ -107,10 +111,17 @@ struct State {
 pub struct Fleet {
     hosts: Vec<Arc<Host>>,
     common: Arc<Common>,
+    /// So many hosts, the first, run here, so that they do not wait for the others' work.
+    pub calm: (usize, Handle),
 }
 
 impl Fleet {
-    pub async fn connect(folder: &Path, count: usize, to: SocketAddr) -> Self {
+    pub async fn connect(
+        folder: &Path,
+        count: usize,
+        to: SocketAddr,
+        calm: (usize, Handle),
+    ) -> Self {
         let common = Arc::new(Common {
             start: Instant::now(),
             answers: Mutex::default(),
@@ -143,14 +154,15 @@ impl Fleet {
         let fleet = Self {
             hosts: (0..count).map(host).collect(),
             common: common.clone(),
+            calm,
         };
         fleet.open(0).await;
         let hosts = fleet.hosts.clone();
         tokio::spawn(async move {
-            // Beats of 10 s and acknowledgements, spread over time.
+            // Beats of 10 s, spread over time.
             for turn in 0.. {
-                for host in hosts.iter().skip(turn % 20).step_by(20) {
-                    host.tend(turn / 20 % 20 == 0);
+                for host in hosts.iter().skip(turn % 400).step_by(400) {
+                    host.beat();
                 }
                 sleep(Duration::from_millis(25)).await;
             }
@@ -164,7 +176,11 @@ impl Fleet {
         let mut opening = Vec::new();
         for host in self.hosts.iter().skip(from).cloned() {
             let turn = turns.clone().acquire_owned().await.expect("it is open");
-            opening.push(tokio::spawn(async move {
+            let at = match host.index < self.calm.0 {
+                true => self.calm.1.clone(),
+                false => Handle::current(),
+            };
+            opening.push(at.spawn(async move {
                 host.open().await;
                 drop(turn);
             }));
@@ -174,12 +190,13 @@ impl Fleet {
         }
     }
 
-    /// All but some lose their session and come back with their flows.
-    pub async fn reconnect(&self, stay: usize) {
+    /// The connections of all but the calm are cut, and they come back with their flows.
+    pub async fn reconnect(&self) {
+        let stay = self.calm.0;
         for host in self.hosts.iter().skip(stay) {
             let mut state = host.state.lock().expect("no panic");
-            state.say = None;
             state.session += 1;
+            state.cut.notify_one();
         }
         self.open(stay).await;
     }
@@ -289,12 +306,14 @@ impl Host {
 
     async fn try_open(&self) -> Result<Streaming<ControllerBatch>, String> {
         let connector = TlsConnector::from(self.config.clone());
-        let to = self.to;
+        let (to, cut) = (self.to, Arc::new(Notify::new()));
+        self.state.lock().expect("no panic").cut = cut.clone();
         let shaken = tower::service_fn(move |_: Uri| {
-            let connector = connector.clone();
+            let (connector, cut) = (connector.clone(), cut.clone());
             async move {
                 let stream = TcpStream::connect(to).await?;
                 stream.set_nodelay(true)?;
+                let stream = Cuttable::new(stream, cut);
                 let controller = ServerName::try_from(CONTROLLER).expect("a name");
                 Ok::<_, std::io::Error>(TokioIo::new(connector.connect(controller, stream).await?))
             }
@@ -428,19 +447,16 @@ impl Host {
         state.send(batch);
     }
 
-    fn tend(&self, beats: bool) {
+    fn beat(&self) {
         let mut state = self.state.lock().expect("no panic");
+        state.acknowledged = None;
         let mut messages: Vec<FromHost> = state.acknowledge().into_iter().collect();
-        if beats {
-            messages.push(FromHost::Beat {
-                sequence: state.sequence,
-                flows: state.digest.flows,
-                digest: state.digest.sum,
-            });
-        }
-        if !messages.is_empty() {
-            state.send(hocket_wire::host_batch(&messages));
-        }
+        messages.push(FromHost::Beat {
+            sequence: state.sequence,
+            flows: state.digest.flows,
+            digest: state.digest.sum,
+        });
+        state.send(hocket_wire::host_batch(&messages));
     }
 }
 

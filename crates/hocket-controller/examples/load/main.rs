@@ -6,6 +6,7 @@
 //! ```
 
 mod cluster;
+mod cuttable;
 mod host;
 mod server;
 
@@ -15,6 +16,10 @@ use std::time::{Duration, Instant};
 
 use host::{Fleet, Sample};
 use server::Server;
+use tokio::runtime::Handle;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 struct Options {
     hosts: usize,
@@ -42,12 +47,13 @@ fn main() -> ExitCode {
         }
     }
     raise_files();
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .expect("threads");
-    runtime.block_on(run(&options));
+    let runtime = |threads| {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        let builder = builder.worker_threads(threads).enable_all();
+        builder.build().expect("threads")
+    };
+    let calm = runtime(1);
+    runtime(2).block_on(run(&options, calm.handle().clone()));
     ExitCode::SUCCESS
 }
 
@@ -60,17 +66,19 @@ fn raise_files() {
     println!("open files: {:?}", limit.current);
 }
 
-async fn run(options: &Options) {
+async fn run(options: &Options, calm: Handle) {
     let folder = std::env::temp_dir().join(format!("hocket-load-{}", std::process::id()));
     cluster::prepare(&folder, options.hosts);
     let mut server = Server::start(&folder);
     println!("load before: {}", load());
+    let calm = ((options.hosts / 100).max(10), calm);
     let began = Instant::now();
-    let fleet = Arc::new(Fleet::connect(&folder, options.hosts, server.address).await);
+    let fleet = Arc::new(Fleet::connect(&folder, options.hosts, server.address, calm).await);
     println!(
-        "{} hosts connected in {:.2} s",
+        "{} hosts connected in {:.2} s, server {}",
         options.hosts,
-        began.elapsed().as_secs_f64()
+        began.elapsed().as_secs_f64(),
+        server.memory(),
     );
     fleet.fill(options.flows).await;
     println!(
@@ -120,14 +128,14 @@ async fn run(options: &Options) {
 
 /// All but some hosts lose their sessions and come back at once; those some go on announcing.
 async fn storm(fleet: &Arc<Fleet>, server: &Server, options: &Options) {
-    let stay = (options.hosts / 100).max(10);
+    let (stay, at) = fleet.calm.clone();
     let began = Instant::now();
     let calm = fleet.clone();
-    let announcing = tokio::spawn(async move {
+    let announcing = at.spawn(async move {
         calm.announce_among(stay, 500, 1, Duration::from_secs(8))
             .await
     });
-    fleet.reconnect(stay).await;
+    fleet.reconnect().await;
     let took = began.elapsed();
     let sample = announcing.await.expect("it runs");
     println!(
@@ -139,6 +147,8 @@ async fn storm(fleet: &Arc<Fleet>, server: &Server, options: &Options) {
         micros(sample.at(99)),
         server.memory(),
     );
+    let windows = sample.windows().into_iter().map(micros);
+    println!("p99 of windows: {}", windows.collect::<Vec<_>>().join(", "));
 }
 
 fn report(name: &str, sample: &Sample, cpu: Duration, seconds: u64) {
