@@ -33,7 +33,7 @@ pub fn prepare(folder: &Path, hosts: usize) {
     let mut text = "fabric = 'fabric.json'\nstate = 'state'\nlisten = '127.0.0.1:17400'\n\
                     operator = '127.0.0.1:17401'\n[tls]\nca = 'ca.pem'\ncertificate = 'controller.pem'\n\
                     key = 'controller.key'\n[hash]\nseed = 7\n\
-                    [session]\nbeat = '10 s'\nlease = '30 s'\nrecovery = '1 s'\nrate = 1000000\nburst = 1000000\n"
+                    [session]\nbeat = '10 s'\nlease = '30 s'\nrecovery = '1 s'\n"
         .to_owned();
     for host in 0..hosts {
         let _ = writeln!(

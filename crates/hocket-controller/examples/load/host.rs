@@ -201,6 +201,24 @@ impl Fleet {
         self.open(stay).await;
     }
 
+    /// The last host announces a flow that it has, again and again, as fast as it is let; gives messages and sessions.
+    pub async fn flood(&self, time: Duration) -> (usize, usize) {
+        let host = self.hosts.last().expect("there are hosts").clone();
+        let start = Instant::now();
+        let (mut messages, mut sessions) = (0, 1);
+        while start.elapsed() < time {
+            if host.repeat(100) {
+                messages += 100;
+                sleep(Duration::from_micros(500)).await;
+            } else {
+                host.state.lock().expect("no panic").session += 1;
+                host.clone().open().await;
+                sessions += 1;
+            }
+        }
+        (messages, sessions)
+    }
+
     /// Each host has so many flows from now on.
     pub async fn fill(&self, flows: usize) {
         self.begin();
@@ -445,6 +463,22 @@ impl Host {
             self.sent[id as usize % UNDER_WAY].store(now, Ordering::SeqCst);
         }
         state.send(batch);
+    }
+
+    /// Says again that a flow starts, in so many messages; false where the session is over.
+    fn repeat(&self, times: usize) -> bool {
+        let mut state = self.state.lock().expect("no panic");
+        let flows: Vec<HostFlow> = state.flows.front().copied().into_iter().collect();
+        for _ in 0..times {
+            state.sequence += 1;
+            let sequence = state.sequence;
+            let flows = flows.clone();
+            state.send(hocket_wire::host_batch(&[FromHost::Starts {
+                sequence,
+                flows,
+            }]));
+        }
+        state.say.as_ref().is_some_and(|say| !say.is_closed())
     }
 
     fn beat(&self) {

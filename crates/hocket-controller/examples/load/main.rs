@@ -120,10 +120,40 @@ async fn run(options: &Options, calm: Handle) {
             );
         }
     }
+    flood(&fleet).await;
     storm(&fleet, &server, options).await;
     println!("server {}, load after: {}", server.memory(), load());
     server.stop();
     let _ = std::fs::remove_dir_all(&folder);
+}
+
+/// One host says far more than it may, over and over; some go on announcing. Its threads give way to all others, since it
+/// would have a machine of its own.
+async fn flood(fleet: &Arc<Fleet>) {
+    const TIME: Duration = Duration::from_secs(5);
+    let (stay, at) = fleet.calm.clone();
+    let announce = || {
+        let calm = fleet.clone();
+        at.spawn(async move { calm.announce_among(stay, 500, 1, TIME).await })
+    };
+    let before = announce().await.expect("it runs");
+    let culprit = fleet.clone();
+    let flooding = std::thread::spawn(move || {
+        let _ = rustix::process::nice(10);
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().build().expect("a thread");
+        runtime.block_on(culprit.flood(TIME))
+    });
+    let during = announce().await.expect("it runs");
+    let (messages, sessions) = flooding.join().expect("it runs");
+    println!(
+        "1 host floods: {messages} messages in {sessions} sessions; {stay} others before: p50 {}, p99 {}; \
+         meanwhile: p50 {}, p99 {}",
+        micros(before.at(50)),
+        micros(before.at(99)),
+        micros(during.at(50)),
+        micros(during.at(99)),
+    );
 }
 
 /// All but some hosts lose their sessions and come back at once; those some go on announcing.
