@@ -174,6 +174,7 @@ fn segments(file: &Section) -> Result<Option<srv6::Settings>, SetupError> {
         table: number("table", 7_400, [256, 1 << 31])?,
         most: number("most", 1_024, [1, 1 << 16])?,
         priority: number("priority", 7_400, [1, 32_765])?,
+        renew: srv6::RENEW,
     };
     section.finish()?;
     Ok(Some(settings))

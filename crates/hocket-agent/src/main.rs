@@ -106,16 +106,30 @@ async fn run(config: Config) -> Result<(), SetupError> {
     })?;
     let (connect, asked) = mpsc::unbounded_channel();
     let epoch_file = Some(config.state.join("epoch"));
-    let ports = Ports::new(config.ports);
+    let ports = Ports::new(config.ports.clone());
     let hub = Hub::new(config.options, ports, epoch_file, config.observe, connect)?;
-    let (hub, mut led) = with_segments(hub, config.srv6.filter(|_| !config.observe))?;
-    let hub = Arc::new(hub);
+    // Rules of an agent that runs are never touched: there is none where this one can listen.
     let local = local::listen(&config.socket, config.socket_mode)?;
-    info!(socket = %config.socket.display(), observes = config.observe, "listening");
     let echo = match config.probes {
         Some(settings) => Some(probes::Echo::bind(settings.port).await?),
         None => None,
     };
+    let socket = config.socket.clone();
+    let ended = serve(config, hub, asked, local, echo).await;
+    let _ = std::fs::remove_file(socket);
+    ended
+}
+
+async fn serve(
+    config: Config,
+    hub: Hub,
+    asked: mpsc::UnboundedReceiver<()>,
+    local: local::Local,
+    echo: Option<probes::Echo>,
+) -> Result<(), SetupError> {
+    let (hub, mut led) = with_segments(hub, config.srv6, config.observe)?;
+    let hub = Arc::new(hub);
+    info!(socket = %config.socket.display(), observes = config.observe, "listening");
     let probing = async {
         match config.probes.zip(echo) {
             Some((settings, echo)) => {
@@ -139,7 +153,7 @@ async fn run(config: Config) -> Result<(), SetupError> {
     };
     let leading = async {
         while let Some(done) = led.recv().await {
-            hub.is_done(done);
+            hub.done(done);
         }
         std::future::pending::<()>().await;
     };
@@ -155,19 +169,23 @@ async fn run(config: Config) -> Result<(), SetupError> {
             info!("ended");
         }
     }
-    let _ = std::fs::remove_file(&config.socket);
     Ok(())
 }
 
-/// Flows are steered by segments where the settings say so; and what becomes of them.
+/// Flows are steered by segments where the settings say so, and are not only observed; and what becomes of them.
 fn with_segments(
     hub: Hub,
     settings: Option<srv6::Settings>,
+    observes: bool,
 ) -> Result<(Hub, mpsc::UnboundedReceiver<Done>), SetupError> {
     let (tell, led) = mpsc::unbounded_channel();
     let Some(settings) = settings else {
         return Ok((hub, led));
     };
+    if observes {
+        settings.clear()?;
+        return Ok((hub, led));
+    }
     let started = Srv6::start(settings.open()?, &settings, tell);
     let srv6 = started.map_err(no_threads)?;
     Ok((hub.with_segments(srv6), led))

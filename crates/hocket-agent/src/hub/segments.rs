@@ -22,7 +22,7 @@ impl Hub {
     }
 
     /// What has become of a flow that was to cross segments: its program may connect now.
-    pub fn is_done(&self, done: Done) {
+    pub fn done(&self, done: Done) {
         let mut state = self.lock();
         let Some(local) = state.flows.get_mut(&done.flow) else {
             return;
@@ -38,10 +38,8 @@ impl Hub {
                 }
             }
             (Ok(()), None) => {}
-            (Err(why), _) => {
-                self.unlead(done.flow, local);
-                state.answer(done.flow, Err(format!("segments: {why}")));
-            }
+            // The kernel is asked again.
+            (Err(why), _) => state.answer(done.flow, Err(format!("segments: {why}"))),
         }
     }
 

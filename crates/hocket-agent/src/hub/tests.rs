@@ -5,8 +5,8 @@ use hocket_control::message::{Change, FlowName, PatternFlow, Reason, Terms};
 
 use super::*;
 use crate::line::Protocol;
-use crate::srv6::tests::{Recorder, SETTINGS};
-use crate::srv6::{Done, Srv6};
+use crate::srv6::tests::{HASTY, Recorder, SETTINGS, start};
+use crate::srv6::{Done, Settings};
 
 fn hub() -> Hub {
     let (connect, _) = mpsc::unbounded_channel();
@@ -117,10 +117,9 @@ fn a_job_is_of_one_program_and_ends_with_it() {
 }
 
 /// A hub that leads flows by segments, the kernel, and what becomes of flows.
-fn led_hub() -> (Hub, Recorder, mpsc::UnboundedReceiver<Done>) {
+fn led_hub(settings: &Settings) -> (Hub, Recorder, mpsc::UnboundedReceiver<Done>) {
     let kernel = Recorder::default();
-    let (tell, done) = mpsc::unbounded_channel();
-    let srv6 = Srv6::start(kernel.clone(), &SETTINGS, tell).unwrap();
+    let (srv6, done) = start(&kernel, settings);
     (hub().with_segments(srv6), kernel, done)
 }
 
@@ -158,14 +157,14 @@ fn segment(spine: u16) -> std::net::Ipv6Addr {
 
 #[test]
 fn a_program_has_its_port_once_the_kernel_writes_the_segments() {
-    let (hub, kernel, mut done) = led_hub();
+    let (hub, kernel, mut done) = led_hub(&SETTINGS);
     let (session, _said) = welcome(&hub);
     let (flow, mut answer) = open_ipv6(&hub, 1);
     assert!(!hub.view(|agent| agent.flows().any(|(.., opened)| opened.is_fixed)));
     say(&hub, session, vec![by(flow, 3)]);
     let told = done.blocking_recv().unwrap();
     assert!(answer.try_recv().is_err());
-    hub.is_done(told);
+    hub.done(told);
     let port = answer.try_recv().unwrap().unwrap();
     let led = kernel.led();
     let (packets, way) = led.first().unwrap();
@@ -180,7 +179,7 @@ fn a_program_has_its_port_once_the_kernel_writes_the_segments() {
 
 #[test]
 fn a_flow_that_is_led_moves_without_its_program() {
-    let (hub, kernel, mut done) = led_hub();
+    let (hub, kernel, mut done) = led_hub(&SETTINGS);
     let (tell, mut news) = mpsc::channel(8);
     hub.watch(1, tell);
     let (session, _said) = welcome(&hub);
@@ -188,7 +187,7 @@ fn a_flow_that_is_led_moves_without_its_program() {
     say(&hub, session, vec![by(flow, 3), by(flow, 4)]);
     // What was asked last is what counts.
     while answer.try_recv().is_err() {
-        hub.is_done(done.blocking_recv().unwrap());
+        hub.done(done.blocking_recv().unwrap());
     }
     let led = kernel.led();
     let (_, way) = led.first().unwrap();
@@ -198,14 +197,31 @@ fn a_flow_that_is_led_moves_without_its_program() {
 
 #[test]
 fn a_flow_that_the_kernel_does_not_lead_goes_as_switches_hash_it() {
-    let (hub, kernel, mut done) = led_hub();
+    let (hub, kernel, mut done) = led_hub(&SETTINGS);
     kernel.refuse(true);
     let (session, _said) = welcome(&hub);
     let (flow, mut answer) = open_ipv6(&hub, 1);
     say(&hub, session, vec![by(flow, 3)]);
-    hub.is_done(done.blocking_recv().unwrap());
+    hub.done(done.blocking_recv().unwrap());
     let why = "segments: permission denied".to_owned();
     assert_eq!(answer.try_recv().unwrap(), Err(why));
     assert_eq!(hub.segments().unwrap().failed, 1);
     kernel.refuse(false);
+}
+
+#[test]
+fn a_flow_is_led_once_the_kernel_does_what_it_refused() {
+    let (hub, kernel, mut done) = led_hub(&HASTY);
+    kernel.refuse(true);
+    let (tell, mut news) = mpsc::channel(8);
+    hub.watch(1, tell);
+    let (session, _said) = welcome(&hub);
+    let (flow, mut answer) = open_ipv6(&hub, 1);
+    say(&hub, session, vec![by(flow, 3)]);
+    hub.done(done.blocking_recv().unwrap());
+    assert!(answer.try_recv().unwrap().is_err());
+    kernel.refuse(false);
+    hub.done(done.blocking_recv().unwrap());
+    let port = kernel.led().first().unwrap().0.sport;
+    assert_eq!(news.try_recv(), Ok(Answer::Path(flow, Ok(port))));
 }

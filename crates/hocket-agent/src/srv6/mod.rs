@@ -13,11 +13,12 @@
 
 mod netlink;
 mod rules;
+mod takes;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use netlink::{Netlink, PROTOCOL};
-pub use rules::{Kernel, Packets, Rules, Steer, Way};
+pub use rules::{Kernel, Packets, Rules, Steer, There, Way};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -30,12 +31,10 @@ use hocket_wire::setup::SetupError;
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
-/// How often it is looked whether rules and routes are still there.
-const RENEW: Duration = Duration::from_secs(10);
+/// How often it is looked whether rules and routes are still there, and what the kernel refused is asked again.
+pub const RENEW: Duration = Duration::from_secs(10);
 /// How often it is said how much was done.
 const SAY: Duration = Duration::from_secs(60);
-/// What a kernel is to have where segments come in.
-const ACCEPTS: &str = "/proc/sys/net/ipv6/conf/all/seg6_enabled";
 
 /// How flows are steered by segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +45,8 @@ pub struct Settings {
     pub most: u32,
     /// The priority of rules: below that of the table `main`, 32,766.
     pub priority: u32,
+    /// How often rules and routes are renewed: [`RENEW`].
+    pub renew: Duration,
 }
 
 impl Settings {
@@ -54,46 +55,51 @@ impl Settings {
         self.table..=self.table + self.most
     }
 
-    /// The kernel of this host, which is tried out. What an agent before this one has left behind is removed.
+    /// The kernel of this host. What an agent before this one has left behind is removed.
     ///
     /// # Errors
-    /// [`SetupError`] where the agent has no right to set rules, or the kernel has no segments or takes none.
-    pub fn open(&self) -> Result<Netlink, SetupError> {
-        let wrong = |why: String, remedy: &str| SetupError::new("[srv6]", why, remedy);
-        let without = "or leave the section out";
-        let accepts = std::fs::read_to_string(ACCEPTS);
-        if accepts.map_or(true, |text| text.trim() == "0") {
-            return Err(wrong(
-                "the kernel of this host takes no segments: packets of other hosts would be lost"
-                    .to_owned(),
-                &format!("set net.ipv6.conf.all.seg6_enabled = 1, {without}"),
-            ));
-        }
-        let opened = Netlink::open(self.tables(), self.priority).and_then(|mut netlink| {
-            netlink.try_out()?;
+    /// [`SetupError`] where the agent has no right to do so.
+    pub fn clear(&self) -> Result<Netlink, SetupError> {
+        let cleared = Netlink::open(self.tables(), self.priority).and_then(|mut netlink| {
             let left = netlink.clear()?;
             if left > 0 {
                 info!(left, "rules and routes of an earlier agent are removed");
             }
             Ok(netlink)
         });
-        opened.map_err(|error| match error.kind() {
-            io::ErrorKind::PermissionDenied => wrong(
-                "the agent has no right to set rules and routes".to_owned(),
-                &format!("give it CAP_NET_ADMIN, {without}"),
-            ),
-            _ => wrong(
-                format!("the kernel does not set routes with segments: {error}"),
-                &format!("take one with CONFIG_IPV6_SEG6_LWTUNNEL, {without}"),
-            ),
-        })
+        cleared.map_err(|error| wrong(&error))
     }
+
+    /// The same, and the kernel is tried out.
+    ///
+    /// # Errors
+    /// [`SetupError`] where the agent has no right to set rules, or the kernel has no segments or takes none.
+    pub fn open(&self) -> Result<Netlink, SetupError> {
+        let mut netlink = self.clear()?;
+        takes::check()?;
+        netlink.try_out().map_err(|error| wrong(&error))?;
+        Ok(netlink)
+    }
+}
+
+fn wrong(error: &io::Error) -> SetupError {
+    let (why, remedy) = match error.kind() {
+        io::ErrorKind::PermissionDenied => (
+            "the agent has no right to set rules and routes".to_owned(),
+            "give it CAP_NET_ADMIN, or leave the section out",
+        ),
+        _ => (
+            format!("the kernel does not set routes with segments: {error}"),
+            "take one with CONFIG_IPV6_SEG6_LWTUNNEL, or leave the section out",
+        ),
+    };
+    SetupError::new("[srv6]", why, remedy)
 }
 
 /// What has been done so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Flows that have a rule, or are about to.
+    /// Flows that have a rule, are about to, or wait until the kernel is asked again.
     pub flows: usize,
     /// Tables in use.
     pub tables: usize,
@@ -112,7 +118,7 @@ pub struct Done {
     pub flow: u64,
     /// Which of the things that were wanted.
     pub turn: u64,
-    /// Whether it is in force; if not, the flow goes as switches hash it.
+    /// Whether it is in force; if not, the flow goes as switches hash it until the kernel, which is asked again, does it.
     pub result: Result<(), String>,
 }
 
@@ -161,6 +167,8 @@ impl Srv6 {
         let worker = Worker {
             shared: shared.clone(),
             rules,
+            every: settings.renew,
+            refused: BTreeMap::new(),
             tell,
             warned: None,
         };
@@ -223,6 +231,10 @@ impl Drop for Srv6 {
 struct Worker<K> {
     shared: Arc<Shared>,
     rules: Rules<K>,
+    /// How often they are renewed.
+    every: Duration,
+    /// By flow: what the kernel refused, and is asked for again.
+    refused: BTreeMap<u64, u64>,
     tell: mpsc::UnboundedSender<Done>,
     /// When it was said last that the kernel refuses.
     warned: Option<Instant>,
@@ -230,15 +242,19 @@ struct Worker<K> {
 
 impl<K: Kernel> Worker<K> {
     fn work(mut self) {
-        let (mut renew, mut say) = (Instant::now() + RENEW, Instant::now() + SAY);
+        let (mut renew, mut say) = (Instant::now() + self.every, Instant::now() + SAY);
         while let Some(changed) = self.next(renew) {
             self.change(changed);
             let now = Instant::now();
             if now >= renew {
-                renew = now + RENEW;
-                if let Err(error) = self.rules.renew() {
-                    self.shared.lock().counts.failed += 1;
-                    warn!(%error, "rules or routes of flows that cross segments are gone");
+                renew = now + self.every;
+                let renewed = self.rules.renew();
+                let mut slots = self.shared.lock();
+                slots.changed.extend(self.refused.keys());
+                slots.counts.failed += u64::from(renewed.is_err());
+                drop(slots);
+                if let Err(error) = renewed {
+                    warn!(%error, "rules or routes of flows that cross segments are gone, or stay");
                 }
             }
             if now >= say {
@@ -288,22 +304,28 @@ impl<K: Kernel> Worker<K> {
             slots.counts.tables = self.rules.tables();
             slots.counts.set += u64::from(steer.is_some() && result.is_ok());
             slots.counts.failed += u64::from(result.is_err());
-            if steer.is_none() {
-                if slots
-                    .wanted
-                    .get(&flow)
-                    .is_some_and(|(_, wanted)| wanted.is_none())
-                {
-                    slots.wanted.remove(&flow);
-                }
-                continue;
+            let is_over = steer.is_none();
+            let is_wanted = |(_, wanted): &(u64, Option<Steer>)| wanted.is_some();
+            if is_over && !slots.wanted.get(&flow).is_some_and(is_wanted) {
+                slots.wanted.remove(&flow);
             }
             drop(slots);
             if let Err(error) = &result
-                && self.warned.is_none_or(|said| said.elapsed() > RENEW)
+                && self.warned.is_none_or(|said| said.elapsed() > self.every)
             {
                 self.warned = Some(Instant::now());
-                warn!(flow, %error, "a flow is not led by segments; others are not named for a while");
+                warn!(flow, %error, is_over, "the kernel does not do what a flow needs; others are not named for a while");
+            }
+            let refused = self.refused.remove(&flow);
+            if is_over {
+                continue;
+            }
+            if result.is_err() {
+                self.refused.insert(flow, turn);
+                if refused == Some(turn) {
+                    // It has been told.
+                    continue;
+                }
             }
             let result = result.map_err(|error| error.to_string());
             // Nobody listens at the end.

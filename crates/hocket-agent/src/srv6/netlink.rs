@@ -3,6 +3,7 @@
 //! # Source
 //! The kernel's headers linux/netlink.h, rtnetlink.h, fib_rules.h, lwtunnel.h, seg6.h and seg6_iptunnel.h.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::Ipv6Addr;
 use std::ops::RangeInclusive;
@@ -14,7 +15,7 @@ use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto, socket};
 
-use super::rules::{Kernel, Packets, Way};
+use super::rules::{Kernel, Packets, There, Way};
 
 /// Marks rules and routes of the agent among those of others, as `protocol`.
 pub const PROTOCOL: u8 = 74;
@@ -212,57 +213,99 @@ impl Netlink {
     }
 
     fn route(&mut self, table: u32, way: &Way, out: u32) -> io::Result<()> {
-        let segments = attribute(SEG6_HEADER, &header(&way.segments));
-        let message = Message::new(NEW_ROUTE, CREATE | REPLACE, &route_body(table))
-            .with(DST, &way.dst.octets())
-            .with(TABLE, &table.to_ne_bytes())
-            .with(OUT, &out.to_ne_bytes())
-            .with(ENCAP_TYPE, &SEG6.to_ne_bytes())
-            .with(ENCAP | NESTED, &segments);
+        let message = route_message(table, way, out);
         self.ask(message).map(drop)
     }
 
     fn rule(&mut self, kind: u16, flags: u16, table: u32, packets: &Packets) -> io::Result<()> {
-        let mut body = vec![IPV6, 128, 128, 0, small(table), 0, 0, TO_TABLE];
-        body.extend(FIND_SOURCE.to_ne_bytes());
-        let range = |port: u16| [port.to_ne_bytes(), port.to_ne_bytes()].concat();
-        let message = Message::new(kind, flags, &body)
-            .with(DST, &packets.dst.octets())
-            .with(SRC, &packets.src.octets())
-            .with(PRIORITY, &self.priority.to_ne_bytes())
-            .with(TABLE, &table.to_ne_bytes())
-            .with(RULE_PROTOCOL, &[PROTOCOL])
-            .with(IP_PROTOCOL, &[packets.protocol])
-            .with(SPORTS, &range(packets.sport))
-            .with(DPORTS, &range(packets.dport));
+        let message = rule_message([kind, flags], self.priority, table, packets);
         self.ask(message).map(drop)
+    }
+
+    /// All rules, or routes, of this protocol and these tables: the table, and what the kernel says.
+    fn dump(&mut self, get: u16, found: u16) -> io::Result<Vec<(u32, Vec<u8>)>> {
+        let body = [IPV6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let said = self.ask(Message::new(get, ALL, &body))?;
+        let own = said.into_iter().filter_map(|(kind, body)| {
+            let attributes = body.get(body_of_route())?;
+            let protocol = match get {
+                GET_RULE => find(attributes, RULE_PROTOCOL)?.first().copied()?,
+                _ => body.get(5).copied()?,
+            };
+            let table = word(find(attributes, TABLE)?, 0)?;
+            let is_own = protocol == PROTOCOL && self.tables.contains(&table);
+            (kind == found && is_own).then_some((table, body))
+        });
+        Ok(own.collect())
     }
 
     /// Removes all rules, or routes, of this protocol and these tables.
     fn clear_all(&mut self, get: u16, found: u16, delete: u16) -> io::Result<usize> {
-        let body = [IPV6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-        let said = self.ask(Message::new(get, ALL, &body))?;
-        let mut removed = 0;
-        for (kind, body) in said {
-            let Some(attributes) = body.get(body_of_route()) else {
-                continue;
-            };
-            let protocol = match get {
-                GET_RULE => {
-                    find(attributes, RULE_PROTOCOL).and_then(|value| value.first().copied())
-                }
-                _ => body.get(5).copied(),
-            };
-            let table = find(attributes, TABLE).and_then(|value| word(value, 0));
-            let is_own = table.is_some_and(|table| self.tables.contains(&table));
-            if kind == found && protocol == Some(PROTOCOL) && is_own {
-                // The kernel takes back what it says.
-                gone(self.ask(Message::new(delete, 0, &body)).map(drop))?;
-                removed += 1;
-            }
+        let own = self.dump(get, found)?;
+        let count = own.len();
+        for (_, body) in own {
+            // The kernel takes back what it says.
+            gone(self.ask(Message::new(delete, 0, &body)).map(drop))?;
         }
-        Ok(removed)
+        Ok(count)
     }
+}
+
+fn route_message(table: u32, way: &Way, out: u32) -> Message {
+    let segments = attribute(SEG6_HEADER, &header(&way.segments));
+    Message::new(NEW_ROUTE, CREATE | REPLACE, &route_body(table))
+        .with(DST, &way.dst.octets())
+        .with(TABLE, &table.to_ne_bytes())
+        .with(OUT, &out.to_ne_bytes())
+        .with(ENCAP_TYPE, &SEG6.to_ne_bytes())
+        .with(ENCAP | NESTED, &segments)
+}
+
+fn rule_message([kind, flags]: [u16; 2], priority: u32, table: u32, packets: &Packets) -> Message {
+    let mut body = vec![IPV6, 128, 128, 0, small(table), 0, 0, TO_TABLE];
+    body.extend(FIND_SOURCE.to_ne_bytes());
+    let range = |port: u16| [port.to_ne_bytes(), port.to_ne_bytes()].concat();
+    Message::new(kind, flags, &body)
+        .with(DST, &packets.dst.octets())
+        .with(SRC, &packets.src.octets())
+        .with(PRIORITY, &priority.to_ne_bytes())
+        .with(TABLE, &table.to_ne_bytes())
+        .with(RULE_PROTOCOL, &[PROTOCOL])
+        .with(IP_PROTOCOL, &[packets.protocol])
+        .with(SPORTS, &range(packets.sport))
+        .with(DPORTS, &range(packets.dport))
+}
+
+/// Which packets a rule leads.
+fn read_rule(body: &[u8]) -> Option<Packets> {
+    let attributes = body.get(body_of_route())?;
+    let one = |kind| {
+        let [first, last] = [0, 2].map(|at| half(find(attributes, kind)?, at));
+        first.filter(|_| first == last)
+    };
+    Some(Packets {
+        protocol: *find(attributes, IP_PROTOCOL)?.first()?,
+        src: address(find(attributes, SRC)?)?,
+        dst: address(find(attributes, DST)?)?,
+        sport: one(SPORTS)?,
+        dport: one(DPORTS)?,
+    })
+}
+
+/// Where a route leads, and by which interface.
+fn read_route(body: &[u8]) -> Option<(Way, u32)> {
+    let attributes = body.get(body_of_route())?;
+    let header = find(find(attributes, ENCAP)?, SEG6_HEADER)?;
+    let segments = header.get(SEGMENTS..)?.chunks(16).rev().map(address);
+    let way = Way {
+        dst: address(find(attributes, DST)?)?,
+        segments: segments.collect::<Option<_>>()?,
+    };
+    Some((way, word(find(attributes, OUT)?, 0)?))
+}
+
+fn address(bytes: &[u8]) -> Option<Ipv6Addr> {
+    Some(<[u8; 16]>::try_from(bytes).ok()?.into())
 }
 
 /// Where attributes begin after the fixed part of a rule or route.
@@ -292,6 +335,9 @@ fn route_body(table: u32) -> [u8; 12] {
     ]
 }
 
+/// Where segments begin in what [`header`] makes.
+const SEGMENTS: usize = 28;
+
 /// The routing header as the kernel is told it: segments backwards, with room for the receiver's address before them.
 fn header(segments: &[Ipv6Addr]) -> Vec<u8> {
     let last = segments.len() as u8;
@@ -303,6 +349,11 @@ fn header(segments: &[Ipv6Addr]) -> Vec<u8> {
         .rev()
         .for_each(|segment| bytes.extend(segment.octets()));
     bytes
+}
+
+/// What packets are sent to at first.
+fn first(way: &Way) -> Ipv6Addr {
+    way.segments.first().copied().unwrap_or(way.dst)
 }
 
 /// What is to be removed may be gone.
@@ -321,9 +372,32 @@ impl Kernel for Netlink {
         Ok(rules + self.clear_all(GET_ROUTE, NEW_ROUTE, DELETE_ROUTE)?)
     }
 
+    fn list(&mut self) -> io::Result<There> {
+        let rules = self.dump(GET_RULE, NEW_RULE)?.into_iter();
+        let rules = rules.filter_map(|(table, body)| Some((table, read_rule(&body)?)));
+        let mut there = There {
+            rules: rules.collect(),
+            ..There::default()
+        };
+        let mut outs: BTreeMap<Ipv6Addr, Option<u32>> = BTreeMap::new();
+        for (table, body) in self.dump(GET_ROUTE, NEW_ROUTE)? {
+            let Some((way, out)) = read_route(&body) else {
+                continue;
+            };
+            let first = first(&way);
+            let leads = match outs.get(&first) {
+                Some(leads) => *leads,
+                None => *outs.entry(first).or_insert(self.out(first).ok()),
+            };
+            if leads == Some(out) {
+                there.routes.insert(table, way);
+            }
+        }
+        Ok(there)
+    }
+
     fn add_route(&mut self, table: u32, way: &Way) -> io::Result<()> {
-        let first = way.segments.first().copied().unwrap_or(way.dst);
-        let out = self.out(first)?;
+        let out = self.out(first(way))?;
         self.route(table, way, out)
     }
 
@@ -368,6 +442,26 @@ mod tests {
         // Length in words of 8 bytes after the first, two segments left, and the last is number two.
         assert_eq!(bytes[4..12], [0, 6, 4, 2, 2, 0, 0, 0]);
         assert_eq!(bytes[12..28], [0; 16]);
-        assert_eq!(bytes[28..], [two.octets(), one.octets()].concat());
+        assert_eq!(bytes[SEGMENTS..], [two.octets(), one.octets()].concat());
+    }
+
+    #[test]
+    fn rules_and_routes_are_read_as_they_are_written() {
+        let [one, two] = ["fd00:5::1", "fd00:6::1"].map(|text| text.parse::<Ipv6Addr>().unwrap());
+        let way = Way {
+            dst: "fd00::2".parse().unwrap(),
+            segments: vec![one, two],
+        };
+        let route = route_message(7_400, &way, 3).finish(1);
+        assert_eq!(read_route(&route[HEADER..]), Some((way, 3)));
+        let packets = Packets {
+            protocol: 17,
+            src: one,
+            dst: two,
+            sport: 61_000,
+            dport: 80,
+        };
+        let rule = rule_message([NEW_RULE, 0], 7, 7_400, &packets);
+        assert_eq!(read_rule(&rule.finish(1)[HEADER..]), Some(packets));
     }
 }

@@ -3,7 +3,7 @@
 //! A flow has a rule that leads its packets to a table, and a table has one route, which writes the segments. All flows
 //! to a receiver by the same segments share a table.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::io;
 use std::net::Ipv6Addr;
@@ -43,7 +43,7 @@ pub struct Steer {
 }
 
 impl Steer {
-    fn way(&self) -> Way {
+    pub(super) fn way(&self) -> Way {
         Way {
             dst: self.packets.dst,
             segments: self.segments.clone(),
@@ -51,24 +51,31 @@ impl Steer {
     }
 }
 
-/// What runs in the kernel. What is added twice is there once; what is removed may be gone already.
+/// What there is of this agent in the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct There {
+    /// By table: where its route leads, unless it leaves by an interface that no longer leads there.
+    pub routes: BTreeMap<u32, Way>,
+    /// Packets that are led to a table.
+    pub rules: BTreeSet<(u32, Packets)>,
+}
+
+/// What runs in the kernel. Where several rules are for the same packets, the one that came first holds. What is added twice is there once; what is removed may be gone already.
 pub trait Kernel: Debug {
     /// Removes all rules and routes of this agent and of those before it; says how many there were.
     ///
     /// # Errors
     /// What the system says; so do all others.
     fn clear(&mut self) -> io::Result<usize>;
+    /// What there is.
+    fn list(&mut self) -> io::Result<There>;
     /// Puts a route into a table that has no other.
-    #[allow(missing_docs)]
     fn add_route(&mut self, table: u32, way: &Way) -> io::Result<()>;
     /// Removes it.
-    #[allow(missing_docs)]
     fn remove_route(&mut self, table: u32, way: &Way) -> io::Result<()>;
     /// Leads packets to a table.
-    #[allow(missing_docs)]
     fn add_rule(&mut self, table: u32, packets: &Packets) -> io::Result<()>;
     /// Leads them there no longer.
-    #[allow(missing_docs)]
     fn remove_rule(&mut self, table: u32, packets: &Packets) -> io::Result<()>;
 }
 
@@ -115,29 +122,37 @@ impl<K: Kernel> Rules<K> {
         self.tables.len()
     }
 
-    /// A flow is to cross segments, or to go as switches hash it. After an error it does the latter.
+    /// A flow is to cross segments, or to go as switches hash it. After an error it has no rule but one that the kernel
+    /// does not remove, which is tried again by [`Rules::renew`].
     ///
     /// # Errors
     /// What the kernel says, or that all tables are in use.
     ///
     /// # Complexity
-    /// O(tables) where a table is needed that is not there, else O(log flows + log tables).
+    /// O(tables) where a table is needed that is not there, else O(log flows + log tables + rules that the kernel did
+    /// not remove).
     pub fn set(&mut self, flow: u64, wanted: Option<&Steer>) -> io::Result<()> {
         if self.flows.get(&flow).map(|placed| &placed.steer) == wanted {
             return Ok(());
         }
         // The new rule is there before the one before it goes, so that no packet takes a third way.
         let placed = wanted.map(|steer| self.place(steer)).transpose();
-        if let Some(before) = self.flows.remove(&flow) {
-            self.remove(before);
+        let before = self.flows.remove(&flow);
+        let removed = before.map_or(Ok(()), |before| self.remove(before));
+        match (placed?, removed) {
+            // The kernel obeys the rule before it.
+            (Some(placed), Err(error)) => self.remove(placed).and(Err(error)),
+            (Some(placed), Ok(())) => {
+                self.flows.insert(flow, placed);
+                Ok(())
+            }
+            (None, removed) => removed,
         }
-        if let Some(placed) = placed? {
-            self.flows.insert(flow, placed);
-        }
-        Ok(())
     }
 
     fn place(&mut self, steer: &Steer) -> io::Result<Placed> {
+        // A rule of a flow before it would hold, and not this one.
+        self.remove_stale(|stale| stale.steer.packets == steer.packets)?;
         let way = steer.way();
         let number = match self.tables.get(&way) {
             Some(table) => table.number,
@@ -160,28 +175,36 @@ impl<K: Kernel> Rules<K> {
     }
 
     fn unused(&self) -> io::Result<u32> {
-        let used: std::collections::BTreeSet<u32> =
-            self.tables.values().map(|table| table.number).collect();
+        let used: BTreeSet<u32> = self.tables.values().map(|table| table.number).collect();
         let mut unused = self.numbers.clone().filter(|number| !used.contains(number));
         let full = || io::Error::other("all tables are in use");
         unused.next().ok_or_else(full)
     }
 
-    fn remove(&mut self, placed: Placed) {
-        let is_again = self.flows.values().any(|other| {
-            other.table == placed.table && other.steer.packets == placed.steer.packets
-        });
-        if !is_again {
-            let removed = self.kernel.remove_rule(placed.table, &placed.steer.packets);
-            if removed.is_err() {
-                return self.stale.push(placed);
-            }
+    fn remove(&mut self, placed: Placed) -> io::Result<()> {
+        let removed = self.kernel.remove_rule(placed.table, &placed.steer.packets);
+        if let Err(error) = removed {
+            self.stale.push(placed);
+            return Err(error);
         }
         let way = placed.steer.way();
         if let Some(table) = self.tables.get_mut(&way) {
             table.rules -= 1;
         }
         self.drop_unused(&way);
+        Ok(())
+    }
+
+    /// Removes some of what could not be removed before. No flow has the same rule: it was removed before such a flow
+    /// was given one.
+    fn remove_stale(&mut self, is_meant: impl Fn(&Placed) -> bool) -> io::Result<()> {
+        let (meant, others) = std::mem::take(&mut self.stale)
+            .into_iter()
+            .partition(is_meant);
+        self.stale = others;
+        let meant: Vec<Placed> = meant;
+        let removed = meant.into_iter().map(|placed| self.remove(placed));
+        removed.fold(Ok(()), io::Result::and)
     }
 
     /// A table that no rule leads to goes.
@@ -198,24 +221,26 @@ impl<K: Kernel> Rules<K> {
     /// removed before.
     ///
     /// # Errors
-    /// What the kernel said last of something that it did not put back.
+    /// What the kernel said first of something that it did not put back or remove.
     ///
     /// # Complexity
-    /// O(flows).
+    /// O(flows) to look; the kernel is asked for what there is, and for what is missing.
     pub fn renew(&mut self) -> io::Result<()> {
-        for placed in std::mem::take(&mut self.stale) {
-            self.remove(placed);
-        }
+        let mut renewed = self.remove_stale(|_| true);
         let unused = self.tables.iter().filter(|(_, table)| table.rules == 0);
         let unused: Vec<Way> = unused.map(|(way, _)| way.clone()).collect();
         unused.iter().for_each(|way| self.drop_unused(way));
-        let mut renewed = Ok(());
+        let there = self.kernel.list()?;
         for (way, table) in &self.tables {
-            renewed = renewed.and(self.kernel.add_route(table.number, way));
+            if there.routes.get(&table.number) != Some(way) {
+                renewed = renewed.and(self.kernel.add_route(table.number, way));
+            }
         }
         for placed in self.flows.values() {
-            let added = self.kernel.add_rule(placed.table, &placed.steer.packets);
-            renewed = renewed.and(added);
+            let packets = placed.steer.packets;
+            if !there.rules.contains(&(placed.table, packets)) {
+                renewed = renewed.and(self.kernel.add_rule(placed.table, &packets));
+            }
         }
         renewed
     }

@@ -12,18 +12,26 @@ pub(crate) const SETTINGS: Settings = Settings {
     table: 1_000,
     most: 4,
     priority: 7,
+    // Not while a test runs.
+    renew: Duration::from_secs(3_600),
 };
 
-/// A kernel that keeps what it is told, and may refuse.
+/// What is refused is asked again soon.
+pub(crate) const HASTY: Settings = Settings {
+    renew: Duration::from_millis(1),
+    ..SETTINGS
+};
+
+/// A kernel that keeps what it is told, and may refuse. It obeys the first rule for some packets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorder(Arc<Mutex<Kept>>);
 
 #[derive(Debug, Default)]
 struct Kept {
     routes: BTreeMap<u32, Way>,
-    rules: BTreeSet<(u32, Packets)>,
-    /// What comes next is refused.
-    refuses: bool,
+    rules: Vec<(u32, Packets)>,
+    /// What begins so is refused.
+    refuses: Option<&'static str>,
     /// What was asked, in order.
     asked: Vec<&'static str>,
 }
@@ -37,7 +45,7 @@ impl Recorder {
     fn ask<T>(&self, what: &'static str, does: impl FnOnce(&mut Kept) -> T) -> io::Result<T> {
         self.kept(|kept| {
             kept.asked.push(what);
-            match kept.refuses {
+            match kept.refuses.is_some_and(|start| what.starts_with(start)) {
                 true => Err(io::ErrorKind::PermissionDenied.into()),
                 false => Ok(does(kept)),
             }
@@ -46,7 +54,12 @@ impl Recorder {
 
     /// It refuses from now on, or does not.
     pub(crate) fn refuse(&self, refuses: bool) {
-        self.kept(|kept| kept.refuses = refuses);
+        self.kept(|kept| kept.refuses = refuses.then_some(""));
+    }
+
+    /// Nothing can be removed from now on.
+    fn refuse_to_remove(&self) {
+        self.kept(|kept| kept.refuses = Some("remove"));
     }
 
     /// Which way the packets of each rule go; every table has its route, and every route a rule.
@@ -59,6 +72,14 @@ impl Recorder {
             led.collect()
         })
     }
+
+    /// Which way packets go.
+    fn way(&self, of: &Packets) -> Option<Way> {
+        self.kept(|kept| {
+            let rule = kept.rules.iter().find(|(_, packets)| packets == of);
+            rule.and_then(|(table, _)| kept.routes.get(table).cloned())
+        })
+    }
 }
 
 impl Kernel for Recorder {
@@ -68,6 +89,13 @@ impl Kernel for Recorder {
             kept.routes.clear();
             kept.rules.clear();
             count
+        })
+    }
+
+    fn list(&mut self) -> io::Result<There> {
+        self.ask("list", |kept| There {
+            routes: kept.routes.clone(),
+            rules: kept.rules.iter().copied().collect(),
         })
     }
 
@@ -88,13 +116,15 @@ impl Kernel for Recorder {
     fn add_rule(&mut self, table: u32, packets: &Packets) -> io::Result<()> {
         self.ask("add rule", |kept| {
             assert!(kept.routes.contains_key(&table), "packets go nowhere");
-            kept.rules.insert((table, *packets));
+            if !kept.rules.contains(&(table, *packets)) {
+                kept.rules.push((table, *packets));
+            }
         })
     }
 
     fn remove_rule(&mut self, table: u32, packets: &Packets) -> io::Result<()> {
         self.ask("remove rule", |kept| {
-            kept.rules.remove(&(table, *packets));
+            kept.rules.retain(|rule| *rule != (table, *packets));
         })
     }
 }
@@ -115,10 +145,7 @@ fn steer(dst: u16, sport: u16, segment: u16) -> Steer {
 
 fn led(steers: impl IntoIterator<Item = Steer>) -> BTreeSet<(Packets, Way)> {
     let led = steers.into_iter().map(|steer| {
-        let way = Way {
-            dst: steer.packets.dst,
-            segments: steer.segments,
-        };
+        let way = steer.way();
         (steer.packets, way)
     });
     led.collect()
@@ -167,10 +194,44 @@ fn what_others_remove_is_put_back() {
     assert_eq!(kernel.led(), led([steer(2, 100, 50)]));
 }
 
+#[test]
+fn what_is_there_is_not_set_again() {
+    let kernel = Recorder::default();
+    let mut rules = Rules::new(kernel.clone(), SETTINGS.tables());
+    for sport in 0..3 {
+        rules.set(sport.into(), Some(&steer(2, sport, 50))).unwrap();
+    }
+    kernel.kept(|kept| {
+        kept.asked.clear();
+        kept.rules.pop();
+    });
+    rules.renew().unwrap();
+    assert_eq!(kernel.kept(|kept| kept.asked.clone()), ["list", "add rule"]);
+}
+
+#[test]
+fn a_flow_whose_rule_stays_has_not_moved() {
+    let kernel = Recorder::default();
+    let mut rules = Rules::new(kernel.clone(), SETTINGS.tables());
+    let (before, after) = (steer(2, 100, 50), steer(2, 100, 51));
+    rules.set(1, Some(&before)).unwrap();
+    kernel.refuse_to_remove();
+    let refused = |set: io::Result<()>| set.unwrap_err().kind() == io::ErrorKind::PermissionDenied;
+    assert!(refused(rules.set(1, Some(&after))));
+    // Nor does another flow that has its port go its own way.
+    assert!(refused(rules.set(2, Some(&after))));
+    kernel.refuse(false);
+    rules.set(2, Some(&after)).unwrap();
+    assert_eq!(kernel.way(&after.packets), Some(after.way()));
+    rules.renew().unwrap();
+    assert_eq!(kernel.led(), led([after]));
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Set(u64, Option<(u16, u16)>),
     Refuse(bool),
+    RefuseToRemove,
     Renew,
     Restart,
 }
@@ -180,6 +241,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..u64::from(SETTINGS.most), to).prop_map(|(flow, to)| Step::Set(flow, to)),
         1 => any::<bool>().prop_map(Step::Refuse),
+        1 => Just(Step::RefuseToRemove),
         1 => Just(Step::Renew),
         1 => Just(Step::Restart),
     ]
@@ -202,6 +264,7 @@ proptest! {
                     let set = rules.set(flow, to.as_ref());
                     wanted.remove(&flow);
                     if let (Some(to), Ok(())) = (to, &set) {
+                        prop_assert_eq!(kernel.way(&to.packets), Some(to.way()));
                         wanted.insert(flow, to);
                     }
                     prop_assert!(set.is_ok() || !is_clean);
@@ -210,9 +273,13 @@ proptest! {
                     kernel.refuse(refuses);
                     is_clean &= !refuses;
                 }
+                Step::RefuseToRemove => {
+                    kernel.refuse_to_remove();
+                    is_clean = false;
+                }
                 Step::Renew => {
                     let _ = rules.renew();
-                    is_clean = kernel.kept(|kept| !kept.refuses);
+                    is_clean = kernel.kept(|kept| kept.refuses.is_none());
                 }
                 Step::Restart => {
                     // Another agent, which removes what the one before has left.
@@ -232,9 +299,41 @@ proptest! {
 }
 
 fn started(kernel: &Recorder) -> (Srv6, mpsc::UnboundedReceiver<Done>) {
+    start(kernel, &SETTINGS)
+}
+
+pub(crate) fn start(
+    kernel: &Recorder,
+    settings: &Settings,
+) -> (Srv6, mpsc::UnboundedReceiver<Done>) {
     let (tell, done) = mpsc::unbounded_channel();
-    let srv6 = Srv6::start(kernel.clone(), &SETTINGS, tell).unwrap();
+    let srv6 = Srv6::start(kernel.clone(), settings, tell).unwrap();
     (srv6, done)
+}
+
+#[test]
+fn what_the_kernel_refused_is_asked_again() {
+    let kernel = Recorder::default();
+    kernel.refuse(true);
+    let (srv6, mut done) = start(&kernel, &HASTY);
+    let turn = srv6.want(1, steer(2, 100, 50)).unwrap();
+    let told = done.blocking_recv().unwrap();
+    assert!(told.result.is_err());
+    // It is told once alone.
+    while srv6.counts().failed < 5 {
+        std::thread::yield_now();
+    }
+    assert!(done.try_recv().is_err());
+    kernel.refuse(false);
+    let told = done.blocking_recv().unwrap();
+    assert_eq!((told.turn, told.result), (turn, Ok(())));
+    assert_eq!(kernel.led(), led([steer(2, 100, 50)]));
+    srv6.forget(1);
+    while srv6.counts().flows > 0 {
+        std::thread::yield_now();
+    }
+    drop(srv6);
+    assert!(kernel.led().is_empty());
 }
 
 #[test]
