@@ -86,6 +86,7 @@ fn hello(draw: &mut Draw<'_>, sequence: u64) -> Hello {
             is_live: draw.yes(),
         }),
         failed: links(draw),
+        takes_segments: draw.yes(),
     }
 }
 

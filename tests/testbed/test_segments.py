@@ -176,29 +176,81 @@ def test_what_a_killed_agent_leaves_is_removed(service: Service) -> None:
         assert rules(service, 0) == ""
 
 
+def test_an_agent_that_only_observes_removes_what_a_killed_one_has_left(service: Service) -> None:
+    with closing(service.announce(0, 4, 5000, 1 << 30)) as flow:
+        assert flow.port is not None
+        service.agents[0].kill()
+        service.agents[0].wait()
+    assert "lookup" in rules(service, 0)
+    settings = service.folder / "host0.toml"
+    settings.write_text("observe = true\n" + settings.read_text())
+    service.start_agent(0)
+    until(lambda: rules(service, 0) == "", "what was left is removed")
+
+
+def test_flows_to_a_host_that_takes_no_segments_have_ports_alone(service: Service) -> None:
+    settings = service.folder / "host4.toml"
+    text = settings.read_text()
+
+    def start(text: str, *, takes: int) -> None:
+        service.agents[4].terminate()
+        service.agents[4].wait(10)
+        write_settings(service.spec.namespace("host4"), [("ipv6/conf/all/seg6_enabled", takes)])
+        settings.write_text(text)
+        service.start_agent(4)
+
+    with ExitStack() as stack:
+        flow = service.announce(0, 4, 5000, 1 << 30)
+        stack.callback(flow.close)
+        assert f"sport {flow.port} " in rules(service, 0)
+        start(text.replace("[srv6]", ""), takes=0)
+        until(lambda: rules(service, 0) == "", "led no longer")
+        until(lambda: flow.port is not None, "a port for the path")
+        connection = Connection(service, stack, 0, 4, flow.port or 0, 5000)
+        assert len(connection.ways()) == 1, "nothing is dropped"
+        start(text, takes=1)
+        until(lambda: f"sport {flow.port} " in rules(service, 0), "led again")
+        assert len(connection.ways()) == 1
+
+
+def refused(service: Service, settings: str, *before: str) -> str:
+    """Start an agent of host 0 that ends at once, and give what it says."""
+    namespace = service.spec.namespace("host0")
+    command = ["ip", "netns", "exec", namespace, *before, os.environ["HOCKET_AGENT"]]
+    done = subprocess.run(
+        [*command, "--config", settings],
+        cwd=service.folder,
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    return done.stderr
+
+
+def test_an_agent_that_is_started_twice_keeps_its_rules(service: Service) -> None:
+    with closing(service.announce(0, 4, 5000, 1 << 30)):
+        before = rules(service, 0)
+        assert "lookup" in before
+        assert "another agent listens there" in refused(service, "host0.toml")
+        assert rules(service, 0) == before
+
+
 def test_an_agent_without_rights_or_segments_says_so_in_a_line(service: Service) -> None:
     text = (service.folder / "host0.toml").read_text()
     settings = service.folder / "other.toml"
     settings.write_text(text.replace("host0.sock", "other.sock"))
-
-    def started(*before: str) -> str:
-        namespace = service.spec.namespace("host0")
-        command = ["ip", "netns", "exec", namespace, *before, os.environ["HOCKET_AGENT"]]
-        done = subprocess.run(
-            [*command, "--config", "other.toml"],
-            cwd=service.folder,
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-        )
-        assert done.returncode == 2, done.stderr
-        return done.stderr
-
     if which("setpriv") is not None:
-        assert started("setpriv", "--bounding-set=-all") == (
+        assert refused(service, "other.toml", "setpriv", "--bounding-set=-all") == (
             "hocket-agent: [srv6]: the agent has no right to set rules and routes; "
             "give it CAP_NET_ADMIN, or leave the section out\n"
         )
-    write_settings(service.spec.namespace("host0"), [("ipv6/conf/all/seg6_enabled", 0)])
-    assert started().startswith("hocket-agent: [srv6]: the kernel of this host takes no segments")
+    for name in ("up", "all"):
+        write_settings(service.spec.namespace("host0"), [(f"ipv6/conf/{name}/seg6_enabled", 0)])
+        assert refused(service, "other.toml") == (
+            "hocket-agent: [srv6]: the kernel of this host takes no segments: "
+            "packets of other hosts would be lost; "
+            f"set net.ipv6.conf.{name}.seg6_enabled = 1, or leave the section out\n"
+        )
+        assert not (service.folder / "other.sock").exists()

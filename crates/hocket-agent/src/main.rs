@@ -13,7 +13,7 @@ use hocket_agent::ports::Ports;
 use hocket_agent::session::{Identify, Tcp};
 use hocket_agent::srv6::{Done, Srv6};
 use hocket_agent::{local, probes, session, srv6};
-use hocket_control::agent::Input;
+use hocket_control::agent::{Input, Options};
 use hocket_wire::setup::{SetupError, typed_wrong};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -107,7 +107,11 @@ async fn run(config: Config) -> Result<(), SetupError> {
     let (connect, asked) = mpsc::unbounded_channel();
     let epoch_file = Some(config.state.join("epoch"));
     let ports = Ports::new(config.ports.clone());
-    let hub = Hub::new(config.options, ports, epoch_file, config.observe, connect)?;
+    let options = Options {
+        takes_segments: config.srv6.is_some() && !config.observe,
+        ..config.options
+    };
+    let hub = Hub::new(options, ports, epoch_file, config.observe, connect)?;
     // Rules of an agent that runs are never touched: there is none where this one can listen.
     let local = local::listen(&config.socket, config.socket_mode)?;
     let echo = match config.probes {

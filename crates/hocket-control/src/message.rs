@@ -111,6 +111,8 @@ pub struct Hello {
     pub jobs: Vec<HostJob>,
     /// Links that have failed, as its own probes say.
     pub failed: Vec<u32>,
+    /// Whether its kernel takes packets with segments (SRv6); else it drops them.
+    pub takes_segments: bool,
 }
 
 /// What a host says.

@@ -66,6 +66,11 @@ impl Stages {
         self
     }
 
+    /// Whether switches have segments.
+    pub fn have_segments(&self) -> bool {
+        self.segments.iter().any(Option::is_some)
+    }
+
     /// The fabric, nothing failed.
     pub fn fabric(&self) -> &Fabric {
         &self.whole

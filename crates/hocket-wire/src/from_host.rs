@@ -93,6 +93,7 @@ fn write_hello(hello: &Hello) -> v1::Hello {
         patterns: hello.patterns.iter().map(held).collect(),
         jobs: hello.jobs.iter().map(job).collect(),
         failed: hello.failed.clone(),
+        takes_segments: hello.takes_segments,
     }
 }
 
@@ -206,5 +207,6 @@ fn read_hello(hello: v1::Hello) -> Result<Hello, BadMessage> {
         patterns: hello.patterns.iter().map(held).collect(),
         jobs: hello.jobs.iter().map(read_job).collect::<Result<_, _>>()?,
         failed: hello.failed,
+        takes_segments: hello.takes_segments,
     })
 }

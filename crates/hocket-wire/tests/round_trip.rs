@@ -60,8 +60,9 @@ fn hello() -> impl Strategy<Value = Hello> {
         });
     let lists = (vec(flow(), 0..4), vec(held, 0..4), vec(job, 0..4));
     let numbers = (any::<u32>(), any::<u64>(), any::<u64>());
-    (numbers, lists, vec(any::<u32>(), 0..4)).prop_map(
-        |((version, epoch, sequence), (flows, patterns, jobs), failed)| Hello {
+    let links = vec(any::<u32>(), 0..4);
+    (numbers, lists, links, any::<bool>()).prop_map(
+        |((version, epoch, sequence), (flows, patterns, jobs), failed, takes_segments)| Hello {
             version,
             epoch,
             sequence,
@@ -69,6 +70,7 @@ fn hello() -> impl Strategy<Value = Hello> {
             patterns,
             jobs,
             failed,
+            takes_segments,
         },
     )
 }

@@ -42,6 +42,8 @@ pub struct Options {
     pub hold: Duration,
     /// A flow that was refused for limits is announced again after so long.
     pub retry: Duration,
+    /// Whether the kernel takes packets with segments (SRv6).
+    pub takes_segments: bool,
 }
 
 impl Default for Options {
@@ -69,6 +71,7 @@ impl Default for Options {
             },
             hold: Duration::from_secs(10),
             retry: Duration::from_secs(10),
+            takes_segments: false,
         }
     }
 }

@@ -152,6 +152,7 @@ impl Agent {
             patterns,
             jobs,
             failed,
+            takes_segments: self.options.takes_segments,
         };
         self.link = Link::Greeting {
             session,

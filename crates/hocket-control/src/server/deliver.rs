@@ -29,7 +29,7 @@ impl Server {
         commands.into_iter().for_each(|command| self.obey(command));
     }
 
-    fn obey(&mut self, command: Command) {
+    pub(super) fn obey(&mut self, command: Command) {
         match command {
             Command::Path {
                 flow,
@@ -81,7 +81,8 @@ impl Server {
         let Some(nics) = self.note(host, name, Some(choice)) else {
             return;
         };
-        let change = match self.stages_of(nics, choice) {
+        let is_held = self.is_held(host, name);
+        let change = match self.stages_of(nics, choice, is_held) {
             Some(path) => Change::Path {
                 flow: name,
                 ends: self.ends_of(name),
@@ -117,7 +118,7 @@ impl Server {
             job,
             index,
             ends,
-            path: self.stages_of(nics, choice)?,
+            path: self.stages_of(nics, choice, false)?,
         })
     }
 
@@ -171,9 +172,19 @@ impl Server {
         }
     }
 
-    fn stages_of(&mut self, nics: [NpuId; 2], choice: u32) -> Option<Arc<Path>> {
+    fn stages_of(&mut self, nics: [NpuId; 2], choice: u32, is_held: bool) -> Option<Arc<Path>> {
         let [src, dst] = nics.map(|nic| self.policy.fabric().tor_of(nic));
-        self.stages.path(src?, dst?, choice)
+        let path = self.stages.path(src?, dst?, choice)?;
+        Some(self.fit(path, nics[1], is_held))
+    }
+
+    /// Whether a host took a path of the flow when it announced it.
+    fn is_held(&self, host: HostId, name: FlowName) -> bool {
+        let FlowName::Own(flow) = name else {
+            return false;
+        };
+        let flow = self.hosts[host.index()].flows.get(&flow);
+        flow.is_some_and(|flow| flow.said.held.is_some())
     }
 
     /// Paths that lead through the same switches as before links changed, but must be asked for in another way,
@@ -226,10 +237,11 @@ impl Server {
                 .and_then(|at| before.get_mut(at));
             let known = then.and_then(|stages| stages.path(src, dst, choice));
             if known.as_ref() != Some(&path) {
+                let is_held = self.is_held(host, flow);
                 let change = Change::Path {
                     flow,
                     ends: self.ends_of(flow),
-                    path,
+                    path: self.fit(path, nics[1], is_held),
                     reason: Reason::Held,
                 };
                 self.push(host, change);

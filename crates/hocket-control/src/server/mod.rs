@@ -21,6 +21,7 @@ mod links;
 mod names;
 mod options;
 mod output;
+mod segments;
 mod sync;
 mod take;
 
@@ -40,6 +41,7 @@ use crate::store::{Record, Saved};
 use host::{Host, Presence};
 use jobs::Job;
 use links::Links;
+use segments::Takers;
 
 /// The service as a machine.
 #[derive(Clone, Debug)]
@@ -51,6 +53,7 @@ pub struct Server {
     /// Counts changes of links; and the stages before each, until paths are told again that differ by them.
     stamp: u32,
     before: VecDeque<Stages>,
+    takers: Takers,
     policy: Controller,
     links: Links,
     hosts: Vec<Host>,
@@ -92,6 +95,7 @@ impl Server {
             links: Links::new(stages.link_count()),
             stamp: 0,
             before: VecDeque::new(),
+            takers: Takers::new(stages.have_segments()),
             stages,
             missing: hosts.len(),
             hosts,

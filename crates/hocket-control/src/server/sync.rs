@@ -24,6 +24,7 @@ impl Server {
         let row = &mut self.hosts[host.index()];
         let before = std::mem::replace(&mut row.presence, Presence::Here);
         self.missing -= usize::from(before == Presence::Unknown);
+        self.hear_of_segments(host, hello.takes_segments);
         // Flows to it that come back are not led over what it reports.
         self.compare_links(host, &hello);
         if before == Presence::Gone {
@@ -156,6 +157,7 @@ impl Server {
             return;
         }
         self.recovering = None;
+        self.expect_no_segments();
         self.start_live_jobs();
         self.tell(Event::Recovered);
         self.audit(Audit::Synced);
@@ -224,7 +226,7 @@ impl Server {
         digest
     }
 
-    fn nics(&self, host: HostId) -> Vec<NpuId> {
+    pub(super) fn nics(&self, host: HostId) -> Vec<NpuId> {
         let nics = self.directory.entry(host).nics.iter();
         nics.map(|&(_, nic)| nic).collect()
     }

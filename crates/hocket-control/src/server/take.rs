@@ -252,6 +252,7 @@ impl Server {
             }
         }
         self.restage();
+        self.retell_segments();
         self.recover();
     }
 }

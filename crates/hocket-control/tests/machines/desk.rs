@@ -44,22 +44,32 @@ pub fn server(options: server::Options, epoch: u64, saved: &Saved, now: Duration
     Server::new(stages(), directory(), options, epoch, saved, now)
 }
 
+/// An agent of a host.
+pub fn agent(host: u32, takes_segments: bool) -> Agent {
+    let options = agent::Options {
+        seed: host.into(),
+        takes_segments,
+        ..agent::Options::default()
+    };
+    Agent::new(options, 0, Duration::ZERO)
+}
+
 impl Desk {
     /// A server, and agents of the first so many hosts that are welcomed by it.
     pub fn new(options: server::Options, hosts: u32) -> Self {
-        let now = Duration::ZERO;
-        let agents = (0..hosts).map(|seed| {
-            let options = agent::Options {
-                seed: seed.into(),
-                ..agent::Options::default()
-            };
-            Agent::new(options, 0, now)
-        });
-        let mut desk = Self {
-            now,
-            server: server(options, 1, &Saved::default(), now),
-            agents: agents.collect(),
-            sessions: vec![None; hosts as usize],
+        let server = server(options, 1, &Saved::default(), Duration::ZERO);
+        let mut desk = Self::of(server, (0..hosts).map(|host| agent(host, false)).collect());
+        (0..hosts).for_each(|host| desk.connect(host));
+        desk
+    }
+
+    /// A server and agents, which have no sessions yet.
+    pub fn of(server: Server, agents: Vec<Agent>) -> Self {
+        Self {
+            now: Duration::ZERO,
+            server,
+            sessions: vec![None; agents.len()],
+            agents,
             last: 0,
             to_server: VecDeque::new(),
             to_hosts: VecDeque::new(),
@@ -68,9 +78,7 @@ impl Desk {
             closed: Vec::new(),
             records: Vec::new(),
             stores: true,
-        };
-        (0..hosts).for_each(|host| desk.connect(host));
-        desk
+        }
     }
 
     /// A host opens a session.

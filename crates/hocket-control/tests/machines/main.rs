@@ -14,6 +14,7 @@ mod simulation;
 mod desk;
 mod hosts;
 mod jobs;
+mod segments;
 mod limits;
 mod restarts;
 mod doors;

@@ -1,6 +1,6 @@
 //! Where runs take place: a small fabric, its hosts, and options with short beats, so that runs are short.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 use std::time::Duration;
 
 use hocket_control::agent;
@@ -11,6 +11,7 @@ use hocket_control::stages::Stages;
 use hocket_core::id::{DeviceId, NpuId};
 use hocket_core::routing::Fabric;
 use hocket_core::routing::steering::{Algorithm, Fields, Policy, SwitchHash};
+use hocket_core::topology::Topology;
 use hocket_core::topology::build::{self, Clos};
 use hocket_core::units::{Bandwidth, Time};
 
@@ -58,7 +59,7 @@ pub fn agent_options(seed: u64) -> agent::Options {
 }
 
 /// Four spines, four ToRs, two hosts at each.
-pub fn stages() -> Stages {
+fn topology() -> Topology {
     let bandwidth = Bandwidth::from_bytes_per_second(12_500_000_000).unwrap();
     let topology = build::clos(&Clos {
         spines: 4,
@@ -68,7 +69,18 @@ pub fn stages() -> Stages {
         fabric_bandwidth: bandwidth,
         latency: Time::ZERO,
     });
-    let topology = topology.unwrap();
+    topology.unwrap()
+}
+
+/// With a segment for each switch.
+pub fn stages_with_segments() -> Stages {
+    stages().with_segments(&topology(), |device| {
+        Some(Ipv6Addr::from(u128::from(device.0)))
+    })
+}
+
+pub fn stages() -> Stages {
+    let topology = topology();
     let hash = |device: DeviceId| SwitchHash {
         algorithm: Algorithm::Linux(Policy::Custom(Fields::FIVE)),
         seed: device.0,
