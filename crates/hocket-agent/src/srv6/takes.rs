@@ -25,7 +25,7 @@ pub(super) fn check() -> Result<(), SetupError> {
         Some(name) => Err(SetupError::new(
             "[srv6]",
             "the kernel of this host takes no segments: packets of other hosts would be lost",
-            &format!("set net.ipv6.conf.{name}.seg6_enabled = 1, or leave the section out"),
+            format!("set net.ipv6.conf.{name}.seg6_enabled = 1, or leave the section out"),
         )),
     }
 }
