@@ -38,6 +38,8 @@ pub const MOST_JOBS: usize = 1 << 10;
 pub const MOST_LINKS: usize = 1 << 12;
 /// Most links of a path, most stages in a direction, and most segments.
 pub const MOST_STAGES: usize = 8;
+/// Most messages that are said again at once; as many are acknowledged at once, and not with what is said next.
+pub const AT_ONCE: usize = 64;
 /// Most bytes of a host's name.
 pub const MOST_NAME_BYTES: usize = 255;
 

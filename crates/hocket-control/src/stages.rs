@@ -28,7 +28,7 @@ pub struct Stages {
     /// By link: the segment of the switch that it ends at.
     segments: Arc<[Option<Ipv6Addr>]>,
     are_both_ways: bool,
-    /// Of three levels: on two they are as soon made.
+    /// On three levels; on two, making one takes no longer than finding it.
     kept: BTreeMap<(u32, u32, u32), Arc<Path>>,
 }
 

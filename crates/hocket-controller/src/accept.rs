@@ -1,36 +1,41 @@
 //! Connections of hosts: TCP, then TLS with certificates of both ends, a bounded number of handshakes at once.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hocket_wire::tls::host_of;
 use rustls::ServerConfig;
+use rustls::server::Acceptor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::timeout;
-use tokio_rustls::TlsAcceptor;
+use tokio_rustls::LazyConfigAcceptor;
 use tokio_rustls::server::TlsStream;
 use tonic::transport::server::Connected;
 use tracing::{info, warn};
 
+use crate::in_turn::InTurn;
 use crate::metrics::Metrics;
 
-/// How long a handshake may take.
+/// How long a connection may take to say the first of its handshake.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// Most connections that have not shown a certificate yet.
 const STRANGERS: usize = 4096;
 /// Most connections of a host.
 const PER_HOST: usize = 4;
-/// Connections that end at once; where thousands are cut together, others are served in between.
+/// Connections that end at once.
 const ENDINGS: usize = 2;
+/// How long a connection waits until its handshake goes on: whoever made it has given up by then.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a handshake may take once it is its turn.
+const TURN: Duration = Duration::from_secs(1);
 
 /// Where connections come from: TCP, or a simulation of it.
 pub trait Listener: Send + 'static {
@@ -66,43 +71,9 @@ pub struct Peer {
 /// A connection of a known host.
 #[derive(Debug)]
 pub struct Connection<I> {
-    io: TlsStream<I>,
+    io: InTurn<TlsStream<I>>,
     peer: Peer,
-    ends: Arc<Semaphore>,
-    end: Option<End>,
     _slot: Slot,
-}
-
-/// There is no more to be read, which is said once it is the connection's turn to end.
-enum End {
-    Waiting(Turn, io::Result<()>),
-    /// The turn is over with the connection.
-    Over {
-        _turn: Option<OwnedSemaphorePermit>,
-    },
-}
-
-type Turn = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send + Sync>>;
-
-impl End {
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Self::Waiting(turn, how) = self else {
-            return Poll::Ready(Ok(()));
-        };
-        let turn = ready!(turn.as_mut().poll(context));
-        let how = std::mem::replace(how, Ok(()));
-        *self = Self::Over { _turn: turn };
-        Poll::Ready(how)
-    }
-}
-
-impl fmt::Debug for End {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Waiting(..) => "Waiting",
-            Self::Over { .. } => "Over",
-        })
-    }
 }
 
 /// A host's connections are counted.
@@ -138,22 +109,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin> AsyncRead for Connection<I> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if let Some(end) = &mut self.end {
-            return end.poll(context);
-        }
-        let (before, space) = (buffer.filled().len(), buffer.remaining());
-        let how = ready!(Pin::new(&mut self.io).poll_read(context, buffer));
-        if how.is_ok() && (buffer.filled().len() > before || space == 0) {
-            return Poll::Ready(how);
-        }
-        let ends = self.ends.clone();
-        let turn = Box::pin(async move {
-            let turn = ends.acquire_owned().await.ok();
-            // Whoever woke before is served before.
-            tokio::task::yield_now().await;
-            turn
-        });
-        self.end.insert(End::Waiting(turn, how)).poll(context)
+        Pin::new(&mut self.io).poll_read(context, buffer)
     }
 }
 
@@ -209,11 +165,8 @@ pub async fn accept<L: Listener>(
         let (counts, ends) = (counts.clone(), ends.clone());
         tokio::spawn(async move {
             let _stranger = stranger;
-            let turn = handshakes.acquire().await;
-            let shaken = timeout(HANDSHAKE, TlsAcceptor::from(shown).accept(io)).await;
-            drop(turn);
-            let why = match shaken {
-                Ok(Ok(io)) => match connection(io, from, &counts, ends) {
+            let why = match shake(io, shown, &handshakes).await {
+                Ok(io) => match connection(io, from, &counts, ends) {
                     Ok(connection) => {
                         metrics.handshakes.add(1);
                         let _ = known.send(Ok(connection)).await;
@@ -221,12 +174,28 @@ pub async fn accept<L: Listener>(
                     }
                     Err(why) => why.to_owned(),
                 },
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "the handshake took too long".to_owned(),
+                Err(why) => why,
             };
             metrics.refused_handshakes.add(1);
             info!(target: "audit", %from, why, "connection refused");
         });
+    }
+}
+
+/// A bounded number of handshakes goes on at once, and none of those that have said nothing yet.
+async fn shake<I: AsyncRead + AsyncWrite + Unpin>(
+    io: I,
+    shown: Arc<ServerConfig>,
+    handshakes: &Semaphore,
+) -> Result<TlsStream<I>, String> {
+    let said = timeout(HANDSHAKE, LazyConfigAcceptor::new(Acceptor::default(), io)).await;
+    let said = said.map_err(|_| "it said nothing")?;
+    let started = said.map_err(|error| error.to_string())?;
+    let turn = timeout(PATIENCE, handshakes.acquire()).await;
+    let _turn = turn.map_err(|_| "too many handshakes were before it")?;
+    match timeout(TURN, started.into_stream(shown)).await {
+        Ok(shaken) => shaken.map_err(|error| error.to_string()),
+        Err(_) => Err("the handshake took too long".to_owned()),
     }
 }
 
@@ -248,13 +217,11 @@ fn connection<I>(
     drop(all);
     let counts = counts.clone();
     Ok(Connection {
-        io,
+        io: InTurn::new(io, ends),
         peer: Peer {
             host: name.clone(),
             from,
         },
-        ends,
-        end: None,
         _slot: Slot { counts, name },
     })
 }

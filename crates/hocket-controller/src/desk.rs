@@ -219,6 +219,9 @@ impl Desk {
         let mut outputs = Vec::new();
         for input in inputs {
             outputs.append(&mut state.server.handle(now, input));
+            if outputs.len() > self.queue {
+                self.act(state, std::mem::take(&mut outputs), &mut more);
+            }
         }
         self.act(state, outputs, &mut more);
         while let Some(session) = more.pop() {

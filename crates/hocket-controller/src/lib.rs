@@ -16,6 +16,7 @@ pub mod desk;
 pub mod disk;
 pub mod events;
 pub mod fabric;
+mod in_turn;
 pub mod keeper;
 pub mod linkfile;
 pub mod metrics;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::Agent;
 use super::flow::{Flow, Kind};
 use super::output::{Output, SessionId, Why};
-use super::session::{Link, MOST_UNSAID};
-use crate::message::{Change, FlowName, Path, Reason, Refusal, Terms, ToHost};
+use super::session::Link;
+use crate::message::{AT_ONCE, Change, FlowName, Path, Reason, Refusal, Terms, ToHost};
 
 impl Agent {
     pub(super) fn hear(&mut self, session: SessionId, message: &ToHost) {
@@ -87,7 +87,7 @@ impl Agent {
             () if revision <= self.revision => {
                 self.metrics.duplicates += 1;
                 // It may be that the host was not heard.
-                self.unsaid = MOST_UNSAID;
+                self.unsaid = AT_ONCE;
             }
             () => {
                 self.metrics.gaps += 1;

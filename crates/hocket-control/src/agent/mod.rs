@@ -50,7 +50,7 @@ pub struct Agent {
     epoch: u64,
     revision: u64,
     /// Numbered messages that it has heard and not acknowledged.
-    unsaid: u32,
+    unsaid: usize,
     /// The highest revision that it has heard of, though those before it were lost.
     ahead: u64,
     link: Link,

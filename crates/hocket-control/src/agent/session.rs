@@ -7,12 +7,7 @@ use super::Agent;
 use super::flow::Kind;
 use super::output::{Output, SessionId};
 use crate::digest::{Digest, of_pattern};
-use crate::message::{FromHost, Hello, HostFlow, HostJob, MOST_FLOWS, VERSION};
-
-/// Messages that are sent again at once.
-const AT_ONCE: usize = 16;
-/// So many messages heard are acknowledged at once, and not with what is said next.
-pub(super) const MOST_UNSAID: u32 = 64;
+use crate::message::{AT_ONCE, FromHost, Hello, HostFlow, HostJob, MOST_FLOWS, VERSION};
 
 /// Where the agent stands with the controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -192,9 +187,9 @@ impl Agent {
         };
         if self.revision < self.ahead {
             // Once more: the controller is to send what was lost.
-            self.unsaid = MOST_UNSAID;
+            self.unsaid = AT_ONCE;
         }
-        if !self.pending.is_empty() || self.unsaid >= MOST_UNSAID {
+        if !self.pending.is_empty() || self.unsaid >= AT_ONCE {
             self.acknowledge(session);
         }
         let (mut starts, mut ends) = (Vec::new(), Vec::new());
@@ -372,7 +367,7 @@ impl Agent {
                 let is_up = matches!(self.link, Link::Up { .. });
                 if is_up && self.has_passed(beat, self.terms.beat) {
                     // It may be that what was said before was lost.
-                    self.unsaid = MOST_UNSAID;
+                    self.unsaid = AT_ONCE;
                     self.acknowledge(session);
                     self.link = Link::Up {
                         session,

@@ -12,10 +12,7 @@ use super::host::Sent;
 use super::names;
 use super::output::{Close, Output};
 use crate::directory::HostId;
-use crate::message::{Change, FlowName, MOST_CHANGES, Path, ToHost};
-
-/// Messages that are sent again at once: as many as a host acknowledges at once.
-const AT_ONCE: usize = 64;
+use crate::message::{AT_ONCE, Change, FlowName, MOST_CHANGES, Path, ToHost};
 
 impl Server {
     /// Tells the policy what happened, and hosts what it says.

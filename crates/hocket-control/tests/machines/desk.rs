@@ -23,6 +23,8 @@ pub struct Desk {
     last: u64,
     to_server: VecDeque<(u64, FromHost)>,
     to_hosts: VecDeque<(u64, Arc<ToHost>)>,
+    /// What agents said: session and message.
+    pub heard: Vec<(u64, FromHost)>,
     /// What the server told hosts: session and message.
     pub told: Vec<(u64, Arc<ToHost>)>,
     /// What agents asked for: host and output; messages are left out.
@@ -73,6 +75,7 @@ impl Desk {
             last: 0,
             to_server: VecDeque::new(),
             to_hosts: VecDeque::new(),
+            heard: Vec::new(),
             told: Vec::new(),
             asked: Vec::new(),
             closed: Vec::new(),
@@ -139,6 +142,7 @@ impl Desk {
         for output in outputs {
             match output {
                 agent::Output::Send { session, message } => {
+                    self.heard.push((session.0, message.clone()));
                     self.to_server.push_back((session.0, message));
                 }
                 agent::Output::Disconnect { session } => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hocket_control::agent::{Agent, Input, Opened, Options, Output, SessionId, Why};
 use hocket_control::directory::HostId;
-use hocket_control::message::{FromHost, Reason, Refusal, ToHost};
+use hocket_control::message::{FromHost, Hello, HostFlow, Reason, Refusal, ToHost, VERSION};
 use hocket_control::server;
 
 use super::desk::{Desk, SECOND, options};
@@ -354,4 +354,96 @@ fn a_flow_that_was_refused_for_limits_is_announced_again() {
     desk.wait(12 * SECOND);
     assert!(desk.choice(0, second).is_some());
     assert_eq!(desk.server.metrics().resyncs, 0);
+}
+
+#[test]
+fn an_announcement_is_one_message_each_way() {
+    let mut desk = Desk::new(options(), 8);
+    desk.wait(2 * SECOND);
+    let session = desk.sessions[0].unwrap();
+    desk.heard.clear();
+    desk.told.clear();
+    let of = |(of, _): &&(u64, FromHost)| *of == session;
+    let told = |desk: &Desk| -> Vec<&'static str> {
+        let told = desk.told.iter().filter(|(of, _)| *of == session);
+        told.map(|(_, message)| match **message {
+            ToHost::Changes { .. } => "changes",
+            ToHost::Taken { .. } => "taken",
+            _ => "other",
+        })
+        .collect()
+    };
+    desk.open(0, 7, 0);
+    desk.wait(SECOND / 2);
+    // What is said in one go is one batch.
+    let said: Vec<_> = desk.heard.iter().filter(of).collect();
+    assert!(
+        matches!(said[..], [(_, FromHost::Starts { .. })]),
+        "{said:?}"
+    );
+    assert_eq!(told(&desk), ["changes", "taken"]);
+    desk.wait(SECOND / 2);
+    let said: Vec<_> = desk.heard.iter().filter(of).skip(1).collect();
+    assert!(
+        matches!(
+            said[..],
+            [
+                (_, FromHost::Acknowledged { .. }),
+                (_, FromHost::Beat { .. })
+            ]
+        ),
+        "{said:?}"
+    );
+    assert_eq!(told(&desk), ["changes", "taken", "taken"]);
+    assert_eq!(desk.server.unacknowledged(HostId(0)), Some(0));
+}
+
+#[test]
+fn what_an_acknowledgement_leaves_out_comes_again() {
+    let options = options();
+    let mut desk = Desk::new(options, 0);
+    let session = desk.session(0);
+    let hello = Hello {
+        version: VERSION,
+        sequence: 1,
+        ..Hello::default()
+    };
+    desk.say(session, FromHost::Hello(hello));
+    for id in 1..=3 {
+        let flow = HostFlow {
+            id,
+            job: 0,
+            src: address(0),
+            dst: address(7),
+            bytes: 1 << 30,
+            held: None,
+            is_fixed: false,
+        };
+        let (sequence, flows) = (1 + id, vec![flow]);
+        desk.say(session, FromHost::Starts { sequence, flows });
+    }
+    let revisions = |desk: &Desk| -> Vec<u64> {
+        let told = desk.told.iter().filter_map(|(_, told)| told.revision());
+        told.map(|(_, revision)| revision).collect()
+    };
+    let all = revisions(&desk);
+    let [.., first, second, third] = all[..] else {
+        panic!("{all:?}")
+    };
+    desk.told.clear();
+    // It may be under way.
+    let acknowledged = |revision| FromHost::Acknowledged { epoch: 1, revision };
+    desk.say(session, acknowledged(first));
+    assert_eq!(revisions(&desk), [0; 0]);
+    desk.now += options.resend;
+    desk.say(session, acknowledged(first));
+    assert_eq!(revisions(&desk), [second, third]);
+    // Where nothing is acknowledged, a beat is waited for, and as long again.
+    desk.told.clear();
+    desk.now += options.terms.beat;
+    desk.serve(server::Input::Tick);
+    assert_eq!(revisions(&desk), [0; 0]);
+    desk.now += options.resend;
+    desk.serve(server::Input::Tick);
+    assert_eq!(revisions(&desk), [second, third]);
 }

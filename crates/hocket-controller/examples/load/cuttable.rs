@@ -1,4 +1,4 @@
-//! A connection that is cut at once: nothing is said at its end, as where a cable or a power supply fails.
+//! A connection that is cut without a goodbye of TLS, as where a process or a host's system is ended.
 
 use std::future::Future;
 use std::io;

@@ -19,7 +19,7 @@ use rustls::time_provider::DefaultTimeProvider;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_stream::wrappers::UnboundedReceiverStream;
 use tonic::Streaming;
@@ -30,8 +30,11 @@ use super::cuttable::Cuttable;
 
 /// Flows of a host whose answers may be under way at once.
 const UNDER_WAY: usize = 2_048;
-/// Connections that are made at once.
+/// Connections that are made at once; in a storm all are.
 const TOGETHER: usize = 64;
+/// How long an agent waits for a connection, and the longest pause before its next try.
+const CONNECT: Duration = Duration::from_secs(4);
+const LONGEST: Duration = Duration::from_secs(5);
 
 /// What was measured.
 pub struct Sample {
@@ -79,6 +82,8 @@ struct Common {
     start: Instant,
     answers: Mutex<Vec<(u64, u64)>>,
     waiting: AtomicUsize,
+    /// Tries to connect that failed.
+    refused: AtomicUsize,
     done: Notify,
 }
 
@@ -126,6 +131,7 @@ impl Fleet {
             start: Instant::now(),
             answers: Mutex::default(),
             waiting: AtomicUsize::new(0),
+            refused: AtomicUsize::new(0),
             done: Notify::new(),
         });
         let host = |index| {
@@ -156,7 +162,7 @@ impl Fleet {
             common: common.clone(),
             calm,
         };
-        fleet.open(0).await;
+        fleet.open(0, TOGETHER).await;
         let hosts = fleet.hosts.clone();
         tokio::spawn(async move {
             // Beats of 10 s, spread over time.
@@ -171,8 +177,8 @@ impl Fleet {
     }
 
     /// Sessions of all hosts but the first few, as fast as they come.
-    async fn open(&self, from: usize) {
-        let turns = Arc::new(Semaphore::new(TOGETHER));
+    async fn open(&self, from: usize, together: usize) {
+        let turns = Arc::new(Semaphore::new(together));
         let mut opening = Vec::new();
         for host in self.hosts.iter().skip(from).cloned() {
             let turn = turns.clone().acquire_owned().await.expect("it is open");
@@ -190,6 +196,11 @@ impl Fleet {
         }
     }
 
+    /// Tries to connect that failed so far.
+    pub fn refused(&self) -> usize {
+        self.common.refused.load(Ordering::SeqCst)
+    }
+
     /// The connections of all but the calm are cut, and they come back with their flows.
     pub async fn reconnect(&self) {
         let stay = self.calm.0;
@@ -198,7 +209,7 @@ impl Fleet {
             state.session += 1;
             state.cut.notify_one();
         }
-        self.open(stay).await;
+        self.open(stay, Semaphore::MAX_PERMITS).await;
     }
 
     /// The last host announces a flow that it has, again and again, as fast as it is let; gives messages and sessions.
@@ -305,8 +316,10 @@ impl Fleet {
 
 impl Host {
     async fn open(self: Arc<Self>) {
+        let mut tries = 0;
         loop {
-            match self.try_open().await {
+            let opened = timeout(CONNECT, self.try_open()).await;
+            match opened.unwrap_or_else(|_| Err("no answer in time".to_owned())) {
                 Ok(hear) => {
                     let session = self.state.lock().expect("no panic").session;
                     let synced = self.clone();
@@ -314,9 +327,13 @@ impl Host {
                     synced.synced.notified().await;
                     return;
                 }
-                Err(error) => {
-                    eprintln!("{}: {error}", name(self.index));
-                    sleep(Duration::from_millis(200)).await;
+                Err(_) => {
+                    // As agents do.
+                    self.common.refused.fetch_add(1, Ordering::SeqCst);
+                    let draw = (self.index as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+                    let pause = Duration::from_millis(100 << tries).min(LONGEST);
+                    sleep(pause / 2 + pause / 2 * draw as u32 / 1_024).await;
+                    tries = (tries + 1).min(6);
                 }
             }
         }

@@ -165,11 +165,13 @@ async fn storm(fleet: &Arc<Fleet>, server: &Server, options: &Options) {
         calm.announce_among(stay, 500, 1, Duration::from_secs(8))
             .await
     });
+    let refused = fleet.refused();
     fleet.reconnect().await;
+    let refused = fleet.refused() - refused;
     let took = began.elapsed();
     let sample = announcing.await.expect("it runs");
     println!(
-        "{} hosts back in {:.2} s; {} others meanwhile: p50 {}, p99 {}; server {}",
+        "{} hosts back in {:.2} s, {refused} tries failed; {} others meanwhile: p50 {}, p99 {}; server {}",
         options.hosts - stay,
         took.as_secs_f64(),
         stay,

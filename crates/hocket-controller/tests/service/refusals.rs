@@ -158,6 +158,22 @@ async fn certificates_that_are_wrong_are_refused_and_counted() {
 }
 
 #[tokio::test]
+async fn strangers_that_say_nothing_keep_nobody_out() {
+    let (bench, service, other) = pair().await;
+    let mut strangers = Vec::new();
+    for _ in 0..3 * bench.config.session.handshakes {
+        strangers.push(TcpStream::connect(service.address).await.unwrap());
+    }
+    let agent = bench.agent(0, service.address);
+    is_served(&agent).await;
+    // Nor did it wait until they were refused.
+    assert_eq!(service.desk.metrics().refused_handshakes.get(), 0);
+    is_served(&other).await;
+    drop(strangers);
+    service.end().await;
+}
+
+#[tokio::test]
 async fn a_host_speaks_for_its_own_addresses_alone() {
     let (bench, service, other) = pair().await;
     let agent = bench.agent(0, service.address);
