@@ -71,6 +71,7 @@ pub mod routing;
 pub mod collective;
 pub mod plan;
 pub mod bound;
+pub mod packing;
 pub mod verify;
 pub mod simulate;
 pub mod multirail;

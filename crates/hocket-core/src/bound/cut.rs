@@ -167,7 +167,7 @@ fn witness(problem: &Problem, inside: &[bool], bytes: u128, bandwidth: Bandwidth
 
 /// The set A with the greatest bytes(A) / bandwidth(A -> rest), by node; `None` where the numbers
 /// are too large to be exact.
-fn worst_cut(
+pub(crate) fn worst_cut(
     network: &Network,
     spread: &Spread,
     unit: u64,

@@ -18,14 +18,14 @@
 //! | `partition` | what must pass between many parts | `partition` |
 //! | `traffic` | bytes times hops over bandwidth of all hops | `traffic` |
 
-mod cut;
+pub(crate) mod cut;
 mod degree;
 mod fill;
 mod maxflow;
 mod needs;
-mod network;
+pub(crate) mod network;
 mod partition;
-mod spread;
+pub(crate) mod spread;
 mod sweep;
 mod traffic;
 mod witness;

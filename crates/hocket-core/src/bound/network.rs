@@ -13,7 +13,7 @@ pub(super) const FAR: u64 = u64::MAX;
 
 /// A link, or the inside of a switch that has a limit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arc {
+pub(crate) struct Arc {
     pub src: u32,
     pub dst: u32,
     /// Bytes per second.
@@ -41,7 +41,7 @@ impl Arc {
 /// Arcs, indexed both ways. Node `i` is device `i`; the nodes after the devices are the far halves
 /// of switches with a limit.
 #[derive(Clone, Debug)]
-pub(super) struct Network {
+pub(crate) struct Network {
     npu_count: usize,
     device_count: usize,
     device_of: Vec<DeviceId>,

@@ -8,7 +8,7 @@ use crate::id::NpuId;
 
 /// Along the links, or against them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Way {
+pub(crate) enum Way {
     Copy,
     Sum,
 }
@@ -16,7 +16,7 @@ pub(super) enum Way {
 /// Bytes at some NPUs that must all get to each of a set of NPUs ([`Way::Copy`]), or sums of what a
 /// set of NPUs hold that must get to some NPUs ([`Way::Sum`]): the same with links turned round.
 #[derive(Clone, Debug)]
-pub(super) struct Spread {
+pub(crate) struct Spread {
     pub way: Way,
     /// The NPUs that each have (or get) some bytes of their own.
     pub ends: Vec<(NpuId, u64)>,

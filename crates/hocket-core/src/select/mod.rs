@@ -6,8 +6,10 @@
 //! wherever it is asked for by name: [`crate::algorithms::plan`] and Python's `plan` call [`synthesize`].
 
 mod candidate;
+mod trees;
 
 pub use candidate::{Candidate, Ending};
+pub use trees::{TREES, trees};
 
 use std::sync::Arc;
 

@@ -1,0 +1,105 @@
+//! Devices and links as nodes and arcs, with capacities in whole trees.
+
+use crate::bound::network::Network;
+use crate::id::{LinkId, NpuId};
+
+/// An arc that so many trees may use.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Arc {
+    pub src: u32,
+    pub dst: u32,
+    /// How many trees it can carry; before scaling, its bandwidth in the network's unit.
+    pub units: i64,
+    /// Position in [`Graph::ways`].
+    pub way: u32,
+}
+
+/// What an arc takes: a link, the inside of a switch, or one way after another.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Link(LinkId),
+    Inside,
+    Joined(u32, u32),
+}
+
+/// Ways, each made of earlier ones, so that joining two costs nothing.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ways {
+    ways: Vec<Way>,
+}
+
+impl Ways {
+    pub fn join(&mut self, first: u32, second: u32) -> u32 {
+        self.ways.push(Way::Joined(first, second));
+        self.ways.len() as u32 - 1
+    }
+
+    /// The links of a way, in order.
+    pub fn links(&self, way: u32) -> Vec<LinkId> {
+        let mut links = Vec::new();
+        let mut left = vec![way];
+        while let Some(way) = left.pop() {
+            match self.ways[way as usize] {
+                Way::Link(link) => links.push(link),
+                Way::Inside => {}
+                Way::Joined(first, second) => left.extend([second, first]),
+            }
+        }
+        links
+    }
+}
+
+/// Nodes and arcs. Nodes that are no ends only pass on.
+#[derive(Clone, Debug)]
+pub(super) struct Graph {
+    is_end: Vec<bool>,
+    pub arcs: Vec<Arc>,
+    pub ways: Ways,
+}
+
+impl Graph {
+    /// The links of a network, and the insides of switches that have limits.
+    pub fn new(network: &Network, ends: &[NpuId]) -> Self {
+        let mut is_end = vec![false; network.node_count()];
+        ends.iter().for_each(|npu| is_end[npu.index()] = true);
+        let unit = network.unit();
+        let mut ways = Ways::default();
+        let mut arcs = Vec::with_capacity(network.arcs().len());
+        let mut links = (0..).map(LinkId);
+        for arc in network.arcs() {
+            ways.ways.push(match arc.internal {
+                true => Way::Inside,
+                false => Way::Link(links.next().expect("there are as many as links")),
+            });
+            arcs.push(Arc {
+                src: arc.src,
+                dst: arc.dst,
+                units: (arc.capacity / unit) as i64,
+                way: ways.ways.len() as u32 - 1,
+            });
+        }
+        Self { is_end, arcs, ways }
+    }
+
+    /// The same arcs with other units.
+    pub fn with_units(mut self, units: &[i64]) -> Self {
+        for (arc, &units) in self.arcs.iter_mut().zip(units) {
+            arc.units = units;
+        }
+        self
+    }
+
+    pub fn nodes(&self) -> usize {
+        self.is_end.len()
+    }
+
+    pub fn is_end(&self, node: u32) -> bool {
+        self.is_end[node as usize]
+    }
+
+    /// The ends, ascending.
+    pub fn ends(&self) -> Vec<u32> {
+        let nodes = 0..self.nodes() as u32;
+        nodes.filter(|&node| self.is_end(node)).collect()
+    }
+}

@@ -1,0 +1,171 @@
+//! Rates against all cuts, one by one; trees against the network; certificates against changed ones.
+
+use super::*;
+use crate::bound::Fidelity;
+use crate::progress::Silent;
+use crate::topology::{Topology, TopologyBuilder, build};
+use crate::units::{Bandwidth, Seed, Time};
+
+fn gb_per_s(giga: u64) -> Bandwidth {
+    Bandwidth::from_bytes_per_second(giga * 1_000_000_000).expect("positive")
+}
+
+fn packed(topology: &Topology, ends: &[NpuId], weights: &[(NpuId, u64)]) -> Packing {
+    let network = Network::new(topology, Fidelity::Link);
+    let packing = pack(&network, ends, weights, &mut Silent).expect("a packing");
+    assert_eq!(packing.check(topology, ends, weights), Ok(()));
+    packing
+}
+
+fn all_gather(topology: &Topology) -> Packing {
+    let ends: Vec<NpuId> = topology.npus().collect();
+    let weights: Vec<(NpuId, u64)> = ends.iter().map(|&npu| (npu, 1)).collect();
+    packed(topology, &ends, &weights)
+}
+
+/// Bytes a second of a root of weight 1.
+fn rate(packing: &Packing) -> u128 {
+    packing.rate.bandwidth / packing.rate.weight
+}
+
+/// The least of bandwidth into X over the weight outside X, over all sets X that hold an end.
+fn by_all_cuts(topology: &Topology, ends: &[NpuId], weights: &[(NpuId, u64)]) -> (u128, u128) {
+    let devices = topology.device_count();
+    let mut best: Option<(u128, u128)> = None;
+    for set in 1u32..1 << devices {
+        let inside = |device: usize| set >> device & 1 == 1;
+        let outside = weights.iter().filter(|(npu, _)| !inside(npu.index()));
+        let weight: u128 = outside.map(|&(_, weight)| u128::from(weight)).sum();
+        if weight == 0 || !ends.iter().any(|end| inside(end.index())) {
+            continue;
+        }
+        let links = topology.links().iter();
+        let entering = links.filter(|link| !inside(link.src.index()) && inside(link.dst.index()));
+        let bandwidth = entering.map(|link| u128::from(link.bandwidth.bytes_per_second()));
+        let found = (bandwidth.sum::<u128>(), weight);
+        if best.is_none_or(|best| found.0 * best.1 < best.0 * found.1) {
+            best = Some(found);
+        }
+    }
+    best.expect("there are two ends")
+}
+
+/// A connected network of a few NPUs and switches; links have the same bandwidth both ways.
+fn random(seed: &mut Seed) -> Topology {
+    let npus = 2 + seed.below(5);
+    let devices = npus + seed.below(4);
+    let mut builder = TopologyBuilder::new("random");
+    builder.npus(npus);
+    for i in npus..devices {
+        builder.switch(format!("switch{i}"), None);
+    }
+    let mut pairs: Vec<(usize, usize)> = (1..devices).map(|it| (it, seed.below(it))).collect();
+    for _ in 0..seed.below(2 * devices) {
+        let (a, b) = (seed.below(devices), seed.below(devices));
+        if a != b {
+            pairs.push((a, b));
+        }
+    }
+    for (a, b) in pairs {
+        let bandwidth = gb_per_s([1, 2, 3, 5, 8][seed.below(5)]);
+        builder.both_ways(a.into(), b.into(), bandwidth, Time::from_ns(500));
+    }
+    builder.finish().expect("a network")
+}
+
+/// Weights of the roots: one root, all NPUs alike, or each its own.
+fn weights(seed: &mut Seed, npus: usize) -> Vec<(NpuId, u64)> {
+    match seed.below(3) {
+        0 => vec![(NpuId::from(seed.below(npus)), 1)],
+        1 => (0..npus).map(|npu| (NpuId::from(npu), 1)).collect(),
+        _ => {
+            let weight = |npu| (NpuId::from(npu), 1 + seed.below(3) as u64);
+            (0..npus).map(weight).collect()
+        }
+    }
+}
+
+#[test]
+fn rates_are_those_of_the_worst_of_all_cuts_and_trees_reach_them() {
+    let mut seed = Seed(11);
+    for case in 0..400 {
+        let topology = random(&mut seed);
+        let ends: Vec<NpuId> = topology.npus().collect();
+        let weights = weights(&mut seed, ends.len());
+        let network = Network::new(&topology, Fidelity::Link);
+        let best = by_all_cuts(&topology, &ends, &weights);
+        let packing = match pack(&network, &ends, &weights, &mut Silent) {
+            Ok(packing) => packing,
+            Err(why) => panic!("case {case}: {why:?} of {topology:?}"),
+        };
+        assert_eq!(
+            packing.rate.bandwidth * best.1,
+            best.0 * packing.rate.weight,
+            "case {case}"
+        );
+        assert_eq!(
+            packing.check(&topology, &ends, &weights),
+            Ok(()),
+            "case {case}"
+        );
+        assert!(
+            packing.reached_ppm >= 900_000,
+            "case {case}: {}",
+            packing.reached_ppm
+        );
+    }
+}
+
+#[test]
+fn known_networks_have_their_known_rates() {
+    let giga = 1_000_000_000;
+    let latency = Time::from_ns(500);
+    // Every NPU of a corner gets 63 blocks over two links.
+    let mesh = build::mesh(&[8, 8], gb_per_s(25), latency).expect("a mesh");
+    let packing = all_gather(&mesh);
+    assert_eq!(rate(&packing), 50 * giga / 63);
+    assert_eq!(packing.reached_ppm, 1_000_000);
+    let torus = build::torus(&[4, 4, 4], gb_per_s(25), latency).expect("a torus");
+    assert_eq!(rate(&all_gather(&torus)), 150 * giga / 63);
+    // Through a switch: 7 blocks over a link of 8 GB/s.
+    let star = build::switch(8, gb_per_s(8), latency, None).expect("a switch");
+    let packing = all_gather(&star);
+    assert_eq!(rate(&packing), 8 * giga / 7);
+    assert!(packing.ways.iter().all(|way| way.len() == 2));
+    // From one NPU of a mesh over its two links.
+    let ends: Vec<NpuId> = mesh.npus().collect();
+    let packing = packed(&mesh, &ends, &[(NpuId(0), 1)]);
+    assert_eq!((rate(&packing), packing.trees.len()), (50 * giga, 2));
+}
+
+/// Each part of a certificate is looked at: whatever is changed in it is found.
+#[test]
+fn changed_packings_are_refused() {
+    let torus = build::torus(&[3, 3], gb_per_s(25), Time::from_ns(500)).expect("a torus");
+    let ends: Vec<NpuId> = torus.npus().collect();
+    let weights: Vec<(NpuId, u64)> = ends.iter().map(|&npu| (npu, 1)).collect();
+    let good = packed(&torus, &ends, &weights);
+    let fault = |change: &dyn Fn(&mut Packing)| {
+        let mut packing = good.clone();
+        change(&mut packing);
+        packing.check(&torus, &ends, &weights).expect_err("a fault")
+    };
+    let span = |packing: &mut Packing| packing.trees[3].arcs.truncate(7);
+    assert_eq!(fault(&span), Fault::Span { tree: 3 });
+    let twice = |packing: &mut Packing| {
+        let arc = packing.trees[1].arcs[0];
+        packing.trees[1].arcs.push(arc);
+    };
+    assert_eq!(fault(&twice), Fault::Span { tree: 1 });
+    let way = |packing: &mut Packing| packing.ways.rotate_left(1);
+    assert!(matches!(fault(&way), Fault::Way { .. }));
+    let root = good.trees[0].root;
+    assert_eq!(
+        fault(&|packing| drop(packing.trees.remove(0))),
+        Fault::Trees { root }
+    );
+    assert_eq!(fault(&|packing| packing.rate.bandwidth += 1), Fault::Cut);
+    assert_eq!(fault(&|packing| packing.rate.cut.fill(true)), Fault::Cut);
+    let faster = |packing: &mut Packing| packing.reached_ppm += 1;
+    assert!(matches!(fault(&faster), Fault::Rate { .. }));
+}

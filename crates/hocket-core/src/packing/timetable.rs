@@ -1,0 +1,295 @@
+//! When trees send: a timetable that repeats, so that links that are full stay full.
+//!
+//! Every tree carries one piece after another. The busiest link needs a period for one piece of all trees; each link
+//! has as many slots in a period as pieces fit, and each arc of a tree has a slot of its own on every link of its way,
+//! the same in each period. The links then never wait for more than the first pieces: a piece takes a period more
+//! than the one before, whatever the order. Slots are taken as early as possible after what they wait for, so that few
+//! periods pass before the first piece is everywhere.
+//!
+//! # Source
+//! Modulo scheduling: Rau, Glaeser, Some scheduling techniques and an easily schedulable horizontal architecture for
+//! high performance scientific computing, 1981.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{Packing, TreeArc};
+use crate::plan::PlanError;
+use crate::topology::{Switching, Topology};
+use crate::units::Bandwidth;
+
+/// When each arc of each tree starts with the first piece.
+#[derive(Clone, Debug)]
+pub(super) struct Timetable {
+    /// By tree and arc [ps].
+    pub starts: Vec<Vec<u64>>,
+    /// The same, when the piece is there.
+    pub ends: Vec<Vec<u64>>,
+    /// From one piece to the next [ps].
+    pub period: u64,
+}
+
+/// What serves a piece on its way: a link, or a switch with a limit.
+#[derive(Clone, Copy, Debug)]
+struct Stage {
+    server: u32,
+    sending: u64,
+    latency: u64,
+}
+
+/// Free slots that are compared for the start of an arc.
+const MOST_COMPARED: usize = 64;
+
+impl Timetable {
+    /// For so many pieces, of so many bytes each.
+    ///
+    /// # Errors
+    /// [`PlanError::TooLong`].
+    pub fn new(
+        topology: &Topology,
+        packing: &Packing,
+        bytes: u64,
+        pieces: u32,
+    ) -> Result<Self, PlanError> {
+        let stages: Vec<Vec<Stage>> = (0..packing.ways.len())
+            .map(|way| stages(topology, packing, way, bytes))
+            .collect();
+        let servers = topology.links().len() + topology.device_count();
+        let mut uses = vec![0u64; servers];
+        let mut sending = vec![0u64; servers];
+        for arc in packing.trees.iter().flat_map(|tree| &tree.arcs) {
+            for stage in &stages[arc.way as usize] {
+                uses[stage.server as usize] += 1;
+                sending[stage.server as usize] = stage.sending;
+            }
+        }
+        let busy = uses.iter().zip(&sending);
+        let period = busy.map(|(&uses, &sending)| u128::from(uses) * u128::from(sending));
+        let period = period.max().unwrap_or(0).max(1);
+        let period = u64::try_from(period).map_err(|_| PlanError::TooLong)?;
+        check_length(packing, &stages, period, pieces)?;
+        let mut slots: Vec<Slots> = sending
+            .iter()
+            .map(|&sending| Slots::new(period, sending))
+            .collect();
+        let mut timetable = Self {
+            starts: packing
+                .trees
+                .iter()
+                .map(|tree| vec![0; tree.arcs.len()])
+                .collect(),
+            ends: packing
+                .trees
+                .iter()
+                .map(|tree| vec![0; tree.arcs.len()])
+                .collect(),
+            period,
+        };
+        let below: Vec<Vec<Vec<u32>>> = packing
+            .trees
+            .iter()
+            .map(|tree| children(&tree.arcs))
+            .collect();
+        let rest: Vec<Vec<u64>> = packing
+            .trees
+            .iter()
+            .map(|tree| heights(&tree.arcs, &stages))
+            .collect();
+        let mut heap = BinaryHeap::new();
+        for (t, tree) in packing.trees.iter().enumerate() {
+            for (a, _) in tree
+                .arcs
+                .iter()
+                .enumerate()
+                .filter(|(_, arc)| arc.parent == TreeArc::ROOT)
+            {
+                heap.push(Reverse((0, Reverse(rest[t][a]), t, a)));
+            }
+        }
+        let cut_through = topology.switching() == Switching::CutThrough;
+        while let Some(Reverse((ready, _, t, a))) = heap.pop() {
+            let way = &stages[packing.trees[t].arcs[a].way as usize];
+            let chosen = choose(&slots, way, ready, cut_through);
+            let mut end = ready;
+            for (stage, &slot) in way.iter().zip(&chosen) {
+                let its = &mut slots[stage.server as usize];
+                its.take(slot);
+                end = its.start(slot) + stage.sending + stage.latency;
+            }
+            timetable.starts[t][a] = slots[way[0].server as usize].start(chosen[0]);
+            timetable.ends[t][a] = end;
+            for &child in &below[t][a] {
+                let child = child as usize;
+                heap.push(Reverse((end, Reverse(rest[t][child]), t, child)));
+            }
+        }
+        Ok(timetable)
+    }
+}
+
+/// Refuses what may end later than a time can be: no arc waits longer than a period at each link of its way.
+fn check_length(
+    packing: &Packing,
+    stages: &[Vec<Stage>],
+    period: u64,
+    pieces: u32,
+) -> Result<(), PlanError> {
+    let way = |way: &Vec<Stage>| -> u128 {
+        let one = |stage: &Stage| 2 * u128::from(period) + u128::from(stage.latency);
+        way.iter().map(one).sum()
+    };
+    let longest = stages.iter().map(way).max().unwrap_or(0);
+    let deepest = packing.trees.iter().map(|tree| tree.arcs.len()).max();
+    let end = longest * deepest.unwrap_or(0) as u128;
+    // Sums and copies, one after the other.
+    let end = 2 * (end + u128::from(pieces) * u128::from(period));
+    match end < u128::from(u64::MAX) {
+        true => Ok(()),
+        false => Err(PlanError::TooLong),
+    }
+}
+
+fn stages(topology: &Topology, packing: &Packing, way: usize, bytes: u64) -> Vec<Stage> {
+    let links = topology.links().len();
+    let sending = |bandwidth: Bandwidth| bandwidth.transmission(bytes).as_ps().max(1);
+    let mut stages = Vec::new();
+    for &id in &packing.ways[way] {
+        let link = topology.link(id);
+        // Turned round, the limit of the switch at the other end; which, does not matter to its load.
+        if let (Some(limit), false) = (topology.device(link.src).limit, topology.is_npu(link.src)) {
+            stages.push(Stage {
+                server: (links + link.src.index()) as u32,
+                sending: sending(limit),
+                latency: 0,
+            });
+        }
+        stages.push(Stage {
+            server: id.0,
+            sending: sending(link.bandwidth),
+            latency: link.latency.as_ps(),
+        });
+    }
+    stages
+}
+
+fn children(arcs: &[TreeArc]) -> Vec<Vec<u32>> {
+    let mut below = vec![Vec::new(); arcs.len()];
+    for (i, arc) in (0..)
+        .zip(arcs)
+        .filter(|(_, arc)| arc.parent != TreeArc::ROOT)
+    {
+        below[arc.parent as usize].push(i);
+    }
+    below
+}
+
+/// For each arc how long the longest way from its start to a leaf takes, alone.
+fn heights(arcs: &[TreeArc], stages: &[Vec<Stage>]) -> Vec<u64> {
+    let own = |arc: &TreeArc| -> u64 {
+        let stages = stages[arc.way as usize].iter();
+        stages.map(|stage| stage.sending + stage.latency).sum()
+    };
+    let mut heights: Vec<u64> = arcs.iter().map(own).collect();
+    for (i, arc) in arcs.iter().enumerate().rev() {
+        if arc.parent != TreeArc::ROOT {
+            let parent = arc.parent as usize;
+            let height = own(&arcs[parent]) + heights[i];
+            heights[parent] = heights[parent].max(height);
+        }
+    }
+    heights
+}
+
+/// The slots of a way that bring a piece there soonest; of these, those that start last.
+fn choose(slots: &[Slots], way: &[Stage], ready: u64, cut_through: bool) -> Vec<u64> {
+    let first = &slots[way[0].server as usize];
+    let mut best: Option<(u64, Vec<u64>)> = None;
+    let mut from = ready;
+    for _ in 0..MOST_COMPARED {
+        let start = first.free_from(from);
+        from = first.start(start) + 1;
+        let mut chosen = vec![start];
+        let mut begin = first.start(start);
+        for (before, stage) in way.iter().zip(&way[1..]) {
+            let there = begin + before.latency + if cut_through { 0 } else { before.sending };
+            let its = &slots[stage.server as usize];
+            let slot = its.free_from(there);
+            begin = its.start(slot);
+            chosen.push(slot);
+        }
+        let last = way[way.len() - 1];
+        let end = begin + last.sending + last.latency;
+        if best.as_ref().is_none_or(|(earliest, _)| end <= *earliest) {
+            best = Some((end, chosen));
+        }
+        if way.len() == 1 || best.as_ref().is_some_and(|(end, _)| *end <= from) {
+            break;
+        }
+    }
+    best.expect("a link has a slot for each of its uses").1
+}
+
+/// The slots of a link in one period; slot i of period p is number p x slots + i.
+#[derive(Clone, Debug)]
+struct Slots {
+    period: u64,
+    count: u64,
+    free: Vec<u64>,
+    left: u64,
+}
+
+impl Slots {
+    fn new(period: u64, sending: u64) -> Self {
+        /// More slots than any use would need to be told apart.
+        const MOST: u64 = 1 << 14;
+        let count = period.checked_div(sending).unwrap_or(0).min(MOST);
+        let words = count.div_ceil(64) as usize;
+        let mut free = vec![u64::MAX; words];
+        if !count.is_multiple_of(64) {
+            free[words - 1] = (1 << (count % 64)) - 1;
+        }
+        Self {
+            period,
+            count,
+            free,
+            left: count,
+        }
+    }
+
+    fn start(&self, slot: u64) -> u64 {
+        let (period, i) = (slot / self.count, slot % self.count);
+        let within = u128::from(i) * u128::from(self.period) / u128::from(self.count);
+        period * self.period + within as u64
+    }
+
+    /// The first free slot that starts at a time or later.
+    fn free_from(&self, time: u64) -> u64 {
+        let (period, within) = (time / self.period, time % self.period);
+        let scaled = u128::from(within) * u128::from(self.count);
+        let first = scaled.div_ceil(u128::from(self.period)) as u64;
+        debug_assert!(self.left > 0);
+        match self.next_free(first) {
+            Some(i) => period * self.count + i,
+            None => (period + 1) * self.count + self.next_free(0).expect("a slot is left"),
+        }
+    }
+
+    fn next_free(&self, from: u64) -> Option<u64> {
+        if from >= self.count {
+            return None;
+        }
+        let first = (from / 64) as usize;
+        let head = self.free[first] & (u64::MAX << (from % 64));
+        let words = std::iter::once(head).chain(self.free[first + 1..].iter().copied());
+        let mut words = (first as u64..).zip(words).filter(|(_, word)| *word != 0);
+        words
+            .next()
+            .map(|(i, word)| i * 64 + u64::from(word.trailing_zeros()))
+    }
+
+    fn take(&mut self, slot: u64) {
+        let i = slot % self.count;
+        self.free[(i / 64) as usize] &= !(1 << (i % 64));
+        self.left -= 1;
+    }
+}
