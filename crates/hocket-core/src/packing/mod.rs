@@ -48,7 +48,6 @@ use crate::bound::network::Network;
 use crate::id::{LinkId, NpuId};
 use crate::progress::{Interrupted, Progress};
 use graph::Graph;
-use scale::Scale;
 
 /// Trees of one way: all spread from their roots to all ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,30 +123,16 @@ pub(crate) fn pack(
     let rate = rate::best(network, ends, weights, progress)?.ok_or(NoPacking::NoRate)?;
     let graph = Graph::new(network, ends);
     let scale = scale::choose(&graph, weights, &rate, progress)?.ok_or(NoPacking::Stuck)?;
-    pack_scaled(graph, weights, rate, &scale, progress)
-}
-
-fn pack_scaled(
-    graph: Graph,
-    weights: &[(NpuId, u64)],
-    rate: Rate,
-    scale: &Scale,
-    progress: &mut dyn Progress,
-) -> Result<Packing, NoPacking> {
-    let mut supply = vec![0; graph.nodes()];
-    for &(npu, weight) in weights {
-        supply[npu.index()] = (weight * scale.trees) as i64;
-    }
+    let supply = scale.supply(&graph, weights);
     let graph = graph.with_units(&scale.units);
     let logical = split::off(&graph, &supply, progress)?.ok_or(NoPacking::Stuck)?;
     let forest = grow::forest(&logical, &supply, progress)?.ok_or(NoPacking::Stuck)?;
     let (trees, ways) = forest.trees(&logical);
-    let packing = Packing {
+    Ok(Packing {
         reached_ppm: scale.reached_ppm(&rate),
         rate,
         trees_a_weight: scale.trees,
         trees,
         ways,
-    };
-    Ok(packing)
+    })
 }

@@ -27,6 +27,15 @@ pub(super) struct Scale {
 }
 
 impl Scale {
+    /// How many trees start at each node.
+    pub fn supply(&self, graph: &Graph, weights: &[(NpuId, u64)]) -> Vec<i64> {
+        let mut supply = vec![0; graph.nodes()];
+        for &(npu, weight) in weights {
+            supply[npu.index()] = (weight * self.trees) as i64;
+        }
+        supply
+    }
+
     /// (trees / time) over the rate, in millionths.
     pub fn reached_ppm(&self, rate: &Rate) -> u64 {
         let reached = u128::from(self.trees) * self.under * self.unit * rate.weight;
@@ -146,10 +155,7 @@ fn fits(
     scale: &Scale,
     progress: &mut dyn Progress,
 ) -> Result<bool, NoPacking> {
-    let mut supply = vec![0; graph.nodes()];
-    for &(npu, weight) in weights {
-        supply[npu.index()] = (weight * scale.trees) as i64;
-    }
+    let supply = scale.supply(graph, weights);
     let scaled = graph.clone().with_units(&scale.units);
     let mut flows = Backward::new(graph.nodes(), &scaled.arcs, &supply, &graph.ends());
     Ok(flows.violated(progress)?.is_none())

@@ -142,7 +142,8 @@ impl Candidate {
 
     fn simulated(&self, progress: &mut dyn Progress) -> Result<Ending, PlanError> {
         let plan = Arc::clone(self.plan());
-        let proof = Arc::new(verify(plan, Arc::clone(&self.topology), progress).map_err(refused)?);
+        let proof =
+            Arc::new(verify(plan, Arc::clone(&self.topology), progress).map_err(not_verified)?);
         let options = SimulateOptions {
             latency: self.latency,
             ..SimulateOptions::default()
@@ -203,7 +204,7 @@ impl Candidate {
     }
 }
 
-fn refused(error: VerifyError) -> PlanError {
+pub(super) fn not_verified(error: VerifyError) -> PlanError {
     match error {
         VerifyError::Interrupted(stop) => PlanError::Interrupted(stop),
         VerifyError::Collective(why) => PlanError::Collective(why),
@@ -213,7 +214,7 @@ fn refused(error: VerifyError) -> PlanError {
     }
 }
 
-fn not_simulated(error: SimulateError) -> PlanError {
+pub(super) fn not_simulated(error: SimulateError) -> PlanError {
     match error {
         SimulateError::Interrupted(stop) => PlanError::Interrupted(stop),
         SimulateError::TooLong => PlanError::TooLong,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::candidate::{not_simulated, not_verified};
 use crate::bound::Fidelity;
 use crate::bound::network::Network;
 use crate::collective::{Collective, CollectiveKind};
@@ -9,10 +10,10 @@ use crate::id::NpuId;
 use crate::packing::{NoPacking, Packing, Passes, pack};
 use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
-use crate::simulate::{SimulateError, SimulateOptions, simulate};
+use crate::simulate::{SimulateOptions, simulate};
 use crate::topology::Topology;
 use crate::units::Time;
-use crate::verify::{VerifyError, verify};
+use crate::verify::verify;
 
 /// The name of the algorithm.
 pub const TREES: &str = "trees";
@@ -49,17 +50,21 @@ pub fn trees(
             .filter(|&it| it <= most)
             .collect(),
     };
-    let mut best: Option<(Time, Plan)> = None;
+    let mut best: Option<(Time, Arc<Plan>, LinkOrder)> = None;
     for pieces in ladder {
         let transfers = u128::from(arcs) * u128::from(pieces);
         PlanBuilder::check_size(transfers, memory_limit)?;
         let plan = passes.plan(TREES, topology, collective, pieces as u32)?;
+        let proof = verify(Arc::new(plan), Arc::clone(topology), progress).map_err(not_verified)?;
         let mut improved = false;
         for order in [LinkOrder::Plan, LinkOrder::Ready] {
-            let plan = plan.clone().with_link_order(order);
-            let time = time_of(topology, &plan, progress)?;
-            if best.as_ref().is_none_or(|(least, _)| time < *least) {
-                best = Some((time, plan));
+            let options = SimulateOptions {
+                order: Some(order),
+                ..SimulateOptions::default()
+            };
+            let run = simulate(&proof, &options, progress).map_err(not_simulated)?;
+            if best.as_ref().is_none_or(|(least, ..)| run.time < *least) {
+                best = Some((run.time, Arc::clone(proof.plan()), order));
                 improved = true;
             }
         }
@@ -67,8 +72,8 @@ pub fn trees(
             break;
         }
     }
-    let (_, plan) = best.ok_or(Interrupted)?;
-    Ok(plan)
+    let (_, plan, order) = best.ok_or(Interrupted)?;
+    Ok(Plan::clone(&plan).with_link_order(order))
 }
 
 fn passes(
@@ -121,28 +126,6 @@ fn refused(why: &str) -> PlanError {
     }
 }
 
-fn time_of(
-    topology: &Arc<Topology>,
-    plan: &Plan,
-    progress: &mut dyn Progress,
-) -> Result<Time, PlanError> {
-    let verified = verify(Arc::new(plan.clone()), Arc::clone(topology), progress);
-    let verified = verified.map_err(|why| match why {
-        VerifyError::Interrupted(stop) => PlanError::Interrupted(stop),
-        other => PlanError::Malformed {
-            why: format!("{other:?}").chars().take(600).collect(),
-        },
-    })?;
-    match simulate(&verified, &SimulateOptions::default(), progress) {
-        Ok(run) => Ok(run.time),
-        Err(SimulateError::TooLong) => Err(PlanError::TooLong),
-        Err(SimulateError::Interrupted(stop)) => Err(PlanError::Interrupted(stop)),
-        Err(other) => Err(PlanError::Malformed {
-            why: other.to_string(),
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -159,9 +142,10 @@ mod tests {
     fn share(topology: &Arc<Topology>, kind: CollectiveKind, bytes: u64) -> f64 {
         let collective = Collective::among_all(kind, topology, bytes).expect("a collective");
         let plan = trees(topology, &collective, None, 1 << 34, &mut Silent).expect("a plan");
-        let time = time_of(topology, &plan, &mut Silent).expect("a time");
+        let proof = verify(Arc::new(plan), Arc::clone(topology), &mut Silent).expect("a proof");
+        let run = simulate(&proof, &SimulateOptions::default(), &mut Silent).expect("a run");
         let least = bound(topology, &collective, &BoundOptions::default(), &mut Silent);
-        least.expect("a bound").time.as_ps() as f64 / time.as_ps() as f64
+        least.expect("a bound").time.as_ps() as f64 / run.time.as_ps() as f64
     }
 
     #[test]
