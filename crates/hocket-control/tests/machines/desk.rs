@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hocket_control::agent::{self, Agent, Opened};
 use hocket_control::directory::HostId;
-use hocket_control::message::{FromHost, ToHost};
+use hocket_control::message::{FromHost, Hello, HostFlow, ToHost, VERSION};
 use hocket_control::server::{self, Close, Output, Server, SessionId};
 use hocket_control::store::{Record, Saved};
 
@@ -33,6 +33,28 @@ pub struct Desk {
     pub records: Vec<(u64, Record)>,
     /// Whether records are stored at once.
     pub stores: bool,
+}
+
+/// What a host says first.
+pub fn hello() -> Hello {
+    Hello {
+        version: VERSION,
+        sequence: 1,
+        ..Hello::default()
+    }
+}
+
+/// A flow of host 0 that it announces itself.
+pub fn flow(id: u64) -> HostFlow {
+    HostFlow {
+        id,
+        job: 0,
+        src: address(0),
+        dst: address(7),
+        bytes: 1 << 30,
+        held: None,
+        is_fixed: false,
+    }
 }
 
 pub fn options() -> server::Options {

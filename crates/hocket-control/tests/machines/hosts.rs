@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use hocket_control::agent::{Agent, Input, Opened, Options, Output, SessionId, Why};
 use hocket_control::directory::HostId;
-use hocket_control::message::{FromHost, Hello, HostFlow, Reason, Refusal, ToHost, VERSION};
+use hocket_control::message::{FromHost, Reason, Refusal, ToHost};
 use hocket_control::server;
 
-use super::desk::{Desk, SECOND, options};
+use super::desk::{Desk, SECOND, flow, hello, options};
 use super::site::address;
 
 fn whys(desk: &Desk, flow: u64) -> Vec<Why> {
@@ -403,23 +403,9 @@ fn what_an_acknowledgement_leaves_out_comes_again() {
     let options = options();
     let mut desk = Desk::new(options, 0);
     let session = desk.session(0);
-    let hello = Hello {
-        version: VERSION,
-        sequence: 1,
-        ..Hello::default()
-    };
-    desk.say(session, FromHost::Hello(hello));
+    desk.say(session, FromHost::Hello(hello()));
     for id in 1..=3 {
-        let flow = HostFlow {
-            id,
-            job: 0,
-            src: address(0),
-            dst: address(7),
-            bytes: 1 << 30,
-            held: None,
-            is_fixed: false,
-        };
-        let (sequence, flows) = (1 + id, vec![flow]);
+        let (sequence, flows) = (1 + id, vec![flow(id)]);
         desk.say(session, FromHost::Starts { sequence, flows });
     }
     let revisions = |desk: &Desk| -> Vec<u64> {

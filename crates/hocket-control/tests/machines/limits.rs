@@ -2,33 +2,13 @@
 
 use hocket_control::directory::{BadDirectory, Directory, HostEntry};
 use hocket_control::message::{
-    Change, FLOW_IDS, FromHost, Hello, HostFlow, JOB_IDS, MOST_FLOWS, Refusal, ToHost, VERSION,
+    Change, FLOW_IDS, FromHost, Hello, HostFlow, JOB_IDS, MOST_FLOWS, Refusal, ToHost,
 };
 use hocket_control::server::{self, Close};
 use hocket_core::id::NpuId;
 
-use super::desk::{Desk, options};
+use super::desk::{Desk, flow, hello, options};
 use super::site::address;
-
-fn hello() -> Hello {
-    Hello {
-        version: VERSION,
-        sequence: 1,
-        ..Hello::default()
-    }
-}
-
-fn flow(id: u64) -> HostFlow {
-    HostFlow {
-        id,
-        job: 0,
-        src: address(0),
-        dst: address(7),
-        bytes: 1 << 30,
-        held: None,
-        is_fixed: false,
-    }
-}
 
 /// A desk without agents, and a session of host 0 that is welcomed.
 fn alone(options: server::Options) -> (Desk, u64) {
