@@ -1,0 +1,91 @@
+//! What a byte costs on each link.
+
+use crate::bound::network::Network;
+
+/// The price of a byte on each arc: a power of how long the arc is busy, over its bandwidth.
+///
+/// With these prices the cheapest way of a byte is the one on which it adds least to the sum, over all arcs, of the
+/// next higher power: the higher the power, the closer that is to how long the busiest arc sends.
+#[derive(Clone, Debug)]
+pub(super) struct Prices {
+    /// Seconds per byte.
+    pace: Vec<f64>,
+    /// Price of an arc that is as busy as the busiest.
+    full: Vec<f64>,
+    /// Bytes over each arc.
+    load: Vec<f64>,
+    /// Of a byte, at least 1.
+    price: Vec<u64>,
+    /// How long the busiest arc is thought to send [s].
+    scale: f64,
+    /// The power is two to this one.
+    doublings: u32,
+}
+
+/// The price of a byte on the fastest arc while it is as busy as the busiest.
+const UNIT: f64 = (1u64 << 24) as f64;
+/// How much cheaper an idle arc is.
+const IDLE: f64 = 1.0 / 1024.0;
+/// An arc that is busier than was thought is dearer by this at most.
+const DEAREST: f64 = 4096.0;
+/// Arcs slower than the fastest by more than this are priced as if by this.
+const SLOWEST: f64 = 65_536.0;
+
+impl Prices {
+    /// Nothing is on any arc yet.
+    pub fn new(network: &Network) -> Self {
+        let arcs = network.arcs();
+        let fastest = arcs.iter().map(|arc| arc.capacity).max().unwrap_or(1) as f64;
+        let slowness = arcs
+            .iter()
+            .map(|arc| (fastest / arc.capacity as f64).min(SLOWEST));
+        let full: Vec<f64> = slowness.map(|slowness| slowness * UNIT).collect();
+        let mut prices = Self {
+            pace: arcs.iter().map(|arc| 1.0 / arc.capacity as f64).collect(),
+            full,
+            load: vec![0.0; arcs.len()],
+            price: vec![0; arcs.len()],
+            scale: f64::INFINITY,
+            doublings: 0,
+        };
+        prices.set(f64::INFINITY, 0);
+        prices
+    }
+
+    /// Another power, and another thought of how long the busiest arc sends.
+    pub fn set(&mut self, scale: f64, doublings: u32) {
+        self.scale = scale;
+        self.doublings = doublings;
+        for arc in 0..self.load.len() {
+            self.price[arc] = self.at_load(arc);
+        }
+    }
+
+    /// So many bytes more on an arc, or fewer.
+    #[inline]
+    pub fn add(&mut self, arc: u32, bytes: f64) {
+        self.load[arc as usize] += bytes;
+        self.price[arc as usize] = self.at_load(arc as usize);
+    }
+
+    /// How long the busiest arc sends [s].
+    pub fn busiest(&self) -> f64 {
+        let busy = self.load.iter().zip(&self.pace).map(|(load, pace)| load * pace);
+        busy.fold(0.0, f64::max)
+    }
+
+    /// The price of a byte on each arc, at least 1.
+    #[inline]
+    pub fn all(&self) -> &[u64] {
+        &self.price
+    }
+
+    #[inline]
+    fn at_load(&self, arc: usize) -> u64 {
+        let mut power = self.load[arc] * self.pace[arc] / self.scale;
+        for _ in 0..self.doublings {
+            power *= power;
+        }
+        (self.full[arc] * (power.min(DEAREST) + IDLE)) as u64 + 1
+    }
+}
