@@ -21,11 +21,14 @@ pub(crate) fn flows(collective: &Collective) -> Result<Vec<Flow>, usize> {
     let npus = collective.npus();
     let mut flows = Vec::new();
     for (d, demand) in collective.demands().iter().enumerate() {
-        let ends = (demand.holders.members(npus), demand.wanted.members(npus));
-        let (&[src], &[dst]) = ends else {
+        let ends = (
+            demand.holders.members(npus),
+            demand.wanted.members(npus),
+            demand.reduced,
+        );
+        let (&[src], &[dst], false) = ends else {
             return Err(d);
         };
-        // Of one holder, its sum is what it has.
         if src != dst {
             flows.push(Flow {
                 demand: d as u32,

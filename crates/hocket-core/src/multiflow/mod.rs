@@ -6,8 +6,10 @@
 //!
 //! | file | what it does |
 //! | --- | --- |
-//! | `demand` | what goes from whom to whom, cut into parts that each take one way |
+//! | `demand` | what goes from whom to whom |
+//! | `parts` | that, cut into parts that each take one way |
 //! | `price` | what a byte costs on each link: the busier the link, the more |
+//! | `walk` | the cheapest way of one part |
 //! | `route` | a way for each part, and again for those that could go cheaper, until the busiest link has least |
 //! | `timetable` | when each part takes each link, so that the busiest links never wait |
 //! | `plan` | parts, ways and timetable as a plan |
@@ -18,6 +20,7 @@
 //! need hardly be longer than the busiest link sends).
 
 mod demand;
+mod parts;
 mod plan;
 mod price;
 mod route;
@@ -25,5 +28,6 @@ mod timetable;
 mod walk;
 
 pub(crate) use demand::{Flow, flows};
-pub(crate) use plan::{legs, plan};
-pub(crate) use route::{Parts, Routing, Unroutable};
+pub(crate) use parts::Parts;
+pub(crate) use plan::{Legs, plan};
+pub(crate) use route::{Routing, Unroutable};

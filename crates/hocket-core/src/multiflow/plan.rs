@@ -9,6 +9,7 @@ use crate::collective::Collective;
 use crate::graph::Lists;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Transfer, Wait};
+use crate::progress::Progress;
 use crate::topology::Topology;
 
 /// The ways of parts, cut where they meet an NPU.
@@ -19,44 +20,48 @@ pub(crate) struct Legs {
     /// The links of each leg: one from NPU to NPU, or several through switches.
     pub links: Vec<Vec<LinkId>>,
     /// For each leg of each part, as in `of`, what a byte costs from there on.
-    left: Vec<u64>,
-}
-
-/// Cuts ways into legs.
-pub(crate) fn legs(network: &Network, routing: &Routing) -> Legs {
-    let arcs = network.arcs();
-    let inside = arcs.iter().filter(|arc| arc.internal).count() as u32;
-    let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
-    let mut legs = Legs {
-        of: Lists::default(),
-        links: Vec::new(),
-        left: Vec::new(),
-    };
-    let mut own = Vec::new();
-    for way in routing.ways.iter() {
-        own.clear();
-        let mut left: u64 = way.iter().map(|&arc| routing.prices[arc as usize]).sum();
-        for leg in way.split_inclusive(|&arc| network.is_npu(arcs[arc as usize].dst)) {
-            let id = match known.get(leg) {
-                Some(&id) => id,
-                None => {
-                    let id = legs.links.len() as u32;
-                    let links = leg.iter().filter(|&&arc| arc >= inside);
-                    legs.links.push(links.map(|&arc| LinkId(arc - inside)).collect());
-                    known.insert(leg.to_vec(), id);
-                    id
-                }
-            };
-            own.push(id);
-            legs.left.push(left);
-            left -= leg.iter().map(|&arc| routing.prices[arc as usize]).sum::<u64>();
-        }
-        legs.of.push(&own);
-    }
-    legs
+    pub left: Vec<u64>,
 }
 
 impl Legs {
+    /// Cuts ways into legs.
+    pub fn new(network: &Network, routing: &Routing) -> Self {
+        let arcs = network.arcs();
+        let inside = arcs.iter().filter(|arc| arc.internal).count() as u32;
+        let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
+        let mut legs = Legs {
+            of: Lists::default(),
+            links: Vec::new(),
+            left: Vec::new(),
+        };
+        let mut own = Vec::new();
+        for way in routing.ways.iter() {
+            own.clear();
+            let mut left: u64 = way.iter().map(|&arc| routing.prices[arc as usize]).sum();
+            for leg in way.split_inclusive(|&arc| network.is_npu(arcs[arc as usize].dst)) {
+                let id = match known.get(leg) {
+                    Some(&id) => id,
+                    None => {
+                        let id = legs.links.len() as u32;
+                        let links = leg.iter().filter(|&&arc| arc >= inside);
+                        legs.links
+                            .push(links.map(|&arc| LinkId(arc - inside)).collect());
+                        known.insert(leg.to_vec(), id);
+                        id
+                    }
+                };
+                own.push(id);
+                legs.left.push(left);
+                left -= leg
+                    .iter()
+                    .map(|&arc| routing.prices[arc as usize])
+                    .sum::<u64>();
+            }
+            legs.of.push(&own);
+        }
+        legs
+    }
+
     /// Transfers of a plan.
     pub fn steps(&self) -> usize {
         self.of.items().len()
@@ -66,7 +71,7 @@ impl Legs {
 /// The plan in which each part takes its way.
 ///
 /// # Errors
-/// [`PlanError::TooManyChunks`] for a demand without bytes.
+/// [`PlanError::TooManyChunks`] for a demand without bytes; [`PlanError::TooLong`]; [`PlanError::Interrupted`].
 pub(crate) fn plan(
     name: &str,
     topology: &Topology,
@@ -74,6 +79,7 @@ pub(crate) fn plan(
     flows: &[Flow],
     parts: &Parts,
     legs: &Legs,
+    progress: &mut dyn Progress,
 ) -> Result<Plan, PlanError> {
     let demands = collective.demands();
     let mut pieces = vec![1; demands.len()];
@@ -88,7 +94,6 @@ pub(crate) fn plan(
         next += pieces as u32;
         chunks.split_one(d, demand.bytes, pieces)?;
     }
-    let left = |part: u32, leg: u32| legs.left[legs.of.offsets()[part as usize] as usize + leg as usize];
     let npus = topology.npu_count() as u32;
     let turn: Vec<u32> = (0..parts.len())
         .map(|part| {
@@ -97,7 +102,7 @@ pub(crate) fn plan(
             (part - parts.of(f).start) as u32 * npus + apart
         })
         .collect();
-    let order = timetable::order(topology, legs, &parts.bytes, &turn, &left);
+    let order = timetable::order(topology, legs, &parts.bytes, &turn, progress)?;
     let mut plan = PlanBuilder::new(name, collective, chunks);
     plan.link_order(LinkOrder::Plan);
     plan.reserve(order.len());

@@ -70,7 +70,11 @@ impl Prices {
 
     /// How long the busiest arc sends [s].
     pub fn busiest(&self) -> f64 {
-        let busy = self.load.iter().zip(&self.pace).map(|(load, pace)| load * pace);
+        let busy = self
+            .load
+            .iter()
+            .zip(&self.pace)
+            .map(|(load, pace)| load * pace);
         busy.fold(0.0, f64::max)
     }
 

@@ -3,56 +3,13 @@
 use std::ops::Range;
 
 use super::Flow;
+use super::parts::Parts;
 use super::price::Prices;
 use super::walk::Walk;
 use crate::bound::network::Network;
 use crate::graph::{Lists, ShortestPaths};
 use crate::id::NpuId;
 use crate::progress::{Interrupted, Progress};
-
-/// Flows cut into parts of about the same size.
-#[derive(Clone, Debug)]
-pub(crate) struct Parts {
-    /// Where the parts of each flow begin.
-    first: Vec<u32>,
-    /// The flow of each part.
-    pub flow: Vec<u32>,
-    /// The bytes of each part.
-    pub bytes: Vec<u64>,
-}
-
-impl Parts {
-    /// The largest flow has so many parts (one for each byte, where it has fewer), smaller ones fewer.
-    pub fn new(flows: &[Flow], most: u64) -> Self {
-        let largest = flows.iter().map(|flow| flow.bytes).max().unwrap_or(1);
-        let grain = largest.div_ceil(most.max(1));
-        let mut parts = Self {
-            first: vec![0],
-            flow: Vec::new(),
-            bytes: Vec::new(),
-        };
-        for (f, flow) in (0..).zip(flows) {
-            let count = flow.bytes.div_ceil(grain) as usize;
-            for i in 0..count {
-                let start = |i| crate::collective::block_start(flow.bytes, i, count);
-                parts.flow.push(f);
-                parts.bytes.push(start(i + 1) - start(i));
-            }
-            parts.first.push(parts.flow.len() as u32);
-        }
-        parts
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.flow.len()
-    }
-
-    /// The parts of a flow.
-    pub fn of(&self, flow: usize) -> Range<usize> {
-        self.first[flow] as usize..self.first[flow + 1] as usize
-    }
-}
 
 /// Why some flows have no way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,33 +33,38 @@ pub(crate) struct Routing {
     pub ways: Lists<u32>,
     /// How long the busiest arc sends [s].
     pub busiest: f64,
-    /// No routing has a busiest arc that sends for less, up to rounding [s].
+    /// However parts are cut and routed, the busiest arc sends no less, up to rounding [s].
     pub least: f64,
     /// The price of a byte on each arc.
     pub prices: Vec<u64>,
 }
 
-/// The power of prices is two to this one at first, and grows pass by pass.
+/// Parts of a destination are routed in two to this many turns.
+const TURNS: u32 = 3;
+/// The power of prices is two to this one at first, and grows.
 const FIRST_DOUBLINGS: u32 = 1;
 const LAST_DOUBLINGS: u32 = 8;
 /// Passes with one power.
 const PASSES: u32 = 4;
-/// Passes with the last power that are no better than those before.
-const PATIENCE: u32 = 4;
+/// A pass is worth while that makes the busiest arc less busy by this.
+const BETTER: f64 = 0.999;
+/// Passes in a row that were not worth while, after which no more are tried.
+const PATIENCE: u32 = 12;
 /// A routing is good enough that is this close to the best there can be.
 const CLOSE: f64 = 1.002;
 
 impl Routing {
     /// Routes parts so that the busiest arc has little to do.
     ///
-    /// Parts of a destination are routed after one another, each over the cheapest way at the prices of the moment
-    /// among those that come nearer to the destination with each step.
+    /// In each pass all parts are routed anew, in groups of the same destination: each over the cheapest way at the
+    /// prices of the moment, which rise with every part. `progress` may stop it after the first pass.
     ///
     /// # Errors
     /// [`Unroutable`].
     ///
     /// # Complexity
-    /// For each of some tens of passes a search from each destination, and the length of its way for each part.
+    /// For each of some tens of passes eight searches from each destination, and for each part the arcs about its
+    /// way.
     pub fn new(
         network: &Network,
         flows: &[Flow],
@@ -118,48 +80,63 @@ impl Routing {
             search: ShortestPaths::new(u64::MAX, ()),
             walk: Walk::new(network.node_count()),
         };
-        let mut ways = Lists::default();
-        let mut best: Option<Self> = None;
-        let mut least = router.least()?;
-        let (mut doublings, mut passes, mut failed) = (FIRST_DOUBLINGS, 0, 0);
-        loop {
-            let total = u64::from((LAST_DOUBLINGS - FIRST_DOUBLINGS + 1) * PASSES);
-            if !progress.report("routes", passes, total) {
-                match best {
-                    Some(best) => return Ok(best),
-                    None => return Err(Unroutable::Interrupted),
-                }
+        let mut least = router.least()?.max(most_at_an_npu(network, flows));
+        router.prices.set(least, FIRST_DOUBLINGS);
+        let mut best = Self {
+            ways: router.pass(None)?,
+            busiest: router.prices.busiest(),
+            least,
+            prices: router.prices.all().to_vec(),
+        };
+        let mut ways = best.ways.clone();
+        let mut failed = 0;
+        let most = (LAST_DOUBLINGS - FIRST_DOUBLINGS + 1) * PASSES;
+        for pass in 1..most {
+            if best.busiest <= CLOSE * least || failed == PATIENCE {
+                break;
             }
+            if !progress.report("routes", pass.into(), most.into()) {
+                break;
+            }
+            let doublings = FIRST_DOUBLINGS + pass / PASSES;
             let busiest = router.prices.busiest();
-            router.prices.set(busiest.max(least), doublings);
-            ways = router.pass(&ways)?;
-            passes += 1;
-            router.prices.set(router.prices.busiest().max(least), doublings);
+            router.prices.set(busiest, doublings);
+            ways = router.pass(Some(&ways))?;
+            let busiest = router.prices.busiest();
+            failed = if busiest < BETTER * best.busiest {
+                0
+            } else {
+                failed + 1
+            };
+            router.prices.set(busiest, doublings);
             least = least.max(router.least()?);
-            let busiest = router.prices.busiest();
-            if std::env::var("TRACE").is_ok() {println!("p {doublings} busiest {busiest:.6} least {least:.6}");}
-            let enough = best.as_ref().is_none_or(|best| busiest < best.busiest * 0.9995);
-            failed = if enough { 0 } else { failed + 1 };
-            if best.as_ref().is_none_or(|best| busiest < best.busiest) {
-                best = Some(Self {
-                    ways: ways.clone(),
-                    busiest,
-                    least,
-                    prices: router.prices.all().to_vec(),
-                });
-            }
-            let best = best.as_mut().expect("there is one by now");
-            best.least = least;
-            let close = best.busiest <= CLOSE * least;
-            if close || (failed >= PATIENCE && doublings == LAST_DOUBLINGS) {
-                if std::env::var("TRACE").is_ok() {println!("passes {passes}");}
-                return Ok(best.clone());
-            }
-            if passes.is_multiple_of(u64::from(PASSES)) {
-                doublings = (doublings + 1).min(LAST_DOUBLINGS);
+            if busiest < best.busiest {
+                best.ways.clone_from(&ways);
+                best.busiest = busiest;
+                best.prices.copy_from_slice(router.prices.all());
             }
         }
+        Ok(Self { least, ..best })
     }
+}
+
+/// How long an NPU's links are busy at least with what it sends or gets, the most of all [s].
+fn most_at_an_npu(network: &Network, flows: &[Flow]) -> f64 {
+    let mut bytes = vec![[0.0; 2]; network.node_count()];
+    for flow in flows {
+        bytes[flow.src.index()][0] += flow.bytes as f64;
+        bytes[flow.dst.index()][1] += flow.bytes as f64;
+    }
+    let bandwidth = |arcs: &[u32]| -> f64 {
+        let arcs = arcs.iter().map(|&arc| &network.arcs()[arc as usize]);
+        arcs.map(|arc| arc.capacity as f64).sum()
+    };
+    let ends = (0..).zip(&bytes).filter(|(_, bytes)| **bytes != [0.0; 2]);
+    let busy = ends.map(|(node, &[sent, got])| {
+        let out = sent / bandwidth(network.arcs_out(node));
+        out.max(got / bandwidth(network.arcs_in(node)))
+    });
+    busy.filter(|busy| busy.is_finite()).fold(0.0, f64::max)
 }
 
 struct Router<'a> {
@@ -175,7 +152,7 @@ struct Router<'a> {
 
 impl Router<'_> {
     /// Routes all parts anew, one destination after the other, some of its parts at a time.
-    fn pass(&mut self, before: &Lists<u32>) -> Result<Lists<u32>, Unroutable> {
+    fn pass(&mut self, before: Option<&Lists<u32>>) -> Result<Lists<u32>, Unroutable> {
         let mut ways = Lists::default();
         let mut found: Vec<Vec<u32>> = Vec::new();
         for group in 0..self.groups.len() {
@@ -183,9 +160,9 @@ impl Router<'_> {
             let parts = self.parts.of(group.start).start..self.parts.of(group.end - 1).end;
             let dst = self.flows[group.start].dst;
             found.resize(parts.len().max(found.len()), Vec::new());
-            for turn in 0..TURNS {
+            for turn in 0..1 << TURNS {
                 let mine = parts.clone().filter(|&part| turn_of(part) == turn);
-                if before.len() > 0 {
+                if let Some(before) = before {
                     for part in mine.clone() {
                         let bytes = self.parts.bytes[part] as f64;
                         for &arc in before.get(part) {
@@ -202,7 +179,13 @@ impl Router<'_> {
                     }
                     let bytes = self.parts.bytes[part] as f64;
                     let way = &mut found[part - parts.start];
-                    self.walk.find(self.network, self.prices.all(), costs, (flow.src.0, dst.0), way);
+                    self.walk.find(
+                        self.network,
+                        self.prices.all(),
+                        costs,
+                        (flow.src.0, dst.0),
+                        way,
+                    );
                     for &arc in &*way {
                         self.prices.add(arc, bytes);
                     }
@@ -246,7 +229,9 @@ impl Router<'_> {
             }
         }
         let arcs = self.network.arcs().iter().enumerate();
-        let capacity: f64 = arcs.map(|(i, arc)| arc.capacity as f64 * self.prices.all()[i] as f64).sum();
+        let capacity: f64 = arcs
+            .map(|(i, arc)| arc.capacity as f64 * self.prices.all()[i] as f64)
+            .sum();
         Ok(work / capacity)
     }
 }
@@ -262,10 +247,7 @@ fn groups(flows: &[Flow]) -> Vec<Range<usize>> {
     groups.collect()
 }
 
-/// Parts of a destination are routed in so many turns.
-const TURNS: u64 = 8;
-
 /// When a part is routed.
 fn turn_of(part: usize) -> u64 {
-    (part as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61
+    (part as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - TURNS)
 }

@@ -93,7 +93,8 @@ impl Walk {
             self.touched.push(node);
         }
         self.reached[node as usize] = (cost, arc);
-        self.open.push((Reverse(cost + least[node as usize]), cost, Reverse(node)));
+        self.open
+            .push((Reverse(cost + least[node as usize]), cost, Reverse(node)));
     }
 }
 

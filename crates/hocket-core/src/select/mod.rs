@@ -6,9 +6,11 @@
 //! wherever it is asked for by name: [`crate::algorithms::plan`] and Python's `plan` call [`synthesize`].
 
 mod candidate;
+mod flows;
 mod trees;
 
 pub use candidate::{Candidate, Ending};
+pub use flows::{FLOWS, flows};
 pub use trees::{TREES, trees};
 
 use std::sync::Arc;

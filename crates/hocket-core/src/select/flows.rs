@@ -1,0 +1,183 @@
+//! Plans of routed flows: into how many pieces blocks are cut, and in what order links serve, by what comes out of
+//! simulation.
+
+use std::sync::Arc;
+
+use super::candidate::{not_simulated, not_verified};
+use crate::bound::Fidelity;
+use crate::bound::network::Network;
+use crate::collective::{Collective, CollectiveKind};
+use crate::id::{DeviceId, NpuId};
+use crate::multiflow::{Flow, Legs, Parts, Routing, Unroutable, flows as flows_of, plan};
+use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
+use crate::progress::{Interrupted, Progress};
+use crate::simulate::{SimulateOptions, simulate};
+use crate::topology::Topology;
+use crate::units::Time;
+use crate::verify::verify;
+
+/// The name of the algorithm.
+pub const FLOWS: &str = "flows";
+
+/// Transfers up to which blocks are cut into more pieces.
+const MOST_TRANSFERS: u64 = 300_000;
+/// Pieces of the largest block that are tried: powers of this.
+const STEP: u64 = 4;
+const MOST_PIECES: u64 = 1024;
+/// A plan is good enough that takes this much longer than the busiest link at least sends.
+const CLOSE: f64 = 1.01;
+
+/// Routes what goes from one NPU to one other so that the busiest link has least to do, and makes the quickest plan of
+/// it, over numbers of pieces and orders of links: all-to-all, scatter, gather, and custom collectives alike.
+///
+/// With `pieces` given, the largest block is cut into so many, and smaller ones into pieces of about the same size.
+///
+/// # Errors
+/// [`PlanError::NotApplicable`] for a collective that sums or copies, or where an NPU that wants data cannot be
+/// reached; [`PlanError::TooLarge`]; [`PlanError::TooManyChunks`]; [`PlanError::TooLong`];
+/// [`PlanError::Interrupted`] before a first plan was found (later, the best so far is the result);
+/// [`PlanError::Collective`] where the topology lacks a participant.
+pub fn flows(
+    topology: &Arc<Topology>,
+    collective: &Collective,
+    pieces: Option<usize>,
+    memory_limit: u64,
+    progress: &mut dyn Progress,
+) -> Result<Plan, PlanError> {
+    collective.check_on(topology)?;
+    let n = collective.npus().len() as u128;
+    if collective.kind() == CollectiveKind::AllToAll {
+        PlanBuilder::check_size(n * (n - 1), memory_limit)?;
+    }
+    let flows = flows_of(collective).map_err(|demand| not_of_one(collective, demand))?;
+    let largest = flows.iter().map(|flow| flow.bytes).max().unwrap_or(0);
+    let ladder: Vec<u64> = match pieces {
+        Some(pieces) if pieces as u64 > largest.max(1) || pieces == 0 => {
+            return Err(PlanError::TooManyChunks {
+                what: "the largest block".to_owned(),
+                bytes: largest,
+                chunks: pieces,
+            });
+        }
+        Some(pieces) => vec![pieces as u64],
+        None => std::iter::successors(Some(1), |pieces| Some(pieces * STEP))
+            .take_while(|&pieces| pieces == 1 || pieces <= largest.min(MOST_PIECES))
+            .collect(),
+    };
+    let network = Network::new(topology, Fidelity::Link);
+    let on = On {
+        topology,
+        collective,
+        network,
+        flows,
+        memory_limit,
+    };
+    let mut best: Option<Found> = None;
+    for pieces in ladder {
+        let found = match on.quickest(pieces, progress) {
+            Err(PlanError::Interrupted(_)) if best.is_some() => break,
+            found => found?,
+        };
+        let transfers = found.plan.len() as u64;
+        let close = found.time.as_seconds() <= CLOSE * found.least;
+        if best.as_ref().is_none_or(|best| found.time < best.time) {
+            best = Some(found);
+        }
+        if close || transfers * STEP > MOST_TRANSFERS {
+            break;
+        }
+    }
+    let best = best.ok_or(Interrupted)?;
+    Ok(Plan::clone(&best.plan).with_link_order(best.order))
+}
+
+/// What is to be planned.
+struct On<'a> {
+    topology: &'a Arc<Topology>,
+    collective: &'a Collective,
+    network: Network,
+    flows: Vec<Flow>,
+    memory_limit: u64,
+}
+
+/// A plan as simulated.
+struct Found {
+    time: Time,
+    plan: Arc<Plan>,
+    order: LinkOrder,
+    /// How long the busiest link sends at least [s].
+    least: f64,
+}
+
+impl On<'_> {
+    /// The quickest plan with so many pieces.
+    fn quickest(&self, pieces: u64, progress: &mut dyn Progress) -> Result<Found, PlanError> {
+        let parts = Parts::new(&self.flows, pieces);
+        PlanBuilder::check_size(parts.len() as u128, self.memory_limit)?;
+        let routing = Routing::new(&self.network, &self.flows, &parts, progress)
+            .map_err(|why| self.unroutable(&why))?;
+        let legs = Legs::new(&self.network, &routing);
+        PlanBuilder::check_size(legs.steps() as u128, self.memory_limit)?;
+        let plan = plan(
+            FLOWS,
+            self.topology,
+            self.collective,
+            &self.flows,
+            &parts,
+            &legs,
+            progress,
+        )?;
+        let proof =
+            verify(Arc::new(plan), Arc::clone(self.topology), progress).map_err(not_verified)?;
+        let mut best: Option<(Time, LinkOrder)> = None;
+        for order in [LinkOrder::Plan, LinkOrder::Ready] {
+            let options = SimulateOptions {
+                order: Some(order),
+                ..SimulateOptions::default()
+            };
+            let run = simulate(&proof, &options, progress).map_err(not_simulated)?;
+            if best.is_none_or(|(least, _)| run.time < least) {
+                best = Some((run.time, order));
+            }
+        }
+        let (time, order) = best.ok_or(Interrupted)?;
+        Ok(Found {
+            time,
+            plan: Arc::clone(proof.plan()),
+            order,
+            least: routing.least,
+        })
+    }
+
+    fn unroutable(&self, why: &Unroutable) -> PlanError {
+        let name = |npu: NpuId| &self.topology.device(DeviceId(npu.0)).name;
+        match *why {
+            Unroutable::Interrupted => PlanError::Interrupted(Interrupted),
+            Unroutable::Unreachable(src, dst) => refused(format!(
+                "{} wants data of {}, but no links lead there",
+                name(dst),
+                name(src)
+            )),
+        }
+    }
+}
+
+fn not_of_one(collective: &Collective, demand: usize) -> PlanError {
+    let kind = collective.kind();
+    refused(match kind {
+        CollectiveKind::Custom => format!(
+            "demand {demand} is not held by one NPU and wanted by one, and it only does collectives whose data each \
+             go from one NPU to one other; use greedy"
+        ),
+        _ => format!(
+            "it does all-to-all, scatter, gather and custom collectives, not {kind}; use greedy"
+        ),
+    })
+}
+
+fn refused(why: String) -> PlanError {
+    PlanError::NotApplicable {
+        algorithm: FLOWS,
+        why,
+    }
+}
