@@ -19,6 +19,9 @@
 //! Maggs, Rao, Packet routing and job-shop scheduling in O(congestion + dilation) steps, 1994 (that a timetable
 //! need hardly be longer than the busiest link sends).
 
+#[cfg(test)]
+mod tests;
+
 mod demand;
 mod parts;
 mod plan;

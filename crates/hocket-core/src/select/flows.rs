@@ -181,3 +181,125 @@ fn refused(why: String) -> PlanError {
         why,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bound::{BoundOptions, bound};
+    use crate::collective::{Demand, NpuSet};
+    use crate::progress::Silent;
+    use crate::topology::{TopologyBuilder, build};
+    use crate::units::{Bandwidth, Seed};
+
+    const MEMORY: u64 = 1 << 34;
+
+    fn gb_per_s(giga: u64) -> Bandwidth {
+        Bandwidth::from_bytes_per_second(giga * 1_000_000_000).expect("positive")
+    }
+
+    /// How much of the bound a plan reaches.
+    fn share(topology: &Arc<Topology>, collective: &Collective) -> f64 {
+        let plan = flows(topology, collective, None, MEMORY, &mut Silent).expect("a plan");
+        let proof = verify(Arc::new(plan), Arc::clone(topology), &mut Silent).expect("a proof");
+        let run = simulate(&proof, &SimulateOptions::default(), &mut Silent).expect("a run");
+        let least = bound(topology, collective, &BoundOptions::default(), &mut Silent);
+        least.expect("a bound").time.as_ps() as f64 / run.time.as_ps() as f64
+    }
+
+    #[test]
+    fn large_data_comes_near_the_bound() {
+        use CollectiveKind::{AllToAll, Gather, Scatter};
+        let latency = Time::from_ns(700);
+        let torus = build::torus(&[4, 4], gb_per_s(25), latency).expect("a torus");
+        let mesh = build::mesh(&[4, 3], gb_per_s(25), latency).expect("a mesh");
+        let star = build::switch(8, gb_per_s(25), latency, None).expect("a switch");
+        let tree = build::fat_tree(4, gb_per_s(25), latency).expect("a fat tree");
+        for (name, network) in [
+            ("torus", torus),
+            ("mesh", mesh),
+            ("star", star),
+            ("tree", tree),
+        ] {
+            let network = Arc::new(network);
+            for kind in [AllToAll, Scatter, Gather] {
+                let collective =
+                    Collective::among_all(kind, &network, 1 << 30).expect("a collective");
+                let share = share(&network, &collective);
+                let enough = if name == "tree" { 0.9 } else { 0.97 };
+                assert!(share > enough && share <= 1.0, "{name}, {kind}: {share}");
+            }
+        }
+    }
+
+    /// Boxes of four NPUs and a switch each, whose NPUs 0 are joined by slower links, not all both ways.
+    fn boxes(seed: &mut Seed) -> Topology {
+        let mut builder = TopologyBuilder::new("boxes");
+        builder.npus(12);
+        let latency = Time::from_ns(700);
+        for i in 0..3usize {
+            let switch = builder.switch(format!("switch{i}"), None);
+            for npu in 4 * i..4 * i + 4 {
+                builder.both_ways(npu.into(), switch, gb_per_s(50), latency);
+            }
+            let other = 4 * ((i + 1) % 3);
+            builder.link((4 * i).into(), other.into(), gb_per_s(5), latency);
+            if seed.below(2) == 0 {
+                builder.link(other.into(), (4 * i).into(), gb_per_s(10), latency);
+            }
+        }
+        builder.finish().expect("a network")
+    }
+
+    #[test]
+    fn unequal_blocks_are_proved_and_not_below_the_bound() {
+        let mut seed = Seed(3);
+        for case in 0..10 {
+            let network = Arc::new(boxes(&mut seed));
+            let npus: Vec<NpuId> = network.npus().collect();
+            let demand = |seed: &mut Seed| Demand {
+                bytes: 1 + seed.below(64_000_000) as u64,
+                reduced: false,
+                holders: NpuSet::One(npus[seed.below(12)]),
+                wanted: NpuSet::One(npus[seed.below(12)]),
+            };
+            let demands = (0..60).map(|_| demand(&mut seed)).collect();
+            let collective = Collective::custom(npus.clone(), demands).expect("a collective");
+            let share = share(&network, &collective);
+            assert!(share > 0.8 && share <= 1.0, "case {case}: {share}");
+        }
+    }
+
+    #[test]
+    fn what_it_does_not_do_is_refused() {
+        let torus = Arc::new(build::torus(&[3, 3], gb_per_s(25), Time::ZERO).expect("a torus"));
+        let of = |kind| Collective::among_all(kind, &torus, 900).expect("a collective");
+        let refused = |collective: &Collective, pieces, memory| {
+            let plan = flows(&torus, collective, pieces, memory, &mut Silent);
+            plan.expect_err("refused").to_string()
+        };
+        let all_to_all = of(CollectiveKind::AllToAll);
+        assert_eq!(
+            refused(&of(CollectiveKind::AllGather), None, MEMORY),
+            "flows: it does all-to-all, scatter, gather and custom collectives, not all-gather; use greedy"
+        );
+        assert!(refused(&all_to_all, Some(101), MEMORY).contains("the largest block of 100 B"));
+        assert!(refused(&all_to_all, None, 1000).contains("more than the limit"));
+        let few = Collective::among_all(CollectiveKind::AllToAll, &torus, 8).expect("a collective");
+        assert!(refused(&few, None, MEMORY).contains("of 0 B cannot be cut"));
+    }
+
+    #[test]
+    fn who_cannot_be_reached_is_named() {
+        let mut builder = TopologyBuilder::new("one way");
+        builder.npus(2);
+        builder.link(0usize.into(), 1usize.into(), gb_per_s(1), Time::ZERO);
+        let network = Arc::new(builder.finish().expect("a network"));
+        let kind = CollectiveKind::AllToAll;
+        let collective = Collective::among_all(kind, &network, 900).expect("a collective");
+        let why = flows(&network, &collective, None, MEMORY, &mut Silent).expect_err("refused");
+        assert_eq!(
+            why.to_string(),
+            "flows: npu0 wants data of npu1, but no links lead there"
+        );
+    }
+}

@@ -1,0 +1,279 @@
+//! Routes against a linear program, closed forms, and the network itself.
+
+use microlp::{ComparisonOp, OptimizationDirection, Problem};
+
+use super::*;
+use crate::bound::Fidelity;
+use crate::bound::network::Network;
+use crate::collective::{Collective, CollectiveKind, Demand, NpuSet};
+use crate::id::NpuId;
+use crate::progress::{Progress, Silent};
+use crate::topology::build::{self, RingWays};
+use crate::topology::{Topology, TopologyBuilder};
+use crate::units::{Bandwidth, Seed, Time};
+
+fn gb_per_s(giga: u64) -> Bandwidth {
+    Bandwidth::from_bytes_per_second(giga * 1_000_000_000).expect("positive")
+}
+
+/// NPUs and switches joined by links that may lead one way only; NPUs may be cut off.
+fn random(seed: &mut Seed) -> Topology {
+    let npus = 2 + seed.below(4);
+    let devices = npus + seed.below(3);
+    let mut builder = TopologyBuilder::new("random");
+    builder.npus(npus);
+    for i in npus..devices {
+        let limit = (seed.below(3) == 0).then(|| gb_per_s(4));
+        builder.switch(format!("switch{i}"), limit);
+    }
+    for _ in 0..devices + seed.below(3 * devices) {
+        let (a, b) = (seed.below(devices), seed.below(devices));
+        let bandwidth = gb_per_s([1, 2, 3, 5, 8][seed.below(5)]);
+        let latency = Time::from_ns(500);
+        match (a == b, seed.below(2)) {
+            (true, _) => {}
+            (false, 0) => builder.link(a.into(), b.into(), bandwidth, latency),
+            (false, _) => builder.both_ways(a.into(), b.into(), bandwidth, latency),
+        }
+    }
+    builder.finish().expect("a network")
+}
+
+/// Data of some NPUs for some others, of unequal sizes.
+fn some_flows(seed: &mut Seed, npus: usize) -> Vec<Flow> {
+    let pairs = (0..npus).flat_map(|dst| (0..npus).map(move |src| (src, dst)));
+    let mut flows = Vec::new();
+    for (src, dst) in pairs.filter(|(src, dst)| src != dst) {
+        if seed.below(4) > 0 {
+            flows.push(Flow {
+                demand: flows.len() as u32,
+                src: src.into(),
+                dst: dst.into(),
+                bytes: 1_000_000 * (1 + seed.below(8) as u64),
+            });
+        }
+    }
+    flows
+}
+
+fn routed(topology: &Topology, flows: &[Flow], pieces: u64) -> (Network, Parts, Routing) {
+    let network = Network::new(topology, Fidelity::Link);
+    let parts = Parts::new(flows, pieces);
+    let routing = Routing::new(&network, flows, &parts, &mut Silent).expect("a routing");
+    (network, parts, routing)
+}
+
+fn all_to_all(topology: &Topology, bytes: u64) -> Vec<Flow> {
+    let kind = CollectiveKind::AllToAll;
+    let collective = Collective::among_all(kind, topology, bytes).expect("a collective");
+    flows(&collective).expect("of one for one")
+}
+
+/// How long the busiest arc sends at least [s], by a linear program with a flow to each destination.
+fn by_linear_program(network: &Network, flows: &[Flow]) -> Option<f64> {
+    let arcs = network.arcs();
+    let mut problem = Problem::new(OptimizationDirection::Minimize);
+    let time = problem.add_var(1.0, (0.0, f64::INFINITY));
+    let mut loads = vec![Vec::new(); arcs.len()];
+    for group in flows.chunk_by(|a, b| a.dst == b.dst) {
+        let own: Vec<_> = arcs
+            .iter()
+            .map(|_| problem.add_var(0.0, (0.0, f64::INFINITY)))
+            .collect();
+        for (load, &own) in loads.iter_mut().zip(&own) {
+            load.push((own, 1.0));
+        }
+        for node in 0..network.node_count() as u32 {
+            if node == group[0].dst.0 {
+                continue;
+            }
+            let out = network
+                .arcs_out(node)
+                .iter()
+                .map(|&arc| (own[arc as usize], 1.0));
+            let into = network
+                .arcs_in(node)
+                .iter()
+                .map(|&arc| (own[arc as usize], -1.0));
+            let sent = group.iter().filter(|flow| flow.src.0 == node);
+            let sent: f64 = sent.map(|flow| flow.bytes as f64 / 1e9).sum();
+            let terms: Vec<_> = out.chain(into).collect();
+            problem.add_constraint(&terms[..], ComparisonOp::Eq, sent);
+        }
+    }
+    for (arc, load) in arcs.iter().zip(loads) {
+        let mut terms = load;
+        terms.push((time, -(arc.capacity as f64) / 1e9));
+        problem.add_constraint(&terms[..], ComparisonOp::Le, 0.0);
+    }
+    Some(problem.solve().ok()?.into_solution().ok()?.objective())
+}
+
+#[test]
+fn routes_come_near_the_best_of_a_linear_program() {
+    let mut seed = Seed(11);
+    let (mut routable, mut refused) = (0, 0);
+    for case in 0..150 {
+        let topology = random(&mut seed);
+        let network = Network::new(&topology, Fidelity::Link);
+        let flows = some_flows(&mut seed, topology.npu_count());
+        if flows.is_empty() {
+            continue;
+        }
+        let parts = Parts::new(&flows, 256);
+        let routing = Routing::new(&network, &flows, &parts, &mut Silent);
+        let reached = |flow: &Flow| network.breadth_first(flow.src.0).contains(&flow.dst.0);
+        let Some(cut_off) = flows.iter().find(|flow| !reached(flow)) else {
+            let best = by_linear_program(&network, &flows).expect("it has a solution");
+            let routing = routing.expect("all are reached");
+            assert!(routing.least <= best * (1.0 + 1e-6), "case {case}");
+            assert!(
+                routing.least >= best * 0.9,
+                "case {case}: {} of {best}",
+                routing.least
+            );
+            assert!(routing.busiest >= best * (1.0 - 1e-6), "case {case}");
+            assert!(
+                routing.busiest <= best * 1.02,
+                "case {case}: {} of {best}",
+                routing.busiest
+            );
+            routable += 1;
+            continue;
+        };
+        let why = routing.expect_err("somebody is cut off");
+        let to_same = |flow: &&Flow| flow.dst == cut_off.dst && !reached(flow);
+        let all: Vec<Unroutable> = flows
+            .iter()
+            .filter(to_same)
+            .map(|flow| Unroutable::Unreachable(flow.src, flow.dst))
+            .collect();
+        assert!(all.contains(&why), "case {case}: {why:?}");
+        refused += 1;
+    }
+    assert!(routable > 20 && refused > 20, "{routable}, {refused}");
+}
+
+#[test]
+fn ways_lead_from_source_to_destination_and_add_up() {
+    let mut seed = Seed(5);
+    for _ in 0..40 {
+        let torus = build::torus(&[3, 2 + seed.below(3) as u32], gb_per_s(25), Time::ZERO)
+            .expect("a torus");
+        let flows = some_flows(&mut seed, torus.npu_count());
+        let (network, parts, routing) = routed(&torus, &flows, 3);
+        assert_eq!(routing.ways.len(), parts.len());
+        let mut load = vec![0; network.arcs().len()];
+        for (part, way) in routing.ways.iter().enumerate() {
+            let flow = flows[parts.flow[part] as usize];
+            let mut at = flow.src.0;
+            for &arc in way {
+                assert_eq!(network.arcs()[arc as usize].src, at);
+                at = network.arcs()[arc as usize].dst;
+                load[arc as usize] += parts.bytes[part];
+            }
+            assert_eq!(at, flow.dst.0);
+        }
+        let most = load.into_iter().max().expect("arcs") as f64 / 25e9;
+        assert!((routing.busiest - most).abs() < 1e-9 * most);
+    }
+}
+
+#[test]
+fn closed_forms() {
+    let latency = Time::from_ns(500);
+    let switch = build::switch(8, gb_per_s(10), latency, None).expect("a switch");
+    let ring = build::ring(8, gb_per_s(10), latency, RingWays::Both).expect("a ring");
+    let one_way = build::ring(5, gb_per_s(10), latency, RingWays::One).expect("a ring");
+    let torus = build::torus(&[4, 4], gb_per_s(10), latency).expect("a torus");
+    let mesh = build::mesh(&[4, 4], gb_per_s(10), latency).expect("a mesh");
+    let cases = [
+        // What an NPU sends.
+        (switch, 7.0),
+        // Each way half of all distances: 1 + 2 + 3, and 4 in halves.
+        (ring, 8.0),
+        (one_way, 10.0),
+        // Over four links, distances that sum to 32.
+        (torus, 8.0),
+        // Eight blocks of each of eight NPUs cross the middle over four links.
+        (mesh, 16.0),
+    ];
+    for (topology, blocks) in cases {
+        let name = topology.name().to_owned();
+        let bytes = 1_000_000 * topology.npu_count() as u64;
+        let (_, _, routing) = routed(&topology, &all_to_all(&topology, bytes), 16);
+        let best = blocks * 1e6 / 10e9;
+        assert!(
+            routing.least <= best * 1.000_001,
+            "{name}: {}",
+            routing.least
+        );
+        assert!(
+            routing.busiest >= best * 0.999_999,
+            "{name}: {}",
+            routing.busiest
+        );
+        assert!(
+            routing.busiest <= best * 1.02,
+            "{name}: {}",
+            routing.busiest
+        );
+    }
+}
+
+#[test]
+fn parts_are_of_about_the_same_size() {
+    let flow = |dst, bytes| Flow {
+        demand: 0,
+        src: NpuId(0),
+        dst: NpuId(dst),
+        bytes,
+    };
+    let flows = [flow(1, 100), flow(2, 50), flow(3, 1)];
+    let parts = Parts::new(&flows, 4);
+    assert_eq!([parts.of(0), parts.of(1), parts.of(2)], [0..4, 4..6, 6..7]);
+    assert_eq!(parts.bytes, [25, 25, 25, 25, 25, 25, 1]);
+}
+
+#[test]
+fn only_data_of_one_for_one_are_flows() {
+    let ring = build::ring(4, gb_per_s(10), Time::ZERO, RingWays::One).expect("a ring");
+    for (kind, count) in [
+        (CollectiveKind::AllToAll, Ok(12)),
+        (CollectiveKind::Scatter, Ok(3)),
+        (CollectiveKind::Gather, Ok(3)),
+        (CollectiveKind::AllGather, Err(0)),
+        (CollectiveKind::AllReduce, Err(0)),
+        (CollectiveKind::ReduceScatter, Err(0)),
+    ] {
+        let collective = Collective::among_all(kind, &ring, 400).expect("a collective");
+        assert_eq!(flows(&collective).map(|flows| flows.len()), count, "{kind}");
+    }
+    let demand = |reduced| Demand {
+        bytes: 8,
+        reduced,
+        holders: NpuSet::One(NpuId(2)),
+        wanted: NpuSet::One(NpuId(1)),
+    };
+    let custom = Collective::custom(ring.npus().collect(), vec![demand(false), demand(true)]);
+    assert_eq!(flows(&custom.expect("a collective")), Err(1));
+}
+
+/// Stops work at once.
+struct Stop;
+
+impl Progress for Stop {
+    fn report(&mut self, _: &'static str, _: u64, _: u64) -> bool {
+        false
+    }
+}
+
+#[test]
+fn stopped_routes_are_those_of_the_first_pass() {
+    let mesh = build::mesh(&[4, 4], gb_per_s(10), Time::ZERO).expect("a mesh");
+    let flows = all_to_all(&mesh, 16_000);
+    let (network, parts, best) = routed(&mesh, &flows, 1);
+    let first = Routing::new(&network, &flows, &parts, &mut Stop).expect("a routing");
+    assert_eq!(first.ways.len(), parts.len());
+    assert!(first.busiest >= best.busiest);
+}
