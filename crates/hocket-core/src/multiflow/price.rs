@@ -23,25 +23,29 @@ pub(super) struct Prices {
 }
 
 /// The price of a byte on the fastest arc while it is as busy as the busiest.
-const UNIT: f64 = (1u64 << 24) as f64;
+const UNIT: f64 = (1u64 << 20) as f64;
 /// How much cheaper an idle arc is.
 const IDLE: f64 = 1.0 / 1024.0;
 /// An arc that is busier than was thought is dearer by this at most.
 const DEAREST: f64 = 4096.0;
 /// Arcs slower than the fastest by more than this are priced as if by this.
-const SLOWEST: f64 = 65_536.0;
+const SLOWEST: f64 = 16_384.0;
 
 impl Prices {
-    /// Nothing is on any arc yet.
-    pub fn new(network: &Network) -> Self {
+    /// Nothing is on any arc yet. Arcs between switches are taken to be slower than they are by the share `spare`.
+    pub fn new(network: &Network, spare: f64) -> Self {
         let arcs = network.arcs();
         let fastest = arcs.iter().map(|arc| arc.capacity).max().unwrap_or(1) as f64;
         let slowness = arcs
             .iter()
             .map(|arc| (fastest / arc.capacity as f64).min(SLOWEST));
         let full: Vec<f64> = slowness.map(|slowness| slowness * UNIT).collect();
+        let pace = arcs.iter().map(|arc| {
+            let inner = !network.is_npu(arc.src) && !network.is_npu(arc.dst);
+            (1.0 + if inner { spare } else { 0.0 }) / arc.capacity as f64
+        });
         let mut prices = Self {
-            pace: arcs.iter().map(|arc| 1.0 / arc.capacity as f64).collect(),
+            pace: pace.collect(),
             full,
             load: vec![0.0; arcs.len()],
             price: vec![0; arcs.len()],
@@ -76,6 +80,11 @@ impl Prices {
             .zip(&self.pace)
             .map(|(load, pace)| load * pace);
         busy.fold(0.0, f64::max)
+    }
+
+    /// Seconds per byte of each arc.
+    pub fn pace(&self) -> &[f64] {
+        &self.pace
     }
 
     /// The price of a byte on each arc, at least 1.

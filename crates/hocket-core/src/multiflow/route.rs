@@ -31,7 +31,7 @@ impl From<Interrupted> for Unroutable {
 pub(crate) struct Routing {
     /// The arcs that each part takes, in order.
     pub ways: Lists<u32>,
-    /// How long the busiest arc sends [s].
+    /// How long the busiest arc sends, with what it is left free [s].
     pub busiest: f64,
     /// However parts are cut and routed, the busiest arc sends no less, up to rounding [s].
     pub least: f64,
@@ -57,7 +57,8 @@ impl Routing {
     /// Routes parts so that the busiest arc has little to do.
     ///
     /// In each pass all parts are routed anew, in groups of the same destination: each over the cheapest way at the
-    /// prices of the moment, which rise with every part. `progress` may stop it after the first pass.
+    /// prices of the moment, which rise with every part. Arcs between switches are left free for the share `spare`
+    /// of the time that they are busy, as if they were slower. `progress` may stop it after the first pass.
     ///
     /// # Errors
     /// [`Unroutable`].
@@ -69,6 +70,7 @@ impl Routing {
         network: &Network,
         flows: &[Flow],
         parts: &Parts,
+        spare: f64,
         progress: &mut dyn Progress,
     ) -> Result<Self, Unroutable> {
         let mut router = Router {
@@ -76,23 +78,23 @@ impl Routing {
             flows,
             parts,
             groups: groups(flows),
-            prices: Prices::new(network),
+            prices: Prices::new(network, spare),
             search: ShortestPaths::new(u64::MAX, ()),
             walk: Walk::new(network.node_count()),
         };
-        let mut least = router.least()?.max(most_at_an_npu(network, flows));
-        router.prices.set(least, FIRST_DOUBLINGS);
+        let mut least = router.least()?.at_least(most_at_an_npu(network, flows));
+        router.prices.set(least.with_spare, FIRST_DOUBLINGS);
         let mut best = Self {
             ways: router.pass(None)?,
             busiest: router.prices.busiest(),
-            least,
+            least: least.of_links,
             prices: router.prices.all().to_vec(),
         };
         let mut ways = best.ways.clone();
         let mut failed = 0;
         let most = (LAST_DOUBLINGS - FIRST_DOUBLINGS + 1) * PASSES;
         for pass in 1..most {
-            if best.busiest <= CLOSE * least || failed == PATIENCE {
+            if best.busiest <= CLOSE * least.with_spare || failed == PATIENCE {
                 break;
             }
             if !progress.report("routes", pass.into(), most.into()) {
@@ -109,14 +111,17 @@ impl Routing {
                 failed + 1
             };
             router.prices.set(busiest, doublings);
-            least = least.max(router.least()?);
+            least = least.or(router.least()?);
             if busiest < best.busiest {
                 best.ways.clone_from(&ways);
                 best.busiest = busiest;
                 best.prices.copy_from_slice(router.prices.all());
             }
         }
-        Ok(Self { least, ..best })
+        Ok(Self {
+            least: least.of_links,
+            ..best
+        })
     }
 }
 
@@ -215,7 +220,7 @@ impl Router<'_> {
 
     /// How long the busiest arc sends at least, whatever the ways: bytes times their distances, over what all arcs
     /// carry in a second at their prices.
-    fn least(&mut self) -> Result<f64, Unroutable> {
+    fn least(&mut self) -> Result<Least, Unroutable> {
         let mut work = 0.0;
         for group in 0..self.groups.len() {
             let group = &self.flows[self.groups[group].clone()];
@@ -228,11 +233,41 @@ impl Router<'_> {
                 }
             }
         }
-        let arcs = self.network.arcs().iter().enumerate();
+        let arcs = self.network.arcs().iter().zip(self.prices.all());
         let capacity: f64 = arcs
-            .map(|(i, arc)| arc.capacity as f64 * self.prices.all()[i] as f64)
+            .map(|(arc, &price)| arc.capacity as f64 * price as f64)
             .sum();
-        Ok(work / capacity)
+        let paces = self.prices.pace().iter().zip(self.prices.all());
+        let slowed: f64 = paces.map(|(pace, &price)| price as f64 / pace).sum();
+        Ok(Least {
+            of_links: work / capacity,
+            with_spare: work / slowed,
+        })
+    }
+}
+
+/// How long the busiest arc sends at least [s].
+#[derive(Clone, Copy, Debug)]
+struct Least {
+    of_links: f64,
+    /// The same, if arcs between switches were slower as they are taken to be.
+    with_spare: f64,
+}
+
+impl Least {
+    fn at_least(self, time: f64) -> Self {
+        self.or(Self {
+            of_links: time,
+            with_spare: time,
+        })
+    }
+
+    /// The greater of two.
+    fn or(self, other: Self) -> Self {
+        Self {
+            of_links: self.of_links.max(other.of_links),
+            with_spare: self.with_spare.max(other.with_spare),
+        }
     }
 }
 

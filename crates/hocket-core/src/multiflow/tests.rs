@@ -59,7 +59,7 @@ fn some_flows(seed: &mut Seed, npus: usize) -> Vec<Flow> {
 fn routed(topology: &Topology, flows: &[Flow], pieces: u64) -> (Network, Parts, Routing) {
     let network = Network::new(topology, Fidelity::Link);
     let parts = Parts::new(flows, pieces);
-    let routing = Routing::new(&network, flows, &parts, &mut Silent).expect("a routing");
+    let routing = Routing::new(&network, flows, &parts, 0.0, &mut Silent).expect("a routing");
     (network, parts, routing)
 }
 
@@ -112,7 +112,7 @@ fn by_linear_program(network: &Network, flows: &[Flow]) -> Option<f64> {
 #[test]
 fn routes_come_near_the_best_of_a_linear_program() {
     let mut seed = Seed(11);
-    let (mut routable, mut refused) = (0, 0);
+    let (mut routable, mut refused, mut above) = (0, 0, 0.0);
     for case in 0..150 {
         let topology = random(&mut seed);
         let network = Network::new(&topology, Fidelity::Link);
@@ -121,23 +121,16 @@ fn routes_come_near_the_best_of_a_linear_program() {
             continue;
         }
         let parts = Parts::new(&flows, 256);
-        let routing = Routing::new(&network, &flows, &parts, &mut Silent);
+        let routing = Routing::new(&network, &flows, &parts, 0.0, &mut Silent);
         let reached = |flow: &Flow| network.breadth_first(flow.src.0).contains(&flow.dst.0);
         let Some(cut_off) = flows.iter().find(|flow| !reached(flow)) else {
             let best = by_linear_program(&network, &flows).expect("it has a solution");
             let routing = routing.expect("all are reached");
             assert!(routing.least <= best * (1.0 + 1e-6), "case {case}");
-            assert!(
-                routing.least >= best * 0.9,
-                "case {case}: {} of {best}",
-                routing.least
-            );
-            assert!(routing.busiest >= best * (1.0 - 1e-6), "case {case}");
-            assert!(
-                routing.busiest <= best * 1.02,
-                "case {case}: {} of {best}",
-                routing.busiest
-            );
+            assert!(routing.least > 0.0, "case {case}");
+            let ratio = routing.busiest / best;
+            assert!((1.0 - 1e-6..1.1).contains(&ratio), "case {case}: {ratio}");
+            above += ratio - 1.0;
             routable += 1;
             continue;
         };
@@ -152,6 +145,8 @@ fn routes_come_near_the_best_of_a_linear_program() {
         refused += 1;
     }
     assert!(routable > 20 && refused > 20, "{routable}, {refused}");
+    let above = above / f64::from(routable);
+    assert!(above < 0.01, "by {above} on average");
 }
 
 #[test]
@@ -273,7 +268,7 @@ fn stopped_routes_are_those_of_the_first_pass() {
     let mesh = build::mesh(&[4, 4], gb_per_s(10), Time::ZERO).expect("a mesh");
     let flows = all_to_all(&mesh, 16_000);
     let (network, parts, best) = routed(&mesh, &flows, 1);
-    let first = Routing::new(&network, &flows, &parts, &mut Stop).expect("a routing");
+    let first = Routing::new(&network, &flows, &parts, 0.0, &mut Stop).expect("a routing");
     assert_eq!(first.ways.len(), parts.len());
     assert!(first.busiest >= best.busiest);
 }

@@ -24,6 +24,10 @@ const MOST_TRANSFERS: u64 = 300_000;
 /// Pieces of the largest block that are tried: powers of this.
 const STEP: u64 = 4;
 const MOST_PIECES: u64 = 1024;
+/// Shares of their time that links between switches are left free, if no plan that uses them fully is nearly as quick
+/// as the busiest link: what goes over many links arrives late, and has to queue at the last of them.
+const SPARES: [f64; 2] = [0.08, 0.25];
+const NEARLY: f64 = 1.03;
 /// A plan is good enough that takes this much longer than the busiest link at least sends.
 const CLOSE: f64 = 1.01;
 
@@ -74,7 +78,7 @@ pub fn flows(
     };
     let mut best: Option<Found> = None;
     for pieces in ladder {
-        let found = match on.quickest(pieces, progress) {
+        let found = match on.quickest(pieces, 0.0, progress) {
             Err(PlanError::Interrupted(_)) if best.is_some() => break,
             found => found?,
         };
@@ -87,7 +91,21 @@ pub fn flows(
             break;
         }
     }
-    let best = best.ok_or(Interrupted)?;
+    let mut best = best.ok_or(Interrupted)?;
+    for spare in SPARES {
+        if best.time.as_seconds() <= NEARLY * best.least || !on.has_inner_links() {
+            break;
+        }
+        match on.quickest(best.pieces, spare, progress) {
+            Err(PlanError::Interrupted(_)) => break,
+            found => {
+                let found = found?;
+                if found.time < best.time {
+                    best = found;
+                }
+            }
+        }
+    }
     Ok(Plan::clone(&best.plan).with_link_order(best.order))
 }
 
@@ -102,6 +120,7 @@ struct On<'a> {
 
 /// A plan as simulated.
 struct Found {
+    pieces: u64,
     time: Time,
     plan: Arc<Plan>,
     order: LinkOrder,
@@ -110,11 +129,23 @@ struct Found {
 }
 
 impl On<'_> {
-    /// The quickest plan with so many pieces.
-    fn quickest(&self, pieces: u64, progress: &mut dyn Progress) -> Result<Found, PlanError> {
+    /// Whether there are links between switches.
+    fn has_inner_links(&self) -> bool {
+        let is_npu = |node: u32| self.network.is_npu(node);
+        let mut arcs = self.network.arcs().iter();
+        arcs.any(|arc| !arc.internal && !is_npu(arc.src) && !is_npu(arc.dst))
+    }
+
+    /// The quickest plan with so many pieces, in which links between switches are free for the share `spare`.
+    fn quickest(
+        &self,
+        pieces: u64,
+        spare: f64,
+        progress: &mut dyn Progress,
+    ) -> Result<Found, PlanError> {
         let parts = Parts::new(&self.flows, pieces);
         PlanBuilder::check_size(parts.len() as u128, self.memory_limit)?;
-        let routing = Routing::new(&self.network, &self.flows, &parts, progress)
+        let routing = Routing::new(&self.network, &self.flows, &parts, spare, progress)
             .map_err(|why| self.unroutable(&why))?;
         let legs = Legs::new(&self.network, &routing);
         PlanBuilder::check_size(legs.steps() as u128, self.memory_limit)?;
@@ -142,6 +173,7 @@ impl On<'_> {
         }
         let (time, order) = best.ok_or(Interrupted)?;
         Ok(Found {
+            pieces,
             time,
             plan: Arc::clone(proof.plan()),
             order,
@@ -251,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn unequal_blocks_are_proved_and_not_below_the_bound() {
+    fn unequal_blocks_take_hardly_longer_than_the_busiest_link() {
         let mut seed = Seed(3);
         for case in 0..10 {
             let network = Arc::new(boxes(&mut seed));
@@ -264,8 +296,20 @@ mod tests {
             };
             let demands = (0..60).map(|_| demand(&mut seed)).collect();
             let collective = Collective::custom(npus.clone(), demands).expect("a collective");
-            let share = share(&network, &collective);
-            assert!(share > 0.8 && share <= 1.0, "case {case}: {share}");
+            let plan = flows(&network, &collective, None, MEMORY, &mut Silent).expect("a plan");
+            let proof = verify(Arc::new(plan), Arc::clone(&network), &mut Silent).expect("a proof");
+            let run = simulate(&proof, &SimulateOptions::default(), &mut Silent).expect("a run");
+            let all = flows_of(&collective).expect("of one for one");
+            let links = Network::new(&network, Fidelity::Link);
+            let parts = Parts::new(&all, 64);
+            let routing = Routing::new(&links, &all, &parts, 0.0, &mut Silent).expect("a routing");
+            let time = run.time.as_seconds();
+            assert!(time >= routing.least, "case {case}: {time} s");
+            assert!(
+                time <= 1.1 * routing.least,
+                "case {case}: {time} s of {}",
+                routing.least
+            );
         }
     }
 
