@@ -72,7 +72,7 @@ pub mod collective;
 pub mod plan;
 pub mod bound;
 pub mod packing;
-pub(crate) mod multiflow;
+pub mod multiflow;
 pub mod verify;
 pub mod simulate;
 pub mod multirail;

@@ -77,11 +77,13 @@ pub fn flows(
         memory_limit,
     };
     let mut best: Option<Found> = None;
+    let mut most = 1;
     for pieces in ladder {
         let found = match on.quickest(pieces, 0.0, progress) {
             Err(PlanError::Interrupted(_)) if best.is_some() => break,
             found => found?,
         };
+        most = pieces;
         let transfers = found.plan.len() as u64;
         let close = found.time.as_seconds() <= CLOSE * found.least;
         if best.as_ref().is_none_or(|best| found.time < best.time) {
@@ -96,7 +98,7 @@ pub fn flows(
         if best.time.as_seconds() <= NEARLY * best.least || !on.has_inner_links() {
             break;
         }
-        match on.quickest(best.pieces, spare, progress) {
+        match on.quickest(most, spare, progress) {
             Err(PlanError::Interrupted(_)) => break,
             found => {
                 let found = found?;
@@ -120,7 +122,6 @@ struct On<'a> {
 
 /// A plan as simulated.
 struct Found {
-    pieces: u64,
     time: Time,
     plan: Arc<Plan>,
     order: LinkOrder,
@@ -173,7 +174,6 @@ impl On<'_> {
         }
         let (time, order) = best.ok_or(Interrupted)?;
         Ok(Found {
-            pieces,
             time,
             plan: Arc::clone(proof.plan()),
             order,
