@@ -34,6 +34,7 @@ impl From<&Entry> for PyEntry {
             making: match entry.making {
                 Making::Recipe => "recipe",
                 Making::Schedule => "schedule",
+                Making::Packing => "packing",
                 _ => "synthesis",
             },
             has_schedule: entry.has_schedule,
@@ -132,6 +133,9 @@ pub(crate) fn chunk_ladder(
     };
     core::check_applicable(topology.core(), collective.core(), counted)
         .map_err(|error| error.named(entry.name))?;
+    if entry.making == Making::Packing {
+        return Ok(Vec::new());
+    }
     if !entry.tries_chunks {
         let own = core::default_chunks(counted, topology.core(), collective.core());
         return Ok(vec![own]);

@@ -267,7 +267,8 @@ def _fastest(
     entries: dict[int | None, Entry] = {}
 
     def time(plan: Plan, slices: int | None) -> int:
-        used = slices or (len(plan.schedule) if plan.schedule is not None else 1)
+        chosen = plan.trees.pieces if plan.trees is not None else 1
+        used = slices or (len(plan.schedule) if plan.schedule is not None else chosen)
         entries[slices] = Entry(name, used, _run(plan, options[1], progress))
         if on_result is not None:
             on_result(name, used, entries[slices].run)

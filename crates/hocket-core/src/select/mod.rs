@@ -9,7 +9,7 @@ mod candidate;
 mod trees;
 
 pub use candidate::{Candidate, Ending};
-pub use trees::{TREES, trees};
+pub use trees::{TREES, TreeOptions, TreePlan, trees};
 
 use std::sync::Arc;
 
