@@ -13,9 +13,10 @@
 //! | `split` | switches are removed: arcs in and out are joined to arcs between NPUs |
 //! | `grow` | trees grow over the arcs, all at once, level by level |
 //! | `repair` | the last missing NPUs of trees, by exchanging arcs between two trees |
+//! | `shallow` | the trees less deep, by more such exchanges |
 //! | `undirected` | trees of an all-reduce that sum and copy at once, as many as the worst partition allows |
 //! | `union` | such trees, found by exchanges of edges |
-//! | `lower` | the same trees less deep, by more exchanges |
+//! | `lower` | the same less deep |
 //! | `timetable` | when each arc of each tree is used, so that the rate is kept |
 //! | `plan` | trees and timetables as a plan |
 //! | `certificate` | checks trees against the network itself, and by nothing of the above |
@@ -41,6 +42,7 @@ mod plan;
 mod rate;
 mod repair;
 mod scale;
+mod shallow;
 mod split;
 mod timetable;
 mod undirected;
@@ -259,5 +261,8 @@ fn trees_of(
         return Ok(None);
     };
     let forest = grow::forest(&logical, supply, progress)?;
-    Ok(forest.map(|forest| forest.trees(&logical)))
+    Ok(forest.map(|mut forest| {
+        shallow::lower(&logical, &mut forest);
+        forest.trees(&logical)
+    }))
 }

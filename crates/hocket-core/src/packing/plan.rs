@@ -100,9 +100,17 @@ impl Passes {
             table.transpose()
         };
         let (sums, copies) = (of(self.sums())?, of(self.copies())?);
-        let busy = |table: &Timetable| (u64::from(pieces) * table.period).max(table.first());
+        // The links are free by then, and no piece is copied before it is summed.
+        let begin = match (&sums, &copies) {
+            (Some(sums), Some(copies)) => {
+                let behind = sums.period.saturating_sub(copies.period);
+                let ready = sums.first() + u64::from(pieces - 1) * behind;
+                ready.max(u64::from(pieces) * sums.period)
+            }
+            _ => 0,
+        };
         Ok(Times {
-            begin: sums.as_ref().map_or(0, busy),
+            begin,
             sums,
             copies,
         })

@@ -209,8 +209,8 @@ impl Search<'_> {
     }
 }
 
-/// Trees of a root up to which more are tried where the exact number is larger.
-const MOST_TREES: u64 = 16;
+/// Arcs of all trees up to which a root has more than a few.
+const FEW_ARCS: u64 = 40_000;
 /// By how much quicker sums and copies at once must be than one after the other, which need fewer exchanges.
 const WORTHWHILE: f64 = 0.995;
 
@@ -231,9 +231,8 @@ fn passes(
         )));
     }
     let room = (collective.size() / pieces.max(1) as u64).max(1);
-    let most = MOST_TREES
-        .min(share(collective) / pieces.max(1) as u64)
-        .max(1);
+    let most = most_trees(collective).min(share(collective) / pieces.max(1) as u64);
+    let most = most.max(1);
     let mut packer = Packer {
         topology,
         npus: collective.npus(),
@@ -271,6 +270,18 @@ fn passes(
         }
     }
     Ok(Passes::Apart { sums, copies })
+}
+
+/// Trees of a root up to which more are tried where the exact number is larger: the more, the less is lost, but the
+/// more transfers a piece of all of them takes.
+fn most_trees(collective: &Collective) -> u64 {
+    let others = collective.npus().len() as u64 - 1;
+    let roots = match collective.root() {
+        Some(_) => 1,
+        None => others + 1,
+    };
+    let arcs = (roots * others).max(1);
+    (FEW_ARCS / arcs).clamp(16, 128).min(MOST_TRANSFERS / arcs)
 }
 
 /// Bytes that each root has.
