@@ -32,6 +32,7 @@ from hocket.plans.planner import plan, plan_together
 from hocket.plans.registry import algorithm
 from hocket.plans.schedule import Lane, Schedule, schedule
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
+from hocket.plans.trees import Packing, Trees
 from hocket.simulation.options import (
     DimensionOptions,
     FlowOptions,
@@ -70,6 +71,7 @@ __all__ = [
     "LinkOptions",
     "Outcome",
     "PacketOptions",
+    "Packing",
     "Parallel",
     "Plan",
     "PlanBuilder",
@@ -83,6 +85,7 @@ __all__ = [
     "Topology",
     "TrainingOptions",
     "TrainingRun",
+    "Trees",
     "VerificationError",
     "Workload",
     "__version__",

@@ -23,6 +23,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "plan": ("plan", ("plan", "all-reduce", *MESH, "-s", "1MB", "-a", "greedy")),
     "plan, ring": ("plan", ("plan", "all-reduce", *MESH, "-s", "1MB", "-a", "ring")),
     "plan, exact": ("plan", ("plan", "all-gather", *MESH, "-s", "9MB", "-a", "exact")),
+    "plan, trees": ("plan", ("plan", "all-reduce", *MESH, "-s", "1MB", "-a", "trees")),
     "verify": ("plan", ("verify", "plan.parquet")),
     "simulate": ("run", ("simulate", "plan.parquet")),
     "simulate, flow": ("run", ("simulate", "plan.parquet", "--fidelity", "flow")),

@@ -14,9 +14,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from test_docs import PAGES, blocks, commands, matches
+from tests.docs.test_docs import PAGES, blocks, commands, matches
 
 from hocket.cli import run
 

@@ -34,6 +34,7 @@ impl From<&Entry> for PyEntry {
             making: match entry.making {
                 Making::Recipe => "recipe",
                 Making::Schedule => "schedule",
+                Making::Routes => "routes",
                 _ => "synthesis",
             },
             has_schedule: entry.has_schedule,
@@ -56,8 +57,10 @@ fn counted_as(name: &str) -> Result<Option<Algorithm>, PlanError> {
 
 #[pyfunction]
 #[pyo3(signature = (
-    topology, collective, algorithm, chunks, memory_limit, routing="balanced"
+    topology, collective, algorithm, chunks, memory_limit, routing="balanced", *, time_limit=None,
+    progress=None
 ))]
+#[expect(clippy::too_many_arguments, reason = "options, named in Python")]
 pub(crate) fn plan(
     py: Python<'_>,
     topology: &PyTopology,
@@ -66,6 +69,8 @@ pub(crate) fn plan(
     chunks: Option<usize>,
     memory_limit: u64,
     routing: &str,
+    time_limit: Option<f64>,
+    progress: Option<Py<PyAny>>,
 ) -> Result<PyPlan, CoreError> {
     let options = PlanOptions {
         chunks,
@@ -75,7 +80,7 @@ pub(crate) fn plan(
     };
     let (network, collective) = (topology.core().clone(), collective.core().clone());
     let on = network.clone();
-    let plan = progress::attended(py, move |watch| {
+    let plan = progress::attended_until(py, progress, time_limit, move |watch| {
         core::plan(&on, &collective, &options, watch)
     })??;
     Ok(PyPlan::new(plan, network))
@@ -132,6 +137,9 @@ pub(crate) fn chunk_ladder(
     };
     core::check_applicable(topology.core(), collective.core(), counted)
         .map_err(|error| error.named(entry.name))?;
+    if entry.making == Making::Routes {
+        return Ok(Vec::new());
+    }
     if !entry.tries_chunks {
         let own = core::default_chunks(counted, topology.core(), collective.core());
         return Ok(vec![own]);

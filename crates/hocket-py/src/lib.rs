@@ -24,6 +24,7 @@ mod iteration;
 mod replay;
 mod synthesis;
 mod select;
+mod packing;
 mod simulate;
 mod cluster;
 mod report;
@@ -69,6 +70,13 @@ mod _core {
     mod iteration {
         #[pymodule_export]
         use crate::iteration::{Exposure, PyOutcome, Shape, run};
+    }
+
+    /// `hocket._core.packing`: plans of packed trees.
+    #[pymodule]
+    mod packing {
+        #[pymodule_export]
+        use crate::packing::{PyPacking, PyTreePlan, plan_trees};
     }
 
     #[pymodule_export]
@@ -147,6 +155,7 @@ mod _core {
             "cluster",
             "interrupt",
             "iteration",
+            "packing",
             "registry",
             "replay",
             "routing",

@@ -15,6 +15,7 @@ from typing_extensions import Self
 from hocket._core import cluster as cluster
 from hocket._core import interrupt as interrupt
 from hocket._core import iteration as iteration
+from hocket._core import packing as packing
 from hocket._core import registry as registry
 from hocket._core import replay as replay
 from hocket._core import routing as routing
@@ -65,6 +66,7 @@ __all__ = [
     "heat",
     "interrupt",
     "iteration",
+    "packing",
     "plan",
     "plan_of",
     "rails",
@@ -613,8 +615,13 @@ def plan(
     chunks: int | None,
     memory_limit: int,
     routing: str = "balanced",
+    *,
+    time_limit: float | None = None,
+    progress: _Progress | None = None,
 ) -> Plan:
     """Make a plan by one algorithm, with ``chunks`` slices that are pipelined or its default.
+
+    After ``time_limit`` seconds a search gives its best so far; what has none by then is refused.
 
     ``memory_limit`` is for planning, verifying and simulating [bytes]. InfeasibleError where the
     algorithm cannot run here, SpecError for one that is unknown or a plan that is too large.

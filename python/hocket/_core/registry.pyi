@@ -28,8 +28,8 @@ class Entry:
         """Options of planning that it uses, of those that not all algorithms do."""
 
     @property
-    def making(self) -> Literal["recipe", "schedule", "synthesis"]:
-        """What its plan is made of: a rule, a schedule of dimensions, or a search."""
+    def making(self) -> Literal["recipe", "schedule", "routes", "synthesis"]:
+        """What its plan is made of: a rule, a schedule of dimensions, trees or flows, or a search."""
 
     @property
     def has_schedule(self) -> bool:
@@ -65,5 +65,6 @@ def default_chunks(topology: Topology, collective: Collective, algorithm: str) -
 def chunk_ladder(topology: Topology, collective: Collective, algorithm: str) -> list[int]:
     """Numbers of chunks worth trying, ascending; InfeasibleError as ``plan``.
 
-    One of an algorithm that searches for long, its default; none for ``auto``, which chooses.
+    One of an algorithm that searches for long, its default; none for ``trees``,
+    ``flows`` and ``auto``, which choose.
     """

@@ -149,6 +149,10 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
         few = len(comparisons) <= MAX_BOUNDS
         for each in comparisons if few else (first, comparisons[-1]):
             console.note(f"bound of {format_size(each.collective.size)}: {each.bound.witness}")
+    if len(comparisons) == 1:
+        trees = [entry.plan.trees for entry in first if entry.plan.trees is not None]
+        for packing in trees[0].packings if trees else ():
+            console.note(f"trees: {packing}")
     for each in comparisons:
         if any(entry.run.equal_links[0] for entry in each):
             about = f"{format_size(each.collective.size)}: " if len(comparisons) > 1 else ""

@@ -126,6 +126,8 @@ def plan(
     synthesis = made.plan.synthesis
     if limited and synthesis is not None and synthesis.status != "optimal":
         options.note(f"the search stops after {EXACT_LIMIT:g} s: --time-limit 600s gives it longer")
+    for packing in made.plan.trees.packings if made.plan.trees is not None else ():
+        options.say(str(packing))
     if verbose and synthesis is not None:
         options.say(synthesis_line(made.plan, bound_ps))
     if output is not None:

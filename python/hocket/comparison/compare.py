@@ -267,7 +267,10 @@ def _fastest(
     entries: dict[int | None, Entry] = {}
 
     def time(plan: Plan, slices: int | None) -> int:
-        used = slices or (len(plan.schedule) if plan.schedule is not None else 1)
+        chosen = plan.trees.pieces if plan.trees is not None else 1
+        if name == "flows":
+            chosen = max(1, plan.chunks // len(plan.collective.demands))
+        used = slices or (len(plan.schedule) if plan.schedule is not None else chosen)
         entries[slices] = Entry(name, used, _run(plan, options[1], progress))
         if on_result is not None:
             on_result(name, used, entries[slices].run)

@@ -84,10 +84,14 @@ def _attempts(
     searched = replace(options, chunks=None, chunk_size=None, window=None, slot=None)
     plain = PlanOptions(memory_limit=options.memory_limit, routing=options.routing)
     ladder = [chunks] if chunks is not None else _greedy_ladder(topology, collective)
+    able = quick(collective.kind)
+    for name in ("trees", "flows"):
+        if name in able:
+            yield name, replace(plain, chunks=chunks, latency=options.latency)
     for count in ladder[:3]:
         yield "greedy", replace(searched, chunks=count)
-    for name in quick(collective.kind):
-        if name == "greedy":
+    for name in able:
+        if name in ("greedy", "trees", "flows"):
             continue
         try:
             counts = [chunks] if chunks is not None else chunk_ladder(topology, collective, name)

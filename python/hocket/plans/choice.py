@@ -90,6 +90,8 @@ def link_time(plan: Plan, options: PlanOptions) -> int | None:
     """
     if plan.synthesis is not None and plan.synthesis.simulated:
         return round(plan.synthesis.time * 1e12)
+    if plan.trees is not None:
+        return round(plan.trees.time * 1e12)
     try:
         return _core.simulate(plan.core, latency=options.latency).time_ps
     except SimulationError:
@@ -165,4 +167,4 @@ def fastest(
 
 
 def _is_simulated(plan: Plan) -> bool:
-    return plan.synthesis is not None and plan.synthesis.simulated
+    return plan.trees is not None or (plan.synthesis is not None and plan.synthesis.simulated)

@@ -8,6 +8,37 @@ from hocket.collectives.data import CollectiveData, OutcomeData
 from hocket.plans.synthesis.data import SynthesisData
 
 
+class PackingData(TypedDict):
+    """Spanning trees, and the cut or partition that no trees beat."""
+
+    carries: str
+    """sums, copies, or both."""
+    trees: int
+    trees_a_root: int
+    height: int
+    """Hops from a root to the furthest NPU."""
+    bandwidth_bytes_per_s: int
+    """What crosses the worst cut, or leads from part to part."""
+    weight: int
+    """How many roots share that, or parts less one."""
+    reached: float
+    """What share of it the trees reach."""
+    parts: list[list[str]]
+    """Devices on the side of the cut that has fewer, or of each part."""
+    certificate: str
+    """All of it in a line."""
+
+
+class TreesData(TypedDict):
+    """How a plan of packed trees was made."""
+
+    time_ps: int
+    pieces: int
+    """That every tree carries."""
+    packings: list[PackingData]
+    """Of what is summed, and of what is copied; or one of both."""
+
+
 class PlanData(CollectiveData):
     """A plan."""
 
@@ -20,6 +51,7 @@ class PlanData(CollectiveData):
     reproducible: bool | None
     """None as long as the plan is not verified."""
     synthesis: SynthesisData | None
+    trees: TreesData | None
 
 
 class ScheduleData(CollectiveData):

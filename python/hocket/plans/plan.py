@@ -18,6 +18,7 @@ from hocket.plans.algorithms import is_synthesized
 from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.synthesis import Synthesis
 from hocket.plans.synthesis.options import checked_routing
+from hocket.plans.trees import Trees
 from hocket.units import shown
 
 if TYPE_CHECKING:
@@ -78,6 +79,8 @@ class Plan(Result):
     ----------
     synthesis
         How it was synthesized; ``None`` for other algorithms and for plans from files.
+    trees
+        The trees that it was made of, and how good they are; ``None`` likewise.
     """
 
     NO_WAIT = _core.Plan.NO_WAIT
@@ -88,6 +91,7 @@ class Plan(Result):
         core: _core.Plan,
         schedule: Schedule | None = None,
         synthesis: Synthesis | None = None,
+        trees: Trees | None = None,
     ) -> None:
         if not isinstance(core, _core.Plan):
             right = "plans are made by hk.plan, hk.PlanBuilder, hk.Plan.from_frame and hk.Plan.load"
@@ -95,6 +99,7 @@ class Plan(Result):
         self.core = core
         self.own_schedule = schedule
         self.synthesis = synthesis
+        self.trees = trees
 
     @property
     def algorithm(self) -> str:
@@ -234,6 +239,7 @@ class Plan(Result):
             "verified": self.is_verified,
             "reproducible": self.is_reproducible,
             "synthesis": None if self.synthesis is None else self.synthesis.to_dict(),
+            "trees": None if self.trees is None else self.trees.to_dict(),
         }
 
     def to_frame(self) -> pyarrow.Table:

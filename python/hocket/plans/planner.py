@@ -21,6 +21,7 @@ from hocket.plans.registry import find
 from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.sizes import check_plan
 from hocket.plans.synthesis import PlanOptions, synthesize
+from hocket.plans.trees import pack_trees
 from hocket.topology.sources import TopologyLike, as_topology
 
 if TYPE_CHECKING:
@@ -182,8 +183,22 @@ def make(
             progress=progress,
         )
         return Plan(core, synthesis=synthesis)
+    if algorithm == "trees":
+        core, trees = pack_trees(
+            collective,
+            topology,
+            pieces=chunks,
+            options=options,
+            memory_limit=limit,
+            progress=progress,
+        )
+        routed = core.routed(options.routing) if topology.may_have_equal_paths else core
+        return Plan(routed, trees=trees)
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
-        return Plan(_core.plan(topology, collective, algorithm, chunks, limit, options.routing))
+        given = (topology, collective, algorithm, chunks, limit, options.routing)
+        if algorithm == "flows":
+            return Plan(_core.plan(*given, time_limit=options.seconds, progress=progress))
+        return Plan(_core.plan(*given))
     schedule = schedule_collective(
         collective,
         topology,

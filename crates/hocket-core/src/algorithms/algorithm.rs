@@ -51,13 +51,17 @@ pub enum Algorithm {
     Ring2d,
     /// Halving-doubling on a BiGraph, without contention.
     Hdrm,
+    /// Spanning trees that use the worst cut of a network fully.
+    Trees,
+    /// Blocks routed so that the busiest link has least to do.
+    Flows,
     /// Chunks matched to links over time.
     Greedy,
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 21] = [
+    pub const ALL: [Algorithm; 23] = [
         Algorithm::Ring,
         Algorithm::BidirectionalRing,
         Algorithm::Direct,
@@ -78,6 +82,8 @@ impl Algorithm {
         Algorithm::MultiTree,
         Algorithm::Ring2d,
         Algorithm::Hdrm,
+        Algorithm::Trees,
+        Algorithm::Flows,
         Algorithm::Greedy,
     ];
 
@@ -101,10 +107,12 @@ impl Algorithm {
         self.entry().kinds
     }
 
-    /// Whether it implements a kind; greedy any demands, those of a custom collective among them.
+    /// Whether it implements a kind; greedy any demands, those of a custom collective among them, and flows those that
+    /// one NPU has and one wants.
     pub fn supports(self, kind: CollectiveKind) -> bool {
+        let is_custom = kind == CollectiveKind::Custom;
         self.kinds().contains(&kind)
-            || (self == Algorithm::Greedy && kind == CollectiveKind::Custom)
+            || (is_custom && matches!(self, Algorithm::Flows | Algorithm::Greedy))
     }
 
     /// Whether it is a scheduler of dimensions: see [`super::schedule`].

@@ -41,7 +41,7 @@ use crate::collective::{Collective, CollectiveKind};
 use crate::multirail::{self, Model, PARTS, Policy, Problem, Rail, Schedule};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError, Routing};
 use crate::progress::{Interrupted, Progress};
-use crate::select::{Method, synthesize};
+use crate::select::{Method, TreeOptions, flows, flows_refusal, synthesize, trees as packed_trees};
 use crate::synthesis;
 use crate::topology::Topology;
 use chunking::chunk_count;
@@ -123,6 +123,27 @@ pub fn plan(
         return plan_of(&schedule, topology, collective, options.memory_limit);
     }
     let (chunks, transfers) = check(topology, collective, options)?;
+    if algorithm == Algorithm::Trees {
+        let given = TreeOptions {
+            pieces: options.chunks.map(|_| chunks),
+            memory_limit: options.memory_limit,
+            ..TreeOptions::default()
+        };
+        let topology = Arc::new(topology.clone());
+        let made = packed_trees(&topology, collective, &given, progress)?;
+        return Ok(Plan::clone(made.proof.plan()).routed(&topology, options.routing));
+    }
+    if algorithm == Algorithm::Flows {
+        let (topology, pieces) = (Arc::new(topology.clone()), options.chunks);
+        let made = flows(
+            &topology,
+            collective,
+            pieces,
+            options.memory_limit,
+            progress,
+        )?;
+        return Ok(made.routed(&topology, options.routing));
+    }
     if algorithm == Algorithm::Greedy {
         let given = synthesis::Options {
             seed: options.seed,
@@ -165,7 +186,9 @@ pub fn plan(
         Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
             unreachable!("multi-rail schedules are lowered by plan_of")
         }
-        Algorithm::Greedy => unreachable!("synthesized above"),
+        Algorithm::Trees | Algorithm::Flows | Algorithm::Greedy => {
+            unreachable!("synthesized above")
+        }
     }?;
     debug_assert_eq!(plan.len() as u128, transfers);
     go_on(progress, total, total)?;
@@ -349,6 +372,7 @@ pub fn check_applicable(
             Algorithm::MultiTree => multitree::refusal(topology, collective),
             Algorithm::Ring2d => ring_2d::refusal(topology, collective),
             Algorithm::Hdrm => hdrm::refusal(topology, collective),
+            Algorithm::Flows => flows_refusal(collective),
             Algorithm::BidirectionalRing if npus.len() == 2 => {
                 Some("on 2 NPUs both directions are the same links; use ring".to_owned())
             }
@@ -367,7 +391,7 @@ pub fn check_applicable(
 }
 
 /// How many transfers a plan has, exactly, for an algorithm that [applies](check_applicable);
-/// multirail-optimal may make up to twice as many, and greedy as many more as chunks are passed on by
+/// multirail-optimal may make up to twice as many, trees several times as many, and flows and greedy as many more as chunks are passed on by
 /// NPUs that do not want them. Saturates.
 pub fn transfer_count(
     topology: &Topology,
@@ -419,12 +443,13 @@ fn need(collective: &Collective, algorithm: Algorithm) -> Need {
         return Need::Mutual;
     };
     let root = collective.npus()[root.index()];
-    match (algorithm, collective.kind()) {
-        (
-            Algorithm::Direct | Algorithm::Greedy,
-            CollectiveKind::Broadcast | CollectiveKind::Scatter,
-        ) => Need::From(root),
-        (Algorithm::Direct | Algorithm::Greedy, _) => Need::To(root),
+    match algorithm {
+        Algorithm::Direct | Algorithm::Trees | Algorithm::Flows | Algorithm::Greedy => {
+            match collective.kind() {
+                CollectiveKind::Broadcast | CollectiveKind::Scatter => Need::From(root),
+                _ => Need::To(root),
+            }
+        }
         _ => Need::Mutual,
     }
 }

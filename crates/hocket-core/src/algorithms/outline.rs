@@ -51,7 +51,8 @@ impl Outline<'_> {
             Algorithm::TwoTreeOverlap => two_tree_overlap::transfers(n, k),
             Algorithm::MultiTree => multitree::transfers(kind, n, k),
             Algorithm::Ring2d => ring_2d::transfers(self.dimensions, k),
-            Algorithm::Greedy => match kind {
+            // Of trees and flows, at the least: a root may have several trees, and blocks are passed on.
+            Algorithm::Trees | Algorithm::Flows | Algorithm::Greedy => match kind {
                 CollectiveKind::AllReduce => k.saturating_mul(2 * n * (n - 1)),
                 CollectiveKind::AllGather
                 | CollectiveKind::ReduceScatter

@@ -55,6 +55,8 @@ pub enum Making {
     Recipe,
     /// A schedule of dimensions is made first; see [`super::schedule`].
     Schedule,
+    /// Trees or flows are laid over the links; into how many pieces data is cut is part of the choice.
+    Routes,
     /// A timetable, or paths, are searched for.
     Synthesis,
 }
@@ -82,7 +84,8 @@ pub struct Entry {
     pub has_schedule: bool,
     /// Whether it plans in no more than a few seconds, so that comparisons have it unasked.
     pub is_compared: bool,
-    /// Whether several numbers of chunks are tried where none is given: not of a long search.
+    /// Whether several numbers of chunks are tried where none is given: not of a long search, nor of trees and flows,
+    /// which choose theirs.
     pub tries_chunks: bool,
 }
 
@@ -134,7 +137,7 @@ const fn synthesized(texts: (&'static str, &'static str), uses: &'static [Heed])
 }
 
 /// Every algorithm, those of [`Algorithm`] first and in its order.
-pub static ENTRIES: [Entry; 24] = [
+pub static ENTRIES: [Entry; 26] = [
     recipe(
         Algorithm::Ring,
         PASSES,
@@ -295,6 +298,30 @@ pub static ENTRIES: [Entry; 24] = [
             "halving-doubling on a BiGraph, ranks placed so that no two messages of a step share a link",
         ),
     ),
+    Entry {
+        tries_chunks: false,
+        ..made(
+            Algorithm::Trees,
+            Making::Routes,
+            &[AllReduce, ReduceScatter, AllGather, Broadcast, Reduce],
+            (
+                "trees",
+                "spanning trees packed until the worst cut of the network is full, for large data; any topology",
+            ),
+        )
+    },
+    Entry {
+        tries_chunks: false,
+        ..made(
+            Algorithm::Flows,
+            Making::Routes,
+            &[AllToAll, Scatter, Gather],
+            (
+                "flows",
+                "blocks routed over several ways until the busiest link has least to do; any topology",
+            ),
+        )
+    },
     synthesized(
         (
             "greedy",

@@ -24,7 +24,7 @@ mod fill;
 mod maxflow;
 mod needs;
 pub(crate) mod network;
-mod partition;
+pub(crate) mod partition;
 pub(crate) mod spread;
 mod sweep;
 mod traffic;
@@ -34,6 +34,7 @@ mod witness;
 mod tests;
 
 pub use witness::{Lengths, Witness};
+pub(crate) use witness::{saturating_bandwidth, show_devices, show_parts};
 
 use crate::collective::{Collective, CollectiveKind};
 use crate::progress::{Interrupted, Progress};

@@ -48,6 +48,7 @@ pub(crate) struct Network {
     arcs: Vec<Arc>,
     out: Lists<u32>,
     into: Lists<u32>,
+    is_turned: bool,
 }
 
 impl Network {
@@ -110,17 +111,34 @@ impl Network {
             arcs,
             out,
             into,
+            is_turned: false,
         }
     }
 
     /// The same network with every arc turned round.
     pub fn reversed(&self) -> Self {
         let mut turned = self.clone();
+        turned.is_turned = !self.is_turned;
         for arc in &mut turned.arcs {
             (arc.src, arc.dst) = (arc.dst, arc.src);
         }
         std::mem::swap(&mut turned.out, &mut turned.into);
         turned
+    }
+
+    /// The same nodes with other arcs.
+    pub fn with_arcs(&self, arcs: Vec<Arc>) -> Self {
+        Self::index(
+            self.npu_count,
+            self.device_count,
+            self.device_of.clone(),
+            arcs,
+        )
+    }
+
+    /// Whether arcs lead from where links end to where they start.
+    pub fn is_turned(&self) -> bool {
+        self.is_turned
     }
 
     pub fn node_count(&self) -> usize {

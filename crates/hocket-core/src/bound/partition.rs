@@ -17,7 +17,7 @@ pub(super) struct Partitions {
 }
 
 /// Disjoint sets of NPUs, with switches, that each have a participant.
-type Parts = Vec<Vec<u32>>;
+pub(crate) type Parts = Vec<Vec<u32>>;
 
 /// The best bound from splitting the NPUs into k parts that each have a participant.
 ///
@@ -204,7 +204,7 @@ fn for_each_entry(network: &Network, sets: &Parts, mut visit: impl FnMut(usize))
 /// # Source
 /// Cunningham, Optimal attack and reinforcement of a network, 1985; Barahona, Separating from the
 /// dominant of the spanning tree polytope, 1992. Newton's method: Dinkelbach, 1967.
-fn strongest(
+pub(crate) fn strongest(
     network: &Network,
     start: Parts,
     unit: u64,

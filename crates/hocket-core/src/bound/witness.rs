@@ -181,7 +181,7 @@ impl Lengths {
 }
 
 /// A sum of bandwidths, in the type that prints; sums beyond 64 bits are cut off.
-pub(super) fn saturating_bandwidth(bytes_per_second: u128) -> Bandwidth {
+pub(crate) fn saturating_bandwidth(bytes_per_second: u128) -> Bandwidth {
     let bytes = u64::try_from(bytes_per_second).unwrap_or(u64::MAX).max(1);
     Bandwidth::from_bytes_per_second(bytes).expect("at least 1")
 }
@@ -211,13 +211,13 @@ fn show_bytes(bytes: u128) -> String {
     format!("{bytes} B")
 }
 
-fn show_devices(topology: &Topology, devices: &[DeviceId]) -> String {
+pub(crate) fn show_devices(topology: &Topology, devices: &[DeviceId]) -> String {
     let name = |device: &DeviceId| topology.device(*device).name.clone();
     let names: Vec<String> = devices.iter().map(name).collect();
     format!("{{{}}}", abbreviate(&names))
 }
 
-fn show_parts(topology: &Topology, parts: &[Vec<DeviceId>]) -> String {
+pub(crate) fn show_parts(topology: &Topology, parts: &[Vec<DeviceId>]) -> String {
     if parts.iter().all(|part| part.len() == 1) {
         return format!("into {} single NPUs", parts.len());
     }

@@ -2,31 +2,38 @@
 
 use std::collections::HashMap;
 
-use super::{Packing, TreeArc};
-use crate::id::{LinkId, NpuId};
+use super::{Packing, TreeArc, TreeSet, Undirected};
+use crate::id::{DeviceId, LinkId, NpuId};
 use crate::topology::Topology;
+use crate::units::Bandwidth;
 
 /// What is wrong with a packing.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Fault {
     /// A tree does not lead from its root to every end, exactly once.
+    #[error("tree {tree} does not span")]
     Span {
         /// Which tree.
         tree: usize,
     },
     /// A way does not lead over links from one end of its arc to the other.
+    #[error("way {way} does not lead over links from one end to the other")]
     Way {
         /// Which way.
         way: usize,
     },
     /// The cut does not have the bandwidth and weight that the rate says.
+    #[error("the cut is not what the rate says")]
     Cut,
     /// A root has not as many trees as its weight asks for.
+    #[error("{root} has not the trees of its weight")]
     Trees {
         /// Which root.
         root: NpuId,
     },
     /// Links carry more than the rate that is said to be reached allows.
+    #[error("links allow {ppm} millionths of the rate only")]
     Rate {
         /// What they allow, in millionths of the best rate.
         ppm: u64,
@@ -46,20 +53,14 @@ impl Packing {
         weights: &[(NpuId, u64)],
     ) -> Result<(), Fault> {
         self.check_cut(topology, ends, weights)?;
-        for (tree, it) in self.trees.iter().enumerate() {
-            let mut has: HashMap<NpuId, u32> = HashMap::from([(it.root, TreeArc::ROOT)]);
-            for (i, arc) in (0..).zip(&it.arcs) {
-                if has.get(&arc.src) != Some(&arc.parent) || has.insert(arc.dst, i).is_some() {
-                    return Err(Fault::Span { tree });
-                }
-                self.check_way(topology, arc)?;
-            }
-            if has.len() != ends.len() || !ends.iter().all(|end| has.contains_key(end)) {
-                return Err(Fault::Span { tree });
-            }
-        }
+        self.set.check_spans(topology, ends, self.turned)?;
         for &(root, weight) in weights {
-            let trees = self.trees.iter().filter(|tree| tree.root == root).count() as u64;
+            let trees = self
+                .set
+                .trees
+                .iter()
+                .filter(|tree| tree.root == root)
+                .count() as u64;
             if trees != weight * self.trees_a_weight {
                 return Err(Fault::Trees { root });
             }
@@ -68,21 +69,6 @@ impl Packing {
             ppm if ppm < self.reached_ppm => Err(Fault::Rate { ppm }),
             _ => Ok(()),
         }
-    }
-
-    fn check_way(&self, topology: &Topology, arc: &TreeArc) -> Result<(), Fault> {
-        let mut at = arc.src.device();
-        let way = arc.way as usize;
-        for &link in &self.ways[way] {
-            let link = topology.link(link);
-            if link.src != at {
-                return Err(Fault::Way { way });
-            }
-            at = link.dst;
-        }
-        (at == arc.dst.device())
-            .then_some(())
-            .ok_or(Fault::Way { way })
     }
 
     /// That no more than the bandwidth of the rate leads into the cut: over links, or through a switch with a limit
@@ -101,13 +87,22 @@ impl Packing {
             if let (Some(limit), false) = (device.limit, topology.is_npu(i.into())) {
                 exit[i] = next;
                 next += 1;
-                if !cut[i] && cut[exit[i]] {
+                let (enters, leaves) = match self.turned {
+                    true => (exit[i], i),
+                    false => (i, exit[i]),
+                };
+                if !cut[enters] && cut[leaves] {
                     bandwidth += u128::from(limit.bytes_per_second());
                 }
             }
         }
         for link in topology.links() {
-            if !cut[exit[link.src.index()]] && cut[link.dst.index()] {
+            let ends = (exit[link.src.index()], link.dst.index());
+            let (start, end) = match self.turned {
+                true => (ends.1, ends.0),
+                false => ends,
+            };
+            if !cut[start] && cut[end] {
                 bandwidth += u128::from(link.bandwidth.bytes_per_second());
             }
         }
@@ -121,27 +116,127 @@ impl Packing {
     /// The rate that the fullest link, or switch with a limit, leaves to each tree, times the trees of a weight, over
     /// the best rate: in millionths, rounded down.
     fn allowed_ppm(&self, topology: &Topology) -> u64 {
-        let mut uses: HashMap<LinkId, u128> = HashMap::new();
-        let mut through: HashMap<usize, u128> = HashMap::new();
-        for arc in self.trees.iter().flat_map(|tree| &tree.arcs) {
-            let way = &self.ways[arc.way as usize];
+        let ppm = |(bandwidth, uses): (Bandwidth, u128)| {
+            let rate = u128::from(bandwidth.bytes_per_second()) * u128::from(self.trees_a_weight);
+            rate * self.rate.weight * 1_000_000 / (uses * self.rate.bandwidth)
+        };
+        let used = uses(topology, &[(&self.set, self.turned)]);
+        used.into_iter().map(ppm).min().unwrap_or(0) as u64
+    }
+}
+
+impl Undirected {
+    /// Checks all of it by looking at the network alone, as [`Packing::check`]; that sums and copies go along the same
+    /// trees, and together leave every link the rate that is said to be reached.
+    ///
+    /// # Errors
+    /// The first [`Fault`].
+    pub fn check(&self, topology: &Topology, ends: &[NpuId]) -> Result<(), Fault> {
+        self.check_partition(topology, ends)?;
+        self.sums.check_spans(topology, ends, true)?;
+        self.copies.check_spans(topology, ends, false)?;
+        let trees = self.copies.trees.len();
+        if let Some(tree) = (0..trees.max(self.sums.trees.len()))
+            .find(|&tree| self.sums.trees.get(tree) != self.copies.trees.get(tree))
+        {
+            return Err(Fault::Span { tree });
+        }
+        // Bandwidth / uses x trees, over bandwidth of the partition / 2 / (parts - 1).
+        let scale = 2_000_000 * trees as u128 * (self.partition.parts.len() as u128 - 1);
+        let ppm = |(bandwidth, uses): (Bandwidth, u128)| {
+            let rate = scale.saturating_mul(bandwidth.bytes_per_second().into());
+            rate / uses.saturating_mul(self.partition.bandwidth)
+        };
+        let used = uses(topology, &[(&self.sums, true), (&self.copies, false)]);
+        match used.into_iter().map(ppm).min().unwrap_or(0) as u64 {
+            ppm if ppm < self.reached_ppm => Err(Fault::Rate { ppm }),
+            _ => Ok(()),
+        }
+    }
+
+    /// That the parts are disjoint, together all NPUs, and have no more bandwidth between them than is said.
+    fn check_partition(&self, topology: &Topology, ends: &[NpuId]) -> Result<(), Fault> {
+        let parts = (0..).zip(&self.partition.parts);
+        let of_npus =
+            parts.flat_map(|(part, npus)| npus.iter().map(move |npu| (npu.device(), part)));
+        let part_of: HashMap<DeviceId, usize> = of_npus.collect();
+        let count: usize = self.partition.parts.iter().map(Vec::len).sum();
+        let is_all = ends.iter().all(|end| part_of.contains_key(&end.device()));
+        let is_exact = count == ends.len() && count == topology.device_count();
+        let between = topology.links().iter();
+        let between = between.filter(|link| part_of.get(&link.src) != part_of.get(&link.dst));
+        let bandwidth = between.map(|link| u128::from(link.bandwidth.bytes_per_second()));
+        let agrees = bandwidth.sum::<u128>() == self.partition.bandwidth;
+        let parts = self.partition.parts.len();
+        (is_all && is_exact && agrees && parts > 1)
+            .then_some(())
+            .ok_or(Fault::Cut)
+    }
+}
+
+impl TreeSet {
+    fn check_spans(&self, topology: &Topology, ends: &[NpuId], turned: bool) -> Result<(), Fault> {
+        for (tree, it) in self.trees.iter().enumerate() {
+            let mut has: HashMap<NpuId, u32> = HashMap::from([(it.root, TreeArc::ROOT)]);
+            for (i, arc) in (0..).zip(&it.arcs) {
+                if has.get(&arc.src) != Some(&arc.parent) || has.insert(arc.dst, i).is_some() {
+                    return Err(Fault::Span { tree });
+                }
+                self.check_way(topology, arc, turned)?;
+            }
+            if has.len() != ends.len() || !ends.iter().all(|end| has.contains_key(end)) {
+                return Err(Fault::Span { tree });
+            }
+        }
+        Ok(())
+    }
+
+    fn check_way(&self, topology: &Topology, arc: &TreeArc, turned: bool) -> Result<(), Fault> {
+        let mut at = arc.src.device();
+        let way = arc.way as usize;
+        for &link in &self.ways[way] {
+            let (start, end) = ends_of(topology, link, turned);
+            if start != at {
+                return Err(Fault::Way { way });
+            }
+            at = end;
+        }
+        (at == arc.dst.device())
+            .then_some(())
+            .ok_or(Fault::Way { way })
+    }
+}
+
+/// From where to where trees take a link.
+fn ends_of(topology: &Topology, link: LinkId, turned: bool) -> (DeviceId, DeviceId) {
+    let link = topology.link(link);
+    match turned {
+        true => (link.dst, link.src),
+        false => (link.src, link.dst),
+    }
+}
+
+/// The bandwidth of each link, and each switch with a limit, that trees use, and how often they do.
+fn uses(topology: &Topology, sets: &[(&TreeSet, bool)]) -> Vec<(Bandwidth, u128)> {
+    let mut uses: HashMap<LinkId, u128> = HashMap::new();
+    let mut through: HashMap<usize, u128> = HashMap::new();
+    for &(set, turned) in sets {
+        for arc in set.trees.iter().flat_map(|tree| &tree.arcs) {
+            let way = &set.ways[arc.way as usize];
             for &link in way {
                 *uses.entry(link).or_insert(0) += 1;
             }
             for &link in &way[1..] {
-                *through.entry(topology.link(link).src.index()).or_insert(0) += 1;
+                let (start, _) = ends_of(topology, link, turned);
+                *through.entry(start.index()).or_insert(0) += 1;
             }
         }
-        let links = uses.into_iter();
-        let links = links.map(|(link, uses)| (topology.link(link).bandwidth, uses));
-        let switches = through.into_iter().filter_map(|(device, uses)| {
-            let limit = topology.devices()[device].limit?;
-            Some((limit, uses))
-        });
-        let ppm = |(bandwidth, uses): (crate::units::Bandwidth, u128)| {
-            let rate = u128::from(bandwidth.bytes_per_second()) * u128::from(self.trees_a_weight);
-            rate * self.rate.weight * 1_000_000 / (uses * self.rate.bandwidth)
-        };
-        links.chain(switches).map(ppm).min().unwrap_or(0) as u64
     }
+    let links = uses.into_iter();
+    let links = links.map(|(link, uses)| (topology.link(link).bandwidth, uses));
+    let switches = through.into_iter().filter_map(|(device, uses)| {
+        let limit = topology.devices()[device].limit?;
+        Some((limit, uses))
+    });
+    links.chain(switches).collect()
 }

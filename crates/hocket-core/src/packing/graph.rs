@@ -1,7 +1,7 @@
 //! Devices and links as nodes and arcs, with capacities in whole trees.
 
 use crate::bound::network::Network;
-use crate::id::{LinkId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId};
 
 /// An arc that so many trees may use.
 #[derive(Clone, Copy, Debug)]
@@ -102,4 +102,25 @@ impl Graph {
         let nodes = 0..self.nodes() as u32;
         nodes.filter(|&node| self.is_end(node)).collect()
     }
+}
+
+/// From which device to which each link leads.
+pub(super) fn ends_of_links(network: &Network) -> Vec<(DeviceId, DeviceId)> {
+    let arcs = network.arcs().iter().filter(|arc| !arc.internal);
+    let device = |node: u32| network.device_of(node as usize);
+    arcs.map(|arc| (device(arc.src), device(arc.dst))).collect()
+}
+
+/// Leaves out what a way does between two visits of the same device.
+pub(super) fn remove_loops(way: &mut Vec<LinkId>, ends_of: &[(DeviceId, DeviceId)]) {
+    let mut straight: Vec<LinkId> = Vec::with_capacity(way.len());
+    for &link in way.iter() {
+        let end = ends_of[link.index()].1;
+        let visited = straight.iter().position(|it| ends_of[it.index()].0 == end);
+        match visited {
+            Some(first) => straight.truncate(first),
+            None => straight.push(link),
+        }
+    }
+    *way = straight;
 }

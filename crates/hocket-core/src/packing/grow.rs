@@ -6,9 +6,9 @@ use std::collections::BinaryHeap;
 use super::cuts::{Backward, Pool};
 use super::graph::{Arc, Graph};
 use super::repair::repair;
-use super::{NoPacking, Tree, TreeArc};
+use super::{NoPacking, Tree, TreeArc, TreeSet};
 use crate::graph::{FlowNetwork, Lists, UNLIMITED};
-use crate::id::{LinkId, NpuId};
+use crate::id::NpuId;
 use crate::progress::{Interrupted, Progress};
 
 /// Starts over at most so often, each time with sets that were broken before.
@@ -376,7 +376,7 @@ impl<'a> Growth<'a> {
 
 impl Forest {
     /// The trees with their arcs in order, and the links of the ways that they take.
-    pub fn trees(&self, graph: &Graph) -> (Vec<Tree>, Vec<Vec<LinkId>>) {
+    pub fn trees(&self, graph: &Graph) -> TreeSet {
         let mut ways = Vec::new();
         let mut number = vec![NONE; graph.arcs.len()];
         let trees = self.roots.iter().zip(&self.into);
@@ -413,6 +413,6 @@ impl Forest {
                 }
             })
             .collect();
-        (trees, ways)
+        TreeSet { trees, ways }
     }
 }

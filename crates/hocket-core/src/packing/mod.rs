@@ -13,6 +13,10 @@
 //! | `split` | switches are removed: arcs in and out are joined to arcs between NPUs |
 //! | `grow` | trees grow over the arcs, all at once, level by level |
 //! | `repair` | the last missing NPUs of trees, by exchanging arcs between two trees |
+//! | `shallow` | the trees less deep, by more such exchanges |
+//! | `undirected` | trees of an all-reduce that sum and copy at once, as many as the worst partition allows |
+//! | `union` | such trees, found by exchanges of edges |
+//! | `lower` | the same less deep |
 //! | `timetable` | when each arc of each tree is used, so that the rate is kept |
 //! | `plan` | trees and timetables as a plan |
 //! | `certificate` | checks trees against the network itself, and by nothing of the above |
@@ -33,25 +37,38 @@ mod certificate;
 mod cuts;
 mod graph;
 mod grow;
+mod lower;
 mod plan;
 mod rate;
 mod repair;
 mod scale;
+mod shallow;
 mod split;
 mod timetable;
+mod undirected;
+mod union;
 
 pub use certificate::Fault;
-pub(crate) use plan::Passes;
+pub use plan::Passes;
 pub use rate::Rate;
+pub(crate) use undirected::pack_undirected;
+pub use undirected::{Partition, Undirected};
+
+use std::ops::RangeInclusive;
 
 use crate::bound::network::Network;
-use crate::id::{LinkId, NpuId};
+use crate::bound::{saturating_bandwidth, show_devices, show_parts};
+use crate::id::{DeviceId, LinkId, NpuId};
 use crate::progress::{Interrupted, Progress};
+use crate::topology::Topology;
 use graph::Graph;
+use scale::Scale;
 
 /// Trees of one way: all spread from their roots to all ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Packing {
+    /// Whether they lead over links from their ends to their starts: data is summed along them, towards the roots.
+    pub turned: bool,
     /// The rate that no packing exceeds.
     pub rate: Rate,
     /// Trees of a root of weight 1.
@@ -59,6 +76,13 @@ pub struct Packing {
     /// What all trees together reach of the rate, in millionths, rounded down.
     pub reached_ppm: u64,
     /// The trees, by root.
+    pub set: TreeSet,
+}
+
+/// Spanning trees of the participants.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TreeSet {
+    /// The trees.
     pub trees: Vec<Tree>,
     /// The links of each way that trees take.
     pub ways: Vec<Vec<LinkId>>,
@@ -80,7 +104,7 @@ pub struct TreeArc {
     pub src: NpuId,
     /// Where it ends.
     pub dst: NpuId,
-    /// Position in [`Packing::ways`].
+    /// Position in [`TreeSet::ways`].
     pub way: u32,
     /// Position of the arc of the same tree that leads to `src`; [`TreeArc::ROOT`] at the root.
     pub parent: u32,
@@ -102,15 +126,93 @@ pub enum NoPacking {
     Interrupted,
 }
 
+impl TreeSet {
+    /// Arcs from a root to the furthest end.
+    pub fn height(&self) -> usize {
+        let of = |tree: &Tree| {
+            let mut depths: Vec<usize> = Vec::with_capacity(tree.arcs.len());
+            for arc in &tree.arcs {
+                depths.push(match arc.parent {
+                    TreeArc::ROOT => 1,
+                    parent => depths[parent as usize] + 1,
+                });
+            }
+            depths.into_iter().max().unwrap_or(0)
+        };
+        self.trees.iter().map(of).max().unwrap_or(0)
+    }
+}
+
+impl Packing {
+    /// How long a byte of each root of weight 1 takes at the rate that is reached [s].
+    pub(crate) fn seconds_a_byte(&self) -> f64 {
+        let share = self.reached_ppm.max(1) as f64 / 1e6;
+        self.rate.weight as f64 / (self.rate.bandwidth as f64 * share)
+    }
+
+    /// One line: how many trees there are, and what they reach of what the worst cut lets through.
+    pub fn describe(&self, topology: &Topology) -> String {
+        let roots = self.rate.weight;
+        format!(
+            "{} over {} a root, up to {} deep, at {} of what the cut {} lets through: {} for {}",
+            if self.turned { "sums" } else { "copies" },
+            counted(self.trees_a_weight.into(), "tree"),
+            self.set.height(),
+            percent(self.reached_ppm),
+            show_devices(topology, &self.cut(topology)),
+            saturating_bandwidth(self.rate.bandwidth),
+            counted(roots, "root"),
+        )
+    }
+
+    /// The devices that the worst cut is around: the side with fewer. A switch with a limit is where its inputs are.
+    pub fn cut(&self, topology: &Topology) -> Vec<DeviceId> {
+        let devices = (0..topology.device_count()).map(DeviceId::from);
+        let (inside, outside): (Vec<DeviceId>, Vec<DeviceId>) =
+            devices.partition(|device| self.rate.cut[device.index()]);
+        match inside.len() <= outside.len() {
+            true => inside,
+            false => outside,
+        }
+    }
+}
+
+impl Undirected {
+    /// One line: how many trees there are, and what they reach of what the worst partition lets through.
+    pub fn describe(&self, topology: &Topology) -> String {
+        format!(
+            "sums and copies at once over {}, up to {} deep, at {} of what the partition {} lets through: {}",
+            counted(self.copies.trees.len() as u128, "tree"),
+            self.copies.height(),
+            percent(self.reached_ppm),
+            show_parts(topology, &self.partition.devices()),
+            saturating_bandwidth(self.partition.bandwidth),
+        )
+    }
+}
+
+fn counted(count: u128, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn percent(ppm: u64) -> String {
+    format!("{} %", ppm as f64 / 10_000.0)
+}
+
 impl From<Interrupted> for NoPacking {
     fn from(_: Interrupted) -> Self {
         Self::Interrupted
     }
 }
 
+/// How often a rate is lowered by a fifth where no trees reach it.
+const MOST_LOWERED: u32 = 24;
+
 /// Packs trees from roots with weights to all `ends`.
 ///
-/// Roots of weight w have w times as many trees as those of weight 1. Devices that are no ends only pass on.
+/// Roots of weight w have w times as many trees as those of weight 1, the number of which is among `counts`. Devices
+/// that are no ends only pass on. Where more enters a switch than leaves it, or less, no trees may reach the rate; it
+/// is then lowered until some do.
 ///
 /// # Errors
 /// [`NoPacking`].
@@ -118,21 +220,49 @@ pub(crate) fn pack(
     network: &Network,
     ends: &[NpuId],
     weights: &[(NpuId, u64)],
+    counts: RangeInclusive<u64>,
     progress: &mut dyn Progress,
 ) -> Result<Packing, NoPacking> {
     let rate = rate::best(network, ends, weights, progress)?.ok_or(NoPacking::NoRate)?;
     let graph = Graph::new(network, ends);
-    let scale = scale::choose(&graph, weights, &rate, progress)?.ok_or(NoPacking::Stuck)?;
+    let mut scale =
+        scale::choose(&graph, weights, &rate, counts, progress)?.ok_or(NoPacking::Stuck)?;
     let supply = scale.supply(&graph, weights);
-    let graph = graph.with_units(&scale.units);
-    let logical = split::off(&graph, &supply, progress)?.ok_or(NoPacking::Stuck)?;
-    let forest = grow::forest(&logical, &supply, progress)?.ok_or(NoPacking::Stuck)?;
-    let (trees, ways) = forest.trees(&logical);
+    let mut found = trees_of(&graph, &scale, &supply, progress)?;
+    for _ in 0..MOST_LOWERED {
+        if found.is_some() {
+            break;
+        }
+        scale = scale.slower(&graph, weights);
+        found = trees_of(&graph, &scale, &supply, progress)?;
+    }
+    let mut set = found.ok_or(NoPacking::Stuck)?;
+    let ends_of = graph::ends_of_links(network);
+    set.ways
+        .iter_mut()
+        .for_each(|way| graph::remove_loops(way, &ends_of));
     Ok(Packing {
+        turned: network.is_turned(),
         reached_ppm: scale.reached_ppm(&rate),
         rate,
         trees_a_weight: scale.trees,
-        trees,
-        ways,
+        set,
     })
+}
+
+fn trees_of(
+    graph: &Graph,
+    scale: &Scale,
+    supply: &[i64],
+    progress: &mut dyn Progress,
+) -> Result<Option<TreeSet>, NoPacking> {
+    let graph = graph.clone().with_units(&scale.units);
+    let Some(logical) = split::off(&graph, supply, progress)? else {
+        return Ok(None);
+    };
+    let forest = grow::forest(&logical, supply, progress)?;
+    Ok(forest.map(|mut forest| {
+        shallow::lower(&logical, &mut forest);
+        forest.trees(&logical)
+    }))
 }

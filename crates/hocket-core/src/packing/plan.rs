@@ -3,18 +3,26 @@
 use std::collections::HashMap;
 
 use super::timetable::Timetable;
-use super::{Packing, TreeArc};
+use super::{Packing, Tree, TreeArc, TreeSet, Undirected};
 use crate::collective::{Collective, CollectiveKind};
 use crate::graph::Lists;
 use crate::id::{ChunkId, LinkId, NpuId, TransferId};
 use crate::plan::{Chunks, LinkOrder, Op, Plan, PlanBuilder, PlanError, Transfer, Wait};
 use crate::topology::Topology;
 
-/// Trees for what is summed, those of the network with every link turned round, and for what is copied.
+/// The trees of a collective.
 #[derive(Clone, Debug)]
-pub(crate) struct Passes {
-    pub sums: Option<Packing>,
-    pub copies: Option<Packing>,
+pub enum Passes {
+    /// All is summed first, and then copied; trees for what is summed are those of the network with every link
+    /// turned round.
+    Apart {
+        /// Where they sum.
+        sums: Option<Packing>,
+        /// Where they copy.
+        copies: Option<Packing>,
+    },
+    /// Sums and copies share the links at all times.
+    AtOnce(Undirected),
 }
 
 /// One arc of a tree with one piece.
@@ -28,30 +36,91 @@ struct Row {
 }
 
 impl Passes {
+    /// The trees along which data is summed.
+    pub fn sums(&self) -> Option<&TreeSet> {
+        match self {
+            Self::Apart { sums, .. } => sums.as_ref().map(|packing| &packing.set),
+            Self::AtOnce(both) => Some(&both.sums),
+        }
+    }
+
+    /// The trees along which data is copied.
+    pub fn copies(&self) -> Option<&TreeSet> {
+        match self {
+            Self::Apart { copies, .. } => copies.as_ref().map(|packing| &packing.set),
+            Self::AtOnce(both) => Some(&both.copies),
+        }
+    }
+
     /// Transfers of a plan, for each piece of all trees.
-    pub fn arcs(&self) -> u64 {
-        let packings = self.sums.iter().chain(&self.copies);
-        packings
-            .flat_map(|it| &it.trees)
+    pub(crate) fn arcs(&self) -> u64 {
+        let sets = self.sums().into_iter().chain(self.copies());
+        sets.flat_map(|set| &set.trees)
             .map(|tree| tree.arcs.len() as u64)
             .sum()
     }
 
-    /// Trees of a root, over all its weight.
-    pub fn trees_a_root(&self, collective: &Collective) -> u64 {
-        let one = self.copies.as_ref().or(self.sums.as_ref());
-        let trees = one.map_or(0, |packing| packing.trees.len() as u64);
-        match collective.root() {
-            Some(_) => trees,
-            None => trees / collective.npus().len() as u64,
+    /// Chunks of a piece of all trees.
+    pub(crate) fn trees(&self) -> usize {
+        let one = self.copies().or_else(|| self.sums());
+        one.map_or(0, |set| set.trees.len())
+    }
+
+    /// When the plan in which every tree carries so many pieces ends, if all keep to the timetable [ps].
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
+    pub(crate) fn end(
+        &self,
+        topology: &Topology,
+        collective: &Collective,
+        pieces: u32,
+    ) -> Result<u64, PlanError> {
+        let chunks = self.trees() as u64 * u64::from(pieces);
+        let times = self.times(topology, collective.size().div_ceil(chunks.max(1)), pieces)?;
+        let [sums, copies] = [&times.sums, &times.copies].map(|table| {
+            let table = table.as_ref();
+            table.map_or(0, |table| table.last(pieces))
+        });
+        Ok(sums.max(times.begin + copies))
+    }
+
+    fn times(&self, topology: &Topology, bytes: u64, pieces: u32) -> Result<Times, PlanError> {
+        if let Self::AtOnce(both) = self {
+            let (sums, copies) = (&both.sums, &both.copies);
+            let [sums, copies] = Timetable::together(topology, sums, copies, bytes, pieces)?;
+            return Ok(Times {
+                begin: sums.first(),
+                sums: Some(sums),
+                copies: Some(copies),
+            });
         }
+        let of = |set: Option<&TreeSet>| -> Result<Option<Timetable>, PlanError> {
+            let table = set.map(|set| Timetable::new(topology, set, bytes, pieces));
+            table.transpose()
+        };
+        let (sums, copies) = (of(self.sums())?, of(self.copies())?);
+        // The links are free by then, and no piece is copied before it is summed.
+        let begin = match (&sums, &copies) {
+            (Some(sums), Some(copies)) => {
+                let behind = sums.period.saturating_sub(copies.period);
+                let ready = sums.first() + u64::from(pieces - 1) * behind;
+                ready.max(u64::from(pieces) * sums.period)
+            }
+            _ => 0,
+        };
+        Ok(Times {
+            begin,
+            sums,
+            copies,
+        })
     }
 
     /// The plan in which every tree carries so many pieces.
     ///
     /// # Errors
     /// [`PlanError::TooManyChunks`]; [`PlanError::TooLong`].
-    pub fn plan(
+    pub(crate) fn plan(
         &self,
         name: &str,
         topology: &Topology,
@@ -59,29 +128,21 @@ impl Passes {
         pieces: u32,
     ) -> Result<Plan, PlanError> {
         let demands = collective.demands();
-        let owners = match collective.root() {
-            Some(_) => 1,
-            None => collective.npus().len(),
-        };
-        let trees = self.trees_a_root(collective) as usize;
-        let parts = pieces as usize * trees;
-        let chunks = match collective.kind() {
-            CollectiveKind::AllReduce => Chunks::split(&demands, parts * owners),
-            _ => Chunks::split_part_major(&demands, parts),
+        let parts = pieces as usize * self.trees();
+        let chunks = match (collective.kind(), collective.root()) {
+            (CollectiveKind::AllReduce, _) | (_, Some(_)) => Chunks::split(&demands, parts),
+            (_, None) => Chunks::split_part_major(&demands, parts / collective.npus().len()),
         }?;
-        let bytes = collective.size().div_ceil((parts * owners) as u64);
+        let bytes = collective.size().div_ceil(parts as u64);
+        let times = self.times(topology, bytes, pieces)?;
         let mut rows = Vec::with_capacity(self.arcs() as usize * pieces as usize);
-        let mut begin = 0;
-        if let Some(sums) = &self.sums {
-            let times = Timetable::new(topology, sums, bytes, pieces)?;
-            let last = times.ends.iter().flatten().max().copied().unwrap_or(0);
-            let end = last + u64::from(pieces - 1) * times.period;
-            push_rows(&mut rows, &times, pieces, true, |_, stop| end - stop);
-            begin = (u64::from(pieces) * times.period).max(last);
+        if let Some(sums) = &times.sums {
+            let end = sums.last(pieces);
+            push_rows(&mut rows, sums, pieces, true, |_, stop| end - stop);
         }
-        if let Some(copies) = &self.copies {
-            let times = Timetable::new(topology, copies, bytes, pieces)?;
-            push_rows(&mut rows, &times, pieces, false, |start, _| begin + start);
+        if let Some(copies) = &times.copies {
+            let begin = times.begin;
+            push_rows(&mut rows, copies, pieces, false, |start, _| begin + start);
         }
         rows.sort_by_key(|row| (row.start, row.is_sum, row.piece, row.tree, row.arc));
         let mut maker = Maker::new(self, name, collective, chunks, pieces);
@@ -91,6 +152,13 @@ impl Passes {
         }
         Ok(maker.plan.finish())
     }
+}
+
+/// When sums and copies are sent; copies begin later.
+struct Times {
+    sums: Option<Timetable>,
+    copies: Option<Timetable>,
+    begin: u64,
 }
 
 fn push_rows(
@@ -119,9 +187,9 @@ fn push_rows(
 
 /// The trees of one pass, and the transfers made of them.
 struct Pass<'a> {
-    packing: &'a Packing,
-    /// For each tree the number of its root's demand, and which of that root's trees it is.
-    owner: Vec<(u32, u32)>,
+    set: &'a TreeSet,
+    /// For each tree its chunk of the first piece.
+    chunk: Vec<u32>,
     paths: Vec<u32>,
     /// Where the transfers of each tree begin in `made`.
     first: Vec<usize>,
@@ -130,16 +198,14 @@ struct Pass<'a> {
     arcs: usize,
     /// The arcs that lead on from each arc of all trees, and after those from each root.
     below: Lists<u32>,
-    /// By demand and number, the tree.
-    tree_of: HashMap<(u32, u32), u32>,
+    /// By chunk of the first piece.
+    tree_of: Vec<u32>,
 }
 
 struct Maker<'a> {
     plan: PlanBuilder,
     sums: Option<Pass<'a>>,
     copies: Option<Pass<'a>>,
-    owners: u32,
-    trees: u32,
 }
 
 const NONE: u32 = u32::MAX;
@@ -154,9 +220,10 @@ impl<'a> Maker<'a> {
     ) -> Self {
         let mut plan = PlanBuilder::new(name, collective, chunks);
         plan.link_order(LinkOrder::Plan);
-        let mut pass = |packing: &'a Option<Packing>, is_sum: bool| {
-            packing.as_ref().map(|packing| {
-                Pass::new(packing, collective, pieces, |way| {
+        let mut pass = |set: Option<&'a TreeSet>, is_sum: bool| {
+            set.map(|set| {
+                let chunk = passes.chunks_of(set, collective);
+                Pass::new(set, chunk, pieces, |way| {
                     let mut links: Vec<LinkId> = way.to_vec();
                     if is_sum {
                         links.reverse();
@@ -165,31 +232,21 @@ impl<'a> Maker<'a> {
                 })
             })
         };
-        let (sums, copies) = (pass(&passes.sums, true), pass(&passes.copies, false));
-        Self {
-            plan,
-            sums,
-            copies,
-            owners: match collective.root() {
-                Some(_) => 1,
-                None => collective.npus().len() as u32,
-            },
-            trees: passes.trees_a_root(collective) as u32,
-        }
+        let (sums, copies) = (pass(passes.sums(), true), pass(passes.copies(), false));
+        Self { plan, sums, copies }
     }
 
     fn push(&mut self, row: Row) {
         let pass = if row.is_sum { &self.sums } else { &self.copies };
         let pass = pass.as_ref().expect("rows are of passes that are there");
-        let tree = &pass.packing.trees[row.tree as usize];
+        let tree = &pass.set.trees[row.tree as usize];
         let arc = tree.arcs[row.arc as usize];
-        let (owner, number) = pass.owner[row.tree as usize];
+        let chunk = pass.chunk[row.tree as usize];
         let waits: Vec<Wait> = match (row.is_sum, arc.parent) {
             (true, _) => pass.below(row, Some(row.arc)),
             (false, TreeArc::ROOT) => match &self.sums {
                 Some(sums) => {
-                    // The tree of the same number of the same root.
-                    let same = sums.tree_of(owner, number);
+                    let same = sums.tree_of[chunk as usize];
                     sums.below(Row { tree: same, ..row }, None)
                 }
                 None => Vec::new(),
@@ -202,7 +259,7 @@ impl<'a> Maker<'a> {
             true => (arc.dst, arc.src, Op::Reduce),
             false => (arc.src, arc.dst, Op::Copy),
         };
-        let chunk = (row.piece * self.trees + number) * self.owners + owner;
+        let chunk = row.piece * pass.set.trees.len() as u32 + chunk;
         let id = self.plan.push(Transfer {
             chunk: ChunkId(chunk),
             count: 1,
@@ -224,39 +281,43 @@ impl<'a> Maker<'a> {
     }
 }
 
+impl Passes {
+    /// The chunk that each tree carries first: of several roots, theirs are next to each other.
+    fn chunks_of(&self, set: &TreeSet, collective: &Collective) -> Vec<u32> {
+        let trees = set.trees.len() as u32;
+        if matches!(self, Self::AtOnce(_)) || collective.root().is_some() {
+            return (0..trees).collect();
+        }
+        let npus = collective.npus();
+        let ranks: HashMap<NpuId, u32> = npus.iter().copied().zip(0..).collect();
+        let mut seen: HashMap<NpuId, u32> = HashMap::new();
+        let chunk = |tree: &Tree| {
+            let number = seen.entry(tree.root).or_insert(0);
+            *number += 1;
+            (*number - 1) * npus.len() as u32 + ranks[&tree.root]
+        };
+        set.trees.iter().map(chunk).collect()
+    }
+}
+
 impl<'a> Pass<'a> {
     fn new(
-        packing: &'a Packing,
-        collective: &Collective,
+        set: &'a TreeSet,
+        chunk: Vec<u32>,
         pieces: u32,
         path: impl FnMut(&Vec<LinkId>) -> u32,
     ) -> Self {
         let mut arcs = 0;
-        let mut first = Vec::with_capacity(packing.trees.len());
-        for tree in &packing.trees {
+        let mut first = Vec::with_capacity(set.trees.len());
+        for tree in &set.trees {
             first.push(arcs);
             arcs += tree.arcs.len();
         }
-        let rank = |npu: NpuId| match collective.root() {
-            Some(_) => 0,
-            None => collective
-                .npus()
-                .iter()
-                .position(|&it| it == npu)
-                .unwrap_or(0) as u32,
-        };
-        let mut owner: Vec<(u32, u32)> = Vec::with_capacity(packing.trees.len());
-        let mut before: Option<NpuId> = None;
-        for tree in &packing.trees {
-            let next = match (before == Some(tree.root), owner.last()) {
-                (true, Some(&(rank, number))) => (rank, number + 1),
-                _ => (rank(tree.root), 0),
-            };
-            owner.push(next);
-            before = Some(tree.root);
+        let mut tree_of = vec![NONE; chunk.len()];
+        for (tree, &chunk) in (0..).zip(&chunk) {
+            tree_of[chunk as usize] = tree;
         }
-        let tree_of = owner.iter().copied().zip(0..).collect();
-        let parents: Vec<(usize, u32)> = packing
+        let parents: Vec<(usize, u32)> = set
             .trees
             .iter()
             .enumerate()
@@ -270,11 +331,11 @@ impl<'a> Pass<'a> {
             })
             .collect();
         Self {
-            below: Lists::grouped(arcs + packing.trees.len(), parents.into_iter()),
+            below: Lists::grouped(arcs + set.trees.len(), parents.into_iter()),
             tree_of,
-            paths: packing.ways.iter().map(path).collect(),
-            packing,
-            owner,
+            paths: set.ways.iter().map(path).collect(),
+            set,
+            chunk,
             first,
             made: vec![NONE; arcs * pieces as usize],
             arcs,
@@ -298,9 +359,5 @@ impl<'a> Pass<'a> {
         below
             .map(|&arc| Wait::on(TransferId(self.at(row, arc))))
             .collect()
-    }
-
-    fn tree_of(&self, owner: u32, number: u32) -> u32 {
-        self.tree_of[&(owner, number)]
     }
 }

@@ -1,5 +1,7 @@
 //! How many trees a root has, and how many of them each link can carry.
 
+use std::ops::RangeInclusive;
+
 use super::cuts::Backward;
 use super::graph::{Arc, Graph};
 use super::{NoPacking, Rate};
@@ -7,9 +9,6 @@ use crate::id::NpuId;
 use crate::progress::Progress;
 use crate::units::gcd;
 
-/// Trees of a root of weight 1 up to which more are tried; where the exact number is larger, fewer trees lose
-/// a little, which [`Scale::reached_ppm`] states.
-const MOST_TREES: u64 = 16;
 /// What is good enough to look no further.
 const ENOUGH_PPM: u64 = 995_000;
 
@@ -36,6 +35,17 @@ impl Scale {
         supply
     }
 
+    /// The same number of trees in a time longer by a quarter.
+    pub fn slower(&self, graph: &Graph, weights: &[(NpuId, u64)]) -> Self {
+        let (over, under) = (self.over * 5, self.under * 4);
+        Self {
+            units: floors(graph, weights, self.trees, (over, under)),
+            over,
+            under,
+            ..*self
+        }
+    }
+
     /// (trees / time) over the rate, in millionths.
     pub fn reached_ppm(&self, rate: &Rate) -> u64 {
         let reached = u128::from(self.trees) * self.under * self.unit * rate.weight;
@@ -44,11 +54,26 @@ impl Scale {
     }
 }
 
-/// The exact number of trees where it is small, else the best of those tried; `None` where none fits.
+/// Trees that each arc carries in a time: no more than all there are, to every end.
+fn floors(
+    graph: &Graph,
+    weights: &[(NpuId, u64)],
+    trees: u64,
+    (over, under): (u128, u128),
+) -> Vec<i64> {
+    let all: u64 = weights.iter().map(|&(_, weight)| weight * trees).sum();
+    let most = u128::from(all) * graph.ends().len() as u128;
+    let floor = |arc: &Arc| ((arc.units as u128) * over / under).min(most) as i64;
+    graph.arcs.iter().map(floor).collect()
+}
+
+/// The exact number of trees of a root of weight 1 where it is among `counts`, else the best of these, which may lose
+/// a little; see [`Scale::reached_ppm`]. `None` where none fits.
 pub(super) fn choose(
     graph: &Graph,
     weights: &[(NpuId, u64)],
     rate: &Rate,
+    counts: RangeInclusive<u64>,
     progress: &mut dyn Progress,
 ) -> Result<Option<Scale>, NoPacking> {
     // Rate Q / P in units: k trees take k P / Q.
@@ -56,22 +81,18 @@ pub(super) fn choose(
     let (q, p) = (rate.bandwidth / unit, rate.weight);
     let divisor = q_divisor(graph, q, p);
     let exact = q / divisor;
-    let floors = |over: u128, under: u128| -> Vec<i64> {
-        let floor = |arc: &Arc| ((arc.units as u128) * over / under) as i64;
-        graph.arcs.iter().map(floor).collect()
-    };
     let scale = |trees: u64, over: u128, under: u128| Scale {
         trees,
-        units: floors(over, under),
+        units: floors(graph, weights, trees, (over, under)),
         over,
         under,
         unit,
     };
-    if exact <= u128::from(MOST_TREES) {
-        return Ok(Some(scale(exact as u64, exact * p, q)));
+    if let Some(trees) = u64::try_from(exact).ok().filter(|it| counts.contains(it)) {
+        return Ok(Some(scale(trees, exact * p, q)));
     }
     let mut best: Option<Scale> = None;
-    for trees in 1..=MOST_TREES {
+    for trees in counts {
         let reached = best.as_ref().map_or(0, |best| best.reached_ppm(rate));
         if reached >= ENOUGH_PPM {
             break;
@@ -86,7 +107,8 @@ pub(super) fn choose(
             ),
             None => (8 * u128::from(trees) * p, q),
         };
-        let times = times_between(graph, least, most);
+        let bandwidths = graph.arcs.iter().map(|arc| arc.units as u128);
+        let times = times_between(bandwidths, least, most);
         let (mut low, mut high) = (0, times.len());
         let mut found = None;
         while low < high {
@@ -127,10 +149,14 @@ fn q_divisor(graph: &Graph, q: u128, p: u128) -> u128 {
 }
 
 /// j / b for every bandwidth b, from `least` to before `most`, ascending and each once.
-fn times_between(graph: &Graph, least: (u128, u128), most: (u128, u128)) -> Vec<(u128, u128)> {
+pub(super) fn times_between(
+    bandwidths: impl Iterator<Item = u128>,
+    least: (u128, u128),
+    most: (u128, u128),
+) -> Vec<(u128, u128)> {
     /// Times of one bandwidth that are looked at.
     const MOST: u128 = 4_096;
-    let mut bandwidths: Vec<u128> = graph.arcs.iter().map(|arc| arc.units as u128).collect();
+    let mut bandwidths: Vec<u128> = bandwidths.collect();
     bandwidths.sort_unstable();
     bandwidths.dedup();
     let mut times: Vec<(u128, u128)> = Vec::new();

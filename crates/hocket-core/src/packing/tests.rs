@@ -12,7 +12,7 @@ fn gb_per_s(giga: u64) -> Bandwidth {
 
 fn packed(topology: &Topology, ends: &[NpuId], weights: &[(NpuId, u64)]) -> Packing {
     let network = Network::new(topology, Fidelity::Link);
-    let packing = pack(&network, ends, weights, &mut Silent).expect("a packing");
+    let packing = pack(&network, ends, weights, 1..=16, &mut Silent).expect("a packing");
     assert_eq!(packing.check(topology, ends, weights), Ok(()));
     packing
 }
@@ -94,7 +94,7 @@ fn rates_are_those_of_the_worst_of_all_cuts_and_trees_reach_them() {
         let weights = weights(&mut seed, ends.len());
         let network = Network::new(&topology, Fidelity::Link);
         let best = by_all_cuts(&topology, &ends, &weights);
-        let packing = match pack(&network, &ends, &weights, &mut Silent) {
+        let packing = match pack(&network, &ends, &weights, 1..=16, &mut Silent) {
             Ok(packing) => packing,
             Err(why) => panic!("case {case}: {why:?} of {topology:?}"),
         };
@@ -131,11 +131,11 @@ fn known_networks_have_their_known_rates() {
     let star = build::switch(8, gb_per_s(8), latency, None).expect("a switch");
     let packing = all_gather(&star);
     assert_eq!(rate(&packing), 8 * giga / 7);
-    assert!(packing.ways.iter().all(|way| way.len() == 2));
+    assert!(packing.set.ways.iter().all(|way| way.len() == 2));
     // From one NPU of a mesh over its two links.
     let ends: Vec<NpuId> = mesh.npus().collect();
     let packing = packed(&mesh, &ends, &[(NpuId(0), 1)]);
-    assert_eq!((rate(&packing), packing.trees.len()), (50 * giga, 2));
+    assert_eq!((rate(&packing), packing.set.trees.len()), (50 * giga, 2));
 }
 
 /// Each part of a certificate is looked at: whatever is changed in it is found.
@@ -150,18 +150,18 @@ fn changed_packings_are_refused() {
         change(&mut packing);
         packing.check(&torus, &ends, &weights).expect_err("a fault")
     };
-    let span = |packing: &mut Packing| packing.trees[3].arcs.truncate(7);
+    let span = |packing: &mut Packing| packing.set.trees[3].arcs.truncate(7);
     assert_eq!(fault(&span), Fault::Span { tree: 3 });
     let twice = |packing: &mut Packing| {
-        let arc = packing.trees[1].arcs[0];
-        packing.trees[1].arcs.push(arc);
+        let arc = packing.set.trees[1].arcs[0];
+        packing.set.trees[1].arcs.push(arc);
     };
     assert_eq!(fault(&twice), Fault::Span { tree: 1 });
-    let way = |packing: &mut Packing| packing.ways.rotate_left(1);
+    let way = |packing: &mut Packing| packing.set.ways.rotate_left(1);
     assert!(matches!(fault(&way), Fault::Way { .. }));
-    let root = good.trees[0].root;
+    let root = good.set.trees[0].root;
     assert_eq!(
-        fault(&|packing| drop(packing.trees.remove(0))),
+        fault(&|packing| drop(packing.set.trees.remove(0))),
         Fault::Trees { root }
     );
     assert_eq!(fault(&|packing| packing.rate.bandwidth += 1), Fault::Cut);

@@ -13,7 +13,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{Packing, TreeArc};
+use super::{TreeArc, TreeSet};
 use crate::plan::PlanError;
 use crate::topology::{Switching, Topology};
 use crate::units::Bandwidth;
@@ -47,89 +47,134 @@ impl Timetable {
     /// [`PlanError::TooLong`].
     pub fn new(
         topology: &Topology,
-        packing: &Packing,
+        set: &TreeSet,
         bytes: u64,
         pieces: u32,
     ) -> Result<Self, PlanError> {
-        let stages: Vec<Vec<Stage>> = (0..packing.ways.len())
-            .map(|way| stages(topology, packing, way, bytes))
-            .collect();
+        let mut board = Board::new(topology, &[set], bytes, pieces)?;
+        Ok(board.fill(0, set))
+    }
+
+    /// For sums and copies that go on at once over the same links: of sums mirrored in time, so that both
+    /// start at the roots, and from the same moment.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn together(
+        topology: &Topology,
+        sums: &TreeSet,
+        copies: &TreeSet,
+        bytes: u64,
+        pieces: u32,
+    ) -> Result<[Self; 2], PlanError> {
+        let mut board = Board::new(topology, &[sums, copies], bytes, pieces)?;
+        let copied = board.fill(1, copies);
+        board.slots.iter_mut().for_each(Slots::mirror);
+        Ok([board.fill(0, sums), copied])
+    }
+
+    /// When the first piece is everywhere [ps].
+    pub fn first(&self) -> u64 {
+        self.ends.iter().flatten().max().copied().unwrap_or(0)
+    }
+
+    /// When the last of so many pieces is everywhere [ps].
+    pub fn last(&self, pieces: u32) -> u64 {
+        self.first() + u64::from(pieces - 1) * self.period
+    }
+}
+
+/// The slots of all links, and what trees need of them.
+struct Board {
+    /// By set and way.
+    stages: Vec<Vec<Vec<Stage>>>,
+    slots: Vec<Slots>,
+    period: u64,
+    cut_through: bool,
+}
+
+impl Board {
+    fn new(
+        topology: &Topology,
+        sets: &[&TreeSet],
+        bytes: u64,
+        pieces: u32,
+    ) -> Result<Self, PlanError> {
+        let of = |set: &&TreeSet| -> Vec<Vec<Stage>> {
+            let ways = 0..set.ways.len();
+            ways.map(|way| stages(topology, set, way, bytes)).collect()
+        };
+        let stages: Vec<Vec<Vec<Stage>>> = sets.iter().map(of).collect();
         let servers = topology.links().len() + topology.device_count();
         let mut uses = vec![0u64; servers];
         let mut sending = vec![0u64; servers];
-        for arc in packing.trees.iter().flat_map(|tree| &tree.arcs) {
-            for stage in &stages[arc.way as usize] {
-                uses[stage.server as usize] += 1;
-                sending[stage.server as usize] = stage.sending;
+        for (set, stages) in sets.iter().zip(&stages) {
+            for arc in set.trees.iter().flat_map(|tree| &tree.arcs) {
+                for stage in &stages[arc.way as usize] {
+                    uses[stage.server as usize] += 1;
+                    sending[stage.server as usize] = stage.sending;
+                }
             }
         }
         let busy = uses.iter().zip(&sending);
         let period = busy.map(|(&uses, &sending)| u128::from(uses) * u128::from(sending));
         let period = period.max().unwrap_or(0).max(1);
         let period = u64::try_from(period).map_err(|_| PlanError::TooLong)?;
-        check_length(packing, &stages, period, pieces)?;
-        let mut slots: Vec<Slots> = sending
-            .iter()
-            .map(|&sending| Slots::new(period, sending))
-            .collect();
-        let mut timetable = Self {
-            starts: packing
-                .trees
-                .iter()
-                .map(|tree| vec![0; tree.arcs.len()])
-                .collect(),
-            ends: packing
-                .trees
-                .iter()
-                .map(|tree| vec![0; tree.arcs.len()])
-                .collect(),
+        for (set, stages) in sets.iter().zip(&stages) {
+            check_length(set, stages, period, pieces)?;
+        }
+        let slots = sending.iter();
+        Ok(Self {
+            slots: slots.map(|&sending| Slots::new(period, sending)).collect(),
+            stages,
             period,
+            cut_through: topology.switching() == Switching::CutThrough,
+        })
+    }
+
+    /// Takes slots for a set, of those that are free.
+    fn fill(&mut self, number: usize, set: &TreeSet) -> Timetable {
+        let stages = &self.stages[number];
+        let trees = &set.trees;
+        let zeros: Vec<Vec<u64>> = trees.iter().map(|tree| vec![0; tree.arcs.len()]).collect();
+        let mut timetable = Timetable {
+            starts: zeros.clone(),
+            ends: zeros,
+            period: self.period,
         };
-        let below: Vec<Vec<Vec<u32>>> = packing
-            .trees
-            .iter()
-            .map(|tree| children(&tree.arcs))
-            .collect();
-        let rest: Vec<Vec<u64>> = packing
-            .trees
-            .iter()
-            .map(|tree| heights(&tree.arcs, &stages))
-            .collect();
+        let below: Vec<Vec<Vec<u32>>> = trees.iter().map(|tree| children(&tree.arcs)).collect();
+        let rest = trees.iter().map(|tree| heights(&tree.arcs, stages));
+        let rest: Vec<Vec<u64>> = rest.collect();
         let mut heap = BinaryHeap::new();
-        for (t, tree) in packing.trees.iter().enumerate() {
-            for (a, _) in tree
-                .arcs
-                .iter()
-                .enumerate()
-                .filter(|(_, arc)| arc.parent == TreeArc::ROOT)
-            {
+        for (t, tree) in trees.iter().enumerate() {
+            let arcs = tree.arcs.iter().enumerate();
+            for (a, _) in arcs.filter(|(_, arc)| arc.parent == TreeArc::ROOT) {
                 heap.push(Reverse((0, Reverse(rest[t][a]), t, a)));
             }
         }
-        let cut_through = topology.switching() == Switching::CutThrough;
         while let Some(Reverse((ready, _, t, a))) = heap.pop() {
-            let way = &stages[packing.trees[t].arcs[a].way as usize];
-            let chosen = choose(&slots, way, ready, cut_through);
+            let way = &stages[trees[t].arcs[a].way as usize];
+            let chosen = choose(&self.slots, way, ready, self.cut_through);
             let mut end = ready;
             for (stage, &slot) in way.iter().zip(&chosen) {
-                let its = &mut slots[stage.server as usize];
+                let its = &mut self.slots[stage.server as usize];
                 its.take(slot);
                 end = its.start(slot) + stage.sending + stage.latency;
             }
-            timetable.starts[t][a] = slots[way[0].server as usize].start(chosen[0]);
+            timetable.starts[t][a] = self.slots[way[0].server as usize].start(chosen[0]);
             timetable.ends[t][a] = end;
             for &child in &below[t][a] {
                 let child = child as usize;
                 heap.push(Reverse((end, Reverse(rest[t][child]), t, child)));
             }
         }
-        Ok(timetable)
+        timetable
     }
 }
 
 /// Refuses what may end later than a time can be: no arc waits longer than a period at each link of its way.
 fn check_length(
-    packing: &Packing,
+    set: &TreeSet,
     stages: &[Vec<Stage>],
     period: u64,
     pieces: u32,
@@ -139,7 +184,7 @@ fn check_length(
         way.iter().map(one).sum()
     };
     let longest = stages.iter().map(way).max().unwrap_or(0);
-    let deepest = packing.trees.iter().map(|tree| tree.arcs.len()).max();
+    let deepest = set.trees.iter().map(|tree| tree.arcs.len()).max();
     let end = longest * deepest.unwrap_or(0) as u128;
     // Sums and copies, one after the other.
     let end = 2 * (end + u128::from(pieces) * u128::from(period));
@@ -149,11 +194,11 @@ fn check_length(
     }
 }
 
-fn stages(topology: &Topology, packing: &Packing, way: usize, bytes: u64) -> Vec<Stage> {
+fn stages(topology: &Topology, set: &TreeSet, way: usize, bytes: u64) -> Vec<Stage> {
     let links = topology.links().len();
     let sending = |bandwidth: Bandwidth| bandwidth.transmission(bytes).as_ps().max(1);
     let mut stages = Vec::new();
-    for &id in &packing.ways[way] {
+    for &id in &set.ways[way] {
         let link = topology.link(id);
         // Turned round, the limit of the switch at the other end; which, does not matter to its load.
         if let (Some(limit), false) = (topology.device(link.src).limit, topology.is_npu(link.src)) {
@@ -285,6 +330,18 @@ impl Slots {
         words
             .next()
             .map(|(i, word)| i * 64 + u64::from(word.trailing_zeros()))
+    }
+
+    /// Turns the period round: what was its first slot is its last.
+    fn mirror(&mut self) {
+        let is_free = |i: u64| self.free[(i / 64) as usize] >> (i % 64) & 1 == 1;
+        let free: Vec<u64> = (0..self.count)
+            .filter(|&i| is_free(self.count - 1 - i))
+            .collect();
+        self.free.fill(0);
+        for i in free {
+            self.free[(i / 64) as usize] |= 1 << (i % 64);
+        }
     }
 
     fn take(&mut self, slot: u64) {

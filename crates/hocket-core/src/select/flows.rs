@@ -3,18 +3,16 @@
 
 use std::sync::Arc;
 
-use super::candidate::{not_simulated, not_verified};
+use super::order::in_best_order;
 use crate::bound::Fidelity;
 use crate::bound::network::Network;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{DeviceId, NpuId};
 use crate::multiflow::{Flow, Legs, Parts, Routing, Unroutable, flows as flows_of, plan};
-use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
+use crate::plan::{Plan, PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
-use crate::simulate::{SimulateOptions, simulate};
-use crate::topology::Topology;
+use crate::topology::{LatencyModel, Topology};
 use crate::units::Time;
-use crate::verify::verify;
 
 /// The name of the algorithm.
 pub const FLOWS: &str = "flows";
@@ -53,7 +51,7 @@ pub fn flows(
     if collective.kind() == CollectiveKind::AllToAll {
         PlanBuilder::check_size(n * (n - 1), memory_limit)?;
     }
-    let flows = flows_of(collective).map_err(|demand| not_of_one(collective, demand))?;
+    let flows = flows_of(collective).map_err(|demand| refused(not_of_one(collective, demand)))?;
     let largest = flows.iter().map(|flow| flow.bytes).max().unwrap_or(0);
     let ladder: Vec<u64> = match pieces {
         Some(pieces) if pieces as u64 > largest.max(1) || pieces == 0 => {
@@ -108,7 +106,7 @@ pub fn flows(
             }
         }
     }
-    Ok(Plan::clone(&best.plan).with_link_order(best.order))
+    Ok(Plan::clone(&best.plan))
 }
 
 /// What is to be planned.
@@ -124,7 +122,6 @@ struct On<'a> {
 struct Found {
     time: Time,
     plan: Arc<Plan>,
-    order: LinkOrder,
     /// How long the busiest link sends at least [s].
     least: f64,
 }
@@ -159,24 +156,11 @@ impl On<'_> {
             &legs,
             progress,
         )?;
-        let proof =
-            verify(Arc::new(plan), Arc::clone(self.topology), progress).map_err(not_verified)?;
-        let mut best: Option<(Time, LinkOrder)> = None;
-        for order in [LinkOrder::Plan, LinkOrder::Ready] {
-            let options = SimulateOptions {
-                order: Some(order),
-                ..SimulateOptions::default()
-            };
-            let run = simulate(&proof, &options, progress).map_err(not_simulated)?;
-            if best.is_none_or(|(least, _)| run.time < least) {
-                best = Some((run.time, order));
-            }
-        }
-        let (time, order) = best.ok_or(Interrupted)?;
+        let latency = LatencyModel::default();
+        let (proof, time) = in_best_order(plan, self.topology, latency, progress)?;
         Ok(Found {
             time,
             plan: Arc::clone(proof.plan()),
-            order,
             least: routing.least,
         })
     }
@@ -194,9 +178,15 @@ impl On<'_> {
     }
 }
 
-fn not_of_one(collective: &Collective, demand: usize) -> PlanError {
+/// Why it does not do a collective, whatever the network.
+pub(crate) fn refusal(collective: &Collective) -> Option<String> {
+    let demand = flows_of(collective).err()?;
+    Some(not_of_one(collective, demand))
+}
+
+fn not_of_one(collective: &Collective, demand: usize) -> String {
     let kind = collective.kind();
-    refused(match kind {
+    match kind {
         CollectiveKind::Custom => format!(
             "demand {demand} is not held by one NPU and wanted by one, and it only does collectives whose data each \
              go from one NPU to one other; use greedy"
@@ -204,7 +194,7 @@ fn not_of_one(collective: &Collective, demand: usize) -> PlanError {
         _ => format!(
             "it does all-to-all, scatter, gather and custom collectives, not {kind}; use greedy"
         ),
-    })
+    }
 }
 
 fn refused(why: String) -> PlanError {
@@ -220,8 +210,10 @@ mod tests {
     use crate::bound::{BoundOptions, bound};
     use crate::collective::{Demand, NpuSet};
     use crate::progress::Silent;
+    use crate::simulate::{SimulateOptions, simulate};
     use crate::topology::{TopologyBuilder, build};
     use crate::units::{Bandwidth, Seed};
+    use crate::verify::verify;
 
     const MEMORY: u64 = 1 << 34;
 

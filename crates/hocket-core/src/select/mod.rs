@@ -7,11 +7,13 @@
 
 mod candidate;
 mod flows;
+mod order;
 mod trees;
 
 pub use candidate::{Candidate, Ending};
+pub(crate) use flows::refusal as flows_refusal;
 pub use flows::{FLOWS, flows};
-pub use trees::{TREES, trees};
+pub use trees::{TREES, TreeOptions, TreePlan, trees};
 
 use std::sync::Arc;
 

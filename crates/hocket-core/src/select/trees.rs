@@ -1,121 +1,325 @@
 //! Plans of packed trees: how many pieces, and in what order links serve, by what comes out of simulation.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::candidate::{not_simulated, not_verified};
+use super::order::in_best_order;
 use crate::bound::Fidelity;
 use crate::bound::network::Network;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::NpuId;
-use crate::packing::{NoPacking, Packing, Passes, pack};
-use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
+use crate::packing::{Fault, NoPacking, Packing, Passes, Undirected, pack, pack_undirected};
+use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
-use crate::simulate::{SimulateOptions, simulate};
-use crate::topology::Topology;
+use crate::topology::{LatencyModel, Topology};
 use crate::units::Time;
-use crate::verify::verify;
+use crate::verify::Verified;
 
 /// The name of the algorithm.
 pub const TREES: &str = "trees";
 
 /// Transfers up to which more pieces are tried.
-const MOST_TRANSFERS: u64 = 300_000;
+const MOST_TRANSFERS: u64 = 1_200_000;
+/// Transfers up to which they are tried although the timetable promises little of it.
+const CHEAP: u64 = 300_000;
+/// One over the share of a time that is not worth more pieces.
+const GOOD_ENOUGH: u64 = 150;
+/// How often the number of pieces is doubled at most.
+const MOST_DOUBLINGS: u32 = 13;
+
+/// How plans of trees are made.
+#[derive(Clone, Debug)]
+pub struct TreeOptions {
+    /// Pieces that every tree carries; by default those of the quickest plan.
+    pub pieces: Option<usize>,
+    /// Bytes that a plan may take; 16 GiB by default.
+    pub memory_limit: u64,
+    /// What latency does to links in the simulations.
+    pub latency: LatencyModel,
+}
+
+impl Default for TreeOptions {
+    fn default() -> Self {
+        Self {
+            pieces: None,
+            memory_limit: 16 << 30,
+            latency: LatencyModel::default(),
+        }
+    }
+}
+
+/// A plan of packed trees, and what proves how good they are.
+#[derive(Clone, Debug)]
+pub struct TreePlan {
+    /// The plan, proved.
+    pub proof: Arc<Verified>,
+    /// When it ends, simulated at link fidelity.
+    pub time: Time,
+    /// Pieces that every tree carries.
+    pub pieces: usize,
+    /// The trees, checked against the network.
+    pub passes: Passes,
+}
 
 /// Packs trees for a collective and makes the quickest plan of them, over numbers of pieces and orders of links.
 ///
-/// With `pieces` given, every tree carries so many.
+/// The timetable tells which number of pieces ends first; its plan is simulated, and those of half and twice as
+/// many as long as that is better. `progress` may stop it: the best so far is then the result.
 ///
 /// # Errors
 /// As [`synthesize`](super::synthesize).
+///
+/// # Examples
+/// ```
+/// use std::sync::Arc;
+///
+/// use hocket_core::collective::{Collective, CollectiveKind};
+/// use hocket_core::packing::Passes;
+/// use hocket_core::progress::Silent;
+/// use hocket_core::select::{TreeOptions, trees};
+/// use hocket_core::topology::build;
+/// use hocket_core::units::{Bandwidth, Time};
+///
+/// let gigabyte = Bandwidth::from_bytes_per_second(1_000_000_000).unwrap();
+/// let mesh = Arc::new(build::mesh(&[3, 3], gigabyte, Time::ZERO)?);
+/// let all_gather = Collective::among_all(CollectiveKind::AllGather, &mesh, 900_000_000)?;
+/// let made = trees(&mesh, &all_gather, &TreeOptions::default(), &mut Silent)?;
+/// // Eight blocks of 100 MB enter a corner over two links.
+/// let Passes::Apart { copies: Some(copies), .. } = &made.passes else { unreachable!() };
+/// assert_eq!((copies.rate.bandwidth, copies.rate.weight), (2_000_000_000, 8));
+/// assert!(made.time < Time::from_ns(410_000_000));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn trees(
     topology: &Arc<Topology>,
     collective: &Collective,
-    pieces: Option<usize>,
-    memory_limit: u64,
+    options: &TreeOptions,
     progress: &mut dyn Progress,
-) -> Result<Plan, PlanError> {
+) -> Result<TreePlan, PlanError> {
     collective.check_on(topology)?;
-    let passes = passes(topology, collective, progress)?;
-    let trees = passes.trees_a_root(collective).max(1);
-    let share = match (collective.kind(), collective.root()) {
-        (_, Some(_)) => collective.size(),
-        _ => collective.size() / collective.npus().len() as u64,
+    let passes = passes(topology, collective, options.pieces.unwrap_or(1), progress)?;
+    let mut search = Search {
+        topology,
+        collective,
+        options,
+        passes,
+        best: None,
     };
-    let arcs = passes.arcs().max(1);
-    let most = (share / trees).min(MOST_TRANSFERS / arcs).max(1);
-    let ladder: Vec<u64> = match pieces {
-        Some(pieces) => vec![pieces as u64],
-        None => (0..9)
-            .map(|power| 1 << power)
-            .filter(|&it| it <= most)
-            .collect(),
-    };
-    let mut best: Option<(Time, Arc<Plan>, LinkOrder)> = None;
-    for pieces in ladder {
-        let transfers = u128::from(arcs) * u128::from(pieces);
-        PlanBuilder::check_size(transfers, memory_limit)?;
-        let plan = passes.plan(TREES, topology, collective, pieces as u32)?;
-        let proof = verify(Arc::new(plan), Arc::clone(topology), progress).map_err(not_verified)?;
-        let mut improved = false;
-        for order in [LinkOrder::Plan, LinkOrder::Ready] {
-            let options = SimulateOptions {
-                order: Some(order),
-                ..SimulateOptions::default()
-            };
-            let run = simulate(&proof, &options, progress).map_err(not_simulated)?;
-            if best.as_ref().is_none_or(|(least, ..)| run.time < *least) {
-                best = Some((run.time, Arc::clone(proof.plan()), order));
-                improved = true;
-            }
-        }
-        if !improved {
-            break;
-        }
+    match search.run(progress) {
+        Err(PlanError::Interrupted(_)) if search.best.is_some() => {}
+        other => other?,
     }
-    let (_, plan, order) = best.ok_or(Interrupted)?;
-    Ok(Plan::clone(&plan).with_link_order(order))
+    search.best.ok_or(PlanError::Interrupted(Interrupted))
 }
 
+struct Search<'a> {
+    topology: &'a Arc<Topology>,
+    collective: &'a Collective,
+    options: &'a TreeOptions,
+    passes: Passes,
+    best: Option<TreePlan>,
+}
+
+impl Search<'_> {
+    fn run(&mut self, progress: &mut dyn Progress) -> Result<(), PlanError> {
+        if let Some(pieces) = self.options.pieces {
+            self.attempt(pieces as u64, progress)?;
+            return Ok(());
+        }
+        let ladder = self.ladder();
+        let mut ends: Vec<u64> = Vec::with_capacity(ladder.len());
+        for &pieces in &ladder {
+            let end = self
+                .passes
+                .end(self.topology, self.collective, pieces as u32)?;
+            // Beyond the best, more pieces only cost more.
+            if ends.last().is_some_and(|&before| end >= before) {
+                break;
+            }
+            ends.push(end);
+        }
+        // Fewer pieces, where that hardly matters.
+        let least = ends.last().map_or(0, |&least| least + least / GOOD_ENOUGH);
+        let start = ends.iter().position(|&end| end <= least).unwrap_or(0);
+        self.attempt(ladder[start], progress)?;
+        let mut is_better = false;
+        let cheap = CHEAP / self.passes.arcs().max(1);
+        let rest = ladder[start + 1..].iter();
+        for &pieces in rest.take_while(|&&pieces| pieces <= cheap) {
+            if !self.attempt(pieces, progress)? {
+                break;
+            }
+            is_better = true;
+        }
+        if is_better {
+            return Ok(());
+        }
+        for &pieces in ladder[..start].iter().rev() {
+            if !self.attempt(pieces, progress)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Powers of two for which there are bytes, and that make no plan too large.
+    fn ladder(&self) -> Vec<u64> {
+        let arcs = self.passes.arcs().max(1);
+        let bytes = self.collective.size() / (self.passes.trees() as u64).max(1);
+        let most = bytes.min(MOST_TRANSFERS / arcs).max(1);
+        let powers = (0..MOST_DOUBLINGS).map(|power| 1 << power);
+        powers.take_while(|&pieces| pieces <= most).collect()
+    }
+
+    /// Proves and simulates the plan of so many pieces; whether it is the best so far.
+    fn attempt(&mut self, pieces: u64, progress: &mut dyn Progress) -> Result<bool, PlanError> {
+        let transfers = u128::from(self.passes.arcs()) * u128::from(pieces);
+        PlanBuilder::check_size(transfers, self.options.memory_limit)?;
+        let (topology, collective) = (self.topology, self.collective);
+        let plan = self
+            .passes
+            .plan(TREES, topology, collective, pieces as u32)?;
+        let latency = self.options.latency;
+        let (proof, time) = in_best_order(plan, topology, latency, progress)?;
+        if self.best.as_ref().is_some_and(|best| best.time <= time) {
+            return Ok(false);
+        }
+        self.best = Some(TreePlan {
+            proof: Arc::new(proof),
+            time,
+            pieces: pieces as usize,
+            passes: self.passes.clone(),
+        });
+        Ok(true)
+    }
+}
+
+/// Arcs of all trees up to which a root has more than a few.
+const FEW_ARCS: u64 = 40_000;
+/// By how much quicker sums and copies at once must be than one after the other, which need fewer exchanges.
+const WORTHWHILE: f64 = 0.995;
+
+/// Trees that carry so many pieces.
 fn passes(
     topology: &Topology,
     collective: &Collective,
+    pieces: usize,
     progress: &mut dyn Progress,
 ) -> Result<Passes, PlanError> {
-    let network = Network::new(topology, Fidelity::Link);
-    let npus = collective.npus();
-    let weights: Vec<(NpuId, u64)> = match collective.root() {
-        Some(root) => vec![(npus[root.index()], 1)],
-        None => npus.iter().map(|&npu| (npu, 1)).collect(),
+    use CollectiveKind::{AllGather, AllReduce, Broadcast, Reduce, ReduceScatter};
+    let kind = collective.kind();
+    let has_sums = matches!(kind, ReduceScatter | Reduce | AllReduce);
+    let has_copies = matches!(kind, AllGather | Broadcast | AllReduce);
+    if !has_sums && !has_copies {
+        return Err(refused(&format!(
+            "it does all-reduce, reduce-scatter, all-gather, broadcast and reduce, not {kind}; use greedy"
+        )));
+    }
+    let room = (collective.size() / pieces.max(1) as u64).max(1);
+    let most = most_trees(collective).min(share(collective) / pieces.max(1) as u64);
+    let most = most.max(1);
+    let mut packer = Packer {
+        topology,
+        npus: collective.npus(),
+        weights: match collective.root() {
+            Some(root) => vec![(collective.npus()[root.index()], 1)],
+            None => collective.npus().iter().map(|&npu| (npu, 1)).collect(),
+        },
+        network: Network::new(topology, Fidelity::Link),
+        progress,
     };
-    let mut packed = |network: &Network| -> Result<Packing, PlanError> {
-        pack(network, npus, &weights, progress).map_err(|why| match why {
+    let mut sums = has_sums.then(|| packer.pack(true, 1..=most)).transpose()?;
+    let mut copies = has_copies
+        .then(|| packer.pack(false, 1..=most))
+        .transpose()?;
+    if let (Some(sums), Some(copies)) = (&mut sums, &mut copies) {
+        // A chunk is summed and copied along one tree each.
+        let (a, b) = (sums.trees_a_weight, copies.trees_a_weight);
+        if a != b {
+            let of_sums = packer.pack(false, a..=a)?;
+            let of_copies = packer.pack(true, b..=b)?;
+            if sums.seconds_a_byte() + of_sums.seconds_a_byte()
+                <= of_copies.seconds_a_byte() + copies.seconds_a_byte()
+            {
+                *copies = of_sums;
+            } else {
+                *sums = of_copies;
+            }
+        }
+        let apart = (sums.seconds_a_byte() + copies.seconds_a_byte()) / packer.npus.len() as f64;
+        if let Some(both) = packer.pack_undirected()?
+            && both.seconds_a_byte() < apart * WORTHWHILE
+            && both.copies.trees.len() as u64 <= room
+        {
+            return Ok(Passes::AtOnce(both));
+        }
+    }
+    Ok(Passes::Apart { sums, copies })
+}
+
+/// Trees of a root up to which more are tried where the exact number is larger: the more, the less is lost, but the
+/// more transfers a piece of all of them takes.
+fn most_trees(collective: &Collective) -> u64 {
+    let others = collective.npus().len() as u64 - 1;
+    let roots = match collective.root() {
+        Some(_) => 1,
+        None => others + 1,
+    };
+    let arcs = (roots * others).max(1);
+    (FEW_ARCS / arcs).clamp(16, 128).min(MOST_TRANSFERS / arcs)
+}
+
+/// Bytes that each root has.
+fn share(collective: &Collective) -> u64 {
+    match collective.root() {
+        Some(_) => collective.size(),
+        None => collective.size() / collective.npus().len() as u64,
+    }
+}
+
+/// Packs trees of one collective, and checks them.
+struct Packer<'a> {
+    topology: &'a Topology,
+    npus: &'a [NpuId],
+    weights: Vec<(NpuId, u64)>,
+    network: Network,
+    progress: &'a mut dyn Progress,
+}
+
+impl Packer<'_> {
+    fn pack(&mut self, sums: bool, counts: RangeInclusive<u64>) -> Result<Packing, PlanError> {
+        let turned = sums.then(|| self.network.reversed());
+        let network = turned.as_ref().unwrap_or(&self.network);
+        let packing = pack(network, self.npus, &self.weights, counts, self.progress);
+        let packing = packing.map_err(|why| match why {
             NoPacking::Interrupted => PlanError::Interrupted(Interrupted),
             NoPacking::NoRate => refused(
                 "somebody cannot be reached, or bandwidths are too far apart to be counted exactly; use greedy",
             ),
-            NoPacking::Stuck => refused("no trees were found that use the links of this network; use greedy"),
-        })
-    };
-    use CollectiveKind::{AllGather, AllReduce, Broadcast, Reduce, ReduceScatter};
-    let kind = collective.kind();
-    let sums = matches!(kind, ReduceScatter | Reduce | AllReduce);
-    let copies = matches!(kind, AllGather | Broadcast | AllReduce);
-    if !sums && !copies {
-        let why = format!(
-            "it does all-reduce, reduce-scatter, all-gather, broadcast and reduce, not {kind}; use greedy"
-        );
-        return Err(refused(&why));
+            NoPacking::Stuck => refused("no trees were found that span this network; use greedy"),
+        })?;
+        let checked = packing.check(self.topology, self.npus, &self.weights);
+        checked.map(|()| packing).map_err(faulty)
     }
-    let passes = Passes {
-        sums: sums.then(|| packed(&network.reversed())).transpose()?,
-        copies: copies.then(|| packed(&network)).transpose()?,
-    };
-    match (&passes.sums, &passes.copies) {
-        (Some(sums), Some(copies)) if sums.trees_a_weight != copies.trees_a_weight => Err(refused(
-            "sums and copies need different numbers of trees here, since links differ in their two directions; \
-             use greedy",
-        )),
-        _ => Ok(passes),
+
+    fn pack_undirected(&mut self) -> Result<Option<Undirected>, PlanError> {
+        let both = match pack_undirected(&self.network, self.npus, self.progress) {
+            Err(NoPacking::Interrupted) => return Err(PlanError::Interrupted(Interrupted)),
+            both => both.ok().flatten(),
+        };
+        match both
+            .as_ref()
+            .map(|both| both.check(self.topology, self.npus))
+        {
+            Some(Err(fault)) => Err(faulty(fault)),
+            _ => Ok(both),
+        }
+    }
+}
+
+fn faulty(fault: Fault) -> PlanError {
+    PlanError::Malformed {
+        why: fault.to_string(),
     }
 }
 
@@ -131,6 +335,7 @@ mod tests {
     use super::*;
     use crate::bound::{BoundOptions, bound};
     use crate::progress::Silent;
+    use crate::simulate::{SimulateOptions, simulate};
     use crate::topology::build;
     use crate::units::Bandwidth;
 
@@ -141,9 +346,10 @@ mod tests {
     /// How much of the bound a plan reaches.
     fn share(topology: &Arc<Topology>, kind: CollectiveKind, bytes: u64) -> f64 {
         let collective = Collective::among_all(kind, topology, bytes).expect("a collective");
-        let plan = trees(topology, &collective, None, 1 << 34, &mut Silent).expect("a plan");
-        let proof = verify(Arc::new(plan), Arc::clone(topology), &mut Silent).expect("a proof");
-        let run = simulate(&proof, &SimulateOptions::default(), &mut Silent).expect("a run");
+        let made = trees(topology, &collective, &TreeOptions::default(), &mut Silent);
+        let made = made.expect("a plan");
+        let proof = &made.proof;
+        let run = simulate(proof, &SimulateOptions::default(), &mut Silent).expect("a run");
         let least = bound(topology, &collective, &BoundOptions::default(), &mut Silent);
         least.expect("a bound").time.as_ps() as f64 / run.time.as_ps() as f64
     }
@@ -175,14 +381,19 @@ mod tests {
         let torus = Arc::new(torus);
         let kind = CollectiveKind::AllToAll;
         let collective = Collective::among_all(kind, &torus, 900).expect("a collective");
-        let why = trees(&torus, &collective, None, 1 << 34, &mut Silent).expect_err("refused");
+        let why = trees(&torus, &collective, &TreeOptions::default(), &mut Silent);
+        let why = why.expect_err("refused");
         assert!(
             why.to_string().contains("not all-to-all; use greedy"),
             "{why}"
         );
         let kind = CollectiveKind::AllGather;
+        let options = TreeOptions {
+            pieces: Some(200),
+            ..TreeOptions::default()
+        };
         let collective = Collective::among_all(kind, &torus, 900).expect("a collective");
-        let why = trees(&torus, &collective, Some(200), 1 << 34, &mut Silent).expect_err("refused");
+        let why = trees(&torus, &collective, &options, &mut Silent).expect_err("refused");
         assert!(matches!(why, PlanError::TooManyChunks { .. }), "{why}");
     }
 }

@@ -33,7 +33,7 @@ use std::sync::Arc;
 use crate::collective::CollectiveError;
 use crate::explain::Explain;
 use crate::id::{ChunkId, NpuId, TransferId};
-use crate::plan::{Plan, Routes};
+use crate::plan::{LinkOrder, Plan, Routes};
 use crate::progress::{Interrupted, Progress};
 use crate::topology::Topology;
 
@@ -61,6 +61,12 @@ impl Verified {
     /// The links that each transfer takes.
     pub fn routes(&self) -> &Routes {
         &self.routes
+    }
+
+    /// The same for the plan whose links are meant to serve in another order, which no proof depends on.
+    pub fn with_link_order(mut self, order: LinkOrder) -> Self {
+        self.plan = Arc::new(Plan::clone(&self.plan).with_link_order(order));
+        self
     }
 
     /// Whether sums come out bit by bit the same in every timing, rounding included: every two sums

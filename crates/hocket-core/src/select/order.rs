@@ -1,0 +1,39 @@
+//! The order in which links serve a plan, by what comes out of simulation.
+
+use std::sync::Arc;
+
+use super::candidate::{not_simulated, not_verified};
+use crate::plan::{LinkOrder, Plan, PlanError};
+use crate::progress::Progress;
+use crate::simulate::{SimulateOptions, simulate};
+use crate::topology::{LatencyModel, Topology};
+use crate::units::Time;
+use crate::verify::{Verified, verify};
+
+/// Proves a plan once and simulates it in both orders; with the better one, and when it ends.
+///
+/// # Errors
+/// As [`super::Candidate::ending`].
+pub(super) fn in_best_order(
+    plan: Plan,
+    topology: &Arc<Topology>,
+    latency: LatencyModel,
+    progress: &mut dyn Progress,
+) -> Result<(Verified, Time), PlanError> {
+    let proof = verify(Arc::new(plan), Arc::clone(topology), progress).map_err(not_verified)?;
+    let mut time = |order| {
+        let options = SimulateOptions {
+            order: Some(order),
+            latency,
+            ..SimulateOptions::default()
+        };
+        simulate(&proof, &options, progress)
+            .map(|run| run.time)
+            .map_err(not_simulated)
+    };
+    let (planned, ready) = (time(LinkOrder::Plan)?, time(LinkOrder::Ready)?);
+    Ok(match ready < planned {
+        true => (proof.with_link_order(LinkOrder::Ready), ready),
+        false => (proof.with_link_order(LinkOrder::Plan), planned),
+    })
+}

@@ -1,0 +1,137 @@
+"""Plans of packed trees, with what proves how good the trees are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hocket import _core
+from hocket._core.packing import plan_trees
+from hocket._results import Result
+from hocket.collectives.collective import Progress
+from hocket.plans.synthesis.options import PlanOptions
+
+if TYPE_CHECKING:
+    from hocket.plans.data import PackingData, TreesData
+
+
+@dataclass(frozen=True)
+class Packing(Result):
+    """Spanning trees, checked against the network, and the cut or partition that no trees beat.
+
+    Attributes
+    ----------
+    carries
+        What goes along them: ``sums``, towards the roots; ``copies``, away from them; or ``both`` at once.
+    trees, trees_a_root, height
+        How many there are, how many of one root (all of them, where they carry both), and how many hops
+        lead to the furthest NPU.
+    bandwidth, weight
+        What crosses the worst cut [bytes/s], and for how many roots: all together send at most `bandwidth`
+        / `weight` bytes each second from each root. Of ``both``, what leads from part to part, and the
+        parts less one: an all-reduce does at most `bandwidth` / (2 `weight`) bytes each second.
+    reached
+        What share of that the trees reach when every link is used fully, rounded down to a millionth.
+    parts
+        Names of the devices on the side of the cut that has fewer, or of each part.
+    certificate
+        All of it in a line.
+    """
+
+    carries: str
+    trees: int
+    trees_a_root: int
+    height: int
+    bandwidth: int
+    weight: int
+    reached: float
+    parts: tuple[tuple[str, ...], ...]
+    certificate: str
+
+    def to_dict(self) -> PackingData:
+        """Give it as values of JSON."""
+        return {
+            "carries": self.carries,
+            "trees": self.trees,
+            "trees_a_root": self.trees_a_root,
+            "height": self.height,
+            "bandwidth_bytes_per_s": self.bandwidth,
+            "weight": self.weight,
+            "reached": self.reached,
+            "parts": [list(part) for part in self.parts],
+            "certificate": self.certificate,
+        }
+
+    def __str__(self) -> str:
+        return self.certificate
+
+
+@dataclass(frozen=True)
+class Trees(Result):
+    """How a plan of packed trees was made, and its certificate.
+
+    Attributes
+    ----------
+    time
+        When the plan ends at link fidelity [s].
+    pieces
+        Pieces that every tree carries, one after another.
+    packings
+        Of what is summed, and of what is copied; or one of both.
+    """
+
+    time: float
+    pieces: int
+    packings: tuple[Packing, ...]
+
+    def to_dict(self) -> TreesData:
+        """Give it as values of JSON."""
+        return {
+            "time_ps": round(self.time * 1e12),
+            "pieces": self.pieces,
+            "packings": [packing.to_dict() for packing in self.packings],
+        }
+
+
+def pack_trees(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    *,
+    pieces: int | None,
+    options: PlanOptions,
+    memory_limit: int,
+    progress: Progress | None = None,
+) -> tuple[_core.Plan, Trees]:
+    """Plan by packed trees, with so many pieces a tree, or the best number of them.
+
+    Raises
+    ------
+    SpecError
+        For more than fits in memory, or fewer bytes than pieces.
+    InfeasibleError
+        If somebody cannot be reached, or it does not do this collective.
+    """
+    made = plan_trees(
+        topology,
+        collective,
+        pieces=pieces,
+        latency=options.latency,
+        memory_limit=memory_limit,
+        time_limit=options.seconds,
+        progress=progress,
+    )
+    packings = [
+        Packing(
+            carries=each.carries,
+            trees=each.trees,
+            trees_a_root=each.trees_a_root,
+            height=each.height,
+            bandwidth=each.bandwidth,
+            weight=each.weight,
+            reached=each.reached,
+            parts=tuple(tuple(part) for part in each.parts),
+            certificate=each.text,
+        )
+        for each in made.packings
+    ]
+    return made.plan, Trees(made.time_ps * 1e-12, made.pieces, tuple(packings))
