@@ -269,7 +269,8 @@ def _fastest(
     def time(plan: Plan, slices: int | None) -> int:
         chosen = plan.trees.pieces if plan.trees is not None else 1
         if name == "flows":
-            chosen = max(1, plan.chunks // len(plan.collective.demands))
+            moved = [who != wants for _, _, who, wants in plan.collective.demands()]
+            chosen = max(1, plan.chunks // max(1, sum(moved)))
         used = slices or (len(plan.schedule) if plan.schedule is not None else chosen)
         entries[slices] = Entry(name, used, _run(plan, options[1], progress))
         if on_result is not None:
