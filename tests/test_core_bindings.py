@@ -255,7 +255,8 @@ def test_every_algorithm_makes_plans_that_verify() -> None:
             plan = _core.plan(both_ways, collective, name, None, LIMIT)
             _core.verify(plan)
             assert len(plan) > 0
-            assert min(_core.registry.chunk_ladder(both_ways, collective, name)) >= 1
+            ladder = _core.registry.chunk_ladder(both_ways, collective, name)
+            assert not ladder if algorithm.making == "routes" else min(ladder) >= 1
             made += 1
     assert made > 10
 

@@ -75,7 +75,7 @@ def test_compare_prints_a_table(hocket: Any) -> None:
     for word in ("time", "algbw", "busbw", "gap", "busiest link", "max load"):
         assert word in lines[2]
     rows = [line for line in lines if line.startswith("│")]
-    assert len(rows) == 7
+    assert len(rows) == 8
     assert [row.split()[1] for row in rows[:2]] == ["greedy", "bidirectional-ring"]
     assert "bound 2.987 ms: partition into 8 single NPUs" in result.out
     assert "; all plans proved\n" in result.out
@@ -212,6 +212,7 @@ def test_plan_json(hocket: Any) -> None:
         "verified": True,
         "reproducible": True,
         "synthesis": None,
+        "trees": None,
         "time_ps": hk.simulate(plan.verify()).time_ps,
         "bound_ps": hk.bound(plan.topology, plan.collective).time_ps,
         "file": "plan.parquet",

@@ -105,7 +105,9 @@ def test_every_searcher_and_comparison_take_them(case: tuple[hk.Topology, hk.Col
         plan = hk.plan(collective, topology, algorithm=algorithm, chunks=1, time_limit=1)
         check_done(plan.verify())
     comparison = hk.compare(collective, topology, chunks=1)
-    assert [entry.algorithm for entry in comparison] == ["greedy"]
+    names = {entry.algorithm for entry in comparison}
+    assert {"greedy"} <= names <= {"flows", "greedy"}
+    assert "flows" in names or "is not held by one NPU" in comparison.refused["flows"]
     assert comparison.best.run.gap >= 0
 
 

@@ -263,7 +263,7 @@ def test_who_cannot_be_reached_is_named(method: str) -> None:
     broken = line.without(links=[("npu1", "npu2")])
     with pytest.raises(hk.InfeasibleError) as caught:
         hk.plan("all-gather", broken, size="4 MB", algorithm=method)
-    assert caught.value.origin == ("greedy" if method == "auto" else method)
+    assert caught.value.origin == ("trees" if method == "auto" else method)
     said = (
         'no path of links leads from "npu0" to "npu2"',
         "NPU 2 needs chunk 0, and there is no way to it from NPU 0, which holds it",
@@ -377,7 +377,7 @@ def test_compare_tries_several_numbers_of_chunks() -> None:
         tried.setdefault(algorithm, []).append(chunks)
 
     found = hk.compare("all-reduce", hk.topology.load("dgx1_v100"), size="256 MB", on_result=note)
-    assert found.best.algorithm == "greedy"
+    assert found.best.algorithm == "trees"
     assert tried["greedy"] == [1, 4, 16]
     assert not {"exact", "blind", "auto"} & set(tried)
     assert found.best.run.gap < 0.1
