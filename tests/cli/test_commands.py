@@ -76,7 +76,7 @@ def test_compare_prints_a_table(hocket: Any) -> None:
         assert word in lines[2]
     rows = [line for line in lines if line.startswith("│")]
     assert len(rows) == 8
-    assert [row.split()[1] for row in rows[:2]] == ["greedy", "bidirectional-ring"]
+    assert [row.split()[1] for row in rows[:2]] == ["trees", "greedy"]
     assert "bound 2.987 ms: partition into 8 single NPUs" in result.out
     assert "; all plans proved\n" in result.out
     assert result.out.endswith(" algorithms do not apply here (--why)\n")

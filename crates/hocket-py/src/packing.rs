@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hocket_core::algorithms::{Algorithm, check_applicable};
 use hocket_core::id::DeviceId;
 use hocket_core::packing::{Packing, Passes, Undirected};
 use hocket_core::progress::Progress;
@@ -94,6 +95,7 @@ pub(crate) fn plan_trees(
         latency: choose("latency", latency, LATENCIES)?,
     };
     let (on, collective) = (Arc::clone(topology.core()), collective.core().clone());
+    check_applicable(&on, &collective, Algorithm::Trees)?;
     let find = move |watch: &mut dyn Progress| trees(&on, &collective, &options, watch);
     let core = progress::attended_until(py, progress, time_limit, find)??;
     Ok(PyTreePlan { core })
