@@ -127,9 +127,12 @@ impl Undirected {
     }
 }
 
+/// Links there and links back, with their bandwidths.
+type Ways = [Vec<(u64, LinkId)>; 2];
+
 /// Links between the same NPUs, the fastest there with the fastest back.
 fn pairs(network: &Network) -> Vec<Pair> {
-    let mut between: BTreeMap<(u32, u32), [Vec<(u64, LinkId)>; 2]> = BTreeMap::new();
+    let mut between: BTreeMap<(u32, u32), Ways> = BTreeMap::new();
     for (link, arc) in (0..).map(LinkId).zip(network.arcs()) {
         let ends = (arc.src.min(arc.dst), arc.src.max(arc.dst));
         let way = usize::from(arc.src > arc.dst);

@@ -120,7 +120,7 @@ impl<'a> Union<'a> {
 
     /// Level by level, an edge of each forest at a time, from the nodes that have the least way to all others.
     fn grow(&mut self) {
-        let roots = self.from_the_middle();
+        let roots = self.middle_first();
         let count = self.near.len();
         let mut has = vec![vec![false; self.edges.nodes]; count];
         let mut heap = BinaryHeap::new();
@@ -153,7 +153,7 @@ impl<'a> Union<'a> {
     }
 
     /// Nodes by how far the furthest other is, the nearest first.
-    fn from_the_middle(&self) -> Vec<u32> {
+    fn middle_first(&self) -> Vec<u32> {
         let nodes = self.edges.nodes;
         let furthest = |start: u32| {
             let mut depth = vec![NONE; nodes];
