@@ -169,3 +169,100 @@ fn changed_packings_are_refused() {
     let faster = |packing: &mut Packing| packing.reached_ppm += 1;
     assert!(matches!(fault(&faster), Fault::Rate { .. }));
 }
+
+/// The least of bandwidth between parts, both ways, over their number less one, over all partitions of the NPUs.
+fn by_all_partitions(topology: &Topology) -> (u128, u128) {
+    let npus = topology.npu_count();
+    let mut best: Option<(u128, u128)> = None;
+    // By each NPU the number of its part: at most one more than of all before it.
+    let mut left = vec![vec![0usize]];
+    while let Some(part_of) = left.pop() {
+        let parts = part_of.iter().max().map_or(0, |most| most + 1);
+        if part_of.len() < npus {
+            for part in 0..=parts {
+                left.push(part_of.iter().copied().chain([part]).collect());
+            }
+            continue;
+        }
+        if parts < 2 {
+            continue;
+        }
+        let links = topology.links().iter();
+        let between = links.filter(|link| part_of[link.src.index()] != part_of[link.dst.index()]);
+        let bandwidth = between.map(|link| u128::from(link.bandwidth.bytes_per_second()));
+        let found = (bandwidth.sum::<u128>(), parts as u128 - 1);
+        if best.is_none_or(|best| found.0 * best.1 < best.0 * found.1) {
+            best = Some(found);
+        }
+    }
+    best.expect("there are two NPUs")
+}
+
+fn undirected(topology: &Topology) -> Undirected {
+    let network = Network::new(topology, Fidelity::Link);
+    let ends: Vec<NpuId> = topology.npus().collect();
+    let both = pack_undirected(&network, &ends, &mut Silent).expect("nobody stops it");
+    both.expect("trees")
+}
+
+#[test]
+fn trees_both_ways_reach_the_worst_of_all_partitions() {
+    let mut seed = Seed(17);
+    let mut cases = 0;
+    while cases < 200 {
+        let topology = random(&mut seed);
+        if topology.device_count() > topology.npu_count() {
+            continue;
+        }
+        cases += 1;
+        let ends: Vec<NpuId> = topology.npus().collect();
+        let both = undirected(&topology);
+        assert_eq!(both.check(&topology, &ends), Ok(()), "case {cases}");
+        let best = by_all_partitions(&topology);
+        let parts = both.partition.parts.len() as u128;
+        assert_eq!(
+            both.partition.bandwidth * best.1,
+            best.0 * (parts - 1),
+            "case {cases}"
+        );
+        assert!(
+            both.reached_ppm >= 900_000,
+            "case {cases}: {}",
+            both.reached_ppm
+        );
+    }
+}
+
+#[test]
+fn changed_trees_both_ways_are_refused() {
+    let mesh = build::mesh(&[3, 3], gb_per_s(25), Time::from_ns(500)).expect("a mesh");
+    let ends: Vec<NpuId> = mesh.npus().collect();
+    let good = undirected(&mesh);
+    // Twelve edges both ways, for 2 x 8 messages.
+    assert_eq!(good.partition.bandwidth, 24 * 25_000_000_000);
+    assert_eq!(good.reached_ppm, 1_000_000);
+    let fault = |change: &dyn Fn(&mut Undirected)| {
+        let mut both = good.clone();
+        change(&mut both);
+        both.check(&mesh, &ends).expect_err("a fault")
+    };
+    assert_eq!(
+        fault(&|both| both.sums.trees[1].arcs.truncate(5)),
+        Fault::Span { tree: 1 }
+    );
+    let trees = good.copies.trees.len();
+    assert_eq!(
+        fault(&|both| drop(both.sums.trees.pop())),
+        Fault::Span { tree: trees - 1 }
+    );
+    assert!(matches!(
+        fault(&|both| both.copies.ways.rotate_left(1)),
+        Fault::Way { .. }
+    ));
+    assert_eq!(fault(&|both| both.partition.bandwidth += 1), Fault::Cut);
+    assert_eq!(fault(&|both| drop(both.partition.parts.pop())), Fault::Cut);
+    assert!(matches!(
+        fault(&|both| both.reached_ppm += 1),
+        Fault::Rate { .. }
+    ));
+}
