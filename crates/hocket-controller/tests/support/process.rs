@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -13,14 +14,26 @@ use rustix::process::{Pid, Signal, kill_process};
 /// How long anything may take before a test gives up on it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An address that nobody listens on.
+/// An address that nobody listens on, and that no outgoing connection gets before it is used: below the ports that
+/// Linux hands out by itself, which begin at 32,768.
 pub fn free() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap()
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    const FIRST: u32 = 12_000;
+    const PORTS: u32 = 20_000;
+    // Processes that test at the same time begin far apart.
+    let begin = std::process::id().wrapping_mul(997);
+    loop {
+        let next = begin.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = (FIRST + next % PORTS) as u16;
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
+            return listener.local_addr().unwrap();
+        }
+    }
 }
 
 pub struct Process {
     child: Child,
+    log: PathBuf,
     operator: SocketAddr,
     /// Where hosts connect.
     pub listen: SocketAddr,
@@ -52,17 +65,18 @@ impl Process {
             .replace("state = 'state'", &format!("state = '{}'", state.display()));
         let path = folder.join(format!("{name}.toml"));
         fs::write(&path, text).unwrap();
-        let log = fs::File::create(folder.join(format!("{name}.log"))).unwrap();
+        let log = folder.join(format!("{name}.log"));
         let child = Command::new(env!("CARGO_BIN_EXE_hocket-controller"))
             .args(["serve", "--config"])
             .arg(&path)
             .args(more)
             .stdout(Stdio::null())
-            .stderr(log)
+            .stderr(fs::File::create(&log).unwrap())
             .spawn()
             .unwrap();
         Self {
             child,
+            log,
             operator,
             listen,
             state,
@@ -114,11 +128,11 @@ impl Process {
             if body.trim() == wanted || body.starts_with(&format!("{wanted},")) {
                 return;
             }
-            assert!(
-                self.child.try_wait().unwrap().is_none(),
-                "it ended; wanted {wanted}"
-            );
-            assert!(start.elapsed() < PATIENCE, "{body:?} and never {wanted}");
+            let ended = self.child.try_wait().unwrap().is_some();
+            if ended || start.elapsed() >= PATIENCE {
+                let log = fs::read_to_string(&self.log).unwrap_or_default();
+                panic!("ended: {ended}; it said {body:?} and never {wanted}; its log:\n{log}");
+            }
             sleep(Duration::from_millis(20));
         }
     }
