@@ -51,13 +51,15 @@ pub enum Algorithm {
     Ring2d,
     /// Halving-doubling on a BiGraph, without contention.
     Hdrm,
+    /// Trees through switches that sum and multicast.
+    InNetwork,
     /// Chunks matched to links over time.
     Greedy,
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 21] = [
+    pub const ALL: [Algorithm; 22] = [
         Algorithm::Ring,
         Algorithm::BidirectionalRing,
         Algorithm::Direct,
@@ -78,6 +80,7 @@ impl Algorithm {
         Algorithm::MultiTree,
         Algorithm::Ring2d,
         Algorithm::Hdrm,
+        Algorithm::InNetwork,
         Algorithm::Greedy,
     ];
 

@@ -51,6 +51,8 @@ impl Outline<'_> {
             Algorithm::TwoTreeOverlap => two_tree_overlap::transfers(n, k),
             Algorithm::MultiTree => multitree::transfers(kind, n, k),
             Algorithm::Ring2d => ring_2d::transfers(self.dimensions, k),
+            // At least: from every NPU but one, or to it, through each tree.
+            Algorithm::InNetwork => k.saturating_mul(n - 1),
             Algorithm::Greedy => match kind {
                 CollectiveKind::AllReduce => k.saturating_mul(2 * n * (n - 1)),
                 CollectiveKind::AllGather

@@ -134,7 +134,7 @@ const fn synthesized(texts: (&'static str, &'static str), uses: &'static [Heed])
 }
 
 /// Every algorithm, those of [`Algorithm`] first and in its order.
-pub static ENTRIES: [Entry; 24] = [
+pub static ENTRIES: [Entry; 25] = [
     recipe(
         Algorithm::Ring,
         PASSES,
@@ -293,6 +293,14 @@ pub static ENTRIES: [Entry; 24] = [
         (
             "hdrm",
             "halving-doubling on a BiGraph, ranks placed so that no two messages of a step share a link",
+        ),
+    ),
+    recipe(
+        Algorithm::InNetwork,
+        &[AllReduce, ReduceScatter, AllGather, Broadcast, Reduce],
+        (
+            "in-network",
+            "summed and copied by the switches that can, up and down trees, pipelined: every NPU sends once",
         ),
     ),
     synthesized(
