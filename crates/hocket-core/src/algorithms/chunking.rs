@@ -18,7 +18,7 @@ pub fn default_chunks(algorithm: Algorithm, topology: &Topology, collective: &Co
         Algorithm::Hierarchical => 4,
         _ if algorithm.is_multirail() => 64,
         Algorithm::Chain | Algorithm::DoubleBinaryTree => 16,
-        Algorithm::InNetwork => 64.min(in_network::most_chunks(topology, collective)),
+        Algorithm::InNetwork => in_network::best_chunks(topology, collective),
         Algorithm::Tto => tto::best_chunks(topology, collective, Down::AfterAll),
         Algorithm::TtoOverlapped => tto::best_chunks(topology, collective, Down::AtOnce),
         Algorithm::TwoTreeOverlap => two_tree_overlap::best_chunks(topology, collective),

@@ -2,7 +2,9 @@
 
 use hocket_core::id::{DeviceId, LinkId};
 use hocket_core::topology::build::{self, Clos, RingWays};
-use hocket_core::topology::{Dimension, DimensionKind, Offload, Switching, Topology, TopologyBuilder};
+use hocket_core::topology::{
+    Dimension, DimensionKind, Offload, Switching, Topology, TopologyBuilder,
+};
 use hocket_core::units::{Bandwidth, Seed, Time};
 
 /// A network of 2 to 9 NPUs.
@@ -53,7 +55,9 @@ fn offloaded(mut topology: Topology, seed: &mut Seed) -> Topology {
                 ..Offload::FULL
             };
             let switch = DeviceId::from(switch);
-            topology = topology.with_offload(switch, Some(offload)).expect("a switch");
+            topology = topology
+                .with_offload(switch, Some(offload))
+                .expect("a switch");
         }
     }
     topology

@@ -144,8 +144,8 @@ pub fn mutate(
             columns.path.push(columns.path[i]);
         }
         Mutation::Redirect => {
-            let ends = (0..topology.end_count() as u32)
-                .filter(|&end| topology.can_end(DeviceId(end)));
+            let ends =
+                (0..topology.end_count() as u32).filter(|&end| topology.can_end(DeviceId(end)));
             let choices: Vec<u32> = ends
                 .filter(|&end| end != columns.src[victim] && end != columns.dst[victim])
                 .collect();

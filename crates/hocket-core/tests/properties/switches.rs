@@ -69,7 +69,11 @@ fn is_right(plan: &Plan, topology: &Topology) -> bool {
         };
         let carriers: Vec<usize> = order.iter().copied().filter(carries).collect();
         for &t in &carriers {
-            let (src, dst, sums) = (plan.src()[t], plan.dst()[t], plan.op()[t] == Op::Reduce as u8);
+            let (src, dst, sums) = (
+                plan.src()[t],
+                plan.dst()[t],
+                plan.op()[t] == Op::Reduce as u8,
+            );
             let sent = if src < npus {
                 held.get(&src).cloned()
             } else {
@@ -107,7 +111,9 @@ fn is_right(plan: &Plan, topology: &Topology) -> bool {
         let is_apart = |&a: &usize| carriers.iter().all(|&b| !races(plan, &before, a, b));
         is_fine &= carriers.iter().all(is_apart);
         let wanted = demand.wanted.members(all).iter();
-        is_fine &= wanted.into_iter().all(|npu| held.get(&npu.0) == Some(&full));
+        is_fine &= wanted
+            .into_iter()
+            .all(|npu| held.get(&npu.0) == Some(&full));
         for (switch, visit) in past.into_iter().chain(visits) {
             let Some(can) = topology.offload(DeviceId(switch)) else {
                 return false;
@@ -126,7 +132,8 @@ fn is_right(plan: &Plan, topology: &Topology) -> bool {
     is_fine
         && trees.iter().all(|(&switch, sets)| {
             let can = topology.offload(DeviceId(switch));
-            can.and_then(|can| can.trees).is_none_or(|most| sets.len() <= most as usize)
+            can.and_then(|can| can.trees)
+                .is_none_or(|most| sets.len() <= most as usize)
         })
 }
 

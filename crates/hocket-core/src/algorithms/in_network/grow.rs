@@ -3,7 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::{Edge, Tree, serves};
+use super::serves;
+use super::tree::{Edge, Tree};
 use crate::collective::Collective;
 use crate::id::{DeviceId, LinkId};
 use crate::topology::Topology;
@@ -222,30 +223,7 @@ impl<'a> Grower<'a> {
             self.links[link.index()] += 1;
             self.devices[self.topology.link(*link).dst.index()] += 1;
         }
-        let mut tree = Tree {
-            edges,
-            root: self.collective.npus()[0].device(),
-            share: 0.0,
-        };
-        tree.root = self.root(&tree);
-        tree
-    }
-
-    /// Of the devices that may send a sum to several, the one from which the tree is lowest: switches before NPUs,
-    /// and lower ids first.
-    fn root(&self, tree: &Tree) -> DeviceId {
-        let able = |id: DeviceId| match self.topology.offload(id) {
-            Some(can) => can.all_reduces,
-            None => true,
-        };
-        let mut ends: Vec<DeviceId> = tree.edges.iter().flat_map(|edge| edge.ends).collect();
-        ends.sort_unstable();
-        ends.dedup();
-        ends.retain(|&end| able(end));
-        let lowest = ends
-            .into_iter()
-            .min_by_key(|&end| (tree.height(end), self.topology.is_npu(end), end));
-        lowest.unwrap_or(tree.root)
+        Tree::new(self.topology, edges)
     }
 }
 
@@ -254,41 +232,5 @@ impl Iterator for Grower<'_> {
 
     fn next(&mut self) -> Option<Tree> {
         self.grow()
-    }
-}
-
-impl Edge {
-    fn turned(self) -> Self {
-        let ([a, b], [there, back]) = (self.ends, self.ways);
-        Edge {
-            ends: [b, a],
-            ways: [back, there],
-        }
-    }
-
-    fn starting_at(self, device: DeviceId) -> Self {
-        if self.ends[0] == device {
-            self
-        } else {
-            self.turned()
-        }
-    }
-
-    fn ending_at(self, device: DeviceId) -> Self {
-        if self.ends[1] == device {
-            self
-        } else {
-            self.turned()
-        }
-    }
-
-    /// Two edges that meet, as one.
-    fn then(self, next: Self) -> Self {
-        let ([a, _], [there, back]) = (self.ends, self.ways);
-        let ([_, b], [on, home]) = (next.ends, next.ways);
-        Edge {
-            ends: [a, b],
-            ways: [[there, on].concat(), [home, back].concat()],
-        }
     }
 }

@@ -1,11 +1,13 @@
 //! Which trees there are and how much of the data takes each, so that no link has more to do than it must.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 
 use super::grow::Grower;
-use super::{Tree, owners, passes};
+use super::layout::{Lane, Layout};
+use super::tree::Tree;
+use super::{owners, passes};
 use crate::collective::Collective;
 use crate::id::{DeviceId, NpuId};
 use crate::topology::Topology;
@@ -16,14 +18,30 @@ const PATIENCE: usize = 12;
 /// A tree with less than this share of what an equal one has is left out.
 const LEAST: f64 = 0.01;
 
-/// The trees of a collective, and their shares; one tree where there are fewer bytes than trees.
-pub(super) fn trees(topology: &Topology, collective: &Collective) -> Vec<Tree> {
-    let mut found: Vec<Tree> = Vec::new();
+/// Trees with their shares of the data.
+#[derive(Clone, Debug)]
+pub(super) struct Trees {
+    pub list: Vec<Tree>,
+    /// How long the busiest link is busy with one slice of all trees [ps].
+    pub period: f64,
+    /// For how many periods the first slice is under way.
+    fill: u64,
+}
+
+/// The trees of a collective that is cut into so many slices: all that are no higher than some height, which is
+/// chosen so that the last slice comes soonest. One tree where there are fewer bytes than trees.
+pub(super) fn trees(topology: &Topology, collective: &Collective, slices: usize) -> Trees {
+    let mut grown: Vec<(u64, Tree)> = Vec::new();
     let mut known = HashSet::new();
     let mut idle = 0;
+    let mut roots = owners(collective);
+    roots.truncate(1);
     for tree in Grower::new(topology, collective).take(MOST) {
         if known.insert(tree.edges.clone()) {
-            found.push(tree);
+            let root = roots[0].map_or(tree.root, NpuId::device);
+            let passes = passes(collective.kind());
+            let height = Lane::new(topology, (&tree, root), passes, f64::INFINITY).end;
+            grown.push((height, tree));
             idle = 0;
         } else {
             idle += 1;
@@ -32,14 +50,40 @@ pub(super) fn trees(topology: &Topology, collective: &Collective) -> Vec<Tree> {
             }
         }
     }
-    let demands = collective.demands();
-    let least = demands.iter().map(|demand| demand.bytes).min().unwrap_or(0);
+    let heights: BTreeSet<u64> = grown.iter().map(|(height, _)| *height).collect();
+    let up_to = |most: u64| {
+        let low = grown.iter().filter(|(height, _)| *height <= most);
+        let low = low.map(|(_, tree)| tree.clone()).collect();
+        shared(topology, collective, low, slices)
+    };
+    let all = heights.into_iter().rev().map(up_to);
+    let best = all.min_by(|a, b| a.time(slices).total_cmp(&b.time(slices)));
+    best.expect("participants are joined, as refusal has found")
+}
+
+impl Trees {
+    /// About how long all slices take [ps].
+    fn time(&self, slices: usize) -> f64 {
+        self.period * (slices as f64 + self.fill as f64)
+    }
+}
+
+/// The shares of some trees, without those that are left hardly any data or for which a switch has no room.
+fn shared(
+    topology: &Topology,
+    collective: &Collective,
+    mut found: Vec<Tree>,
+    slices: usize,
+) -> Trees {
     set_shares(topology, collective, &mut found);
-    found.retain(|tree| tree.share * known.len() as f64 >= LEAST);
+    let count = found.len() as f64;
+    found.retain(|tree| tree.share * count >= LEAST);
     while let Some(crowded) = lightest_at_a_crowded_switch(topology, &found) {
         found.remove(crowded);
         set_shares(topology, collective, &mut found);
     }
+    let demands = collective.demands();
+    let least = demands.iter().map(|demand| demand.bytes).min().unwrap_or(0);
     if bytes(&found, least).contains(&0) {
         found.sort_by(|a, b| b.share.total_cmp(&a.share));
         found.truncate(1);
@@ -48,7 +92,14 @@ pub(super) fn trees(topology: &Topology, collective: &Collective) -> Vec<Tree> {
     for tree in &mut found {
         tree.share /= sum;
     }
-    found
+    let busy = busy(topology, collective, &found);
+    let mut trees = Trees {
+        list: found,
+        period: (busy * collective.size() as f64 / slices as f64 * 1e12).max(1.0),
+        fill: 0,
+    };
+    trees.fill = Layout::new(topology, collective, &trees, slices).fill();
+    trees
 }
 
 /// Bytes of each tree's share, in sum all.
@@ -77,31 +128,10 @@ enum Resource {
     Rate(u32),
 }
 
-/// The shares with which the resource that is busy longest is busy for the least time.
+/// Sets the shares with which the resource that is busy longest is busy for the least time.
 fn set_shares(topology: &Topology, collective: &Collective, trees: &mut [Tree]) {
-    let mut rows: Vec<(Resource, Vec<(usize, f64)>)> = Vec::new();
-    let mut row_of: HashMap<Resource, usize> = HashMap::new();
-    for (number, tree) in trees.iter().enumerate() {
-        let mut loads: Vec<(Resource, f64)> =
-            loads(topology, collective, tree).into_iter().collect();
-        loads.sort_by_key(|&(resource, _)| resource);
-        for (resource, load) in loads {
-            let row = *row_of.entry(resource).or_insert_with(|| {
-                rows.push((resource, Vec::new()));
-                rows.len() - 1
-            });
-            rows[row].1.push((number, load));
-        }
-    }
-    let bandwidth = |resource: Resource| -> f64 {
-        let device = |id: u32| topology.device(DeviceId(id));
-        let rate = match resource {
-            Resource::Link(link) => Some(topology.links()[link as usize].bandwidth),
-            Resource::Limit(id) => device(id).limit,
-            Resource::Rate(id) => device(id).offload.and_then(|can| can.rate),
-        };
-        rate.map_or(f64::INFINITY, |rate| rate.bytes_per_second() as f64)
-    };
+    let rows = rows(topology, collective, trees);
+    let bandwidth = |resource| bandwidth(topology, resource);
     let unit = rows
         .iter()
         .map(|&(resource, _)| bandwidth(resource))
@@ -134,10 +164,46 @@ fn set_shares(topology: &Topology, collective: &Collective, trees: &mut [Tree]) 
         .ok()
         .and_then(|found| found.into_solution().ok());
     for (tree, share) in trees.iter_mut().zip(&shares) {
-        tree.share = solved
+        let share = solved
             .as_ref()
             .map_or(even, |solution| solution.var_value(*share));
+        tree.share = share.max(0.0);
     }
+}
+
+/// How long the resource that is busy longest is busy, for each byte of data, in seconds.
+fn busy(topology: &Topology, collective: &Collective, trees: &[Tree]) -> f64 {
+    let rows = rows(topology, collective, trees);
+    let busy = |(resource, row): &(Resource, Vec<(usize, f64)>)| {
+        let bytes = row.iter().map(|&(tree, load)| trees[tree].share * load);
+        bytes.sum::<f64>() / bandwidth(topology, *resource)
+    };
+    rows.iter().map(busy).fold(0.0, f64::max)
+}
+
+/// What each resource carries for a byte of each tree that loads it.
+fn rows(
+    topology: &Topology,
+    collective: &Collective,
+    trees: &[Tree],
+) -> Vec<(Resource, Vec<(usize, f64)>)> {
+    let mut rows: BTreeMap<Resource, Vec<(usize, f64)>> = BTreeMap::new();
+    for (number, tree) in trees.iter().enumerate() {
+        for (resource, load) in loads(topology, collective, tree) {
+            rows.entry(resource).or_default().push((number, load));
+        }
+    }
+    rows.into_iter().collect()
+}
+
+fn bandwidth(topology: &Topology, resource: Resource) -> f64 {
+    let device = |id: u32| topology.device(DeviceId(id));
+    let rate = match resource {
+        Resource::Link(link) => Some(topology.links()[link as usize].bandwidth),
+        Resource::Limit(id) => device(id).limit,
+        Resource::Rate(id) => device(id).offload.and_then(|can| can.rate),
+    };
+    rate.map_or(f64::INFINITY, |rate| rate.bytes_per_second() as f64)
 }
 
 /// For each byte that a tree carries, the bytes that a link carries, that cross a switch, and that end at one.
