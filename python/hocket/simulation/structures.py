@@ -151,7 +151,10 @@ def _groups_with_copies(plan: Plan) -> list[bool]:
 
 
 class _Hops:
-    """The different ways from NPU to NPU, or to a switch that sums; the way back where ``turned``, so that trees lead to roots."""
+    """The different ways from NPU to NPU, or to a switch that sums.
+
+    They are the ways back where ``turned``, so that trees lead to roots.
+    """
 
     def __init__(self, run: Run, rows: NDArray[np.int64], *, turned: bool) -> None:
         columns = run.plan.transfers

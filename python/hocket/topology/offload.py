@@ -1,4 +1,4 @@
-"""Switches that do more than forward: which of a network's sum and multicast, at what rate, for how many trees."""
+"""Switches that do more than forward: which sum and multicast, at what rate, for how many trees."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def offloaded(
     switches
         Which of its switches can, by number (of the device) or name; all by default.
     operations
-        ``"sum"``: what comes from several devices may leave as one sum, to one device. ``"multicast"``: what
-        comes from one may leave to several. ``"all-reduce"``: a sum may leave to several at once; it includes
-        both. None at all makes switches that only forward.
+        ``"sum"``: what comes from several devices may leave as one sum, to one device. ``"multicast"``:
+        what comes from one may leave to several. ``"all-reduce"``: a sum may leave to several at once; it
+        includes both. None at all makes switches that only forward.
     rate
-        Bandwidth at which each takes in what it sums and multicasts, all that comes together; by default only
-        its links limit it.
+        Bandwidth at which each takes in what it sums and multicasts, all that comes together; by default
+        only its links limit it.
     trees
-        How many trees each can be set up for, a tree being a set of devices with which it exchanges one chunk;
-        any number by default.
+        How many trees each can be set up for, a tree being a set of devices with which it exchanges one
+        chunk; any number by default.
 
     Raises
     ------
@@ -61,7 +61,9 @@ def offloaded(
         raise SpecError("operations", f"{shown(given)} is not a list", 'give it as ["sum"]')
     for operation in given:
         if operation not in OPERATIONS:
-            right = did_you_mean(str(operation), OPERATIONS, f"operations are {', '.join(OPERATIONS)}")
+            right = did_you_mean(
+                str(operation), OPERATIONS, f"operations are {', '.join(OPERATIONS)}"
+            )
             raise SpecError("operations", f"there is no {shown(operation)}", right)
     number = None if trees is None else whole("trees", trees, 1, (1 << 32) - 1)
     bandwidth = None if rate is None else parse_bandwidth(rate, field="rate")
@@ -74,7 +76,9 @@ def _numbers(topology: Topology, switches: object) -> list[int]:
     first, count = topology.npu_count, topology.device_count
     if switches == "all":
         if first == count:
-            raise SpecError("switches", f"{topology.name!r} has none", "name a network with switches")
+            raise SpecError(
+                "switches", f"{topology.name!r} has none", "name a network with switches"
+            )
         return list(range(first, count))
     if isinstance(switches, str) or not isinstance(switches, Sequence):
         right = 'give names, as ["sw0"], or "all"'

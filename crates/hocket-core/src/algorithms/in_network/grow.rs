@@ -65,9 +65,11 @@ impl<'a> Grower<'a> {
         }
     }
 
-    /// What one tree more costs where so many go already: the cube of the load, so that full links are dear.
+    /// What one tree more costs where so many go already: by how much it raises the sum over all links of the
+    /// fourth power of (trees / bandwidth), which is least where links are loaded alike.
     fn cost(&self, bandwidth: u64, trees: u32) -> f64 {
-        (self.fastest / bandwidth as f64 * f64::from(trees + 1)).powi(3)
+        let slowness = self.fastest / bandwidth as f64;
+        slowness * (slowness * f64::from(trees + 1)).powi(3)
     }
 
     fn link_cost(&self, id: LinkId) -> f64 {

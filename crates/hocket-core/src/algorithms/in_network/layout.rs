@@ -10,7 +10,7 @@ use super::share::Trees;
 use super::tree::{Step, Tree};
 use super::{owners, passes};
 use crate::collective::Collective;
-use crate::id::{ChunkId, DeviceId, NpuId, TransferId};
+use crate::id::{ChunkId, DeviceId, LinkId, NpuId, TransferId};
 use crate::plan::{LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
 use crate::topology::Topology;
 
@@ -20,6 +20,8 @@ pub(super) struct Lane<'a> {
     steps: Vec<Step>,
     /// By step, the steps below it; those below the root at the end.
     below: Vec<Vec<usize>>,
+    /// By edge, the latency of each of its ways, in periods.
+    late: Vec<[u64; 2]>,
     /// By step, when it sends to its parent, and when its parent sends to it.
     ups: Vec<u64>,
     downs: Vec<u64>,
@@ -40,11 +42,14 @@ impl<'a> Lane<'a> {
         for (i, step) in steps.iter().enumerate() {
             below[step.before.unwrap_or(steps.len())].push(i);
         }
+        let late = |way: &Vec<LinkId>| -> u64 {
+            let latency = way.iter().map(|&id| topology.link(id).latency.as_ps());
+            (latency.sum::<u64>() as f64 / period).ceil().min(1e6) as u64
+        };
+        let late = tree.edges.iter().map(|edge| edge.ways.each_ref().map(late));
+        let late: Vec<[u64; 2]> = late.collect();
         let cost = |step: &Step, way: usize| -> u64 {
-            let links = &tree.edges[step.edge].ways[way];
-            let latency = links.iter().map(|&id| topology.link(id).latency.as_ps());
-            let late = (latency.sum::<u64>() as f64 / period).ceil();
-            links.len() as u64 + if late < 1e6 { late as u64 } else { 1_000_000 }
+            tree.edges[step.edge].ways[way].len() as u64 + late[step.edge][way]
         };
         let (mut ups, mut downs) = (vec![0; steps.len()], vec![0; steps.len()]);
         let mut end = 0;
@@ -73,10 +78,16 @@ impl<'a> Lane<'a> {
             tree,
             steps,
             below,
+            late,
             ups,
             downs,
             end,
         }
+    }
+
+    /// For how many periods a chunk is under way after it has left a step's sender.
+    fn late(&self, step: &Step, way: usize) -> u64 {
+        self.late[step.edge][way]
     }
 }
 
@@ -260,27 +271,16 @@ impl<'a> Writer<'a> {
         self.plan.all_of(&waits)
     }
 
-    /// What begins with a slice waits for an earlier one: to have come back to it as a sum, where that is to be, or
-    /// else to have crossed the same edge.
+    /// What begins with a slice waits until an earlier one has crossed the same edge: one is on the link then, and
+    /// as many more as its latency has room for.
     fn turn(&self, lane: &Lane<'_>, item: Item, slice: usize) -> Wait {
-        const MORE: u64 = 2;
-        let comes_back = self.layout.passes == [true, true];
-        let under_way = match comes_back {
-            true => lane.end,
-            false => {
-                let next = lane.below[item.step].iter().map(|&child| lane.downs[child]);
-                let parent = lane.steps[item.step].before;
-                let on = match item.is_down {
-                    true => next.min(),
-                    false => Some(parent.map_or(lane.end, |parent| lane.ups[parent])),
-                };
-                on.unwrap_or(lane.end)
-            }
-        };
-        let before = usize::try_from(under_way + MORE).ok();
+        let step = &lane.steps[item.step];
+        let way = if item.is_down { 1 - step.up } else { step.up };
+        let room = 1 + lane.late(step, way).max(1);
+        let before = usize::try_from(room).ok();
         let before = before.and_then(|room| slice.checked_sub(room));
         before.map_or(Wait::NOTHING, |slice| {
-            self.on(item.is_down || comes_back, (item.lane, item.step), slice)
+            self.on(item.is_down, (item.lane, item.step), slice)
         })
     }
 }
