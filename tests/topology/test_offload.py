@@ -220,7 +220,7 @@ def test_show_says_what_switches_can_do(tmp_path: Path, capsys: pytest.CaptureFi
     file.write_text(STAR + CORE, encoding="utf-8")
     assert run(["topology", "show", str(file)]) == 0
     shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    assert "offload 1 of 2 switches: sum, multicast, at 2 TB/s, 4 trees" in shown
+    assert "offload 1 of 2 switches: sum, multicast, at 2000 GB/s, 4 trees" in shown
     assert run(["topology", "show", str(file), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["offload"] == [
