@@ -231,3 +231,21 @@ def test_show_says_what_switches_can_do(tmp_path: Path, capsys: pytest.CaptureFi
             "trees": 4,
         }
     ]
+
+
+def test_graphs_keep_it(tmp_path: Path) -> None:
+    network = star(tmp_path)
+    graph = hk.topology.to_networkx(network)
+    assert graph.nodes["core"]["offload"] == {
+        "operations": ["sum", "multicast"],
+        "rate": 2 * 10**12,
+        "trees": 4,
+    }
+    assert "offload" not in graph.nodes["edge"]
+    assert hk.topology.from_networkx(graph).switch_offloads == network.switch_offloads
+    graph.nodes["core"]["offload"] = ["sum"]
+    with pytest.raises(hk.SpecError, match=r"node 'core': offload: .* give a mapping"):
+        hk.topology.from_networkx(graph)
+    graph.nodes["core"]["offload"] = {"operations": ["add"]}
+    with pytest.raises(hk.SpecError, match="operations: there is no 'add'"):
+        hk.topology.from_networkx(graph)
