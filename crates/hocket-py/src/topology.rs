@@ -449,12 +449,10 @@ fn to_offload((operations, rate, trees): OffloadTuple) -> Result<core::Offload, 
             "multicast" => &mut offload.multicasts,
             "all-reduce" => &mut offload.all_reduces,
             _ => {
-                return Err(
-                    Parts::new(format!("{operation:?} is not an operation of a switch"))
-                        .field("operations")
-                        .remedy("operations are sum, multicast and all-reduce")
-                        .into(),
-                );
+                return Err(Parts::new(format!("there is no operation {operation}"))
+                    .field("operations")
+                    .remedy("operations are sum, multicast and all-reduce")
+                    .into());
             }
         };
         *can = true;

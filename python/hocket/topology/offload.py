@@ -74,7 +74,7 @@ def offloaded(
 def _numbers(topology: Topology, switches: object) -> list[int]:
     """Give the device numbers of switches that are given by number or name."""
     first, count = topology.npu_count, topology.device_count
-    if switches == "all":
+    if isinstance(switches, str) and switches == "all":
         if first == count:
             raise SpecError(
                 "switches", f"{topology.name!r} has none", "name a network with switches"
