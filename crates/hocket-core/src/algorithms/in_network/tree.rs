@@ -60,8 +60,8 @@ impl Tree {
     pub fn steps(&self, root: DeviceId) -> Vec<Step> {
         let mut around: HashMap<DeviceId, Vec<(usize, usize)>> = HashMap::new();
         for (edge, ends) in self.edges.iter().map(|edge| edge.ends).enumerate() {
-            for near in 0..2 {
-                around.entry(ends[near]).or_default().push((edge, near));
+            for (near, &end) in ends.iter().enumerate() {
+                around.entry(end).or_default().push((edge, near));
             }
         }
         let mut steps: Vec<Step> = Vec::with_capacity(self.edges.len());
