@@ -128,11 +128,6 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// For how many periods a slice is under way.
-    pub fn fill(&self) -> u64 {
-        self.lanes.iter().map(|lane| lane.end).max().unwrap_or(0)
-    }
-
     /// The plan, in the order of the timetable, older slices first.
     pub fn write(&self, plan: PlanBuilder) -> Plan {
         let mut by_start: BTreeMap<u64, Vec<Item>> = BTreeMap::new();

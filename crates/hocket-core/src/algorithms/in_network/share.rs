@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use microlp::{ComparisonOp, OptimizationDirection, Problem};
 
 use super::grow::Grower;
-use super::layout::{Lane, Layout};
-use super::tree::Tree;
+use super::layout::Lane;
+use super::tree::{Step, Tree};
 use super::{owners, passes};
 use crate::collective::Collective;
 use crate::id::{DeviceId, NpuId};
@@ -34,14 +34,9 @@ pub(super) fn trees(topology: &Topology, collective: &Collective, slices: usize)
     let mut grown: Vec<(u64, Tree)> = Vec::new();
     let mut known = HashSet::new();
     let mut idle = 0;
-    let mut roots = owners(collective);
-    roots.truncate(1);
     for tree in Grower::new(topology, collective).take(MOST) {
         if known.insert(tree.edges.clone()) {
-            let root = roots[0].map_or(tree.root, NpuId::device);
-            let passes = passes(collective.kind());
-            let height = Lane::new(topology, (&tree, root), passes, f64::INFINITY).end;
-            grown.push((height, tree));
+            grown.push((fill(topology, collective, &tree, f64::INFINITY), tree));
             idle = 0;
         } else {
             idle += 1;
@@ -93,13 +88,22 @@ fn shared(
         tree.share /= sum;
     }
     let busy = busy(topology, collective, &found);
-    let mut trees = Trees {
+    let period = (busy * collective.size() as f64 / slices as f64 * 1e12).max(1.0);
+    let fill = found
+        .iter()
+        .map(|tree| fill(topology, collective, tree, period));
+    Trees {
+        fill: fill.max().unwrap_or(0),
         list: found,
-        period: (busy * collective.size() as f64 / slices as f64 * 1e12).max(1.0),
-        fill: 0,
-    };
-    trees.fill = Layout::new(topology, collective, &trees, slices).fill();
-    trees
+        period,
+    }
+}
+
+/// For how many periods of so many picoseconds a slice of a tree is under way, seen from the first owner.
+fn fill(topology: &Topology, collective: &Collective, tree: &Tree, period: f64) -> u64 {
+    let owner = owners(collective)[0];
+    let root = owner.map_or(tree.root, NpuId::device);
+    Lane::new(topology, (tree, root), passes(collective.kind()), period).end
 }
 
 /// Bytes of each tree's share, in sum all.
@@ -210,31 +214,55 @@ fn bandwidth(topology: &Topology, resource: Resource) -> f64 {
 fn loads(topology: &Topology, collective: &Collective, tree: &Tree) -> HashMap<Resource, f64> {
     let [ups, downs] = passes(collective.kind());
     let owners = owners(collective);
-    let part = 1.0 / owners.len() as f64;
+    let root = match owners[..] {
+        [Some(owner)] => owner.device(),
+        _ => tree.root,
+    };
+    let steps = tree.steps(root);
+    let below = if owners.len() > 1 {
+        shares_below(&owners, &steps)
+    } else {
+        vec![0.0; steps.len()]
+    };
     let mut loads: HashMap<Resource, f64> = HashMap::new();
-    for owner in owners {
-        let root = owner.map_or(tree.root, NpuId::device);
-        for step in tree.steps(root) {
-            let ways = &tree.edges[step.edge].ways;
-            let used = [
-                (ups, step.up, step.parent),
-                (downs, 1 - step.up, step.device),
-            ];
-            for (_, way, end) in used.into_iter().filter(|&(is_used, _, _)| is_used) {
-                for link in &ways[way] {
-                    *loads.entry(Resource::Link(link.0)).or_default() += part;
-                    let device = topology.link(*link).dst;
-                    if topology.device(device).limit.is_some() {
-                        *loads.entry(Resource::Limit(device.0)).or_default() += part;
-                    }
+    for (step, below) in steps.iter().zip(below) {
+        // What is summed goes up to owners above the step and down to those below it; copies go the other way.
+        let share = |sums: f64, copies: f64| {
+            f64::from(u8::from(ups)) * sums + f64::from(u8::from(downs)) * copies
+        };
+        let up = share(1.0 - below, below);
+        let down = share(below, 1.0 - below);
+        for (part, way, end) in [(up, step.up, step.parent), (down, 1 - step.up, step.device)] {
+            if part <= 0.0 {
+                continue;
+            }
+            for link in &tree.edges[step.edge].ways[way] {
+                *loads.entry(Resource::Link(link.0)).or_default() += part;
+                let device = topology.link(*link).dst;
+                if topology.device(device).limit.is_some() {
+                    *loads.entry(Resource::Limit(device.0)).or_default() += part;
                 }
-                if topology.offload(end).is_some_and(|can| can.rate.is_some()) {
-                    *loads.entry(Resource::Rate(end.0)).or_default() += part;
-                }
+            }
+            if topology.offload(end).is_some_and(|can| can.rate.is_some()) {
+                *loads.entry(Resource::Rate(end.0)).or_default() += part;
             }
         }
     }
     loads
+}
+
+/// By step, which share of the owners is at it or below it.
+fn shares_below(owners: &[Option<NpuId>], steps: &[Step]) -> Vec<f64> {
+    let owners: HashSet<DeviceId> = owners.iter().flatten().map(|npu| npu.device()).collect();
+    let mut counts = vec![0usize; steps.len()];
+    for (i, step) in steps.iter().enumerate().rev() {
+        counts[i] += usize::from(owners.contains(&step.device));
+        if let Some(before) = step.before {
+            counts[before] += counts[i];
+        }
+    }
+    let share = |count: usize| count as f64 / owners.len() as f64;
+    counts.into_iter().map(share).collect()
 }
 
 /// Of the trees that share a switch with no room for all of them, the one with the least share.
