@@ -72,7 +72,7 @@ def test_files_are_written(
         "optimal.md",
     }
     assert (folder / "optimal.png").read_bytes().startswith(PNG)
-    rows = list(csv.DictReader((folder / "optimal.csv").open()))
+    rows = list(csv.DictReader((folder / "optimal.csv").read_text().splitlines()))
     cells = json.loads((folder / "optimal.json").read_text())["cells"]
     assert [row["kind"] for row in rows] == [cell["kind"] for cell in cells]
     assert all(cell["gap"] == cell["time_ps"] / cell["bound_ps"] - 1 for cell in cells)
