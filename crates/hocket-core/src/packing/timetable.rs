@@ -78,6 +78,15 @@ impl Timetable {
         self.ends.iter().flatten().max().copied().unwrap_or(0)
     }
 
+    /// For each arc of all trees, how many of its pieces are under way at a time.
+    pub fn under_way(&self) -> impl Iterator<Item = u32> + '_ {
+        let spans = self.starts.iter().flatten().zip(self.ends.iter().flatten());
+        // No more than there are pieces, or the timetable could not be: its times are 64 bits.
+        spans.map(|(start, end)| {
+            u32::try_from((end - start).div_ceil(self.period)).unwrap_or(u32::MAX - 1)
+        })
+    }
+
     /// When the last of so many pieces is everywhere [ps].
     pub fn last(&self, pieces: u32) -> u64 {
         self.first() + u64::from(pieces - 1) * self.period
