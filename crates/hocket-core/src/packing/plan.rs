@@ -120,8 +120,8 @@ impl Passes {
     ///
     /// Where pieces pass several links in a row, links that serve first come, first served may not keep to the
     /// timetable: who has no reason to wait sends all pieces at once, and keeps others from links that they share.
-    /// With `windows`, no more pieces of an arc are under way than the timetable has, and one more, so each gets its
-    /// share of every link.
+    /// With a `window`, no more pieces of an arc are under way than the timetable has, and so many more; each then gets
+    /// its share of every link.
     ///
     /// # Errors
     /// [`PlanError::TooManyChunks`]; [`PlanError::TooLong`].
@@ -131,7 +131,7 @@ impl Passes {
         topology: &Topology,
         collective: &Collective,
         pieces: u32,
-        windows: bool,
+        window: Option<u32>,
     ) -> Result<Plan, PlanError> {
         let demands = collective.demands();
         let parts = pieces as usize * self.trees();
@@ -152,8 +152,8 @@ impl Passes {
         }
         rows.sort_by_key(|row| (row.start, row.is_sum, row.piece, row.tree, row.arc));
         let mut maker = Maker::new(self, name, collective, chunks, pieces);
-        if windows {
-            maker.set_windows(&times);
+        if let Some(more) = window {
+            maker.set_windows(&times, more);
         }
         maker.plan.reserve(rows.len());
         for row in rows {
@@ -247,11 +247,11 @@ impl<'a> Maker<'a> {
         Self { plan, sums, copies }
     }
 
-    fn set_windows(&mut self, times: &Times) {
+    fn set_windows(&mut self, times: &Times, more: u32) {
         let passes = [&mut self.sums, &mut self.copies];
         for (pass, table) in passes.into_iter().zip([&times.sums, &times.copies]) {
             if let (Some(pass), Some(table)) = (pass, table) {
-                pass.windows = table.under_way().map(|pieces| pieces + std::env::var("HWIN").map_or(1, |w| w.parse().unwrap())).collect();
+                pass.windows = table.under_way().map(|pieces| pieces + more).collect();
             }
         }
         self.plan.link_order(LinkOrder::Ready);

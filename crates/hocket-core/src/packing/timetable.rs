@@ -81,10 +81,9 @@ impl Timetable {
     /// For each arc of all trees, how many of its pieces are under way at a time.
     pub fn under_way(&self) -> impl Iterator<Item = u32> + '_ {
         let spans = self.starts.iter().flatten().zip(self.ends.iter().flatten());
-        // No more than there are pieces, or the timetable could not be: its times are 64 bits.
-        spans.map(|(start, end)| {
-            u32::try_from((end - start).div_ceil(self.period)).unwrap_or(u32::MAX - 1)
-        })
+        // Plans have far fewer pieces than that.
+        let pieces = |span: u64| u32::try_from(span.div_ceil(self.period)).unwrap_or(u32::MAX / 2);
+        spans.map(move |(start, end)| pieces(end - start))
     }
 
     /// When the last of so many pieces is everywhere [ps].

@@ -190,14 +190,17 @@ impl Search<'_> {
         PlanBuilder::check_size(transfers, self.options.memory_limit)?;
         let (topology, collective) = (self.topology, self.collective);
         let latency = self.options.latency;
-        let plan = |windows| {
+        let plan = |window| {
             let passes = &self.passes;
-            passes.plan(TREES, topology, collective, pieces as u32, windows)
+            passes.plan(TREES, topology, collective, pieces as u32, window)
         };
-        let (mut proof, mut time) = in_best_order(plan(false)?, topology, latency, progress)?;
+        let (mut proof, mut time) = in_best_order(plan(None)?, topology, latency, progress)?;
         let hoped = self.passes.end(topology, collective, pieces as u32)?;
-        if time.as_ps() > hoped + hoped / KEPT {
-            let other = as_planned(plan(true)?, topology, latency, progress)?;
+        for more in WINDOWS {
+            if time.as_ps() <= hoped + hoped / KEPT {
+                break;
+            }
+            let other = as_planned(plan(Some(more))?, topology, latency, progress)?;
             if other.1 < time {
                 (proof, time) = other;
             }
@@ -214,6 +217,8 @@ impl Search<'_> {
     }
 }
 
+/// Pieces more under way than in the timetable, where it is not kept: a few keep links busy, more keep others waiting.
+const WINDOWS: [u32; 2] = [1, 5];
 /// A timetable is kept where a plan takes no more than this part longer.
 const KEPT: u64 = 50;
 /// Arcs of all trees up to which a root has more than a few.
