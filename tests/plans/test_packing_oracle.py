@@ -110,7 +110,7 @@ def test_the_rate_is_that_of_the_best_packing(kind: str, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_trees_of_an_all_reduce_are_as_good_as_any(seed: int) -> None:
-    graph = drawn(seed, most_switches=0)
+    graph = drawn(seed)
     network = hk.topology.from_networkx(graph)
     plan = hk.plan("all-reduce", network, size="1 MB", algorithm="trees", chunks=1)
     assert plan.trees is not None
@@ -119,7 +119,8 @@ def test_trees_of_an_all_reduce_are_as_good_as_any(seed: int) -> None:
     packing = plan.trees.packings[0]
     if packing.carries == "both":
         stated = packing.bandwidth / packing.weight / 2 / UNIT
-        assert stated == pytest.approx(at_once, rel=1e-6)
-        assert 0.99 <= packing.reached <= 1
+        # The partition may say more than trees reach where switches would have to copy.
+        assert stated >= at_once * (1 - 1e-6)
+        assert 0.98 * at_once <= stated * packing.reached <= at_once * (1 + 1e-6)
     else:
         assert at_once <= apart * 1.01

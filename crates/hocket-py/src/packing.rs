@@ -62,7 +62,7 @@ impl PyPacking {
             reached: both.reached_ppm as f64 / 1e6,
             bandwidth: both.partition.bandwidth,
             weight: both.partition.parts.len() as u128 - 1,
-            parts: names(&both.partition.devices(), topology),
+            parts: names(&both.partition.parts, topology),
             text: both.describe(topology),
         }
     }

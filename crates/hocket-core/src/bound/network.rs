@@ -143,6 +143,17 @@ impl Network {
         )
     }
 
+    /// The first nodes alone, all of them NPUs, without arcs.
+    pub fn within(&self, npus: usize) -> Self {
+        Self::index(
+            npus,
+            npus,
+            self.device_of[..npus].to_vec(),
+            self.stations[..npus].to_vec(),
+            Vec::new(),
+        )
+    }
+
     /// Whether arcs lead from where links end to where they start.
     pub fn is_turned(&self) -> bool {
         self.is_turned

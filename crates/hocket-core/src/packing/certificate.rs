@@ -1,10 +1,10 @@
 //! Checks trees against the network itself.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::{Packing, TreeArc, TreeSet, Undirected};
 use crate::id::{DeviceId, LinkId, NpuId};
-use crate::topology::Topology;
+use crate::topology::{Link, Topology};
 use crate::units::Bandwidth;
 
 /// What is wrong with a packing.
@@ -154,21 +154,31 @@ impl Undirected {
         }
     }
 
-    /// That the parts are disjoint, together all NPUs, and have no more bandwidth between them than is said.
+    /// That every NPU takes part and is in one of the parts, that no switch can sum or multicast, and that no more
+    /// bandwidth leads into the parts than is said.
     fn check_partition(&self, topology: &Topology, ends: &[NpuId]) -> Result<(), Fault> {
-        let parts = (0..).zip(&self.partition.parts);
-        let of_npus =
-            parts.flat_map(|(part, npus)| npus.iter().map(move |npu| (npu.device(), part)));
-        let part_of: HashMap<DeviceId, usize> = of_npus.collect();
-        let count: usize = self.partition.parts.iter().map(Vec::len).sum();
-        let is_all = ends.iter().all(|end| part_of.contains_key(&end.device()));
-        let is_exact = count == ends.len() && count == topology.device_count();
-        let between = topology.links().iter();
-        let between = between.filter(|link| part_of.get(&link.src) != part_of.get(&link.dst));
-        let bandwidth = between.map(|link| u128::from(link.bandwidth.bytes_per_second()));
-        let agrees = bandwidth.sum::<u128>() == self.partition.bandwidth;
-        let parts = self.partition.parts.len();
-        (is_all && is_exact && agrees && parts > 1)
+        let parts = &self.partition.parts;
+        let mut times = vec![0; topology.npu_count()];
+        let mut bandwidth = 0;
+        for part in parts {
+            let inside: HashSet<DeviceId> = part.iter().copied().collect();
+            for npu in inside.iter().filter(|device| topology.is_npu(**device)) {
+                times[npu.index()] += 1;
+            }
+            let links = topology.links().iter();
+            let entering =
+                links.filter(|link| !inside.contains(&link.src) && inside.contains(&link.dst));
+            let capacity = |link: &Link| u128::from(link.bandwidth.bytes_per_second());
+            bandwidth += entering.map(capacity).sum::<u128>();
+        }
+        let all: HashSet<NpuId> = ends.iter().copied().collect();
+        let is_all = all.len() == topology.npu_count() && times.iter().all(|&times| times == 1);
+        let devices = 0..topology.device_count();
+        let able = devices
+            .filter(|&device| topology.can_end(device.into()))
+            .count();
+        let is_exact = able == topology.npu_count() && bandwidth == self.partition.bandwidth;
+        (is_all && is_exact && parts.len() > 1)
             .then_some(())
             .ok_or(Fault::Cut)
     }

@@ -15,6 +15,7 @@
 //! | `repair` | the last missing NPUs of trees, by exchanging arcs between two trees |
 //! | `shallow` | the trees less deep, by more such exchanges |
 //! | `undirected` | trees of an all-reduce that sum and copy at once, as many as the worst partition allows |
+//! | `both_ways` | links with those that lead back, for these trees, and switches removed |
 //! | `union` | such trees, found by exchanges of edges |
 //! | `lower` | the same less deep |
 //! | `timetable` | when each arc of each tree is used, so that the rate is kept |
@@ -33,6 +34,7 @@
 #[cfg(test)]
 mod tests;
 
+mod both_ways;
 mod certificate;
 mod cuts;
 mod graph;
@@ -185,7 +187,7 @@ impl Undirected {
             counted(self.copies.trees.len() as u128, "tree"),
             self.copies.height(),
             percent(self.reached_ppm),
-            show_parts(topology, &self.partition.devices()),
+            show_parts(topology, &self.partition.parts),
             saturating_bandwidth(self.partition.bandwidth),
         )
     }

@@ -9,14 +9,16 @@
 //! Tutte, On the problem of decomposing a graph into n connected factors; Nash-Williams, Edge-disjoint spanning trees
 //! of finite graphs, both 1961.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
+use super::both_ways::{Edge, edges, without_switches};
+use super::graph;
 use super::scale::times_between;
-use super::union::{self, Edges};
+use super::union;
 use super::{NoPacking, Tree, TreeArc, TreeSet};
 use crate::bound::network::{Arc, Network};
 use crate::bound::partition::strongest;
-use crate::id::{DeviceId, LinkId, NpuId};
+use crate::id::{DeviceId, NpuId};
 use crate::progress::{Interrupted, Paced, Progress};
 use crate::units::gcd;
 
@@ -45,32 +47,17 @@ pub struct Undirected {
 /// NPUs in parts, each of which hears of every other part, and is heard of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// The NPUs of each part.
-    pub parts: Vec<Vec<NpuId>>,
-    /// What leads from part to part, in both directions together [bytes/s].
+    /// The devices of each part. Every NPU is in one; a switch may be in several, and its links then count for each.
+    pub parts: Vec<Vec<DeviceId>>,
+    /// What leads into the parts, all together [bytes/s].
     pub bandwidth: u128,
 }
 
-impl Partition {
-    /// The parts, as devices.
-    pub fn devices(&self) -> Vec<Vec<DeviceId>> {
-        let part = |npus: &Vec<NpuId>| npus.iter().map(|npu| npu.device()).collect();
-        self.parts.iter().map(part).collect()
-    }
-}
+/// Trees up to which a network with switches gets at least, so that what passes a switch can be spread.
+const SPREAD_TREES: u64 = 24;
 
-/// A link and the one that leads back.
-#[derive(Clone, Copy, Debug)]
-struct Pair {
-    ends: [u32; 2],
-    there: LinkId,
-    back: LinkId,
-    /// Of the slower.
-    bandwidth: u64,
-}
-
-/// Packs trees of all NPUs; `None` where not all devices take part, or the network is too large or cannot be
-/// counted exactly.
+/// Packs trees of all NPUs; `None` where not all NPUs take part, a switch has a limit or can sum or multicast (no
+/// partition is a bound then), or the network is too large or cannot be counted exactly.
 ///
 /// # Errors
 /// [`NoPacking::Interrupted`].
@@ -79,43 +66,70 @@ pub(crate) fn pack_undirected(
     ends: &[NpuId],
     progress: &mut dyn Progress,
 ) -> Result<Option<Undirected>, NoPacking> {
-    let nodes = network.node_count();
-    if ends.len() != nodes || nodes < 2 {
+    let nodes = ends.len();
+    let devices = network.device_count();
+    if network.stations().count() != nodes || network.node_count() != devices || nodes < 2 {
         return Ok(None);
     }
     let mut watch = Paced::new(progress, "trees: both ways", 1 << 16);
-    let pairs = pairs(network);
-    let unit = pairs.iter().fold(0, |unit, pair| gcd(unit, pair.bandwidth));
+    let mut edges = edges(network);
+    let unit = edges.iter().fold(0, |unit, edge| gcd(unit, edge.size));
     if unit == 0 {
         return Ok(None);
     }
-    let sizes: Vec<u64> = pairs.iter().map(|pair| pair.bandwidth / unit).collect();
-    let Some(worst) = worst(network, &pairs, &sizes, &mut watch)? else {
+    edges.iter_mut().for_each(|edge| edge.size /= unit);
+    let Some(parts) = strongest(network, singles(nodes), network.unit(), &mut watch)? else {
         return Ok(None);
     };
-    let Some((count, over, under)) = choose(network, &pairs, &sizes, &worst, &mut watch)? else {
+    let partition = partition_of(network, &parts);
+    let physical = Strength::new(network, nodes, &edges);
+    let Some((count, over, under)) = physical.choose(&mut watch)? else {
         return Ok(None);
     };
-    let edges = Edges {
+    let finer = match devices > nodes && count < SPREAD_TREES {
+        true => 2 * (SPREAD_TREES / count / 2),
+        false => 1,
+    };
+    let (count, over) = (count * finer, over * u128::from(finer));
+    let units = floors(&physical.sizes, (over, under));
+    for (edge, units) in edges.iter_mut().zip(units) {
+        edge.size = units;
+    }
+    edges.retain(|edge| edge.size > 0);
+    let edges = without_switches(edges, nodes);
+    let only_ends = network.within(nodes);
+    let logical = Strength::new(&only_ends, nodes, &edges);
+    let Some(worst) = logical.worst(&logical.sizes, &mut watch)? else {
+        return Ok(None);
+    };
+    // Switches may have left something over.
+    let count = (worst.entering / 2 / worst.links.max(1)).min(count.into()) as usize;
+    if count == 0 {
+        return Ok(None);
+    }
+    let shared = union::Edges {
         nodes,
-        ends: pairs.iter().map(|pair| pair.ends).collect(),
-        units: floors(&sizes, (over, under)),
+        ends: edges.iter().map(|edge| edge.ends).collect(),
+        units: logical.sizes,
     };
-    let Some(trees) = union::trees(&edges, count as usize, &mut watch)? else {
+    let Some(trees) = union::trees(&shared, count, &mut watch)? else {
         return Ok(None);
     };
-    let partition = partition_of(network, &worst.parts);
     // count / time, over bandwidth / 2 / (parts - 1).
-    let reached = 2_000_000 * u128::from(count) * under * u128::from(unit);
+    let reached = 2_000_000 * count as u128 * under * u128::from(unit);
     let reached = reached.saturating_mul(partition.parts.len() as u128 - 1);
-    let reached_ppm = (reached / (over * partition.bandwidth)) as u64;
-    let (copies, sums) = tree_sets(nodes, &pairs, &trees);
+    let reached_ppm = (reached / (over * partition.bandwidth)).min(1_000_000) as u64;
+    let (copies, sums) = tree_sets(network, nodes, &edges, &trees);
     Ok(Some(Undirected {
         partition,
         reached_ppm,
         sums,
         copies,
     }))
+}
+
+fn singles(nodes: usize) -> Vec<Vec<u32>> {
+    (0..nodes as u32).map(|node| vec![node]).collect()
 }
 
 impl Undirected {
@@ -127,170 +141,156 @@ impl Undirected {
     }
 }
 
-/// Links there and links back, with their bandwidths.
-type Ways = [Vec<(u64, LinkId)>; 2];
-
-/// Links between the same NPUs, the fastest there with the fastest back.
-fn pairs(network: &Network) -> Vec<Pair> {
-    let mut between: BTreeMap<(u32, u32), Ways> = BTreeMap::new();
-    for (link, arc) in (0..).map(LinkId).zip(network.arcs()) {
-        let ends = (arc.src.min(arc.dst), arc.src.max(arc.dst));
-        let way = usize::from(arc.src > arc.dst);
-        let links = &mut between.entry(ends).or_default()[way];
-        links.push((arc.capacity, link));
-    }
-    let mut pairs = Vec::new();
-    for ((a, b), mut links) in between {
-        for way in &mut links {
-            way.sort_by(|x, y| y.0.cmp(&x.0).then(x.1.cmp(&y.1)));
-        }
-        let [there, back] = links;
-        pairs.extend(there.into_iter().zip(back).map(|(there, back)| Pair {
-            ends: [a, b],
-            there: there.1,
-            back: back.1,
-            bandwidth: there.0.min(back.0),
-        }));
-    }
-    pairs
+/// How many trees the edges of a network have room for.
+struct Strength<'a> {
+    network: &'a Network,
+    /// NPUs: nodes from there on are switches.
+    nodes: usize,
+    edges: &'a [Edge],
+    sizes: Vec<u64>,
 }
 
-/// The worst partition: its parts, and the units between them.
+/// The worst partition: parts less one, and the units that lead into parts.
 struct Worst {
-    parts: Vec<Vec<u32>>,
-    between: u128,
+    links: u128,
+    entering: u128,
 }
 
-/// `None` where the numbers are too large to be exact.
-fn worst(
-    network: &Network,
-    pairs: &[Pair],
-    units: &[u64],
-    watch: &mut Paced,
-) -> Result<Option<Worst>, Interrupted> {
-    let used = pairs.iter().zip(units).filter(|(_, units)| **units > 0);
-    let arcs = used.flat_map(|(pair, &units)| {
-        let [a, b] = pair.ends;
-        [(a, b), (b, a)].map(|(src, dst)| Arc {
-            src,
-            dst,
-            capacity: units,
-            latency: 0,
-            sending: 0,
-            internal: false,
-        })
-    });
-    let undirected = network.with_arcs(arcs.collect());
-    let single = (0..network.node_count() as u32)
-        .map(|node| vec![node])
-        .collect();
-    let Some(parts) = strongest(&undirected, single, 1, watch)? else {
-        return Ok(None);
-    };
-    let part_of = part_of(network.node_count(), &parts);
-    let split = pairs.iter().zip(units);
-    let split =
-        split.filter(|(pair, _)| part_of[pair.ends[0] as usize] != part_of[pair.ends[1] as usize]);
-    let between = split.map(|(_, &units)| u128::from(units)).sum();
-    Ok(Some(Worst { parts, between }))
-}
-
-fn part_of(nodes: usize, parts: &[Vec<u32>]) -> Vec<u32> {
-    let mut part_of = vec![0; nodes];
-    for (number, part) in (0..).zip(parts) {
-        part.iter()
-            .for_each(|&node| part_of[node as usize] = number);
+impl<'a> Strength<'a> {
+    fn new(network: &'a Network, nodes: usize, edges: &'a [Edge]) -> Self {
+        Self {
+            network,
+            nodes,
+            edges,
+            sizes: edges.iter().map(|edge| edge.size).collect(),
+        }
     }
-    part_of
+
+    /// `None` where the numbers are too large to be exact.
+    fn worst(&self, units: &[u64], watch: &mut Paced) -> Result<Option<Worst>, Interrupted> {
+        let used = self.edges.iter().zip(units);
+        let arcs = used.filter(|(_, units)| **units > 0);
+        let arcs = arcs.flat_map(|(edge, &units)| {
+            let [a, b] = edge.ends;
+            [(a, b), (b, a)].map(|(src, dst)| Arc {
+                src,
+                dst,
+                capacity: units,
+                latency: 0,
+                sending: 0,
+                internal: false,
+            })
+        });
+        let undirected = self.network.with_arcs(arcs.collect());
+        let parts = strongest(&undirected, singles(self.nodes), 1, watch)?;
+        Ok(parts.map(|parts| Worst {
+            links: parts.len() as u128 - 1,
+            entering: partition_of(&undirected, &parts).bandwidth,
+        }))
+    }
+
+    /// How many trees, and in what time each link carries its own; the exact number where it is small.
+    fn choose(&self, watch: &mut Paced) -> Result<Option<(u64, u128, u128)>, Interrupted> {
+        let Some(worst) = self.worst(&self.sizes, watch)? else {
+            return Ok(None);
+        };
+        let (entering, links) = (worst.entering, 2 * worst.links);
+        if entering == 0 {
+            return Ok(None);
+        }
+        let mut divisor = (entering, links);
+        while divisor.1 > 0 {
+            divisor = (divisor.1, divisor.0 % divisor.1);
+        }
+        let exact = entering / divisor.0;
+        let most = MOST_ARCS / self.nodes as u128;
+        if exact <= MOST_EXACT.min(most) {
+            return Ok(Some((exact as u64, links / divisor.0, 1)));
+        }
+        let mut best: Option<(u64, u128, u128)> = None;
+        for count in 1..=MOST_TREES.min(most as u64) {
+            let trees = u128::from(count);
+            if let Some((its, over, under)) = best {
+                let reached = u128::from(its) * under * links * 1_000_000 / (over * entering);
+                if reached >= ENOUGH_PPM.into() {
+                    break;
+                }
+            }
+            let least = (trees * links, entering);
+            let longest = match best {
+                Some((its, over, under)) => (trees * over, u128::from(its) * under),
+                None => (8 * trees * links, entering),
+            };
+            let times = times_between(self.sizes.iter().map(|&size| size.into()), least, longest);
+            let (mut low, mut high) = (0, times.len());
+            while low < high {
+                let middle = low + (high - low) / 2;
+                let units = floors(&self.sizes, times[middle]);
+                let fits = self
+                    .worst(&units, watch)?
+                    .is_some_and(|worst| worst.entering >= 2 * trees * worst.links);
+                if fits {
+                    best = Some((count, times[middle].0, times[middle].1));
+                    high = middle;
+                } else {
+                    low = middle + 1;
+                }
+            }
+        }
+        Ok(best)
+    }
 }
 
-/// Trees that each pair carries in a time.
+/// Trees that each edge carries in a time.
 fn floors(sizes: &[u64], (over, under): (u128, u128)) -> Vec<u64> {
     let floor = |&size: &u64| (u128::from(size) * over / under) as u64;
     sizes.iter().map(floor).collect()
 }
 
-/// How many trees, and in what time each link carries its own; the exact number where it is small.
-fn choose(
-    network: &Network,
-    pairs: &[Pair],
-    sizes: &[u64],
-    worst: &Worst,
-    watch: &mut Paced,
-) -> Result<Option<(u64, u128, u128)>, Interrupted> {
-    let (between, links) = (worst.between, worst.parts.len() as u128 - 1);
-    if between == 0 {
-        return Ok(None);
-    }
-    let mut divisor = (between, links);
-    while divisor.1 > 0 {
-        divisor = (divisor.1, divisor.0 % divisor.1);
-    }
-    let exact = between / divisor.0;
-    let most = MOST_ARCS / network.node_count() as u128;
-    if exact <= MOST_EXACT.min(most) {
-        return Ok(Some((exact as u64, links / divisor.0, 1)));
-    }
-    let mut best: Option<(u64, u128, u128)> = None;
-    for count in 1..=MOST_TREES.min(most as u64) {
-        let trees = u128::from(count);
-        if let Some((its, over, under)) = best {
-            let reached = u128::from(its) * under * links * 1_000_000 / (over * between);
-            if reached >= ENOUGH_PPM.into() {
-                break;
-            }
-        }
-        let least = (trees * links, between);
-        let longest = match best {
-            Some((its, over, under)) => (trees * over, u128::from(its) * under),
-            None => (8 * trees * links, between),
-        };
-        let times = times_between(sizes.iter().map(|&size| size.into()), least, longest);
-        let (mut low, mut high) = (0, times.len());
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let units = floors(sizes, times[middle]);
-            let fits = self::worst(network, pairs, &units, watch)?
-                .is_some_and(|worst| worst.between >= trees * (worst.parts.len() as u128 - 1));
-            if fits {
-                best = Some((count, times[middle].0, times[middle].1));
-                high = middle;
-            } else {
-                low = middle + 1;
-            }
-        }
-    }
-    Ok(best)
-}
-
 fn partition_of(network: &Network, parts: &[Vec<u32>]) -> Partition {
-    let part_of = part_of(network.node_count(), parts);
-    let between = network.arcs().iter();
-    let between = between.filter(|arc| part_of[arc.src as usize] != part_of[arc.dst as usize]);
-    let mut parts: Vec<Vec<NpuId>> = parts
-        .iter()
-        .map(|part| part.iter().map(|&node| NpuId(node)).collect())
-        .collect();
-    parts.iter_mut().for_each(|part| part.sort_unstable());
-    parts.sort();
+    let mut bandwidth = 0;
+    let mut devices: Vec<Vec<DeviceId>> = Vec::with_capacity(parts.len());
+    for part in parts {
+        let mut is_inside = vec![false; network.node_count()];
+        part.iter()
+            .for_each(|&node| is_inside[node as usize] = true);
+        let enters = |arc: &&Arc| !is_inside[arc.src as usize] && is_inside[arc.dst as usize];
+        let entering = network.arcs().iter().filter(enters);
+        bandwidth += entering.map(|arc| u128::from(arc.capacity)).sum::<u128>();
+        let mut part: Vec<DeviceId> = part.iter().map(|&node| DeviceId(node)).collect();
+        part.sort_unstable();
+        devices.push(part);
+    }
+    devices.sort();
     Partition {
-        parts,
-        bandwidth: between.map(|arc| u128::from(arc.capacity)).sum(),
+        parts: devices,
+        bandwidth,
     }
 }
 
 /// The trees from their middles, along links and along links turned round.
-fn tree_sets(nodes: usize, pairs: &[Pair], trees: &[Vec<u32>]) -> (TreeSet, TreeSet) {
+fn tree_sets(
+    network: &Network,
+    nodes: usize,
+    edges: &[Edge],
+    trees: &[Vec<u32>],
+) -> (TreeSet, TreeSet) {
     let (mut copies, mut sums) = (TreeSet::default(), TreeSet::default());
-    for pair in pairs {
-        copies.ways.extend([vec![pair.there], vec![pair.back]]);
+    let ends_of = graph::ends_of_links(network);
+    for edge in edges {
+        let [mut there, mut back] = [edge.there.clone(), edge.back.clone()];
+        for way in [&mut there, &mut back] {
+            graph::remove_loops(way, &ends_of);
+        }
+        let turned = |way: &Vec<_>| way.iter().rev().copied().collect();
         // Data goes the other way than the tree.
-        sums.ways.extend([vec![pair.back], vec![pair.there]]);
+        sums.ways.extend([turned(&back), turned(&there)]);
+        copies.ways.extend([there, back]);
     }
-    for edges in trees {
+    for tree in trees {
         let mut near: Vec<Vec<(u32, u32)>> = vec![Vec::new(); nodes];
-        for &edge in edges {
-            let [a, b] = pairs[edge as usize].ends;
+        for &edge in tree {
+            let [a, b] = edges[edge as usize].ends;
             near[a as usize].push((b, 2 * edge));
             near[b as usize].push((a, 2 * edge + 1));
         }
