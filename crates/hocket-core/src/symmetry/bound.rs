@@ -53,13 +53,18 @@ pub fn lower_bound(
         };
         total(topology.in_links(device)) == total(topology.out_links(device))
     };
+    // What switches sum need not enter every part.
+    let sums = topology
+        .devices()
+        .iter()
+        .any(|device| device.offload.is_some());
     for cut in cuts(topology, symmetry, turned) {
         // The parts must not overlap: an even switch has more than half of its bandwidth with one of them only.
         let switches = topology.npu_count()..topology.device_count();
         let mut inner = switches
             .filter(|&device| cut.inside[device])
             .map(DeviceId::from);
-        if kind == CollectiveKind::AllReduce && !inner.all(is_even) {
+        if kind == CollectiveKind::AllReduce && (sums || !inner.all(is_even)) {
             continue;
         }
         let blocks = all - cut.npus as u128;

@@ -182,6 +182,17 @@ impl Default for SymmetricOptions {
     }
 }
 
+impl SymmetricOptions {
+    /// For a plan that is to be expanded: few enough pieces for the transfers of all shifts.
+    pub fn for_whole(topology: &Topology) -> Self {
+        const MOST_TRANSFERS: u64 = 1_200_000;
+        Self {
+            most_transfers: MOST_TRANSFERS / topology.npu_count() as u64,
+            ..Self::default()
+        }
+    }
+}
+
 /// A plan of one NPU's block, proved, that a group shifts to the blocks of all others.
 #[derive(Clone, Debug)]
 pub struct SymmetricPlan {
@@ -325,6 +336,16 @@ fn check(topology: &Topology, collective: &Collective) -> Result<(), PlanError> 
     Ok(())
 }
 
+/// Why a collective cannot be planned by symmetry here.
+pub fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
+    let found = check(topology, collective).and_then(|()| Ok(find(topology)?));
+    match found {
+        Err(PlanError::NotApplicable { why, .. }) => Some(why),
+        Err(other) => Some(other.to_string()),
+        Ok(_) => None,
+    }
+}
+
 fn refused(why: &str) -> PlanError {
     PlanError::NotApplicable {
         algorithm: SYMMETRIC,
@@ -427,12 +448,10 @@ impl Search<'_> {
             .filter(|&it| it <= most.max(1))
         {
             let end = self.busy.end(self.topology, &one, pieces as u32)?;
-            if ends.last().is_some_and(|&(_, before)| end >= before) {
-                break;
-            }
             ends.push((pieces, end));
         }
-        let least = ends.last().map_or(0, |&(_, end)| end + end / GOOD_ENOUGH);
+        let least = ends.iter().map(|&(_, end)| end + end / GOOD_ENOUGH).min();
+        let least = least.unwrap_or(u64::MAX);
         let start = ends.iter().position(|&(_, end)| end <= least).unwrap_or(0);
         self.attempt(ends[start].0, progress)?;
         let is_better = ends

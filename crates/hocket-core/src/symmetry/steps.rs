@@ -1,11 +1,11 @@
 //! The ways by which data gets from the first NPU to another without passing a third, and what they use.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::NoSymmetry;
 use super::group::Symmetry;
 use crate::graph::ShortestPaths;
-use crate::id::{DeviceId, LinkId};
+use crate::id::{DeviceId, LinkId, NpuId};
 use crate::topology::Topology;
 
 /// A way from the first NPU over a link, or through switches, and the same from every NPU, shifted.
@@ -47,6 +47,11 @@ impl<'a> Growth<'a> {
         let link = self.topology.link(link);
         if self.turned { link.src } else { link.dst }
     }
+
+    fn start(self, link: LinkId) -> DeviceId {
+        let link = self.topology.link(link);
+        if self.turned { link.dst } else { link.src }
+    }
 }
 
 impl Steps {
@@ -55,113 +60,123 @@ impl Steps {
     /// Ways are left out that take two links of an orbit, a link that other elements leave in place, or a switch with
     /// a limit of its own: there data of several NPUs would queue, and only one of them could be first.
     pub(super) fn new(growth: Growth, symmetry: &Symmetry) -> Self {
-        let mut found = Self::default();
-        let mut seen = HashMap::new();
-        let mut names = HashMap::new();
-        let root = symmetry.npu(0).device();
+        let mut finder = Finder {
+            growth,
+            symmetry,
+            found: Self::default(),
+            seen: HashSet::new(),
+            names: HashMap::new(),
+        };
         let mut paths = ShortestPaths::new((u64::MAX, u32::MAX), LinkId(u32::MAX));
-        for &first in growth.onward(root) {
-            let topology = growth.topology;
-            let start = growth.end(first);
-            if topology.is_npu(start) {
-                found.offer(growth, symmetry, (&mut seen, &mut names), vec![first]);
-                continue;
-            }
-            let arcs = |device: u32| {
-                let links = growth.onward(DeviceId(device)).iter();
-                links
-                    .map(|&link| (growth.end(link), link))
-                    .filter(|&(end, _)| !topology.is_npu(end))
-                    .map(|(end, link)| (end.0, link))
-            };
-            paths.run(
-                topology.device_count(),
-                [(start.0, (0, 0))],
-                arcs,
-                |(time, hops): (u64, u32), link, _| {
-                    let more = topology.link(link).latency.as_ps();
-                    Some(((time.saturating_add(more), hops + 1), link))
-                },
-            );
-            for device in topology.npu_count()..topology.device_count() {
-                let device = DeviceId::from(device);
-                if paths.costs()[device.index()].1 == u32::MAX {
-                    continue;
-                }
-                let mut way = Vec::new();
-                let mut at = device;
-                while at != start {
-                    let link = paths.via(at.0);
-                    way.push(link);
-                    let link = topology.link(link);
-                    at = if growth.turned { link.dst } else { link.src };
-                }
-                way.push(first);
-                way.reverse();
-                for &last in growth.onward(device) {
-                    let end = growth.end(last);
-                    if topology.is_npu(end) && end != root {
-                        let links = way.iter().copied().chain([last]).collect();
-                        found.offer(growth, symmetry, (&mut seen, &mut names), links);
-                    }
-                }
+        for &first in growth.onward(symmetry.npu(0).device()) {
+            if finder.is_own(first) {
+                finder.go_on(first, &mut paths);
             }
         }
-        found
+        finder.found
+    }
+}
+
+struct Finder<'a> {
+    growth: Growth<'a>,
+    symmetry: &'a Symmetry,
+    found: Steps,
+    /// What each step shifts by, with its profile.
+    seen: HashSet<(u32, u32)>,
+    names: HashMap<Vec<u32>, u32>,
+}
+
+impl Finder<'_> {
+    /// Whether a link can be used: no other elements leave it in place, and it does not leave a switch with a limit.
+    fn is_own(&mut self, id: LinkId) -> bool {
+        let (topology, orbits) = (self.growth.topology, self.symmetry.orbits());
+        let switch = topology.device(topology.link(id).src);
+        let why = if orbits.size(orbits.of(id)) as usize != self.symmetry.len() {
+            Some(shared(topology, id))
+        } else {
+            let switch = switch.limit.map(|_| switch.name.clone());
+            switch.map(|switch| NoSymmetry::Limit { switch })
+        };
+        let is_own = why.is_none();
+        self.found.left_out = self.found.left_out.take().or(why);
+        is_own
     }
 
-    fn offer(
-        &mut self,
-        growth: Growth,
-        symmetry: &Symmetry,
-        (seen, names): (&mut HashMap<(u32, u32), ()>, &mut HashMap<Vec<u32>, u32>),
-        links: Vec<LinkId>,
-    ) {
+    /// All ways that begin with a link.
+    fn go_on(&mut self, first: LinkId, paths: &mut ShortestPaths<(u64, u32), LinkId>) {
+        let growth = self.growth;
         let topology = growth.topology;
-        let orbits = symmetry.orbits();
-        let name = |device: DeviceId| topology.device(device).name.clone();
-        let shared = links
-            .iter()
-            .find(|&&link| orbits.size(orbits.of(link)) as usize != symmetry.len());
+        let start = growth.end(first);
+        if topology.is_npu(start) {
+            self.offer(vec![first]);
+            return;
+        }
+        let arcs = |device: u32| {
+            let links = growth.onward(DeviceId(device)).iter();
+            let ends = links.map(|&link| (growth.end(link), link));
+            ends.filter(|&(end, _)| !topology.is_npu(end))
+                .map(|(end, link)| (end.0, link))
+        };
+        paths.run(
+            topology.device_count(),
+            [(start.0, (0, 0))],
+            arcs,
+            |(time, hops), link, _| {
+                let more = topology.link(link).latency.as_ps();
+                let cost = (time.saturating_add(more), hops + 1);
+                self.is_own(link).then_some((cost, link))
+            },
+        );
+        for device in (topology.npu_count()..topology.device_count()).map(DeviceId::from) {
+            if paths.costs()[device.index()].1 == u32::MAX {
+                continue;
+            }
+            let mut way = Vec::new();
+            let mut at = device;
+            while at != start {
+                let link = paths.via(at.0);
+                way.push(link);
+                at = growth.start(link);
+            }
+            way.push(first);
+            way.reverse();
+            for &last in growth.onward(device) {
+                let end = growth.end(last);
+                if topology.is_npu(end) && end != self.symmetry.npu(0).device() && self.is_own(last)
+                {
+                    self.offer(way.iter().copied().chain([last]).collect());
+                }
+            }
+        }
+    }
+
+    /// Adds a way, unless it takes two links of an orbit, or there is one like it.
+    fn offer(&mut self, links: Vec<LinkId>) {
+        let (topology, orbits) = (self.growth.topology, self.symmetry.orbits());
         let mut profile: Vec<u32> = links.iter().map(|&link| orbits.of(link)).collect();
         profile.sort_unstable();
-        let twice = profile
-            .windows(2)
-            .any(|pair| pair[0] == pair[1])
-            .then_some(&links[0]);
-        if let Some(&link) = shared.or(twice) {
-            let link = topology.link(link);
-            self.left_out = Some(NoSymmetry::Shared {
-                src: name(link.src),
-                dst: name(link.dst),
-            });
+        if profile.windows(2).any(|pair| pair[0] == pair[1]) {
+            self.found.left_out = Some(shared(topology, links[0]));
             return;
         }
-        let inner = links[..links.len() - 1]
-            .iter()
-            .map(|&link| growth.end(link));
-        if let Some(limited) = inner
-            .clone()
-            .find(|&device| topology.device(device).limit.is_some())
-        {
-            self.left_out = Some(NoSymmetry::Limit {
-                switch: name(limited),
-            });
-            return;
-        }
-        let end = growth.end(links[links.len() - 1]);
-        let by = symmetry.element(crate::id::NpuId(end.0));
-        let count = self.profiles.len() as u32;
-        let number = *names.entry(profile).or_insert_with_key(|profile| {
-            self.profiles.push(profile.clone());
-            count
+        let end = self.growth.end(links[links.len() - 1]);
+        let by = self.symmetry.element(NpuId(end.0));
+        let profiles = &mut self.found.profiles;
+        let profile = *self.names.entry(profile).or_insert_with_key(|profile| {
+            profiles.push(profile.clone());
+            profiles.len() as u32 - 1
         });
-        if seen.insert((by, number), ()).is_none() {
-            self.steps.push(Step {
-                by,
-                links,
-                profile: number,
-            });
+        if self.seen.insert((by, profile)) {
+            self.found.steps.push(Step { by, links, profile });
         }
+    }
+}
+
+fn shared(topology: &Topology, link: LinkId) -> NoSymmetry {
+    let link = topology.link(link);
+    let name = |device: DeviceId| topology.device(device).name.clone();
+    NoSymmetry::Shared {
+        src: name(link.src),
+        dst: name(link.dst),
     }
 }

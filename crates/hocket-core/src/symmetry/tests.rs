@@ -1,6 +1,7 @@
 use super::*;
 use crate::bound::{BoundOptions, bound};
-use crate::id::NpuId;
+use crate::id::{NpuId, TransferId};
+use crate::plan::Wait;
 use crate::progress::Silent;
 use crate::simulate::simulate;
 use crate::topology::{Dimension, DimensionKind, TopologyBuilder, build};
@@ -99,7 +100,7 @@ fn product(seed: &mut Seed, most: usize) -> Topology {
 #[test]
 fn what_is_simulated_is_what_the_whole_plan_does() {
     let mut seed = Seed(7);
-    let ratio = |made: &SymmetricPlan, whole: &Run, context: &str| {
+    let check = |made: &SymmetricPlan, whole: &Run, context: &str| {
         assert_eq!(made.time, whole.time, "{context}");
         let folded = made
             .simulate(&SimulateOptions::default(), &mut Silent)
@@ -115,7 +116,7 @@ fn what_is_simulated_is_what_the_whole_plan_does() {
             assert!(whole.end[range].iter().all(|it| it == end), "{context}");
         }
     };
-    for case in 0..120 {
+    for case in 0..100 {
         let topology = match case % 4 {
             3 => boxes(
                 2 + seed.below(3),
@@ -133,7 +134,7 @@ fn what_is_simulated_is_what_the_whole_plan_does() {
         let equal = made.base.plan().collective().size() * topology.npu_count() as u64 == bytes;
         let run = whole(&made);
         if equal {
-            ratio(&made, &run, &context);
+            check(&made, &run, &context);
         } else {
             assert!(run.time <= made.time, "{context}");
         }
@@ -234,4 +235,80 @@ fn what_is_not_symmetric_is_refused() {
         .expect_err("refused")
         .to_string();
     assert!(why.contains("2 of 9 NPUs take part"), "{why}");
+}
+
+/// A plan of one block with one thing wrong, or right after all.
+fn changed(plan: &Plan, topology: &Topology, seed: &mut Seed) -> Plan {
+    let mut columns = plan.columns();
+    let row = seed.below(plan.len());
+    match seed.below(6) {
+        0 => columns.wait[row] = Wait::NOTHING.to_bits(),
+        1 => columns.wait[row] = Wait::on(TransferId::from(seed.below(plan.len()))).to_bits(),
+        2 => columns.dst[row] = seed.below(topology.npu_count()) as u32,
+        3 => columns.chunk[row] = seed.below(plan.chunks().len()) as u32,
+        4 => columns.op[row] = 1 - columns.op[row],
+        _ => columns.path[row] = seed.below(plan.paths().len()) as u32,
+    }
+    let (groups, paths) = (plan.groups().clone(), plan.paths().clone());
+    let (collective, chunks) = (plan.collective().clone(), plan.chunks().clone());
+    let plan = Plan::from_columns(plan.algorithm(), collective, chunks, columns, groups, paths);
+    plan.expect("columns of equal length")
+}
+
+#[test]
+fn the_verdict_on_one_block_is_the_verdict_on_all() {
+    let mut seed = Seed(11);
+    let mut wrong = 0;
+    for case in 0..400 {
+        let topology = Arc::new(match case % 4 {
+            3 => boxes(2, 2 + seed.below(2), gb_per_s(300), gb_per_s(25)),
+            _ => product(&mut seed, 16),
+        });
+        let kind = [AllGather, ReduceScatter, AllReduce][seed.below(3)];
+        let bytes = topology.npu_count() as u64 * 5_040;
+        let collective = Collective::among_all(kind, &topology, bytes).expect("a collective");
+        let options = SymmetricOptions {
+            pieces: Some(1 + seed.below(2)),
+            ..SymmetricOptions::default()
+        };
+        let made = plan(&topology, &collective, &options, &mut Silent).expect("a plan");
+        let base = changed(made.base.plan(), &topology, &mut seed);
+        let shifted = Shifted::new(&made.symmetry, &base, &collective);
+        let whole = Arc::new(shifted.expand(1 << 40).expect("a plan"));
+        let all = verify(whole, Arc::clone(&topology), &mut Silent);
+        let one = prove(&made.symmetry, base.clone(), &topology, &mut Silent);
+        assert_eq!(
+            one.is_ok(),
+            all.is_ok(),
+            "{case}: {kind} on {}: {one:?}",
+            topology.name()
+        );
+        wrong += usize::from(one.is_err());
+    }
+    assert!((200..400).contains(&wrong), "{wrong} of 400 are wrong");
+}
+
+#[test]
+fn a_group_that_is_none_is_refused() {
+    let ring = build::ring(6, gb_per_s(25), Time::ZERO, build::RingWays::Both).expect("a ring");
+    let extend = |npus: &[u32]| extend::Extender::new(&ring).extend(npus).expect("a shift");
+    let turn = extend(&[1, 2, 3, 4, 5, 0]);
+    let mirror = extend(&[0, 5, 4, 3, 2, 1]);
+    let new =
+        |generators: &[(u32, Shift)]| Symmetry::new(&ring, generators, NpuId(0)).map(|it| it.len());
+    assert_eq!(new(&[(6, turn.clone())]), Ok(6));
+    // Too few times, too often, not commuting, not everywhere.
+    assert_eq!(
+        new(&[(3, turn.clone())]),
+        Err(NoSymmetry::Order { generator: 0 })
+    );
+    assert_eq!(new(&[(12, turn.clone())]), Err(NoSymmetry::Regular));
+    assert_eq!(
+        new(&[(6, turn.clone()), (2, mirror.clone())]),
+        Err(NoSymmetry::Order { generator: 1 })
+    );
+    assert_eq!(new(&[(2, mirror)]), Err(NoSymmetry::Regular));
+    let mut other = turn;
+    other.links.swap(0, 1);
+    assert!(matches!(new(&[(6, other)]), Err(NoSymmetry::Link { .. })));
 }

@@ -23,7 +23,7 @@ pub(super) struct Trees {
 /// Elements times steps up to which trees are looked for.
 const MOST_WORK: u64 = 1 << 26;
 /// Numbers of trees that are tried, as long as they have no more arcs than this.
-const MOST_TREES: u64 = 16;
+const MOST_TREES: u64 = 32;
 const MOST_ARCS: u64 = 1 << 17;
 /// What more trees must gain.
 const GAIN: f64 = 1.000_5;
