@@ -331,7 +331,6 @@ pub static ENTRIES: [Entry; 28] = [
         ),
     ),
     Entry {
-        is_compared: false,
         tries_chunks: false,
         ..made(
             Algorithm::Symmetric,
@@ -339,7 +338,7 @@ pub static ENTRIES: [Entry; 28] = [
             PASSES,
             (
                 "symmetric",
-                "trees of one NPU, shifted to all others, where every NPU sees the same network: as few bytes as NPUs",
+                "trees of one NPU, shifted to all others, where every NPU sees the same network",
             ),
         )
     },

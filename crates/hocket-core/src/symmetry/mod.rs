@@ -361,8 +361,13 @@ fn passes(
     options: &SymmetricOptions,
 ) -> Result<(Passes, Passes), PlanError> {
     let block = collective.size() / symmetry.len() as u64;
-    let room = (block / options.pieces.unwrap_or(1).max(1) as u64).max(1);
     let kind = collective.kind();
+    let arcs = match kind {
+        CollectiveKind::AllReduce => 2 * (symmetry.len() as u64 - 1),
+        _ => symmetry.len() as u64 - 1,
+    };
+    let room =
+        (block / options.pieces.unwrap_or(1).max(1) as u64).min(options.most_transfers / arcs);
     let mut count = None;
     let mut one = |turned: bool| -> Result<(Packing, Packing), PlanError> {
         let cuts = cuts::cuts(topology, symmetry, turned);
