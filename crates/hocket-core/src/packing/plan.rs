@@ -133,7 +133,7 @@ impl Passes {
         pieces: u32,
         window: Option<u32>,
     ) -> Result<Plan, PlanError> {
-        self.plan_by(self, name, topology, collective, pieces)
+        self.plan_by(self, name, topology, collective, (pieces, window))
     }
 
     /// As [`plan`](Self::plan), with the timetable of trees that have the same arcs over other links: each link
@@ -147,7 +147,7 @@ impl Passes {
         name: &str,
         topology: &Topology,
         collective: &Collective,
-        pieces: u32,
+        (pieces, window): (u32, Option<u32>),
     ) -> Result<Plan, PlanError> {
         let demands = collective.demands();
         let parts = pieces as usize * self.trees();

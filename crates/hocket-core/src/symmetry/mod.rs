@@ -505,9 +505,9 @@ impl Search<'_> {
         let chunks = pieces * self.passes.trees() as u64;
         let one = self.of_block(chunks)?;
         let topology = self.topology;
-        let plan = self
-            .passes
-            .plan_by(self.busy, SYMMETRIC, topology, &one, pieces as u32)?;
+        let plan =
+            self.passes
+                .plan_by(self.busy, SYMMETRIC, topology, &one, (pieces as u32, None))?;
         let proof = prove(self.symmetry, plan, topology, progress).map_err(not_proved)?;
         let mut time = |order| {
             let latency = self.options.latency;
