@@ -31,6 +31,7 @@ from hocket.plans.plan import Plan, merge_plans
 from hocket.plans.planner import plan, plan_together
 from hocket.plans.registry import algorithm
 from hocket.plans.schedule import Lane, Schedule, schedule
+from hocket.plans.symmetric import SymmetricPlan, plan_symmetric
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
 from hocket.plans.trees import Packing, Trees
 from hocket.simulation.options import (
@@ -81,6 +82,7 @@ __all__ = [
     "SimulationError",
     "SizeComparison",
     "SpecError",
+    "SymmetricPlan",
     "Synthesis",
     "Topology",
     "TrainingOptions",
@@ -104,6 +106,7 @@ __all__ = [
     "merge_plans",
     "neighbor_exchange",
     "plan",
+    "plan_symmetric",
     "plan_together",
     "routing",
     "schedule",

@@ -24,6 +24,10 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "plan, ring": ("plan", ("plan", "all-reduce", *MESH, "-s", "1MB", "-a", "ring")),
     "plan, exact": ("plan", ("plan", "all-gather", *MESH, "-s", "9MB", "-a", "exact")),
     "plan, trees": ("plan", ("plan", "all-reduce", *MESH, "-s", "1MB", "-a", "trees")),
+    "plan, symmetric": (
+        "symmetric-plan",
+        ("plan", "all-reduce", "-t", "torus:3x3@25GB/s,21ns", "-s", "9MB", "-a", "symmetric"),
+    ),
     "verify": ("plan", ("verify", "plan.parquet")),
     "simulate": ("run", ("simulate", "plan.parquet")),
     "simulate, flow": ("run", ("simulate", "plan.parquet", "--fidelity", "flow")),

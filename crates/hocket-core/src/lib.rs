@@ -75,6 +75,7 @@ pub mod packing;
 pub mod multiflow;
 pub mod verify;
 pub mod simulate;
+pub mod symmetry;
 pub mod multirail;
 pub mod synthesis;
 pub mod select;

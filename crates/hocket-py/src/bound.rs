@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use hocket_core::bound::{self as core, BoundOptions, Fidelity, Witness};
+use hocket_core::topology::Topology;
 use hocket_core::units::Time;
 use pyo3::prelude::*;
 
@@ -21,6 +22,21 @@ pub(crate) struct Bound {
     components: Vec<(String, u64)>,
     exact_cut: bool,
     exact_partition: bool,
+}
+
+impl Bound {
+    pub(crate) fn of(bound: &core::Bound, topology: &Topology) -> Self {
+        let components = bound.components.iter();
+        Self {
+            time_ps: bound.time.as_ps(),
+            witness: bound.witness.describe(topology),
+            components: components
+                .map(|&(name, time)| (name.to_owned(), time.as_ps()))
+                .collect(),
+            exact_cut: bound.exact_cut,
+            exact_partition: bound.exact_partition,
+        }
+    }
 }
 
 #[pymethods]
@@ -102,14 +118,5 @@ pub(crate) fn bound(
         let remedy = "make sizes smaller or bandwidths larger";
         return Err(Parts::new(long).remedy(remedy).into());
     }
-    let components = bound.components.iter();
-    Ok(Bound {
-        time_ps: bound.time.as_ps(),
-        witness: bound.witness.describe(topology),
-        components: components
-            .map(|&(name, time)| (name.to_owned(), time.as_ps()))
-            .collect(),
-        exact_cut: bound.exact_cut,
-        exact_partition: bound.exact_partition,
-    })
+    Ok(Bound::of(&bound, topology))
 }

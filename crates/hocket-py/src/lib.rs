@@ -26,6 +26,7 @@ mod synthesis;
 mod select;
 mod packing;
 mod simulate;
+mod symmetry;
 mod cluster;
 mod report;
 mod pickle;
@@ -119,6 +120,13 @@ mod _core {
 
     #[pymodule_export]
     use crate::simulate::{PyRun, simulate, simulate_flows, simulate_packets};
+    /// `hocket._core.symmetry`: plans of one block, shifted by a group.
+    #[pymodule]
+    mod symmetry {
+        #[pymodule_export]
+        use crate::symmetry::{PySymmetricPlan, plan_symmetric};
+    }
+
     /// `hocket._core.synthesis`: plans for any network.
     #[pymodule]
     mod synthesis {
@@ -160,6 +168,7 @@ mod _core {
             "replay",
             "routing",
             "steering",
+            "symmetry",
             "synthesis",
             "trace",
         ] {

@@ -38,7 +38,7 @@ pub(crate) struct PyPacking {
 }
 
 impl PyPacking {
-    fn of(packing: &Packing, topology: &Topology) -> Self {
+    pub(crate) fn of(packing: &Packing, topology: &Topology) -> Self {
         Self {
             carries: if packing.turned { "sums" } else { "copies" },
             trees: packing.set.trees.len(),

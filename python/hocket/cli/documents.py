@@ -24,7 +24,7 @@ from hocket.cli.data import (
     WorkloadsData,
 )
 from hocket.comparison.data import ComparisonData, ComparisonsData, FailureAdviceData
-from hocket.plans.data import AdviceData, DimensionRunData, PlanData
+from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
 from hocket.plans.synthesis.data import TimetableData
 from hocket.routing.data import ClusterRunData, ComparedSchemesData
 from hocket.simulation.data import RunData
@@ -45,6 +45,13 @@ class PlanDocument(PlanData):
     """Of ``hocket plan``: the lower bound on any plan's time."""
     file: NotRequired[str | None]
     """Of ``hocket plan``: where the plan was written."""
+
+
+class SymmetricPlanDocument(SymmetricData):
+    """A plan by symmetry."""
+
+    file: str | None
+    """Where the whole plan was written."""
 
 
 class FailureAdvicesDocument(TypedDict):
@@ -68,6 +75,7 @@ class CalibrationDocument(CalibrationData):
 
 DOCUMENTS: dict[str, Any] = {
     "plan": PlanDocument,
+    "symmetric-plan": SymmetricPlanDocument,
     "run": RunData,
     "dimension-run": DimensionRunData,
     "timetable": TimetableData,

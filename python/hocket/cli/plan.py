@@ -13,6 +13,7 @@ from hocket.cli import complete, options
 from hocket.cli.form import Form
 from hocket.cli.groups import Nodes, Search, Task, grouped
 from hocket.cli.numbers import share_of
+from hocket.cli.symmetric import plan_and_show
 from hocket.cli.table import Table
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
@@ -87,7 +88,7 @@ def plan(
     planning = making.planning(making.latency_model)
     is_timetable = making.timetable_only
     spec = network.spec()
-    if making.chunk_size is None:
+    if making.chunk_size is None and algorithm != "symmetric":
         names = None if is_timetable or algorithm == "auto" else [algorithm]
         options.check_size(
             spec, kind, names, making.chunks, npus=task.npus, is_timetable=is_timetable
@@ -96,6 +97,9 @@ def plan(
     collective = task.collective(kind, topology, in_place=making.in_place)
     if is_timetable:
         _timetable(collective, topology, algorithm, planning, is_kept=output is not None, json=json)
+        return
+    if algorithm == "symmetric":
+        plan_and_show(collective, topology, planning, output, json)
         return
     bound = options.Meanwhile(lambda: _core.bound(topology, collective))
     limited = algorithm == "exact" and planning.time_limit is None

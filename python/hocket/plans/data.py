@@ -54,6 +54,28 @@ class PlanData(CollectiveData):
     trees: TreesData | None
 
 
+class SymmetricData(CollectiveData):
+    """A plan of one NPU's block, and the group that shifts it."""
+
+    algorithm: str
+    group: list[int]
+    """Orders of the cyclic groups whose product takes every NPU to every other."""
+    orbits: int
+    """Kinds of links."""
+    transfers: int
+    """Of the whole plan."""
+    kept_transfers: int
+    """Of one block."""
+    pieces: int
+    """That every tree carries."""
+    packings: list[PackingData]
+    """The trees of one NPU: of what is summed, and of what is copied."""
+    verified: bool
+    time_ps: int
+    bound_ps: int
+    bound_witness: str
+
+
 class ScheduleData(CollectiveData):
     """A schedule of dimensions."""
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hocket import _core
+from hocket._core.packing import Packing as CorePacking
 from hocket._core.packing import plan_trees
 from hocket._results import Result
 from hocket.collectives.collective import Progress
@@ -120,18 +121,20 @@ def pack_trees(
         time_limit=options.seconds,
         progress=progress,
     )
-    packings = [
-        Packing(
-            carries=each.carries,
-            trees=each.trees,
-            trees_a_root=each.trees_a_root,
-            height=each.height,
-            bandwidth=each.bandwidth,
-            weight=each.weight,
-            reached=each.reached,
-            parts=tuple(tuple(part) for part in each.parts),
-            certificate=each.text,
-        )
-        for each in made.packings
-    ]
-    return made.plan, Trees(made.time_ps * 1e-12, made.pieces, tuple(packings))
+    packings = tuple(packing_of(each) for each in made.packings)
+    return made.plan, Trees(made.time_ps * 1e-12, made.pieces, packings)
+
+
+def packing_of(core: CorePacking) -> Packing:
+    """Give trees as the core has them as a value."""
+    return Packing(
+        carries=core.carries,
+        trees=core.trees,
+        trees_a_root=core.trees_a_root,
+        height=core.height,
+        bandwidth=core.bandwidth,
+        weight=core.weight,
+        reached=core.reached,
+        parts=tuple(tuple(part) for part in core.parts),
+        certificate=core.text,
+    )

@@ -57,13 +57,15 @@ pub enum Algorithm {
     Flows,
     /// Trees through switches that sum and multicast.
     InNetwork,
+    /// Trees of one NPU, shifted to all others.
+    Symmetric,
     /// Chunks matched to links over time.
     Greedy,
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 24] = [
+    pub const ALL: [Algorithm; 25] = [
         Algorithm::Ring,
         Algorithm::BidirectionalRing,
         Algorithm::Direct,
@@ -87,6 +89,7 @@ impl Algorithm {
         Algorithm::Trees,
         Algorithm::Flows,
         Algorithm::InNetwork,
+        Algorithm::Symmetric,
         Algorithm::Greedy,
     ];
 

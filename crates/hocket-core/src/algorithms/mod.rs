@@ -43,6 +43,7 @@ use crate::multirail::{self, Model, PARTS, Policy, Problem, Rail, Schedule};
 use crate::plan::{Chunks, Plan, PlanBuilder, PlanError, Routing};
 use crate::progress::{Interrupted, Progress};
 use crate::select::{Method, TreeOptions, flows, flows_refusal, synthesize, trees as packed_trees};
+use crate::symmetry::{self, SymmetricOptions};
 use crate::synthesis;
 use crate::topology::Topology;
 use chunking::chunk_count;
@@ -134,6 +135,16 @@ pub fn plan(
         let made = packed_trees(&topology, collective, &given, progress)?;
         return Ok(Plan::clone(made.proof.plan()).routed(&topology, options.routing));
     }
+    if algorithm == Algorithm::Symmetric {
+        let given = SymmetricOptions {
+            pieces: options.chunks.map(|_| chunks),
+            memory_limit: options.memory_limit,
+            ..SymmetricOptions::for_whole(topology)
+        };
+        let topology = Arc::new(topology.clone());
+        let made = symmetry::plan(&topology, collective, &given, progress)?;
+        return made.shifted().expand(options.memory_limit);
+    }
     if algorithm == Algorithm::Flows {
         let (topology, pieces) = (Arc::new(topology.clone()), options.chunks);
         let made = flows(
@@ -188,7 +199,7 @@ pub fn plan(
         Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
             unreachable!("multi-rail schedules are lowered by plan_of")
         }
-        Algorithm::Trees | Algorithm::Flows | Algorithm::Greedy => {
+        Algorithm::Trees | Algorithm::Flows | Algorithm::Symmetric | Algorithm::Greedy => {
             unreachable!("synthesized above")
         }
     }?;
@@ -376,6 +387,7 @@ pub fn check_applicable(
             Algorithm::Hdrm => hdrm::refusal(topology, collective),
             Algorithm::Flows => flows_refusal(collective),
             Algorithm::InNetwork => in_network::refusal(topology, collective),
+            Algorithm::Symmetric => symmetry::refusal(topology, collective),
             Algorithm::BidirectionalRing if npus.len() == 2 => {
                 Some("on 2 NPUs both directions are the same links; use ring".to_owned())
             }

@@ -58,13 +58,15 @@ impl Outline<'_> {
             // At least: from every NPU but one, or to it.
             Algorithm::InNetwork => k.saturating_mul(n - 1),
             // Of trees and flows, at the least: a root may have several trees, and blocks are passed on.
-            Algorithm::Trees | Algorithm::Flows | Algorithm::Greedy => match kind {
-                CollectiveKind::AllReduce => k.saturating_mul(2 * n * (n - 1)),
-                CollectiveKind::AllGather
-                | CollectiveKind::ReduceScatter
-                | CollectiveKind::AllToAll => k.saturating_mul(n * (n - 1)),
-                _ => k.saturating_mul(n - 1),
-            },
+            Algorithm::Trees | Algorithm::Symmetric | Algorithm::Flows | Algorithm::Greedy => {
+                match kind {
+                    CollectiveKind::AllReduce => k.saturating_mul(2 * n * (n - 1)),
+                    CollectiveKind::AllGather
+                    | CollectiveKind::ReduceScatter
+                    | CollectiveKind::AllToAll => k.saturating_mul(n * (n - 1)),
+                    _ => k.saturating_mul(n - 1),
+                }
+            }
         }
     }
 

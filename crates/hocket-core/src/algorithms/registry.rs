@@ -137,7 +137,7 @@ const fn synthesized(texts: (&'static str, &'static str), uses: &'static [Heed])
 }
 
 /// Every algorithm, those of [`Algorithm`] first and in its order.
-pub static ENTRIES: [Entry; 27] = [
+pub static ENTRIES: [Entry; 28] = [
     recipe(
         Algorithm::Ring,
         PASSES,
@@ -330,6 +330,18 @@ pub static ENTRIES: [Entry; 27] = [
             "summed and copied by the switches that can, up and down trees, pipelined: every NPU sends once",
         ),
     ),
+    Entry {
+        tries_chunks: false,
+        ..made(
+            Algorithm::Symmetric,
+            Making::Routes,
+            PASSES,
+            (
+                "symmetric",
+                "trees of one NPU, shifted to all others, where every NPU sees the same network",
+            ),
+        )
+    },
     synthesized(
         (
             "greedy",

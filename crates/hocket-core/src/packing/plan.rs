@@ -133,6 +133,22 @@ impl Passes {
         pieces: u32,
         window: Option<u32>,
     ) -> Result<Plan, PlanError> {
+        self.plan_by(self, name, topology, collective, (pieces, window))
+    }
+
+    /// As [`plan`](Self::plan), with the timetable of trees that have the same arcs over other links: each link
+    /// there stands for those that are as busy.
+    ///
+    /// # Errors
+    /// As [`plan`](Self::plan).
+    pub(crate) fn plan_by(
+        &self,
+        busy: &Self,
+        name: &str,
+        topology: &Topology,
+        collective: &Collective,
+        (pieces, window): (u32, Option<u32>),
+    ) -> Result<Plan, PlanError> {
         let demands = collective.demands();
         let parts = pieces as usize * self.trees();
         let chunks = match (collective.kind(), collective.root()) {
@@ -140,7 +156,7 @@ impl Passes {
             (_, None) => Chunks::split_part_major(&demands, parts / collective.npus().len()),
         }?;
         let bytes = collective.size().div_ceil(parts as u64);
-        let times = self.times(topology, bytes, pieces)?;
+        let times = busy.times(topology, bytes, pieces)?;
         let mut rows = Vec::with_capacity(self.arcs() as usize * pieces as usize);
         if let Some(sums) = &times.sums {
             let end = sums.last(pieces);
@@ -307,7 +323,11 @@ impl Passes {
     /// The chunk that each tree carries first: of several roots, theirs are next to each other.
     fn chunks_of(&self, set: &TreeSet, collective: &Collective) -> Vec<u32> {
         let trees = set.trees.len() as u32;
-        if matches!(self, Self::AtOnce(_)) || collective.root().is_some() {
+        let of_one_root = set
+            .trees
+            .windows(2)
+            .all(|pair| pair[0].root == pair[1].root);
+        if matches!(self, Self::AtOnce(_)) || of_one_root {
             return (0..trees).collect();
         }
         let npus = collective.npus();

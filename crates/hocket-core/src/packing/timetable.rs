@@ -133,7 +133,10 @@ impl Board {
         }
         let slots = sending.iter();
         Ok(Self {
-            slots: slots.map(|&sending| Slots::new(period, sending)).collect(),
+            slots: slots
+                .zip(&uses)
+                .map(|(&sending, &uses)| Slots::new(period, sending, uses))
+                .collect(),
             stages,
             period,
             cut_through: topology.switching() == Switching::CutThrough,
@@ -292,10 +295,10 @@ struct Slots {
 }
 
 impl Slots {
-    fn new(period: u64, sending: u64) -> Self {
-        /// More slots than any use would need to be told apart.
+    fn new(period: u64, sending: u64, uses: u64) -> Self {
+        /// More slots than most uses would need to be told apart.
         const MOST: u64 = 1 << 14;
-        let count = period.checked_div(sending).unwrap_or(0).min(MOST);
+        let count = period.checked_div(sending).unwrap_or(0).min(MOST.max(uses));
         let words = count.div_ceil(64) as usize;
         let mut free = vec![u64::MAX; words];
         if !count.is_multiple_of(64) {

@@ -99,6 +99,7 @@ struct Simulation<'a> {
 
 /// See [`super::simulate`].
 pub(super) fn simulate(
+    way: Way<'_>,
     verified: &Verified,
     options: &SimulateOptions,
     progress: &mut dyn Progress,
@@ -106,7 +107,7 @@ pub(super) fn simulate(
     const BETWEEN_REPORTS: usize = 1 << 18;
     let plan: &Plan = verified.plan();
     let mut open = Ready::new(plan);
-    let mut simulation = Simulation::new(verified, options);
+    let mut simulation = Simulation::new(way, verified, options);
     let mut ready = Vec::new();
     open.at_first(plan, |transfer| ready.push(simulation.way.start(transfer)));
     let mut batch = Vec::new();
@@ -157,9 +158,8 @@ pub(super) fn simulate(
 }
 
 impl<'a> Simulation<'a> {
-    fn new(verified: &'a Verified, options: &'a SimulateOptions) -> Self {
+    fn new(way: Way<'a>, verified: &'a Verified, options: &'a SimulateOptions) -> Self {
         let topology = verified.topology();
-        let way = Way::new(verified);
         let server = |beta, latency| Server {
             beta,
             latency,

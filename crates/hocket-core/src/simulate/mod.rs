@@ -19,9 +19,10 @@ pub use crate::topology::{LatencyModel, Switching};
 use std::borrow::Cow;
 
 use crate::explain::Explain;
-use crate::id::TransferId;
+use crate::id::{LinkId, TransferId};
 use crate::progress::{Interrupted, Progress};
 use crate::verify::Verified;
+use way::Way;
 
 /// The knobs of a simulation at link fidelity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -162,7 +163,24 @@ pub fn simulate(
     if verified.routes().equal().is_some() {
         return Err(SimulateError::Sprayed);
     }
-    link::simulate(verified, options, progress)
+    link::simulate(Way::new(verified), verified, options, progress)
+}
+
+/// As [`simulate`], with each link's messages served by the link that `stands_for` it says: of a plan whose
+/// transfers all have explicit paths. The use of a link is that of the one that stands for it.
+pub(crate) fn simulate_folded(
+    verified: &Verified,
+    options: &SimulateOptions,
+    stands_for: &[LinkId],
+    progress: &mut dyn Progress,
+) -> Result<Run, SimulateError> {
+    let way = Way::folded(verified, stands_for);
+    let mut run = link::simulate(way, verified, options, progress)?;
+    run.links = stands_for
+        .iter()
+        .map(|link| run.links[link.index()])
+        .collect();
+    Ok(run)
 }
 
 /// Simulates a plan at flow fidelity: every transfer under way is a flow over all links of its route at

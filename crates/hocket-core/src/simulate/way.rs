@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::id::{DeviceId, TransferId};
+use crate::id::{DeviceId, LinkId, TransferId};
 use crate::plan::{Lists, Plan, Route, Routes};
 use crate::topology::Topology;
 use crate::units::Bandwidth;
@@ -81,6 +81,21 @@ impl<'a> Way<'a> {
             routes: verified.routes(),
             limits,
             paths,
+        }
+    }
+
+    /// The same where one link of several alike serves the messages of all: of paths that pass no switch with a
+    /// limit, and of transfers that have explicit paths.
+    pub(super) fn folded(verified: &'a Verified, stands_for: &[LinkId]) -> Self {
+        let paths = verified.routes().paths().iter();
+        let mut folded = Lists::default();
+        for path in paths {
+            let servers: Vec<u32> = path.iter().map(|link| stands_for[link.index()].0).collect();
+            folded.push(&servers);
+        }
+        Self {
+            paths: folded,
+            ..Self::new(verified)
         }
     }
 

@@ -1,0 +1,137 @@
+//! A plan of one block, shifted to all: transfer by transfer, or as a whole.
+
+use super::group::Symmetry;
+use crate::collective::{Collective, CollectiveKind};
+use crate::id::{ChunkId, LinkId, TransferId};
+use crate::plan::{Chunks, Plan, PlanBuilder, PlanError, Transfer, Wait, WaitOn};
+
+/// A plan of the first NPU's block and the group that shifts it to all others.
+#[derive(Clone, Debug)]
+pub struct Shifted<'a> {
+    symmetry: &'a Symmetry,
+    base: &'a Plan,
+    collective: &'a Collective,
+    /// By NPU, its position among the participants.
+    ranks: Vec<u32>,
+}
+
+impl<'a> Shifted<'a> {
+    /// All shifts of a plan of the first NPU's block, whether right or not.
+    ///
+    /// # Panics
+    /// If not all NPUs take part.
+    pub fn new(symmetry: &'a Symmetry, base: &'a Plan, collective: &'a Collective) -> Self {
+        assert_eq!(
+            symmetry.len(),
+            collective.npus().len(),
+            "all NPUs take part"
+        );
+        let mut ranks = vec![0; symmetry.len()];
+        for (rank, npu) in (0..).zip(collective.npus()) {
+            ranks[npu.index()] = rank;
+        }
+        Self {
+            symmetry,
+            base,
+            collective,
+            ranks,
+        }
+    }
+
+    /// Number of transfers of all shifts.
+    pub fn len(&self) -> u128 {
+        self.base.len() as u128 * self.symmetry.len() as u128
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.base.is_empty()
+    }
+
+    /// One transfer of the whole plan: that of `row` of the plan of one block, as an element shifts it. Its number is
+    /// `row` x elements + `element`, and so are those of what it waits for, and of its path.
+    ///
+    /// # Panics
+    /// If there is no such row, or the whole plan has more transfers than a plan can number.
+    pub fn transfer(&self, row: TransferId, element: u32) -> Transfer {
+        let one = self.base.transfer(row);
+        let npu = |npu| self.symmetry.take_npu(element, npu);
+        Transfer {
+            chunk: ChunkId(self.number(one.chunk.0, self.rank(element))),
+            src: npu(one.src),
+            dst: npu(one.dst),
+            wait: self.wait(one.wait, element),
+            path: one.path.map(|path| self.number(path, element)),
+            ..one
+        }
+    }
+
+    /// All transfers in the plan's order, made as they are asked for.
+    pub fn transfers(&self) -> impl Iterator<Item = Transfer> + '_ {
+        let rows = (0..self.base.len()).map(TransferId::from);
+        rows.flat_map(move |row| {
+            let elements = 0..self.symmetry.len() as u32;
+            elements.map(move |element| self.transfer(row, element))
+        })
+    }
+
+    /// The links of a path of the plan of one block, shifted.
+    pub fn path(&self, path: u32, element: u32) -> impl Iterator<Item = LinkId> + '_ {
+        let links = self.base.paths().get(path as usize).iter();
+        links.map(move |&link| self.symmetry.take_link(element, link))
+    }
+
+    /// The whole plan.
+    ///
+    /// # Errors
+    /// [`PlanError::TooLarge`]; [`PlanError::TooManyChunks`].
+    pub fn expand(&self, memory_limit: u64) -> Result<Plan, PlanError> {
+        PlanBuilder::check_size(self.len(), memory_limit)?;
+        let demands = self.collective.demands();
+        let parts = self.base.chunks().len();
+        let chunks = match self.collective.kind() {
+            CollectiveKind::AllReduce => Chunks::split(&demands, parts * self.symmetry.len()),
+            _ => Chunks::split_part_major(&demands, parts),
+        }?;
+        let mut plan = PlanBuilder::new(self.base.algorithm(), self.collective, chunks);
+        plan.link_order(self.base.link_order());
+        plan.reserve(self.len() as usize);
+        let elements = 0..self.symmetry.len() as u32;
+        for path in 0..self.base.paths().len() as u32 {
+            for element in elements.clone() {
+                let links: Vec<LinkId> = self.path(path, element).collect();
+                plan.path(&links);
+            }
+        }
+        for group in self.base.groups().iter() {
+            for element in elements.clone() {
+                let members = group
+                    .iter()
+                    .map(|&bits| self.wait(Wait::from_bits(bits), element));
+                plan.all_of(&members.collect::<Vec<Wait>>());
+            }
+        }
+        for transfer in self.transfers() {
+            plan.push(transfer);
+        }
+        Ok(plan.finish())
+    }
+
+    fn wait(&self, wait: Wait, element: u32) -> Wait {
+        match wait.target() {
+            WaitOn::Nothing => Wait::NOTHING,
+            WaitOn::Transfer(id) => Wait::on(TransferId(self.number(id.0, element))),
+            WaitOn::Group(group) => Wait::group(self.number(group, element)),
+        }
+    }
+
+    fn number(&self, row: u32, element: u32) -> u32 {
+        let number = u64::from(row) * self.symmetry.len() as u64 + u64::from(element);
+        u32::try_from(number).expect("a plan that can be made has 32-bit numbers")
+    }
+
+    /// The position of a block's NPU among the participants.
+    fn rank(&self, element: u32) -> u32 {
+        self.ranks[self.symmetry.npu(element).index()]
+    }
+}

@@ -1,0 +1,314 @@
+//! A group that shifts a network onto itself, every NPU to every other in exactly one way.
+
+use super::NoSymmetry;
+use crate::id::{DeviceId, LinkId, NpuId};
+use crate::topology::{Device, Topology};
+
+/// Where a generator takes every device and every link.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shift {
+    /// By device.
+    pub devices: Vec<u32>,
+    /// By link.
+    pub links: Vec<u32>,
+}
+
+/// A product of cyclic groups that acts on the devices and links of a network, regularly on its NPUs: for every two
+/// NPUs one element takes the first to the second. An element is a number, whose digits say how often each generator
+/// is applied; the first digit varies fastest. Element 0 leaves all where it is.
+#[derive(Clone, Debug)]
+pub struct Symmetry {
+    orders: Vec<u32>,
+    /// Where each element takes the first NPU, that of `npus[0]`.
+    npus: Vec<NpuId>,
+    element: Vec<u32>,
+    /// For each generator where links are taken by it, by it twice, by it four times, and so on.
+    powers: Vec<Vec<Vec<u32>>>,
+    orbits: Orbits,
+}
+
+/// The links that the group takes to each other.
+#[derive(Clone, Debug, Default)]
+pub struct Orbits {
+    /// Of each link.
+    of: Vec<u32>,
+    /// The first link of each.
+    first: Vec<LinkId>,
+    sizes: Vec<u32>,
+}
+
+impl Symmetry {
+    /// Checks that generators make such a group, by looking at the network alone: that each takes devices to
+    /// devices and links to links that are alike, that they commute, that each comes back after as many times as
+    /// its order says, and that they take the first NPU to every other in one way.
+    ///
+    /// # Errors
+    /// [`NoSymmetry`] with what is wrong.
+    pub fn new(
+        topology: &Topology,
+        generators: &[(u32, Shift)],
+        first: NpuId,
+    ) -> Result<Self, NoSymmetry> {
+        for (_, shift) in generators {
+            check_shift(topology, shift)?;
+        }
+        for (i, (order, shift)) in generators.iter().enumerate() {
+            for columns in [&shift.devices, &shift.links] {
+                if !(0..columns.len() as u32).eq(power(columns, *order)) {
+                    return Err(NoSymmetry::Order { generator: i });
+                }
+            }
+            for (_, other) in &generators[..i] {
+                if after(&shift.devices, &other.devices) != after(&other.devices, &shift.devices)
+                    || after(&shift.links, &other.links) != after(&other.links, &shift.links)
+                {
+                    return Err(NoSymmetry::Order { generator: i });
+                }
+            }
+        }
+        let orders: Vec<u32> = generators.iter().map(|(order, _)| *order).collect();
+        let mut npus = vec![first.0];
+        for (order, shift) in generators {
+            let before = npus.len();
+            for _ in 1..*order {
+                let last = npus[npus.len() - before..].to_vec();
+                npus.extend(last.iter().map(|&npu| shift.devices[npu as usize]));
+                if npus.len() > topology.npu_count() {
+                    return Err(NoSymmetry::Regular);
+                }
+            }
+        }
+        let mut element = vec![u32::MAX; topology.npu_count()];
+        for (i, &npu) in (0..).zip(&npus) {
+            element[npu as usize] = i;
+        }
+        if npus.len() != topology.npu_count() || element.contains(&u32::MAX) {
+            return Err(NoSymmetry::Regular);
+        }
+        Ok(Self {
+            orbits: Orbits::new(topology, generators),
+            powers: generators.iter().map(powers).collect(),
+            npus: npus.into_iter().map(NpuId).collect(),
+            element,
+            orders,
+        })
+    }
+
+    /// How often each generator is applied until all is where it was.
+    pub fn orders(&self) -> &[u32] {
+        &self.orders
+    }
+
+    /// How many elements there are: as many as NPUs.
+    pub fn len(&self) -> usize {
+        self.npus.len()
+    }
+
+    /// Whether there is no element; there always is one.
+    pub fn is_empty(&self) -> bool {
+        self.npus.is_empty()
+    }
+
+    /// The NPU that an element takes the first one to.
+    pub fn npu(&self, element: u32) -> NpuId {
+        self.npus[element as usize]
+    }
+
+    /// The element that takes the first NPU to this one.
+    pub fn element(&self, npu: NpuId) -> u32 {
+        self.element[npu.index()]
+    }
+
+    /// What one element after another comes to.
+    pub fn sum(&self, a: u32, b: u32) -> u32 {
+        self.digits(a, b, |a, b, order| (a + b) % order)
+    }
+
+    /// What takes `b` to `a`.
+    pub fn difference(&self, a: u32, b: u32) -> u32 {
+        self.digits(a, b, |a, b, order| (a + order - b) % order)
+    }
+
+    fn digits(&self, mut a: u32, mut b: u32, each: impl Fn(u32, u32, u32) -> u32) -> u32 {
+        let (mut result, mut stride) = (0, 1);
+        for &order in &self.orders {
+            result += stride * each(a % order, b % order, order);
+            (a, b, stride) = (a / order, b / order, stride * order);
+        }
+        result
+    }
+
+    /// Where an element takes an NPU.
+    pub fn take_npu(&self, element: u32, npu: NpuId) -> NpuId {
+        self.npu(self.sum(element, self.element(npu)))
+    }
+
+    /// Where an element takes a link.
+    pub fn take_link(&self, mut element: u32, link: LinkId) -> LinkId {
+        let mut link = link.0;
+        for (&order, powers) in self.orders.iter().zip(&self.powers) {
+            let times = element % order;
+            for (bit, power) in powers.iter().enumerate() {
+                if times >> bit & 1 == 1 {
+                    link = power[link as usize];
+                }
+            }
+            element /= order;
+        }
+        LinkId(link)
+    }
+
+    /// The links that are taken to each other.
+    pub fn orbits(&self) -> &Orbits {
+        &self.orbits
+    }
+
+    /// The NPUs that the generators chosen take the first to, itself among them.
+    pub(super) fn subgroup(&self, chosen: impl Fn(usize) -> bool) -> Vec<NpuId> {
+        let is_in = |mut element: u32| {
+            self.orders.iter().enumerate().all(|(i, &order)| {
+                let digit = element % order;
+                element /= order;
+                digit == 0 || chosen(i)
+            })
+        };
+        let all = 0..self.len() as u32;
+        all.filter(|&element| is_in(element))
+            .map(|element| self.npu(element))
+            .collect()
+    }
+}
+
+impl Orbits {
+    fn new(topology: &Topology, generators: &[(u32, Shift)]) -> Self {
+        let links = topology.links().len();
+        let mut found = Self {
+            of: vec![u32::MAX; links],
+            ..Self::default()
+        };
+        let mut stack = Vec::new();
+        for link in 0..links as u32 {
+            if found.of[link as usize] != u32::MAX {
+                continue;
+            }
+            let orbit = found.first.len() as u32;
+            found.first.push(LinkId(link));
+            found.of[link as usize] = orbit;
+            stack.push(link);
+            let mut size = 0;
+            while let Some(link) = stack.pop() {
+                size += 1;
+                for (_, shift) in generators {
+                    let next = shift.links[link as usize];
+                    if found.of[next as usize] == u32::MAX {
+                        found.of[next as usize] = orbit;
+                        stack.push(next);
+                    }
+                }
+            }
+            found.sizes.push(size);
+        }
+        found
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.first.len()
+    }
+
+    /// Whether there is none: a network without links.
+    pub fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    /// The orbit of a link.
+    pub fn of(&self, link: LinkId) -> u32 {
+        self.of[link.index()]
+    }
+
+    /// The link that stands for an orbit.
+    pub fn first(&self, orbit: u32) -> LinkId {
+        self.first[orbit as usize]
+    }
+
+    /// How many links an orbit has.
+    pub fn size(&self, orbit: u32) -> u32 {
+        self.sizes[orbit as usize]
+    }
+}
+
+/// Checks that a shift takes every device to one that is alike, and every link to a link that is alike between the
+/// devices that its ends are taken to; no two to the same.
+fn check_shift(topology: &Topology, shift: &Shift) -> Result<(), NoSymmetry> {
+    let (devices, links) = (topology.devices(), topology.links());
+    if !is_permutation(&shift.devices, devices.len()) || !is_permutation(&shift.links, links.len())
+    {
+        return Err(NoSymmetry::Regular);
+    }
+    for (device, &other) in devices.iter().zip(&shift.devices) {
+        let other = &devices[other as usize];
+        if !are_alike(device, other) {
+            return Err(NoSymmetry::Devices {
+                a: device.name.clone(),
+                b: other.name.clone(),
+            });
+        }
+    }
+    for (link, &other) in links.iter().zip(&shift.links) {
+        let taken = |device: DeviceId| DeviceId(shift.devices[device.index()]);
+        let other = links[other as usize];
+        let ends = (taken(link.src), taken(link.dst));
+        if ends != (other.src, other.dst)
+            || (link.bandwidth, link.latency) != (other.bandwidth, other.latency)
+        {
+            return Err(NoSymmetry::link(topology, (link.src, link.dst), ends));
+        }
+    }
+    Ok(())
+}
+
+/// Whether two devices differ in nothing but their names.
+pub(super) fn are_alike(a: &Device, b: &Device) -> bool {
+    let name = String::new();
+    Device {
+        name: name.clone(),
+        ..a.clone()
+    } == Device { name, ..b.clone() }
+}
+
+fn is_permutation(column: &[u32], count: usize) -> bool {
+    let mut seen = vec![false; count];
+    let mut fresh = |&i: &u32| {
+        let place = seen.get_mut(i as usize);
+        place.is_some_and(|seen| !std::mem::replace(seen, true))
+    };
+    column.len() == count && column.iter().all(&mut fresh)
+}
+
+/// First `b`, then `a`.
+fn after(a: &[u32], b: &[u32]) -> Vec<u32> {
+    b.iter().map(|&i| a[i as usize]).collect()
+}
+
+/// Where something is taken by a shift that is applied so often.
+fn power(column: &[u32], times: u32) -> Vec<u32> {
+    let mut result: Vec<u32> = (0..column.len() as u32).collect();
+    let (mut square, mut left) = (column.to_vec(), times);
+    while left > 0 {
+        if left & 1 == 1 {
+            result = after(&square, &result);
+        }
+        square = after(&square, &square);
+        left /= 2;
+    }
+    result
+}
+
+fn powers((order, shift): &(u32, Shift)) -> Vec<Vec<u32>> {
+    let mut powers = vec![shift.links.clone()];
+    while 2u64 << (powers.len() - 1) < u64::from(*order) {
+        let last = &powers[powers.len() - 1];
+        powers.push(after(last, last));
+    }
+    powers
+}

@@ -1,0 +1,59 @@
+"""What ``hocket plan --algorithm symmetric`` does and prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hocket import _core
+from hocket.cli import options
+from hocket.cli.numbers import share_of
+from hocket.plans.symmetric import MOST_TRANSFERS, SymmetricPlan, shift
+from hocket.plans.synthesis import PlanOptions
+from hocket.units import format_time_ps
+
+_MOST_WRITTEN = 8_000_000
+"""Transfers of a plan that is written, where no number of pieces is given."""
+
+
+def plan_and_show(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    planning: PlanOptions,
+    output: str | None,
+    json: bool,
+) -> None:
+    """Plan by symmetry, write the whole plan if a file is named, and print what it comes to."""
+    most = MOST_TRANSFERS if output is None else _MOST_WRITTEN // topology.npu_count
+    with options.watching() as watch:
+        made = shift(collective, topology, planning, most_transfers=most, progress=watch)
+    if output is not None:
+        made.expand().save(output)
+    if json:
+        options.print_result("symmetric-plan", {**made.to_dict(), "file": output})
+        return
+    options.say(describe(made))
+    above = share_of(made.gap)
+    bound = format_time_ps(round(made.bound * 1e12))
+    took = format_time_ps(round(made.time * 1e12))
+    options.say(f"time {took}: {above} above the bound, {bound}")
+    options.say(group_line(made))
+    for packing in made.packings:
+        options.say(str(packing))
+    if output is not None:
+        options.say(f"written to {Path(output)}")
+    else:
+        options.note("not kept: give -o plan.parquet to write the whole plan to a file")
+
+
+def describe(made: SymmetricPlan) -> str:
+    """Say what is planned, and how much of it is kept."""
+    what = options.title(made.collective, made.topology)
+    whole = f"{made.transfers:,} transfers, {len(made.block):,} of one block and their shifts"
+    return f"symmetric {what}: {whole}, proved"
+
+
+def group_line(made: SymmetricPlan) -> str:
+    """Say which group it is, and how many kinds of links it leaves."""
+    group = " x ".join(f"Z{order}" for order in made.group)
+    kinds = "1 kind" if made.orbits == 1 else f"{made.orbits} kinds"
+    return f"shifts: {group}, which take each NPU to every other; {kinds} of links"
