@@ -27,6 +27,7 @@ Row = tuple[str, ...]
 
 FAILED = "dgx1_v100 without gpu0,gpu1"
 OF_EIGHT = "mesh:3x3 of 0-7"
+SUMS = "switch:6 that sums"
 NETWORKS = (
     "line:4",
     "ring:8",
@@ -43,6 +44,7 @@ NETWORKS = (
     "dgx1_v100",
     FAILED,
     OF_EIGHT,
+    SUMS,
 )
 KINDS = (
     "all-reduce",
@@ -65,7 +67,8 @@ def network_of(name: str) -> hk.Topology:
         return hk.topology.load("dgx1_v100").without(links=[("gpu0", "gpu1")])
     if ":" not in name:
         return hk.topology.load(name)
-    return hk.topology.load(name.split()[0], bandwidth="25 GB/s", latency="700 ns")
+    network = hk.topology.load(name.split()[0], bandwidth="25 GB/s", latency="700 ns")
+    return hk.topology.offloaded(network) if name == SUMS else network
 
 
 def rows_of(name: str) -> Iterator[Row]:

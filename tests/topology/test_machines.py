@@ -29,11 +29,13 @@ FACTS = {
     "dgx_a100_2box": (16, 20, 96, 325_000),
     "dgx_a100_4box": (32, 38, 192, 325_000),
     "dgx_a100_8box": (64, 74, 384, 325_000),
+    "dgx_h100_4box_quantum2": (32, 12, 128, 500_000),
     "gb200_nvl72": (72, 18, 2592, 900_000),
     "hgx_h100_2box_astrasim": (16, 2, 48, 450_000),
     "hgx_h100_4box_astrasim": (32, 4, 128, 500_000),
     "hgx_h100_8gpu_validated": (8, 1, 16, 400_000),
     "hgx_h100_ibm_4nvswitch": (8, 13, 96, 513_000),
+    "hgx_h200_8gpu": (8, 1, 16, 450_000),
     "mi100_4p3l_ia": (8, 13, 64, 103_504),
     "mi100_8p6l": (8, 12, 86, 175_504),
     "mi250_1box": (16, 0, 56, 350_000),
@@ -80,9 +82,9 @@ def out_of(topology: hk.Topology, name: str, to: str = "") -> list[int]:
     ]
 
 
-def test_there_are_34() -> None:
+def test_there_are_36() -> None:
     assert hk.topology.names() == sorted(FACTS)
-    assert len(FACTS) == 34
+    assert len(FACTS) == 36
 
 
 @pytest.mark.parametrize("name", FACTS)

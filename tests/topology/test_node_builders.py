@@ -41,7 +41,7 @@ def test_nodes(text: str, made: hk.Topology, groups: int, tmp_path: Path) -> Non
 
 
 def test_planes_and_routers(tmp_path: Path) -> None:
-    rack = tp.load("gb200_nvl72")
+    rack = tp.offloaded(tp.load("gb200_nvl72"), "all", [])
     assert rack == tp.planes(72, 18, bandwidth=50e9, latency=350e-9).with_name("gb200_nvl72")
     assert rack.inspect().total_bandwidth == 2 * 72 * 900 * GB  # 130 TB/s, both ways together
     assert tp.load("planes:72x18@50GB/s,350ns") == rack.with_name("planes 72x18")

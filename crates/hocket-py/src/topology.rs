@@ -19,6 +19,9 @@ use crate::progress;
 /// Kind, size, bandwidth [bytes/s], latency [ps] and offload of one dimension.
 type DimensionTuple = (String, u32, u64, u64, bool);
 
+/// Operations, rate [bytes/s] and trees of a switch that sums or multicasts.
+type OffloadTuple = (Vec<String>, Option<u64>, Option<u32>);
+
 /// One dimension as given; without offload where that is left out.
 #[derive(FromPyObject)]
 pub(crate) enum GivenDimension {
@@ -158,7 +161,7 @@ impl PyTopology {
     #[pyo3(signature = (
         name, device_names, npu_count, switch_limits,
         link_src, link_dst, link_bandwidth, link_latency_ps, dimensions=Vec::new(),
-        switching="store-and-forward", groups=Vec::new()
+        switching="store-and-forward", groups=Vec::new(), switch_offloads=Vec::new()
     ))]
     #[expect(clippy::too_many_arguments, reason = "columns, named in Python")]
     fn from_arrays(
@@ -173,9 +176,18 @@ impl PyTopology {
         dimensions: Vec<GivenDimension>,
         switching: &str,
         groups: Vec<Vec<u32>>,
+        switch_offloads: Vec<Option<OffloadTuple>>,
     ) -> Result<Self, CoreError> {
         let mut builder = TopologyBuilder::new(name);
         add_devices(&mut builder, &device_names, npu_count, &switch_limits)?;
+        if !switch_offloads.is_empty() {
+            let (given, switches) = (switch_offloads.len(), switch_limits.len());
+            same_length("switch_offloads", given, "the switches", switches)?;
+        }
+        for (i, offload) in switch_offloads.into_iter().enumerate() {
+            let id = DeviceId((npu_count + i) as u32);
+            builder.offload(id, offload.map(to_offload).transpose()?);
+        }
         let (Numbers(src), Numbers(dst)) = (link_src, link_dst);
         let (Numbers(bandwidth), Numbers(latency)) = (link_bandwidth, link_latency_ps);
         for (column, len) in [
@@ -209,6 +221,8 @@ impl PyTopology {
             "link_latency_ps",
             "dimensions",
             "switching",
+            "groups",
+            "switch_offloads",
         ];
         reduced(this.py(), "Topology", attributes(this, &names)?)
     }
@@ -260,6 +274,34 @@ impl PyTopology {
         switches
             .map(|switch| switch.limit.map(Bandwidth::bytes_per_second))
             .collect()
+    }
+
+    /// For each switch its operations, rate and trees; empty where every switch only forwards.
+    #[getter]
+    fn switch_offloads(&self) -> Vec<Option<OffloadTuple>> {
+        if !self.core.has_offload() {
+            return Vec::new();
+        }
+        let switches = self.core.devices()[self.core.npu_count()..].iter();
+        let tuple = |offload: core::Offload| {
+            let operations = offload.operations().map(str::to_owned).collect();
+            let rate = offload.rate.map(Bandwidth::bytes_per_second);
+            (operations, rate, offload.trees)
+        };
+        switches.map(|switch| switch.offload.map(tuple)).collect()
+    }
+
+    fn with_offload(
+        &self,
+        switches: Vec<u32>,
+        offload: Option<OffloadTuple>,
+    ) -> Result<Self, CoreError> {
+        let offload = offload.map(to_offload).transpose()?;
+        let mut core = core::Topology::clone(&self.core);
+        for switch in switches {
+            core = core.with_offload(DeviceId(switch), offload)?;
+        }
+        Ok(Self::new(core))
     }
 
     #[getter]
@@ -389,6 +431,33 @@ impl PyTopology {
             self.name()
         )
     }
+}
+
+fn to_offload((operations, rate, trees): OffloadTuple) -> Result<core::Offload, CoreError> {
+    let mut offload = core::Offload {
+        sums: false,
+        multicasts: false,
+        all_reduces: false,
+        rate: rate
+            .map(|rate| positive(rate, || "rate of offload".to_owned()))
+            .transpose()?,
+        trees,
+    };
+    for operation in operations {
+        let can = match operation.as_str() {
+            "sum" => &mut offload.sums,
+            "multicast" => &mut offload.multicasts,
+            "all-reduce" => &mut offload.all_reduces,
+            _ => {
+                return Err(Parts::new(format!("there is no operation {operation}"))
+                    .field("operations")
+                    .remedy("operations are sum, multicast and all-reduce")
+                    .into());
+            }
+        };
+        *can = true;
+    }
+    Ok(offload)
 }
 
 fn to_npus(groups: Vec<Vec<u32>>) -> Vec<Vec<NpuId>> {

@@ -92,6 +92,7 @@ _U64: TypeAlias = npt.NDArray[np.uint64]
 _Progress: TypeAlias = Callable[[str, int, int], object]
 _Dimension: TypeAlias = tuple[str, int, int, int, bool]
 _GivenDimension: TypeAlias = _Dimension | tuple[str, int, int, int]
+_Offload: TypeAlias = tuple[Sequence[str], int | None, int | None]
 _Demand: TypeAlias = tuple[int, bool, list[int] | None, list[int] | None]
 
 class _Immutable:
@@ -120,13 +121,15 @@ class Topology(_Immutable):
         dimensions: Sequence[_GivenDimension] = ...,
         switching: str = "store-and-forward",
         groups: Sequence[Sequence[int]] = ...,
+        switch_offloads: Sequence[_Offload | None] = ...,
     ) -> Topology:
         """Make a topology of columns: devices NPUs first, a limit or None for each switch.
 
         A dimension is (kind, size, bandwidth, latency, offload), offload False where it is left
         out; kinds are Ring, Line, FullyConnected and Switch. The caller vouches that devices and
         links follow the dimensions. Switching is store-and-forward or cut-through. Groups are the NPUs
-        of each node; none by default.
+        of each node; none by default. What each switch can do besides forwarding is (operations, rate
+        [bytes/s] or None, trees or None), or None; none by default.
 
         Raises
         ------
@@ -156,6 +159,16 @@ class Topology(_Immutable):
     @property
     def switch_limits(self) -> list[int | None]:
         """Bandwidth limit of each switch [bytes/s]."""
+
+    @property
+    def switch_offloads(self) -> list[_Offload | None]:
+        """Operations, rate [bytes/s] and trees of each switch that sums or multicasts, else None.
+
+        Empty where no switch does.
+        """
+
+    def with_offload(self, switches: Sequence[int], offload: _Offload | None) -> Topology:
+        """Give the same network whose switches of these device numbers can do that, or only forward."""
 
     @property
     def link_src(self) -> _U32:

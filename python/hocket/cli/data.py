@@ -61,6 +61,16 @@ class LinkData(TypedDict):
     latency_ps: int
 
 
+class OffloadData(TypedDict):
+    """A switch that sums or multicasts."""
+
+    switch: str
+    operations: list[str]
+    """sum, multicast and all-reduce."""
+    rate_bytes_per_s: int | None
+    trees: int | None
+
+
 class TopologyData(TypedDict):
     """A network."""
 
@@ -89,6 +99,8 @@ class TopologyData(TypedDict):
     """Both ends of each."""
     groups: list[list[str]]
     """Names of the NPUs of each node."""
+    offload: list[OffloadData]
+    """Switches that do more than forward."""
     warnings: list[str]
     notes: list[str]
     source: list[str]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from hocket.topology.warnings import warnings_of
 from hocket.units import format_bandwidth, format_time_ps
 
 if TYPE_CHECKING:
-    from hocket.cli.data import LinkData, TopologyData
+    from hocket.cli.data import LinkData, OffloadData, TopologyData
 
 topology = typer.Typer(
     help="List, inspect and draw networks.",
@@ -126,11 +127,43 @@ def _facts(network: _core.Topology, found: _core.Inspection) -> list[tuple[str, 
     if network.groups:
         sizes = sorted(len(group) for group in network.groups)
         facts.append(("nodes", f"{len(sizes)} of {_span(sizes[0], sizes[-1])} NPUs"))
+    facts.extend(_offload_facts(network))
     for i, (kind, size, rate, delay, offload) in enumerate(network.dimensions):
         text = f"{kind} of {size}, {format_bandwidth(rate)}, {format_time_ps(delay)} a link"
         text += ", sums in its switches" if offload else ""
         facts.append((f"dimension {i + 1}", text))
     return facts
+
+
+def _offloads(network: _core.Topology) -> list[OffloadData]:
+    """Give what each switch can do that does more than forward."""
+    names = network.device_names[network.npu_count :]
+    return [
+        {
+            "switch": name,
+            "operations": list(can[0]),
+            "rate_bytes_per_s": can[1],
+            "trees": can[2],
+        }
+        for name, can in zip(names, network.switch_offloads, strict=False)
+        if can is not None
+    ]
+
+
+def _offload_facts(network: _core.Topology) -> list[tuple[str, str]]:
+    """Say how many switches can do what."""
+    alike: Counter[str] = Counter()
+    for each in _offloads(network):
+        text = ", ".join(each["operations"])
+        if each["rate_bytes_per_s"] is not None:
+            text += f", at {format_bandwidth(each['rate_bytes_per_s'])}"
+        if each["trees"] is not None:
+            text += f", {each['trees']:,} tree{'s'[: each['trees'] != 1]}"
+        alike[text] += 1
+    return [
+        ("offload", f"{count:,} of {network.device_count - network.npu_count:,} switches: {text}")
+        for text, count in alike.items()
+    ]
 
 
 def _span(least: object, most: object) -> str:
@@ -199,6 +232,7 @@ def _as_json(spec: TopologySpec, network: _core.Topology) -> TopologyData:
         "failed_nodes": list(spec.failed_nodes),
         "failed_links": [list(ends) for ends in spec.failed_links],
         "groups": [[names[npu] for npu in group] for group in network.groups],
+        "offload": _offloads(network),
         "warnings": warnings_of(network, found),
         "notes": list(spec.notes),
         "source": list(spec.source),

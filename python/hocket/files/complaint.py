@@ -102,6 +102,8 @@ _LISTS = {
     ("failed", "links"): "pairs, [[a, b], [c, d]]",
     ("failed", "nodes"): "names, [a, b]",
     ("switches",): "names, [s0, s1]",
+    ("offload",): "mappings, as - {switches: [s0], operations: [sum, multicast]}",
+    ("offload", "operations"): "[sum, multicast]",
     ("notes",): "texts, one a line after -",
     ("source",): "mappings, as - {repo: ...}",
 }

@@ -92,7 +92,10 @@ class PlanBuilder:
         self._link_order = link_order
         self._offsets, self._demand = even_chunks(collective, whole("chunks", chunks, 1, 1 << 31))
         self._npus: dict[object, int] = {i: i for i in range(topology.npu_count)}
-        self._npus.update((n, i) for i, n in enumerate(topology.device_names[: len(self._npus)]))
+        for i, can in enumerate(topology.switch_offloads, topology.npu_count):
+            if can is not None:
+                self._npus[i] = i
+        self._npus.update({topology.device_names[i]: i for i in tuple(self._npus.values())})
         self._rows = array("I")
         self._count = 0
         self._groups: list[tuple[int, ...]] = []
@@ -134,7 +137,8 @@ class PlanBuilder:
         chunk
             A chunk, or a ``range`` of consecutive ones that travel as one message.
         src, dst
-            Sending and receiving NPU, by number or name.
+            Sending and receiving NPU, by number or name; or a switch that can sum or multicast (see
+            :func:`hocket.topology.offloaded`).
         after
             What must have ended before it starts: one transfer or barrier, several, or ``()`` for nothing.
             By default the earlier transfers that it conflicts with: those that wrote the chunks at the

@@ -252,13 +252,14 @@ def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _npus(table: pa.Table, name: str, topology: _core.Topology) -> NDArray[np.uint32]:
-    """Give a column of NPUs, which may be named."""
+    """Give a column of NPUs, or of switches that sum or multicast, which may be named."""
     column = table.column(name)
     if not _is_text(column.type):
         return _integers(table, name)
     if column.null_count:
         raise ValueError(f"column {name} has empty rows")
-    names = topology.device_names[: topology.npu_count]
+    # With switches that sum, every name: what a plain switch is asked, the proof refuses with the reason.
+    names = topology.device_names[: None if topology.switch_offloads else topology.npu_count]
     numbers = pc.index_in(_text(column), pa.array(names, pa.string()))
     if numbers.null_count:
         row = pc.is_null(numbers).to_pylist().index(True)

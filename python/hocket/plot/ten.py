@@ -73,7 +73,7 @@ def check_readable(plan: Plan, chunk: int | None = None) -> None:
     """
     if chunk is not None and not 0 <= chunk < plan.chunks:
         raise SpecError("chunk", f"there is no {chunk}", f"chunks are 0 to {plan.chunks - 1}")
-    npus, transfers = plan.topology.npu_count, int(_carries(plan, chunk).sum())
+    npus, transfers = len(_ends(plan)), int(_carries(plan, chunk).sum())
     if npus > MAX_NPUS or transfers > MAX_TRANSFERS:
         one = "" if chunk is not None or npus > MAX_NPUS else "; for one chunk use --chunk 0"
         raise SpecError(
@@ -82,6 +82,13 @@ def check_readable(plan: Plan, chunk: int | None = None) -> None:
             f"to {MAX_NPUS} NPUs and {MAX_TRANSFERS:,} transfers{one}",
             "for heat of links over time use `hocket simulate --plot`",
         )
+
+
+def _ends(plan: Plan) -> list[int]:
+    """Give the devices that have a row: NPUs, and switches at which transfers end."""
+    npus = plan.topology.npu_count
+    ends = np.union1d(plan.transfers.src, plan.transfers.dst)
+    return [*range(npus), *ends[ends >= npus].tolist()]
 
 
 def _carries(plan: Plan, chunk: int | None) -> NDArray[np.bool_]:
@@ -131,7 +138,7 @@ def _slots(start: NDArray[np.int64], end: NDArray[np.int64]) -> tuple[int | None
 
 @dataclass(frozen=True)
 class _Hops:
-    """What is drawn: the way of each transfer from NPU to NPU, as columns."""
+    """What is drawn: the way of each transfer from NPU to NPU, or to a switch where it ends, as columns."""
 
     transfer: NDArray[np.int64]
     src: NDArray[np.int64]
@@ -164,7 +171,7 @@ def _hops(run: Run, chunk: int | None = None) -> _Hops:
         for i, stay in enumerate(way):
             link = core.service_link[stay]
             at = ends[link][1]
-            if at < npus:
+            if at < npus or at == dst:
                 late = int(topology.link_latency_ps[link]) if overlaps else 0
                 arrives = int(core.service_end_ps[stay]) + late
                 rows.append((transfer, sender, at, begun, arrives))
@@ -181,23 +188,23 @@ def draw_ten(run: Run, path: Path, chunk: int | None = None) -> Expanded:
     check_readable(run.plan, chunk)
     arrows = expand(run, chunk)
     topology = run.topology
-    npus = topology.npu_count
+    ends = _ends(run.plan)
     in_slots = arrows.slot_ps is not None
     unit = (run.time_ps or 1) / arrows.slots if in_slots else 1.0
     last = max(arrows.slots, 1) if in_slots else run.time_ps or 1
     width = min(max(2.0 + 1.25 * arrows.slots, 5.5), 24.0) if in_slots else 10.0
-    with picture(path, width, min(max(1.5 + 0.42 * npus, 2.5), 18.0)) as figure:
+    with picture(path, width, min(max(1.5 + 0.42 * len(ends), 2.5), 18.0)) as figure:
         axes = figure.add_subplot()
-        rows = np.arange(npus)
+        rows = np.arange(len(ends))
         axes.hlines(rows, 0, last, colors=_IDLE, linestyles="dotted", linewidth=0.8, zorder=1)
         left_out = not _draw_columns(axes, run, arrows) if in_slots else False
         hops = _hops(run, chunk)
         _draw_arrows(axes, run.plan, hops, unit, is_one=chunk is not None)
-        names = topology.device_names[:npus]
-        axes.set_yticks(rows, names, fontsize=8 if npus <= 40 else 6)
+        names = [topology.device_names[end] for end in ends]
+        axes.set_yticks(rows, names, fontsize=8 if len(ends) <= 40 else 6)
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
-        axes.set_ylim(npus - 0.5, -0.5)
+        axes.set_ylim(len(ends) - 0.5, -0.5)
         if arrows.slot_ps is not None:
             step = max(1, arrows.slots // 40)
             axes.set_xticks(range(0, arrows.slots + 1, step))
@@ -219,19 +226,22 @@ def draw_ten(run: Run, path: Path, chunk: int | None = None) -> Expanded:
 def _draw_columns(axes: Any, run: Run, arrows: Expanded) -> bool:
     """Draw a dot for each NPU and slot, and the idle links between; say if these were not too many."""
     topology, slots = run.topology, arrows.slots
-    npus = topology.npu_count
-    x, y = np.meshgrid(np.arange(slots + 1), np.arange(npus))
-    size = 26 if npus <= 20 else 10
+    devices = _ends(run.plan)
+    x, y = np.meshgrid(np.arange(slots + 1), np.arange(len(devices)))
+    size = 26 if len(devices) <= 20 else 10
     axes.scatter(x, y, s=size, color=_DOT, linewidths=0, zorder=4)
     if topology.link_count * slots > _MAX_IDLE:
         return False
     ends = np.stack([topology.link_src, topology.link_dst], axis=1).astype(np.int64)
-    between = np.less(ends.max(axis=1), npus)
+    row_of = np.full(topology.device_count, -1)
+    row_of[devices] = np.arange(len(devices))
+    rows = row_of[ends]
+    between = np.greater_equal(rows.min(axis=1), 0)
     idle = np.less_equal(run.heat(slots), _NEAR)
     link, slot = np.nonzero(idle & between.reshape(-1, 1))
     lines = np.empty((len(link), 2, 2))
     lines[:, 0, 0], lines[:, 1, 0] = slot, slot + 1
-    lines[:, :, 1] = ends[link]
+    lines[:, :, 1] = rows[link]
     axes.add_collection(
         LineCollection(list(lines), colors=_IDLE, linewidths=0.6, zorder=0), autolim=False
     )
@@ -241,8 +251,11 @@ def _draw_columns(axes: Any, run: Run, arrows: Expanded) -> bool:
 def _draw_arrows(axes: Any, plan: Plan, hops: _Hops, unit: float, *, is_one: bool) -> None:
     if not len(hops.transfer):
         return
-    x, y = hops.start_ps / unit, hops.src.astype(float)
-    dx, dy = hops.end_ps / unit - x, hops.dst - y
+    row_of = np.zeros(plan.topology.device_count)
+    ends = _ends(plan)
+    row_of[ends] = np.arange(len(ends))
+    x, y = hops.start_ps / unit, row_of[hops.src]
+    dx, dy = hops.end_ps / unit - x, row_of[hops.dst] - y
     colors, norm, legend = _colors(plan.chunks)
     few = len(x) <= 150
     drawn = axes.quiver(

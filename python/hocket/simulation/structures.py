@@ -39,7 +39,7 @@ class Structure:
     chunks: tuple[int, ...]
     """The chunks that take it."""
     transfers: tuple[tuple[int, int], ...]
-    """Sending and receiving NPU, sorted."""
+    """Sending and receiving NPU (or switch that sums or multicasts), sorted."""
     links: tuple[int, ...]
     """The links that these take, sorted; through switches and other NPUs, too."""
     roots: tuple[int, ...]
@@ -151,14 +151,17 @@ def _groups_with_copies(plan: Plan) -> list[bool]:
 
 
 class _Hops:
-    """The different ways from NPU to NPU; the way back where ``turned``, so that trees lead to roots."""
+    """The different ways from NPU to NPU, or to a switch that sums.
+
+    They are the ways back where ``turned``, so that trees lead to roots.
+    """
 
     def __init__(self, run: Run, rows: NDArray[np.int64], *, turned: bool) -> None:
         columns = run.plan.transfers
         ends = [columns.src[rows], columns.dst[rows]]
         keys = np.stack([*ends, columns.path[rows]], axis=1)
         different, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-        self.npus = run.topology.npu_count
+        self.devices = run.topology.device_count
         self.of_row = inverse.reshape(-1)
         self.src = different[:, 0].astype(np.int64)
         self.dst = different[:, 1].astype(np.int64)
@@ -187,10 +190,10 @@ class _Hops:
         )
 
     def next_of(self, hops: NDArray[np.int64]) -> NDArray[np.int64] | None:
-        """Give the NPU that follows each, -1 for none; ``None`` where two follow one."""
+        """Give the device that follows each, -1 for none; ``None`` where two follow one."""
         if len(np.unique(self.tail[hops])) < len(hops):
             return None
-        follows = np.full(self.npus, -1)
+        follows = np.full(self.devices, -1)
         follows[self.tail[hops]] = self.head[hops]
         return follows
 

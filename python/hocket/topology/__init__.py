@@ -23,6 +23,7 @@ from hocket.topology.families import (
 from hocket.topology.groups import grouped
 from hocket.topology.networkx import from_networkx, to_networkx
 from hocket.topology.nodes import box, planes, rail
+from hocket.topology.offload import offloaded
 from hocket.topology.sources import as_topology, load, names
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "load",
     "mesh",
     "names",
+    "offloaded",
     "planes",
     "product",
     "rail",

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from hocket import _core
 from hocket.errors import SpecError
 from hocket.topology.groups import grouped
-from hocket.topology.spec import TopologySpec
+from hocket.topology.offload import offloaded
+from hocket.topology.spec import OffloadSpec, TopologySpec
 
 _BUILDERS: dict[str, Callable[..., _core.Topology]] = {
     "line": _core.build_line,
@@ -59,6 +60,8 @@ def _build(spec: TopologySpec) -> _core.Topology:
         topology = topology.with_name(spec.name)
     if spec.groups:
         topology = _grouped(spec, topology)
+    for number, offload in enumerate(spec.offloads):
+        topology = _offloaded(spec, topology, number, offload)
     if spec.switching is not None:
         topology = topology.with_switching(spec.switching)
     if spec.failed_nodes or spec.failed_links:
@@ -78,6 +81,20 @@ def _grouped(spec: TopologySpec, topology: _core.Topology) -> _core.Topology:
                 raise _at(_of_groups(error, spec), spec, ("groups", i), "") from None
             seen |= npus
         raise _at(_of_groups(error, spec), spec, ("groups",), "") from None
+
+
+def _offloaded(
+    spec: TopologySpec, topology: _core.Topology, number: int, offload: OffloadSpec
+) -> _core.Topology:
+    """Let switches sum and multicast; a refusal names the line that says so."""
+    switches = "all" if offload.switches is None else offload.switches
+    try:
+        return offloaded(
+            topology, switches, offload.operations, rate=offload.rate, trees=offload.trees
+        )
+    except SpecError as error:
+        field = f"offload[{number}].{error.field}"
+        raise _at(error.but(field=field), spec, ("offload", number), "") from None
 
 
 def _of_groups(error: SpecError, spec: TopologySpec) -> SpecError:

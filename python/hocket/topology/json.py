@@ -28,6 +28,8 @@ def topology_to_json(topology: _core.Topology) -> dict[str, Any]:
         "switching": topology.switching,
         "groups": topology.groups,
     }
+    if topology.switch_offloads:
+        fields["switch_offloads"] = topology.switch_offloads
     for column in _COLUMNS:
         fields[column] = pack(np.ascontiguousarray(getattr(topology, column)))
     return fields
@@ -37,7 +39,7 @@ def topology_from_json(fields: dict[str, Any]) -> _core.Topology:
     """Give back what :func:`topology_to_json` was given.
 
     Where switching is not said, messages are stored and forwarded; a dimension of four values has
-    no offload; without groups, no nodes are stated.
+    no offload; without groups, no nodes are stated; without switch_offloads, switches only forward.
 
     Raises
     ------
@@ -57,4 +59,5 @@ def topology_from_json(fields: dict[str, Any]) -> _core.Topology:
         [tuple(dimension) for dimension in fields["dimensions"]],
         fields.get("switching", "store-and-forward"),
         fields.get("groups", []),
+        [each and tuple(each) for each in fields.get("switch_offloads", [])],
     )

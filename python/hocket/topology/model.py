@@ -25,6 +25,7 @@ from hocket.files.model import (
     one_of,
 )
 from hocket.topology.defaults import Default, default
+from hocket.topology.offload import Operation
 from hocket.units import parse_bandwidth, parse_time, parse_written
 
 
@@ -68,6 +69,26 @@ Groups: TypeAlias = Annotated[
 ]
 
 
+class Offload(Strict):
+    """Switches that do more than forward: what they can do, how fast, for how many trees."""
+
+    switches: Annotated[
+        Annotated[Literal["all"], Tag("<str>")] | Annotated[list[Name], Tag("<list>")],
+        one_of("<str>", "<list>", right="give names, as [s0, s1], or all"),
+    ] = Field(description="Names of switches, or all.")
+    operations: Annotated[list[Operation], Field(min_length=1)] = Field(
+        description="sum: what comes from several devices leaves as one sum to one; multicast: what comes "
+        "from one leaves to several; all-reduce: a sum leaves to several."
+    )
+    rate: Rate | None = Field(
+        default=None, description="Bandwidth at which each takes in what ends at it."
+    )
+    trees: Count | None = Field(
+        default=None,
+        description="How many sets of devices each can be set up for, with which it exchanges one chunk.",
+    )
+
+
 class Common(Strict):
     """Keys of every form."""
 
@@ -78,6 +99,9 @@ class Common(Strict):
     groups: Groups | None = Field(
         default=None,
         description="Which NPUs form a node: lists of their names, or how many that follow one another do.",
+    )
+    offload: list[Offload] = Field(
+        default=[], description="Switches that sum and multicast; the others only forward."
     )
     switching: Literal["store-and-forward", "cut-through"] | None = Field(
         default=None,

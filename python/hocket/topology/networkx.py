@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hocket._checks import instance_of
 from hocket._core import Topology
 from hocket.errors import SpecError
 from hocket.topology.build import build_topology
-from hocket.topology.spec import LinkSpec, TopologySpec
+from hocket.topology.spec import LinkSpec, OffloadSpec, TopologySpec
 from hocket.topology.text import UNWRITABLE
-from hocket.units import Duration, Quantity, parse_bandwidth, parse_time
+from hocket.units import Duration, Quantity, parse_bandwidth, parse_time, shown
 
 __all__ = ["from_networkx", "to_networkx"]
 
@@ -30,7 +31,8 @@ def from_networkx(
     ----------
     graph
         Nodes are NPUs unless their attribute ``kind`` is ``"switch"``; edges of an undirected graph go
-        both ways. A switch may have a ``limit`` of its own. The graph's attribute ``switching`` says how
+        both ways. A switch may have a ``limit`` of its own, and ``offload``: a mapping of ``operations``,
+        ``rate`` and ``trees`` as :func:`offloaded` takes them. The graph's attribute ``switching`` says how
         devices pass messages on, and the attribute ``group`` of its NPUs, where all have one, which of
         them form a node.
     bandwidth, latency, kind
@@ -74,6 +76,7 @@ def from_networkx(
         links=tuple(links),
         switching=None if switching is None else str(switching),
         groups=_groups(graph, names, npus),
+        offloads=_offloads(graph, names),
         origin="graph",
     )
     return build_topology(spec)
@@ -83,10 +86,10 @@ def to_networkx(topology: Topology) -> Any:
     """Give a network as a directed networkx graph with parallel edges.
 
     Nodes are the names of devices, with ``kind`` (``"npu"`` or ``"switch"``), a switch's ``limit``
-    [bytes/s] and an NPU's ``group`` (the number of its node) where it has one. Edges are links, with
-    ``bandwidth`` [bytes/s] and ``latency`` [s] as numbers. The graph has ``name`` and ``switching``.
-    :func:`from_networkx` gives the same network back, less the dimensions of a product; its nodes have
-    their NPUs in the order of their numbers.
+    [bytes/s] and ``offload`` where it has them, and an NPU's ``group`` (the number of its node) where it
+    has one. Edges are links, with ``bandwidth`` [bytes/s] and ``latency`` [s] as numbers. The graph has
+    ``name`` and ``switching``. :func:`from_networkx` gives the same network back, less the dimensions of
+    a product; its nodes have their NPUs in the order of their numbers.
 
     Returns
     -------
@@ -105,6 +108,11 @@ def to_networkx(topology: Topology) -> Any:
     switches = zip(names[topology.npu_count :], topology.switch_limits, strict=True)
     for name, limit in switches:
         graph.add_node(name, kind="switch", **({} if limit is None else {"limit": limit}))
+    for name, can in zip(names[topology.npu_count :], topology.switch_offloads, strict=False):
+        if can is not None:
+            operations, rate, trees = can
+            given = {"operations": list(operations), "rate": rate, "trees": trees}
+            graph.nodes[name]["offload"] = {k: v for k, v in given.items() if v is not None}
     columns = (
         topology.link_src,
         topology.link_dst,
@@ -144,6 +152,25 @@ def _devices(
         else:
             raise SpecError("graph", f"node {name!r}: {kind} is {role!r}", "use 'npu' or 'switch'")
     return npus, switches, names
+
+
+def _offloads(graph: Any, names: dict[Any, str]) -> tuple[OffloadSpec, ...]:
+    """Give what switches can do by the attribute ``offload`` of their nodes."""
+    found = []
+    for node, data in graph.nodes(data=True):
+        can = data.get("offload")
+        if can is None:
+            continue
+        field = f"graph: node {names[node]!r}: offload"
+        keys = ("operations", "rate", "trees")
+        if not isinstance(can, Mapping) or "operations" not in can or not set(can) <= set(keys):
+            right = 'give a mapping, as {"operations": ["sum"]}, with rate and trees or without'
+            raise SpecError(field, f"{shown(can)} is not valid", right)
+        rate = can.get("rate")
+        bandwidth = None if rate is None else parse_bandwidth(rate, field=f"{field}: rate")
+        given = (names[node],), tuple(can["operations"]), bandwidth, can.get("trees")
+        found.append(OffloadSpec(*given))
+    return tuple(found)
 
 
 def _groups(graph: Any, names: dict[Any, str], npus: list[str]) -> tuple[tuple[str, ...], ...]:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
+from hocket.topology.offload import Operation
+
 Groups: TypeAlias = int | tuple[tuple[str, ...], ...]
 
 
@@ -30,6 +32,16 @@ def skipped(dimensions: Sequence[DimensionSpec]) -> tuple[str, ...]:
         for i, each in enumerate(dimensions, 1)
         if each.size == 1
     )
+
+
+@dataclass(frozen=True)
+class OffloadSpec:
+    """Switches that sum or multicast: names (None: all), operations, rate [bytes/s] and number of trees."""
+
+    switches: tuple[str, ...] | None
+    operations: tuple[Operation, ...]
+    rate: int | None = None
+    trees: int | None = None
 
 
 @dataclass(frozen=True)
@@ -82,8 +94,10 @@ class TopologySpec:
         :func:`hocket.topology.grouped`.
     groups_from
         The key or option that said so, for messages.
+    offloads
+        Which switches sum and multicast.
     lines
-        Lines of a file by their places, for messages: of what has failed, and of groups.
+        Lines of a file by their places, for messages: of what has failed, of groups and of offload.
     """
 
     name: str
@@ -102,6 +116,7 @@ class TopologySpec:
     named: bool = False
     groups: Groups | str = ()
     groups_from: str = "groups"
+    offloads: tuple[OffloadSpec, ...] = ()
     lines: Mapping[tuple[str | int, ...], int] = field(
         default_factory=dict, compare=False, repr=False
     )

@@ -29,12 +29,21 @@ from hocket.topology.model import (
     Linked,
     LinkKind,
     LinksFile,
+    Offload,
     Switch,
     Way,
     delay_or_default,
     rate_or_default,
 )
-from hocket.topology.spec import BuilderSpec, DimensionSpec, Groups, LinkSpec, TopologySpec, skipped
+from hocket.topology.spec import (
+    BuilderSpec,
+    DimensionSpec,
+    Groups,
+    LinkSpec,
+    OffloadSpec,
+    TopologySpec,
+    skipped,
+)
 from hocket.units import format_bandwidth, shown
 
 
@@ -95,10 +104,21 @@ def _common(file: Common, spec: TopologySpec, lines: dict[Place, int]) -> Topolo
         switching=file.switching,
         named=file.name is not None,
         groups=_groups(file),
+        offloads=tuple(
+            OffloadSpec(
+                None if each.switches == "all" else tuple(each.switches),
+                tuple(each.operations),
+                each.rate,
+                each.trees,
+            )
+            for each in file.offload
+        ),
         notes=(*file.notes, *spec.notes),
         source=source,
         lines={
-            place: line for place, line in lines.items() if place[:1] in (("failed",), ("groups",))
+            place: line
+            for place, line in lines.items()
+            if place[:1] in (("failed",), ("groups",), ("offload",))
         },
     )
 
@@ -290,6 +310,7 @@ _FORMS = ("builder", "dims", "links")
 _INNER: dict[str, type[Strict]] = {
     "reverse": Way,
     "failed": Failures,
+    "offload": Offload,
     "dims": Dimension,
     "links": Link,
     "switches": Switch,

@@ -55,13 +55,15 @@ pub enum Algorithm {
     Trees,
     /// Blocks routed so that the busiest link has least to do.
     Flows,
+    /// Trees through switches that sum and multicast.
+    InNetwork,
     /// Chunks matched to links over time.
     Greedy,
 }
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 23] = [
+    pub const ALL: [Algorithm; 24] = [
         Algorithm::Ring,
         Algorithm::BidirectionalRing,
         Algorithm::Direct,
@@ -84,6 +86,7 @@ impl Algorithm {
         Algorithm::Hdrm,
         Algorithm::Trees,
         Algorithm::Flows,
+        Algorithm::InNetwork,
         Algorithm::Greedy,
     ];
 

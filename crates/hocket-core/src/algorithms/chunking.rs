@@ -2,7 +2,8 @@
 
 use super::trees::{self, Down};
 use super::{
-    Algorithm, PlanOptions, multi_ring, ring_bi_odd, transfer_count, tto, two_tree_overlap,
+    Algorithm, PlanOptions, in_network, multi_ring, ring_bi_odd, transfer_count, tto,
+    two_tree_overlap,
 };
 use crate::collective::{Collective, CollectiveKind};
 use crate::multirail::PARTS;
@@ -17,6 +18,7 @@ pub fn default_chunks(algorithm: Algorithm, topology: &Topology, collective: &Co
         Algorithm::Hierarchical => 4,
         _ if algorithm.is_multirail() => 64,
         Algorithm::Chain | Algorithm::DoubleBinaryTree => 16,
+        Algorithm::InNetwork => in_network::best_chunks(topology, collective),
         Algorithm::Tto => tto::best_chunks(topology, collective, Down::AfterAll),
         Algorithm::TtoOverlapped => tto::best_chunks(topology, collective, Down::AtOnce),
         Algorithm::TwoTreeOverlap => two_tree_overlap::best_chunks(topology, collective),
@@ -46,7 +48,9 @@ pub fn chunk_ladder(
         _ if algorithm.is_multirail() => &[4, 16, 64],
         Algorithm::Greedy if is_single(collective.kind()) => &[1, 4, 16, 64],
         Algorithm::Greedy => &[1, 4, 16],
-        Algorithm::Chain | Algorithm::DoubleBinaryTree => &[1, 4, 16, 64, 256],
+        Algorithm::Chain | Algorithm::DoubleBinaryTree | Algorithm::InNetwork => {
+            &[1, 4, 16, 64, 256]
+        }
         Algorithm::Tto | Algorithm::TtoOverlapped | Algorithm::TwoTreeOverlap => {
             // Where latency holds no link, more are better.
             let best = default_chunks(algorithm, topology, collective);
@@ -133,6 +137,7 @@ fn pieces_per_chunk(topology: &Topology, algorithm: Algorithm, collective: &Coll
         Algorithm::TtoOverlapped,
         Algorithm::TwoTreeOverlap,
         Algorithm::RingBiOdd,
+        Algorithm::InNetwork,
     ];
     match (collective.kind(), algorithm) {
         (CollectiveKind::AllReduce, algorithm) if whole.contains(&algorithm) => ways,

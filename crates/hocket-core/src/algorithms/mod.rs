@@ -15,6 +15,7 @@ mod follow;
 mod halving_doubling;
 mod hdrm;
 mod hierarchical;
+mod in_network;
 mod mesh;
 mod multi_ring;
 mod multitree;
@@ -183,6 +184,7 @@ pub fn plan(
         Algorithm::MultiTree => multitree::build(&job),
         Algorithm::Ring2d => ring_2d::build(&job),
         Algorithm::Hdrm => hdrm::build(&job),
+        Algorithm::InNetwork => in_network::build(&job),
         Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
             unreachable!("multi-rail schedules are lowered by plan_of")
         }
@@ -373,6 +375,7 @@ pub fn check_applicable(
             Algorithm::Ring2d => ring_2d::refusal(topology, collective),
             Algorithm::Hdrm => hdrm::refusal(topology, collective),
             Algorithm::Flows => flows_refusal(collective),
+            Algorithm::InNetwork => in_network::refusal(topology, collective),
             Algorithm::BidirectionalRing if npus.len() == 2 => {
                 Some("on 2 NPUs both directions are the same links; use ring".to_owned())
             }
@@ -406,6 +409,9 @@ pub fn transfer_count(
     if algorithm == Algorithm::MultiRing {
         let lanes = (multi_ring::lanes(topology) as u128).saturating_mul(chunks as u128);
         return multi_ring::transfers(collective.kind(), collective.npus().len(), lanes);
+    }
+    if algorithm == Algorithm::InNetwork {
+        return in_network::transfers(topology, collective, chunks as u128);
     }
     let outline = Outline {
         kind: collective.kind(),

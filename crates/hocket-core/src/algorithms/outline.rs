@@ -7,7 +7,7 @@ use crate::collective::CollectiveKind;
 use crate::collective::pattern::Shape;
 use crate::multirail::PARTS;
 use crate::plan::{PlanBuilder, PlanError};
-use crate::topology::Dimension;
+use crate::topology::{Dimension, DimensionKind};
 
 /// What a plan's size depends on, besides its algorithm.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,12 @@ impl Outline<'_> {
             Algorithm::TwoTreeOverlap => two_tree_overlap::transfers(n, k),
             Algorithm::MultiTree => multitree::transfers(kind, n, k),
             Algorithm::Ring2d => ring_2d::transfers(self.dimensions, k),
+            // Refused, where there are no switches; till then as large as direct.
+            Algorithm::InNetwork if self.has_no_switch() => {
+                self.transfers(Algorithm::Direct, chunks)
+            }
+            // At least: from every NPU but one, or to it.
+            Algorithm::InNetwork => k.saturating_mul(n - 1),
             // Of trees and flows, at the least: a root may have several trees, and blocks are passed on.
             Algorithm::Trees | Algorithm::Flows | Algorithm::Greedy => match kind {
                 CollectiveKind::AllReduce => k.saturating_mul(2 * n * (n - 1)),
@@ -60,6 +66,12 @@ impl Outline<'_> {
                 _ => k.saturating_mul(n - 1),
             },
         }
+    }
+
+    /// Whether it is a product none of whose dimensions has switches.
+    fn has_no_switch(&self) -> bool {
+        let mut dimensions = self.dimensions.iter();
+        !self.dimensions.is_empty() && !dimensions.any(|it| it.kind == DimensionKind::Switch)
     }
 
     /// Refuses what no memory of that many bytes holds, however few the chunks where none are given.

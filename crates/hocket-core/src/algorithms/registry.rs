@@ -137,7 +137,7 @@ const fn synthesized(texts: (&'static str, &'static str), uses: &'static [Heed])
 }
 
 /// Every algorithm, those of [`Algorithm`] first and in its order.
-pub static ENTRIES: [Entry; 26] = [
+pub static ENTRIES: [Entry; 27] = [
     recipe(
         Algorithm::Ring,
         PASSES,
@@ -322,6 +322,14 @@ pub static ENTRIES: [Entry; 26] = [
             ),
         )
     },
+    recipe(
+        Algorithm::InNetwork,
+        &[AllReduce, ReduceScatter, AllGather, Broadcast, Reduce],
+        (
+            "in-network",
+            "summed and copied by the switches that can, up and down trees, pipelined: every NPU sends once",
+        ),
+    ),
     synthesized(
         (
             "greedy",

@@ -116,19 +116,21 @@ pub(super) fn offer(problem: &Problem, inside: Vec<bool>, best: &mut Candidate) 
     if bytes == 0 || within.is_empty() || without.is_empty() {
         return;
     }
-    let from = |npus: &[NpuId], network: &Network| -> Vec<u64> {
-        let from = npus.iter().map(|npu| npu.0);
+    let from = |nodes: &[u32], network: &Network| -> Vec<u64> {
+        let from = nodes.iter().copied();
         Search::default()
             .run(network, from, |arc| arc.latency)
             .to_vec()
     };
-    // A transfer of fluids begins at any NPU inside, and is on all its links from then on.
-    let sources: Vec<NpuId> = match problem.options.fidelity {
-        Fidelity::Flow => network.npus().filter(|npu| inside[npu.index()]).collect(),
-        _ => within,
+    let nodes = |npus: Vec<NpuId>| -> Vec<u32> { npus.iter().map(|npu| npu.0).collect() };
+    // A transfer of fluids begins at any NPU inside, or switch that can, and is on all its links from then on.
+    let is_inside = |node: &u32| inside[*node as usize];
+    let sources: Vec<u32> = match problem.options.fidelity {
+        Fidelity::Flow => network.stations().filter(is_inside).collect(),
+        _ => nodes(within),
     };
     let before = from(&sources, network);
-    let after = from(&without, &problem.reversed);
+    let after = from(&nodes(without), &problem.reversed);
     let crossing = network
         .arcs()
         .iter()

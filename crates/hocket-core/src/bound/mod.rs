@@ -2,9 +2,10 @@
 //!
 //! # Model
 //! Every directed link sends one message at a time, n bytes in n / bandwidth, and delivers after its
-//! latency more; the latency overlaps with the next message. Switches only forward: no multicast, no
-//! sum in the network; a switch with a limit passes no more than that. NPUs store, copy, forward and
-//! sum at no cost, also those that take no part. Data may be cut in any way, links are full duplex.
+//! latency more; the latency overlaps with the next message. Switches only forward, but for those that can
+//! sum or multicast ([`crate::topology::Offload`]); a switch with a limit passes no more than that. NPUs store,
+//! copy, forward and sum at no cost, also those that take no part, and so do such switches. Data may be cut in
+//! any way, links are full duplex.
 //! What makes a plan slower (whole chunks, store and forward, links held during the latency) keeps
 //! every bound true. Simulations that are not of this model have bounds of their own, by the same arguments:
 //! [`Fidelity`].

@@ -43,6 +43,8 @@ impl Arc {
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
     npu_count: usize,
+    /// By node: whether data can be summed or copied there, at an NPU or a switch that can do so.
+    stations: Vec<bool>,
     device_count: usize,
     device_of: Vec<DeviceId>,
     arcs: Vec<Arc>,
@@ -89,13 +91,16 @@ impl Network {
                 internal: false,
             }
         }));
-        Self::index(topology.npu_count(), count, device_of, arcs)
+        let stations = device_of.iter().map(|&device| topology.can_end(device));
+        let stations = stations.collect();
+        Self::index(topology.npu_count(), count, device_of, stations, arcs)
     }
 
     fn index(
         npu_count: usize,
         device_count: usize,
         device_of: Vec<DeviceId>,
+        stations: Vec<bool>,
         arcs: Vec<Arc>,
     ) -> Self {
         let ends = |end: fn(&Arc) -> u32| {
@@ -106,6 +111,7 @@ impl Network {
         let into = Lists::grouped(device_of.len(), ends(|arc| arc.dst));
         Self {
             npu_count,
+            stations,
             device_count,
             device_of,
             arcs,
@@ -132,6 +138,7 @@ impl Network {
             self.npu_count,
             self.device_count,
             self.device_of.clone(),
+            self.stations.clone(),
             arcs,
         )
     }
@@ -158,6 +165,17 @@ impl Network {
     /// Every NPU.
     pub fn npus(&self) -> impl Iterator<Item = NpuId> + use<> {
         (0..self.npu_count).map(NpuId::from)
+    }
+
+    /// Whether data can be summed or copied at a node: at an NPU, or a switch (either half of one with a limit)
+    /// that can sum or multicast. What such a switch cannot do, or has no room for, only makes plans slower.
+    pub fn is_station(&self, node: u32) -> bool {
+        self.stations[node as usize]
+    }
+
+    /// Every node at which data can be summed or copied.
+    pub fn stations(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.node_count() as u32).filter(|&node| self.is_station(node))
     }
 
     /// The device that a node is, or is half of.

@@ -35,8 +35,8 @@ pub(crate) type Parts = Vec<Vec<u32>>;
 /// Single NPUs as parts give 2 (n - 1) / n x S / B for NPUs with links of B in all. A copy from one
 /// to all, or a sum of all at one, needs k - 1 messages per element in the same way; for those the
 /// partition says more than its cuts only where bandwidth in and out differ. An NPU that takes no
-/// part may help, so it is a part of its own that is not counted in k, or belongs to another. A
-/// switch may be in several parts: its links are then counted several times.
+/// part may help, so it is a part of its own that is not counted in k, or belongs to another; and so may a switch
+/// that sums or multicasts. Any other switch may be in several parts: its links are then counted several times.
 ///
 /// # Complexity
 /// Up to `exact_partition_limit` participants the best partition is found, see [`strongest`]; beyond,
@@ -92,8 +92,8 @@ pub(super) fn bounds(
             }
         }
     }
-    // Where NPUs may help, the best partition is found as if they were switches.
-    found.exact &= problem.needs.npus().len() == problem.network.npus().count();
+    // Where others may help, the best partition is found as if they were switches.
+    found.exact &= problem.needs.npus().len() == problem.network.stations().count();
     Ok(found)
 }
 
@@ -135,17 +135,17 @@ fn offer(problem: &Problem, parts: &Parts, weight: u128, leaving: bool, best: &m
     } else {
         &problem.network
     };
-    let mut taken: Vec<bool> = vec![false; network.npus().count()];
+    let mut taken: Vec<bool> = vec![false; network.node_count()];
     let mut cells: Parts = Vec::with_capacity(parts.len());
     for part in parts {
         let mut cell = part.clone();
         cell.retain(|&node| {
-            !network.is_npu(node) || !std::mem::replace(&mut taken[node as usize], true)
+            !network.is_station(node) || !std::mem::replace(&mut taken[node as usize], true)
         });
         cells.push(cell);
     }
-    let helpers = (0..taken.len()).filter(|&npu| !taken[npu]);
-    cells.extend(helpers.map(|npu| vec![npu as u32]));
+    let helpers = network.stations().filter(|&node| !taken[node as usize]);
+    cells.extend(helpers.map(|node| vec![node]));
     let bytes = weight.saturating_mul(parts.len() as u128 - 1);
     let mut pipes: Vec<Pipe> = Vec::new();
     for_each_entry(network, &cells, |arc| {

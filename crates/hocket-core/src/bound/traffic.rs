@@ -15,9 +15,9 @@ use crate::progress::{Interrupted, Paced, Progress};
 /// adds up bytes x length of
 ///
 /// * a copy wanted by one: the shortest way from the nearest holder;
-/// * a copy wanted by several: for each that lacks it, the shortest way from any other NPU, since
-///   it gets it from somewhere;
-/// * a sum wanted by one: for each other that contributes, the shortest way to any other NPU;
+/// * a copy wanted by several: for each that lacks it, the shortest way from any other NPU (or switch that
+///   multicasts), since it gets it from somewhere;
+/// * a sum wanted by one: for each other that contributes, the shortest way to any other NPU (or switch that sums);
 /// * a sum wanted by several: the same for every holder but one, until the first place has heard of
 ///   all (see [`super::partition`]), and after that the way into each taker but one; the one left
 ///   out is the dearest.
@@ -175,13 +175,13 @@ fn one_to_many(problem: &Problem, length: impl Fn(&Arc) -> u64 + Copy) -> u128 {
     problem.needs.demands().iter().map(work).sum()
 }
 
-/// Length of the shortest way from an NPU to any other; 0 where there is none.
+/// Length of the shortest way from an NPU to any other, or to a switch that sums or multicasts; 0 where there is none.
 fn nearest(
     network: &super::network::Network,
     npu: NpuId,
     length: impl Fn(&Arc) -> u64,
     search: &mut Search,
 ) -> u64 {
-    let other = |node: u32| node != npu.0 && network.is_npu(node);
+    let other = |node: u32| node != npu.0 && network.is_station(node);
     search.until(network, [npu.0], length, other).unwrap_or(0)
 }

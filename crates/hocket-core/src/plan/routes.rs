@@ -212,13 +212,13 @@ struct Router<'a> {
 
 impl<'a> Router<'a> {
     fn new(topology: &'a Topology, paths: Lists<LinkId>, transfers: usize) -> Self {
-        let slots = (transfers / topology.npu_count()).clamp(1, CACHED);
+        let slots = (transfers / topology.end_count()).clamp(1, CACHED);
         Self {
             slots,
             topology,
             paths,
             trees: Vec::new(),
-            cache: vec![(u32::MAX, 0, 0); topology.npu_count() * slots],
+            cache: vec![(u32::MAX, 0, 0); topology.end_count() * slots],
             path_ids: HashMap::new(),
             tree_ids: HashMap::new(),
             searches: HashMap::new(),
@@ -269,7 +269,8 @@ impl<'a> Router<'a> {
         if !self.tree_ids.contains_key(&key) {
             let searches = self.searches.entry(key).or_insert(0);
             *searches += 1;
-            if *searches <= SINGLE_SEARCHES {
+            // What ends at a switch passes its limit there, which paths know.
+            if *searches <= SINGLE_SEARCHES || !self.topology.is_npu(dst.device()) {
                 let tree = RouteTree::to(self.topology, dst.device(), bytes, Some(src.device()));
                 let links = tree.path(self.topology, src.device())?;
                 return Some(self.path(links));
@@ -290,7 +291,8 @@ impl<'a> Router<'a> {
 
     fn near_route(&mut self, near: &Near) -> u32 {
         match near.second {
-            None => near.first.0,
+            None if self.topology.is_npu(self.topology.link(near.first).dst) => near.first.0,
+            None => self.path(vec![near.first]),
             Some(second) => self.path(vec![near.first, second]),
         }
     }

@@ -3,7 +3,7 @@
 use super::queue::EventQueue;
 use super::ready::Ready;
 use super::run::{LinkUse, Run, Service};
-use super::way::{Message, Way};
+use super::way::{Message, Way, switch_servers};
 use super::{LatencyModel, LinkOrder, SimulateError, SimulateOptions, Switching};
 use crate::graph::Counts;
 use crate::id::TransferId;
@@ -12,7 +12,7 @@ use crate::progress::{Interrupted, Progress};
 use crate::units::{Beta, Time};
 use crate::verify::Verified;
 
-/// A link, or a switch's own limit: serves one message at a time.
+/// A link, or a switch's own limit or rate: serves one message at a time.
 struct Server {
     beta: Beta,
     latency: Time,
@@ -170,9 +170,9 @@ impl<'a> Simulation<'a> {
         };
         let links = topology.links().iter();
         let links = links.map(|link| server(link.bandwidth.beta(), link.latency));
-        let limits = topology.devices().iter().filter_map(|device| device.limit);
-        let limits = limits.map(|limit| server(limit.beta(), Time::ZERO));
-        let servers: Vec<Server> = links.chain(limits).collect();
+        let switches = switch_servers(topology);
+        let switches = switches.map(|rate| server(rate.beta(), Time::ZERO));
+        let servers: Vec<Server> = links.chain(switches).collect();
         let transfers = verified.plan().len();
         let all = (0..transfers).map(TransferId::from);
         let bytes = all

@@ -1,8 +1,11 @@
-//! What a transfer passes on its way: links, and the limits of switches.
+//! What a transfer passes on its way: links, and the limits and rates of switches.
+
+use std::collections::HashMap;
 
 use crate::id::{DeviceId, TransferId};
 use crate::plan::{Lists, Plan, Route, Routes};
 use crate::topology::Topology;
+use crate::units::Bandwidth;
 use crate::verify::Verified;
 
 /// A message somewhere on its way.
@@ -13,15 +16,24 @@ pub(super) struct Message {
     pub(super) at: u32,
 }
 
-/// Which servers each transfer passes. Servers `0..links` are the links, the rest switches' limits.
+/// Which servers each transfer passes. Servers `0..links` are the links, then come switches' limits and rates, see
+/// [`switch_servers`].
 pub(super) struct Way<'a> {
     pub(super) plan: &'a Plan,
     pub(super) topology: &'a Topology,
     routes: &'a Routes,
     /// Server of each device's own limit, or `NONE`; empty where no device has one.
     limits: Vec<u32>,
-    /// The servers of each shared path, limits included.
+    /// The servers of each shared path, limits included, and the rate at which a switch takes in what ends there.
     paths: Lists<u32>,
+}
+
+/// The servers of switches, in the order of [`Way`]: the limits of those that have one, then the rates at which
+/// switches take in what ends there.
+pub(super) fn switch_servers(topology: &Topology) -> impl Iterator<Item = Bandwidth> + '_ {
+    let devices = topology.devices().iter();
+    let rates = devices.clone().filter_map(|device| device.offload?.rate);
+    devices.filter_map(|device| device.limit).chain(rates)
 }
 
 const NONE: u32 = u32::MAX;
@@ -43,6 +55,13 @@ impl<'a> Way<'a> {
                 next += u32::from(device.limit.is_some());
             }
         }
+        let mut rates = HashMap::new();
+        for (id, device) in (0..).zip(topology.devices()) {
+            if device.offload.is_some_and(|offload| offload.rate.is_some()) {
+                rates.insert(DeviceId(id), next);
+                next += 1;
+            }
+        }
         let mut paths = Lists::default();
         for path in verified.routes().paths().iter() {
             let mut servers = Vec::with_capacity(path.len());
@@ -51,6 +70,9 @@ impl<'a> Way<'a> {
                 let limit = limits.get(topology.link(*link).dst.index()).copied();
                 servers.extend(limit.filter(|&limit| limit != NONE));
             }
+            // Whatever takes a path that ends at a switch ends there.
+            let end = path.last().map(|&link| topology.link(link).dst);
+            servers.extend(end.and_then(|end| rates.get(&end)));
             paths.push(&servers);
         }
         Self {
@@ -64,7 +86,15 @@ impl<'a> Way<'a> {
 
     pub(super) fn start(&self, transfer: u32) -> Message {
         let at = match self.routes.route(TransferId(transfer)) {
-            Route::Tree(_) => self.plan.src()[transfer as usize],
+            Route::Tree(_) => {
+                let src = self.plan.src()[transfer as usize];
+                // What starts at a switch came in before.
+                src | if self.topology.is_npu(DeviceId(src)) {
+                    0
+                } else {
+                    PASSED
+                }
+            }
             _ => 0,
         };
         Message { transfer, at }

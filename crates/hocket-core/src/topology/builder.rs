@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Device, DeviceKind, Dimension, Link, Switching, Topology, TopologyError};
+use super::{Device, DeviceKind, Dimension, Link, Offload, Switching, Topology, TopologyError};
 use crate::graph::Lists;
 use crate::id::{DeviceId, LinkId};
 use crate::units::{Bandwidth, Time};
@@ -55,8 +55,21 @@ impl TopologyBuilder {
     }
 
     fn device(&mut self, name: String, kind: DeviceKind, limit: Option<Bandwidth>) -> DeviceId {
-        self.devices.push(Device { name, kind, limit });
+        self.devices.push(Device {
+            name,
+            kind,
+            limit,
+            offload: None,
+        });
         DeviceId::from(self.devices.len() - 1)
+    }
+
+    /// Lets a switch added before do more than forward, or, for `None`, no more.
+    ///
+    /// # Panics
+    /// If there is no such device.
+    pub fn offload(&mut self, switch: DeviceId, offload: Option<Offload>) {
+        self.devices[switch.index()].offload = offload;
     }
 
     /// Adds a directed link. Parallel links are allowed.
@@ -89,8 +102,8 @@ impl TopologyBuilder {
     ///
     /// # Errors
     /// [`TopologyError::DuplicateDevice`], [`TopologyError::SelfLoop`], or
-    /// [`TopologyError::BadParameter`] for no NPU at all, a link end that is not a device or a name that cannot
-    /// be shown in a line.
+    /// [`TopologyError::BadParameter`] for no NPU at all, a link end that is not a device, a name that cannot
+    /// be shown in a line, or as [`Topology::with_offload`].
     pub fn finish(self) -> Result<Topology, TopologyError> {
         let npu_count = self
             .devices
@@ -141,7 +154,11 @@ impl TopologyBuilder {
         let count = self.devices.len();
         let out = adjacency(count, &self.links, |link| (link.src, link.dst));
         let into = adjacency(count, &self.links, |link| (link.dst, link.src));
-        Ok(Topology {
+        let offloads: Vec<(DeviceId, Offload)> = (0..count)
+            .map(DeviceId::from)
+            .filter_map(|id| Some((id, self.devices[id.index()].offload?)))
+            .collect();
+        let plain = Topology {
             name: self.name,
             npu_count: npu_count as u32,
             devices: self.devices,
@@ -149,8 +166,12 @@ impl TopologyBuilder {
             dimensions: self.dimensions,
             groups: Vec::new(),
             switching: self.switching,
+            has_offload: false,
             out,
             into,
+        };
+        offloads.into_iter().try_fold(plain, |made, (id, offload)| {
+            made.with_offload(id, Some(offload))
         })
     }
 }

@@ -80,7 +80,8 @@ impl EqualPaths {
         Islands::of(topology).is_none_or(|islands| islands.share_two_npus(topology))
     }
 
-    /// The equal paths of `wanted`: pairs of NPUs and the bytes of a message between them.
+    /// The equal paths of `wanted`: pairs of NPUs and the bytes of a message between them. Messages that end or
+    /// start at a switch have none: which switch is to sum is the algorithm's choice.
     ///
     /// # Complexity
     /// One search, O(links log devices), for each receiver (or the switch that it hangs on) and size,
@@ -96,7 +97,7 @@ impl EqualPaths {
         found.any_size = found.is_alike(topology);
         for (src, dst, bytes) in wanted {
             let key = found.key(topology, src, dst, bytes);
-            if key.0 != key.1 {
+            if let Some(key) = key.filter(|key| key.0 != key.1) {
                 found.index.insert(key, NO_SET);
             }
         }
@@ -126,7 +127,7 @@ impl EqualPaths {
         dst: NpuId,
         bytes: u64,
     ) -> Option<PathSet> {
-        let set = self.index.get(&self.key(topology, src, dst, bytes));
+        let set = self.index.get(&self.key(topology, src, dst, bytes)?);
         set.copied().filter(|&set| set != NO_SET).map(PathSet)
     }
 
@@ -207,10 +208,14 @@ impl EqualPaths {
         self.sets[set.0 as usize].hops as usize + ends.iter().flatten().count()
     }
 
-    fn key(&self, topology: &Topology, src: NpuId, dst: NpuId, bytes: u64) -> Key {
-        let from = self.only[0][src.index()].map_or(src.0, |link| topology.link(link).dst.0);
-        let to = self.only[1][dst.index()].map_or(dst.0, |link| topology.link(link).src.0);
-        (from, to, if self.any_size { 0 } else { bytes })
+    /// `None` where an end is a switch.
+    fn key(&self, topology: &Topology, src: NpuId, dst: NpuId, bytes: u64) -> Option<Key> {
+        let [out, back] = &self.only;
+        let from = out.get(src.index())?;
+        let to = back.get(dst.index())?;
+        let from = from.map_or(src.0, |link| topology.link(link).dst.0);
+        let to = to.map_or(dst.0, |link| topology.link(link).src.0);
+        Some((from, to, if self.any_size { 0 } else { bytes }))
     }
 
     /// Whether the links between switches are all alike, no switch has a limit, and each NPU hangs on one

@@ -37,7 +37,11 @@ impl Topology {
             if !devices_gone[i] {
                 new_ids[i] = Some(match device.kind {
                     DeviceKind::Npu => builder.npu(device.name.clone()),
-                    DeviceKind::Switch => builder.switch(device.name.clone(), device.limit),
+                    DeviceKind::Switch => {
+                        let id = builder.switch(device.name.clone(), device.limit);
+                        builder.offload(id, device.offload);
+                        id
+                    }
                 });
             }
         }

@@ -9,11 +9,13 @@ mod groups;
 pub mod inspect;
 mod crossing;
 mod link_dimensions;
+mod offload;
 pub mod shortest;
 
 pub use builder::TopologyBuilder;
 pub(crate) use builder::name_fault;
 pub use crossing::{LatencyModel, Switching};
+pub use offload::Offload;
 
 use std::borrow::Cow;
 
@@ -27,7 +29,7 @@ use crate::units::{Bandwidth, Memory, Time};
 pub enum DeviceKind {
     /// An endpoint that holds data.
     Npu,
-    /// A device that only forwards.
+    /// A device that forwards, and where it can sums and multicasts: see [`Offload`].
     Switch,
 }
 
@@ -40,6 +42,8 @@ pub struct Device {
     pub kind: DeviceKind,
     /// A switch's own limit on what crosses it, all ports together; `None`: only its links limit it.
     pub limit: Option<Bandwidth>,
+    /// What it can do as a switch besides forwarding; `None` for NPUs and for switches that cannot.
+    pub offload: Option<Offload>,
 }
 
 /// A directed link. A message of n bytes takes `latency + n / bandwidth`.
@@ -79,7 +83,7 @@ pub struct Dimension {
     pub bandwidth: Bandwidth,
     /// Latency of each link of the dimension; crossing a switch takes two links.
     pub latency: Time,
-    /// Whether its switches sum and multicast (in-network collective offload).
+    /// Whether its switches sum and multicast (in-network collective offload): [`Offload::FULL`] of each.
     pub offload: bool,
 }
 
@@ -164,6 +168,7 @@ pub struct Topology {
     dimensions: Vec<Dimension>,
     groups: Vec<Vec<NpuId>>,
     switching: Switching,
+    has_offload: bool,
     out: Lists<LinkId>,
     into: Lists<LinkId>,
 }

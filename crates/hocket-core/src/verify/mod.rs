@@ -17,6 +17,7 @@
 mod contribution;
 mod forest;
 mod layout;
+mod offload;
 mod ordering;
 mod replay;
 mod structure;
@@ -161,7 +162,13 @@ pub fn verify(
     };
     let starts = structure::components(&plan);
     let (records, offsets) = structure::records(&plan, &starts, &order);
-    let mut replay = replay::Replay::new(&plan, topology.npu_count(), &order);
+    if topology.has_offload() {
+        offload::check(&plan, &topology, &order, &mut report);
+        if !report.is_empty() {
+            return Err(VerifyError::Wrong(report));
+        }
+    }
+    let mut replay = replay::Replay::new(&plan, &topology, &order);
     let mut reported = 0;
     for component in 0..starts.len() - 1 {
         let range = offsets[component] as usize..offsets[component + 1] as usize;

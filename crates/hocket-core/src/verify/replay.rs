@@ -3,11 +3,12 @@
 use super::contribution::{Set, SetTable};
 use super::layout::{Layout, Run, runs};
 use super::ordering::{FEW, Ordering};
-use super::structure::{Order, Record};
+use super::structure::{self, Order, Record};
 use super::violation::{Code, VerifyReport, Violation};
 use crate::collective::{Demand, NpuSet};
 use crate::id::{ChunkId, NpuId, TransferId};
 use crate::plan::{Plan, Wait};
+use crate::topology::Topology;
 
 const NONE: u32 = u32::MAX;
 const MORE: u32 = 1 << 31;
@@ -59,8 +60,12 @@ enum Halt {
 /// The replay of one plan.
 pub(super) struct Replay<'a> {
     plan: &'a Plan,
+    topology: &'a Topology,
     demands: Vec<Demand>,
+    /// By device that transfers may end at.
     rank: Vec<u32>,
+    /// Devices from here on are switches.
+    npus: u32,
     sets: SetTable,
     pub(super) ordering: Ordering<'a>,
     states: Vec<State>,
@@ -78,16 +83,18 @@ pub(super) struct Replay<'a> {
 }
 
 impl<'a> Replay<'a> {
-    pub(super) fn new(plan: &'a Plan, npus: usize, order: &'a Order) -> Self {
+    pub(super) fn new(plan: &'a Plan, topology: &'a Topology, order: &'a Order) -> Self {
         let participants = plan.collective().npus();
-        let mut rank = vec![NONE; npus];
+        let mut rank = vec![NONE; topology.end_count()];
         for (r, npu) in participants.iter().enumerate() {
             rank[npu.index()] = r as u32;
         }
         Self {
             plan,
+            topology,
             demands: plan.collective().demands(),
             rank,
+            npus: topology.npu_count() as u32,
             sets: SetTable::new(participants.len()),
             ordering: Ordering::new(plan, order),
             states: Vec::new(),
@@ -220,9 +227,16 @@ impl<'a> Replay<'a> {
         self.touch(segment, record.src);
         let state = &self.states[segment];
         if state.value == Set::EMPTY {
-            self.blame(Code::SentBeforeHeld, segment, record, record.src, |_| {
-                format!("NPU {} sends it before it holds it", record.src)
-            });
+            self.blame(
+                Code::SentBeforeHeld,
+                segment,
+                record,
+                record.src,
+                |replay| {
+                    let name = replay.end(record.src);
+                    format!("{name} sends it before it holds it")
+                },
+            );
             return Set::EMPTY;
         }
         if let Some(open) = self.enter(segment, record, Access::Read) {
@@ -238,14 +252,22 @@ impl<'a> Replay<'a> {
     #[inline]
     fn write(&mut self, segment: usize, record: &Record, value: Set) {
         self.touch(segment, record.dst);
+        if record.dst >= self.npus && self.states[segment].access == Access::Read {
+            // A switch keeps nothing of what it has sent on.
+            self.states[segment].value = Set::EMPTY;
+        }
         let state = self.states[segment];
         let (new, access) = if record.reduces() {
             (self.reduced(segment, record, value), Access::Sum)
         } else {
             if state.value == value {
-                self.blame(Code::DeliveredTwice, segment, record, record.dst, |_| {
-                    format!("NPU {} already holds it", record.dst)
-                });
+                self.blame(
+                    Code::DeliveredTwice,
+                    segment,
+                    record,
+                    record.dst,
+                    |replay| format!("{} already holds it", replay.end(record.dst)),
+                );
             }
             if self.came_back(&state, record.dst, segment, value) {
                 self.states[segment].phase = NONE; // the one read ended before
@@ -254,12 +276,16 @@ impl<'a> Replay<'a> {
         };
         let open = self.enter(segment, record, access);
         if let Some(open) = open {
-            self.blame(Code::UnorderedWrite, segment, record, record.dst, |_| {
-                format!(
-                    "is received at NPU {} while transfer {open} may still use it",
-                    record.dst
-                )
-            });
+            self.blame(
+                Code::UnorderedWrite,
+                segment,
+                record,
+                record.dst,
+                |replay| {
+                    let name = replay.end(record.dst);
+                    format!("is received at {name} while transfer {open} may still use it")
+                },
+            );
         }
         self.states[segment].value = new.unwrap_or(state.value);
     }
@@ -344,12 +370,22 @@ impl<'a> Replay<'a> {
     fn reduced(&mut self, segment: usize, record: &Record, value: Set) -> Option<Set> {
         let held = self.states[segment].value;
         if held == Set::EMPTY {
-            self.blame(Code::ReduceIntoNothing, segment, record, record.dst, |_| {
-                format!("NPU {} holds nothing to add to; copy instead", record.dst)
-            });
+            if record.dst >= self.npus && self.is_summed(segment) {
+                return Some(value); // a switch adds to nothing what comes first
+            }
+            self.blame(
+                Code::ReduceIntoNothing,
+                segment,
+                record,
+                record.dst,
+                |replay| {
+                    let name = replay.end(record.dst);
+                    format!("{name} holds nothing to add to; copy instead")
+                },
+            );
             return Some(value);
         }
-        if !self.demands[self.demand_of(segment) as usize].reduced {
+        if !self.is_summed(segment) {
             self.blame(Code::CountedTwice, segment, record, record.dst, |_| {
                 "is added, but this collective does not sum it; copy instead".to_owned()
             });
@@ -369,6 +405,11 @@ impl<'a> Replay<'a> {
             });
         }
         union
+    }
+
+    /// Whether its chunks are to be summed.
+    fn is_summed(&self, segment: usize) -> bool {
+        self.demands[self.demand_of(segment) as usize].reduced
     }
 
     /// Whether a value that is copied in must have left by the one read there was, so that it comes
@@ -462,10 +503,15 @@ impl<'a> Replay<'a> {
             code,
             transfer: Some(record.transfer()),
             chunk: Some(ChunkId(self.first + self.layout.start(segment))),
-            npu: Some(NpuId(npu)),
+            npu: (npu < self.npus).then_some(NpuId(npu)),
             detail: detail(self),
         });
         self.report = report;
+    }
+
+    /// What messages call an end of a transfer.
+    fn end(&self, device: u32) -> String {
+        structure::end_name(self.topology, device)
     }
 
     /// Names the NPUs of some ranks, the first few in full.

@@ -25,17 +25,18 @@ pub(super) fn check_transfers(plan: &Plan, topology: &Topology, report: &mut Ver
         });
     }
     let npus = topology.npu_count() as u32;
+    let can_end = |device: u32| device < npus || topology.can_end(DeviceId(device));
     let chunks = plan.chunks().len() as u64;
     for i in 0..plan.len() {
         let (src, dst) = (plan.src()[i], plan.dst()[i]);
         let (chunk, count) = (plan.chunk()[i], plan.chunk_count()[i]);
-        let fine = src < npus
-            && dst < npus
+        let fine = can_end(src)
+            && can_end(dst)
             && src != dst
             && count > 0
             && u64::from(chunk) + u64::from(count) <= chunks;
         if !fine {
-            describe_bad_transfer(plan, TransferId(i as u32), npus, chunks, report);
+            describe_bad_transfer(plan, topology, TransferId(i as u32), report);
         } else if plan.path()[i] != Plan::DEFAULT_ROUTE {
             let path = plan.paths().get(plan.path()[i] as usize);
             if let Err(detail) = check_path(topology, path, DeviceId(src), DeviceId(dst)) {
@@ -53,23 +54,34 @@ pub(super) fn check_transfers(plan: &Plan, topology: &Topology, report: &mut Ver
 
 fn describe_bad_transfer(
     plan: &Plan,
+    topology: &Topology,
     transfer: TransferId,
-    npus: u32,
-    chunks: u64,
     report: &mut VerifyReport,
 ) {
+    let (npus, chunks) = (topology.npu_count(), plan.chunks().len() as u64);
     let i = transfer.index();
     let (src, dst) = (plan.src()[i], plan.dst()[i]);
     let (chunk, count) = (plan.chunk()[i], plan.chunk_count()[i]);
-    let (code, detail) = if src >= npus || dst >= npus {
-        let npu = if src >= npus { src } else { dst };
-        let last = npus - 1;
-        (
-            Code::UnknownNpu,
-            format!("NPU {npu} does not exist; NPUs are 0 to {last}"),
-        )
+    let mut ends = [src, dst].into_iter();
+    let stray = ends.find(|&end| !topology.can_end(DeviceId(end)));
+    let (code, detail) = if let Some(end) = stray {
+        match topology.devices().get(end as usize) {
+            Some(switch) => (
+                Code::SwitchCannot,
+                format!(
+                    "switch {} only forwards, so that no transfer ends or starts there; let transfers \
+                     pass it, or say in the topology what it can do (offload)",
+                    switch.name
+                ),
+            ),
+            None => (
+                Code::UnknownNpu,
+                format!("NPU {end} does not exist; NPUs are 0 to {}", npus - 1),
+            ),
+        }
     } else if src == dst {
-        (Code::SelfTransfer, format!("NPU {src} sends to itself"))
+        let name = end_name(topology, src);
+        (Code::SelfTransfer, format!("{name} sends to itself"))
     } else {
         let end = u64::from(chunk) + u64::from(count);
         (
@@ -84,6 +96,14 @@ fn describe_bad_transfer(
         npu: Some(NpuId(src)),
         detail,
     });
+}
+
+/// What messages call an end of a transfer, as `NPU 3` or `switch nvs0`.
+pub(super) fn end_name(topology: &Topology, device: u32) -> String {
+    match topology.is_npu(DeviceId(device)) {
+        true => format!("NPU {device}"),
+        false => format!("switch {}", topology.device(DeviceId(device)).name),
+    }
 }
 
 fn check_path(

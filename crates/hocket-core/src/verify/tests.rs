@@ -8,6 +8,7 @@ use crate::topology::TopologyBuilder;
 use crate::units::{Bandwidth, Time};
 
 mod named;
+mod switches;
 mod watched;
 
 const ALL_REDUCE: CollectiveKind = CollectiveKind::AllReduce;
@@ -166,6 +167,23 @@ fn every_code_is_found() {
     send(&mut b, (0, 1), (0, 1), Op::Copy, nothing);
     let apart = Arc::new(apart.finish().unwrap());
     match verify(Arc::new(b.finish()), apart, &mut Silent) {
+        Err(VerifyError::Wrong(report)) => {
+            found.insert(report.violations()[0].code);
+        }
+        other => panic!("{other:?}"),
+    }
+
+    // A switch that only forwards is no end of transfers.
+    let mut star = TopologyBuilder::new("star");
+    star.npus(2);
+    star.switch("core", None);
+    let mut b = builder(CollectiveKind::Broadcast, 2, 1);
+    send(&mut b, (0, 1), (0, 2), Op::Copy, nothing);
+    match verify(
+        Arc::new(b.finish()),
+        Arc::new(star.finish().unwrap()),
+        &mut Silent,
+    ) {
         Err(VerifyError::Wrong(report)) => {
             found.insert(report.violations()[0].code);
         }
@@ -439,7 +457,8 @@ fn shared_groups_barriers_and_chains_are_checked_in_linear_time() {
                 structure::wait_order(&plan, &mut VerifyReport::default()).expect("no cycle");
             let starts = structure::components(&plan);
             let (records, _) = structure::records(&plan, &starts, &order);
-            let mut replay = replay::Replay::new(&plan, 3 * k + 3, &order);
+            let topology = line(3 * k + 3);
+            let mut replay = replay::Replay::new(&plan, &topology, &order);
             replay.component(0, 1, &records);
             assert!(replay.report.is_empty(), "{waits:?}: {}", replay.report);
             replay.ordering.work()

@@ -10,6 +10,8 @@ use crate::id::{ChunkId, NpuId, TransferId};
 pub enum Code {
     /// A transfer names an NPU that the topology does not have.
     UnknownNpu,
+    /// A switch is to do what it cannot: sum, multicast, or serve so many trees.
+    SwitchCannot,
     /// A transfer names a chunk that the plan does not have, or none.
     UnknownChunk,
     /// A transfer's sender is its receiver.
@@ -40,8 +42,9 @@ pub enum Code {
 
 impl Code {
     /// Every code.
-    pub const ALL: [Code; 14] = [
+    pub const ALL: [Code; 15] = [
         Code::UnknownNpu,
+        Code::SwitchCannot,
         Code::UnknownChunk,
         Code::SelfTransfer,
         Code::BrokenPath,
@@ -61,6 +64,7 @@ impl Code {
     pub const fn name(self) -> &'static str {
         match self {
             Code::UnknownNpu => "unknown_npu",
+            Code::SwitchCannot => "switch_cannot",
             Code::UnknownChunk => "unknown_chunk",
             Code::SelfTransfer => "self_transfer",
             Code::BrokenPath => "broken_path",

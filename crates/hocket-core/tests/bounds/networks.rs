@@ -2,7 +2,9 @@
 
 use hocket_core::id::{DeviceId, LinkId};
 use hocket_core::topology::build::{self, Clos, RingWays};
-use hocket_core::topology::{Dimension, DimensionKind, Switching, Topology, TopologyBuilder};
+use hocket_core::topology::{
+    Dimension, DimensionKind, Offload, Switching, Topology, TopologyBuilder,
+};
 use hocket_core::units::{Bandwidth, Seed, Time};
 
 /// A network of 2 to 9 NPUs.
@@ -22,6 +24,11 @@ pub fn network(seed: &mut Seed) -> Topology {
         Switching::StoreAndForward,
     ];
     let whole = whole.with_switching(switching[seed.below(3)]);
+    let whole = if seed.below(4) == 0 {
+        offloaded(whole, seed)
+    } else {
+        whole
+    };
     if seed.below(5) > 0 {
         return whole;
     }
@@ -37,6 +44,23 @@ pub fn network(seed: &mut Seed) -> Topology {
     left.ok()
         .filter(|left| left.npu_count() > 1 && !left.links().is_empty())
         .unwrap_or(whole)
+}
+
+/// Some switches sum and multicast, a few at a rate of their own.
+fn offloaded(mut topology: Topology, seed: &mut Seed) -> Topology {
+    for switch in topology.npu_count()..topology.device_count() {
+        if seed.below(4) > 0 {
+            let offload = Offload {
+                rate: (seed.below(3) == 0).then(|| rate(seed)),
+                ..Offload::FULL
+            };
+            let switch = DeviceId::from(switch);
+            topology = topology
+                .with_offload(switch, Some(offload))
+                .expect("a switch");
+        }
+    }
+    topology
 }
 
 /// From a slow link to a fast one; some of odd rates, for what rounds.

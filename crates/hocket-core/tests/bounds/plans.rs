@@ -74,9 +74,9 @@ struct Draft<'a> {
     topology: &'a Topology,
     builder: PlanBuilder,
     seed: &'a mut Seed,
-    /// Whether messages take ways of their own, and NPUs that take no part help.
+    /// Whether messages take ways of their own, and NPUs that take no part help, and switches that can.
     roams: bool,
-    /// By NPU, what it sent last, where NPUs send one message after the other.
+    /// By NPU or switch, what it sent last, where they send one message after the other.
     turns: Option<Vec<Wait>>,
 }
 
@@ -100,7 +100,7 @@ fn at_random(topology: &Topology, collective: &Collective, seed: &mut Seed) -> O
     let of = chunks.demand().to_vec();
     let builder = PlanBuilder::new("random", collective, chunks);
     let roams = seed.below(2) == 0;
-    let turns = (seed.below(2) == 0).then(|| vec![Wait::NOTHING; topology.npu_count()]);
+    let turns = (seed.below(2) == 0).then(|| vec![Wait::NOTHING; topology.end_count()]);
     let mut draft = Draft {
         topology,
         builder,
@@ -201,9 +201,10 @@ impl Draft<'_> {
         }
     }
 
-    /// Sometimes, an NPU that may help.
+    /// Sometimes, an NPU that may help, or a switch that can.
     fn helper(&mut self, may: impl Fn(NpuId) -> bool) -> Option<NpuId> {
-        let npu = NpuId::from(self.seed.below(self.topology.npu_count()));
+        let npu = NpuId::from(self.seed.below(self.topology.end_count()));
+        let may = |npu: NpuId| self.topology.can_end(npu.device()) && may(npu);
         (self.roams && self.seed.below(4) == 0 && may(npu)).then_some(npu)
     }
 

@@ -15,4 +15,5 @@ mod oracle;
 mod plans;
 mod routers;
 mod routing;
+mod switches;
 mod synthesis;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
 use hocket_core::collective::CollectiveKind;
-use hocket_core::id::TransferId;
+use hocket_core::id::{DeviceId, TransferId};
 use hocket_core::plan::{Columns, Lists, Plan, Wait, WaitOn};
 use hocket_core::progress::Silent;
 use hocket_core::topology::Topology;
@@ -17,12 +17,12 @@ use crate::oracle::is_right;
 
 /// What is done to one transfer.
 #[derive(Clone, Copy, Debug)]
-enum Mutation {
+pub enum Mutation {
     /// It is left out; who waited for it waits for what it waited for.
     Drop,
     /// It is made a second time, after the first.
     Duplicate,
-    /// It goes to another NPU.
+    /// It goes to another NPU, or to a switch that can sum or multicast.
     Redirect,
     /// Copy becomes reduce, reduce becomes copy.
     SwapOp,
@@ -30,7 +30,7 @@ enum Mutation {
     Cycle,
 }
 
-const MUTATIONS: [Mutation; 5] = [
+pub const MUTATIONS: [Mutation; 5] = [
     Mutation::Drop,
     Mutation::Duplicate,
     Mutation::Redirect,
@@ -109,7 +109,7 @@ fn plans(topology: &Topology, draw: &mut Seed) -> Vec<(Plan, String)> {
 }
 
 /// Half of the time, lets one transfer wait for another than it did, or for nothing.
-fn shuffle_wait(plan: &Plan, draw: &mut Seed) -> Plan {
+pub fn shuffle_wait(plan: &Plan, draw: &mut Seed) -> Plan {
     let mut columns = plan.columns();
     if !columns.wait.is_empty() && draw.below(2) == 0 {
         let victim = draw.below(columns.wait.len());
@@ -122,7 +122,7 @@ fn shuffle_wait(plan: &Plan, draw: &mut Seed) -> Plan {
 }
 
 /// The plan with one transfer changed; `None` where there is no such change.
-fn mutate(
+pub fn mutate(
     plan: &Plan,
     topology: &Topology,
     mutation: Mutation,
@@ -144,9 +144,10 @@ fn mutate(
             columns.path.push(columns.path[i]);
         }
         Mutation::Redirect => {
-            let npus = topology.npu_count();
-            let choices: Vec<u32> = (0..npus as u32)
-                .filter(|&npu| npu != columns.src[victim] && npu != columns.dst[victim])
+            let ends =
+                (0..topology.end_count() as u32).filter(|&end| topology.can_end(DeviceId(end)));
+            let choices: Vec<u32> = ends
+                .filter(|&end| end != columns.src[victim] && end != columns.dst[victim])
                 .collect();
             if choices.is_empty() {
                 return None;

@@ -25,6 +25,7 @@ fn flat_algorithms(n: usize) -> impl Iterator<Item = Algorithm> {
                 | Algorithm::MultiTree
                 | Algorithm::Ring2d
                 | Algorithm::Hdrm
+                | Algorithm::InNetwork
         );
         let needs_dimensions = algorithm == Algorithm::Hierarchical || algorithm.is_multirail();
         !of_one_network && !needs_dimensions && (algorithm, n) != (Algorithm::BidirectionalRing, 2)

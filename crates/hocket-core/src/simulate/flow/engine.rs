@@ -7,7 +7,7 @@ use crate::progress::{Interrupted, Progress};
 use crate::simulate::SimulateError;
 use crate::simulate::ready::Ready;
 use crate::simulate::run::{LinkUse, Run, Service};
-use crate::simulate::way::Way;
+use crate::simulate::way::{Way, switch_servers};
 use crate::units::{Bandwidth, Time};
 use crate::verify::Verified;
 
@@ -108,8 +108,7 @@ impl<'a> Engine<'a> {
     fn new(verified: &'a Verified, options: &'a FlowOptions) -> Self {
         let (plan, topology) = (verified.plan(), verified.topology());
         let links = topology.links().iter().map(|link| link.bandwidth);
-        let limits = topology.devices().iter().filter_map(|device| device.limit);
-        let capacity: Vec<u128> = links.chain(limits).map(units).collect();
+        let capacity: Vec<u128> = links.chain(switch_servers(topology)).map(units).collect();
         let busy_since = vec![0; capacity.len()];
         let scale = spray::scale(verified);
         let mut fair = Fair::new(capacity, scale);

@@ -4,7 +4,7 @@ use super::deadlock;
 use super::options::{EJECTION, INJECTION, PacketOptions, SWITCH, Timing};
 use super::ports::{NONE, Packet, Ports};
 use super::spray;
-use crate::id::TransferId;
+use crate::id::{DeviceId, TransferId};
 use crate::plan::{LinkOrder, Op, Plan};
 use crate::progress::{Interrupted, Progress};
 use crate::simulate::SimulateError;
@@ -56,7 +56,7 @@ pub(super) struct Engine<'a> {
     start: Vec<Time>,
     end: Vec<Time>,
     pub(super) uses: Vec<LinkUse>,
-    /// When each NPU has summed what it has received so far.
+    /// When each NPU has summed, and each switch taken in, what it has received so far.
     summed: Vec<u64>,
     services: Vec<Service>,
     /// By link: the position of the latest service.
@@ -165,7 +165,7 @@ impl<'a> Engine<'a> {
             start: vec![Time::MAX; plan.len()],
             end: vec![Time::MAX; plan.len()],
             uses: vec![LinkUse::default(); links],
-            summed: vec![0; topology.npu_count()],
+            summed: vec![0; topology.end_count()],
             services: Vec::new(),
             latest: if options.keep_services {
                 vec![NONE; links]
@@ -276,14 +276,19 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A transfer has arrived: an NPU sums what it receives in the order in which it comes.
+    /// A transfer has arrived: an NPU sums what it receives in the order in which it comes, and so does a switch
+    /// at a rate of its own take in whatever ends there.
     fn sum(&mut self, transfer: u32) {
         let plan = self.verified.plan();
         let mut end = self.now + EJECTION;
-        if let Some(rate) = self.options.reduction_rate
-            && plan.op()[transfer as usize] == Op::Reduce as u8
-        {
-            let summed = &mut self.summed[plan.dst()[transfer as usize] as usize];
+        let dst = plan.dst()[transfer as usize];
+        let is_sum = plan.op()[transfer as usize] == Op::Reduce as u8;
+        let rate = match self.verified.topology().offload(DeviceId(dst)) {
+            Some(offload) => offload.rate,
+            None => self.options.reduction_rate.filter(|_| is_sum),
+        };
+        if let Some(rate) = rate {
+            let summed = &mut self.summed[dst as usize];
             let bytes = plan.bytes(TransferId(transfer));
             let sum = self.timing.cycles(rate.transmission(bytes));
             end = end.max(*summed).saturating_add(sum);

@@ -1,6 +1,8 @@
 //! Products of dimensions, and the meshes, tori and hypercubes among them.
 
-use super::super::{Dimension, DimensionKind, Switching, Topology, TopologyBuilder, TopologyError};
+use super::super::{
+    Dimension, DimensionKind, Offload, Switching, Topology, TopologyBuilder, TopologyError,
+};
 use super::check_memory;
 use crate::id::DeviceId;
 use crate::units::{Bandwidth, Time};
@@ -199,7 +201,9 @@ pub(super) fn build(
                 let first = group / stride * stride * size + group % stride;
                 let switch = (dimension.kind == DimensionKind::Switch).then(|| {
                     switches += 1;
-                    builder.switch(format!("sw{}", switches - 1), limit)
+                    let id = builder.switch(format!("sw{}", switches - 1), limit);
+                    builder.offload(id, dimension.offload.then_some(Offload::FULL));
+                    id
                 });
                 let member = |i: u32| DeviceId(first + i * stride);
                 link_group(&mut builder, dimension, member, switch);

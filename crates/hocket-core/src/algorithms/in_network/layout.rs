@@ -1,0 +1,281 @@
+//! When each slice of the data crosses each edge of its tree, as a timetable that repeats, and the plan of it.
+//!
+//! In each period every tree carries one slice over every edge, so that all links are as busy as the shares make
+//! them. What crosses an edge for the first time waits until few slices are under way, so that simulations in
+//! which links share their bandwidth, and real queues, keep to the timetable too.
+
+use std::collections::BTreeMap;
+
+use super::share::Trees;
+use super::tree::{Step, Tree};
+use super::{owners, passes};
+use crate::collective::Collective;
+use crate::id::{ChunkId, DeviceId, LinkId, NpuId, TransferId};
+use crate::plan::{LinkOrder, Op, Plan, PlanBuilder, Transfer, Wait};
+use crate::topology::Topology;
+
+/// One tree seen from one root: which devices send when, in periods from the start of a slice.
+pub(super) struct Lane<'a> {
+    tree: &'a Tree,
+    steps: Vec<Step>,
+    /// By step, the steps below it; those below the root at the end.
+    below: Vec<Vec<usize>>,
+    /// By edge, the latency of each of its ways, in periods.
+    late: Vec<[u64; 2]>,
+    /// By step, when it sends to its parent, and when its parent sends to it.
+    ups: Vec<u64>,
+    downs: Vec<u64>,
+    /// When all is over.
+    pub end: u64,
+}
+
+impl<'a> Lane<'a> {
+    /// A lane whose periods take so many picoseconds.
+    pub fn new(
+        topology: &Topology,
+        (tree, root): (&'a Tree, DeviceId),
+        [sums, copies]: [bool; 2],
+        period: f64,
+    ) -> Self {
+        let steps = tree.steps(root);
+        let mut below = vec![Vec::new(); steps.len() + 1];
+        for (i, step) in steps.iter().enumerate() {
+            below[step.before.unwrap_or(steps.len())].push(i);
+        }
+        let late = |way: &Vec<LinkId>| -> u64 {
+            let latency = way.iter().map(|&id| topology.link(id).latency.as_ps());
+            (latency.sum::<u64>() as f64 / period).ceil().min(1e6) as u64
+        };
+        let late = tree.edges.iter().map(|edge| edge.ways.each_ref().map(late));
+        let late: Vec<[u64; 2]> = late.collect();
+        let cost = |step: &Step, way: usize| -> u64 {
+            tree.edges[step.edge].ways[way].len() as u64 + late[step.edge][way]
+        };
+        let (mut ups, mut downs) = (vec![0; steps.len()], vec![0; steps.len()]);
+        let mut end = 0;
+        if sums {
+            let arrival = |i: usize, ups: &[u64]| ups[i] + cost(&steps[i], steps[i].up);
+            for i in (0..steps.len()).rev() {
+                ups[i] = below[i]
+                    .iter()
+                    .map(|&child| arrival(child, &ups))
+                    .max()
+                    .unwrap_or(0);
+            }
+            let last = below[steps.len()].iter().map(|&child| arrival(child, &ups));
+            end = last.max().unwrap_or(0);
+        }
+        if copies {
+            let whole = end;
+            for (i, step) in steps.iter().enumerate() {
+                downs[i] = step.before.map_or(whole, |before| {
+                    downs[before] + cost(&steps[before], 1 - steps[before].up)
+                });
+                end = end.max(downs[i] + cost(step, 1 - step.up));
+            }
+        }
+        Self {
+            tree,
+            steps,
+            below,
+            late,
+            ups,
+            downs,
+            end,
+        }
+    }
+
+    /// For how many periods a chunk is under way after it has left a step's sender.
+    fn late(&self, step: &Step, way: usize) -> u64 {
+        self.late[step.edge][way]
+    }
+}
+
+/// All lanes of a collective, and how many slices each carries.
+pub(super) struct Layout<'a> {
+    lanes: Vec<Lane<'a>>,
+    passes: [bool; 2],
+    slices: usize,
+}
+
+/// What a period of the timetable holds: a step of a lane, up or down.
+#[derive(Clone, Copy)]
+struct Item {
+    lane: usize,
+    step: usize,
+    is_down: bool,
+}
+
+impl<'a> Layout<'a> {
+    pub fn new(
+        topology: &Topology,
+        collective: &Collective,
+        trees: &'a Trees,
+        slices: usize,
+    ) -> Self {
+        let passes = passes(collective.kind());
+        let owners = owners(collective);
+        let lanes = trees.list.iter().flat_map(|tree| {
+            let root = |owner: &Option<NpuId>| owner.map_or(tree.root, NpuId::device);
+            let roots = owners.iter().map(root);
+            let period = trees.period;
+            roots.map(move |root| Lane::new(topology, (tree, root), passes, period))
+        });
+        Self {
+            lanes: lanes.collect(),
+            passes,
+            slices,
+        }
+    }
+
+    /// The plan, in the order of the timetable, older slices first.
+    pub fn write(&self, plan: PlanBuilder) -> Plan {
+        let mut by_start: BTreeMap<u64, Vec<Item>> = BTreeMap::new();
+        for (lane, each) in self.lanes.iter().enumerate() {
+            for step in 0..each.steps.len() {
+                let ways = [(false, each.ups[step]), (true, each.downs[step])];
+                for ((is_down, start), _) in ways.into_iter().zip(self.passes).filter(|it| it.1) {
+                    let item = Item {
+                        lane,
+                        step,
+                        is_down,
+                    };
+                    by_start.entry(start).or_default().push(item);
+                }
+            }
+        }
+        let mut writer = Writer::new(self, plan);
+        let last = by_start.keys().next_back().copied().unwrap_or(0);
+        for period in 0..last + self.slices as u64 {
+            for (start, items) in by_start.range(..=period).rev() {
+                let slice = (period - start) as usize;
+                if slice >= self.slices {
+                    break;
+                }
+                items.iter().for_each(|&item| writer.push(item, slice));
+            }
+        }
+        writer.plan.link_order(LinkOrder::Plan);
+        writer.plan.finish()
+    }
+}
+
+struct Writer<'a> {
+    layout: &'a Layout<'a>,
+    plan: PlanBuilder,
+    /// By lane and edge, the paths both ways.
+    paths: Vec<Vec<[u32; 2]>>,
+    /// Where the steps of each lane begin among those of all.
+    first: Vec<usize>,
+    steps: usize,
+    /// By pass, slice and step of all lanes.
+    made: [Vec<u32>; 2],
+    /// By slice and lane, the wait for all that the root sums.
+    whole: Vec<Option<Wait>>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(layout: &'a Layout<'a>, mut plan: PlanBuilder) -> Self {
+        let mut steps = 0;
+        let mut first = Vec::with_capacity(layout.lanes.len());
+        let mut paths: Vec<Vec<[u32; 2]>> = Vec::with_capacity(layout.lanes.len());
+        for (i, lane) in layout.lanes.iter().enumerate() {
+            first.push(steps);
+            steps += lane.steps.len();
+            let same = i
+                .checked_sub(1)
+                .filter(|&before| std::ptr::eq(layout.lanes[before].tree, lane.tree));
+            let known = same.map(|before| paths[before].clone());
+            paths.push(known.unwrap_or_else(|| {
+                let edges = lane.tree.edges.iter();
+                edges
+                    .map(|edge| [plan.path(&edge.ways[0]), plan.path(&edge.ways[1])])
+                    .collect()
+            }));
+        }
+        let all = steps * layout.slices;
+        Self {
+            layout,
+            plan,
+            paths,
+            first,
+            steps,
+            made: layout
+                .passes
+                .map(|is_made| vec![0; if is_made { all } else { 0 }]),
+            whole: vec![None; layout.slices * layout.lanes.len()],
+        }
+    }
+
+    fn push(&mut self, item: Item, slice: usize) {
+        let lane = &self.layout.lanes[item.lane];
+        let step = &lane.steps[item.step];
+        let wait = self.wait(lane, item, slice);
+        let (src, dst, op, way) = match item.is_down {
+            false => (step.device, step.parent, Op::Reduce, step.up),
+            true => (step.parent, step.device, Op::Copy, 1 - step.up),
+        };
+        let id = self.plan.push(Transfer {
+            chunk: ChunkId((slice * self.layout.lanes.len() + item.lane) as u32),
+            count: 1,
+            src: NpuId(src.0),
+            dst: NpuId(dst.0),
+            op,
+            wait,
+            path: Some(self.paths[item.lane][step.edge][way]),
+        });
+        let place = self.place(item.lane, item.step, slice);
+        self.made[usize::from(item.is_down)][place] = id.0;
+    }
+
+    fn place(&self, lane: usize, step: usize, slice: usize) -> usize {
+        slice * self.steps + self.first[lane] + step
+    }
+
+    fn on(&self, is_down: bool, (lane, step): (usize, usize), slice: usize) -> Wait {
+        let place = self.place(lane, step, slice);
+        Wait::on(TransferId(self.made[usize::from(is_down)][place]))
+    }
+
+    /// A transfer waits for what brings its chunk.
+    fn wait(&mut self, lane: &Lane<'_>, item: Item, slice: usize) -> Wait {
+        let brings = match (item.is_down, lane.steps[item.step].before) {
+            (false, _) => self.all_below(lane, item.lane, item.step, slice),
+            (true, Some(before)) => self.on(true, (item.lane, before), slice),
+            (true, None) if self.layout.passes[0] => {
+                let place = slice * self.layout.lanes.len() + item.lane;
+                let known = self.whole[place];
+                let root = lane.steps.len();
+                let whole = known.unwrap_or_else(|| self.all_below(lane, item.lane, root, slice));
+                self.whole[place] = Some(whole);
+                whole
+            }
+            (true, None) => Wait::NOTHING,
+        };
+        match brings == Wait::NOTHING {
+            true => self.turn(lane, item, slice),
+            false => brings,
+        }
+    }
+
+    fn all_below(&mut self, lane: &Lane<'_>, number: usize, step: usize, slice: usize) -> Wait {
+        let below = lane.below[step].iter();
+        let waits: Vec<Wait> = below
+            .map(|&child| self.on(false, (number, child), slice))
+            .collect();
+        self.plan.all_of(&waits)
+    }
+
+    /// What begins with a slice waits until an earlier one has crossed the same edge: one is on the link then, and
+    /// as many more as its latency has room for.
+    fn turn(&self, lane: &Lane<'_>, item: Item, slice: usize) -> Wait {
+        let step = &lane.steps[item.step];
+        let way = if item.is_down { 1 - step.up } else { step.up };
+        let room = 1 + lane.late(step, way).max(1);
+        let before = usize::try_from(room).ok();
+        let before = before.and_then(|room| slice.checked_sub(room));
+        before.map_or(Wait::NOTHING, |slice| {
+            self.on(item.is_down, (item.lane, item.step), slice)
+        })
+    }
+}

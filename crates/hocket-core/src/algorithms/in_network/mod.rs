@@ -1,0 +1,130 @@
+//! Trees whose inner nodes are switches that sum and multicast: what every NPU sends is summed on its way to the
+//! root, and the sum is copied on its way back, piece by piece.
+//!
+//! # Source
+//! Graham et al., Scalable Hierarchical Aggregation Protocol (SHARP), COMHPC 2016; Klenk et al., An In-Network
+//! Architecture for Accelerating Shared-Memory Multiprocessor Collectives, ISCA 2020.
+
+mod grow;
+mod layout;
+mod share;
+mod tree;
+
+#[cfg(test)]
+mod tests;
+
+use super::Job;
+use crate::collective::{Collective, CollectiveKind, block_start};
+use crate::id::NpuId;
+use crate::plan::{Chunks, Plan, PlanError};
+use crate::topology::{Offload, Topology};
+use layout::Layout;
+use tree::Tree;
+
+/// Why there is no such plan, if there is none.
+pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
+    let kind = collective.kind();
+    let mut devices = topology.devices().iter();
+    if devices.any(|device| device.offload.is_some_and(|can| serves(&can, kind))) {
+        let found = grow::tree(topology, collective);
+        return found.is_none().then(|| {
+            "the NPUs are not all joined by links both ways; join them, or use greedy".to_owned()
+        });
+    }
+    let needed = match kind {
+        CollectiveKind::AllReduce => "sums and multicasts",
+        CollectiveKind::Broadcast | CollectiveKind::AllGather => "multicasts",
+        _ => "sums",
+    };
+    Some(format!(
+        "no switch of {:?} {needed}; say in the topology which do (offload), or use an algorithm that needs none",
+        topology.name()
+    ))
+}
+
+/// Whether a switch can be an inner node of trees for a kind of collective.
+fn serves(can: &Offload, kind: CollectiveKind) -> bool {
+    match kind {
+        CollectiveKind::AllReduce => can.all_reduces || (can.sums && can.multicasts),
+        CollectiveKind::Broadcast | CollectiveKind::AllGather => can.all_reduces || can.multicasts,
+        _ => can.all_reduces || can.sums,
+    }
+}
+
+/// How many transfers a plan has.
+pub(super) fn transfers(topology: &Topology, collective: &Collective, chunks: u128) -> u128 {
+    let slices = usize::try_from(chunks).unwrap_or(usize::MAX);
+    let trees = share::trees(topology, collective, slices).list;
+    let edges: usize = trees.iter().map(|tree| tree.edges.len()).sum();
+    let passes = passes(collective.kind())
+        .into_iter()
+        .filter(|&is_made| is_made);
+    chunks.saturating_mul((edges * owners(collective).len() * passes.count()) as u128)
+}
+
+/// Whether a kind has a pass up, in which it sums, and one down, in which it copies.
+fn passes(kind: CollectiveKind) -> [bool; 2] {
+    let copies = matches!(kind, CollectiveKind::Broadcast | CollectiveKind::AllGather);
+    [kind.reduces(), copies || kind == CollectiveKind::AllReduce]
+}
+
+/// The NPUs whose trees carry a demand each; `None` for the root of the tree itself.
+fn owners(collective: &Collective) -> Vec<Option<NpuId>> {
+    match (collective.root(), collective.kind()) {
+        (_, CollectiveKind::AllReduce) => vec![None],
+        (Some(root), _) => vec![Some(collective.npus()[root.index()])],
+        (None, _) => collective.npus().iter().copied().map(Some).collect(),
+    }
+}
+
+/// Every slice of every tree's share goes up, is summed, and goes down again.
+pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
+    let (topology, collective) = (job.topology, job.collective);
+    let trees = share::trees(topology, collective, job.chunks);
+    let chunks = cut(collective, &trees.list, job.chunks)?;
+    let plan = job.builder(chunks);
+    Ok(Layout::new(topology, collective, &trees, job.chunks).write(plan))
+}
+
+/// Chunks by slice, tree and demand; each tree has its share of every demand.
+fn cut(collective: &Collective, trees: &[Tree], slices: usize) -> Result<Chunks, PlanError> {
+    let demands = collective.demands();
+    let mut parts = Vec::with_capacity(demands.len());
+    for demand in &demands {
+        let bytes = share::bytes(trees, demand.bytes);
+        if let Some(&least) = bytes.iter().min().filter(|&&least| least < slices as u64) {
+            return Err(PlanError::TooManyChunks {
+                what: format!("the smallest share of {} trees", trees.len()),
+                bytes: least,
+                chunks: slices,
+            });
+        }
+        parts.push(bytes);
+    }
+    let mut chunks = Chunks::with_capacity(slices * trees.len() * demands.len());
+    for slice in 0..slices {
+        for tree in 0..trees.len() {
+            for (demand, bytes) in (0..).zip(&parts) {
+                let [start, end] = [slice, slice + 1].map(|i| block_start(bytes[tree], i, slices));
+                chunks.push(demand, end - start);
+            }
+        }
+    }
+    Ok(chunks)
+}
+
+/// Slices by default, where there are bytes for them.
+const MOST_CHUNKS: usize = 64;
+
+/// The slices by default: none of a tree's share smaller than a packet.
+pub(super) fn best_chunks(topology: &Topology, collective: &Collective) -> usize {
+    const PACKET: u64 = 4 << 10;
+    let trees = share::trees(topology, collective, MOST_CHUNKS).list;
+    let demands = collective.demands();
+    let least = demands
+        .iter()
+        .flat_map(|demand| share::bytes(&trees, demand.bytes))
+        .min();
+    let most = usize::try_from(least.unwrap_or(1) / PACKET);
+    most.map_or(MOST_CHUNKS, |most| most.clamp(1, MOST_CHUNKS))
+}
