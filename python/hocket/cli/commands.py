@@ -61,6 +61,12 @@ _REPRODUCE = (
         "reproduce_routing:routing_study",
         "For example: hocket reproduce routing --figure 7 --output routing",
     ),
+    Command(
+        "optimal",
+        "Compute how far the best plans are from the lower bound, on all shipped machines.",
+        "reproduce_optimal:optimal_study",
+        "For example: hocket reproduce optimal --machine dgx_a100_2box --size 1GB",
+    ),
 )
 
 COMMANDS = (

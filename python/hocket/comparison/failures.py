@@ -160,7 +160,7 @@ def advise_failures(
         kind, network, size=count, algorithms=algorithms, chunks=chunks, routing=routing
     )
     best = whole.best
-    alike = _alike(network, parts)
+    alike = alike_failures(network, parts)
     failures = []
     for done, (part, kin) in enumerate(alike):
         if progress is not None:
@@ -200,7 +200,9 @@ def _failure(part: Part, names: tuple[str, ...], found: Comparison | str, whole_
     return Failure(part, names, time, slowdown, found.best.algorithm)
 
 
-def _alike(network: _core.Topology, parts: Sequence[Part]) -> list[tuple[Part, list[_Ends]]]:
+def alike_failures(
+    network: _core.Topology, parts: Sequence[Part]
+) -> list[tuple[Part, list[_Ends]]]:
     """Give the kinds of failures, each with all that are of it, in the order of their first."""
     symmetry = Symmetry(network)
     names = network.device_names

@@ -3,6 +3,7 @@
 use super::fill::{Pipe, capacity, fill};
 use super::needs::Decides;
 use super::network::{FAR, Search};
+use super::relay::{self, Nearest};
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::id::NpuId;
@@ -14,6 +15,7 @@ pub(super) struct Degree {
     pub ingress: Candidate,
     pub egress: Candidate,
     pub latency: Candidate,
+    pub relay: Candidate,
     /// Somebody who cannot get what it needs.
     pub unreachable: Option<Witness>,
 }
@@ -25,13 +27,14 @@ struct Far {
     bytes: u128,
 }
 
+/// What is bounded of an NPU: what enters it, or what leaves it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+pub(super) enum Side {
     Ingress,
     Egress,
 }
 
-/// Ingress, egress and latency of every participant.
+/// Ingress, egress and latency of every participant, and what [`relay`] says of it.
 ///
 /// Bytes that must enter v from a latency distance of x or more ([`super::needs`] counts them)
 /// cannot be in v before x, nor, over link e, before e's own latency: by time t link e has brought
@@ -59,6 +62,7 @@ pub(super) fn bounds(
         ingress: Candidate::default(),
         egress: Candidate::default(),
         latency: Candidate::default(),
+        relay: Candidate::default(),
         unreachable: None,
     };
     let n = problem.needs.npus().len();
@@ -67,6 +71,7 @@ pub(super) fn bounds(
     let mut watch = Paced::new(progress, "bound: distances", WORK_BETWEEN_REPORTS);
     let arcs = problem.network.arcs().len() as u64;
     let is_two_way = problem.network.is_two_way();
+    let nearest = Nearest::new(problem);
     for rank in 0..n {
         let search_distances = rank % stride == 0 || !problem.connected;
         for side in [Side::Ingress, Side::Egress] {
@@ -82,6 +87,9 @@ pub(super) fn bounds(
             one(problem, rank, side, searched, &mut found);
             if found.unreachable.is_some() {
                 return Ok(found);
+            }
+            if search_distances && relay::applies(problem, side) {
+                relay::offer(problem, rank, side, &search, &nearest, &mut found.relay);
             }
         }
         let looked_at = if search_distances { 2 * arcs } else { 1 };

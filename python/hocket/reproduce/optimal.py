@@ -1,0 +1,188 @@
+"""How far the best plans are from the lower bound, on every shipped machine.
+
+A cell is a machine, a kind, a size and what has failed. All algorithms that a comparison has unasked plan
+it; every plan is proved and run at link fidelity, and the quickest counts. The gap is its time over the
+lower bound of the same network, less one: no plan could save more than that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from hocket import _core
+from hocket.collectives.collective import Progress
+from hocket.comparison.compare import compare
+from hocket.comparison.failures import alike_failures
+from hocket.errors import InfeasibleError
+from hocket.plans.algorithms import quick
+from hocket.reproduce.parallel import in_parallel
+from hocket.topology.sources import load, names
+from hocket.units import format_size
+
+KINDS = ("all-gather", "reduce-scatter", "all-reduce", "broadcast", "reduce")
+SIZES = (64_000, 1_000_000, 64_000_000, 1_000_000_000)
+"""In bytes."""
+
+NARROW, WIDE = 0.05, 0.25
+"""Gaps that large and small sizes are counted by."""
+LARGE = 16_000_000
+"""Bytes from which on a size is large."""
+
+_FEW = 128
+"""NPUs up to which all algorithms are tried."""
+_SEARCHES = ("greedy",)
+"""Left out beyond: they take minutes there."""
+
+OnCase = Callable[[str, int, int], None]
+"""Called as ``on_case(what, done, total)`` after each cell."""
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """What is planned."""
+
+    machine: str
+    kind: str
+    size: int
+    failed: str = ""
+    """``"A"`` or ``"A,B"``, as ``--failed`` takes it."""
+
+    @property
+    def network(self) -> str:
+        """The machine, and what it is without."""
+        return f"{self.machine} without {self.failed}" if self.failed else self.machine
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a cell came to.
+
+    Attributes
+    ----------
+    npus
+        How many take part.
+    bound_ps
+        The lower bound [ps], and in words what it is due to.
+    algorithm, chunks, time_ps
+        The quickest plan and its time [ps]; ``None`` where nothing applies.
+    seconds
+        That all of it took.
+    """
+
+    npus: int
+    bound_ps: int
+    witness: str
+    algorithm: str | None
+    chunks: int | None
+    time_ps: int | None
+    seconds: float
+    why: str = ""
+
+    @property
+    def gap(self) -> float | None:
+        """Time over the bound, less one."""
+        return None if self.time_ps is None else _core.gap(self.time_ps, self.bound_ps)
+
+
+@dataclass
+class OptimalResult:
+    """Outcomes by cell."""
+
+    outcomes: dict[Cell, Outcome] = field(default_factory=dict)
+
+    def within(self, is_large: bool) -> tuple[int, int]:
+        """Count cells whose gap is at most what is wanted of large or small sizes, and all of them."""
+        wanted = NARROW if is_large else WIDE
+        gaps = [out.gap for cell, out in self.outcomes.items() if (cell.size >= LARGE) == is_large]
+        return sum(gap is not None and gap <= wanted for gap in gaps), len(gaps)
+
+    def worst(self, is_large: bool) -> list[Cell]:
+        """Give the cells beyond what is wanted, the worst first."""
+        wanted = NARROW if is_large else WIDE
+        gaps = {
+            cell: float("inf") if out.gap is None else out.gap
+            for cell, out in self.outcomes.items()
+            if (cell.size >= LARGE) == is_large
+        }
+        return sorted((cell for cell, gap in gaps.items() if gap > wanted), key=lambda c: -gaps[c])
+
+    @property
+    def machines(self) -> list[tuple[str, str]]:
+        """Machines, each with what has failed, in order."""
+        return list(dict.fromkeys((cell.machine, cell.failed) for cell in sorted(self.outcomes)))
+
+
+def machines() -> list[str]:
+    """Names of the shipped machines."""
+    return names()
+
+
+def reproduce_optimal(
+    wanted: Sequence[str] | None = None,
+    *,
+    kinds: Sequence[str] = KINDS,
+    sizes: Sequence[int] = SIZES,
+    failures: bool = False,
+    on_case: OnCase | None = None,
+) -> OptimalResult:
+    """Plan every cell on all cores, the largest first.
+
+    Parameters
+    ----------
+    wanted
+        Machines; by default all that are shipped.
+    failures
+        Instead of whole machines, each with one link failed: one of each sort, alike by symmetry.
+    on_case
+        Called after each cell.
+    """
+    found = OptimalResult()
+    cells = list(_cells(machines() if wanted is None else wanted, kinds, sizes, failures))
+    with closing(in_parallel(_outcome, cells)) as outcomes:
+        for done, (cell, outcome) in enumerate(outcomes, 1):
+            found.outcomes[cell] = outcome
+            if on_case is not None:
+                on_case(
+                    f"{cell.kind} of {format_size(cell.size)} on {cell.network}", done, len(cells)
+                )
+    return found
+
+
+def _cells(
+    wanted: Iterable[str], kinds: Sequence[str], sizes: Sequence[int], failures: bool
+) -> Iterable[Cell]:
+    networks = {name: load(name) for name in wanted}
+    for name in sorted(networks, key=lambda name: -networks[name].npu_count):
+        lost = [""]
+        if failures:
+            sorts = alike_failures(networks[name], ["link"])
+            lost = [",".join(kin[0]) for _, kin in sorts]
+        for each in lost:
+            for size in sizes:
+                yield from (Cell(name, kind, size, each) for kind in kinds)
+
+
+def _outcome(cell: Cell, progress: Progress) -> Outcome:
+    began = time.perf_counter()
+    network = load(cell.machine, failed=cell.failed or ())
+    tried = [
+        name for name in quick(cell.kind) if network.npu_count <= _FEW or name not in _SEARCHES
+    ]
+    try:
+        ranked = compare(cell.kind, network, size=cell.size, algorithms=tried, progress=progress)
+    except InfeasibleError as error:
+        took = time.perf_counter() - began
+        return Outcome(network.npu_count, 0, "", None, None, None, took, str(error))
+    best = ranked.best
+    return Outcome(
+        npus=len(ranked.collective.npus),
+        bound_ps=ranked.bound.time_ps,
+        witness=str(ranked.bound.witness),
+        algorithm=best.algorithm,
+        chunks=best.chunks,
+        time_ps=best.run.time_ps,
+        seconds=time.perf_counter() - began,
+    )
