@@ -118,6 +118,11 @@ impl Passes {
 
     /// The plan in which every tree carries so many pieces.
     ///
+    /// Where pieces pass several links in a row, links that serve first come, first served may not keep to the
+    /// timetable: who has no reason to wait sends all pieces at once, and keeps others from links that they share.
+    /// With a `window`, no more pieces of an arc are under way than the timetable has, and so many more; each then gets
+    /// its share of every link.
+    ///
     /// # Errors
     /// [`PlanError::TooManyChunks`]; [`PlanError::TooLong`].
     pub(crate) fn plan(
@@ -126,6 +131,7 @@ impl Passes {
         topology: &Topology,
         collective: &Collective,
         pieces: u32,
+        window: Option<u32>,
     ) -> Result<Plan, PlanError> {
         let demands = collective.demands();
         let parts = pieces as usize * self.trees();
@@ -146,6 +152,9 @@ impl Passes {
         }
         rows.sort_by_key(|row| (row.start, row.is_sum, row.piece, row.tree, row.arc));
         let mut maker = Maker::new(self, name, collective, chunks, pieces);
+        if let Some(more) = window {
+            maker.set_windows(&times, more);
+        }
         maker.plan.reserve(rows.len());
         for row in rows {
             maker.push(row);
@@ -200,6 +209,8 @@ struct Pass<'a> {
     below: Lists<u32>,
     /// By chunk of the first piece.
     tree_of: Vec<u32>,
+    /// For each arc of all trees, how many pieces may be under way; empty where any number may.
+    windows: Vec<u32>,
 }
 
 struct Maker<'a> {
@@ -236,13 +247,23 @@ impl<'a> Maker<'a> {
         Self { plan, sums, copies }
     }
 
+    fn set_windows(&mut self, times: &Times, more: u32) {
+        let passes = [&mut self.sums, &mut self.copies];
+        for (pass, table) in passes.into_iter().zip([&times.sums, &times.copies]) {
+            if let (Some(pass), Some(table)) = (pass, table) {
+                pass.windows = table.under_way().map(|pieces| pieces + more).collect();
+            }
+        }
+        self.plan.link_order(LinkOrder::Ready);
+    }
+
     fn push(&mut self, row: Row) {
         let pass = if row.is_sum { &self.sums } else { &self.copies };
         let pass = pass.as_ref().expect("rows are of passes that are there");
         let tree = &pass.set.trees[row.tree as usize];
         let arc = tree.arcs[row.arc as usize];
         let chunk = pass.chunk[row.tree as usize];
-        let waits: Vec<Wait> = match (row.is_sum, arc.parent) {
+        let mut waits: Vec<Wait> = match (row.is_sum, arc.parent) {
             (true, _) => pass.below(row, Some(row.arc)),
             (false, TreeArc::ROOT) => match &self.sums {
                 Some(sums) => {
@@ -253,6 +274,7 @@ impl<'a> Maker<'a> {
             },
             (false, parent) => vec![Wait::on(TransferId(pass.at(row, parent)))],
         };
+        waits.extend(pass.before(row).map(|id| Wait::on(TransferId(id))));
         let path = pass.paths[arc.way as usize];
         let wait = self.plan.all_of(&waits);
         let (src, dst, op) = match row.is_sum {
@@ -333,6 +355,7 @@ impl<'a> Pass<'a> {
         Self {
             below: Lists::grouped(arcs + set.trees.len(), parents.into_iter()),
             tree_of,
+            windows: Vec::new(),
             paths: set.ways.iter().map(path).collect(),
             set,
             chunk,
@@ -349,6 +372,15 @@ impl<'a> Pass<'a> {
     /// The transfer of another arc of the same tree with the same piece.
     fn at(&self, row: Row, arc: u32) -> u32 {
         self.made[self.place(row, arc)]
+    }
+
+    /// The transfer of the last piece that must be there before a row's may be sent over the same arc.
+    fn before(&self, row: Row) -> Option<u32> {
+        let window = self
+            .windows
+            .get(self.first[row.tree as usize] + row.arc as usize)?;
+        let piece = row.piece.checked_sub(*window)?;
+        Some(self.at(Row { piece, ..row }, row.arc))
     }
 
     /// The transfers that lead on from an arc, or from the root.

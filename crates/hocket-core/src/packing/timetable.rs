@@ -78,6 +78,14 @@ impl Timetable {
         self.ends.iter().flatten().max().copied().unwrap_or(0)
     }
 
+    /// For each arc of all trees, how many of its pieces are under way at a time.
+    pub fn under_way(&self) -> impl Iterator<Item = u32> + '_ {
+        let spans = self.starts.iter().flatten().zip(self.ends.iter().flatten());
+        // Plans have far fewer pieces than that.
+        let pieces = |span: u64| u32::try_from(span.div_ceil(self.period)).unwrap_or(u32::MAX / 2);
+        spans.map(move |(start, end)| pieces(end - start))
+    }
+
     /// When the last of so many pieces is everywhere [ps].
     pub fn last(&self, pieces: u32) -> u64 {
         self.first() + u64::from(pieces - 1) * self.period

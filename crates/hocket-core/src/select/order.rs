@@ -21,19 +21,41 @@ pub(super) fn in_best_order(
     progress: &mut dyn Progress,
 ) -> Result<(Verified, Time), PlanError> {
     let proof = verify(Arc::new(plan), Arc::clone(topology), progress).map_err(not_verified)?;
-    let mut time = |order| {
-        let options = SimulateOptions {
-            order: Some(order),
-            latency,
-            ..SimulateOptions::default()
-        };
-        simulate(&proof, &options, progress)
-            .map(|run| run.time)
-            .map_err(not_simulated)
-    };
-    let (planned, ready) = (time(LinkOrder::Plan)?, time(LinkOrder::Ready)?);
+    let planned = time(&proof, LinkOrder::Plan, latency, progress)?;
+    let ready = time(&proof, LinkOrder::Ready, latency, progress)?;
     Ok(match ready < planned {
         true => (proof.with_link_order(LinkOrder::Ready), ready),
         false => (proof.with_link_order(LinkOrder::Plan), planned),
     })
+}
+
+/// Proves a plan and simulates it in its own order; with when it ends.
+///
+/// # Errors
+/// As [`super::Candidate::ending`].
+pub(super) fn as_planned(
+    plan: Plan,
+    topology: &Arc<Topology>,
+    latency: LatencyModel,
+    progress: &mut dyn Progress,
+) -> Result<(Verified, Time), PlanError> {
+    let order = plan.link_order();
+    let proof = verify(Arc::new(plan), Arc::clone(topology), progress).map_err(not_verified)?;
+    let time = time(&proof, order, latency, progress)?;
+    Ok((proof, time))
+}
+
+fn time(
+    proof: &Verified,
+    order: LinkOrder,
+    latency: LatencyModel,
+    progress: &mut dyn Progress,
+) -> Result<Time, PlanError> {
+    let options = SimulateOptions {
+        order: Some(order),
+        latency,
+        ..SimulateOptions::default()
+    };
+    let run = simulate(proof, &options, progress);
+    run.map(|run| run.time).map_err(not_simulated)
 }

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::order::in_best_order;
+use super::order::{as_planned, in_best_order};
 use crate::bound::Fidelity;
 use crate::bound::network::Network;
 use crate::collective::{Collective, CollectiveKind};
@@ -189,11 +189,22 @@ impl Search<'_> {
         let transfers = u128::from(self.passes.arcs()) * u128::from(pieces);
         PlanBuilder::check_size(transfers, self.options.memory_limit)?;
         let (topology, collective) = (self.topology, self.collective);
-        let plan = self
-            .passes
-            .plan(TREES, topology, collective, pieces as u32)?;
         let latency = self.options.latency;
-        let (proof, time) = in_best_order(plan, topology, latency, progress)?;
+        let plan = |window| {
+            let passes = &self.passes;
+            passes.plan(TREES, topology, collective, pieces as u32, window)
+        };
+        let (mut proof, mut time) = in_best_order(plan(None)?, topology, latency, progress)?;
+        let hoped = self.passes.end(topology, collective, pieces as u32)?;
+        for more in WINDOWS {
+            if time.as_ps() <= hoped + hoped / KEPT {
+                break;
+            }
+            let other = as_planned(plan(Some(more))?, topology, latency, progress)?;
+            if other.1 < time {
+                (proof, time) = other;
+            }
+        }
         if self.best.as_ref().is_some_and(|best| best.time <= time) {
             return Ok(false);
         }
@@ -206,6 +217,10 @@ impl Search<'_> {
     }
 }
 
+/// Pieces more under way than in the timetable, where it is not kept: a few keep links busy, more keep others waiting.
+const WINDOWS: [u32; 2] = [1, 5];
+/// A timetable is kept where a plan takes no more than this part longer.
+const KEPT: u64 = 50;
 /// Arcs of all trees up to which a root has more than a few.
 const FEW_ARCS: u64 = 40_000;
 /// By how much quicker sums and copies at once must be than one after the other, which need fewer exchanges.
