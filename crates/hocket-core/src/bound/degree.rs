@@ -1,9 +1,9 @@
 //! What must enter and leave each participant, and how far it has to come.
 
+use super::fan_out::{self, Nearest};
 use super::fill::{Pipe, capacity, fill};
 use super::needs::Decides;
 use super::network::{FAR, Search};
-use super::relay::{self, Nearest};
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::id::NpuId;
@@ -15,7 +15,7 @@ pub(super) struct Degree {
     pub ingress: Candidate,
     pub egress: Candidate,
     pub latency: Candidate,
-    pub relay: Candidate,
+    pub fan_out: Candidate,
     /// Somebody who cannot get what it needs.
     pub unreachable: Option<Witness>,
 }
@@ -34,7 +34,7 @@ pub(super) enum Side {
     Egress,
 }
 
-/// Ingress, egress and latency of every participant, and what [`relay`] says of it.
+/// Ingress, egress and latency of every participant, and what [`fan_out`] says of it.
 ///
 /// Bytes that must enter v from a latency distance of x or more ([`super::needs`] counts them)
 /// cannot be in v before x, nor, over link e, before e's own latency: by time t link e has brought
@@ -62,7 +62,7 @@ pub(super) fn bounds(
         ingress: Candidate::default(),
         egress: Candidate::default(),
         latency: Candidate::default(),
-        relay: Candidate::default(),
+        fan_out: Candidate::default(),
         unreachable: None,
     };
     let n = problem.needs.npus().len();
@@ -88,8 +88,8 @@ pub(super) fn bounds(
             if found.unreachable.is_some() {
                 return Ok(found);
             }
-            if search_distances && relay::applies(problem, side) {
-                relay::offer(problem, rank, side, &search, &nearest, &mut found.relay);
+            if search_distances && fan_out::applies(problem, side) {
+                fan_out::offer(problem, rank, side, &search, &nearest, &mut found.fan_out);
             }
         }
         let looked_at = if search_distances { 2 * arcs } else { 1 };

@@ -74,7 +74,7 @@ pub enum Witness {
     },
     /// Bytes that must leave an NPU for several others, or enter it from several, and serve one of them
     /// alone where little time is left.
-    Relay {
+    FanOut {
         /// The NPU.
         npu: NpuId,
         /// Whether the bytes leave the NPU; otherwise they enter it.
@@ -173,7 +173,7 @@ impl Witness {
                 work,
                 capacity,
             } => lengths.describe(*work, *capacity),
-            Witness::Relay {
+            Witness::FanOut {
                 npu,
                 leaving,
                 bytes,
@@ -181,12 +181,12 @@ impl Witness {
                 bandwidth,
                 latency,
             } => {
-                let [verb, way] = match leaving {
-                    true => ["leave", "for"],
-                    false => ["enter", "from"],
+                let [noun, must, way, does] = match leaving {
+                    true => ["out", "leave", "for", "serves"],
+                    false => ["in", "enter", "from", "holds"],
                 };
                 format!(
-                    "relay of {}: {} must {verb} over {bandwidth} {way} {others} others, of which a byte serves \
+                    "fan-{noun} of {}: {} must {must} over {bandwidth} {way} {others} others, of which a byte {does} \
                      several no sooner than {latency}",
                     name(npu),
                     show_bytes(*bytes),

@@ -44,12 +44,16 @@ fn few_bytes_go_to_all_at_once_and_more_by_way_of_others() {
         for size in [1, 10, 100] {
             let bound = bound_of(&topology, kind, size);
             let direct = way + (n - 1) * size * PS;
-            assert_eq!(component(&bound, "relay").as_ps(), direct, "{kind}, {size}");
+            assert_eq!(
+                component(&bound, "fan-out").as_ps(),
+                direct,
+                "{kind}, {size}"
+            );
         }
         for size in [700, 7_000] {
             let bound = bound_of(&topology, kind, size);
             let relayed = 2 * way + size * PS - way / (n - 1);
-            let found = component(&bound, "relay").as_ps();
+            let found = component(&bound, "fan-out").as_ps();
             assert!(
                 found.abs_diff(relayed) <= 1,
                 "{kind}, {size}: {found} {relayed}"
@@ -60,12 +64,12 @@ fn few_bytes_go_to_all_at_once_and_more_by_way_of_others() {
     let bound = bound_of(&topology, Broadcast, 6_000);
     assert_eq!(
         bound.witness.describe(&topology),
-        "relay of npu0: 6 kB must leave over 1 GB/s for 3 others, of which a byte serves several no sooner than 2 us"
+        "fan-out of npu0: 6 kB must leave over 1 GB/s for 3 others, of which a byte serves several no sooner than 2 us"
     );
     for kind in [AllToAll, Gather, Scatter, ReduceScatter] {
         let bound = bound_of(&topology, kind, 6_000);
         let plain = component(&bound, "ingress").max(component(&bound, "egress"));
-        assert!(component(&bound, "relay") <= plain, "{kind}");
+        assert!(component(&bound, "fan-out") <= plain, "{kind}");
     }
 }
 

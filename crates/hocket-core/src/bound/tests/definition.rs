@@ -184,7 +184,7 @@ fn shared(npus: &[NpuId], every: usize, npu: NpuId, enters: bool, far: &[Vec<u64
     places.map(over).min().unwrap_or(NEVER)
 }
 
-/// The bounds ingress, egress, latency, traffic and relay; nothing where something cannot be reached.
+/// The bounds ingress, egress, latency, traffic and fan-out; nothing where something cannot be reached.
 fn by_definition(
     topology: &Topology,
     collective: &Collective,
@@ -335,7 +335,7 @@ fn components_are_what_their_definitions_say() {
                 apart += 1;
                 continue;
             };
-            let names = ["ingress", "egress", "latency", "traffic", "relay"];
+            let names = ["ingress", "egress", "latency", "traffic", "fan-out"];
             let found = names.map(|name| component(&bound, name).as_ps());
             assert_eq!(found, expected, "case {case}, {fidelity:?}, {collective:?}");
             compared += 1;

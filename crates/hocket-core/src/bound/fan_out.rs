@@ -138,7 +138,7 @@ pub(super) fn offer(
             delay: 0,
             capacity: problem.network.arcs()[number as usize].capacity.into(),
         });
-        Witness::Relay {
+        Witness::FanOut {
             npu,
             leaving: side == Side::Egress,
             bytes: problem.needs.in_bytes(bytes),
