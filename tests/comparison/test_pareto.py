@@ -117,7 +117,7 @@ def test_one_size_is_a_front_of_one_range() -> None:
     front = hk.pareto("all-reduce", RING, sizes=4096, algorithms=["ring"])
     assert len(front) == len(front.points) == 1
     assert front.ranges[0].first == front.ranges[0].last
-    assert repr(front) == "<Pareto of all-reduce on 'ring 4': 1 ranges from 4 KiB to 4 KiB>"
+    assert repr(front) == "<Pareto of all-reduce on 'ring 4': 1 range from 4 KiB to 4 KiB>"
     assert front.is_complete
 
 

@@ -149,7 +149,8 @@ class Pareto(TableResult):
     def __repr__(self) -> str:
         span = f"{format_size(self.points[0].size)} to {format_size(self.points[-1].size)}"
         what = f"{self.collective.kind} on {self.topology.name!r}"
-        return f"<Pareto of {what}: {len(self)} ranges from {span}>"
+        plural = "" if len(self) == 1 else "s"
+        return f"<Pareto of {what}: {len(self)} range{plural} from {span}>"
 
     def __iter__(self) -> Iterator[ParetoRange]:
         return iter(self.ranges)
