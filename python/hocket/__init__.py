@@ -56,5 +56,12 @@ def _draw_sizes(found: "SizeComparison", path: "Path") -> None:  # noqa: F405
     draw_sizes(found.size_rows, path, title=found.title)
 
 
+def _draw_pareto(found: "Pareto", path: "Path") -> None:  # noqa: F405
+    from hocket.plot.pareto import draw_pareto
+
+    draw_pareto(found, path)
+
+
 _set_painter("training", _draw_training)
 _set_painter("sizes", _draw_sizes)
+_set_painter("pareto", _draw_pareto)

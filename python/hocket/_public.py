@@ -15,6 +15,8 @@ from hocket.collectives.custom import (
 from hocket.collectives.outcome import DimensionUse, Outcome
 from hocket.comparison.compare import Comparison, compare
 from hocket.comparison.failures import Failure, FailureAdvice, advise_failures
+from hocket.comparison.front import ParetoOptions, ParetoPoint, ParetoRange
+from hocket.comparison.pareto import Pareto, pareto
 from hocket.comparison.sweep import SizeComparison, compare_sizes
 from hocket.errors import (
     Error,
@@ -74,6 +76,10 @@ __all__ = [
     "PacketOptions",
     "Packing",
     "Parallel",
+    "Pareto",
+    "ParetoOptions",
+    "ParetoPoint",
+    "ParetoRange",
     "Plan",
     "PlanBuilder",
     "PlanOptions",
@@ -105,6 +111,7 @@ __all__ = [
     "load_collective",
     "merge_plans",
     "neighbor_exchange",
+    "pareto",
     "plan",
     "plan_symmetric",
     "plan_together",

@@ -34,6 +34,7 @@ def test_version(hocket: Any) -> None:
     [
         "",
         "compare",
+        "pareto",
         "plan",
         "verify",
         "simulate",

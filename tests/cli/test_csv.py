@@ -22,6 +22,11 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
         ("algorithms",),
         "time_ps",
     ),
+    "pareto": (
+        ("pareto", "all-reduce", "-t", "dgx1_v100", "-s", "1MB", "-a", "ring", "-a", "direct"),
+        ("ranges",),
+        "from_time_ps",
+    ),
     "failures": (
         ("advise", "failures", "all-reduce", "-t", "dgx1_v100", "-s", "1MB", "-a", "ring"),
         ("failures",),

@@ -41,6 +41,10 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "compare, broadcast": ("comparison", ("compare", "broadcast", *RAILS, "-s", "1MB")),
     "compare, sizes": ("comparisons", ("compare", "all-reduce", *LINE, "-s", "8KB,1MB")),
+    "pareto": (
+        "pareto",
+        ("pareto", "all-reduce", *LINE, "-s", "8KB,1MB", "-a", "ring", "-a", "direct"),
+    ),
     "timetable": (
         "timetable",
         ("plan", "all-gather", *MESH, "-s", "9MB", "-a", "greedy", "--timetable-only"),

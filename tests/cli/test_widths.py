@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "failures": ("advise", "failures", "all-reduce", *RING, "-s", "1MB", "-a", "ring"),
     "dims": ("advise", "dims", "-t", "themis-2d"),
     "train": ("train", "alexnet", "-t", "dgx1_v100", "-p", "dp=4,pp=2", "-a", "ring", "--layers"),
+    "pareto": ("pareto", "all-reduce", *RING, "-s", "8B,1GB", "-a", "ring", "-a", "direct"),
     "compare-training": ("compare-training", "alexnet", "-t", "dgx1_v100", "--all-algorithms"),
     "route": ("route", JOBS, "-f", "clos:32x64"),
     "schemes": ("route", JOBS, "-f", "clos:32x64", "--compare"),

@@ -79,6 +79,12 @@ COMMANDS = (
         '--bandwidth "25 GB/s" --latency "21 ns" --size 64MB --plot mesh.png',
     ),
     Command(
+        "pareto",
+        "Find the quickest plan of each size, and the sizes at which another becomes the quickest.",
+        "pareto:pareto",
+        "For example: hocket pareto all-reduce --topology dgx1_v100 -o table.csv --plot front.png",
+    ),
+    Command(
         "plan",
         "Plan a collective with one algorithm, prove the plan, and write it to a file.",
         "plan:plan",

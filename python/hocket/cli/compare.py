@@ -157,16 +157,15 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
         if any(entry.run.equal_links[0] for entry in each):
             about = f"{format_size(each.collective.size)}: " if len(comparisons) > 1 else ""
             console.note(f"{about}equal paths: {routing}; idle links: {_idle(each)}")
-    _print_refused(comparisons, why=why)
+    print_refused(collective.kind, [each.refused for each in comparisons], why=why)
 
 
-def _print_refused(comparisons: Sequence[Comparison], *, why: bool) -> None:
-    """Say how many algorithms make no plan here, and why where that was asked."""
+def print_refused(kind: str, refused: Sequence[Mapping[str, str]], *, why: bool) -> None:
+    """Say how many algorithms make no plan of a kind, and why where that was asked."""
     kinds = {each.name: each.kinds for each in known_algorithms()}
-    kind = comparisons[0].collective.kind
     left_out: dict[str, list[str]] = {}
-    for comparison in comparisons:
-        for name, reason in comparison.refused.items():
+    for reasons in refused:
+        for name, reason in reasons.items():
             names = left_out.setdefault(reason, [])
             if kind in kinds.get(name, [kind]) and name not in names:
                 names.append(name)

@@ -23,7 +23,12 @@ from hocket.cli.data import (
     WorkloadData,
     WorkloadsData,
 )
-from hocket.comparison.data import ComparisonData, ComparisonsData, FailureAdviceData
+from hocket.comparison.data import (
+    ComparisonData,
+    ComparisonsData,
+    FailureAdviceData,
+    ParetoData,
+)
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
 from hocket.plans.synthesis.data import TimetableData
 from hocket.routing.data import ClusterRunData, ComparedSchemesData
@@ -81,6 +86,7 @@ DOCUMENTS: dict[str, Any] = {
     "timetable": TimetableData,
     "comparison": ComparisonData,
     "comparisons": ComparisonsData,
+    "pareto": ParetoData,
     "advice": AdviceData,
     "failure-advices": FailureAdvicesDocument,
     "failure-advice": FailureAdviceData,

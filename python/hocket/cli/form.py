@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -48,13 +49,20 @@ class Form:
 
 
 def print_csv(rows: Rows) -> None:
-    """Print a table as CSV; what lies in a value has its name behind the value's."""
+    """Print a table as CSV, see :func:`csv_text`."""
+    sys.stdout.write(csv_text(rows))
+
+
+def csv_text(rows: Rows) -> str:
+    """Write a table as CSV; what lies in a value has its name behind the value's."""
     values = rows.to_frame().to_pylist() if isinstance(rows, TableResult) else rows
     flat = [dict(_flat(row)) for row in values]
     names = dict.fromkeys(name for row in flat for name in row)
-    writer = csv.DictWriter(sys.stdout, list(names), restval="", lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(names), restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
+    return text.getvalue()
 
 
 def _flat(value: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:

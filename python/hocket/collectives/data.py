@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing_extensions import TypedDict
 
 
-class CollectiveData(TypedDict):
-    """A collective on a topology."""
+class SizelessData(TypedDict):
+    """A collective on a topology, of whatever size."""
 
     collective: str
     topology: str
@@ -14,8 +14,13 @@ class CollectiveData(TypedDict):
     """Participants in rank order."""
     root: int | None
     """The root's number as an NPU."""
-    size_bytes: int
     in_place: bool
+
+
+class CollectiveData(SizelessData):
+    """A collective on a topology."""
+
+    size_bytes: int
 
 
 class BoundData(TypedDict):

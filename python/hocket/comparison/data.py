@@ -6,7 +6,7 @@ from typing import Literal
 
 from typing_extensions import TypedDict
 
-from hocket.collectives.data import BoundData, CollectiveData
+from hocket.collectives.data import BoundData, CollectiveData, SizelessData
 from hocket.simulation.data import RunFigures
 
 
@@ -60,3 +60,54 @@ class FailureAdviceData(CollectiveData):
     time_ps: int
     """Without failures."""
     failures: list[FailureData]
+
+
+class ParetoPointData(TypedDict):
+    """The quickest plan of a size that was measured."""
+
+    size_bytes: int
+    algorithm: str
+    chunks: int
+    time_ps: int
+    algbw_bytes_per_s: float
+    busbw_bytes_per_s: float
+    bound_ps: int
+    gap: float
+    witness: str
+    """Of the bound."""
+
+
+class ParetoRangeData(TypedDict):
+    """Sizes at which one plan is the quickest; figures are those of the least and of the largest."""
+
+    from_bytes: int
+    """At which a runtime switches to it."""
+    to_bytes: int
+    """The largest size that was measured of these; up to the next range, its precision decides."""
+    algorithm: str
+    chunks: int
+    from_time_ps: int
+    to_time_ps: int
+    from_algbw_bytes_per_s: float
+    to_algbw_bytes_per_s: float
+    from_busbw_bytes_per_s: float
+    to_busbw_bytes_per_s: float
+    from_gap: float
+    to_gap: float
+
+
+class ParetoData(SizelessData):
+    """The quickest plan of each size."""
+
+    fidelity: str
+    precision: float
+    """Up to what share of a size the beginnings of ranges are found."""
+    tolerance: float
+    """By what share a plan may be slower than the quickest and still be kept."""
+    is_complete: bool
+    ranges: list[ParetoRangeData]
+    points: list[ParetoPointData]
+    missing_bytes: list[int]
+    """Sizes that were not measured in time."""
+    refused: dict[str, str]
+    """Why each other algorithm cannot run here."""

@@ -15,7 +15,7 @@ from hocket.comparison.crossovers import Crossover, SizeRow, crossovers, lines_o
 from hocket.plot.style import ACCENT, picture, plain_numbers, write_title
 from hocket.units import format_size
 
-__all__ = ["draw_sizes"]
+__all__ = ["draw_sizes", "mark_crossovers", "scale_sizes"]
 
 _MARKERS = "os^vDPX"
 _MAX_TICKS = 10
@@ -70,8 +70,8 @@ def draw_sizes(table: Sequence[SizeRow], path: Path, *, title: str = "") -> None
                 label=algorithm,
             )
             handles.append(line)
-        _scale(axes, sizes, name)
-        handles += _mark(axes, found)
+        scale_sizes(axes, sizes, f"algbw [{name}]")
+        handles += mark_crossovers(axes, found)
         figure.legend(
             handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8
         )
@@ -79,7 +79,8 @@ def draw_sizes(table: Sequence[SizeRow], path: Path, *, title: str = "") -> None
             write_title(figure, title)
 
 
-def _scale(axes: Any, sizes: Sequence[int], unit: str) -> None:
+def scale_sizes(axes: Any, sizes: Sequence[int], what: str) -> None:
+    """Make both axes logarithmic, sizes below and what is named beside."""
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     step = -(-len(sizes) // _MAX_TICKS)
@@ -91,10 +92,10 @@ def _scale(axes: Any, sizes: Sequence[int], unit: str) -> None:
     axes.grid(visible=True, which="major", color="#e3e3e3", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.set_xlabel("size")
-    axes.set_ylabel(f"algbw [{unit}]")
+    axes.set_ylabel(what)
 
 
-def _mark(axes: Any, found: Sequence[Crossover]) -> list[Line2D]:
+def mark_crossovers(axes: Any, found: Sequence[Crossover]) -> list[Line2D]:
     """Write the number of each crossover above it; give what the legend says of them."""
     handles = []
     for i, each in enumerate(found, 1):

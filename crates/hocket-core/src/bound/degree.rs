@@ -1,5 +1,6 @@
 //! What must enter and leave each participant, and how far it has to come.
 
+use super::fan_out::{self, Nearest};
 use super::fill::{Pipe, capacity, fill};
 use super::needs::Decides;
 use super::network::{FAR, Search};
@@ -14,6 +15,7 @@ pub(super) struct Degree {
     pub ingress: Candidate,
     pub egress: Candidate,
     pub latency: Candidate,
+    pub fan_out: Candidate,
     /// Somebody who cannot get what it needs.
     pub unreachable: Option<Witness>,
 }
@@ -25,13 +27,14 @@ struct Far {
     bytes: u128,
 }
 
+/// What is bounded of an NPU: what enters it, or what leaves it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Side {
+pub(super) enum Side {
     Ingress,
     Egress,
 }
 
-/// Ingress, egress and latency of every participant.
+/// Ingress, egress and latency of every participant, and what [`fan_out`] says of it.
 ///
 /// Bytes that must enter v from a latency distance of x or more ([`super::needs`] counts them)
 /// cannot be in v before x, nor, over link e, before e's own latency: by time t link e has brought
@@ -59,6 +62,7 @@ pub(super) fn bounds(
         ingress: Candidate::default(),
         egress: Candidate::default(),
         latency: Candidate::default(),
+        fan_out: Candidate::default(),
         unreachable: None,
     };
     let n = problem.needs.npus().len();
@@ -67,6 +71,7 @@ pub(super) fn bounds(
     let mut watch = Paced::new(progress, "bound: distances", WORK_BETWEEN_REPORTS);
     let arcs = problem.network.arcs().len() as u64;
     let is_two_way = problem.network.is_two_way();
+    let nearest = Nearest::new(problem);
     for rank in 0..n {
         let search_distances = rank % stride == 0 || !problem.connected;
         for side in [Side::Ingress, Side::Egress] {
@@ -82,6 +87,9 @@ pub(super) fn bounds(
             one(problem, rank, side, searched, &mut found);
             if found.unreachable.is_some() {
                 return Ok(found);
+            }
+            if search_distances && fan_out::applies(problem, side) {
+                fan_out::offer(problem, rank, side, &search, &nearest, &mut found.fan_out);
             }
         }
         let looked_at = if search_distances { 2 * arcs } else { 1 };

@@ -15,6 +15,7 @@
 //! | --- | --- | --- |
 //! | `ingress`, `egress` | what must enter or leave one participant, and from how far | `degree` |
 //! | `latency` | the farthest data has to travel | `degree` |
+//! | `fan-out` | what leaves or enters one participant, and how many others it serves in the time left | `fan_out` |
 //! | `cut` | what must cross a set of devices | `cut` |
 //! | `partition` | what must pass between many parts | `partition` |
 //! | `traffic` | bytes times hops over bandwidth of all hops | `traffic` |
@@ -26,6 +27,7 @@ mod maxflow;
 mod needs;
 pub(crate) mod network;
 pub(crate) mod partition;
+mod fan_out;
 pub(crate) mod spread;
 mod sweep;
 mod traffic;
@@ -171,6 +173,7 @@ pub fn bound(
             ("partition", partitions.best),
             ("traffic", traffic::bounds(&problem, progress)?),
             ("latency", degree.latency),
+            ("fan-out", degree.fan_out),
         ]
     };
     let applies = |(_, it): &&(&'static str, Candidate)| it.time > Time::ZERO;

@@ -72,6 +72,22 @@ pub enum Witness {
         /// Sum of bandwidth times length.
         capacity: u128,
     },
+    /// Bytes that must leave an NPU for several others, or enter it from several, and serve one of them
+    /// alone where little time is left.
+    FanOut {
+        /// The NPU.
+        npu: NpuId,
+        /// Whether the bytes leave the NPU; otherwise they enter it.
+        leaving: bool,
+        /// Number of bytes.
+        bytes: u128,
+        /// How many others want them, or contribute.
+        others: usize,
+        /// Bandwidth of all links out of the NPU (or into it) together.
+        bandwidth: Bandwidth,
+        /// Latency of the shortest way by another place that copies or sums.
+        latency: Time,
+    },
     /// A shortest way, by latency, that some data must go.
     Latency {
         /// NPU that holds the data.
@@ -157,6 +173,25 @@ impl Witness {
                 work,
                 capacity,
             } => lengths.describe(*work, *capacity),
+            Witness::FanOut {
+                npu,
+                leaving,
+                bytes,
+                others,
+                bandwidth,
+                latency,
+            } => {
+                let [noun, must, way, does] = match leaving {
+                    true => ["out", "leave", "for", "serves"],
+                    false => ["in", "enter", "from", "holds"],
+                };
+                format!(
+                    "fan-{noun} of {}: {} must {must} over {bandwidth} {way} {others} others, of which a byte {does} \
+                     several no sooner than {latency}",
+                    name(npu),
+                    show_bytes(*bytes),
+                )
+            }
             Witness::Latency { from, to, latency } => {
                 format!("latency from {} to {}: {latency}", name(from), name(to))
             }

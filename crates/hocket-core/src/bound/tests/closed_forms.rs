@@ -36,6 +36,44 @@ fn data_needs_both_links_of_a_switch() {
 }
 
 #[test]
+fn few_bytes_go_to_all_at_once_and_more_by_way_of_others() {
+    let n: u64 = 8;
+    for kind in [Broadcast, Reduce, AllReduce] {
+        let topology = star(n as usize, Time::from_ns(500), None);
+        let way = 1_000_000;
+        for size in [1, 10, 100] {
+            let bound = bound_of(&topology, kind, size);
+            let direct = way + (n - 1) * size * PS;
+            assert_eq!(
+                component(&bound, "fan-out").as_ps(),
+                direct,
+                "{kind}, {size}"
+            );
+        }
+        for size in [700, 7_000] {
+            let bound = bound_of(&topology, kind, size);
+            let relayed = 2 * way + size * PS - way / (n - 1);
+            let found = component(&bound, "fan-out").as_ps();
+            assert!(
+                found.abs_diff(relayed) <= 1,
+                "{kind}, {size}: {found} {relayed}"
+            );
+        }
+    }
+    let topology = star(4, Time::from_ns(500), None);
+    let bound = bound_of(&topology, Broadcast, 6_000);
+    assert_eq!(
+        bound.witness.describe(&topology),
+        "fan-out of npu0: 6 kB must leave over 1 GB/s for 3 others, of which a byte serves several no sooner than 2 us"
+    );
+    for kind in [AllToAll, Gather, Scatter, ReduceScatter] {
+        let bound = bound_of(&topology, kind, 6_000);
+        let plain = component(&bound, "ingress").max(component(&bound, "egress"));
+        assert!(component(&bound, "fan-out") <= plain, "{kind}");
+    }
+}
+
+#[test]
 fn no_way_is_said() {
     let mut builder = TopologyBuilder::new("apart");
     builder.npus(3);

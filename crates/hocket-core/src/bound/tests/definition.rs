@@ -124,12 +124,72 @@ fn amounts(
     amounts
 }
 
-/// The bounds ingress, egress, latency and traffic; nothing where something cannot be reached.
+/// What leaves an NPU, or enters it for sums, times the others that want or contribute it; and their distances.
+fn served(
+    demands: &[Demand],
+    npus: &[NpuId],
+    npu: NpuId,
+    enters: bool,
+    far: &[Vec<u64>],
+) -> (u128, Vec<u64>) {
+    let mut others: Vec<NpuId> = Vec::new();
+    let mut amount = 0;
+    for demand in demands.iter().filter(|demand| demand.bytes > 0) {
+        let holders = demand.holders.members(npus);
+        let wanted = demand.wanted.members(npus);
+        let is_sum = demand.reduced && holders.len() > 1;
+        let served = match enters {
+            true if is_sum && wanted.contains(&npu) => holders,
+            false if holders.contains(&npu) && (is_sum || holders.len() == 1) => wanted,
+            _ => continue,
+        };
+        for other in served.iter().filter(|&&other| other != npu) {
+            amount += u128::from(demand.bytes);
+            if !others.contains(other) {
+                others.push(*other);
+            }
+        }
+    }
+    let way = |other: &NpuId| match enters {
+        true => far[other.index()][npu.index()],
+        false => far[npu.index()][other.index()],
+    };
+    let mut ways: Vec<u64> = others.iter().map(way).collect();
+    ways.sort_unstable();
+    (amount, ways)
+}
+
+/// Whether each byte that leaves an NPU, or enters it for sums, is for one other at most.
+fn is_one_alone(demands: &[Demand], npus: &[NpuId], npu: NpuId, enters: bool) -> bool {
+    let one = std::slice::from_ref;
+    let none = vec![vec![0; 64]; 64];
+    demands.iter().all(|demand| {
+        let (amount, _) = served(one(demand), npus, npu, enters, &none);
+        amount <= u128::from(demand.bytes)
+    })
+}
+
+/// The least distance from an NPU by way of another one to a participant that is yet another, or back.
+fn shared(npus: &[NpuId], every: usize, npu: NpuId, enters: bool, far: &[Vec<u64>]) -> u64 {
+    let way = |from: usize, to: usize| match enters {
+        true => far[to][from],
+        false => far[from][to],
+    };
+    let over = |place: usize| {
+        let ends = npus.iter().filter(|end| end.index() != place);
+        let rest = ends.map(|end| way(place, end.index())).min();
+        way(npu.index(), place).saturating_add(rest.unwrap_or(NEVER))
+    };
+    let places = (0..every).filter(|&place| place != npu.index());
+    places.map(over).min().unwrap_or(NEVER)
+}
+
+/// The bounds ingress, egress, latency, traffic and fan-out; nothing where something cannot be reached.
 fn by_definition(
     topology: &Topology,
     collective: &Collective,
     fidelity: Fidelity,
-) -> Option<[u64; 4]> {
+) -> Option<[u64; 5]> {
     let (nodes, hops) = hops(topology, fidelity);
     let far = distances(nodes, &hops, |hop| hop.latency);
     let (demands, npus) = (collective.demands(), collective.npus());
@@ -141,7 +201,7 @@ fn by_definition(
         let way = before.saturating_add(hop.latency).saturating_add(after);
         (way != NEVER).then(|| way - hop.sending)
     };
-    let mut found = [0; 4];
+    let mut found = [0; 5];
     for &npu in npus {
         for (side, enters) in [true, false].into_iter().enumerate() {
             let amounts = amounts(&demands, npus, npu, enters, &far);
@@ -163,6 +223,22 @@ fn by_definition(
                 let pipes: Vec<_> = hops.iter().filter(own).filter_map(pipe).collect();
                 found[side] = found[side].max(fill(&pipes, bytes));
             }
+            let (amount, ways) = served(&demands, npus, npu, enters, &far);
+            let is_left_out = enters && fidelity == Fidelity::Flow;
+            if is_left_out || is_one_alone(&demands, npus, npu, enters) {
+                continue;
+            }
+            let shared = shared(npus, topology.npu_count(), npu, enters, &far);
+            let own = |hop: &&Hop| [hop.from, hop.to][usize::from(enters)] == npu.index();
+            let mut pipes = Vec::new();
+            for hop in hops.iter().filter(own) {
+                for (j, &way) in ways.iter().enumerate() {
+                    let way = if j == 0 { way } else { way.max(shared) };
+                    let way = way.saturating_sub(hop.sending);
+                    pipes.extend(useful(hop).map(|least| (way.max(least), hop.rate)));
+                }
+            }
+            found[4] = found[4].max(fill(&pipes, amount));
         }
     }
     let devices = topology.device_count();
@@ -259,7 +335,7 @@ fn components_are_what_their_definitions_say() {
                 apart += 1;
                 continue;
             };
-            let names = ["ingress", "egress", "latency", "traffic"];
+            let names = ["ingress", "egress", "latency", "traffic", "fan-out"];
             let found = names.map(|name| component(&bound, name).as_ps());
             assert_eq!(found, expected, "case {case}, {fidelity:?}, {collective:?}");
             compared += 1;

@@ -1,0 +1,164 @@
+"""``hocket pareto``: the quickest plan of each size, as a table on which a runtime switches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import typer
+
+from hocket.cli import options
+from hocket.cli.compare import FIDELITY_NOTES, print_refused
+from hocket.cli.form import Form, csv_text
+from hocket.cli.groups import Nodes, Search, Simulation, Tasks, grouped
+from hocket.cli.numbers import RATES, TIMES, common, percent, share_of
+from hocket.cli.table import NEVER, Table
+from hocket.collectives.custom import is_file
+from hocket.comparison.front import ParetoOptions
+from hocket.comparison.pareto import SIZES, Pareto
+from hocket.comparison.pareto import pareto as find_front
+from hocket.errors import SpecError
+from hocket.files.atomic import check_target, write_text
+from hocket.topology.build import build_topology
+from hocket.units import format_size, shown
+
+
+@dataclass(frozen=True)
+class Exactly:
+    """How exactly the front is found."""
+
+    panel: ClassVar[str] = "Front"
+
+    precision: Annotated[
+        float,
+        typer.Option(
+            "--precision",
+            help="Up to what share of a size the size is found at which another plan becomes the quickest.",
+        ),
+    ] = ParetoOptions.precision
+    tolerance: Annotated[
+        float,
+        typer.Option(
+            "--tolerance",
+            help="By what share a plan may be slower than the quickest and still be kept.",
+        ),
+    ] = ParetoOptions.tolerance
+    within: Annotated[
+        str | None,
+        typer.Option(
+            "--within",
+            metavar="TIME",
+            help='Time limit of all the work, such as "1 min"; what is measured by then is the result.',
+        ),
+    ] = None
+
+    def value(self) -> ParetoOptions:
+        """Give it as a value."""
+        return ParetoOptions(precision=self.precision, tolerance=self.tolerance, within=self.within)
+
+
+@dataclass(frozen=True)
+class Shown(Form):
+    """What is shown of a front."""
+
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write the table to this .csv file.")
+    ] = None
+    plot: options.Plot = None
+    why: Annotated[
+        bool, typer.Option("--why", "--verbose", "-v", help="Say why algorithms make no plan here.")
+    ] = False
+
+    def check(self) -> None:
+        """Refuse files that cannot be written, before anything is measured."""
+        if self.output is not None:
+            if Path(self.output).suffix != ".csv":
+                why = f"{shown(self.output)} does not end in .csv"
+                raise SpecError("--output", why, "name a .csv file; --json prints all there is")
+            check_target(Path(self.output))
+        if self.plot is not None:
+            from hocket.plot.style import check_picture
+
+            check_picture(Path(self.plot))
+
+
+@grouped
+def pareto(
+    kind: options.Kind = "all-reduce",
+    *,
+    network: Nodes,
+    task: Tasks,
+    algorithm: options.Algorithms = None,
+    exactly: Exactly,
+    search: Search,
+    simulation: Simulation,
+    output: Shown,
+) -> None:
+    """Find the quickest plan of each size, and the sizes at which another becomes the quickest."""
+    fidelity = simulation.transfers()
+    planning = search.planning(simulation.latency_model)
+    front = exactly.value()
+    output.check()
+    if is_file(kind):
+        raise SpecError("COLLECTIVE", f"{shown(kind)} has a size of its own", "use hocket compare")
+    spec = network.spec()
+    if search.chunk_size is None:
+        options.check_size(spec, kind, algorithm or None, search.chunks, npus=task.npus)
+    with options.watching() as watch:
+        found = find_front(
+            kind,
+            build_topology(spec),
+            sizes=task.read() if task.size or task.sizes is not None else SIZES,
+            algorithms=algorithm or None,
+            fidelity=fidelity,
+            options=planning,
+            front=front,
+            progress=watch,
+            npus=task.npus,
+            root=task.root,
+        )
+    if output.plot is not None:
+        found.plot(output.plot)
+    if output.output is not None:
+        write_text(Path(output.output), csv_text(found))
+    if output.prints("pareto", found.to_dict, lambda: found):
+        return
+    _print(found)
+    print_refused(found.collective.kind, [found.refused], why=output.why or algorithm is not None)
+
+
+def _print(found: Pareto) -> None:
+    first, last = found.points[0], found.points[-1]
+    ends = f"{format_size(first.size)} to {format_size(last.size)}"
+    title = options.title(found.collective, found.topology, size=ends)
+    table = _table(found)
+    table.title = title + FIDELITY_NOTES.get(found.fidelity, "")
+    console = options.output()
+    console.print(table)
+    missing = "" if found.is_complete else "; not all was measured in time (--within)"
+    precision = f"switching sizes to {share_of(found.options.precision)}"
+    console.print(f"{len(found.points)} sizes measured, {precision}; all plans proved{missing}")
+    for each in dict.fromkeys((first, last)):
+        console.note(f"bound of {format_size(each.size)}: {each.witness}")
+
+
+def _table(found: Pareto) -> Table:
+    rates = common([rate for each in found for rate in (each.last.algbw, each.last.busbw)], RATES)
+    table = Table()
+    table.add_column("from", justify="right")
+    table.add_column("to", justify="right", leaves=NEVER)
+    table.add_column("algorithm", leaves=NEVER)
+    table.add_column("chunks", justify="right", leaves=NEVER)
+    for name, leaves in (("time from", 4), ("time to", NEVER)):
+        table.add_column(name, leaves=leaves, units=TIMES)
+    for name, leaves in (("algbw to", 2), ("busbw to", 3)):
+        table.add_column(name, leaves=leaves, units=rates)
+    for name, leaves in (("gap from", 5), ("gap to", NEVER)):
+        table.add_column(name, justify="right", leaves=leaves, unit="%")
+    for each in found:
+        first, last = each.first, each.last
+        cells: list[Any] = [format_size(first.size), format_size(last.size), each.algorithm]
+        cells += [str(each.chunks), first.time_ps, last.time_ps, last.algbw, last.busbw]
+        table.add_row(*cells, percent(first.gap), percent(last.gap))
+    return table

@@ -1,0 +1,158 @@
+"""What a front of quickest plans consists of: measured sizes, ranges of them, and how it is found."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hocket import _core
+from hocket._options import seconds
+from hocket.errors import SpecError
+from hocket.units import shown
+
+if TYPE_CHECKING:
+    from hocket.comparison.data import ParetoPointData, ParetoRangeData
+
+__all__ = ["ParetoOptions", "ParetoPoint", "ParetoRange", "is_open"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParetoOptions:
+    """How exactly a front is found.
+
+    Attributes
+    ----------
+    precision
+        Up to what share of a size the size is found at which another plan becomes the quickest.
+    tolerance
+        By what share a plan may be slower than the quickest and still be kept, so that a table does not
+        switch for next to nothing.
+    within
+        How long all the work may take [s]: what is measured by then is the front; ``None`` for no limit.
+        The first size is always measured.
+
+    Raises
+    ------
+    SpecError
+        Naming the field, for a value that makes no sense.
+    """
+
+    precision: float = 0.05
+    tolerance: float = 0.01
+    within: float | str | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in (("precision", 0.001), ("tolerance", 0.0)):
+            value = getattr(self, name)
+            right = f"give a share from {least:g} to 1, such as 0.05"
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise SpecError(name, f"{shown(value)} is not a number", right)
+            if not least <= value <= 1:
+                raise SpecError(name, f"{shown(value)} is not valid", right)
+        if self.within is not None:
+            limit = seconds(self.within, "within")
+            if not limit > 0:
+                raise SpecError("within", "0 leaves no time", "give more, as 1min")
+            object.__setattr__(self, "within", limit)
+
+    @property
+    def ends(self) -> float:
+        """When the work ends that begins now, by the monotonic clock [s]."""
+        return math.inf if self.within is None else time.monotonic() + float(self.within)
+
+
+@dataclass(frozen=True)
+class ParetoPoint:
+    """The quickest plan of a size that was measured.
+
+    Attributes
+    ----------
+    size
+        The size [bytes].
+    algorithm, chunks
+        What plans it: ``hk.plan(..., algorithm=, chunks=)`` makes the plan.
+    time_ps
+        How long that takes [ps].
+    algbw, busbw
+        Its bandwidths [bytes/s].
+    bound_ps, witness
+        The lower bound on any plan's time [ps], and why nothing is faster.
+    """
+
+    size: int
+    algorithm: str
+    chunks: int
+    time_ps: int
+    algbw: float
+    busbw: float
+    bound_ps: int
+    witness: str
+
+    @property
+    def gap(self) -> float:
+        """How far above the bound: time / bound - 1, where 0 ps count as 1 ps."""
+        return _core.gap(self.time_ps, self.bound_ps)
+
+    def to_dict(self) -> ParetoPointData:
+        """Give it as values of JSON."""
+        return {
+            "size_bytes": self.size,
+            "algorithm": self.algorithm,
+            "chunks": self.chunks,
+            "time_ps": self.time_ps,
+            "algbw_bytes_per_s": self.algbw,
+            "busbw_bytes_per_s": self.busbw,
+            "bound_ps": self.bound_ps,
+            "gap": self.gap,
+            "witness": self.witness,
+        }
+
+
+@dataclass(frozen=True)
+class ParetoRange:
+    """Sizes at which one plan is the quickest.
+
+    Attributes
+    ----------
+    first, last
+        The least and the largest size that was measured of these; a runtime switches at the first.
+    """
+
+    first: ParetoPoint
+    last: ParetoPoint
+
+    @property
+    def algorithm(self) -> str:
+        """What plans it."""
+        return self.first.algorithm
+
+    @property
+    def chunks(self) -> int:
+        """With how many chunks."""
+        return self.first.chunks
+
+    def to_dict(self) -> ParetoRangeData:
+        """Give it as values of JSON."""
+        first, last = self.first, self.last
+        return {
+            "from_bytes": first.size,
+            "to_bytes": last.size,
+            "algorithm": self.algorithm,
+            "chunks": self.chunks,
+            "from_time_ps": first.time_ps,
+            "to_time_ps": last.time_ps,
+            "from_algbw_bytes_per_s": first.algbw,
+            "to_algbw_bytes_per_s": last.algbw,
+            "from_busbw_bytes_per_s": first.busbw,
+            "to_busbw_bytes_per_s": last.busbw,
+            "from_gap": first.gap,
+            "to_gap": last.gap,
+        }
+
+
+def is_open(low: ParetoPoint, high: ParetoPoint, options: ParetoOptions) -> bool:
+    """Whether a size between two is still to be found at which the quickest plan changes."""
+    is_wide = high.size > low.size * (1 + options.precision) and high.size - low.size > 1
+    return is_wide and (low.algorithm, low.chunks) != (high.algorithm, high.chunks)

@@ -1,0 +1,281 @@
+"""The quickest plans of a network over a range of sizes, as a table on which a runtime switches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+from hocket import _core
+from hocket._checks import check_function, instance_of, path_of
+from hocket._options import check_keywords, names_of, options_of
+from hocket._pictures import draw
+from hocket._results import TableResult
+from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
+from hocket.collectives.collective import Progress, collective_on
+from hocket.collectives.outcome import collective_dict
+from hocket.collectives.sweep import sizes_of
+from hocket.comparison.compare import compare
+from hocket.comparison.crossovers import Crossover
+from hocket.comparison.front import ParetoOptions, ParetoPoint, ParetoRange, is_open
+from hocket.comparison.halving import Measured, Search, Way
+from hocket.plans.choice import SHORTEST
+from hocket.plans.synthesis import PlanOptions
+from hocket.simulation.options import KEYWORDS, TransferOptions
+from hocket.simulation.run import Run
+from hocket.topology.sources import TopologyLike, as_topology
+from hocket.units import Quantity, format_size, parse_size
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.comparison.compare import Keywords as CompareKeywords
+    from hocket.comparison.data import ParetoData
+
+    class Keywords(CompareKeywords, total=False):
+        """What a call of :func:`pareto` may say besides."""
+
+        precision: float
+        tolerance: float
+        within: float | str | None
+
+
+SIZES = "1K:1G:x4"
+"""Sizes where none are given."""
+
+
+@dataclass(frozen=True, repr=False)
+class Pareto(TableResult):
+    """The quickest plan of each size.
+
+    Attributes
+    ----------
+    topology, collective
+        Where, and what, at the least size that was measured.
+    fidelity
+        Of the simulations.
+    options
+        How exactly it was found.
+    points
+        Every size that was measured, the least first.
+    missing
+        Sizes that were asked for and not measured in time.
+    refused
+        Why each other algorithm cannot run here, by name.
+    """
+
+    topology: _core.Topology
+    collective: _core.Collective
+    fidelity: str
+    options: ParetoOptions
+    points: tuple[ParetoPoint, ...]
+    missing: tuple[int, ...]
+    refused: dict[str, str]
+
+    @property
+    def ranges(self) -> list[ParetoRange]:
+        """The ranges of sizes, each with its plan, the least sizes first."""
+        found: list[ParetoRange] = []
+        for each in self.points:
+            if found and (found[-1].algorithm, found[-1].chunks) == (each.algorithm, each.chunks):
+                found[-1] = replace(found[-1], last=each)
+            else:
+                found.append(ParetoRange(each, each))
+        return found
+
+    @property
+    def crossovers(self) -> list[Crossover]:
+        """Where another algorithm becomes the quickest, from small sizes to large ones."""
+        ranges = self.ranges
+        return [
+            Crossover(float(after.first.size), before.algorithm, after.algorithm)
+            for before, after in pairwise(ranges)
+            if before.algorithm != after.algorithm
+        ]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all sizes were measured, and all crossovers found to the precision."""
+        pairs = pairwise(self.points)
+        return not self.missing and not any(is_open(*pair, self.options) for pair in pairs)
+
+    def at(self, size: Quantity) -> ParetoRange:
+        """Give the plan for a size: the last whose range begins no later, or the first.
+
+        Raises
+        ------
+        SpecError
+            If it is not a size.
+        """
+        count = parse_size(size, field="size")
+        ranges = self.ranges
+        return next((each for each in reversed(ranges) if each.first.size <= count), ranges[0])
+
+    def plot(self, path: str | PathLike[str]) -> None:
+        """Draw time over size into a .png, .svg or .pdf file, crossovers numbered.
+
+        Raises
+        ------
+        SpecError
+            If the file can be no picture, or cannot be written.
+        """
+        draw("pareto", self, path_of("path", path))
+
+    def to_dict(self) -> ParetoData:
+        """Give it as values of JSON."""
+        about = collective_dict(self.collective, self.topology)
+        return {
+            "collective": about["collective"],
+            "topology": about["topology"],
+            "npus": about["npus"],
+            "root": about["root"],
+            "in_place": about["in_place"],
+            "fidelity": self.fidelity,
+            "precision": self.options.precision,
+            "tolerance": self.options.tolerance,
+            "is_complete": self.is_complete,
+            "ranges": [each.to_dict() for each in self.ranges],
+            "points": [each.to_dict() for each in self.points],
+            "missing_bytes": list(self.missing),
+            "refused": self.refused,
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [dict(each.to_dict()) for each in self.ranges]
+
+    def __repr__(self) -> str:
+        span = f"{format_size(self.points[0].size)} to {format_size(self.points[-1].size)}"
+        what = f"{self.collective.kind} on {self.topology.name!r}"
+        plural = "" if len(self) == 1 else "s"
+        return f"<Pareto of {what}: {len(self)} range{plural} from {span}>"
+
+    def __iter__(self) -> Iterator[ParetoRange]:
+        return iter(self.ranges)
+
+    def __len__(self) -> int:
+        return len(self.ranges)
+
+
+def pareto(
+    kind: str,
+    topology: TopologyLike,
+    *,
+    sizes: Quantity | Iterable[Quantity] = SIZES,
+    algorithms: Sequence[str] | None = None,
+    fidelity: str | TransferOptions = "link",
+    options: PlanOptions | None = None,
+    front: ParetoOptions | None = None,
+    progress: Progress | None = None,
+    **keywords: Unpack[Keywords],
+) -> Pareto:
+    """Find the quickest plan of each size, and the sizes at which another becomes the quickest.
+
+    Every size is compared as by :func:`hocket.compare`: each plan is proved, simulated and bounded. Where
+    the quickest of two neighbouring sizes differ, sizes between them are compared, halving the interval
+    until its ends are as near as `precision` asks for. There, only algorithms are tried that take no more
+    than one and a half times the least time at one of its ends.
+
+    Parameters
+    ----------
+    kind, topology, algorithms, fidelity, options
+        See :func:`hocket.compare`; the limit of time in `options` is that of one search.
+    sizes
+        Sizes that are measured at least, see :func:`hocket.compare_sizes`; the first and the last are
+        the ends of the table.
+    front
+        How exactly.
+    progress
+        Called as ``progress(stage, done, total)`` during the work.
+    keywords
+        As of :func:`hocket.compare`; and any option of :class:`hocket.ParetoOptions` by its name.
+
+    Raises
+    ------
+    SpecError, InfeasibleError, VerificationError
+        As :func:`hocket.compare` and :func:`hocket.compare_sizes`.
+
+    Examples
+    --------
+    >>> import hocket as hk
+    >>> names = ["ring", "direct"]
+    >>> front = hk.pareto("all-reduce", "ring:4@25GB/s,1us", sizes="1K:1M:x32", algorithms=names)
+    >>> front.at("2 KB").algorithm
+    'direct'
+    """
+    own = names_of(ParetoOptions)
+    known = (*COLLECTIVE_KEYWORDS, *names_of(PlanOptions), *KEYWORDS, *own)
+    check_keywords(keywords, known, ("sizes", "algorithms", "fidelity", "options", "front"))
+    check_function("progress", progress)
+    instance_of(str, "kind", kind, "give the name of a kind, such as all-reduce")
+    exactly = options_of(ParetoOptions, front, {k: v for k, v in keywords.items() if k in own})
+    rest = {name: value for name, value in keywords.items() if name not in own}
+    network = as_topology(topology)
+    planning = {k: v for k, v in rest.items() if k in names_of(PlanOptions) and k not in KEYWORDS}
+    plans = options_of(PlanOptions, options, planning)
+    rest = {name: value for name, value in rest.items() if name not in planning}
+
+    def measure(
+        size: int, names: Sequence[str] | None, chunks: int | None, left: float
+    ) -> Measured:
+        limits = [each for each in (plans.seconds, left) if each is not None and each < math.inf]
+        given = replace(plans, time_limit=max(min(limits), SHORTEST)) if limits else plans
+        if chunks is not None:
+            given = replace(given, chunks=chunks, chunk_size=None)
+        return _measured(
+            (kind, network), size, names or algorithms, fidelity, given, progress, rest
+        )
+
+    search = Search(sizes_of(sizes), measure, exactly, progress)
+    search.run()
+    least = search.found[min(search.found)]
+    about: dict[str, Any] = {k: v for k, v in rest.items() if k in COLLECTIVE_KEYWORDS}
+    return Pareto(
+        network,
+        collective_on(kind, network, least.size, **about),
+        least.fidelity,
+        exactly,
+        tuple(search.points()),
+        tuple(size for size in search.sizes if size not in search.found),
+        least.refused,
+    )
+
+
+def _measured(
+    what: tuple[str, _core.Topology],
+    size: int,
+    names: Sequence[str] | None,
+    fidelity: str | TransferOptions,
+    options: PlanOptions,
+    progress: Progress | None,
+    keywords: dict[str, Any],
+) -> Measured:
+    """Compare algorithms at one size, and keep what each number of chunks came to."""
+    times: dict[Way, tuple[int, float, float]] = {}
+
+    def note(name: str, chunks: int, run: Run) -> None:
+        known = times.get((name, chunks))
+        if known is None or run.time_ps < known[0]:
+            times[name, chunks] = (run.time_ps, run.algbw, run.busbw)
+
+    found = compare(
+        what[0],
+        what[1],
+        size=size,
+        algorithms=names,
+        fidelity=fidelity,
+        options=options,
+        on_result=note,
+        progress=progress,
+        **keywords,
+    )
+    kept = {entry.algorithm for entry in found}
+    return Measured(
+        size,
+        found.best.run.fidelity,
+        found.bound,
+        {way: figures for way, figures in times.items() if way[0] in kept},
+        found.refused,
+    )

@@ -1,0 +1,49 @@
+"""A front: time of the quickest plan over size, in the colours of the algorithms, over the bound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import matplotlib
+
+from hocket.comparison.pareto import Pareto
+from hocket.plot.sizes import mark_crossovers, scale_sizes
+from hocket.plot.style import picture, write_title
+from hocket.plot.timing import time_unit
+from hocket.units import format_size
+
+__all__ = ["draw_pareto"]
+
+
+def draw_pareto(found: Pareto, path: Path) -> None:
+    """Draw time over size, both logarithmic, the bound dashed, crossovers numbered."""
+    crossovers, ranges = found.crossovers, found.ranges
+    unit, factor = time_unit(min(each.time_ps for each in found.points))
+    sizes = [each.size for each in found.points]
+    names = list(dict.fromkeys(each.algorithm for each in ranges))
+    with picture(path, 8.0, 4.6 + 0.17 * (len(names) + len(crossovers))) as figure:
+        axes = figure.add_subplot()
+        bounds = [max(each.bound_ps, 1) / factor for each in found.points]
+        handles = axes.plot(sizes, bounds, "--", color="black", linewidth=1.2, label="bound")
+        for i, name in enumerate(names):
+            own = [each for each in found.points if each.algorithm == name]
+            handles += axes.plot(
+                [each.size for each in own],
+                [max(each.time_ps, 1) / factor for each in own],
+                "o-" if len(own) > 1 else "o",
+                color=matplotlib.colormaps["tab10"](i % 10),
+                markersize=4,
+                linewidth=1.4,
+                label=name,
+            )
+        scale_sizes(axes, sizes, f"time [{unit}]")
+        handles += mark_crossovers(axes, crossovers)
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=2, frameon=False, fontsize=8
+        )
+        collective = found.collective
+        span = f"{format_size(sizes[0])} to {format_size(sizes[-1])}"
+        write_title(
+            figure,
+            f"{collective.name}, {span}, among {len(collective.npus)} NPUs of {found.topology.name}",
+        )
