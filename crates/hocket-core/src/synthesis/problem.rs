@@ -75,7 +75,8 @@ impl Problem {
         let smaller = |part: &Part| {
             let mut spread = part.spread.clone();
             let less = shortfall(&work, part);
-            spread.sizes.iter_mut().for_each(|size| *size -= less);
+            let sizes = spread.sizes.iter_mut();
+            sizes.for_each(|size| *size = size.saturating_sub(less));
             timings(topology, &network, &spread, latency)
         };
         let smallest_times = [smaller(&work.sums), smaller(&work.copies)];
