@@ -2,8 +2,8 @@
 //!
 //! A switch passes on in both directions alike: a unit of the edge to one neighbour is joined to a unit of the edge to
 //! another, which makes an edge between the two. Who has most left is joined first, so that little is left over at the
-//! end: to somebody to whom no faster links lead, as within a box, and of these to whoever is least joined to it so
-//! far, so that edges are spread over all pairs.
+//! end: to somebody to whom no faster links lead, as they do within a box, and of these to whoever is least joined to
+//! it so far, box to box and NPU to NPU, so that edges are spread over all pairs.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -137,10 +137,13 @@ fn without(edges: Vec<Edge>, switch: u32) -> Vec<Edge> {
         ports[place].edges.push((i, edge.size));
     }
     let cluster = clusters(&rest, at.iter().map(|edge| edge.rate).max().unwrap_or(0));
-    let mut between: BTreeMap<[u32; 2], u64> = BTreeMap::new();
-    let pair = |a: u32, b: u32| [a.min(b), a.max(b)];
+    let mut between = Between {
+        cluster: &cluster,
+        nodes: BTreeMap::new(),
+        clusters: BTreeMap::new(),
+    };
     for edge in &rest {
-        *between.entry(pair(edge.ends[0], edge.ends[1])).or_default() += edge.size;
+        between.add(edge.ends, edge.size);
     }
     // What each cluster has left: who has most must not be left with itself.
     let mut together: BTreeMap<u32, u64> = BTreeMap::new();
@@ -161,9 +164,8 @@ fn without(edges: Vec<Edge>, switch: u32) -> Vec<Edge> {
         let least = |port: &usize| {
             let (a, b) = (ports[a].node, ports[*port].node);
             let is_near = cluster(a) == cluster(b);
-            let so_far = between.get(&pair(a, b)).copied().unwrap_or(0);
             let most = Reverse((of_cluster(*port), ports[*port].left));
-            (is_near, so_far, most)
+            (is_near, between.so_far([a, b]), most)
         };
         let others = (0..ports.len()).filter(|&b| b != a && ports[b].left > 0);
         let Some(b) = others.min_by_key(least) else {
@@ -175,9 +177,7 @@ fn without(edges: Vec<Edge>, switch: u32) -> Vec<Edge> {
             break;
         }
         *joined.entry((first.0, second.0)).or_default() += size;
-        *between
-            .entry(pair(ports[a].node, ports[b].node))
-            .or_default() += size;
+        between.add([ports[a].node, ports[b].node], size);
         for port in [a, b] {
             take(&mut ports[port], size);
             *together.entry(cluster(ports[port].node)).or_default() -= size;
@@ -189,6 +189,32 @@ fn without(edges: Vec<Edge>, switch: u32) -> Vec<Edge> {
             .map(|((a, b), size)| at[a].joined(&at[b], switch, size)),
     );
     rest
+}
+
+/// How much joins clusters, and how much nodes.
+struct Between<F> {
+    cluster: F,
+    nodes: BTreeMap<[u32; 2], u64>,
+    clusters: BTreeMap<[u32; 2], u64>,
+}
+
+impl<F: Fn(u32) -> u32> Between<F> {
+    fn keys(&self, ends: [u32; 2]) -> [[u32; 2]; 2] {
+        let clusters = ends.map(|end| (self.cluster)(end));
+        [clusters, ends].map(|[a, b]| [a.min(b), a.max(b)])
+    }
+
+    fn add(&mut self, ends: [u32; 2], size: u64) {
+        let [clusters, nodes] = self.keys(ends);
+        *self.clusters.entry(clusters).or_default() += size;
+        *self.nodes.entry(nodes).or_default() += size;
+    }
+
+    fn so_far(&self, ends: [u32; 2]) -> (u64, u64) {
+        let [clusters, nodes] = self.keys(ends);
+        let of = |sums: &BTreeMap<[u32; 2], u64>, key| sums.get(&key).copied().unwrap_or(0);
+        (of(&self.clusters, clusters), of(&self.nodes, nodes))
+    }
 }
 
 /// Says for each node to which others faster edges lead: the first of those.

@@ -87,7 +87,7 @@ pub(crate) fn pack_undirected(
         return Ok(None);
     };
     let finer = match devices > nodes && count < SPREAD_TREES {
-        true => 2 * (SPREAD_TREES / count / 2),
+        true => (SPREAD_TREES / count).next_multiple_of(2),
         false => 1,
     };
     let (count, over) = (count * finer, over * u128::from(finer));
