@@ -6,7 +6,7 @@ BIN := .venv/bin
 CARGO_FLAGS := --locked
 SECONDS := 60
 TARGETS :=
-DEMO := all-reduce --topology dgx1_v100 --size 256MB
+DEMO := all-reduce --topology dgx_a100_2box --size 256MB
 
 # pyo3 then looks at one interpreter in every step and is not built anew for each.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
@@ -58,7 +58,7 @@ controller: .venv/deps.stamp ## build the routing controller, its agent and the 
 
 demo: build ## all-reduce of 256 MB on a DGX-1 V100: healthy, then with one NVLink down
 	$(BIN)/hocket compare $(DEMO)
-	$(BIN)/hocket compare $(DEMO) --failed gpu0,gpu1
+	$(BIN)/hocket compare $(DEMO) --failed b0g0,b0nic0
 
 check: fmt clippy ruff mypy unit ## format, lint, types and unit tests: what to run before each commit
 	@echo 'make check: all passed'
