@@ -57,7 +57,9 @@ fn some_npus_in_any_order_on_other_topologies() {
     for topology in [star(11), line(11), one_way_ring(11)] {
         for npus in [[7, 2, 9, 0, 4, 10, 3], [10, 9, 8, 7, 6, 5, 4]] {
             let npus = npus.map(NpuId);
-            for algorithm in flat_algorithms(npus.len()) {
+            // All NPUs take part in what is planned by symmetry.
+            let others = flat_algorithms(npus.len()).filter(|&it| it != Algorithm::Symmetric);
+            for algorithm in others {
                 for &kind in algorithm.kinds() {
                     for collective in rooted(kind, &npus, 1001) {
                         judged(&topology, &collective, algorithm, 2);
