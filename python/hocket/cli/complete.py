@@ -86,6 +86,7 @@ _OTHERS: dict[tuple[str, str], Callable[[str], list[str]] | None] = {
 """Where an option of a command is another; None where nothing is completed."""
 _ARGUMENTS: dict[str, Callable[[str], list[str]]] = {
     "compare": collectives,
+    "pareto": collectives,
     "plan": collectives,
     "advise failures": collectives,
     "train": models,
