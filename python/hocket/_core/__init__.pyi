@@ -20,6 +20,7 @@ from hocket._core import registry as registry
 from hocket._core import replay as replay
 from hocket._core import routing as routing
 from hocket._core import steering as steering
+from hocket._core import symmetry as symmetry
 from hocket._core import synthesis as synthesis
 from hocket._core import trace as trace
 
@@ -81,6 +82,7 @@ __all__ = [
     "simulate_flows",
     "simulate_packets",
     "steering",
+    "symmetry",
     "synthesis",
     "trace",
     "verify",
