@@ -4,12 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use crate::plan::{Plan, PlanError, Routing};
 use crate::progress::Progress;
-use crate::simulate::{SimulateError, SimulateOptions, simulate};
+use crate::simulate::{SimulateOptions, simulate};
 use crate::synthesis::{GREEDY, Problem, Timetables, Unwinding};
 use crate::topology::equal::EqualPaths;
 use crate::topology::{LatencyModel, Topology};
 use crate::units::Time;
-use crate::verify::{Verified, VerifyError, verify};
+use crate::verify::{Verified, verify};
 
 /// Transfers up to which plans are simulated, to choose among them and to say when they end.
 const MAX_SIMULATED: u128 = 300_000;
@@ -142,15 +142,12 @@ impl Candidate {
 
     fn simulated(&self, progress: &mut dyn Progress) -> Result<Ending, PlanError> {
         let plan = Arc::clone(self.plan());
-        let proof =
-            Arc::new(verify(plan, Arc::clone(&self.topology), progress).map_err(not_verified)?);
+        let proof = Arc::new(verify(plan, Arc::clone(&self.topology), progress)?);
         let options = SimulateOptions {
             latency: self.latency,
             ..SimulateOptions::default()
         };
-        let time = simulate(&proof, &options, progress)
-            .map_err(not_simulated)?
-            .time;
+        let time = simulate(&proof, &options, progress)?.time;
         self.proof.get_or_init(|| proof);
         Ok(Ending {
             time,
@@ -201,25 +198,5 @@ impl Candidate {
             Err(why) => Err(why),
             Ok(_) => Ok(spread),
         }
-    }
-}
-
-pub(super) fn not_verified(error: VerifyError) -> PlanError {
-    match error {
-        VerifyError::Interrupted(stop) => PlanError::Interrupted(stop),
-        VerifyError::Collective(why) => PlanError::Collective(why),
-        VerifyError::Wrong(report) => PlanError::Malformed {
-            why: report.to_string(),
-        },
-    }
-}
-
-pub(super) fn not_simulated(error: SimulateError) -> PlanError {
-    match error {
-        SimulateError::Interrupted(stop) => PlanError::Interrupted(stop),
-        SimulateError::TooLong => PlanError::TooLong,
-        _ => PlanError::Malformed {
-            why: error.to_string(),
-        },
     }
 }

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::candidate::{not_simulated, not_verified};
 use crate::plan::{LinkOrder, Plan, PlanError};
 use crate::progress::Progress;
 use crate::simulate::{SimulateOptions, simulate};
@@ -20,7 +19,7 @@ pub(super) fn in_best_order(
     latency: LatencyModel,
     progress: &mut dyn Progress,
 ) -> Result<(Verified, Time), PlanError> {
-    let proof = verify(Arc::new(plan), Arc::clone(topology), progress).map_err(not_verified)?;
+    let proof = verify(Arc::new(plan), Arc::clone(topology), progress)?;
     let planned = time(&proof, LinkOrder::Plan, latency, progress)?;
     let ready = time(&proof, LinkOrder::Ready, latency, progress)?;
     Ok(match ready < planned {
@@ -40,7 +39,7 @@ pub(super) fn as_planned(
     progress: &mut dyn Progress,
 ) -> Result<(Verified, Time), PlanError> {
     let order = plan.link_order();
-    let proof = verify(Arc::new(plan), Arc::clone(topology), progress).map_err(not_verified)?;
+    let proof = verify(Arc::new(plan), Arc::clone(topology), progress)?;
     let time = time(&proof, order, latency, progress)?;
     Ok((proof, time))
 }
@@ -56,6 +55,5 @@ fn time(
         latency,
         ..SimulateOptions::default()
     };
-    let run = simulate(proof, &options, progress);
-    run.map(|run| run.time).map_err(not_simulated)
+    Ok(simulate(proof, &options, progress)?.time)
 }

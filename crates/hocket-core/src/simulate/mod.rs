@@ -20,6 +20,7 @@ use std::borrow::Cow;
 
 use crate::explain::Explain;
 use crate::id::{LinkId, TransferId};
+use crate::plan::PlanError;
 use crate::progress::{Interrupted, Progress};
 use crate::verify::Verified;
 use way::Way;
@@ -88,6 +89,19 @@ pub enum SimulateError {
     /// The simulation was asked to stop.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
+}
+
+/// Of a plan that planning made itself.
+impl From<SimulateError> for PlanError {
+    fn from(error: SimulateError) -> Self {
+        match error {
+            SimulateError::Interrupted(stop) => Self::Interrupted(stop),
+            SimulateError::TooLong => Self::TooLong,
+            other => Self::Malformed {
+                why: other.to_string(),
+            },
+        }
+    }
 }
 
 impl Explain for SimulateError {

@@ -508,7 +508,7 @@ impl Search<'_> {
         let plan =
             self.passes
                 .plan_by(self.busy, SYMMETRIC, topology, &one, (pieces as u32, None))?;
-        let proof = prove(self.symmetry, plan, topology, progress).map_err(not_proved)?;
+        let proof = prove(self.symmetry, plan, topology, progress)?;
         let mut time = |order| {
             let latency = self.options.latency;
             let options = SimulateOptions {
@@ -517,7 +517,7 @@ impl Search<'_> {
                 ..SimulateOptions::default()
             };
             let run = simulate_shifted(self.symmetry, &proof, &options, progress);
-            run.map(|run| run.time).map_err(not_simulated)
+            run.map(|run| run.time).map_err(PlanError::from)
         };
         let mut order = LinkOrder::Plan;
         let mut ends = time(order)?;
@@ -533,25 +533,5 @@ impl Search<'_> {
         }
         self.best = Some((proof.with_link_order(order), ends, pieces));
         Ok(true)
-    }
-}
-
-fn not_proved(error: VerifyError) -> PlanError {
-    match error {
-        VerifyError::Interrupted(stop) => PlanError::Interrupted(stop),
-        VerifyError::Collective(why) => PlanError::Collective(why),
-        VerifyError::Wrong(report) => PlanError::Malformed {
-            why: report.to_string(),
-        },
-    }
-}
-
-fn not_simulated(error: SimulateError) -> PlanError {
-    match error {
-        SimulateError::Interrupted(stop) => PlanError::Interrupted(stop),
-        SimulateError::TooLong => PlanError::TooLong,
-        other => PlanError::Malformed {
-            why: other.to_string(),
-        },
     }
 }

@@ -34,7 +34,7 @@ use std::sync::Arc;
 use crate::collective::CollectiveError;
 use crate::explain::Explain;
 use crate::id::{ChunkId, NpuId, TransferId};
-use crate::plan::{LinkOrder, Plan, Routes};
+use crate::plan::{LinkOrder, Plan, PlanError, Routes};
 use crate::progress::{Interrupted, Progress};
 use crate::topology::Topology;
 
@@ -90,6 +90,19 @@ pub enum VerifyError {
     /// The check was asked to stop.
     #[error(transparent)]
     Interrupted(#[from] Interrupted),
+}
+
+/// Of a plan that planning made itself.
+impl From<VerifyError> for PlanError {
+    fn from(error: VerifyError) -> Self {
+        match error {
+            VerifyError::Interrupted(stop) => Self::Interrupted(stop),
+            VerifyError::Collective(why) => Self::Collective(why),
+            VerifyError::Wrong(report) => Self::Malformed {
+                why: report.to_string(),
+            },
+        }
+    }
 }
 
 impl Explain for VerifyError {
