@@ -57,6 +57,8 @@ pub enum Algorithm {
     Flows,
     /// Trees through switches that sum and multicast.
     InNetwork,
+    /// Parts over all NICs of a node at once.
+    NodeGroups,
     /// Trees of one NPU, shifted to all others.
     Symmetric,
     /// Chunks matched to links over time.
@@ -65,7 +67,7 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 25] = [
+    pub const ALL: [Algorithm; 26] = [
         Algorithm::Ring,
         Algorithm::BidirectionalRing,
         Algorithm::Direct,
@@ -89,6 +91,7 @@ impl Algorithm {
         Algorithm::Trees,
         Algorithm::Flows,
         Algorithm::InNetwork,
+        Algorithm::NodeGroups,
         Algorithm::Symmetric,
         Algorithm::Greedy,
     ];

@@ -2,7 +2,7 @@
 
 use super::trees::{self, Down};
 use super::{
-    Algorithm, PlanOptions, in_network, multi_ring, ring_bi_odd, transfer_count, tto,
+    Algorithm, PlanOptions, in_network, multi_ring, node_groups, ring_bi_odd, transfer_count, tto,
     two_tree_overlap,
 };
 use crate::collective::{Collective, CollectiveKind};
@@ -17,7 +17,7 @@ pub fn default_chunks(algorithm: Algorithm, topology: &Topology, collective: &Co
     let wanted = match algorithm {
         Algorithm::Hierarchical => 4,
         _ if algorithm.is_multirail() => 64,
-        Algorithm::Chain | Algorithm::DoubleBinaryTree => 16,
+        Algorithm::Chain | Algorithm::DoubleBinaryTree | Algorithm::NodeGroups => 16,
         Algorithm::InNetwork => in_network::best_chunks(topology, collective),
         Algorithm::Tto => tto::best_chunks(topology, collective, Down::AfterAll),
         Algorithm::TtoOverlapped => tto::best_chunks(topology, collective, Down::AtOnce),
@@ -48,9 +48,10 @@ pub fn chunk_ladder(
         _ if algorithm.is_multirail() => &[4, 16, 64],
         Algorithm::Greedy if is_single(collective.kind()) => &[1, 4, 16, 64, 256],
         Algorithm::Greedy => &[1, 4, 16],
-        Algorithm::Chain | Algorithm::DoubleBinaryTree | Algorithm::InNetwork => {
-            &[1, 4, 16, 64, 256]
-        }
+        Algorithm::Chain
+        | Algorithm::DoubleBinaryTree
+        | Algorithm::InNetwork
+        | Algorithm::NodeGroups => &[1, 4, 16, 64, 256],
         Algorithm::Tto | Algorithm::TtoOverlapped | Algorithm::TwoTreeOverlap => {
             // Where latency holds no link, more are better.
             let best = default_chunks(algorithm, topology, collective);
@@ -128,6 +129,7 @@ fn pieces_per_chunk(topology: &Topology, algorithm: Algorithm, collective: &Coll
         Algorithm::Tto | Algorithm::TtoOverlapped => tto::TREES,
         Algorithm::TwoTreeOverlap => two_tree_overlap::TREES,
         Algorithm::RingBiOdd => ring_bi_odd::pieces(collective.npus().len()),
+        Algorithm::NodeGroups => node_groups::parts(topology, collective),
         _ if algorithm.is_multirail() => PARTS,
         _ => 1,
     };

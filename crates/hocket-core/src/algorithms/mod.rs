@@ -19,6 +19,7 @@ mod in_network;
 mod mesh;
 mod multi_ring;
 mod multitree;
+mod node_groups;
 mod outline;
 mod pairwise;
 mod rails;
@@ -196,6 +197,7 @@ pub fn plan(
         Algorithm::Ring2d => ring_2d::build(&job),
         Algorithm::Hdrm => hdrm::build(&job),
         Algorithm::InNetwork => in_network::build(&job),
+        Algorithm::NodeGroups => node_groups::build(&job, progress),
         Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
             unreachable!("multi-rail schedules are lowered by plan_of")
         }
@@ -387,6 +389,7 @@ pub fn check_applicable(
             Algorithm::Hdrm => hdrm::refusal(topology, collective),
             Algorithm::Flows => flows_refusal(collective),
             Algorithm::InNetwork => in_network::refusal(topology, collective),
+            Algorithm::NodeGroups => node_groups::refusal(topology, collective),
             Algorithm::Symmetric => symmetry::refusal(topology, collective),
             Algorithm::BidirectionalRing if npus.len() == 2 => {
                 Some("on 2 NPUs both directions are the same links; use ring".to_owned())
@@ -424,6 +427,9 @@ pub fn transfer_count(
     }
     if algorithm == Algorithm::InNetwork {
         return in_network::transfers(topology, collective, chunks as u128);
+    }
+    if algorithm == Algorithm::NodeGroups {
+        return node_groups::transfers(topology, collective, chunks as u128);
     }
     let outline = Outline {
         kind: collective.kind(),

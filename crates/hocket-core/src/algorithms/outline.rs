@@ -56,7 +56,7 @@ impl Outline<'_> {
                 self.transfers(Algorithm::Direct, chunks)
             }
             // At least: from every NPU but one, or to it.
-            Algorithm::InNetwork => k.saturating_mul(n - 1),
+            Algorithm::InNetwork | Algorithm::NodeGroups => k.saturating_mul(n - 1),
             // Of trees and flows, at the least: a root may have several trees, and blocks are passed on.
             Algorithm::Trees | Algorithm::Symmetric | Algorithm::Flows | Algorithm::Greedy => {
                 match kind {

@@ -137,7 +137,7 @@ const fn synthesized(texts: (&'static str, &'static str), uses: &'static [Heed])
 }
 
 /// Every algorithm, those of [`Algorithm`] first and in its order.
-pub static ENTRIES: [Entry; 28] = [
+pub static ENTRIES: [Entry; 29] = [
     recipe(
         Algorithm::Ring,
         PASSES,
@@ -328,6 +328,14 @@ pub static ENTRIES: [Entry; 28] = [
         (
             "in-network",
             "summed and copied by the switches that can, up and down trees, pipelined: every NPU sends once",
+        ),
+    ),
+    recipe(
+        Algorithm::NodeGroups,
+        &[Broadcast, Reduce],
+        (
+            "node-groups",
+            "parts of the data over all NICs of a node at once, passed on by every node: for small data",
         ),
     ),
     Entry {

@@ -4,6 +4,7 @@ use super::fan_out::{self, Nearest};
 use super::fill::{Pipe, capacity, fill};
 use super::needs::Decides;
 use super::network::{FAR, Search};
+use super::nodes::Nodes;
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::id::NpuId;
@@ -16,6 +17,7 @@ pub(super) struct Degree {
     pub egress: Candidate,
     pub latency: Candidate,
     pub fan_out: Candidate,
+    pub nodes: Candidate,
     /// Somebody who cannot get what it needs.
     pub unreachable: Option<Witness>,
 }
@@ -34,7 +36,7 @@ pub(super) enum Side {
     Egress,
 }
 
-/// Ingress, egress and latency of every participant, and what [`fan_out`] says of it.
+/// Ingress, egress and latency of every participant, and what [`fan_out`] and [`Nodes`] say of it.
 ///
 /// Bytes that must enter v from a latency distance of x or more ([`super::needs`] counts them)
 /// cannot be in v before x, nor, over link e, before e's own latency: by time t link e has brought
@@ -56,6 +58,7 @@ pub(super) enum Side {
 /// communication: theory, practice, and experience, 2007, for any graph.
 pub(super) fn bounds(
     problem: &Problem,
+    groups: &[Vec<NpuId>],
     progress: &mut dyn Progress,
 ) -> Result<Degree, Interrupted> {
     let mut found = Degree {
@@ -63,6 +66,7 @@ pub(super) fn bounds(
         egress: Candidate::default(),
         latency: Candidate::default(),
         fan_out: Candidate::default(),
+        nodes: Candidate::default(),
         unreachable: None,
     };
     let n = problem.needs.npus().len();
@@ -72,6 +76,7 @@ pub(super) fn bounds(
     let arcs = problem.network.arcs().len() as u64;
     let is_two_way = problem.network.is_two_way();
     let nearest = Nearest::new(problem);
+    let mut nodes = Nodes::new(problem, groups);
     for rank in 0..n {
         let search_distances = rank % stride == 0 || !problem.connected;
         for side in [Side::Ingress, Side::Egress] {
@@ -90,6 +95,9 @@ pub(super) fn bounds(
             }
             if search_distances && fan_out::applies(problem, side) {
                 fan_out::offer(problem, rank, side, &search, &nearest, &mut found.fan_out);
+            }
+            if let Some(nodes) = nodes.as_mut().filter(|_| search_distances) {
+                nodes.offer(problem, rank, side, &search, &mut found.nodes);
             }
         }
         let looked_at = if search_distances { 2 * arcs } else { 1 };

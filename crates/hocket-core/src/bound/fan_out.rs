@@ -29,6 +29,11 @@ impl Nearest {
             before: nearest(problem, &problem.reversed),
         }
     }
+
+    /// How far the nearest participant is from a place that copies, but for itself.
+    pub fn after(&self, place: u32) -> u64 {
+        self.after[place as usize]
+    }
 }
 
 /// By node, the distance to the nearest participant but itself; [`FAR`] where nothing is copied or summed.

@@ -16,6 +16,8 @@
 //! | `ingress`, `egress` | what must enter or leave one participant, and from how far | `degree` |
 //! | `latency` | the farthest data has to travel | `degree` |
 //! | `fan-out` | what leaves or enters one participant, and how many others it serves in the time left | `fan_out` |
+//! | `nodes` | what must get to every other node (a group of NPUs), and when each node can send it on | `nodes` |
+//! | `one-trip` | an all-reduce by switches that sum or multicast, but not both at once | `one_trip` |
 //! | `cut` | what must cross a set of devices | `cut` |
 //! | `partition` | what must pass between many parts | `partition` |
 //! | `traffic` | bytes times hops over bandwidth of all hops | `traffic` |
@@ -26,6 +28,8 @@ mod fill;
 mod maxflow;
 mod needs;
 pub(crate) mod network;
+mod nodes;
+mod one_trip;
 pub(crate) mod partition;
 mod fan_out;
 pub(crate) mod spread;
@@ -149,7 +153,7 @@ pub fn bound(
     progress: &mut dyn Progress,
 ) -> Result<Bound, Interrupted> {
     let problem = Problem::new(topology, collective, *options);
-    let degree = degree::bounds(&problem, progress)?;
+    let degree = degree::bounds(&problem, topology.groups(), progress)?;
     if let Some(witness) = degree.unreachable {
         return Ok(Bound {
             time: Time::MAX,
@@ -174,6 +178,8 @@ pub fn bound(
             ("traffic", traffic::bounds(&problem, progress)?),
             ("latency", degree.latency),
             ("fan-out", degree.fan_out),
+            ("nodes", degree.nodes),
+            ("one-trip", one_trip::bound(&problem, topology, progress)?),
         ]
     };
     let applies = |(_, it): &&(&'static str, Candidate)| it.time > Time::ZERO;

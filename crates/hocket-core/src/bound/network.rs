@@ -292,6 +292,34 @@ impl Search {
         self.paths.settled()
     }
 
+    /// Distances to every node from the nearest of `from`, each of which is that far away itself, over the arcs that
+    /// `may` be taken.
+    pub fn onward(
+        &mut self,
+        network: &Network,
+        from: impl IntoIterator<Item = (u32, u64)>,
+        may: impl Fn(&Arc) -> bool,
+    ) -> &[u64] {
+        let arc = |&id: &u32| &network.arcs()[id as usize];
+        self.paths.until(
+            network.node_count(),
+            from,
+            |node| {
+                network
+                    .arcs_out(node)
+                    .iter()
+                    .map(arc)
+                    .map(|arc| (arc.dst, arc))
+            },
+            |so_far, arc, _| {
+                let way = so_far.saturating_add(arc.latency).min(FAR - 1);
+                may(arc).then_some((way, ()))
+            },
+            |_, _| false,
+        );
+        self.distances()
+    }
+
     /// Distance of the nearest node that is `sought`, from the nearest of `from`.
     pub fn until(
         &mut self,

@@ -88,6 +88,33 @@ pub enum Witness {
         /// Latency of the shortest way by another place that copies or sums.
         latency: Time,
     },
+    /// Bytes of an NPU that must get to other nodes, or to it from other nodes, each over links between nodes of its
+    /// own.
+    Nodes {
+        /// The NPU.
+        npu: NpuId,
+        /// Whether the bytes leave the NPU; otherwise they enter it.
+        leaving: bool,
+        /// Number of bytes.
+        bytes: u128,
+        /// How many other nodes want them, or contribute.
+        others: usize,
+        /// Bandwidth of all links out of nodes (or into them) together.
+        bandwidth: Bandwidth,
+        /// Latency of the shortest way.
+        latency: Time,
+    },
+    /// A sum that goes to several NPUs by switches that cannot both make it and copy it.
+    OneTrip {
+        /// Bytes that each NPU contributes.
+        bytes: u128,
+        /// How many NPUs contribute.
+        npus: usize,
+        /// Bandwidth of all links out of these NPUs together.
+        bandwidth: Bandwidth,
+        /// Latency of the shortest way by another NPU.
+        latency: Time,
+    },
     /// A shortest way, by latency, that some data must go.
     Latency {
         /// NPU that holds the data.
@@ -192,6 +219,35 @@ impl Witness {
                     show_bytes(*bytes),
                 )
             }
+            Witness::Nodes {
+                npu,
+                leaving,
+                bytes,
+                others,
+                bandwidth,
+                latency,
+            } => {
+                let [does, way] = match leaving {
+                    true => ["get from", "to"],
+                    false => ["get to", "from"],
+                };
+                format!(
+                    "nodes: {} must {does} {} {way} each of {others} other nodes, over {bandwidth} of all nodes \
+                     together, {latency} away",
+                    show_bytes(*bytes),
+                    name(npu),
+                )
+            }
+            Witness::OneTrip {
+                bytes,
+                npus,
+                bandwidth,
+                latency,
+            } => format!(
+                "one trip: {} of each of {npus} NPUs over {bandwidth} of all together, and no switch both sums and \
+                 multicasts them sooner than {latency}",
+                show_bytes(*bytes)
+            ),
             Witness::Latency { from, to, latency } => {
                 format!("latency from {} to {}: {latency}", name(from), name(to))
             }

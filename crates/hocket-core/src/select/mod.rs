@@ -9,11 +9,13 @@ mod candidate;
 mod flows;
 mod order;
 mod trees;
+mod turned;
 
 pub use candidate::{Candidate, Ending};
 pub(crate) use flows::refusal as flows_refusal;
 pub use flows::{FLOWS, flows};
 pub use trees::{TREES, TreeOptions, TreePlan, trees};
+pub(crate) use turned::turned;
 
 use std::sync::Arc;
 

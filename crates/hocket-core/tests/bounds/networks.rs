@@ -29,6 +29,11 @@ pub fn network(seed: &mut Seed) -> Topology {
     } else {
         whole
     };
+    let whole = if seed.below(3) == 0 {
+        grouped(whole, seed)
+    } else {
+        whole
+    };
     if seed.below(5) > 0 {
         return whole;
     }
@@ -46,12 +51,32 @@ pub fn network(seed: &mut Seed) -> Topology {
         .unwrap_or(whole)
 }
 
+/// Nodes of NPUs, whoever is joined with whom: neighbours by number, or any.
+fn grouped(topology: Topology, seed: &mut Seed) -> Topology {
+    let npus = topology.npu_count();
+    let count = 1 + seed.below(npus.min(4));
+    let drawn = seed.below(2) == 0;
+    let mut groups = vec![Vec::new(); count];
+    for npu in topology.npus() {
+        let group = match drawn {
+            true => seed.below(count),
+            false => npu.index() * count / npus,
+        };
+        groups[group].push(npu);
+    }
+    groups.retain(|group| !group.is_empty());
+    topology.with_groups(groups).expect("every NPU is in one")
+}
+
 /// Some switches sum and multicast, a few at a rate of their own.
 fn offloaded(mut topology: Topology, seed: &mut Seed) -> Topology {
     for switch in topology.npu_count()..topology.device_count() {
         if seed.below(4) > 0 {
+            // One that does both, or one after the other only.
+            let all_reduces = seed.below(2) == 0;
             let offload = Offload {
                 rate: (seed.below(3) == 0).then(|| rate(seed)),
+                all_reduces,
                 ..Offload::FULL
             };
             let switch = DeviceId::from(switch);

@@ -10,7 +10,7 @@ use hocket_core::plan::{Chunks, Op, Plan, PlanBuilder, Transfer, Wait};
 use hocket_core::progress::Silent;
 use hocket_core::topology::Topology;
 use hocket_core::units::{Seed, Time};
-use hocket_core::verify::{Verified, verify};
+use hocket_core::verify::{Code, Verified, VerifyError, VerifyReport, verify};
 
 use crate::tally::Tally;
 
@@ -40,10 +40,19 @@ pub fn plans(
         tally.plan(plan.algorithm());
         match verify(Arc::new(plan), topology.clone(), &mut Silent) {
             Ok(verified) => proved.push(verified),
+            // Random trees do not ask what a switch can.
+            Err(VerifyError::Wrong(report)) if is_beyond_a_switch(&report) => {
+                tally.refuse("beyond what a switch can");
+            }
             Err(error) => tally.wrong(format!("a plan is wrong: {error}")),
         }
     }
     proved
+}
+
+fn is_beyond_a_switch(report: &VerifyReport) -> bool {
+    let mut violations = report.violations().iter();
+    violations.all(|violation| violation.code == Code::SwitchCannot)
 }
 
 /// Of an algorithm that applies, in a random number of slices.

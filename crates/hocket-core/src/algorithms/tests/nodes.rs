@@ -1,8 +1,10 @@
 //! Algorithms on networks that state their nodes: right on any, and what rings they take.
 
 use super::*;
+use crate::simulate::{SimulateOptions, simulate};
 use crate::topology::build::{self, Nodes};
 use crate::units::Seed;
+use crate::verify::verify;
 
 const OF_NODES: [Algorithm; 2] = [Algorithm::Hierarchical, Algorithm::MultiRing];
 
@@ -121,5 +123,75 @@ fn without_nodes_there_is_nothing_to_run_on() {
     for algorithm in OF_NODES {
         let error = check_applicable(&grouped, &some, algorithm).expect_err("not all");
         assert!(error.to_string().contains("needs all NPUs"), "{error}");
+    }
+}
+
+#[test]
+fn parts_over_all_nics_from_any_root_among_any_npus() {
+    let mut seed = Seed(23);
+    let (mut made, mut refused) = (0, 0);
+    for round in 0..120 {
+        let topology = random(&mut seed, round % 3 > 0);
+        let mut npus: Vec<NpuId> = topology.npus().collect();
+        if round % 4 == 0 {
+            npus.retain(|_| seed.below(3) > 0);
+        }
+        let turn = round % npus.len().max(1);
+        npus.rotate_left(turn);
+        let Ok(broadcast) = Collective::new(Broadcast, npus, 100_000, Some(Rank(0))) else {
+            continue;
+        };
+        let reduce = Collective::new(Reduce, broadcast.npus().to_vec(), 100_000, Some(Rank(0)));
+        for collective in [broadcast, reduce.unwrap()] {
+            match check_applicable(&topology, &collective, Algorithm::NodeGroups) {
+                Ok(()) => {
+                    made += 1;
+                    for chunks in [1, 2, 5] {
+                        judged(&topology, &collective, Algorithm::NodeGroups, chunks);
+                    }
+                }
+                Err(error) => {
+                    refused += 1;
+                    let error = error.to_string();
+                    let is_known =
+                        error.contains("in one node") || error.contains("as many in each");
+                    assert!(is_known, "{error}");
+                }
+            }
+        }
+    }
+    assert!(made > 60 && refused > 20, "{made} {refused}");
+    let plain = fully_connected(4);
+    let all = Collective::new(Reduce, plain.npus().collect(), 100, Some(Rank(1))).unwrap();
+    let error = check_applicable(&plain, &all, Algorithm::NodeGroups).expect_err("no nodes");
+    assert!(error.to_string().contains("say by groups"), "{error}");
+}
+
+#[test]
+fn a_reduce_takes_as_long_as_the_broadcast_where_links_are_alike_both_ways() {
+    let nodes = Nodes {
+        nodes: 4,
+        npus: 4,
+        node_bandwidth: gigabyte(),
+        node_latency: latency(),
+        bandwidth: gigabyte(),
+        latency: latency(),
+    };
+    let rail = Arc::new(build::rail(&nodes, 0).unwrap());
+    for chunks in [1, 4, 16] {
+        let times = [Broadcast, Reduce].map(|kind| {
+            let collective = among_all(kind, &rail, 1_000_000);
+            let options = PlanOptions {
+                chunks: Some(chunks),
+                routing: Routing::Single,
+                ..PlanOptions::new(Algorithm::NodeGroups)
+            };
+            let plan = plan(&rail, &collective, &options, &mut Silent).unwrap();
+            let proof = verify(Arc::new(plan), Arc::clone(&rail), &mut Silent).unwrap();
+            simulate(&proof, &SimulateOptions::default(), &mut Silent)
+                .unwrap()
+                .time
+        });
+        assert_eq!(times[0], times[1], "{chunks}");
     }
 }

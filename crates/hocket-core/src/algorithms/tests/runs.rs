@@ -26,6 +26,7 @@ fn flat_algorithms(n: usize) -> impl Iterator<Item = Algorithm> {
                 | Algorithm::Ring2d
                 | Algorithm::Hdrm
                 | Algorithm::InNetwork
+                | Algorithm::NodeGroups
         );
         let needs_dimensions = algorithm == Algorithm::Hierarchical || algorithm.is_multirail();
         !of_one_network && !needs_dimensions && (algorithm, n) != (Algorithm::BidirectionalRing, 2)

@@ -1,4 +1,5 @@
 use super::*;
+use crate::topology::Offload;
 use CollectiveKind::*;
 
 /// Picoseconds that 1 GB/s needs for a byte.
@@ -71,6 +72,108 @@ fn few_bytes_go_to_all_at_once_and_more_by_way_of_others() {
         let plain = component(&bound, "ingress").max(component(&bound, "egress"));
         assert!(component(&bound, "fan-out") <= plain, "{kind}");
     }
+}
+
+/// As many nodes of one NPU, or of several behind a switch of their own, around a switch.
+fn nodes(count: usize, npus: usize) -> Topology {
+    let mut builder = TopologyBuilder::new("nodes");
+    builder.npus(count * npus);
+    let middle = builder.switch("middle", None);
+    for node in 0..count {
+        let port = builder.switch(format!("port{node}"), None);
+        builder.both_ways(port, middle, gb_per_s(1), Time::from_ns(400));
+        for npu in node * npus..(node + 1) * npus {
+            builder.both_ways(DeviceId::from(npu), port, gb_per_s(4), Time::from_ns(100));
+        }
+    }
+    let groups = (0..count).map(|node| (node * npus..(node + 1) * npus).map(NpuId::from).collect());
+    let topology = builder.finish().expect("valid");
+    topology.with_groups(groups.collect()).expect("valid")
+}
+
+#[test]
+fn nodes_send_on_what_has_come() {
+    let way = 1_000_000;
+    for (n, npus) in [(2, 1), (4, 1), (4, 3), (8, 2)] {
+        for kind in [Broadcast, Reduce, AllReduce] {
+            for size in [1, 100, 700, 7_000] {
+                let topology = nodes(n as usize, npus);
+                let at_once = way + (n - 1) * size * PS;
+                let passed_on = ((n - 1) * size * PS + (2 * n - 1) * way) / n;
+                let is_alone = n == 2 || at_once <= 2 * way;
+                let expected = if is_alone { at_once } else { passed_on };
+                let found = component(&bound_of(&topology, kind, size), "nodes").as_ps();
+                assert_eq!(found, expected, "{kind} {n} {npus} {size}");
+            }
+        }
+    }
+    let bound = bound_of(&nodes(4, 2), Broadcast, 700);
+    assert_eq!(
+        bound.witness.describe(&nodes(4, 2)),
+        "nodes: 700 B must get from npu0 to each of 3 other nodes, over 4 GB/s of all nodes together, 1 us away"
+    );
+    let plain = nodes(4, 2).with_groups(Vec::new()).expect("valid");
+    assert_eq!(
+        component(&bound_of(&plain, Broadcast, 700), "nodes"),
+        Time::ZERO
+    );
+}
+
+#[test]
+fn switches_that_sum_or_multicast_need_two_trips_or_many_bytes() {
+    let can = |all_reduces| Offload {
+        all_reduces,
+        ..Offload::FULL
+    };
+    let with = |all_reduces| {
+        let switch = DeviceId(8);
+        let star = star(8, Time::from_ns(500), None);
+        star.with_offload(switch, Some(can(all_reduces)))
+            .expect("a switch")
+    };
+    let (n, way) = (8, 1_000_000);
+    for size in [1, 100, 700, 7_000] {
+        let one = way + (n - 1) * size * PS / 2;
+        let two = ((n - 1) * size * PS + (2 * n - 2) * way) / n;
+        let expected = if one <= 2 * way { one } else { two };
+        let found = component(&bound_of(&with(false), AllReduce, size), "one-trip").as_ps();
+        assert!(found.abs_diff(expected) <= 1, "{size}: {found} {expected}");
+        for other in [with(true), star(8, Time::from_ns(500), None)] {
+            assert_eq!(
+                component(&bound_of(&other, AllReduce, size), "one-trip"),
+                Time::ZERO
+            );
+        }
+        for kind in [Broadcast, AllGather, Reduce, ReduceScatter] {
+            assert_eq!(
+                component(&bound_of(&with(false), kind, size), "one-trip"),
+                Time::ZERO
+            );
+        }
+    }
+    // What one of two switches in a row has summed, the other may multicast.
+    let mut builder = TopologyBuilder::new("row");
+    builder.npus(4);
+    let switches = [0, 1].map(|i| builder.switch(format!("switch{i}"), None));
+    builder.both_ways(switches[0], switches[1], gb_per_s(1), Time::ZERO);
+    for npu in 0..4 {
+        builder.both_ways(
+            DeviceId(npu),
+            switches[npu as usize / 2],
+            gb_per_s(1),
+            Time::from_ns(500),
+        );
+    }
+    let mut row = builder.finish().expect("valid");
+    for switch in switches {
+        row = row
+            .with_offload(switch, Some(can(false)))
+            .expect("a switch");
+    }
+    assert_eq!(
+        component(&bound_of(&row, AllReduce, 700), "one-trip"),
+        Time::ZERO
+    );
 }
 
 #[test]

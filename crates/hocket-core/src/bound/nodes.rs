@@ -1,0 +1,219 @@
+//! What must get to every other node, and how late each node can begin to send it on.
+//!
+//! A node is a group of NPUs, as the topology states them, with the switches that belong to it alone.
+
+use super::degree::Side;
+use super::fill::{Pipe, capacity, fill};
+use super::needs::Decides;
+use super::network::{Arc, FAR, Network, Search};
+use super::witness::saturating_bandwidth;
+use super::{Candidate, Fidelity, Problem, Witness};
+use crate::id::NpuId;
+use crate::units::Time;
+
+/// The number of a node of the network (in the sense of a graph) that is in no group.
+const NONE: u32 = u32::MAX;
+
+/// Which devices form a node, and the arcs that lead out of it, forwards and backwards in time.
+pub(super) struct Nodes {
+    of: Vec<u32>,
+    count: usize,
+    leaving: [Vec<u32>; 2],
+    before: Search,
+    after: Search,
+}
+
+impl Nodes {
+    /// `None` where the topology states no nodes, or fewer than two, or the fidelity knows other times.
+    pub fn new(problem: &Problem, groups: &[Vec<NpuId>]) -> Option<Self> {
+        let is_known = matches!(
+            problem.options.fidelity,
+            Fidelity::Link | Fidelity::Packet { .. }
+        );
+        if groups.len() < 2 || !is_known {
+            return None;
+        }
+        let (of, count) = assigned(&problem.network, groups);
+        let leaving = [&problem.network, &problem.reversed].map(|network| {
+            let leaves = |&arc: &u32| {
+                let arc = &network.arcs()[arc as usize];
+                of[arc.src as usize] != NONE && of[arc.src as usize] != of[arc.dst as usize]
+            };
+            let arcs = 0..network.arcs().len() as u32;
+            arcs.filter(leaves).collect()
+        });
+        Some(Self {
+            of,
+            count,
+            leaving,
+            before: Search::default(),
+            after: Search::default(),
+        })
+    }
+
+    /// Bounds the time by what leaves all nodes for the data of one NPU, or for the sums that it wants.
+    ///
+    /// Let v have data that members of k other nodes want, or contribute to sums that they want, and let r_j be one
+    /// such member of node j. For each byte and each j there is a chain of transfers from v to r_j. One of them is the
+    /// last that starts in another node: it ends in j, since every place that copies or sums is in some node. So
+    /// what it sends over the first arc out of its own node serves one j alone, and the bytes that leave all nodes so
+    /// are at least k times those that v has. Over an arc that they cannot reach before a, by way of a place in
+    /// its node that copies or sums, and behind which the nearest r_j is b away, they leave within T - a - b.
+    ///
+    /// For sums that v wants it is the same backwards in time, with arcs into nodes.
+    ///
+    /// With n nodes that each send and receive at B, and a latency d between them, S bytes for all others take
+    /// (n - 1) / n S / B + (2 - 1 / n) d, or (n - 1) S / B + d if that is less.
+    ///
+    /// # Complexity
+    /// Two searches, and the arcs out of nodes.
+    pub fn offer(
+        &mut self,
+        problem: &Problem,
+        rank: usize,
+        side: Side,
+        searched: &Search,
+        best: &mut Candidate,
+    ) {
+        let npu = problem.needs.npus()[rank];
+        let distances = searched.distances();
+        let (amount, bytes, last) = self.served(problem, rank, side, distances);
+        if amount == 0 {
+            return;
+        }
+        let (network, opposite, leaving) = match side {
+            Side::Egress => (&problem.network, &problem.reversed, &self.leaving[0]),
+            Side::Ingress => (&problem.reversed, &problem.network, &self.leaving[1]),
+        };
+        let of = &self.of;
+        let places = network
+            .stations()
+            .map(|place| (place, distances[place as usize]));
+        let is_inside = |arc: &Arc| of[arc.src as usize] == of[arc.dst as usize];
+        let before = self.before.onward(network, places, is_inside);
+        let after = self
+            .after
+            .run(opposite, last.iter().copied(), |arc| arc.latency);
+        // Where one other node wants them, what leaves it is of no use.
+        let useless = match last[..] {
+            [only] => self.of[only as usize],
+            _ => NONE,
+        };
+        let pipe = |&number: &u32| {
+            let arc = &network.arcs()[number as usize];
+            if of[arc.src as usize] == useless {
+                return None;
+            }
+            let delay = arc.delay(before[arc.src as usize], after[arc.dst as usize]);
+            (delay < FAR).then_some(Pipe {
+                delay,
+                capacity: arc.capacity.into(),
+            })
+        };
+        let mut pipes: Vec<Pipe> = leaving.iter().filter_map(pipe).collect();
+        let time = fill(&mut pipes, amount, problem.needs.parts());
+        if time == Time::MAX {
+            return;
+        }
+        best.offer(time, || Witness::Nodes {
+            npu,
+            leaving: side == Side::Egress,
+            bytes: problem.needs.in_bytes(bytes),
+            others: last.len(),
+            bandwidth: saturating_bandwidth(capacity(&pipes)),
+            latency: Time::from_ps(pipes[0].delay),
+        });
+    }
+
+    /// What leaves the NPU of a rank (or enters it) for other nodes: bytes times nodes, the bytes alone, and
+    /// the farthest NPU of each such node.
+    fn served(
+        &self,
+        problem: &Problem,
+        rank: usize,
+        side: Side,
+        distances: &[u64],
+    ) -> (u128, u128, Vec<u32>) {
+        let npu = problem.needs.npus()[rank];
+        let own = self.of[npu.index()];
+        let mut farthest: Vec<Option<u32>> = vec![None; self.count];
+        let (mut amount, mut total) = (0, 0);
+        // One member of each node must be wanted by all demands: the same everywhere, or the demand is left out.
+        let mut first: Option<Vec<NpuId>> = None;
+        let mut add = |bytes: u64, others: &[NpuId]| {
+            match &first {
+                Some(first) if first != others => return,
+                Some(_) => {}
+                None => {
+                    for other in others.iter().filter(|other| self.of[other.index()] != own) {
+                        let far = &mut farthest[self.of[other.index()] as usize];
+                        if far.is_none_or(|far| distances[far as usize] < distances[other.index()])
+                        {
+                            *far = Some(other.0);
+                        }
+                    }
+                    first = Some(others.to_vec());
+                }
+            }
+            let count = farthest.iter().flatten().count() as u128;
+            amount += u128::from(bytes) * count;
+            total += u128::from(bytes);
+        };
+        match side {
+            Side::Egress => problem.needs.leaving(rank, add),
+            Side::Ingress => problem.needs.entering(rank, |bytes, decides, others| {
+                if decides == Decides::Farthest {
+                    add(bytes, others);
+                }
+            }),
+        }
+        (amount, total, farthest.into_iter().flatten().collect())
+    }
+}
+
+/// By node of the network which group it is in, and how many groups there are. A switch belongs to the group with
+/// which alone it is joined, by links or by switches that do; other places that copy or sum are groups of their own.
+fn assigned(network: &Network, groups: &[Vec<NpuId>]) -> (Vec<u32>, usize) {
+    let mut of = vec![NONE; network.node_count()];
+    for (group, npus) in (0..).zip(groups) {
+        for npu in npus {
+            of[npu.index()] = group;
+        }
+    }
+    loop {
+        let joined = |node: u32| {
+            let out = network
+                .arcs_out(node)
+                .iter()
+                .map(|&arc| network.arcs()[arc as usize].dst);
+            let into = network
+                .arcs_in(node)
+                .iter()
+                .map(|&arc| network.arcs()[arc as usize].src);
+            let mut groups = out
+                .chain(into)
+                .map(|other| of[other as usize])
+                .filter(|&group| group != NONE);
+            let first = groups.next()?;
+            groups.all(|group| group == first).then_some(first)
+        };
+        let open = (0..of.len() as u32).filter(|&node| of[node as usize] == NONE);
+        let found: Vec<(u32, u32)> = open
+            .filter_map(|node| Some((node, joined(node)?)))
+            .collect();
+        if found.is_empty() {
+            break;
+        }
+        for (node, group) in found {
+            of[node as usize] = group;
+        }
+    }
+    let mut count = groups.len() as u32;
+    for node in 0..of.len() {
+        if of[node] == NONE && network.is_station(node as u32) {
+            of[node] = count;
+            count += 1;
+        }
+    }
+    (of, count as usize)
+}
