@@ -48,7 +48,8 @@ use crate::progress::{Interrupted, Progress};
 use crate::topology::{Dimension, Topology};
 use crate::units::Time;
 use needs::Needs;
-use network::{Network, latency_from_npus};
+use network::{Network, latency_from_ends};
+use nodes::Nodes;
 
 /// Links that are looked at between two reports of progress: a millisecond of work or more.
 const WORK_BETWEEN_REPORTS: u64 = 1 << 16;
@@ -167,7 +168,10 @@ pub fn bound(
     let candidates = if sums_in_switches(topology, options.fidelity) {
         with_sums_in_switches(collective.kind(), degree)
     } else {
-        let cuts = cut::bounds(&problem, progress)?;
+        let mut cuts = cut::bounds(&problem, progress)?;
+        if let Some(mut nodes) = Nodes::new(&problem, topology.groups()) {
+            nodes.enclose(&problem, &mut cuts.best);
+        }
         let partitions = partition::bounds(&problem, progress)?;
         exact = [cuts.exact, partitions.exact];
         vec![
@@ -225,7 +229,7 @@ struct Problem<'a> {
     needs: Needs<'a>,
     network: Network,
     reversed: Network,
-    /// By arc, [`network::Arc::delay`] on the shortest way from an NPU to an NPU.
+    /// By arc, [`network::Arc::delay`] on the shortest way that a byte can have over it.
     delay: Vec<u64>,
     /// Whether every participant reaches every other.
     connected: bool,
@@ -238,8 +242,8 @@ impl<'a> Problem<'a> {
     fn new(topology: &'a Topology, collective: &'a Collective, options: BoundOptions) -> Self {
         let network = Network::new(topology, options.fidelity);
         let reversed = network.reversed();
-        let before = latency_from_npus(&network);
-        let after = latency_from_npus(&reversed);
+        let before = latency_from_ends(&network, options.fidelity);
+        let after = latency_from_ends(&reversed, options.fidelity);
         let delay = network.arcs().iter();
         let delay = delay.map(|arc| arc.delay(before[arc.src as usize], after[arc.dst as usize]));
         let delay = delay.collect();

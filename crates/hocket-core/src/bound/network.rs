@@ -346,9 +346,11 @@ impl Search {
     }
 }
 
-/// Distance of every node from the NPU that is nearest by latency: 0 for an NPU.
-pub(super) fn latency_from_npus(network: &Network) -> Vec<u64> {
-    let npus = network.npus().map(|npu| npu.0);
+/// Distance of every node from the nearest place, by latency, at which the way of a byte may begin. At flow fidelity that
+/// is where any transfer may, switches that sum or multicast included, as nothing before it counts; otherwise an NPU.
+pub(super) fn latency_from_ends(network: &Network, fidelity: Fidelity) -> Vec<u64> {
+    let is_end = |&node: &u32| network.is_npu(node) || fidelity == Fidelity::Flow;
     let mut search = Search::default();
-    search.run(network, npus, |arc| arc.latency).to_vec()
+    let ends = network.stations().filter(is_end);
+    search.run(network, ends, |arc| arc.latency).to_vec()
 }

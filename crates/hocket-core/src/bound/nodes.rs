@@ -8,11 +8,14 @@ use super::needs::Decides;
 use super::network::{Arc, FAR, Network, Search};
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Fidelity, Problem, Witness};
-use crate::id::NpuId;
+use crate::id::{DeviceId, NpuId};
 use crate::units::Time;
 
 /// The number of a node of the network (in the sense of a graph) that is in no group.
 const NONE: u32 = u32::MAX;
+
+/// Participants up to which what encloses each of them is looked at.
+const MOST_NPUS: usize = 256;
 
 /// Which devices form a node, and the arcs that lead out of it, forwards and backwards in time.
 pub(super) struct Nodes {
@@ -125,6 +128,80 @@ impl Nodes {
         });
     }
 
+    /// Bounds the time by what must enter or leave a node for one NPU of it.
+    ///
+    /// What an NPU w wants and nobody in its node has (or a sum that w wants and somebody elsewhere contributes to) must
+    /// enter the node and go on to w. Over a link into the node that data of others reaches at a at the soonest, and that
+    /// is b from w, it comes within T - a - b. What leaves w is the same backwards in time. Unlike `ingress` it counts
+    /// the links of the node, and unlike `cut` the way on to w; and nodes are often what is slow, though not by bytes alone.
+    ///
+    /// # Complexity
+    /// A search for each node and direction, and one for each participant, or for one of each node beyond [`MOST_NPUS`].
+    pub fn enclose(&mut self, problem: &Problem, best: &mut Candidate) {
+        let npus = problem.needs.npus();
+        for (group, members) in (0..).zip(self.members(problem)) {
+            let is_own = |npu: NpuId| self.of[npu.index()] == group;
+            let most = if npus.len() > MOST_NPUS {
+                1
+            } else {
+                members.len()
+            };
+            for (side, leaving) in [Side::Egress, Side::Ingress].into_iter().zip(&self.leaving) {
+                let (network, opposite) = match side {
+                    Side::Egress => (&problem.network, &problem.reversed),
+                    Side::Ingress => (&problem.reversed, &problem.network),
+                };
+                let others = npus.iter().filter(|&&npu| !is_own(npu)).map(|npu| npu.0);
+                let after = self.after.run(opposite, others, |arc| arc.latency);
+                for &rank in &members[..most] {
+                    let mut bytes = 0;
+                    match side {
+                        Side::Egress => problem.needs.leaving(rank, |amount, others| {
+                            let must = others.iter().any(|&npu| !is_own(npu));
+                            bytes += u128::from(amount) * u128::from(must);
+                        }),
+                        Side::Ingress => problem.needs.entering(rank, |amount, decides, others| {
+                            let must = match decides {
+                                Decides::Nearest => others.iter().all(|&npu| !is_own(npu)),
+                                Decides::Farthest => others.iter().any(|&npu| !is_own(npu)),
+                            };
+                            bytes += u128::from(amount) * u128::from(must);
+                        }),
+                    }
+                    let before = self.before.run(network, [npus[rank].0], |arc| arc.latency);
+                    let arcs = leaving
+                        .iter()
+                        .map(|&number| &network.arcs()[number as usize]);
+                    let own = arcs.filter(|arc| self.of[arc.src as usize] == group);
+                    let pipes = own.map(|arc| Pipe {
+                        delay: arc.delay(before[arc.src as usize], after[arc.dst as usize]),
+                        capacity: arc.capacity.into(),
+                    });
+                    let mut pipes: Vec<Pipe> = pipes.filter(|pipe| pipe.delay < FAR).collect();
+                    let time = fill(&mut pipes, bytes, problem.needs.parts());
+                    if time < Time::MAX {
+                        best.offer(time, || Witness::Cut {
+                            npus: problem.network.npus().filter(|&npu| is_own(npu)).collect(),
+                            switches: switches(problem, &self.of, group),
+                            leaving: side == Side::Egress,
+                            bytes: problem.needs.in_bytes(bytes),
+                            bandwidth: saturating_bandwidth(capacity(&pipes)),
+                        });
+                    }
+                }
+            }
+        }
+    }
+
+    /// The ranks of the participants in each group.
+    fn members(&self, problem: &Problem) -> Vec<Vec<usize>> {
+        let mut members = vec![Vec::new(); self.count];
+        for (rank, npu) in problem.needs.npus().iter().enumerate() {
+            members[self.of[npu.index()] as usize].push(rank);
+        }
+        members
+    }
+
     /// What leaves the NPU of a rank (or enters it) for other nodes: bytes times nodes, the bytes alone, and
     /// the farthest NPU of each such node.
     fn served(
@@ -169,6 +246,14 @@ impl Nodes {
         }
         (amount, total, farthest.into_iter().flatten().collect())
     }
+}
+
+/// The switches of a group.
+fn switches(problem: &Problem, of: &[u32], group: u32) -> Vec<DeviceId> {
+    let devices = 0..problem.network.device_count() as u32;
+    let switches = devices.filter(|&device| !problem.network.is_npu(device));
+    let own = switches.filter(|&device| of[device as usize] == group);
+    own.map(DeviceId).collect()
 }
 
 /// By node of the network which group it is in, and how many groups there are. A switch belongs to the group with
