@@ -20,6 +20,9 @@ settings.register_profile(
 )
 settings.load_profile("steady")
 
+# What users keep is no business of tests; those of the cache have a folder of their own.
+os.environ["HOCKET_CACHE"] = "off"
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # In the background of a script: programs that tests start would ignore the signal as well.
     signal.signal(signal.SIGINT, signal.default_int_handler)

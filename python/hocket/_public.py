@@ -33,6 +33,7 @@ from hocket.plans.plan import Plan, merge_plans
 from hocket.plans.planner import plan, plan_together
 from hocket.plans.registry import algorithm
 from hocket.plans.schedule import Lane, Schedule, schedule
+from hocket.plans.selection import Selection
 from hocket.plans.symmetric import SymmetricPlan, plan_symmetric
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
 from hocket.plans.trees import Packing, Trees
@@ -85,6 +86,7 @@ __all__ = [
     "PlanOptions",
     "Run",
     "Schedule",
+    "Selection",
     "SimulationError",
     "SizeComparison",
     "SpecError",

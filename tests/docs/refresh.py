@@ -80,6 +80,7 @@ def main(names: list[str]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             os.chdir(folder)
             os.environ["HOCKET_DATA"] = str(Path(folder) / "data")
+            os.environ["HOCKET_CACHE"] = "off"
             try:
                 print(f"{page.name}: {refresh(page)} outputs were out of date")
             finally:

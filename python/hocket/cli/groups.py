@@ -21,6 +21,7 @@ from hocket.collectives.sweep import sizes_of
 from hocket.collectives.timing import Latency
 from hocket.errors import SpecError
 from hocket.plans.synthesis import PlanOptions
+from hocket.plans.synthesis.options import TRIALS
 from hocket.simulation.options import (
     PRESETS,
     DimensionOptions,
@@ -222,7 +223,6 @@ class Search:
 
     def planning(self, latency: str | None = None) -> PlanOptions:
         """Give them as a value; `latency` is the model of latency."""
-        more = {} if self.trials is None else {"trials": self.trials}
         return PlanOptions(
             chunks=self.chunks,
             chunk_size=self.chunk_size,
@@ -233,7 +233,7 @@ class Search:
             window=self.window,
             slot=self.slot,
             latency=cast(Latency, latency or "overlapped"),
-            **more,
+            trials=TRIALS if self.trials is None else self.trials,
         )
 
 

@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from hocket import _core
 from hocket.collectives.collective import Progress
-from hocket.errors import Error, InfeasibleError, SpecError, VerificationError
-from hocket.plans.algorithms import chunk_ladder, quick
-from hocket.plans.choice import SHORTEST, Choice, Planner, link_time
+from hocket.errors import Error, InfeasibleError, SimulationError, SpecError, VerificationError
+from hocket.plans import remembered
+from hocket.plans.algorithms import BUILTIN, chunk_ladder, compared, heeded
+from hocket.plans.choice import SHORTEST, Choice, Planner, fastest, link_time
+from hocket.plans.plan import Plan
 from hocket.plans.registry import find, own_algorithms
+from hocket.plans.selection import Ended, Selection
 from hocket.plans.synthesis.options import PlanOptions
 from hocket.units import format_time_ps
 
 TIME_LIMIT = 10.0
 """Seconds where none are given."""
 
+_FIRST = ("in-network", "symmetric", "trees", "flows", "greedy")
+"""What is fastest most often on the networks of tests/golden, where it can run: tried first."""
+_LAST = ("multirail-optimal",)
+"""What searches for longest and gains least over another (themis): it has the time that is left."""
+_TELLING = ("trees", "flows", "greedy")
+"""Any network will do for them: their reason says what is wrong with one."""
+_CLOSE = 1000
+"""Further trials end where the time exceeds the bound by no more than one part in so many."""
+_PATIENCE = 4
+"""Rounds of other random choices that may find nothing, where no limit of time is given."""
 _TRANSFERS = 100_000
 _EXACT_WORK = 1_000_000
 _SEEDS = 1_000
+SPARED = "the search ended before its turn"
+"""Why an algorithm that can run was left out."""
 
 
 def best_plan(
@@ -30,96 +44,291 @@ def best_plan(
     options: PlanOptions,
     progress: Progress | None,
 ) -> Choice:
-    """Try every method, cheapest first, and keep the plan that is simulated to be the fastest.
+    """Try every method, likely winners first, and keep the plan that is simulated to be the fastest.
 
-    Each plan is proved and simulated at link fidelity. Methods that cannot run here are passed over; what
-    is begun before the limit is finished, where it cannot be stopped. Stops at the lower bound. Algorithms
-    of one's own are passed over where they fail or are wrong, too; by name they say why.
+    First each algorithm that comparisons have, with the numbers of chunks that they try: where the limit
+    does not pass before, the plan is no slower than any of theirs. Then what searches for longer: ``exact``
+    on small problems, ``greedy`` with other numbers of chunks and other random choices. Each plan is proved
+    and simulated at link fidelity. Methods that cannot run here are passed over; so are algorithms of one's
+    own that fail or are wrong, which by name say why.
+
+    A search has half of the time that is left, and in the end all of it. Once there is a plan, proofs and
+    simulations stop when the limit passes. Everything stops at the lower bound, further trials near it. A
+    choice is remembered (:mod:`hocket.plans.remembered`): the same question is answered by the
+    same algorithm, whose plan is made and proved again.
 
     Parameters
     ----------
     planner
         Makes each plan: it is handed in, since planning by name leads here too.
 
+    Returns
+    -------
+    Choice
+        Whose plan has a :class:`hocket.Selection`, if it could be simulated.
+
     Raises
     ------
-    InfeasibleError
-        If no method applies, with the reason of the first.
+    InfeasibleError, SpecError
+        If no method applies, with the reason of one that any network will do for.
     """
     options.unwindings(topology)  # refuses what makes no sense here
-    limit = options.seconds or TIME_LIMIT
-    ends = time.monotonic() + limit
-    bound = _core.bound(topology, collective).time_ps
-    best: Choice | None = None
-    failure: Error | None = None
-    for name, given in _attempts(collective, topology, options):
-        left = ends - time.monotonic()
-        if best is not None and (left <= 0 or best.time_ps == bound):
-            break
-        timed = replace(given, time_limit=max(left, SHORTEST))
-        try:
-            made = planner(collective, topology, name, timed, progress).verify()
-        except (InfeasibleError, SpecError, VerificationError) as error:
-            if isinstance(error, VerificationError) and find(name) is None:
-                raise
-            failure = failure or error
-            continue
-        found = Choice(made, link_time(made, options), given.chunks, (None,))
-        if found.is_faster_than(best):
-            best = found
-        if progress is not None and best is not None and best.time_ps is not None:
-            took = format_time_ps(best.time_ps)
-            text = f"best {best.plan.algorithm} {took}, bound {format_time_ps(bound)}"
-            progress(text, round(1000 * (limit - max(left, 0))), round(1000 * limit))
-    if best is None:
-        raise failure or InfeasibleError(None, "no method applies", origin="auto")
-    return best
+    asked = replace(options, time_limit=options.seconds or TIME_LIMIT)
+    question = None
+    if options.cache and not any(collective.kind in own.kinds for own in own_algorithms()):
+        question = remembered.question(collective, topology, asked)
+        known = remembered.answer(question)
+        again = None if known is None else _repeated(planner, collective, topology, asked, known)
+        if again is not None:
+            return again
+    is_patient = options.seconds is not None
+    search = _Search(planner, collective, topology, asked, progress, is_patient=is_patient)
+    made = search.run()
+    if question is not None and made.plan.selection is not None:
+        remembered.keep_answer(question, made.plan.selection)
+    return made
 
 
-def _attempts(
-    collective: _core.Collective, topology: _core.Topology, options: PlanOptions
-) -> Iterator[tuple[str, PlanOptions]]:
-    """Give algorithms with the options to try each with; cheap ones first."""
-    chunks = options.slices(collective.size)
-    searched = replace(options, chunks=None, chunk_size=None, window=None, slot=None)
-    plain = PlanOptions(memory_limit=options.memory_limit, routing=options.routing)
-    ladder = [chunks] if chunks is not None else _greedy_ladder(topology, collective)
-    able = quick(collective.kind)
-    for name in ("trees", "flows"):
-        if name in able:
-            yield name, replace(plain, chunks=chunks, latency=options.latency)
-    for count in ladder[:3]:
-        yield "greedy", replace(searched, chunks=count)
-    for name in able:
-        if name in ("greedy", "trees", "flows"):
-            continue
-        try:
-            counts = [chunks] if chunks is not None else chunk_ladder(topology, collective, name)
-        except Error:
-            continue
-        for count in counts:
-            yield name, replace(plain, chunks=count)
-    for own in own_algorithms():
-        if collective.kind in own.kinds:
-            yield own.name, options
-    if len(collective.npus) * topology.npu_count * len(topology.link_src) <= _EXACT_WORK:
-        yield "exact", options
-    for count in ladder[3:]:
-        yield "greedy", replace(searched, chunks=count)
-    # What time is left goes to other random choices.
-    for again in range(1, _SEEDS):
-        seed = (options.seed + again) % (1 << 64)
-        for count in reversed(ladder):
-            yield "greedy", replace(searched, chunks=count, seed=seed)
-
-
-def _greedy_ladder(topology: _core.Topology, collective: _core.Collective) -> list[int | None]:
-    """Numbers of chunks to try: those of every comparison first, then finer ones that are no larger."""
+def _repeated(
+    planner: Planner,
+    collective: _core.Collective,
+    topology: _core.Topology,
+    options: PlanOptions,
+    known: Selection,
+) -> Choice | None:
+    """Make the plan of an earlier choice; ``None`` where that fails, or others were faster."""
+    given = replace(options, chunks=known.chunks, chunk_size=None, seed=known.seed)
     try:
-        first = chunk_ladder(topology, collective, "greedy")
-    except Error:
-        return [None]
-    pieces = max(1, len(collective.npus)) ** 2
-    finer = (2, 8, 12, 24, 32, 48, 64, 128)
-    room = [count for count in finer if count * pieces <= _TRANSFERS and count not in first]
-    return [*first, *room]
+        plan = planner(
+            collective, topology, known.algorithm, heeded(known.algorithm, given), None
+        ).verify()
+        time_ps = link_time(plan, options)
+    except (InfeasibleError, SpecError, VerificationError):
+        return None
+    others = [took for name, took in known.times.items() if name != known.algorithm]
+    if time_ps is None or time_ps > round(min(others, default=known.time) * 1e12):
+        return None
+    took = time_ps * 1e-12
+    times = {**known.times, known.algorithm: took}
+    chosen = replace(known, time=took, times=times)
+    return Choice(plan.selected(chosen), time_ps, known.chunks, (None,))
+
+
+class _LimitPassedError(Exception):
+    """The limit has passed, and there is a plan."""
+
+
+@dataclass
+class _Search:
+    """What has been tried, and the best of it.
+
+    Attributes
+    ----------
+    options
+        With a limit of time.
+    is_patient
+        Whether further trials use all of that.
+    best, winner, seed
+        The best plan, who made it, with which random choices.
+    times, refused, late
+        The best time of each algorithm [ps]; why others made no plan; those that may not be done.
+    least
+        By greedy's number of chunks, what no timetable of them is faster than [ps].
+    """
+
+    planner: Planner
+    collective: _core.Collective
+    topology: _core.Topology
+    options: PlanOptions
+    progress: Progress | None
+    is_patient: bool
+    best: Choice | None = None
+    winner: str = ""
+    seed: int = 0
+    times: dict[str, int] = field(default_factory=dict)
+    refused: dict[str, Error] = field(default_factory=dict)
+    late: list[str] = field(default_factory=list)
+    least: dict[int | None, int] = field(default_factory=dict)
+    plans: int = 0
+
+    def __post_init__(self) -> None:
+        self.limit = self.options.seconds or TIME_LIMIT
+        self.ends = time.monotonic() + self.limit
+        self.bound = _core.bound(self.topology, self.collective).time_ps
+
+    def run(self) -> Choice:
+        """Try all there is time for, and give the best with how it was chosen.
+
+        Raises
+        ------
+        InfeasibleError, SpecError
+            If no method applies.
+        """
+        ended: Ended
+        try:
+            ended = self._compared() or self._further()
+        except _LimitPassedError:
+            ended = "time"
+        best = self.best
+        if best is None:
+            told = [self.refused[name] for name in _TELLING if name in self.refused]
+            nothing = InfeasibleError(None, "no method applies", origin="auto")
+            raise next(iter([*told, *self.refused.values()]), nothing)
+        if best.time_ps is None:
+            return best
+        left_out = {name: _reason(name, error) for name, error in self.refused.items()}
+        left_out |= dict.fromkeys(self.late, SPARED)
+        ranked = sorted(self.times.items(), key=lambda each: (each[1], each[0] != self.winner))
+        trees = best.plan.trees
+        selection = Selection(
+            algorithm=self.winner,
+            chunks=best.slices if trees is None else trees.pieces,
+            seed=self.seed,
+            time=best.time_ps * 1e-12,
+            bound=self.bound * 1e-12,
+            times={name: took * 1e-12 for name, took in ranked},
+            plans=self.plans,
+            left_out={name: why for name, why in left_out.items() if name not in self.times},
+            ended=ended,
+            cached=False,
+        )
+        return replace(best, plan=best.plan.selected(selection))
+
+    def _compared(self) -> Ended | None:
+        """Try all algorithms that comparisons have; say why all ends here, if it does."""
+        names = self._names()
+        self.late = [*names]
+        again = []
+        for place, name in enumerate(names):
+            if self._is_optimal():
+                return "bound"
+            left = self._left()
+            share = left if name == names[-1] else left / 2
+            began = time.monotonic()
+            self._attempt(name, heeded(name, self.options), share)
+            is_done = time.monotonic() - began < share
+            if is_done:
+                self.late.remove(name)
+            elif place < len(names) - 1:
+                again.append(name)
+        for name in again:
+            if self._is_optimal():
+                return "bound"
+            self._attempt(name, heeded(name, self.options), self._left())
+        return "bound" if self._is_optimal() else None
+
+    def _names(self) -> list[str]:
+        """Names of the algorithms that do this kind, likely winners first."""
+        kind = self.collective.kind
+        own = {each.name: each.kinds for each in own_algorithms()}
+        names = [
+            name
+            for name in compared()
+            if kind == "custom" or kind in (own[name] if name in own else BUILTIN[name].kinds)
+        ]
+        middle = [name for name in names if name not in (*_FIRST, *_LAST)]
+        ranked = [*_FIRST, *middle, *_LAST]
+        return [name for name in ranked if name in names]
+
+    def _further(self) -> Ended:
+        """Try what searches for longer, and say why all ends."""
+        chunks = self.options.slices(self.collective.size)
+        ladder = [chunks] if chunks is not None else self._ladder()
+        topology, npus = self.topology, len(self.collective.npus)
+        if npus * topology.npu_count * len(topology.link_src) <= _EXACT_WORK:
+            self.late.append("exact")
+            if self._is_close():
+                return "close"
+            self._attempt("exact", heeded("exact", self.options), self._left() / 2)
+            self.late.remove("exact")
+        stale = 0
+        for again in range(_SEEDS):
+            seed = (self.options.seed + again) % (1 << 64)
+            before = self.best
+            counts = [count for count in reversed(ladder) if self._may_win(count)]
+            if again == 0:
+                counts = [count for count in counts if count not in self.least]
+            elif not counts:
+                return "all"
+            for count in counts:
+                if self._is_close():
+                    return "bound" if self._is_optimal() else "close"
+                given = replace(self.options, chunks=count, chunk_size=None, seed=seed)
+                self._attempt("greedy", heeded("greedy", given), self._left())
+            stale = 0 if self.best is not before or again == 0 else stale + 1
+            if stale >= _PATIENCE and (self.best is None or not self.is_patient):
+                return "stale"
+        return "all"
+
+    def _ladder(self) -> list[int | None]:
+        """Numbers of chunks for greedy: those of every comparison, then finer ones that are no larger."""
+        try:
+            first = chunk_ladder(self.topology, self.collective, "greedy")
+        except Error:
+            return [None]
+        pieces = max(1, len(self.collective.npus)) ** 2
+        finer = (2, 8, 12, 24, 32, 48, 64, 128)
+        room = [count for count in finer if count * pieces <= _TRANSFERS and count not in first]
+        return [*first, *room]
+
+    def _attempt(self, name: str, options: PlanOptions, seconds: float) -> None:
+        """Plan by an algorithm, which may search for so long; what fails is noted."""
+        self._watch("", 0, 1)
+
+        def timed(plan: Plan, slices: int | None) -> int | None:
+            took = link_time(plan, self.options, self._watch)
+            self._found(name, options.seed, Choice(plan, took, slices, (None,)))
+            return took
+
+        given = replace(options, time_limit=max(seconds, SHORTEST))
+        where = (self.collective, self.topology, name, given)
+        try:
+            fastest(self.planner, *where, progress=self._watch, timer=timed)
+        except VerificationError as error:
+            if find(name) is None:
+                raise
+            self.refused.setdefault(name, error)
+        except (InfeasibleError, SimulationError, SpecError) as error:
+            self.refused.setdefault(name, error)
+
+    def _found(self, name: str, seed: int, found: Choice) -> None:
+        """Take a plan into account."""
+        self.plans += 1
+        took, made = found.time_ps, found.plan.synthesis
+        if took is not None:
+            self.times[name] = min(took, self.times.get(name, took))
+        if name == "greedy" and made is not None:
+            self.least[found.slices] = round(made.least * 1e12)
+        if found.is_faster_than(self.best):
+            self.best, self.winner, self.seed = found, name, seed
+        best = self.best
+        if self.progress is not None and best is not None and best.time_ps is not None:
+            text = f"best {self.winner} {format_time_ps(best.time_ps)}, bound {format_time_ps(self.bound)}"
+            spent = self.limit - self._left()
+            self.progress(text, round(1000 * spent), round(1000 * self.limit))
+
+    def _watch(self, stage: str, done: int, total: int) -> None:
+        """Stop what goes on where the limit has passed and there is a plan."""
+        if self.best is not None and time.monotonic() >= self.ends:
+            raise _LimitPassedError
+        if self.progress is not None and stage:
+            self.progress(stage, done, total)
+
+    def _left(self) -> float:
+        return max(0.0, self.ends - time.monotonic())
+
+    def _is_optimal(self) -> bool:
+        return self.best is not None and self.best.time_ps == self.bound
+
+    def _is_close(self) -> bool:
+        took = None if self.best is None else self.best.time_ps
+        return took is not None and (took - self.bound) * _CLOSE <= self.bound
+
+    def _may_win(self, chunks: int | None) -> bool:
+        took = None if self.best is None else self.best.time_ps
+        return took is None or self.least.get(chunks, 0) < took
+
+
+def _reason(name: str, error: Error) -> str:
+    """Say why an algorithm made no plan, without its name."""
+    return str(error.but(origin=None) if error.origin == name else error)

@@ -80,7 +80,7 @@ def numbers_of_chunks(
     return chunk_ladder(topology, collective, algorithm)
 
 
-def link_time(plan: Plan, options: PlanOptions) -> int | None:
+def link_time(plan: Plan, options: PlanOptions, progress: Progress | None = None) -> int | None:
     """Give how long a proved plan takes at link fidelity [ps]; ``None`` where that comes to nothing.
 
     Raises
@@ -93,7 +93,7 @@ def link_time(plan: Plan, options: PlanOptions) -> int | None:
     if plan.trees is not None:
         return round(plan.trees.time * 1e12)
     try:
-        return _core.simulate(plan.core, latency=options.latency).time_ps
+        return _core.simulate(plan.core, latency=options.latency, progress=progress).time_ps
     except SimulationError:
         return None
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from typing_extensions import TypedDict
 
 from hocket.collectives.data import CollectiveData, OutcomeData
@@ -39,6 +41,32 @@ class TreesData(TypedDict):
     """Of what is summed, and of what is copied; or one of both."""
 
 
+class SelectionData(TypedDict):
+    """How auto chose a plan."""
+
+    algorithm: str
+    chunks: int | None
+    """That the algorithm was asked for; None: its own."""
+    seed: int
+    time_ps: int
+    bound_ps: int
+    gap: float
+    runner_up: str | None
+    lead: float | None
+    """How much longer the runner-up's plan takes, as a share of the time."""
+    times_ps: dict[str, int]
+    """The best time of each algorithm that made a plan, the fastest first."""
+    plans: int
+    """How many were proved and simulated."""
+    left_out: dict[str, str]
+    """Algorithms that made no plan, and why."""
+    ended: Literal["bound", "close", "all", "stale", "time"]
+    """Why the search ended: at the bound; within 0.1 % of it; with nothing left to try; when more trials
+    found nothing faster; at the limit of time."""
+    cached: bool
+    """Whether the choice was remembered from an earlier search."""
+
+
 class PlanData(CollectiveData):
     """A plan."""
 
@@ -52,6 +80,8 @@ class PlanData(CollectiveData):
     """None as long as the plan is not verified."""
     synthesis: SynthesisData | None
     trees: TreesData | None
+    selection: SelectionData | None
+    """None where an algorithm was named."""
 
 
 class SymmetricData(CollectiveData):

@@ -16,6 +16,7 @@ from hocket.collectives.outcome import collective_dict
 from hocket.errors import SpecError
 from hocket.plans.algorithms import is_synthesized
 from hocket.plans.schedule import Schedule, schedule_collective
+from hocket.plans.selection import Selection
 from hocket.plans.synthesis import Synthesis
 from hocket.plans.synthesis.options import checked_routing
 from hocket.plans.trees import Trees
@@ -81,6 +82,8 @@ class Plan(Result):
         How it was synthesized; ``None`` for other algorithms and for plans from files.
     trees
         The trees that it was made of, and how good they are; ``None`` likewise.
+    selection
+        How ``auto`` chose it, and why; ``None`` where an algorithm was named, and for plans from files.
     """
 
     NO_WAIT = _core.Plan.NO_WAIT
@@ -92,6 +95,7 @@ class Plan(Result):
         schedule: Schedule | None = None,
         synthesis: Synthesis | None = None,
         trees: Trees | None = None,
+        selection: Selection | None = None,
     ) -> None:
         if not isinstance(core, _core.Plan):
             right = "plans are made by hk.plan, hk.PlanBuilder, hk.Plan.from_frame and hk.Plan.load"
@@ -100,6 +104,7 @@ class Plan(Result):
         self.own_schedule = schedule
         self.synthesis = synthesis
         self.trees = trees
+        self.selection = selection
 
     @property
     def algorithm(self) -> str:
@@ -146,6 +151,10 @@ class Plan(Result):
         routing = checked_routing(routing)
         release = is_synthesized(self.algorithm) and routing != "single"
         return Plan(self.core.routed(routing, release=release), self.own_schedule)
+
+    def selected(self, selection: Selection) -> Plan:
+        """Give the same plan as chosen by ``auto``."""
+        return Plan(self.core, self.own_schedule, self.synthesis, self.trees, selection)
 
     @property
     def schedule(self) -> Schedule | None:
@@ -240,6 +249,7 @@ class Plan(Result):
             "reproducible": self.is_reproducible,
             "synthesis": None if self.synthesis is None else self.synthesis.to_dict(),
             "trees": None if self.trees is None else self.trees.to_dict(),
+            "selection": None if self.selection is None else self.selection.to_dict(),
         }
 
     def to_frame(self) -> pyarrow.Table:

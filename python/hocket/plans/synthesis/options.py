@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 from hocket import _core
-from hocket._checks import did_you_mean, one_of
+from hocket._checks import did_you_mean, one_of, truth
 from hocket._core import synthesis as core
 from hocket._memory import checked_limit
 from hocket._options import seconds
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         window: int | None
         memory_limit: int | None
         routing: str
+        cache: bool
 
 
 ROUNDING = 1e-5
@@ -55,7 +56,8 @@ class PlanOptions:
     chunk_size
         Instead of `chunks`: bytes of a slice, as ``98304`` or ``"96 KiB"``.
     time_limit
-        Of a search [s]; the best until then is the result. ``None`` for no limit (``auto``: ten seconds).
+        Of a search [s]; the best until then is the result. ``None`` for no limit (``auto``: ten seconds
+        at most, fewer where more trials find nothing faster).
     seed
         Of all random choices.
     unwind
@@ -77,6 +79,8 @@ class PlanOptions:
         How transfers are spread over equal paths: ``"balanced"`` (those that run together on different
         ones), ``"ecmp"`` or ``"ecmp:SEED"`` (by hashes of sender and receiver), ``"spray"`` (each over all;
         for flow and packet fidelity), ``"single"`` (all on the first).
+    cache
+        Whether ``auto`` remembers what it chooses, and takes what it chose before; others keep nothing.
 
     Raises
     ------
@@ -95,6 +99,7 @@ class PlanOptions:
     window: int | None = None
     memory_limit: int | None = None
     routing: str = "balanced"
+    cache: bool = True
 
     def __post_init__(self) -> None:
         check_chunks(self.chunks)
@@ -126,6 +131,7 @@ class PlanOptions:
         if self.memory_limit is not None:
             checked_limit(self.memory_limit)
         object.__setattr__(self, "routing", checked_routing(self.routing))
+        truth("cache", self.cache)
 
     @property
     def seconds(self) -> float | None:

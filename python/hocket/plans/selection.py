@@ -1,0 +1,106 @@
+"""How ``auto`` chose a plan, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from hocket import _core
+from hocket._results import Result
+
+if TYPE_CHECKING:
+    from hocket.plans.data import SelectionData
+
+Ended = Literal["bound", "close", "all", "stale", "time"]
+ENDS: dict[Ended, str] = {
+    "bound": "it reaches the bound",
+    "close": "it is within 0.1% of the bound",
+    "all": "nothing is left to try",
+    "stale": "more trials found nothing faster",
+    "time": "the time limit passed",
+}
+"""Why a search ended, in words."""
+
+
+@dataclass(frozen=True)
+class Selection(Result):
+    """How ``auto`` chose a plan: what it tried, what came next, and what it left out.
+
+    ``hk.plan`` with this algorithm, these chunks and this seed makes the plan again without the search.
+
+    Attributes
+    ----------
+    algorithm
+        Who made the plan.
+    chunks, seed
+        With which number of chunks (``None``: the algorithm's own) and which random choices.
+    time, bound
+        When it ends at link fidelity, and the lower bound on any plan's end [s].
+    times
+        The best time of each algorithm that made a plan [s], the fastest, which was chosen, first.
+    plans
+        How many plans were proved and simulated.
+    left_out
+        Algorithms for this kind of collective that made no plan, by name, and why.
+    ended
+        Why the search ended: ``bound`` (the plan reaches it), ``close`` (it is within 0.1 % of it), ``all``
+        (nothing was left to try), ``stale`` (more trials found nothing faster), ``time`` (the limit).
+    cached
+        Whether the choice was remembered from an earlier search; the plan was made and proved again.
+    """
+
+    algorithm: str
+    chunks: int | None
+    seed: int
+    time: float
+    bound: float
+    times: dict[str, float]
+    plans: int
+    left_out: dict[str, str]
+    ended: Ended
+    cached: bool
+
+    @property
+    def gap(self) -> float:
+        """How much longer it takes than the bound: time / bound - 1, where 0 ps count as 1 ps."""
+        return _core.gap(round(self.time * 1e12), round(self.bound * 1e12))
+
+    @property
+    def runner_up(self) -> str | None:
+        """The algorithm that came next; ``None`` where no other made a plan."""
+        return next((name for name in self.times if name != self.algorithm), None)
+
+    @property
+    def lead(self) -> float | None:
+        """How much longer the runner-up's plan takes, as a share of the time; ``None`` without one."""
+        if self.runner_up is None:
+            return None
+        return _core.gap(round(self.times[self.runner_up] * 1e12), round(self.time * 1e12))
+
+    def to_dict(self) -> SelectionData:
+        """Give it as values of JSON."""
+        return {
+            "algorithm": self.algorithm,
+            "chunks": self.chunks,
+            "seed": self.seed,
+            "time_ps": round(self.time * 1e12),
+            "bound_ps": round(self.bound * 1e12),
+            "gap": self.gap,
+            "runner_up": self.runner_up,
+            "lead": self.lead,
+            "times_ps": {name: round(time * 1e12) for name, time in self.times.items()},
+            "plans": self.plans,
+            "left_out": self.left_out,
+            "ended": self.ended,
+            "cached": self.cached,
+        }
+
+    def __str__(self) -> str:
+        made = len(self.times)
+        of = f"{self.plans:,} plan{'s'[: self.plans != 1]} by {made} algorithm{'s'[: made != 1]}"
+        text = f"{self.algorithm}, the fastest of {of}"
+        if self.runner_up is not None and self.lead is not None:
+            lead = f"{100 * self.lead:.1f}% slower" if self.lead >= 0.0005 else "as fast"
+            text += f"; next {self.runner_up}, {lead}"
+        end = "remembered from an earlier search" if self.cached else ENDS[self.ended]
+        return f"{text}; {end}"
