@@ -35,14 +35,15 @@ pub(crate) fn plan_symmetric(
     pieces: Option<usize>,
     latency: &str,
     memory_limit: u64,
-    most_transfers: u64,
+    most_transfers: Option<u64>,
     time_limit: Option<f64>,
     progress: Option<Py<PyAny>>,
 ) -> Result<PySymmetricPlan, CoreError> {
+    let whole = SymmetricOptions::for_whole(topology.core());
     let options = SymmetricOptions {
         pieces,
         memory_limit,
-        most_transfers,
+        most_transfers: most_transfers.unwrap_or(whole.most_transfers),
         latency: choose("latency", latency, LATENCIES)?,
     };
     let (on, collective) = (Arc::clone(topology.core()), collective.core().clone());

@@ -57,8 +57,11 @@ def plan_symmetric(
     pieces: int | None,
     latency: str,
     memory_limit: int,
-    most_transfers: int,
+    most_transfers: int | None,
     time_limit: float | None = None,
     progress: Callable[[str, int, int], object] | None = None,
 ) -> SymmetricPlan:
-    """Find the group and plan one block; InfeasibleError and SpecError as ``plan``."""
+    """Find the group and plan one block; InfeasibleError and SpecError as ``plan``.
+
+    `most_transfers` are those of a block; ``None`` for few enough that all shifts make a plan.
+    """

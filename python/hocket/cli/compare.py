@@ -12,7 +12,7 @@ from hocket import _core
 from hocket.cli import options
 from hocket.cli.form import Form, Rows
 from hocket.cli.groups import Nodes, Search, Simulation, Tasks, grouped
-from hocket.cli.numbers import RATES, SIZES, TIMES, common, percent
+from hocket.cli.numbers import RATES, SIZES, TIMES, common, percent, share_of
 from hocket.cli.table import NEVER, Cell, Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
@@ -142,6 +142,9 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
     if len(comparisons) == 1:
         bound = first.bound
         console.print(f"bound {format_time_ps(bound.time_ps)}: {bound.witness}; {proof}")
+        if first.auto is not None:
+            above = share_of(_core.gap(first.best.run.time_ps, bound.time_ps))
+            console.print(f"auto picks {first.auto}, {above} above the bound")
     else:
         console.print(
             f"{crossover([(c.collective.size, c.best.algorithm) for c in comparisons])}; {proof}"
@@ -150,9 +153,9 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
         for each in comparisons if few else (first, comparisons[-1]):
             console.note(f"bound of {format_size(each.collective.size)}: {each.bound.witness}")
     if len(comparisons) == 1:
-        trees = [entry.plan.trees for entry in first if entry.plan.trees is not None]
-        for packing in trees[0].packings if trees else ():
-            console.note(f"trees: {packing}")
+        for entry in first:
+            for packing in entry.plan.trees.packings if entry.plan.trees is not None else ():
+                console.note(f"{entry.algorithm}: {packing}")
     for each in comparisons:
         if any(entry.run.equal_links[0] for entry in each):
             about = f"{format_size(each.collective.size)}: " if len(comparisons) > 1 else ""

@@ -41,7 +41,7 @@ class Replaying:
             "-a",
             autocompletion=complete.algorithms,
             help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; "
-            "default: themis on networks with dimensions, otherwise greedy.",
+            "default: themis on networks with dimensions, otherwise auto, the quickest of several.",
         ),
     ] = None
     chunks: options.Chunks = None

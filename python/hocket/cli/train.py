@@ -81,7 +81,7 @@ def train(
             "-a",
             autocompletion=complete.algorithms,
             help="Algorithm of the collectives (see `hocket algorithms`), ideal or none; "
-            "default: themis on networks with dimensions, otherwise greedy.",
+            "default: themis on networks with dimensions, otherwise auto, the quickest of several.",
         ),
     ] = None,
     given: Training,

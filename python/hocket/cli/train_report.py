@@ -123,6 +123,10 @@ def _algorithm(run: TrainingRun, given: str | None, chunks: int | None) -> str:
         which = "with dimensions" if on_dimensions else "without whole dimensions"
         reason = f", the default on networks {which}"
     how = "" if on_dimensions else "; each collective takes what its axis' groups take together"
+    if run.chosen:
+        kinds = len(run.makers)
+        took = ", ".join(f"{name} for {count:,}" for name, count in run.chosen.items())
+        reason += f": of {kinds:,} collective{'s'[: kinds != 1]} {took}"
     return f"{run.algorithm}{pieces}{reason}{how}"
 
 

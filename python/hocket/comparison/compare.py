@@ -22,6 +22,7 @@ from hocket.plans.algorithms import (
     compared,
     heeded,
 )
+from hocket.plans.auto import by_promise
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.registry import find
@@ -29,6 +30,7 @@ from hocket.plans.synthesis import PlanOptions
 from hocket.simulation.options import (
     KEYWORDS,
     DimensionOptions,
+    LinkOptions,
     TransferOptions,
     fidelity_options,
 )
@@ -78,6 +80,7 @@ class Entry:
             "transfers": len(self.plan),
             "routing": self.plan.routing,
             "verified": self.plan.is_verified,
+            "trees": None if self.plan.trees is None else self.plan.trees.to_dict(),
             **self.run.figures(),
         }
 
@@ -102,6 +105,9 @@ class Comparison(TableResult):
         Results, fastest first.
     refused
         Why each other algorithm cannot run here, by name; the reasons do not repeat the names.
+    auto
+        Whose plan ``auto`` takes, unless it finds a faster one by searching further: the fastest here.
+        ``None`` where something else was compared than it tries, or timed otherwise than at link fidelity.
     """
 
     collective: _core.Collective
@@ -109,6 +115,7 @@ class Comparison(TableResult):
     bound: _core.Bound
     entries: tuple[Entry, ...]
     refused: dict[str, str]
+    auto: str | None = None
 
     @property
     def best(self) -> Entry:
@@ -122,6 +129,7 @@ class Comparison(TableResult):
             "bound": bound_dict(self.bound),
             "algorithms": [entry.to_dict() for entry in self],
             "refused": self.refused,
+            "auto": self.auto,
         }
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -239,7 +247,11 @@ def compare(
     entries.sort(key=lambda entry: entry.run.time_ps)
     bound = entries[0].run.lower_bound
     reasons = {name: _reason(name, error) for name, error in refused.items()}
-    return Comparison(collective, topology, bound, tuple(entries), reasons)
+    auto = None
+    if algorithms is None and simulated == LinkOptions(latency=options.latency):
+        least = entries[0].run.time_ps
+        auto = by_promise([each.algorithm for each in entries if each.run.time_ps == least])[0]
+    return Comparison(collective, topology, bound, tuple(entries), reasons, auto)
 
 
 def _reason(name: str, error: Error) -> str:

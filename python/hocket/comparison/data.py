@@ -7,6 +7,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from hocket.collectives.data import BoundData, CollectiveData, SizelessData
+from hocket.plans.data import TreesData
 from hocket.simulation.data import RunFigures
 
 
@@ -19,6 +20,8 @@ class EntryData(RunFigures):
     transfers: int
     routing: str
     verified: bool
+    trees: TreesData | None
+    """With the cut or partition that no trees beat; None of a plan that is made of no trees."""
 
 
 class ComparisonData(CollectiveData):
@@ -28,6 +31,8 @@ class ComparisonData(CollectiveData):
     algorithms: list[EntryData]
     refused: dict[str, str]
     """Why each other algorithm cannot run here."""
+    auto: str | None
+    """Whose plan auto takes, unless it finds a faster one; None where that cannot be told from these."""
 
 
 class ComparisonsData(TypedDict):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from hocket import _core
 from hocket.collectives.collective import Progress
 from hocket.errors import Error, InfeasibleError, SimulationError, SpecError, VerificationError
 from hocket.plans import remembered
-from hocket.plans.algorithms import BUILTIN, chunk_ladder, compared, heeded
+from hocket.plans.algorithms import BUILTIN, chunk_ladder, compared, heeded, is_scheduled
 from hocket.plans.choice import SHORTEST, Choice, Planner, fastest, link_time
 from hocket.plans.plan import Plan
 from hocket.plans.registry import find, own_algorithms
@@ -22,7 +23,7 @@ TIME_LIMIT = 10.0
 
 _FIRST = ("in-network", "symmetric", "trees", "flows", "greedy")
 """What is fastest most often on the networks of tests/golden, where it can run: tried first."""
-_LAST = ("multirail-optimal",)
+LAST = ("multirail-optimal",)
 """What searches for longest and gains least over another (themis): it has the time that is left."""
 _TELLING = ("trees", "flows", "greedy")
 """Any network will do for them: their reason says what is wrong with one."""
@@ -87,6 +88,12 @@ def best_plan(
     if question is not None and made.plan.selection is not None:
         remembered.keep_answer(question, made.plan.selection)
     return made
+
+
+def by_promise(names: Sequence[str]) -> list[str]:
+    """Give names of algorithms in the order in which they are tried; the first of equals is chosen."""
+    middle = [name for name in names if name not in (*_FIRST, *LAST)]
+    return [name for name in (*_FIRST, *middle, *LAST) if name in names]
 
 
 def _repeated(
@@ -226,9 +233,7 @@ class _Search:
             for name in compared()
             if kind == "custom" or kind in (own[name] if name in own else BUILTIN[name].kinds)
         ]
-        middle = [name for name in names if name not in (*_FIRST, *_LAST)]
-        ranked = [*_FIRST, *middle, *_LAST]
-        return [name for name in ranked if name in names]
+        return by_promise(names)
 
     def _further(self) -> Ended:
         """Try what searches for longer, and say why all ends."""
@@ -280,7 +285,9 @@ class _Search:
             self._found(name, options.seed, Choice(plan, took, slices, (None,)))
             return took
 
-        given = replace(options, time_limit=max(seconds, SHORTEST))
+        # A schedule is searched for by work done, of which a limit gives more: only where it was asked for.
+        has_limit = self.is_patient or not is_scheduled(name)
+        given = replace(options, time_limit=max(seconds, SHORTEST) if has_limit else None)
         where = (self.collective, self.topology, name, given)
         try:
             fastest(self.planner, *where, progress=self._watch, timer=timed)

@@ -88,10 +88,9 @@ def link_time(plan: Plan, options: PlanOptions, progress: Progress | None = None
     SpecError
         For a sprayed plan, of which nobody can tell at link fidelity.
     """
-    if plan.synthesis is not None and plan.synthesis.simulated:
-        return round(plan.synthesis.time * 1e12)
-    if plan.trees is not None:
-        return round(plan.trees.time * 1e12)
+    known = _known_time(plan)
+    if known is not None:
+        return known
     try:
         return _core.simulate(plan.core, latency=options.latency, progress=progress).time_ps
     except SimulationError:
@@ -151,7 +150,7 @@ def fastest(
             plan = plan.verify(progress=progress)
             if timer is not None:
                 time_ps = timer(plan, slices)
-            elif is_lone and len(plan) > _SIMULATED and not _is_simulated(plan):
+            elif is_lone and len(plan) > _SIMULATED and _known_time(plan) is None:
                 time_ps = None
             else:
                 time_ps = link_time(plan, options)
@@ -166,5 +165,10 @@ def fastest(
     return best
 
 
-def _is_simulated(plan: Plan) -> bool:
-    return plan.trees is not None or (plan.synthesis is not None and plan.synthesis.simulated)
+def _known_time(plan: Plan) -> int | None:
+    """Give the time of a plan that was simulated when it was made [ps]."""
+    if plan.synthesis is not None and plan.synthesis.simulated:
+        return round(plan.synthesis.time * 1e12)
+    if plan.trees is not None and plan.algorithm == "trees":
+        return round(plan.trees.time * 1e12)
+    return None

@@ -20,6 +20,7 @@ from hocket.plans.plan import Plan
 from hocket.plans.registry import find
 from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.sizes import check_plan
+from hocket.plans.symmetric import shifted
 from hocket.plans.synthesis import PlanOptions, synthesize
 from hocket.plans.trees import pack_trees
 from hocket.topology.sources import TopologyLike, as_topology
@@ -194,6 +195,8 @@ def make(
         )
         routed = core.routed(options.routing) if topology.may_have_equal_paths else core
         return Plan(routed, trees=trees)
+    if algorithm == "symmetric":
+        return shifted(collective, topology, chunks, options, progress)
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
         given = (topology, collective, algorithm, chunks, limit, options.routing)
         if algorithm == "flows":

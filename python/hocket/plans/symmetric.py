@@ -18,7 +18,7 @@ from hocket.collectives.outcome import collective_dict
 from hocket.plans.algorithms import check_options
 from hocket.plans.plan import Plan
 from hocket.plans.synthesis import PlanOptions
-from hocket.plans.trees import Packing, packing_of
+from hocket.plans.trees import Packing, Trees, packing_of
 from hocket.topology.sources import TopologyLike, as_topology
 
 if TYPE_CHECKING:
@@ -196,3 +196,32 @@ def shift(
         collective=collective,
         _core_plan=made,
     )
+
+
+def shifted(
+    collective: _core.Collective,
+    topology: _core.Topology,
+    pieces: int | None,
+    options: PlanOptions,
+    progress: Progress | None = None,
+) -> Plan:
+    """Make a whole plan by symmetry, not yet proved, with its trees.
+
+    Raises
+    ------
+    SpecError, InfeasibleError
+        As :func:`plan_symmetric`.
+    """
+    made = core_plan(
+        topology,
+        collective,
+        pieces=pieces,
+        latency=options.latency,
+        memory_limit=options.limit_bytes,
+        most_transfers=None,
+        time_limit=options.seconds,
+        progress=progress,
+    )
+    packings = tuple(packing_of(each) for each in made.packings)
+    trees = Trees(made.time_ps * 1e-12, made.pieces, packings)
+    return Plan(made.expand(options.limit_bytes), trees=trees)

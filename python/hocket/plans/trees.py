@@ -74,7 +74,8 @@ class Trees(Result):
     Attributes
     ----------
     time
-        When the plan ends at link fidelity [s].
+        When the plan ends at link fidelity [s]; of ``symmetric``, where blocks differ by a byte, at the
+        latest.
     pieces
         Pieces that every tree carries, one after another.
     packings

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ORDERS", "replay"]
 
-DEFAULT_ALGORITHM, ANYWHERE = "themis", "greedy"
+DEFAULT_ALGORITHM, ANYWHERE = "themis", "auto"
 """By default: where there are dimensions, and elsewhere."""
 ORDERS = ("fifo", "lifo")
 _LARGEST_RATE = (1 << 64) - 1
@@ -51,8 +51,8 @@ def replay(
         Of collectives: one that schedules dimensions (``themis``, ...); any other of
         :func:`hocket.algorithms`, each collective then taking what its plan takes alone; ``ideal``: all
         bandwidth of a group's dimensions used all the time; ``none``: no time. By default themis where
-        there are dimensions with all of their links, else greedy. What an algorithm does not do is planned
-        by ring, binomial or direct (``TraceRun.notes`` says what).
+        there are dimensions with all of their links, else ``auto``: the quickest of several. What an
+        algorithm does not do is planned by ring, binomial or direct (``TraceRun.notes`` says what).
     chunks
         Of each collective; 64 by default on dimensions, else the algorithm's own.
     npu, efficiency

@@ -15,12 +15,13 @@ from hocket.collectives.collective import Progress
 from hocket.errors import Error, SpecError, VerificationError
 from hocket.plans.algorithms import PREFIX, SCHEDULERS, check_name
 from hocket.topology.sources import TopologyLike, as_topology
+from hocket.training.candidates import GREEDY
 from hocket.training.memory import Memory
 from hocket.training.network import IDEAL, NOTHING, has_dimensions
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
 from hocket.training.result import Breakdown, TrainingRun
-from hocket.training.run import ANYWHERE, train
+from hocket.training.run import train
 from hocket.workload import as_workload
 from hocket.workload.layers import Workload
 
@@ -44,10 +45,10 @@ __all__ = [
     "merged",
 ]
 
-BASELINES = ("hierarchical", "ring", ANYWHERE)
+BASELINES = ("hierarchical", "ring", GREEDY)
 """What others are compared with: the first of these that ran on the same network, spread the same way."""
 _ON_DIMENSIONS = (*SCHEDULERS, IDEAL, NOTHING)
-_ANYWHERE = ("ring", "double-binary-tree", "multitree", ANYWHERE, NOTHING)
+_ANYWHERE = ("ring", "double-binary-tree", "multitree", GREEDY, NOTHING)
 MAX_SAMPLES = 1 << 40
 
 

@@ -92,6 +92,8 @@ class TrainingRunData(TypedDict):
     npu_count: int
     parallel: ParallelData
     algorithm: str
+    chosen: dict[str, int]
+    """How many different collectives auto left to each algorithm; empty where one was named."""
     chunks: int | None
     """Of each collective; None where the algorithm chose."""
     order: str

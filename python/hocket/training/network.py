@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from hocket import _core
 from hocket._core.iteration import Shape
 from hocket.collectives.collective import Progress, check_chunks, collective_on
-from hocket.errors import SpecError
+from hocket.errors import Error, SpecError
 from hocket.plans.algorithms import PREFIX, SCHEDULERS, algorithms, check_name, chunk_ladder
 from hocket.plans.planner import plan, plan_together
 from hocket.plans.schedule import check_rails, schedule_collective
 from hocket.simulation.run import simulate
+from hocket.training.candidates import AUTO, GREEDY, MOST_PIECES, candidates, pieces_of
 from hocket.training.contention import Use, at_once, servers, use_of
 from hocket.training.parallel import Group, Portion
 
@@ -44,7 +45,6 @@ _NEVER = (1 << 64) - 1
 """A time that the core refuses."""
 _MAX_FOUND, _MAX_PIECES = 1 << 13, 1 << 17
 """Chunks x NPUs x NPUs up to which numbers of chunks are tried, by greedy and by others: about a second."""
-GREEDY = "greedy"
 _JOINT = (GREEDY, "blind")
 """Synthesizers that plan all groups of an axis together."""
 
@@ -124,6 +124,8 @@ class Network(ABC):
         As of :func:`network_of`.
     shapes, exchanges
         Those that were asked for, and what each is of.
+    makers
+        Which algorithm ``auto`` chose, by the place of the shape.
     """
 
     topology: _core.Topology
@@ -132,6 +134,7 @@ class Network(ABC):
     progress: Progress | None = None
     shapes: list[Shape] = field(default_factory=list)
     exchanges: list[Exchange] = field(default_factory=list)
+    makers: dict[int, str] = field(default_factory=dict)
     _known: dict[object, int] = field(default_factory=dict)
 
     def collective(self, kind: str, group: Group, size: int) -> int:
@@ -282,7 +285,8 @@ class PlanNetwork(Network):
 
     Without a number of chunks several are tried, as long as plans are small, and the fastest counts;
     algorithms that search for long take their own.
-    An all-to-all is planned by `direct` where the algorithm makes none.
+    An all-to-all is planned by `direct` where the algorithm makes none. ``auto`` takes the quickest of
+    several algorithms for each collective.
     """
 
     _uses: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
@@ -301,20 +305,47 @@ class PlanNetwork(Network):
     def _collective(self, kind: str, group: Group, size: int) -> Shape:
         if self.algorithm == NOTHING:
             return Shape.timed(0, 0)
+        if self.algorithm == AUTO:
+            return self._quickest(kind, group, size)
         algorithm, given = self.algorithm, self.chunks
         if kind == "all-to-all" and not does(algorithm, kind):
             algorithm, given = DIRECT, None
+        most = _MAX_FOUND if algorithm == GREEDY else _MAX_PIECES
+        return self._timed(self._best(kind, group, size, algorithm, given, most))
+
+    def _quickest(self, kind: str, group: Group, size: int) -> Shape:
+        """Give the shape of the quickest plans of all algorithms worth trying, the first of equals."""
+        best: tuple[str, Use] | None = None
+        why: Error | None = None
+        for name in candidates(kind, self.topology, group):
+            most = _MAX_FOUND if name == GREEDY else MOST_PIECES
+            try:
+                use = self._best(kind, group, size, name, self.chunks, most)
+            except Error as error:
+                why = why or error
+                continue
+            if best is None or use.time_ps < best[1].time_ps:
+                best = name, use
+        if best is None:
+            assert why is not None, "there is one to try"
+            raise why
+        name, use = best
+        self.makers[len(self.shapes)] = name
+        return self._timed(use)
+
+    def _best(
+        self, kind: str, group: Group, size: int, algorithm: str, given: int | None, most: int
+    ) -> Use:
+        """Give what the quickest plans of an algorithm take; where it is to choose, of `most` pieces."""
         least = max(size, _LEAST * group.size)
         counts: Sequence[int | None] = [_cut(size, group.size, given)[1]]
         if given is None:
             first = collective_on(kind, self.topology, least, npus=group.members[0])
             ladder = chunk_ladder(self.topology, first, algorithm)
-            pieces = sum(len(members) ** 2 for members in group.members)
-            most = (_MAX_FOUND if algorithm == GREEDY else _MAX_PIECES) // pieces
-            most = min(most, least // (_LEAST * group.size))
-            counts = [count for count in ladder if count is None or count <= most] or ladder[:1]
+            largest = min(most // pieces_of(group), least // (_LEAST * group.size))
+            counts = [each for each in ladder if each is None or each <= largest] or ladder[:1]
         uses = [self._use(kind, group, least, algorithm, count) for count in counts]
-        return self._timed(min(uses, key=lambda use: use.time_ps))
+        return min(uses, key=lambda use: use.time_ps)
 
     def _use(self, kind: str, group: Group, size: int, algorithm: str, chunks: int | None) -> Use:
         """Give what all groups of the axis take together."""

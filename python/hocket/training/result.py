@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -131,6 +132,9 @@ class TrainingRun(TableResult):
         The graph, what its calls do, and when everything started and ended.
     exchanges
         What each of the shapes is of: kind, NPUs, bytes.
+    makers
+        Which algorithm ``auto`` chose for each of the shapes that are collectives, by their places; empty
+        where an algorithm was named.
     """
 
     workload: Workload
@@ -145,6 +149,12 @@ class TrainingRun(TableResult):
     shapes: list[core.Shape] = field(repr=False)
     outcome: core.Outcome = field(repr=False)
     exchanges: list[Exchange] = field(repr=False)
+    makers: dict[int, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def chosen(self) -> dict[str, int]:
+        """How many different collectives ``auto`` left to each algorithm, the most first."""
+        return dict(Counter(self.makers.values()).most_common())
 
     @property
     def total_ps(self) -> int:
@@ -177,6 +187,7 @@ class TrainingRun(TableResult):
             "npu_count": self.topology.npu_count,
             "parallel": self.parallel.to_dict(),
             "algorithm": self.algorithm,
+            "chosen": self.chosen,
             "chunks": options.chunks,
             "order": options.order,
             "npu": {

@@ -40,7 +40,7 @@ __all__ = ["train"]
 _MAX_PASSES = 1 << 22
 """Of layers, over all micro-batches and iterations: a few gigabytes."""
 DEFAULT_ALGORITHM = "themis"
-ANYWHERE = "greedy"
+ANYWHERE = "auto"
 """By default where there are no dimensions, or not whole ones."""
 
 
@@ -69,7 +69,8 @@ def train(
         Of collectives: one that schedules dimensions (``themis``, ``hierarchical``, ``multirail-optimal``,
         ...); any other of :func:`hocket.algorithms`, each collective then taking what the plans of all
         groups of its axis take together; ``ideal``: all bandwidth of a group's dimensions used all the
-        time; ``none``: no time. By default themis where there are dimensions, else greedy.
+        time; ``none``: no time. By default themis where there are dimensions, else
+        ``auto``: for each collective the quickest of several.
     options
         What computes, how many samples, and how an iteration goes.
     progress
@@ -122,6 +123,7 @@ def train(
         shapes=shapes,
         outcome=outcome,
         exchanges=network.exchanges,
+        makers=network.makers,
     )
 
 

@@ -1,0 +1,309 @@
+"""``auto``: never slower than what is compared, says why, keeps to its limit, remembers what it chose."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hocket as hk
+from hocket.cli import run
+from hocket.files import cache
+from hocket.plans import auto, remembered
+from hocket.plans.registry import _OWN
+
+LINK = {"bandwidth": "25 GB/s", "latency": "700 ns"}
+NETWORKS = {
+    "mesh": hk.topology.load("mesh:2x2", **LINK),
+    "mesh without a link": hk.topology.load("mesh:3x3", **LINK).without(links=[("npu0", "npu1")]),
+    "ring": hk.topology.load("ring:5", **LINK),
+    "switch": hk.topology.load("switch:4", **LINK),
+    "switch that sums": hk.topology.offloaded(hk.topology.load("switch:4", **LINK)),
+    "boxes joined by NICs": hk.topology.load("box:2x2", **LINK),
+    "irregular": hk.topology.load("dgx1_v100").without(links=[("gpu0", "gpu1")]),
+}
+KINDS = (
+    "all-reduce",
+    "reduce-scatter",
+    "all-gather",
+    "all-to-all",
+    "broadcast",
+    "reduce",
+    "scatter",
+    "gather",
+)
+RING = NETWORKS["ring"]
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a cache of the test's own."""
+    monkeypatch.setenv("HOCKET_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "auto"
+
+
+@pytest.fixture
+def no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Try what comparisons have, however slow the machine, and nothing further."""
+    monkeypatch.setattr(auto, "TIME_LIMIT", 600.0)
+    monkeypatch.setattr(auto._Search, "_further", lambda _: "all")
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """Count searches."""
+    found: list[str] = []
+    search = auto._Search.run
+
+    def counted(self: Any) -> Any:
+        found.append(self.collective.kind)
+        return search(self)
+
+    monkeypatch.setattr(auto._Search, "run", counted)
+    return found  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("network", NETWORKS)
+def test_never_slower_than_what_is_compared(network: str, kind: str, no_further: None) -> None:
+    topology = NETWORKS[network]
+    cases = (
+        ("8 KB", hk.PlanOptions(trials=2)),
+        ("4 MB", hk.PlanOptions(trials=2, latency="occupying")),
+        ("1 MB", hk.PlanOptions(trials=1, chunks=2)),
+    )
+    for size, options in cases[2:] if network == "mesh" else cases:
+        compared = hk.compare(kind, topology, size=size, options=options, latency=options.latency)
+        plan = hk.plan(kind, topology, size=size, options=options)
+        made = plan.selection
+        assert made is not None
+        took = hk.simulate(plan, latency=options.latency).time_ps
+        assert took <= compared.best.run.time_ps
+        assert round(made.time * 1e12) == took
+        assert made.times[made.algorithm] == min(made.times.values()) == made.time
+        assert made.gap == pytest.approx(took / compared.bound.time_ps - 1)
+        if made.ended == "all":
+            # It has tried the same algorithms, and found the same times.
+            theirs = {each.algorithm: each.run.time_ps for each in compared}
+            assert {name: round(each * 1e12) for name, each in made.times.items()} == theirs
+            assert made.runner_up in [None, *theirs]
+
+
+def test_what_is_tried_further_is_no_slower() -> None:
+    topology = NETWORKS["irregular"]
+    plan = hk.plan("all-gather", topology, size="4 MB", time_limit="1 s")
+    best = hk.compare("all-gather", topology, size="4 MB").best
+    assert hk.simulate(plan).time_ps <= best.run.time_ps
+    made = plan.selection
+    assert made is not None
+    again = hk.plan(
+        "all-gather",
+        topology,
+        size="4 MB",
+        algorithm=made.algorithm,
+        chunks=made.chunks,
+        **({"seed": made.seed} if made.algorithm == "greedy" else {}),
+    )
+    assert hk.simulate(again).time == pytest.approx(made.time)
+
+
+def test_it_ends_at_the_bound_and_says_so() -> None:
+    plan = hk.plan("all-gather", RING, size="5 MB", time_limit="100 s")
+    made = plan.selection
+    assert made is not None
+    assert (made.ended, made.gap) == ("bound", 0.0)
+    assert made.left_out["multi-ring"] == auto.SPARED
+    assert "multicasts" in made.left_out["in-network"]
+    assert "it reaches the bound" in str(made)
+
+
+def test_it_keeps_to_its_limit_and_says_what_it_left_out() -> None:
+    topology = hk.topology.load("torus:12x12", **LINK)
+    started = time.monotonic()
+    plan = hk.plan("all-reduce", topology, size="32 MB", time_limit="300 ms")
+    assert time.monotonic() - started < 10
+    assert plan.is_verified
+    made = plan.selection
+    assert made is not None
+    assert made.ended == "time"
+    assert made.left_out["multirail-optimal"] == auto.SPARED
+
+
+def test_named_algorithms_and_files_have_no_selection(tmp_path: Path) -> None:
+    plan = hk.plan("all-gather", RING, size="5 MB")
+    assert plan.selection is not None
+    plan.save(tmp_path / "p.parquet")
+    assert hk.Plan.load(tmp_path / "p.parquet").selection is None
+    assert hk.plan("all-gather", RING, size="5 MB", algorithm="ring").selection is None
+    assert plan.to_dict()["selection"] == plan.selection.to_dict()
+
+
+def test_the_command_line_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["plan", "all-gather", "-t", "ring:5@25GB/s,700ns", "-s", "5MB"]
+    assert run(argv) == 0
+    assert "auto: trees, the fastest of " in capsys.readouterr().out
+    assert run([*argv, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["selection"]
+    assert told["algorithm"] == "trees"
+    assert told["ended"] == "bound"
+
+
+# What is remembered
+
+
+def test_a_choice_is_remembered_and_the_plan_made_again(kept: Path, searches: list[str]) -> None:
+    first = hk.plan("all-reduce", RING, size="1 MB", time_limit="300 ms")
+    again = hk.plan("all-reduce", RING, size="1 MB", time_limit="300 ms")
+    assert len(searches) == 1
+    assert first.selection is not None
+    assert again.selection == replace(first.selection, cached=True)
+    assert again.is_verified
+    assert again.to_frame().equals(first.to_frame())
+    assert "remembered" in str(again.selection)
+    assert len(list(kept.glob("*.json"))) == 1
+
+
+def test_any_other_question_is_searched_anew(kept: Path, searches: list[str]) -> None:
+    def ask(kind: str = "all-gather", topology: Any = RING, size: int = 10**6, **more: Any) -> None:
+        hk.plan(kind, topology, size=size, **{"time_limit": "100 ms", **more})
+
+    ask()
+    faster = hk.topology.load("ring:5", bandwidth="26 GB/s", latency="700 ns")
+    for count, change in enumerate(
+        (
+            {"kind": "reduce-scatter"},
+            {"topology": faster},
+            {"topology": RING.without(links=[("npu0", "npu1")])},
+            {"size": 10**6 + 1},
+            {"chunks": 2},
+            {"latency": "occupying"},
+            {"npus": [0, 1, 2]},
+            {"in_place": False},
+            {"time_limit": "110 ms"},
+            {"seed": 1},
+        ),
+        2,
+    ):
+        ask(**change)
+        assert len(searches) == count
+    ask()
+    assert len(searches) == count
+
+
+def test_it_can_be_turned_off(
+    kept: Path, searches: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hk.plan("all-gather", RING, size="5 MB", cache=False)
+    assert run(["plan", "all-gather", "-t", "ring:5@1GB/s,1us", "-s", "5MB", "--no-cache"]) == 0
+    monkeypatch.setenv("HOCKET_CACHE", "off")
+    hk.plan("all-gather", RING, size="5 MB")
+    assert not kept.exists()
+    assert len(searches) == 3
+    with pytest.raises(hk.SpecError, match="cache"):
+        hk.PlanOptions(cache="no")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "[" * 100_000,
+        "{}",
+        '{"algorithm": 3}',
+        '{"algorithm": "ring", "chunks": -1, "seed": 0, "time_ps": 1, "bound_ps": 1, "plans": 1, '
+        '"times_ps": {"ring": 1}, "left_out": {}, "ended": "all"}',
+        '{"algorithm": "ring", "chunks": 1, "seed": 0, "time_ps": 1, "bound_ps": 1, "plans": 1, '
+        '"times_ps": {"ring": 1}, "left_out": {}, "ended": "all"}',
+        '{"algorithm": "tto", "chunks": 1, "seed": 0, "time_ps": 9000000000, "bound_ps": 1, "plans": 1, '
+        '"times_ps": {"tto": 9000000000}, "left_out": {}, "ended": "all"}',
+        '{"algorithm": ["ring"], "chunks": 1, "seed": 0, "time_ps": 1, "bound_ps": 1, "plans": 1, '
+        '"times_ps": {"ring": 1}, "left_out": {}, "ended": ["all"]}',
+    ],
+    ids=range(10),
+)
+def test_what_cannot_be_read_or_is_wrong_is_searched_anew(
+    text: str, kept: Path, searches: list[str]
+) -> None:
+    first = hk.plan("all-gather", RING, size="5 MB")
+    (file,) = kept.glob("*.json")
+    right = file.read_text()
+    file.write_text(text)
+    again = hk.plan("all-gather", RING, size="5 MB")
+    assert again.selection == first.selection
+    assert len(searches) == 2
+    assert file.read_text() == right
+
+
+def test_a_folder_that_cannot_be_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below", Path("/dev/null"), "a\0b"):
+        if "\0" in str(folder):
+            monkeypatch.setattr(cache, "cache_folder", lambda: Path("a\0b"))
+        else:
+            monkeypatch.setenv("HOCKET_CACHE", str(folder))
+        assert hk.plan("all-gather", RING, size="5 MB").selection is not None
+    monkeypatch.undo()
+
+
+def test_where_the_cache_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOCKET_CACHE", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", "/x")
+    assert cache.cache_folder() == Path("/x/hocket")
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", "/h")
+    assert cache.cache_folder() == Path("/h/.cache/hocket")
+
+
+def test_what_was_not_used_for_longest_goes(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "MOST", 10)
+    for i in range(10):
+        cache.keep("auto", f"{i}", {"i": i})
+        time.sleep(0.002)
+    assert cache.recall("auto", "0") == {"i": 0}
+    time.sleep(0.002)
+    cache.keep("auto", "10", {})
+    assert {file.stem for file in kept.glob("*")} == {"0", *map(str, range(3, 11))}
+
+
+def test_own_algorithms_are_never_remembered(kept: Path, searches: list[str]) -> None:
+    @hk.algorithm("fresh", kinds="all-gather")
+    def fresh(topology: Any, collective: Any, options: Any) -> Any:
+        return hk.plan(collective, topology, algorithm="ring", chunks=1)
+
+    try:
+        for _ in range(2):
+            hk.plan("all-gather", RING, size="5 MB", time_limit="100 ms")
+        assert len(searches) == 2
+        assert not kept.exists()
+    finally:
+        del _OWN["fresh"]
+
+
+def test_a_choice_that_others_beat_is_searched_anew(kept: Path, searches: list[str]) -> None:
+    hk.plan("all-reduce", NETWORKS["irregular"], size="1 MB", time_limit="300 ms")
+    (file,) = kept.glob("*.json")
+    found = json.loads(file.read_text())
+    file.write_text(json.dumps({**found, "algorithm": "double-binary-tree", "chunks": 1}))
+    plan = hk.plan("all-reduce", NETWORKS["irregular"], size="1 MB", time_limit="300 ms")
+    assert len(searches) == 2
+    assert plan.algorithm == found["algorithm"]
+
+
+def test_hashes_tell_values_apart() -> None:
+    collective = hk.collective_on("all-gather", RING, 10**6)
+    options = hk.PlanOptions()
+    one = remembered.question(collective, RING, options)
+    assert one == remembered.question(collective, RING, hk.PlanOptions(cache=False))
+    assert one != remembered.question(collective, RING, hk.PlanOptions(routing="ecmp"))
+    demands = [(1000, False, [0], [1]), (1000, False, [1], [0, 2])]
+    some = [hk.Collective.custom([0, 1, 2], demands[:i]) for i in (1, 2)]
+    assert len({remembered.question(each, RING, options) for each in some}) == 2
