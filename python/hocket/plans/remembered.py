@@ -22,15 +22,20 @@ _FORMAT = 1
 
 def question(collective: _core.Collective, topology: _core.Topology, options: PlanOptions) -> str:
     """Give what was asked as a hash: the network, the collective, the options, the version."""
+    return hashed(topology, collective, {**asdict(options), "cache": None})
+
+
+def hashed(*values: object) -> str:
+    """Hash plain values, networks and collectives, by all that is in them, with the version of hocket."""
     digest = hashlib.sha256()
-    asked = {**asdict(options), "cache": None}
-    states = [each.__reduce__()[1][1] for each in (topology, collective)]
-    _feed(digest, [_FORMAT, _core.__version__, asked, *states])
+    _feed(digest, [_FORMAT, _core.__version__, *values])
     return digest.hexdigest()
 
 
 def _feed(digest: Any, value: Any) -> None:
     """Hash values of Python and columns, so that different ones hash apart whatever is beside them."""
+    if isinstance(value, _core.Topology | _core.Collective):
+        value = value.__reduce__()[1][1]
     if isinstance(value, dict):
         value = sorted(value.items())
     if isinstance(value, list | tuple):

@@ -6,15 +6,20 @@ what limits the search is how much there is to plan, not how long that takes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from hocket import _core
+from hocket.files.cache import keep, recall
 from hocket.plans.algorithms import BUILTIN, compared
 from hocket.plans.auto import LAST, by_promise
 from hocket.plans.registry import own_algorithms
+from hocket.plans.remembered import hashed
 from hocket.training.parallel import Group
 
-__all__ = ["AUTO", "GREEDY", "MOST_PIECES", "candidates", "pieces_of"]
+__all__ = ["AUTO", "GREEDY", "MOST_PIECES", "Remembered", "candidates", "pieces_of"]
 
 AUTO, GREEDY = "auto", "greedy"
+_SHELF = "training"
 MOST_PIECES = 1 << 15
 """Chunks x NPUs x NPUs up to which an algorithm's numbers of chunks are tried."""
 _LARGEST = 1 << 17
@@ -47,3 +52,34 @@ def candidates(kind: str, topology: _core.Topology, group: Group) -> list[str]:
         and (name not in _MOST_WORK or (is_all and work <= _MOST_WORK[name]))
     ]
     return [GREEDY, *(name for name in by_promise(names) if name not in (GREEDY, *LAST))]
+
+
+@dataclass(frozen=True)
+class Remembered:
+    """A choice for a collective that is kept from one run to the next: the algorithm and its chunks."""
+
+    key: str | None
+
+    @staticmethod
+    def of(
+        kind: str, topology: _core.Topology, group: Group, size: int, chunks: int | None
+    ) -> Remembered:
+        """Give the place of a choice; nothing is kept where somebody's own algorithm may be chosen."""
+        if any(kind in own.kinds for own in own_algorithms()):
+            return Remembered(None)
+        members = [list(each) for each in group.members]
+        return Remembered(hashed(topology, kind, members, size, chunks))
+
+    def recall(self, names: list[str]) -> tuple[str, int | None] | None:
+        """Give what was chosen, one of the names; ``None`` where nothing is kept."""
+        found = None if self.key is None else recall(_SHELF, self.key)
+        if found is None:
+            return None
+        name, chunks = found.get("algorithm"), found.get("chunks")
+        is_count = chunks is None or (type(chunks) is int and chunks > 0)
+        return (name, chunks) if name in names and is_count else None
+
+    def keep(self, algorithm: str, chunks: int | None) -> None:
+        """Keep what was chosen."""
+        if self.key is not None:
+            keep(_SHELF, self.key, {"algorithm": algorithm, "chunks": chunks})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,7 @@ from hocket.plans.algorithms import PREFIX, SCHEDULERS, algorithms, check_name, 
 from hocket.plans.planner import plan, plan_together
 from hocket.plans.schedule import check_rails, schedule_collective
 from hocket.simulation.run import simulate
-from hocket.training.candidates import AUTO, GREEDY, MOST_PIECES, candidates, pieces_of
+from hocket.training.candidates import AUTO, GREEDY, MOST_PIECES, Remembered, candidates, pieces_of
 from hocket.training.contention import Use, at_once, servers, use_of
 from hocket.training.parallel import Group, Portion
 
@@ -45,6 +46,8 @@ _NEVER = (1 << 64) - 1
 """A time that the core refuses."""
 _MAX_FOUND, _MAX_PIECES = 1 << 13, 1 << 17
 """Chunks x NPUs x NPUs up to which numbers of chunks are tried, by greedy and by others: about a second."""
+_LEADERS = 3
+"""Algorithms, the fastest and those at most a quarter slower, with which ``auto`` tries more chunks."""
 _JOINT = (GREEDY, "blind")
 """Synthesizers that plan all groups of an axis together."""
 
@@ -279,6 +282,18 @@ def _ideal_ps(kind: str, network: _core.Topology, npus: int, size: int) -> int:
     return min(-(-size * parts * 10**12 // (npus * max(bandwidth, 1))), _NEVER)
 
 
+class _Found(NamedTuple):
+    """What the plans of all groups of an axis take, by an algorithm with so many chunks."""
+
+    algorithm: str
+    chunks: int | None
+    use: Use
+
+    def time(self) -> int:
+        """Until the last of them is done [ps]."""
+        return self.use.time_ps
+
+
 @dataclass
 class PlanNetwork(Network):
     """Any network: what the plans of all groups of an axis take at link fidelity when they begin together.
@@ -311,41 +326,67 @@ class PlanNetwork(Network):
         if kind == "all-to-all" and not does(algorithm, kind):
             algorithm, given = DIRECT, None
         most = _MAX_FOUND if algorithm == GREEDY else _MAX_PIECES
-        return self._timed(self._best(kind, group, size, algorithm, given, most))
+        counts = self._counts(kind, group, size, algorithm, given, most)
+        found = [self._found(kind, group, size, algorithm, count) for count in counts]
+        return self._timed(min(found, key=_Found.time).use)
 
     def _quickest(self, kind: str, group: Group, size: int) -> Shape:
-        """Give the shape of the quickest plans of all algorithms worth trying, the first of equals."""
-        best: tuple[str, Use] | None = None
-        why: Error | None = None
-        for name in candidates(kind, self.topology, group):
-            most = _MAX_FOUND if name == GREEDY else MOST_PIECES
-            try:
-                use = self._best(kind, group, size, name, self.chunks, most)
-            except Error as error:
-                why = why or error
-                continue
-            if best is None or use.time_ps < best[1].time_ps:
-                best = name, use
+        """Give the shape of the quickest plans of all algorithms worth trying, or of those kept before."""
+        names = candidates(kind, self.topology, group)
+        choice = Remembered.of(kind, self.topology, group, size, self.chunks)
+        known, best = choice.recall(names), None
+        if known is not None:
+            with suppress(Error):
+                best = self._found(kind, group, size, *known)
         if best is None:
-            assert why is not None, "there is one to try"
-            raise why
-        name, use = best
-        self.makers[len(self.shapes)] = name
-        return self._timed(use)
+            best = self._searched(kind, group, size, names)
+            choice.keep(best.algorithm, best.chunks)
+        self.makers[len(self.shapes)] = best.algorithm
+        return self._timed(best.use)
 
-    def _best(
+    def _searched(self, kind: str, group: Group, size: int, names: Sequence[str]) -> _Found:
+        """Give the quickest that these find, the first of equals; the leaders may try more chunks."""
+        found: list[_Found] = []
+        whys: list[Error] = []
+
+        def attempt(names: Sequence[str], most: int) -> None:
+            for name in names:
+                largest = _MAX_FOUND if name == GREEDY else most
+                done = {each.chunks for each in found if each.algorithm == name}
+                try:
+                    counts = self._counts(kind, group, size, name, self.chunks, largest)
+                    for count in counts:
+                        if count not in done:
+                            found.append(self._found(kind, group, size, name, count))
+                except Error as error:
+                    whys.append(error)
+
+        attempt(names, MOST_PIECES)
+        if not found:
+            raise whys[0]
+        found.sort(key=_Found.time)
+        near = [each for each in found if each.time() * 4 <= found[0].time() * 5]
+        attempt(list(dict.fromkeys(each.algorithm for each in near))[:_LEADERS], _MAX_PIECES)
+        return min(found, key=_Found.time)
+
+    def _counts(
         self, kind: str, group: Group, size: int, algorithm: str, given: int | None, most: int
-    ) -> Use:
-        """Give what the quickest plans of an algorithm take; where it is to choose, of `most` pieces."""
+    ) -> list[int | None]:
+        """Give the number of chunks that is given, or those to try, with `most` pieces."""
+        if given is not None:
+            return [_cut(size, group.size, given)[1]]
         least = max(size, _LEAST * group.size)
-        counts: Sequence[int | None] = [_cut(size, group.size, given)[1]]
-        if given is None:
-            first = collective_on(kind, self.topology, least, npus=group.members[0])
-            ladder = chunk_ladder(self.topology, first, algorithm)
-            largest = min(most // pieces_of(group), least // (_LEAST * group.size))
-            counts = [each for each in ladder if each is None or each <= largest] or ladder[:1]
-        uses = [self._use(kind, group, least, algorithm, count) for count in counts]
-        return min(uses, key=lambda use: use.time_ps)
+        first = collective_on(kind, self.topology, least, npus=group.members[0])
+        ladder = chunk_ladder(self.topology, first, algorithm)
+        largest = min(most // pieces_of(group), least // (_LEAST * group.size))
+        return [each for each in ladder if each is None or each <= largest] or ladder[:1]
+
+    def _found(
+        self, kind: str, group: Group, size: int, algorithm: str, chunks: int | None
+    ) -> _Found:
+        """Give what the plans of an algorithm take, with so many chunks."""
+        least = max(size, _LEAST * group.size)
+        return _Found(algorithm, chunks, self._use(kind, group, least, algorithm, chunks))
 
     def _use(self, kind: str, group: Group, size: int, algorithm: str, chunks: int | None) -> Use:
         """Give what all groups of the axis take together."""
