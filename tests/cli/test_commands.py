@@ -214,6 +214,7 @@ def test_plan_json(hocket: Any) -> None:
         "reproducible": True,
         "synthesis": None,
         "trees": None,
+        "selection": None,
         "time_ps": hk.simulate(plan.verify()).time_ps,
         "bound_ps": hk.bound(plan.topology, plan.collective).time_ps,
         "file": "plan.parquet",

@@ -142,7 +142,7 @@ def test_stages_and_layers_have_tables(hocket: Hocket) -> None:
 def test_networks_without_dimensions(hocket: Hocket) -> None:
     done = hocket("train", "ncf", "-t", "dgx1_v100", "-p", "dp=4,tp=2")
     assert done.code == 0, done.err
-    assert "algorithm: greedy, the default on networks without whole dimensions" in done.out
+    assert "algorithm: auto, the default on networks without whole dimensions" in done.out
     assert "dp: groups of 4 NPUs, the first of them 0, 2, 4, 6" in done.out
     told = hocket("train", "ncf", "-t", "dgx1_v100", "--json").json()
     assert told["groups"]["dp"] == {"npus": 8, "count": 1, "dimensions": None}

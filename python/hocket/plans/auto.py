@@ -34,8 +34,8 @@ _PATIENCE = 4
 _TRANSFERS = 100_000
 _EXACT_WORK = 1_000_000
 _SEEDS = 1_000
-SPARED = "the search ended before its turn"
-"""Why an algorithm that can run was left out."""
+SPARED = "the search ended before it had a plan"
+"""Why an algorithm that may be able to run was left out."""
 
 
 def best_plan(
@@ -175,6 +175,8 @@ class _Search:
         try:
             ended = self._compared() or self._further()
         except _LimitPassedError:
+            ended = "time"
+        if ended in ("all", "stale") and self.late and self._left() == 0:
             ended = "time"
         best = self.best
         if best is None:
