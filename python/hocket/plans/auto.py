@@ -224,6 +224,8 @@ class _Search:
             if self._is_optimal():
                 return "bound"
             self._attempt(name, heeded(name, self.options), self._left())
+            if self._left() > 0:
+                self.late.remove(name)
         return "bound" if self._is_optimal() else None
 
     def _names(self) -> list[str]:
