@@ -38,6 +38,13 @@ pub(crate) type Parts = Vec<Vec<u32>>;
 /// part may help, so it is a part of its own that is not counted in k, or belongs to another; and so may a switch
 /// that sums or multicasts. Any other switch may be in several parts: its links are then counted several times.
 ///
+/// Such a switch whose neighbours are n NPUs carries less than its links. What is written there until it sends is one
+/// sum of p NPUs, and goes to q NPUs. If r is one of the q, one of the p too where there is one, then the same is done
+/// without the switch: each other of the p sends to r, and r to the others of the q. These are p + q - 2 messages where
+/// p and q have an NPU in common, so that p + q <= 2 n, and p + q - 1 otherwise, where p + q <= n: never more than
+/// 1 - 1 / n of the p + q that the links of the switch carry. Of what the network without switches needs, 2 (k - 1)
+/// messages, the switch does not more than this part of the bandwidth into it and out of it.
+///
 /// # Complexity
 /// Up to `exact_partition_limit` participants the best partition is found, see [`strongest`]; beyond,
 /// the parts are single NPUs and what stays connected without the slower links.
@@ -147,11 +154,19 @@ fn offer(problem: &Problem, parts: &Parts, weight: u128, leaving: bool, best: &m
     let helpers = network.stations().filter(|&node| !taken[node as usize]);
     cells.extend(helpers.map(|node| vec![node]));
     let bytes = weight.saturating_mul(parts.len() as u128 - 1);
+    let around = around_alone(network, &cells);
     let mut pipes: Vec<Pipe> = Vec::new();
     for_each_entry(network, &cells, |arc| {
+        let its = &network.arcs()[arc];
+        let whole = u128::from(its.capacity);
+        let of_switch = [its.src, its.dst].map(|node| around[node as usize]);
+        let capacity = match of_switch.into_iter().max() {
+            Some(npus) if npus > 0 => whole - whole / npus,
+            _ => whole,
+        };
         pipes.push(Pipe {
             delay: problem.delay[arc],
-            capacity: network.arcs()[arc].capacity.into(),
+            capacity,
         });
     });
     let time = fill(&mut pipes, bytes, problem.needs.parts());
@@ -172,6 +187,33 @@ fn offer(problem: &Problem, parts: &Parts, weight: u128, leaving: bool, best: &m
         bytes,
         bandwidth: saturating_bandwidth(capacity(&pipes)),
     });
+}
+
+/// For each switch that is a cell of its own beside NPUs that are cells of their own, how many neighbours it has; 0 of
+/// other nodes.
+fn around_alone(network: &Network, cells: &Parts) -> Vec<u128> {
+    let nodes = network.node_count();
+    let mut is_alone = vec![false; nodes];
+    for cell in cells.iter().filter(|cell| cell.len() == 1) {
+        is_alone[cell[0] as usize] = true;
+    }
+    let mut near: Vec<Vec<u32>> = vec![Vec::new(); nodes];
+    for arc in network.arcs() {
+        near[arc.src as usize].push(arc.dst);
+        near[arc.dst as usize].push(arc.src);
+    }
+    let is_npu = |node: u32| network.is_npu(node);
+    let mut around = vec![0; nodes];
+    for node in (0..nodes as u32).filter(|&node| network.is_station(node) && !is_npu(node)) {
+        let near = &mut near[node as usize];
+        near.sort_unstable();
+        near.dedup();
+        let alone = |&node: &u32| is_alone[node as usize];
+        if alone(&node) && near.iter().all(|near| alone(near) && is_npu(*near)) {
+            around[node as usize] = near.len() as u128;
+        }
+    }
+    around
 }
 
 /// Visits the arcs that enter each set, set by set.

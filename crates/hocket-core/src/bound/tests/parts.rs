@@ -4,7 +4,7 @@ use super::maxflow::fits;
 use super::network::{FAR, Network, Search};
 use super::*;
 use crate::collective::{Demand, NpuSet};
-use crate::topology::{Dimension, DimensionKind, build};
+use crate::topology::{Dimension, DimensionKind, Offload, build};
 
 /// Names of the components that a bound lists.
 fn names(topology: &Topology, kind: CollectiveKind, fidelity: Fidelity) -> Vec<&'static str> {
@@ -306,4 +306,82 @@ fn a_partition_names_its_parts() {
         ring.witness.describe(&topology),
         "partition into 4 single NPUs: 24 kB must enter its parts over 8 GB/s"
     );
+}
+
+/// NPUs around a switch that sums and multicasts, 4 GB/s a link, and in a ring of 1 GB/s.
+fn summing_star_and_ring(npus: u32) -> Topology {
+    let mut builder = TopologyBuilder::new("star and ring");
+    builder.npus(npus as usize);
+    let switch = builder.switch("switch", None);
+    for npu in 0..npus {
+        builder.both_ways(DeviceId(npu), switch, gb_per_s(4), Time::ZERO);
+        let next = DeviceId((npu + 1) % npus);
+        builder.both_ways(DeviceId(npu), next, gb_per_s(1), Time::ZERO);
+    }
+    builder.offload(switch, Some(Offload::FULL));
+    builder.finish().expect("valid")
+}
+
+#[test]
+fn a_switch_that_sums_counts_for_less_than_its_links() {
+    for npus in [3, 5, 8] {
+        let topology = summing_star_and_ring(npus);
+        let bound = bound_of(&topology, CollectiveKind::AllReduce, 1_000_000);
+        // 4 GB/s through the switch, and by the ring 2 n links for the 2 (n - 1) messages.
+        let messages = 2 * u128::from(npus - 1);
+        let links = 4 * messages + 2 * u128::from(npus);
+        let expected = messages * 1_000_000 * 1_000 / links;
+        assert_eq!(
+            u128::from(component(&bound, "partition").as_ps()),
+            expected,
+            "{npus}"
+        );
+    }
+}
+
+/// Every order of messages among a few NPUs, directly or through what a switch holds until it sends: each message over
+/// a link of the switch counts for 1 - 1 / n, and no order in which all hear of all counts for less than 2 (n - 1).
+#[test]
+fn no_gossip_through_a_switch_counts_for_less_than_without() {
+    use std::cmp::Reverse;
+    use std::collections::{BinaryHeap, HashMap};
+    for n in [2u32, 3] {
+        let nodes = n as usize;
+        // What each NPU knows, what the switch holds, and whether it has sent that.
+        let start: (Vec<u32>, u32, bool) = ((0..n).map(|npu| 1 << npu).collect(), 0, false);
+        let all = (1 << n) - 1;
+        let mut known = HashMap::from([(start.clone(), 0)]);
+        let mut queue = BinaryHeap::from([Reverse((0, start))]);
+        let least = loop {
+            let Reverse((cost, state)) = queue.pop().expect("all hear of all in the end");
+            if known[&state] < cost {
+                continue;
+            }
+            let (knows, held, is_sent) = &state;
+            if knows.iter().all(|&it| it == all) {
+                break cost;
+            }
+            let mut next = Vec::new();
+            for from in 0..nodes {
+                for to in (0..nodes).filter(|&to| to != from) {
+                    let mut after = state.clone();
+                    after.0[to] |= knows[from];
+                    next.push((n, after));
+                }
+                let held = if *is_sent { 0 } else { *held };
+                next.push((n - 1, (knows.clone(), held | knows[from], false)));
+                let mut after = (knows.clone(), state.1, true);
+                after.0[from] |= state.1;
+                next.push((n - 1, after));
+            }
+            for (more, after) in next {
+                let cost = cost + more;
+                if known.get(&after).is_none_or(|&before| cost < before) {
+                    known.insert(after.clone(), cost);
+                    queue.push(Reverse((cost, after)));
+                }
+            }
+        };
+        assert_eq!(least, 2 * (n - 1) * n, "{n}");
+    }
 }
