@@ -48,10 +48,11 @@ pub fn chunk_ladder(
         _ if algorithm.is_multirail() => &[4, 16, 64],
         Algorithm::Greedy if is_single(collective.kind()) => &[1, 4, 16, 64, 256],
         Algorithm::Greedy => &[1, 4, 16],
-        Algorithm::Chain
-        | Algorithm::DoubleBinaryTree
-        | Algorithm::InNetwork
-        | Algorithm::NodeGroups => &[1, 4, 16, 64, 256],
+        Algorithm::Chain | Algorithm::DoubleBinaryTree | Algorithm::NodeGroups => {
+            &[1, 4, 16, 64, 256]
+        }
+        // Trees over slow links are under way for many slices.
+        Algorithm::InNetwork => &[1, 4, 16, 64, 256, 1_024, 4_096],
         Algorithm::Tto | Algorithm::TtoOverlapped | Algorithm::TwoTreeOverlap => {
             // Where latency holds no link, more are better.
             let best = default_chunks(algorithm, topology, collective);

@@ -1,7 +1,7 @@
 //! One tree over all participants, whose inner nodes sum and multicast: near the cheapest, as links are loaded.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeSet, BinaryHeap, HashMap};
 
 use super::serves;
 use super::tree::{Edge, Tree};
@@ -69,7 +69,7 @@ impl<'a> Grower<'a> {
     /// fourth power of (trees / bandwidth), which is least where links are loaded alike.
     fn cost(&self, bandwidth: u64, trees: u32) -> f64 {
         let slowness = self.fastest / bandwidth as f64;
-        slowness * (slowness * f64::from(trees + 1)).powi(3)
+        slowness * (slowness * (f64::from(trees) + 1.0)).powi(3)
     }
 
     fn link_cost(&self, id: LinkId) -> f64 {
@@ -222,10 +222,33 @@ impl<'a> Grower<'a> {
         }
         edges.sort_unstable_by_key(|edge| edge.ends);
         for link in edges.iter().flat_map(|edge| edge.ways.iter().flatten()) {
-            self.links[link.index()] += 1;
-            self.devices[self.topology.link(*link).dst.index()] += 1;
+            let device = self.topology.link(*link).dst;
+            for trees in [
+                &mut self.links[link.index()],
+                &mut self.devices[device.index()],
+            ] {
+                *trees = trees.saturating_add(1);
+            }
         }
         Tree::new(self.topology, edges)
+    }
+
+    /// Counts the load of each link of a tree, and of the devices there, twice from now on.
+    pub fn double(&mut self, tree: &Tree) {
+        let links = tree
+            .edges
+            .iter()
+            .flat_map(|edge| edge.ways.iter().flatten());
+        let links: BTreeSet<LinkId> = links.copied().collect();
+        let devices = links.iter().map(|&link| self.topology.link(link).dst);
+        for device in devices.collect::<BTreeSet<DeviceId>>() {
+            let trees = &mut self.devices[device.index()];
+            *trees = trees.saturating_mul(2);
+        }
+        for link in links {
+            let trees = &mut self.links[link.index()];
+            *trees = trees.saturating_mul(2);
+        }
     }
 }
 

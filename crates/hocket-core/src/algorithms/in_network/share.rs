@@ -34,11 +34,15 @@ pub(super) fn trees(topology: &Topology, collective: &Collective, slices: usize)
     let mut grown: Vec<(u64, Tree)> = Vec::new();
     let mut known = HashSet::new();
     let mut idle = 0;
-    for tree in Grower::new(topology, collective).take(MOST) {
+    let mut grower = Grower::new(topology, collective);
+    for _ in 0..MOST {
+        let Some(tree) = grower.next() else { break };
         if known.insert(tree.edges.clone()) {
             grown.push((fill(topology, collective, &tree, f64::INFINITY), tree));
             idle = 0;
         } else {
+            // So that links that are slow by comparison come to their share soon.
+            grower.double(&tree);
             idle += 1;
             if idle == PATIENCE {
                 break;

@@ -233,3 +233,25 @@ fn few_bytes_take_one_tree() {
         })
     ));
 }
+
+/// A tree through the switch is found again and again before one over links that are sixteen times as slow is cheaper.
+#[test]
+fn slow_links_beside_a_switch_that_sums_carry_their_share() {
+    const SIZE: u64 = 1 << 28;
+    const NPUS: usize = 6;
+    let mut builder = TopologyBuilder::new("star and ring");
+    builder.npus(NPUS);
+    let core = builder.switch("core", None);
+    for npu in 0..NPUS {
+        builder.both_ways(DeviceId::from(npu), core, giga(16), Time::ZERO);
+        let next = DeviceId::from((npu + 1) % NPUS);
+        builder.both_ways(DeviceId::from(npu), next, giga(1), Time::ZERO);
+    }
+    builder.offload(core, Some(APART));
+    let topology = builder.finish().unwrap();
+    let found = time(&proved(&topology, AllReduce, SIZE, 1_024));
+    let least = bound_of(&topology, AllReduce, SIZE);
+    assert!(found < least + least / 50, "{found} {least}");
+    // Without the ring it takes SIZE / 16 GB/s.
+    assert!(found < SIZE * 1_000 / 16, "{found}");
+}
