@@ -1,6 +1,7 @@
 //! Devices and links as nodes and arcs, with capacities in whole trees.
 
 use crate::bound::network::Network;
+use crate::graph::{Lists, ShortestPaths};
 use crate::id::{DeviceId, LinkId, NpuId};
 
 /// An arc that so many trees may use.
@@ -34,18 +35,25 @@ impl Ways {
         self.ways.len() as u32 - 1
     }
 
-    /// The links of a way, in order.
-    pub fn links(&self, way: u32) -> Vec<LinkId> {
-        let mut links = Vec::new();
+    /// The arcs of [`Graph::new`] that a way takes, in order: their ways have their numbers.
+    pub fn arcs(&self, way: u32) -> Vec<u32> {
+        let mut arcs = Vec::new();
         let mut left = vec![way];
         while let Some(way) = left.pop() {
             match self.ways[way as usize] {
-                Way::Link(link) => links.push(link),
-                Way::Inside => {}
                 Way::Joined(first, second) => left.extend([second, first]),
+                Way::Link(_) | Way::Inside => arcs.push(way),
             }
         }
-        links
+        arcs
+    }
+
+    /// The link that an arc of [`Graph::new`] is; `None` of the inside of a switch.
+    pub fn link(&self, arc: u32) -> Option<LinkId> {
+        match self.ways[arc as usize] {
+            Way::Link(link) => Some(link),
+            _ => None,
+        }
     }
 }
 
@@ -95,6 +103,24 @@ impl Graph {
 
     pub fn is_end(&self, node: u32) -> bool {
         self.is_end[node as usize]
+    }
+
+    /// When a piece of a root is at each node, alone, over arcs that take so long; [`u64::MAX`] where it never is.
+    pub fn times(&self, root: u32, costs: &[u64]) -> Vec<u64> {
+        let arcs = &self.arcs;
+        let tails = arcs.iter().map(|arc| arc.src as usize).zip(0u32..);
+        let out = Lists::grouped(self.nodes(), tails);
+        let mut paths = ShortestPaths::new(u64::MAX, ());
+        paths.run(
+            self.nodes(),
+            [(root, 0)],
+            |node| {
+                let of = out.get(node as usize).iter();
+                of.map(|&arc| (arcs[arc as usize].dst, arc as usize))
+            },
+            |cost, arc, _| (arcs[arc].units > 0).then_some((cost + costs[arc], ())),
+        );
+        paths.into_parts().0
     }
 
     /// The ends, ascending.

@@ -3,12 +3,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::NoPacking;
 use super::cuts::{Backward, Pool};
 use super::graph::{Arc, Graph};
 use super::repair::repair;
-use super::{NoPacking, Tree, TreeArc, TreeSet};
 use crate::graph::{FlowNetwork, Lists, UNLIMITED};
-use crate::id::NpuId;
 use crate::progress::{Interrupted, Progress};
 
 /// Starts over at most so often, each time with sets that were broken before.
@@ -371,48 +370,5 @@ impl<'a> Growth<'a> {
             }
         }
         sets
-    }
-}
-
-impl Forest {
-    /// The trees with their arcs in order, and the links of the ways that they take.
-    pub fn trees(&self, graph: &Graph) -> TreeSet {
-        let mut ways = Vec::new();
-        let mut number = vec![NONE; graph.arcs.len()];
-        let trees = self.roots.iter().zip(&self.into);
-        let trees = trees
-            .map(|(&root, into)| {
-                let mut below = vec![Vec::new(); graph.nodes()];
-                for &arc in into.iter().filter(|&&arc| arc != NONE) {
-                    below[graph.arcs[arc as usize].src as usize].push(arc);
-                }
-                let mut arcs: Vec<TreeArc> = Vec::new();
-                let mut next = 0;
-                let mut at = (root, TreeArc::ROOT);
-                loop {
-                    for &arc in &below[at.0 as usize] {
-                        let number = &mut number[arc as usize];
-                        if *number == NONE {
-                            *number = ways.len() as u32;
-                            ways.push(graph.ways.links(graph.arcs[arc as usize].way));
-                        }
-                        arcs.push(TreeArc {
-                            src: NpuId(at.0),
-                            dst: NpuId(graph.arcs[arc as usize].dst),
-                            way: *number,
-                            parent: at.1,
-                        });
-                    }
-                    let Some(arc) = arcs.get(next) else { break };
-                    at = (arc.dst.0, next as u32);
-                    next += 1;
-                }
-                Tree {
-                    root: NpuId(root),
-                    arcs,
-                }
-            })
-            .collect();
-        TreeSet { trees, ways }
     }
 }

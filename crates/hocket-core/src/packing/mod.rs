@@ -10,10 +10,11 @@
 //! | `rate` | the best rate, exactly, and the cut that proves it |
 //! | `scale` | how many trees a root has, and how many of them each link can carry |
 //! | `cuts` | sets that are known to matter, and the search for one that a step has broken |
+//! | `returns` | arcs back to the only root, left out |
 //! | `split` | switches are removed: arcs in and out are joined to arcs between NPUs |
 //! | `grow` | trees grow over the arcs, all at once, level by level |
 //! | `repair` | the last missing NPUs of trees, by exchanging arcs between two trees |
-//! | `shallow` | the trees less deep, by more such exchanges |
+//! | `shallow` | the trees less deep, in time, by exchanges of ways (`ways`) that meet |
 //! | `undirected` | trees of an all-reduce that sum and copy at once, as many as the worst partition allows |
 //! | `both_ways` | links with those that lead back, for these trees, and switches removed |
 //! | `union` | such trees, found by exchanges of edges |
@@ -43,15 +44,18 @@ mod lower;
 mod plan;
 mod rate;
 mod repair;
+mod returns;
 mod scale;
 mod shallow;
 mod split;
 mod timetable;
 mod undirected;
 mod union;
+mod ways;
 
 pub use certificate::Fault;
 pub use plan::Passes;
+pub(crate) use plan::RowOrder;
 pub use rate::Rate;
 pub(crate) use undirected::pack_undirected;
 pub use undirected::{Partition, Undirected};
@@ -230,13 +234,14 @@ pub(crate) fn pack(
     let mut scale =
         scale::choose(&graph, weights, &rate, counts, progress)?.ok_or(NoPacking::Stuck)?;
     let supply = scale.supply(&graph, weights);
-    let mut found = trees_of(&graph, &scale, &supply, progress)?;
+    let costs = costs(network);
+    let mut found = trees_of(&graph, &scale, &supply, &costs, progress)?;
     for _ in 0..MOST_LOWERED {
         if found.is_some() {
             break;
         }
         scale = scale.slower(&graph, weights);
-        found = trees_of(&graph, &scale, &supply, progress)?;
+        found = trees_of(&graph, &scale, &supply, &costs, progress)?;
     }
     let mut set = found.ok_or(NoPacking::Stuck)?;
     let ends_of = graph::ends_of_links(network);
@@ -256,15 +261,37 @@ fn trees_of(
     graph: &Graph,
     scale: &Scale,
     supply: &[i64],
+    costs: &[u64],
     progress: &mut dyn Progress,
 ) -> Result<Option<TreeSet>, NoPacking> {
     let graph = graph.clone().with_units(&scale.units);
-    let Some(logical) = split::off(&graph, supply, progress)? else {
+    let plain = trees_over(&graph, supply, costs, progress)?;
+    let mut onward = graph.clone();
+    let other = match returns::leave_out(&mut onward, supply, costs, progress)? {
+        true => trees_over(&onward, supply, costs, progress)?,
+        false => None,
+    };
+    let both = [plain, other].into_iter().flatten();
+    Ok(both.min_by_key(|(_, last)| *last).map(|(set, _)| set))
+}
+
+/// Trees, and when the first piece is everywhere.
+fn trees_over(
+    graph: &Graph,
+    supply: &[i64],
+    costs: &[u64],
+    progress: &mut dyn Progress,
+) -> Result<Option<(TreeSet, u64)>, NoPacking> {
+    let Some(logical) = split::off(graph, supply, progress)? else {
         return Ok(None);
     };
     let forest = grow::forest(&logical, supply, progress)?;
-    Ok(forest.map(|mut forest| {
-        shallow::lower(&logical, &mut forest);
-        forest.trees(&logical)
-    }))
+    Ok(forest.map(|forest| shallow::trees(graph, &logical, &forest, costs)))
+}
+
+/// How long a piece takes over each arc: its latency, and a part of the mean one for its bytes and its turn.
+fn costs(network: &Network) -> Vec<u64> {
+    let latencies = network.arcs().iter().map(|arc| arc.latency);
+    let mean = latencies.clone().sum::<u64>() / network.arcs().len().max(1) as u64;
+    latencies.map(|latency| latency + mean / 4 + 1).collect()
 }

@@ -25,6 +25,18 @@ pub enum Passes {
     AtOnce(Undirected),
 }
 
+/// In what order the rows of a plan are, and with it which messages links serve first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RowOrder {
+    /// By when they start in the timetable.
+    Starts,
+    /// By when they end there.
+    Ends,
+    /// By when they start; no more pieces of an arc are under way than the timetable has, and so many more. Each then
+    /// gets its share of every link.
+    Windows(u32),
+}
+
 /// One arc of a tree with one piece.
 #[derive(Clone, Copy)]
 struct Row {
@@ -120,8 +132,7 @@ impl Passes {
     ///
     /// Where pieces pass several links in a row, links that serve first come, first served may not keep to the
     /// timetable: who has no reason to wait sends all pieces at once, and keeps others from links that they share.
-    /// With a `window`, no more pieces of an arc are under way than the timetable has, and so many more; each then gets
-    /// its share of every link.
+    /// `order` says how that is met.
     ///
     /// # Errors
     /// [`PlanError::TooManyChunks`]; [`PlanError::TooLong`].
@@ -131,9 +142,9 @@ impl Passes {
         topology: &Topology,
         collective: &Collective,
         pieces: u32,
-        window: Option<u32>,
+        order: RowOrder,
     ) -> Result<Plan, PlanError> {
-        self.plan_by(self, name, topology, collective, (pieces, window))
+        self.plan_by(self, name, topology, collective, (pieces, order))
     }
 
     /// As [`plan`](Self::plan), with the timetable of trees that have the same arcs over other links: each link
@@ -147,7 +158,7 @@ impl Passes {
         name: &str,
         topology: &Topology,
         collective: &Collective,
-        (pieces, window): (u32, Option<u32>),
+        (pieces, order): (u32, RowOrder),
     ) -> Result<Plan, PlanError> {
         let demands = collective.demands();
         let parts = pieces as usize * self.trees();
@@ -160,15 +171,27 @@ impl Passes {
         let mut rows = Vec::with_capacity(self.arcs() as usize * pieces as usize);
         if let Some(sums) = &times.sums {
             let end = sums.last(pieces);
-            push_rows(&mut rows, sums, pieces, true, |_, stop| end - stop);
+            push_rows(&mut rows, sums, pieces, true, |start, stop| match order {
+                RowOrder::Ends => end - start,
+                _ => end - stop,
+            });
         }
         if let Some(copies) = &times.copies {
             let begin = times.begin;
-            push_rows(&mut rows, copies, pieces, false, |start, _| begin + start);
+            push_rows(
+                &mut rows,
+                copies,
+                pieces,
+                false,
+                |start, stop| match order {
+                    RowOrder::Ends => begin + stop,
+                    _ => begin + start,
+                },
+            );
         }
         rows.sort_by_key(|row| (row.start, row.is_sum, row.piece, row.tree, row.arc));
         let mut maker = Maker::new(self, name, collective, chunks, pieces);
-        if let Some(more) = window {
+        if let RowOrder::Windows(more) = order {
             maker.set_windows(&times, more);
         }
         maker.plan.reserve(rows.len());

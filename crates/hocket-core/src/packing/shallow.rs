@@ -1,158 +1,478 @@
-//! Trees made lower by exchanging arcs between two of them, so that their first piece is everywhere sooner.
+//! Trees made lower, so that their first piece is everywhere sooner: in time, since a hop between boxes takes longer
+//! than one inside.
 //!
-//! A node of a tree may hang from a neighbour that is nearer to the root: over an arc with room, or over one that leads
-//! to the same node in another tree, which takes this tree's arc in exchange.
+//! A node of a tree may hang from a neighbour that the first piece reaches earlier: over a way with room, or over the
+//! first part of a way that meets its own, at a switch or at its end; the tree that had that way goes on by the node's
+//! former one. Each link carries as many trees as before.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
 
 use super::graph::Graph;
 use super::grow::{Forest, NONE};
-use crate::graph::Lists;
+use super::ways::{Ways, straight};
+use super::{Tree, TreeArc, TreeSet};
+use crate::graph::{Lists, ShortestPaths};
+use crate::id::NpuId;
+use crate::units::Seed;
 
 /// Rounds over all nodes of all trees.
-const MOST_ROUNDS: usize = 8;
+const MOST_ROUNDS: usize = 12;
 /// Arcs times trees, beyond which nothing is tried.
 const MOST_WORK: usize = 4_000_000;
+/// Nodes and ways that are looked at, beyond which nothing more is tried.
+const MOST_STEPS: u64 = 20_000_000;
+/// The same for trees of one root, where exchanges that gain nothing are made to find others that do.
+const MOST_SHAKEN: u64 = 3_000_000;
+/// How many such exchanges are made at a time.
+const SHAKES: usize = 3;
+/// How finely the time to a node is counted: the latest of all is so much.
+const FINENESS: u64 = 1 << 12;
 
-/// Lowers the trees, as long as that helps.
-pub(super) fn lower(graph: &Graph, forest: &mut Forest) {
-    if graph.arcs.len().saturating_mul(forest.roots.len()) > MOST_WORK {
-        return;
-    }
-    let heads = graph.arcs.iter().map(|arc| arc.dst as usize).zip(0u32..);
-    let mut lowering = Lowering {
-        graph,
-        into: Lists::grouped(graph.nodes(), heads),
-        users: vec![Vec::new(); graph.arcs.len()],
-        depths: Vec::with_capacity(forest.roots.len()),
-        forest,
-    };
-    for tree in 0..lowering.forest.roots.len() {
-        for &arc in lowering.forest.into[tree]
-            .iter()
-            .filter(|&&arc| arc != NONE)
-        {
-            lowering.users[arc as usize].push(tree as u32);
-        }
-        lowering.depths.push(lowering.measured(tree));
-    }
-    for _ in 0..MOST_ROUNDS {
-        if !lowering.round() {
-            break;
+/// The trees of a forest, lowered as long as that helps: over the arcs of `graph`, which the ways of `logical` are made
+/// of. `costs` says how long each of these arcs takes.
+pub(super) fn trees(
+    graph: &Graph,
+    logical: &Graph,
+    forest: &Forest,
+    costs: &[u64],
+) -> (TreeSet, u64) {
+    let mut hanging = Hanging::new(graph, logical, forest, costs);
+    if graph.arcs.len().saturating_mul(forest.roots.len()) <= MOST_WORK {
+        hanging.note_least();
+        hanging.lower();
+        if forest.roots.windows(2).all(|pair| pair[0] == pair[1]) {
+            hanging.shake();
         }
     }
+    (hanging.trees(), hanging.height().0)
 }
 
-struct Lowering<'a> {
+/// A tree by what its nodes hang from.
+#[derive(Clone, Debug)]
+struct Hung {
+    root: u32,
+    /// Of each node the way that leads to it; [`NONE`] at the root and at nodes that are in no tree.
+    way: Vec<u32>,
+    below: Vec<Vec<u32>>,
+    /// When the first piece is at each node.
+    time: Vec<u64>,
+}
+
+struct Hanging<'a> {
     graph: &'a Graph,
-    forest: &'a mut Forest,
+    costs: &'a [u64],
     /// The arcs that lead to each node.
     into: Lists<u32>,
-    /// The trees that use each arc.
-    users: Vec<Vec<u32>>,
-    /// By tree and node; `NONE` of nodes that are in no tree.
-    depths: Vec<Vec<u32>>,
+    ways: Ways,
+    trees: Vec<Hung>,
+    /// How many trees more each arc can carry.
+    left: Vec<i64>,
+    /// For each node the trees, and their nodes, whose ways pass it or end there.
+    passing: Vec<Vec<(u32, u32)>>,
+    paths: ShortestPaths<u64, u32>,
+    /// By root, when the first piece may be at each node at best.
+    least: HashMap<u32, Vec<u64>>,
+    /// The unit of what is compared.
+    unit: u64,
+    steps: u64,
 }
 
-impl Lowering<'_> {
-    fn round(&mut self) -> bool {
-        let mut is_better = false;
-        for tree in 0..self.forest.roots.len() {
-            let in_tree = |&node: &u32| self.forest.into[tree][node as usize] != NONE;
-            let mut nodes: Vec<u32> = (0..self.graph.nodes() as u32).filter(in_tree).collect();
-            nodes.sort_by_key(|&node| std::cmp::Reverse(self.depths[tree][node as usize]));
-            for node in nodes {
-                if self.depths[tree][node as usize] > 1 {
-                    is_better |= self.raise(tree, node);
+/// An exchange of the first parts of two ways that meet.
+#[derive(Clone, Debug)]
+struct Crossing {
+    gain: i128,
+    other: (u32, u32),
+    own_way: Vec<u32>,
+    other_way: Vec<u32>,
+}
+
+impl<'a> Hanging<'a> {
+    fn new(graph: &'a Graph, logical: &Graph, forest: &Forest, costs: &'a [u64]) -> Self {
+        let mut ways = Ways::default();
+        let mut numbers = vec![NONE; logical.arcs.len()];
+        let mut left: Vec<i64> = graph.arcs.iter().map(|arc| arc.units).collect();
+        let mut passing = vec![Vec::new(); graph.nodes()];
+        let mut trees = Vec::with_capacity(forest.roots.len());
+        for (tree, (&root, into)) in (0..).zip(forest.roots.iter().zip(&forest.into)) {
+            let mut way = vec![NONE; into.len()];
+            for (node, &arc) in (0..).zip(into).filter(|(_, arc)| **arc != NONE) {
+                let number = &mut numbers[arc as usize];
+                if *number == NONE {
+                    let arcs = logical.ways.arcs(logical.arcs[arc as usize].way);
+                    *number = ways.number(straight(&graph.arcs, arcs), costs);
+                }
+                way[node as usize] = *number;
+                for &arc in &ways.arcs[*number as usize] {
+                    left[arc as usize] -= 1;
+                    passing[graph.arcs[arc as usize].dst as usize].push((tree, node));
                 }
             }
+            trees.push(Hung {
+                root,
+                below: vec![Vec::new(); into.len()],
+                time: vec![0; into.len()],
+                way,
+            });
         }
-        is_better
+        let heads = graph.arcs.iter().map(|arc| arc.dst as usize).zip(0u32..);
+        let mut hanging = Self {
+            graph,
+            costs,
+            into: Lists::grouped(graph.nodes(), heads),
+            ways,
+            trees,
+            left,
+            passing,
+            paths: ShortestPaths::new(u64::MAX, NONE),
+            least: HashMap::new(),
+            unit: 1,
+            steps: 0,
+        };
+        for tree in 0..hanging.trees.len() {
+            hanging.hang_up(tree);
+        }
+        let times = hanging.trees.iter().flat_map(|tree| &tree.time);
+        hanging.unit = (times.max().copied().unwrap_or(0) / FINENESS).max(1);
+        hanging
     }
 
-    /// Lets one node of one tree hang nearer to the root; whether it does now.
-    fn raise(&mut self, tree: usize, node: u32) -> bool {
-        let own = self.forest.into[tree][node as usize];
-        let from = |arc: u32| self.graph.arcs[arc as usize].src;
-        for i in 0..self.into.get(node as usize).len() {
-            let arc = self.into.get(node as usize)[i];
-            let above = self.depths[tree][from(arc) as usize];
-            // Such a node is never below this one.
-            if above == NONE || above + 1 >= self.depths[tree][node as usize] {
-                continue;
+    /// Notes who is below whom in a tree, and when the first piece is where.
+    fn hang_up(&mut self, tree: usize) {
+        let nodes = self.graph.nodes() as u32;
+        for node in 0..nodes {
+            if self.trees[tree].way[node as usize] != NONE {
+                let above = self.above(tree, node);
+                self.trees[tree].below[above as usize].push(node);
             }
-            if self.forest.left[arc as usize] > 0 {
-                self.forest.left[arc as usize] -= 1;
-                self.forest.left[own as usize] += 1;
-                self.hang(tree, node, arc);
-                return true;
-            }
-            let before = self.height(tree);
-            self.hang(tree, node, arc);
-            let gain = before - self.height(tree);
-            for j in 0..self.users[arc as usize].len() {
-                let other = self.users[arc as usize][j] as usize;
-                if other != tree && self.takes(other, node, own, gain) {
-                    return true;
-                }
-            }
-            self.hang(tree, node, own);
         }
-        false
+        let root = self.trees[tree].root;
+        for node in self.subtree(tree, root) {
+            self.set_time(tree, node);
+        }
     }
 
-    /// Hangs a node of a tree from another arc, if it becomes higher by less than what is gained; whether it did.
-    fn takes(&mut self, tree: usize, node: u32, arc: u32, gain: u64) -> bool {
-        let mut at = self.graph.arcs[arc as usize].src;
-        if self.depths[tree][at as usize] == NONE {
-            return false;
+    fn set_time(&mut self, tree: usize, node: u32) {
+        let way = self.trees[tree].way[node as usize];
+        if way != NONE {
+            let above = self.above(tree, node);
+            let its = &mut self.trees[tree];
+            its.time[node as usize] = its.time[above as usize] + self.ways.costs[way as usize];
         }
-        loop {
-            if at == node {
+    }
+
+    fn way(&self, tree: usize, node: u32) -> &[u32] {
+        &self.ways.arcs[self.trees[tree].way[node as usize] as usize]
+    }
+
+    fn above(&self, tree: usize, node: u32) -> u32 {
+        self.graph.arcs[self.way(tree, node)[0] as usize].src
+    }
+
+    /// A node of a tree and all below it, each after the one above.
+    fn subtree(&self, tree: usize, node: u32) -> Vec<u32> {
+        let mut all = vec![node];
+        let mut next = 0;
+        while let Some(&node) = all.get(next) {
+            all.extend(&self.trees[tree].below[node as usize]);
+            next += 1;
+        }
+        all
+    }
+
+    fn is_below(&self, tree: usize, mut node: u32, other: u32) -> bool {
+        while node != other {
+            if node == self.trees[tree].root {
                 return false;
             }
-            match self.forest.into[tree][at as usize] {
-                NONE => break,
-                up => at = self.graph.arcs[up as usize].src,
-            }
+            node = self.above(tree, node);
         }
-        let (before, own) = (self.height(tree), self.forest.into[tree][node as usize]);
-        self.hang(tree, node, arc);
-        let is_worth_it = self.height(tree) < before + gain;
-        if !is_worth_it {
-            self.hang(tree, node, own);
-        }
-        is_worth_it
+        true
     }
 
-    fn hang(&mut self, tree: usize, node: u32, arc: u32) {
-        let own = std::mem::replace(&mut self.forest.into[tree][node as usize], arc);
-        self.users[own as usize].retain(|&user| user != tree as u32);
-        self.users[arc as usize].push(tree as u32);
-        self.depths[tree] = self.measured(tree);
+    fn note_least(&mut self) {
+        for root in self.trees.iter().map(|tree| tree.root) {
+            let its = || self.graph.times(root, self.costs);
+            self.least.entry(root).or_insert_with(its);
+        }
     }
 
-    /// What a tree is to have little of: depth, and far more so of what is deepest.
-    fn height(&self, tree: usize) -> u64 {
-        let depths = self.depths[tree].iter().filter(|&&depth| depth != NONE);
-        depths.map(|&depth| u64::from(depth).pow(3)).sum()
+    /// When the first piece is everywhere, and how high all trees are together.
+    fn height(&self) -> (u64, i128) {
+        let times = self.trees.iter().flat_map(|tree| &tree.time);
+        let all = times.clone().map(|&time| self.weight(time)).sum();
+        (times.copied().max().unwrap_or(0), all)
     }
 
-    fn measured(&self, tree: usize) -> Vec<u32> {
-        let into = &self.forest.into[tree];
-        let mut depths = vec![NONE; into.len()];
-        depths[self.forest.roots[tree] as usize] = 0;
-        let mut path = Vec::new();
-        for node in 0..into.len() as u32 {
-            let mut at = node;
-            while depths[at as usize] == NONE && into[at as usize] != NONE {
-                path.push(at);
-                at = self.graph.arcs[into[at as usize] as usize].src;
+    /// What it costs that a node has the first piece at a time: far more where that is late.
+    fn weight(&self, time: u64) -> i128 {
+        i128::from(time / self.unit).pow(4)
+    }
+
+    /// Makes a few exchanges at random in the highest trees and lowers all again, many times; keeps what is lower.
+    fn shake(&mut self) {
+        let mut seed = Seed(1);
+        let ends = self.graph.ends();
+        let root = self.trees.first().map(|tree| &self.least[&tree.root]);
+        let best = ends.iter().filter_map(|&end| Some(root?[end as usize]));
+        let best = best.max().unwrap_or(0);
+        while self.steps < MOST_SHAKEN && self.height().0 > best {
+            let (last, all) = self.height();
+            let kept = (self.trees.clone(), self.left.clone(), self.passing.clone());
+            let highest = (0..self.trees.len()).filter(|&tree| {
+                let times = &self.trees[tree].time;
+                times.contains(&last)
+            });
+            let highest: Vec<usize> = highest.collect();
+            for _ in 0..SHAKES {
+                let tree = highest[seed.below(highest.len())];
+                let node = ends[seed.below(ends.len())];
+                self.steps += 1;
+                if self.trees[tree].way[node as usize] != NONE
+                    && let Some(crossing) = self.best_crossing(tree, node, Some(&mut seed))
+                {
+                    self.cross((tree, node), crossing);
+                }
             }
-            let mut depth = depths[at as usize];
-            while let Some(at) = path.pop() {
-                depth += 1;
-                depths[at as usize] = depth;
+            self.lower();
+            if self.height() > (last, all) {
+                (self.trees, self.left, self.passing) = kept;
             }
         }
-        depths
+    }
+
+    fn lower(&mut self) {
+        for _ in 0..MOST_ROUNDS {
+            let mut order: Vec<(Reverse<u64>, u32, u32)> = Vec::new();
+            for (number, tree) in (0..).zip(&self.trees) {
+                let nodes = (0..).zip(&tree.way).filter(|(_, way)| **way != NONE);
+                order.extend(
+                    nodes.map(|(node, _)| (Reverse(tree.time[node as usize]), number, node)),
+                );
+            }
+            order.sort_unstable();
+            let mut is_better = false;
+            for (_, tree, node) in order {
+                if self.steps > MOST_STEPS {
+                    return;
+                }
+                is_better |= self.raise(tree as usize, node);
+            }
+            if !is_better {
+                break;
+            }
+        }
+    }
+
+    /// Lets a node of a tree hang where the first piece is earlier; whether it does now.
+    fn raise(&mut self, tree: usize, node: u32) -> bool {
+        let its = &self.trees[tree];
+        if its.time[node as usize] <= self.least[&its.root][node as usize] {
+            return false;
+        }
+        if let Some(way) = self.free_way(tree, node) {
+            self.hang(tree, node, way);
+            return true;
+        }
+        let Some(crossing) = self.best_crossing(tree, node, None) else {
+            return false;
+        };
+        self.cross((tree, node), crossing);
+        true
+    }
+
+    fn cross(&mut self, (tree, node): (usize, u32), crossing: Crossing) {
+        let (other, below) = crossing.other;
+        self.hang(tree, node, crossing.own_way);
+        self.hang(other as usize, below, crossing.other_way);
+    }
+
+    /// The quickest way to a node over arcs with room, from anywhere in the tree that is not below it; `None` where it
+    /// is no quicker than what there is.
+    fn free_way(&mut self, tree: usize, node: u32) -> Option<Vec<u32>> {
+        let latest = self.trees[tree].time[node as usize];
+        let own = self.trees[tree].way[node as usize];
+        let (arcs, costs) = (&self.graph.arcs, self.costs);
+        let own = &self.ways.arcs[own as usize];
+        let (left, into, graph) = (&self.left, &self.into, self.graph);
+        // Backwards from the node, to where the way may start.
+        self.paths.run(
+            graph.nodes(),
+            [(node, 0)],
+            |at| {
+                let is_start = at != node && graph.is_end(at);
+                let arcs_into = into.get(at as usize).iter();
+                let arcs_into = arcs_into.take(if is_start { 0 } else { usize::MAX });
+                arcs_into.map(|&arc| (arcs[arc as usize].src, arc))
+            },
+            |cost, arc, _| {
+                let has_room = left[arc as usize] > 0 || own.contains(&arc);
+                let cost = cost + costs[arc as usize];
+                (has_room && cost < latest).then_some((cost, arc))
+            },
+        );
+        self.steps += self.paths.settled().len() as u64;
+        let starts = self.paths.settled().iter().copied();
+        let starts = starts.filter(|&at| at != node && graph.is_end(at));
+        let times = &self.trees[tree].time;
+        let starts = starts.map(|at| (times[at as usize] + self.paths.costs()[at as usize], at));
+        let (_, mut at) = starts
+            .filter(|&(time, at)| time < latest && !self.is_below(tree, at, node))
+            .min()?;
+        let mut way = Vec::new();
+        while at != node {
+            let arc = self.paths.via(at);
+            way.push(arc);
+            at = arcs[arc as usize].dst;
+        }
+        Some(way)
+    }
+
+    /// The exchange for a node that gains most; with a seed, any that is possible.
+    fn best_crossing(
+        &mut self,
+        tree: usize,
+        node: u32,
+        mut seed: Option<&mut Seed>,
+    ) -> Option<Crossing> {
+        let latest = match seed {
+            Some(_) => u64::MAX,
+            None => self.trees[tree].time[node as usize],
+        };
+        let own = self.way(tree, node).to_vec();
+        let mut rest: u64 = self.ways.costs[self.trees[tree].way[node as usize] as usize];
+        let own_start = self.above(tree, node);
+        let own_below = self.subtree(tree, node);
+        let mut best: Option<Crossing> = None;
+        let mut steps = 0;
+        for (i, &arc) in own.iter().enumerate() {
+            let meeting = self.graph.arcs[arc as usize].dst;
+            rest -= self.costs[arc as usize];
+            let before = self.ways.costs[self.trees[tree].way[node as usize] as usize] - rest;
+            for &(other, end) in &self.passing[meeting as usize] {
+                steps += 1;
+                let other_tree = other as usize;
+                // From an end, a way does not go on.
+                if meeting == node && end != node {
+                    continue;
+                }
+                let its = self.way(other_tree, end);
+                let start = self.graph.arcs[its[0] as usize].src;
+                if self.trees[tree].time[start as usize] + rest >= latest {
+                    continue;
+                }
+                let arcs = &self.graph.arcs;
+                let cut = its
+                    .iter()
+                    .position(|&arc| arcs[arc as usize].dst == meeting);
+                let Some(cut) = cut else { continue };
+                let to_cut: u64 = its[..=cut].iter().map(|&a| self.costs[a as usize]).sum();
+                let time = self.trees[tree].time[start as usize] + to_cut + rest;
+                if time >= latest || self.is_below(tree, start, node) {
+                    continue;
+                }
+                // A node below the other end cannot feed it. In the same tree neither of both is below the other then.
+                if self.is_below(other_tree, own_start, end) {
+                    continue;
+                }
+                let after: u64 =
+                    self.ways.costs[self.trees[other_tree].way[end as usize] as usize] - to_cut;
+                let other_time = self.trees[other_tree].time[own_start as usize] + before + after;
+                let gain = match &mut seed {
+                    Some(seed) => seed.next_u64().into(),
+                    None => {
+                        let others = self.subtree(other_tree, end);
+                        let lost = self.change(other_tree, &others, other_time);
+                        -self.change(tree, &own_below, time) - lost
+                    }
+                };
+                steps += own_below.len() as u64;
+                if gain > best.as_ref().map_or(0, |best| best.gain) {
+                    best = Some(Crossing {
+                        gain,
+                        other: (other, end),
+                        own_way: straight(arcs, [&its[..=cut], &own[i + 1..]].concat()),
+                        other_way: straight(arcs, [&own[..=i], &its[cut + 1..]].concat()),
+                    });
+                }
+            }
+        }
+        self.steps += steps;
+        best
+    }
+
+    /// By how much a tree becomes higher if the first of some nodes, which are all from it on, has the piece at a time.
+    fn change(&self, tree: usize, nodes: &[u32], time: u64) -> i128 {
+        let times = &self.trees[tree].time;
+        let before = times[nodes[0] as usize];
+        let of = |&node: &u32| {
+            let its = times[node as usize];
+            self.weight(its - before + time) - self.weight(its)
+        };
+        nodes.iter().map(of).sum()
+    }
+
+    /// Lets a node hang from another way.
+    fn hang(&mut self, tree: usize, node: u32, way: Vec<u32>) {
+        let own = self.way(tree, node).to_vec();
+        let mark = (tree as u32, node);
+        for &arc in &own {
+            self.left[arc as usize] += 1;
+            let at = self.graph.arcs[arc as usize].dst;
+            let passing = &mut self.passing[at as usize];
+            if let Some(place) = passing.iter().position(|&it| it == mark) {
+                passing.remove(place);
+            }
+        }
+        for &arc in &way {
+            self.left[arc as usize] -= 1;
+            self.passing[self.graph.arcs[arc as usize].dst as usize].push(mark);
+        }
+        let above = self.above(tree, node);
+        let number = self.ways.number(way, self.costs);
+        let its = &mut self.trees[tree];
+        its.below[above as usize].retain(|&it| it != node);
+        its.way[node as usize] = number;
+        let above = self.above(tree, node);
+        self.trees[tree].below[above as usize].push(node);
+        for node in self.subtree(tree, node) {
+            self.set_time(tree, node);
+        }
+    }
+    /// The trees with their arcs in order, and the links of the ways that they take.
+    fn trees(&self) -> TreeSet {
+        let mut ways = Vec::new();
+        let mut numbers = vec![NONE; self.ways.arcs.len()];
+        let trees = self.trees.iter().map(|tree| {
+            let mut arcs: Vec<TreeArc> = Vec::new();
+            let mut next = 0;
+            let mut at = (tree.root, TreeArc::ROOT);
+            loop {
+                for &node in &tree.below[at.0 as usize] {
+                    let way = tree.way[node as usize];
+                    let number = &mut numbers[way as usize];
+                    if *number == NONE {
+                        *number = ways.len() as u32;
+                        let taken = self.ways.arcs[way as usize].iter();
+                        ways.push(taken.filter_map(|&arc| self.graph.ways.link(arc)).collect());
+                    }
+                    arcs.push(TreeArc {
+                        src: NpuId(at.0),
+                        dst: NpuId(node),
+                        way: *number,
+                        parent: at.1,
+                    });
+                }
+                let Some(arc) = arcs.get(next) else { break };
+                at = (arc.dst.0, next as u32);
+                next += 1;
+            }
+            Tree {
+                root: NpuId(tree.root),
+                arcs,
+            }
+        });
+        let trees = trees.collect();
+        TreeSet { trees, ways }
     }
 }

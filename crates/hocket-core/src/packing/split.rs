@@ -164,7 +164,7 @@ impl<'a> Splitting<'a> {
         Self {
             slack: pool.slacks(&graph.arcs, supply),
             group: match manner.by_group {
-                true => groups(nodes, pool.sets()),
+                true => groups(nodes, pool.sets(), supply),
                 false => (0..nodes as u32).collect(),
             },
             graph: graph.clone(),
@@ -335,8 +335,10 @@ impl<'a> Splitting<'a> {
     }
 }
 
-/// Nodes that are in the same sets, by number.
-fn groups(nodes: usize, sets: &[Vec<bool>]) -> Vec<u32> {
+/// Nodes that are in the same sets, by number. Those in no set are a group each, or one with the only root: what it
+/// sends then goes to many of the sets.
+fn groups(nodes: usize, sets: &[Vec<bool>], supply: &[i64]) -> Vec<u32> {
+    let has_one_root = supply.iter().filter(|trees| **trees > 0).count() == 1;
     let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
     let of = |node: usize| {
         let holding: Vec<u32> = (0..)
@@ -346,7 +348,7 @@ fn groups(nodes: usize, sets: &[Vec<bool>]) -> Vec<u32> {
             .collect();
         let next = known.len() as u32;
         match holding[..] {
-            // In no set: a group of its own.
+            [] if has_one_root => u32::MAX,
             [] => u32::MAX - node as u32,
             _ => *known.entry(holding).or_insert(next),
         }

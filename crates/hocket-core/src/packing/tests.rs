@@ -266,3 +266,53 @@ fn changed_trees_both_ways_are_refused() {
         Fault::Rate { .. }
     ));
 }
+
+/// Boxes of NPUs behind a fast switch each, and a NIC of 1 unit for each NPU on one fabric.
+fn boxes(count: usize, npus: usize) -> Topology {
+    let mut builder = TopologyBuilder::new("boxes");
+    builder.npus(count * npus);
+    let fabric = builder.switch("fabric", None);
+    for at in 0..count {
+        let inside = builder.switch(format!("inside{at}"), None);
+        for npu in at * npus..(at + 1) * npus {
+            let npu = DeviceId::from(npu);
+            builder.both_ways(npu, inside, gb_per_s(12), Time::from_ns(350));
+            let nic = builder.switch(format!("nic{}", npu.index()), None);
+            builder.both_ways(npu, nic, gb_per_s(1), Time::from_ns(350));
+            builder.both_ways(nic, fabric, gb_per_s(1), Time::from_ns(1_300));
+        }
+    }
+    builder.finish().expect("a network")
+}
+
+/// When a piece is everywhere, by latencies alone [ns].
+fn last(topology: &Topology, set: &TreeSet) -> u64 {
+    let of = |tree: &Tree| {
+        let mut times: Vec<u64> = Vec::new();
+        for arc in &tree.arcs {
+            let links = set.ways[arc.way as usize].iter();
+            let way: u64 = links.map(|&id| topology.link(id).latency.as_ps()).sum();
+            times.push(match arc.parent {
+                TreeArc::ROOT => way,
+                parent => times[parent as usize] + way,
+            });
+        }
+        times.into_iter().max().unwrap_or(0)
+    };
+    set.trees.iter().map(of).max().unwrap_or(0) / 1_000
+}
+
+/// A box that a tree has reached sends on over all its NICs at once, instead of one box after another.
+#[test]
+fn trees_of_one_root_pass_few_boxes_one_after_another() {
+    let topology = boxes(5, 4);
+    let ends: Vec<NpuId> = topology.npus().collect();
+    let packing = packed(&topology, &ends, &[(NpuId(0), 1)]);
+    assert_eq!(
+        (packing.set.trees.len(), packing.reached_ppm),
+        (4, 1_000_000)
+    );
+    // Out of the root's box, and to all others in two steps: three times 3.3 us, and inside of each 0.7 us.
+    let last = last(&topology, &packing.set);
+    assert!(last <= 3 * 3_300 + 4 * 700, "{last}");
+}

@@ -51,8 +51,13 @@ impl Timetable {
         bytes: u64,
         pieces: u32,
     ) -> Result<Self, PlanError> {
-        let mut board = Board::new(topology, &[set], bytes, pieces)?;
-        Ok(board.fill(0, set))
+        let board = Board::new(topology, &[set], bytes, pieces)?;
+        let tables = turns(&[set]).iter().map(|&turn| {
+            let mut slots = board.slots.clone();
+            [board.fill(&mut slots, 0, set, turn)]
+        });
+        let [best] = soonest(tables);
+        Ok(best)
     }
 
     /// For sums and copies that go on at once over the same links: of sums mirrored in time, so that both
@@ -67,10 +72,14 @@ impl Timetable {
         bytes: u64,
         pieces: u32,
     ) -> Result<[Self; 2], PlanError> {
-        let mut board = Board::new(topology, &[sums, copies], bytes, pieces)?;
-        let copied = board.fill(1, copies);
-        board.slots.iter_mut().for_each(Slots::mirror);
-        Ok([board.fill(0, sums), copied])
+        let board = Board::new(topology, &[sums, copies], bytes, pieces)?;
+        let tables = turns(&[sums, copies]).iter().map(|&turn| {
+            let mut slots = board.slots.clone();
+            let copied = board.fill(&mut slots, 1, copies, turn);
+            slots.iter_mut().for_each(Slots::mirror);
+            [board.fill(&mut slots, 0, sums, turn), copied]
+        });
+        Ok(soonest(tables))
     }
 
     /// When the first piece is everywhere [ps].
@@ -90,6 +99,44 @@ impl Timetable {
     pub fn last(&self, pieces: u32) -> u64 {
         self.first() + u64::from(pieces - 1) * self.period
     }
+}
+
+/// Which arc takes its slots first, of those whose sender has the piece.
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    /// The one that may start first.
+    Ready,
+    /// The one with the longest way from its start to a leaf.
+    Longest,
+    /// The one of the tree that ends last, as far as is known.
+    Latest,
+}
+
+impl Turn {
+    /// Less is first.
+    fn key(self, ready: u64, rest: u64) -> u64 {
+        match self {
+            Self::Ready => ready,
+            Self::Longest => u64::MAX - rest,
+            Self::Latest => u64::MAX - ready.saturating_add(rest),
+        }
+    }
+}
+
+/// The turns that are tried; one where there are many arcs.
+fn turns(sets: &[&TreeSet]) -> &'static [Turn] {
+    const MANY: usize = 100_000;
+    let trees = sets.iter().flat_map(|set| &set.trees);
+    match trees.map(|tree| tree.arcs.len()).sum::<usize>() < MANY {
+        true => &[Turn::Ready, Turn::Longest, Turn::Latest],
+        false => &[Turn::Ready],
+    }
+}
+
+/// Of timetables for the same trees the ones by which the first piece is everywhere soonest.
+fn soonest<const N: usize>(tables: impl Iterator<Item = [Timetable; N]>) -> [Timetable; N] {
+    let first = |tables: &[Timetable; N]| tables.iter().map(Timetable::first).sum::<u64>();
+    tables.min_by_key(first).expect("there is a turn")
 }
 
 /// The slots of all links, and what trees need of them.
@@ -144,7 +191,7 @@ impl Board {
     }
 
     /// Takes slots for a set, of those that are free.
-    fn fill(&mut self, number: usize, set: &TreeSet) -> Timetable {
+    fn fill(&self, slots: &mut [Slots], number: usize, set: &TreeSet, turn: Turn) -> Timetable {
         let stages = &self.stages[number];
         let trees = &set.trees;
         let zeros: Vec<Vec<u64>> = trees.iter().map(|tree| vec![0; tree.arcs.len()]).collect();
@@ -160,23 +207,30 @@ impl Board {
         for (t, tree) in trees.iter().enumerate() {
             let arcs = tree.arcs.iter().enumerate();
             for (a, _) in arcs.filter(|(_, arc)| arc.parent == TreeArc::ROOT) {
-                heap.push(Reverse((0, Reverse(rest[t][a]), t, a)));
+                heap.push(Reverse((
+                    turn.key(0, rest[t][a]),
+                    Reverse(rest[t][a]),
+                    t,
+                    a,
+                    0,
+                )));
             }
         }
-        while let Some(Reverse((ready, _, t, a))) = heap.pop() {
+        while let Some(Reverse((_, _, t, a, ready))) = heap.pop() {
             let way = &stages[trees[t].arcs[a].way as usize];
-            let chosen = choose(&self.slots, way, ready, self.cut_through);
+            let chosen = choose(slots, way, ready, self.cut_through);
             let mut end = ready;
             for (stage, &slot) in way.iter().zip(&chosen) {
-                let its = &mut self.slots[stage.server as usize];
+                let its = &mut slots[stage.server as usize];
                 its.take(slot);
                 end = its.start(slot) + stage.sending + stage.latency;
             }
-            timetable.starts[t][a] = self.slots[way[0].server as usize].start(chosen[0]);
+            timetable.starts[t][a] = slots[way[0].server as usize].start(chosen[0]);
             timetable.ends[t][a] = end;
             for &child in &below[t][a] {
                 let child = child as usize;
-                heap.push(Reverse((end, Reverse(rest[t][child]), t, child)));
+                let rest = rest[t][child];
+                heap.push(Reverse((turn.key(end, rest), Reverse(rest), t, child, end)));
             }
         }
         timetable

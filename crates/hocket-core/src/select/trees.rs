@@ -8,7 +8,9 @@ use crate::bound::Fidelity;
 use crate::bound::network::Network;
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::NpuId;
-use crate::packing::{Fault, NoPacking, Packing, Passes, Undirected, pack, pack_undirected};
+use crate::packing::{
+    Fault, NoPacking, Packing, Passes, RowOrder, Undirected, pack, pack_undirected,
+};
 use crate::plan::{PlanBuilder, PlanError};
 use crate::progress::{Interrupted, Progress};
 use crate::topology::{LatencyModel, Topology};
@@ -20,7 +22,7 @@ pub const TREES: &str = "trees";
 
 /// Transfers up to which more pieces are tried.
 const MOST_TRANSFERS: u64 = 1_200_000;
-/// Transfers up to which they are tried although the timetable promises little of it.
+/// Transfers up to which they are tried although the timetable promises little of it, and links keep to it.
 const CHEAP: u64 = 300_000;
 /// One over the share of a time that is not worth more pieces.
 const GOOD_ENOUGH: u64 = 150;
@@ -123,6 +125,8 @@ struct Found {
     proof: Verified,
     time: Time,
     pieces: u64,
+    /// Whether links keep to the timetable.
+    is_kept: bool,
 }
 
 struct Search<'a> {
@@ -157,9 +161,9 @@ impl Search<'_> {
         self.attempt(ladder[start], progress)?;
         let mut is_better = false;
         let cheap = CHEAP / self.passes.arcs().max(1);
-        let rest = ladder[start + 1..].iter();
-        for &pieces in rest.take_while(|&&pieces| pieces <= cheap) {
-            if !self.attempt(pieces, progress)? {
+        for &pieces in &ladder[start + 1..] {
+            let is_kept = self.best.as_ref().is_some_and(|best| best.is_kept);
+            if (pieces > cheap && is_kept) || !self.attempt(pieces, progress)? {
                 break;
             }
             is_better = true;
@@ -190,17 +194,19 @@ impl Search<'_> {
         PlanBuilder::check_size(transfers, self.options.memory_limit)?;
         let (topology, collective) = (self.topology, self.collective);
         let latency = self.options.latency;
-        let plan = |window| {
+        let plan = |order| {
             let passes = &self.passes;
-            passes.plan(TREES, topology, collective, pieces as u32, window)
+            passes.plan(TREES, topology, collective, pieces as u32, order)
         };
-        let (mut proof, mut time) = in_best_order(plan(None)?, topology, latency, progress)?;
+        let first = plan(RowOrder::Starts)?;
+        let (mut proof, mut time) = in_best_order(first, topology, latency, progress)?;
         let hoped = self.passes.end(topology, collective, pieces as u32)?;
-        for more in WINDOWS {
-            if time.as_ps() <= hoped + hoped / KEPT {
+        let is_kept = |time: Time| time.as_ps() <= hoped + hoped / KEPT;
+        for order in OTHER_ORDERS {
+            if is_kept(time) {
                 break;
             }
-            let other = as_planned(plan(Some(more))?, topology, latency, progress)?;
+            let other = as_planned(plan(order)?, topology, latency, progress)?;
             if other.1 < time {
                 (proof, time) = other;
             }
@@ -212,15 +218,22 @@ impl Search<'_> {
             proof,
             time,
             pieces,
+            is_kept: is_kept(time),
         });
         Ok(true)
     }
 }
 
-/// Pieces more under way than in the timetable, where it is not kept: a few keep links busy, more keep others waiting.
-const WINDOWS: [u32; 2] = [1, 5];
+/// What else is tried where links do not keep to the timetable. Of pieces under way a few more than in the timetable
+/// keep links busy, many more keep others waiting.
+const OTHER_ORDERS: [RowOrder; 4] = [
+    RowOrder::Ends,
+    RowOrder::Windows(1),
+    RowOrder::Windows(2),
+    RowOrder::Windows(5),
+];
 /// A timetable is kept where a plan takes no more than this part longer.
-const KEPT: u64 = 50;
+const KEPT: u64 = 100;
 /// Arcs of all trees up to which a root has more than a few.
 const FEW_ARCS: u64 = 40_000;
 /// By how much quicker sums and copies at once must be than one after the other, which need fewer exchanges.

@@ -42,7 +42,7 @@ use std::sync::Arc;
 
 use crate::collective::{Collective, CollectiveKind};
 use crate::id::{DeviceId, LinkId, Rank};
-use crate::packing::{Packing, Passes, Rate};
+use crate::packing::{Packing, Passes, Rate, RowOrder};
 use crate::plan::{LinkOrder, Plan, PlanBuilder, PlanError};
 use crate::progress::Progress;
 use crate::simulate::{Run, SimulateError, SimulateOptions, simulate_folded};
@@ -505,9 +505,13 @@ impl Search<'_> {
         let chunks = pieces * self.passes.trees() as u64;
         let one = self.of_block(chunks)?;
         let topology = self.topology;
-        let plan =
-            self.passes
-                .plan_by(self.busy, SYMMETRIC, topology, &one, (pieces as u32, None))?;
+        let plan = self.passes.plan_by(
+            self.busy,
+            SYMMETRIC,
+            topology,
+            &one,
+            (pieces as u32, RowOrder::Starts),
+        )?;
         let proof = prove(self.symmetry, plan, topology, progress)?;
         let mut time = |order| {
             let latency = self.options.latency;

@@ -1,0 +1,43 @@
+//! Ways over arcs: each known by a number, and without detours.
+
+use std::collections::HashMap;
+
+use super::graph::Arc;
+
+/// Ways over arcs, each known by one number.
+#[derive(Debug, Default)]
+pub(super) struct Ways {
+    pub arcs: Vec<Vec<u32>>,
+    /// How long each takes.
+    pub costs: Vec<u64>,
+    numbers: HashMap<Vec<u32>, u32>,
+}
+
+impl Ways {
+    /// The number of a way, given anew where it is not known.
+    pub fn number(&mut self, arcs: Vec<u32>, costs: &[u64]) -> u32 {
+        if let Some(&number) = self.numbers.get(&arcs) {
+            return number;
+        }
+        let number = self.arcs.len() as u32;
+        self.costs
+            .push(arcs.iter().map(|&arc| costs[arc as usize]).sum());
+        self.numbers.insert(arcs.clone(), number);
+        self.arcs.push(arcs);
+        number
+    }
+}
+
+/// A way without what it does between two visits of the same node.
+pub(super) fn straight(arcs: &[Arc], way: Vec<u32>) -> Vec<u32> {
+    let mut straight: Vec<u32> = Vec::with_capacity(way.len());
+    for arc in way {
+        let end = arcs[arc as usize].dst;
+        let visited = straight.iter().position(|&it| arcs[it as usize].src == end);
+        match visited {
+            Some(first) => straight.truncate(first),
+            None => straight.push(arc),
+        }
+    }
+    straight
+}
