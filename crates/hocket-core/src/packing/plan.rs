@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::timetable::Timetable;
+use super::timetable::{Timetable, Turns};
 use super::{Packing, Tree, TreeArc, TreeSet, Undirected};
 use crate::collective::{Collective, CollectiveKind};
 use crate::graph::Lists;
@@ -35,6 +35,8 @@ pub(crate) enum RowOrder {
     /// By when they start; no more pieces of an arc are under way than the timetable has, and so many more. Each then
     /// gets its share of every link.
     Windows(u32),
+    /// The same with the timetable in which who is ready first is served first.
+    ReadyWindows(u32),
 }
 
 /// One arc of a tree with one piece.
@@ -89,7 +91,8 @@ impl Passes {
         pieces: u32,
     ) -> Result<u64, PlanError> {
         let chunks = self.trees() as u64 * u64::from(pieces);
-        let times = self.times(topology, collective.size().div_ceil(chunks.max(1)), pieces)?;
+        let bytes = collective.size().div_ceil(chunks.max(1));
+        let times = self.times(topology, bytes, pieces, Turns::All)?;
         let [sums, copies] = [&times.sums, &times.copies].map(|table| {
             let table = table.as_ref();
             table.map_or(0, |table| table.last(pieces))
@@ -97,10 +100,16 @@ impl Passes {
         Ok(sums.max(times.begin + copies))
     }
 
-    fn times(&self, topology: &Topology, bytes: u64, pieces: u32) -> Result<Times, PlanError> {
+    fn times(
+        &self,
+        topology: &Topology,
+        bytes: u64,
+        pieces: u32,
+        turns: Turns,
+    ) -> Result<Times, PlanError> {
         if let Self::AtOnce(both) = self {
             let (sums, copies) = (&both.sums, &both.copies);
-            let [sums, copies] = Timetable::together(topology, sums, copies, bytes, pieces)?;
+            let [sums, copies] = Timetable::together(topology, sums, copies, bytes, pieces, turns)?;
             return Ok(Times {
                 begin: sums.first(),
                 sums: Some(sums),
@@ -108,7 +117,7 @@ impl Passes {
             });
         }
         let of = |set: Option<&TreeSet>| -> Result<Option<Timetable>, PlanError> {
-            let table = set.map(|set| Timetable::new(topology, set, bytes, pieces));
+            let table = set.map(|set| Timetable::new(topology, set, bytes, pieces, turns));
             table.transpose()
         };
         let (sums, copies) = (of(self.sums())?, of(self.copies())?);
@@ -167,7 +176,11 @@ impl Passes {
             (_, None) => Chunks::split_part_major(&demands, parts / collective.npus().len()),
         }?;
         let bytes = collective.size().div_ceil(parts as u64);
-        let times = busy.times(topology, bytes, pieces)?;
+        let turns = match order {
+            RowOrder::ReadyWindows(_) => Turns::Ready,
+            _ => Turns::All,
+        };
+        let times = busy.times(topology, bytes, pieces, turns)?;
         let mut rows = Vec::with_capacity(self.arcs() as usize * pieces as usize);
         if let Some(sums) = &times.sums {
             let end = sums.last(pieces);
@@ -191,7 +204,7 @@ impl Passes {
         }
         rows.sort_by_key(|row| (row.start, row.is_sum, row.piece, row.tree, row.arc));
         let mut maker = Maker::new(self, name, collective, chunks, pieces);
-        if let RowOrder::Windows(more) = order {
+        if let RowOrder::Windows(more) | RowOrder::ReadyWindows(more) = order {
             maker.set_windows(&times, more);
         }
         maker.plan.reserve(rows.len());

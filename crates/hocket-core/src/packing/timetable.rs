@@ -50,9 +50,10 @@ impl Timetable {
         set: &TreeSet,
         bytes: u64,
         pieces: u32,
+        turns: Turns,
     ) -> Result<Self, PlanError> {
         let board = Board::new(topology, &[set], bytes, pieces)?;
-        let tables = turns(&[set]).iter().map(|&turn| {
+        let tables = turns.of(&[set]).iter().map(|&turn| {
             let mut slots = board.slots.clone();
             [board.fill(&mut slots, 0, set, turn)]
         });
@@ -71,9 +72,10 @@ impl Timetable {
         copies: &TreeSet,
         bytes: u64,
         pieces: u32,
+        turns: Turns,
     ) -> Result<[Self; 2], PlanError> {
         let board = Board::new(topology, &[sums, copies], bytes, pieces)?;
-        let tables = turns(&[sums, copies]).iter().map(|&turn| {
+        let tables = turns.of(&[sums, copies]).iter().map(|&turn| {
             let mut slots = board.slots.clone();
             let copied = board.fill(&mut slots, 1, copies, turn);
             slots.iter_mut().for_each(Slots::mirror);
@@ -123,13 +125,24 @@ impl Turn {
     }
 }
 
-/// The turns that are tried; one where there are many arcs.
-fn turns(sets: &[&TreeSet]) -> &'static [Turn] {
-    const MANY: usize = 100_000;
-    let trees = sets.iter().flat_map(|set| &set.trees);
-    match trees.map(|tree| tree.arcs.len()).sum::<usize>() < MANY {
-        true => &[Turn::Ready, Turn::Longest, Turn::Latest],
-        false => &[Turn::Ready],
+/// Which turns are tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Turns {
+    /// By when arcs may start, as links serve that have no order.
+    Ready,
+    /// All of them; one where there are many arcs.
+    All,
+}
+
+impl Turns {
+    fn of(self, sets: &[&TreeSet]) -> &'static [Turn] {
+        const MANY: usize = 100_000;
+        let trees = sets.iter().flat_map(|set| &set.trees);
+        let arcs: usize = trees.map(|tree| tree.arcs.len()).sum();
+        match self == Self::All && arcs < MANY {
+            true => &[Turn::Ready, Turn::Longest, Turn::Latest],
+            false => &[Turn::Ready],
+        }
     }
 }
 

@@ -226,11 +226,12 @@ impl Search<'_> {
 
 /// What else is tried where links do not keep to the timetable. Of pieces under way a few more than in the timetable
 /// keep links busy, many more keep others waiting.
-const OTHER_ORDERS: [RowOrder; 4] = [
+const OTHER_ORDERS: [RowOrder; 5] = [
     RowOrder::Ends,
     RowOrder::Windows(1),
     RowOrder::Windows(2),
-    RowOrder::Windows(5),
+    RowOrder::ReadyWindows(1),
+    RowOrder::ReadyWindows(5),
 ];
 /// A timetable is kept where a plan takes no more than this part longer.
 const KEPT: u64 = 100;
