@@ -289,9 +289,9 @@ fn trees_over(
     Ok(forest.map(|forest| shallow::trees(graph, &logical, &forest, costs)))
 }
 
-/// How long a piece takes over each arc: its latency, and a part of the mean one for its bytes and its turn.
+/// How long a piece takes over each arc: its latency, and once more the mean one for its bytes and its turn.
 fn costs(network: &Network) -> Vec<u64> {
     let latencies = network.arcs().iter().map(|arc| arc.latency);
     let mean = latencies.clone().sum::<u64>() / network.arcs().len().max(1) as u64;
-    latencies.map(|latency| latency + mean / 4 + 1).collect()
+    latencies.map(|latency| latency + mean + 1).collect()
 }
