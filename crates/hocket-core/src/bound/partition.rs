@@ -164,10 +164,11 @@ fn offer(problem: &Problem, parts: &Parts, weight: u128, leaving: bool, best: &m
             Some(npus) if npus > 0 => whole - whole / npus,
             _ => whole,
         };
-        pipes.push(Pipe {
-            delay: problem.delay[arc],
-            capacity,
-        });
+        // A switch beside one NPU is of no use.
+        if capacity > 0 {
+            let delay = problem.delay[arc];
+            pipes.push(Pipe { delay, capacity });
+        }
     });
     let time = fill(&mut pipes, bytes, problem.needs.parts());
     best.offer(time, || Witness::Partition {
