@@ -44,6 +44,7 @@ NETWORKS = {
     "hdrm": hk.topology.bigraph(2, 2, **LINK),
     "in-network": hk.topology.offloaded(hk.topology.planes(6, 2, **LINK)),
     "multi-ring": hk.topology.load("box:2x4", bandwidth="25 GB/s", latency="1 us"),
+    "node-groups": hk.topology.load("box:2x4", bandwidth="25 GB/s", latency="1 us"),
 }
 PAIRS = [(each.name, kind) for each in hk.algorithms() for kind in each.kinds]
 

@@ -21,7 +21,7 @@ from hocket.units import format_time_ps
 TIME_LIMIT = 10.0
 """Seconds where none are given."""
 
-_FIRST = ("in-network", "symmetric", "trees", "flows", "greedy")
+_FIRST = ("in-network", "symmetric", "trees", "flows", "node-groups", "greedy")
 """What is fastest most often on the networks of tests/golden, where it can run: tried first."""
 LAST = ("multirail-optimal",)
 """What searches for longest and gains least over another (themis): it has the time that is left."""
