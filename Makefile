@@ -56,7 +56,7 @@ controller: .venv/deps.stamp ## build the routing controller, its agent and the 
 	cargo build $(CARGO_FLAGS) --quiet --profile preload -p hocket-preload
 	install -D -m 755 target/preload/libhocket_preload.so .venv/lib/libhocket_preload.so
 
-demo: build ## all-reduce of 256 MB on a DGX-1 V100: healthy, then with one NVLink down
+demo: build ## all-reduce of 256 MB on two DGX A100: healthy, then with a GPU and its NIC gone
 	$(BIN)/hocket compare $(DEMO)
 	$(BIN)/hocket compare $(DEMO) --failed b0g0,b0nic0
 

@@ -283,8 +283,6 @@ def _fastest(
         if name == "flows":
             moved = [who != wants for _, _, who, wants in plan.collective.demands()]
             chosen = max(1, plan.chunks // max(1, sum(moved)))
-        elif name == "symmetric":
-            chosen = max(1, plan.chunks // len(plan.collective.npus))
         used = slices or (len(plan.schedule) if plan.schedule is not None else chosen)
         entries[slices] = Entry(name, used, _run(plan, options[1], progress))
         if on_result is not None:

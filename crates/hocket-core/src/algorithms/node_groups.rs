@@ -3,7 +3,7 @@
 //!
 //! A piece of a part goes from the root to an NPU of its node, from there to one other node, which passes it on to all
 //! others, and in each node to all NPUs. The last pieces go from the root's node to all others at once: while the
-//! others pass on what came before, its links are free. A reduce is the same, turned round.
+//! others pass on what came before, its links are free. A reduce is made by turning a broadcast round in time.
 //!
 //! # Source
 //! Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan, 2009, for pipelines in

@@ -18,7 +18,7 @@
 //! | `fan-out` | what leaves or enters one participant, and how many others it serves in the time left | `fan_out` |
 //! | `nodes` | what must get to every other node (a group of NPUs), and when each node can send it on | `nodes` |
 //! | `one-trip` | an all-reduce by switches that sum or multicast, but not both at once | `one_trip` |
-//! | `cut` | what must cross a set of devices | `cut` |
+//! | `cut` | what must cross a set of devices; also a node, and go on to one NPU in it | `cut`, `nodes` |
 //! | `partition` | what must pass between many parts | `partition` |
 //! | `traffic` | bytes times hops over bandwidth of all hops | `traffic` |
 
@@ -170,7 +170,7 @@ pub fn bound(
     } else {
         let mut cuts = cut::bounds(&problem, progress)?;
         if let Some(mut nodes) = Nodes::new(&problem, topology.groups()) {
-            nodes.enclose(&problem, &mut cuts.best);
+            nodes.enclose(&problem, &mut cuts.best, progress)?;
         }
         let partitions = partition::bounds(&problem, progress)?;
         exact = [cuts.exact, partitions.exact];

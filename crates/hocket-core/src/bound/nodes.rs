@@ -7,8 +7,9 @@ use super::fill::{Pipe, capacity, fill};
 use super::needs::Decides;
 use super::network::{Arc, FAR, Network, Search};
 use super::witness::saturating_bandwidth;
-use super::{Candidate, Fidelity, Problem, Witness};
+use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::id::{DeviceId, NpuId};
+use crate::progress::{Interrupted, Paced, Progress};
 use crate::units::Time;
 
 /// The number of a node of the network (in the sense of a graph) that is in no group.
@@ -56,17 +57,17 @@ impl Nodes {
 
     /// Bounds the time by what leaves all nodes for the data of one NPU, or for the sums that it wants.
     ///
-    /// Let v have data that members of k other nodes want, or contribute to sums that they want, and let r_j be one
-    /// such member of node j. For each byte and each j there is a chain of transfers from v to r_j. One of them is the
-    /// last that starts in another node: it ends in j, since every place that copies or sums is in some node. So
-    /// what it sends over the first arc out of its own node serves one j alone, and the bytes that leave all nodes so
-    /// are at least k times those that v has. Over an arc that they cannot reach before a, by way of a place in
+    /// Let v alone have data that members of k other nodes want, or contribute to sums that they want, and let r_j be
+    /// one such member of node j. For each byte and each j there is a chain of transfers from v to r_j. One of them is
+    /// the last that starts in another node than j. The next one starts in j, so it ends there, since every place that
+    /// copies or sums is in some node. So what it sends over the first arc out of its own node serves one j alone, and
+    /// the bytes that leave all nodes so are at least k times those that v has. Over an arc that they cannot reach before a, by way of a place in
     /// its node that copies or sums, and behind which the nearest r_j is b away, they leave within T - a - b.
     ///
     /// For sums that v wants it is the same backwards in time, with arcs into nodes.
     ///
     /// With n nodes that each send and receive at B, and a latency d between them, S bytes for all others take
-    /// (n - 1) / n S / B + (2 - 1 / n) d, or (n - 1) S / B + d if that is less.
+    /// at least (n - 1) / n S / B + (2 - 1 / n) d, or (n - 1) S / B + d if that is less.
     ///
     /// # Complexity
     /// Two searches, and the arcs out of nodes.
@@ -131,21 +132,37 @@ impl Nodes {
     /// Bounds the time by what must enter or leave a node for one NPU of it.
     ///
     /// What an NPU w wants and nobody in its node has (or a sum that w wants and somebody elsewhere contributes to) must
-    /// enter the node and go on to w. Over a link into the node that data of others reaches at a at the soonest, and that
-    /// is b from w, it comes within T - a - b. What leaves w is the same backwards in time. Unlike `ingress` it counts
-    /// the links of the node, and unlike `cut` the way on to w; and nodes are often what is slow, though not by bytes alone.
+    /// enter the node and go on to w. A link into the node carries it within T - a - b, where a is how soon data of
+    /// another node can be at the link's end, and b is the way from there to w. What leaves w is the same backwards in
+    /// time. Unlike `ingress` this counts the links of the node, and unlike the other cuts the way on to w.
+    ///
+    /// # Errors
+    /// [`Interrupted`].
     ///
     /// # Complexity
-    /// A search for each node and direction, and one for each participant, or for one of each node beyond [`MOST_NPUS`].
-    pub fn enclose(&mut self, problem: &Problem, best: &mut Candidate) {
+    /// Two searches for each node, and two for each participant, or for one of each node beyond [`MOST_NPUS`].
+    pub fn enclose(
+        &mut self,
+        problem: &Problem,
+        best: &mut Candidate,
+        progress: &mut dyn Progress,
+    ) -> Result<(), Interrupted> {
         let npus = problem.needs.npus();
-        for (group, members) in (0..).zip(self.members(problem)) {
+        let most = if npus.len() > MOST_NPUS {
+            1
+        } else {
+            npus.len()
+        };
+        let mut watch = Paced::new(progress, "bound: nodes", WORK_BETWEEN_REPORTS);
+        let mut members = self.members(problem);
+        let looked_at: u64 = members.iter().map(|it| it.len().min(most) as u64).sum();
+        let mut done = 0;
+        for (group, members) in (0..).zip(&mut members) {
+            members.truncate(most);
+            if members.is_empty() {
+                continue;
+            }
             let is_own = |npu: NpuId| self.of[npu.index()] == group;
-            let most = if npus.len() > MOST_NPUS {
-                1
-            } else {
-                members.len()
-            };
             for (side, leaving) in [Side::Egress, Side::Ingress].into_iter().zip(&self.leaving) {
                 let (network, opposite) = match side {
                     Side::Egress => (&problem.network, &problem.reversed),
@@ -153,7 +170,7 @@ impl Nodes {
                 };
                 let others = npus.iter().filter(|&&npu| !is_own(npu)).map(|npu| npu.0);
                 let after = self.after.run(opposite, others, |arc| arc.latency);
-                for &rank in &members[..most] {
+                for &rank in members.iter() {
                     let mut bytes = 0;
                     match side {
                         Side::Egress => problem.needs.leaving(rank, |amount, others| {
@@ -189,8 +206,13 @@ impl Nodes {
                         });
                     }
                 }
+                done += members.len() as u64;
+                let links = problem.network.arcs().len() as u64;
+                let work = links * (members.len() as u64 + 1);
+                watch.count(work, done, 2 * looked_at)?;
             }
         }
+        Ok(())
     }
 
     /// The ranks of the participants in each group.
@@ -215,7 +237,7 @@ impl Nodes {
         let own = self.of[npu.index()];
         let mut farthest: Vec<Option<u32>> = vec![None; self.count];
         let (mut amount, mut total) = (0, 0);
-        // One member of each node must be wanted by all demands: the same everywhere, or the demand is left out.
+        // One member of each node must be wanted by all demands that count: those that the same NPUs want as the first.
         let mut first: Option<Vec<NpuId>> = None;
         let mut add = |bytes: u64, others: &[NpuId]| {
             match &first {
@@ -256,8 +278,9 @@ fn switches(problem: &Problem, of: &[u32], group: u32) -> Vec<DeviceId> {
     own.map(DeviceId).collect()
 }
 
-/// By node of the network which group it is in, and how many groups there are. A switch belongs to the group with
-/// which alone it is joined, by links or by switches that do; other places that copy or sum are groups of their own.
+/// By node of the network which group it is in, and how many groups there are. A switch belongs to a group if all its
+/// neighbours that are in one are in this one. Other places that copy or sum are groups of their own; other switches
+/// are in none.
 fn assigned(network: &Network, groups: &[Vec<NpuId>]) -> (Vec<u32>, usize) {
     let mut of = vec![NONE; network.node_count()];
     for (group, npus) in (0..).zip(groups) {
@@ -294,9 +317,9 @@ fn assigned(network: &Network, groups: &[Vec<NpuId>]) -> (Vec<u32>, usize) {
         }
     }
     let mut count = groups.len() as u32;
-    for node in 0..of.len() {
-        if of[node] == NONE && network.is_station(node as u32) {
-            of[node] = count;
+    for (node, group) in (0..).zip(&mut of) {
+        if *group == NONE && network.is_station(node) {
+            *group = count;
             count += 1;
         }
     }

@@ -14,18 +14,19 @@ use crate::units::Time;
 /// that sums or multicasts, and none of these can do both to the same bytes.
 ///
 /// Let n NPUs contribute to a sum that m of them want. For each byte, each contributor v and each other r that wants
-/// it there is a chain of transfers from v to r, of which v sends the first and never holds the byte again. Call the
-/// chain a trip if no NPU is between v and r. Each pair of v and r is charged to a link of v or to one of r:
+/// it there is a chain of transfers from v to r. Look at what it does from where the byte leaves v for the last time to
+/// where it first comes to r, and call it a trip if it is at no other NPU on the way. Each pair of v and r is
+/// charged to a link of v or to one of r:
 ///
-/// - if the byte leaves v when less is left than a way to some other NPU and on to a participant, the chain is a
-///   trip. If r gets it as part of a sum that a switch made, or no switch made anything of it, then what left v
+/// - if the byte leaves v when less is left than the shortest way by another NPU to a participant takes, the chain is
+///   a trip. If r gets it as part of a sum that a switch made, or no switch made anything of it, then what left v
 ///   serves r alone: the pair is charged to what left v. Otherwise a switch sent to several what v alone had sent,
 ///   and the pair is charged to what entered r, which holds contributions by way of v alone;
-/// - if it leaves v sooner, the pair is charged to what left v, to which at most all m - 1 pairs of v are charged.
+/// - if it leaves v sooner, the pair is charged to what left v, to which at most all pairs of v are charged.
 ///
-/// So n (m - 1) times the bytes are at most what enters all that want it within T less the distance of the
-/// nearest contributor, and what leaves all that contribute within T less the distance of the nearest that wants it, and m - 2
-/// times what leaves them within T less two trips.
+/// So the number of pairs times the bytes is at most what enters all that want it within T less the distance of the
+/// nearest contributor, and what leaves each v within T less the distance of the nearest that wants it, and, once for
+/// each pair of v but one, what leaves v within T less the shortest way by another NPU to a participant.
 ///
 /// With d the latency of a trip and n NPUs at B, S bytes take (n - 1) / n S / B + 2 d - 2 d / n or
 /// (n - 1) / 2 S / B + d, whichever is less. Switches that do both need S / B + d.

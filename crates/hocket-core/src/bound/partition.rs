@@ -26,7 +26,7 @@ pub(crate) type Parts = Vec<Vec<u32>>;
 /// together have heard of every part's contribution. Up to the moment when the first part is
 /// complete, its k - 1 fellows must have been connected to it: at least k - 1 messages. One message
 /// completes one part, so each of the k - 1 others needs one more. Every message enters a part over
-/// a link into it and leaves one over a link out of it; switches neither copy nor sum. So
+/// a link into it and leaves one over a link out of it; switches neither copy nor sum, but for those below. So
 ///
 /// ```text
 /// t >= 2 (k - 1) S / sum of bandwidth into the parts, and the same with bandwidth out of them.
@@ -39,8 +39,8 @@ pub(crate) type Parts = Vec<Vec<u32>>;
 /// that sums or multicasts. Any other switch may be in several parts: its links are then counted several times.
 ///
 /// Such a switch whose neighbours are n NPUs carries less than its links. What is written there until it sends is one
-/// sum of p NPUs, and goes to q NPUs. If r is one of the q, one of the p too where there is one, then the same is done
-/// without the switch: each other of the p sends to r, and r to the others of the q. These are p + q - 2 messages where
+/// sum of what p NPUs sent, and goes to q NPUs. Let r be one of the q, and one of the p too if an NPU is in both. The same
+/// is done without the switch: each other of the p sends to r, and r to the others of the q. These are p + q - 2 messages where
 /// p and q have an NPU in common, so that p + q <= 2 n, and p + q - 1 otherwise, where p + q <= n: never more than
 /// 1 - 1 / n of the p + q that the links of the switch carry. Of what the network without switches needs, 2 (k - 1)
 /// messages, the switch does not more than this part of the bandwidth into it and out of it.

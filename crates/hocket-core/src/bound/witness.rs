@@ -41,13 +41,13 @@ pub enum Witness {
     },
     /// Bytes that must leave or enter a set of devices.
     Cut {
-        /// NPUs of the set: the side that has fewer.
+        /// NPUs of the set: the side that has fewer, or a node.
         npus: Vec<NpuId>,
         /// Switches of the set. One that is cut through inside counts where its inputs are.
         switches: Vec<DeviceId>,
         /// Whether the bytes leave the set; otherwise they enter it.
         leaving: bool,
-        /// Number of bytes.
+        /// Number of bytes; of a node that is looked at for one NPU of it, those of this NPU.
         bytes: u128,
         /// Bandwidth of all links (and insides of limited switches) that cross in that direction.
         bandwidth: Bandwidth,
@@ -60,7 +60,8 @@ pub enum Witness {
         leaving: bool,
         /// How many bytes, all parts together.
         bytes: u128,
-        /// Of all links that enter (or leave) a part, all parts together.
+        /// Of all links that enter (or leave) a part, all parts together. What leads into (or out of) a switch that sums
+        /// or multicasts and has only n NPUs around it counts for 1 - 1 / n.
         bandwidth: Bandwidth,
     },
     /// Bytes times hops, over the bandwidth of the hops that count.
@@ -231,9 +232,13 @@ impl Witness {
                     true => ["get from", "to"],
                     false => ["get to", "from"],
                 };
+                let nodes = match others {
+                    1 => "the other node".to_owned(),
+                    _ => format!("each of {others} other nodes"),
+                };
                 format!(
-                    "nodes: {} must {does} {} {way} each of {others} other nodes, over {bandwidth} of all nodes \
-                     together, {latency} away",
+                    "nodes: {} must {does} {} {way} {nodes}, {latency} away, over {bandwidth} of all nodes together, and \
+                     others send only what they have",
                     show_bytes(*bytes),
                     name(npu),
                 )
@@ -244,8 +249,8 @@ impl Witness {
                 bandwidth,
                 latency,
             } => format!(
-                "one trip: {} of each of {npus} NPUs over {bandwidth} of all together, and no switch both sums and \
-                 multicasts them sooner than {latency}",
+                "one trip: {} of each of {npus} NPUs over {bandwidth} of all together, by switches that sum or multicast; \
+                 doing both takes two trips, {latency}",
                 show_bytes(*bytes)
             ),
             Witness::Latency { from, to, latency } => {

@@ -289,7 +289,8 @@ fn trees_over(
     Ok(forest.map(|forest| shallow::trees(graph, &logical, &forest, costs)))
 }
 
-/// How long a piece takes over each arc: its latency, and once more the mean one for its bytes and its turn.
+/// How long a piece takes over each arc: its latency, and the mean latency once more in place of the time that its
+/// bytes take and that it waits for its turn, which are not known yet.
 fn costs(network: &Network) -> Vec<u64> {
     let latencies = network.arcs().iter().map(|arc| arc.latency);
     let mean = latencies.clone().sum::<u64>() / network.arcs().len().max(1) as u64;

@@ -32,8 +32,8 @@ pub(crate) enum RowOrder {
     Starts,
     /// By when they end there.
     Ends,
-    /// By when they start; no more pieces of an arc are under way than the timetable has, and so many more. Each then
-    /// gets its share of every link.
+    /// By when they start; no more pieces of an arc are under way than the timetable has, and so many more. Links serve
+    /// what is ready first, and each arc gets its share of every link.
     Windows(u32),
     /// The same with the timetable in which who is ready first is served first.
     ReadyWindows(u32),

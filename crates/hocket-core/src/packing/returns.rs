@@ -11,7 +11,7 @@ use super::cuts::Backward;
 use super::graph::{Arc, Graph};
 use crate::progress::Progress;
 
-/// Surroundings for which flows are computed.
+/// Surroundings for which flows are computed: the largest ones.
 const MOST_TRIES: usize = 16;
 
 /// Takes the units of arcs into the surroundings of the only root from farther away: of the largest surroundings, by

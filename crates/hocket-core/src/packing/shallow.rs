@@ -3,7 +3,7 @@
 //!
 //! A node of a tree may hang from a neighbour that the first piece reaches earlier: over a way with room, or over the
 //! first part of a way that meets its own, at a switch or at its end; the tree that had that way goes on by the node's
-//! former one. Each link carries as many trees as before.
+//! former one. No link carries more trees than it may.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -20,13 +20,13 @@ use crate::units::Seed;
 const MOST_ROUNDS: usize = 12;
 /// Arcs times trees, beyond which nothing is tried.
 const MOST_WORK: usize = 4_000_000;
-/// Nodes and ways that are looked at, beyond which nothing more is tried.
+/// Nodes and ways that are looked at, beyond which trees are lowered no more.
 const MOST_STEPS: u64 = 20_000_000;
-/// The same for trees of one root, where exchanges that gain nothing are made to find others that do.
+/// The same, beyond which trees of one root are shaken no more: exchanges that gain nothing lead to others that do.
 const MOST_SHAKEN: u64 = 3_000_000;
 /// How many such exchanges are made at a time.
 const SHAKES: usize = 3;
-/// How finely the time to a node is counted: the latest of all is so much.
+/// How finely the time to a node is counted: in this many parts of the latest of all.
 const FINENESS: u64 = 1 << 12;
 
 /// The trees of a forest, lowered as long as that helps: over the arcs of `graph`, which the ways of `logical` are made
@@ -209,7 +209,7 @@ impl<'a> Hanging<'a> {
         i128::from(time / self.unit).pow(4)
     }
 
-    /// Makes a few exchanges at random in the highest trees and lowers all again, many times; keeps what is lower.
+    /// Makes a few exchanges at random in the highest trees and lowers all again, many times; keeps what is not higher.
     fn shake(&mut self) {
         let mut seed = Seed(1);
         let ends = self.graph.ends();

@@ -12,11 +12,12 @@ use crate::simulate::{SimulateOptions, simulate};
 use crate::topology::{LatencyModel, Topology};
 use crate::verify::verify;
 
-/// Makes a reduce of a broadcast that ends at the same root: what was copied last is summed first.
+/// Makes a reduce of a broadcast from the same root: what was copied last is summed first.
 ///
-/// Where links are alike both ways, the reduce takes as long as the broadcast, if each link serves in the order
-/// turned round: a link that was busy from s to e is busy from T - e to T - s. Where they are not, links may serve
-/// whatever comes first; the quicker of the two is the result.
+/// Where links are alike both ways and each message passes one link, the reduce takes as long as the broadcast, if each
+/// link serves in the order turned round. Where messages pass several links, one that overtook another on a later link
+/// may wait on an earlier one here, and the reduce may take longer. Links may also serve whatever comes first; the
+/// quicker of the two is the result.
 ///
 /// # Errors
 /// As [`super::Candidate::ending`].

@@ -110,13 +110,30 @@ fn nodes_send_on_what_has_come() {
     let bound = bound_of(&nodes(4, 2), Broadcast, 700);
     assert_eq!(
         bound.witness.describe(&nodes(4, 2)),
-        "nodes: 700 B must get from npu0 to each of 3 other nodes, over 4 GB/s of all nodes together, 1 us away"
+        "nodes: 700 B must get from npu0 to each of 3 other nodes, 1 us away, over 4 GB/s of all nodes together, and others \
+         send only what they have"
     );
     let plain = nodes(4, 2).with_groups(Vec::new()).expect("valid");
     assert_eq!(
         component(&bound_of(&plain, Broadcast, 700), "nodes"),
         Time::ZERO
     );
+}
+
+#[test]
+fn many_npus_may_leave_nodes_without_participants() {
+    let topology = nodes(40, 8);
+    let npus = (0..288).map(NpuId).collect();
+    let most = Collective::new(Broadcast, npus, 700, Some(Rank(0))).expect("valid");
+    let options = BoundOptions::default();
+    let found = component(&bound(&topology, &most, &options), "cut");
+    // 700 B at 1 GB/s, from the root's port over the middle to any other NPU.
+    assert_eq!(found.as_ps(), 700 * PS + 1_000_000);
+    // A switch that sums is a node of its own.
+    let middle = DeviceId::from(topology.npu_count());
+    let sums = topology.with_offload(middle, Some(Offload::FULL));
+    let found = bound_of(&sums.expect("a switch"), AllReduce, 700);
+    assert!(component(&found, "cut").as_ps() >= 700 * PS + 1_000_000);
 }
 
 #[test]
