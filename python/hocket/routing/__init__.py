@@ -21,16 +21,8 @@ from hocket.cluster.models import MODELS, Model
 from hocket.cluster.placement import Placed, place
 from hocket.routing.assignment import SCHEMES, Assignment, Certificate, Loads, assign
 from hocket.routing.options import ClusterOptions, SchemeOptions
-from hocket.routing.simulation import (
-    CLUSTER_SCHEMES,
-    ClusterRun,
-    Decision,
-    FabricFlow,
-    Iteration,
-    JobRun,
-    fabric_flows,
-    simulate,
-)
+from hocket.routing.result import ClusterRun, Decision, Iteration, JobRun
+from hocket.routing.simulation import CLUSTER_SCHEMES, FabricFlow, fabric_flows, simulate
 
 __all__ = [
     "CLUSTER_SCHEMES",

@@ -21,10 +21,23 @@ pub(super) fn in_best_order(
 ) -> Result<(Verified, Time), PlanError> {
     let proof = verify(Arc::new(plan), Arc::clone(topology), progress)?;
     let planned = time(&proof, LinkOrder::Plan, latency, progress)?;
+    let proof = proof.with_link_order(LinkOrder::Plan);
+    or_when_ready((proof, planned), latency, progress)
+}
+
+/// A proved plan that ends at a time, or the same with links that serve what is ready first, if that ends sooner.
+///
+/// # Errors
+/// As [`super::Candidate::ending`].
+pub(super) fn or_when_ready(
+    (proof, planned): (Verified, Time),
+    latency: LatencyModel,
+    progress: &mut dyn Progress,
+) -> Result<(Verified, Time), PlanError> {
     let ready = time(&proof, LinkOrder::Ready, latency, progress)?;
     Ok(match ready < planned {
         true => (proof.with_link_order(LinkOrder::Ready), ready),
-        false => (proof.with_link_order(LinkOrder::Plan), planned),
+        false => (proof, planned),
     })
 }
 

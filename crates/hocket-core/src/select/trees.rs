@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use super::order::{as_planned, in_best_order};
+use super::order::{as_planned, or_when_ready};
 use crate::bound::Fidelity;
 use crate::bound::network::Network;
 use crate::collective::{Collective, CollectiveKind};
@@ -198,10 +198,13 @@ impl Search<'_> {
             let passes = &self.passes;
             passes.plan(TREES, topology, collective, pieces as u32, order)
         };
-        let first = plan(RowOrder::Starts)?;
-        let (mut proof, mut time) = in_best_order(first, topology, latency, progress)?;
         let hoped = self.passes.end(topology, collective, pieces as u32)?;
         let is_kept = |time: Time| time.as_ps() <= hoped + hoped / KEPT;
+        let first = plan(RowOrder::Starts)?;
+        let (mut proof, mut time) = as_planned(first, topology, latency, progress)?;
+        if !is_kept(time) {
+            (proof, time) = or_when_ready((proof, time), latency, progress)?;
+        }
         for order in OTHER_ORDERS {
             if is_kept(time) {
                 break;

@@ -1,21 +1,20 @@
-//! The controller against a slow account of what it said: loads counted from scratch, shares by their
-//! definition, paths link by link.
+//! What happens to a controller, and what somebody knows who only hears its commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use hocket_core::id::{LinkId, NpuId};
 use hocket_core::routing::Fabric;
 use hocket_core::routing::controller::{
-    Announced, Command, Controller, Event, FlowId, JobId, Log, Options, Policy, Reason, replay,
+    Announced, Command, Controller, Event, FlowId, JobId, Reason,
 };
 use hocket_core::topology::{Topology, build};
 use hocket_core::units::{Bandwidth, Time};
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-const HOSTS: u32 = 6;
+pub(super) const HOSTS: u32 = 6;
 
-fn clos(spines: u32, tors: u32) -> Topology {
+pub(super) fn clos(spines: u32, tors: u32) -> Topology {
     let bandwidth = Bandwidth::from_bytes_per_second(1_000_000).expect("positive");
     let parameters = build::Clos {
         spines,
@@ -30,7 +29,7 @@ fn clos(spines: u32, tors: u32) -> Topology {
 
 /// What may happen; numbers are taken modulo what there is.
 #[derive(Clone, Debug)]
-enum Step {
+pub(super) enum Step {
     /// Number, ends, the path held, and whether it is fixed.
     Start(Vec<(u8, u32, u32, Option<u32>, bool)>),
     End(Vec<u8>),
@@ -48,7 +47,7 @@ enum Step {
     Prepare,
 }
 
-fn step(links_fail: bool) -> impl Strategy<Value = Step> {
+pub(super) fn step(links_fail: bool) -> impl Strategy<Value = Step> {
     let flow = (
         any::<u8>(),
         0..64u32,
@@ -81,24 +80,24 @@ fn step(links_fail: bool) -> impl Strategy<Value = Step> {
 }
 
 /// What somebody who only hears events and commands knows.
-struct World {
-    fabric: Fabric,
-    spines: u32,
-    tors: u32,
+pub(super) struct World {
+    pub(super) fabric: Fabric,
+    pub(super) spines: u32,
+    pub(super) tors: u32,
     /// Ends, and the path by commands.
-    flows: BTreeMap<FlowId, ([u32; 2], Option<u32>)>,
-    jobs: BTreeMap<FlowId, JobId>,
-    senders: BTreeMap<FlowId, NpuId>,
-    patterns: BTreeMap<JobId, Vec<Announced>>,
-    gone: BTreeSet<NpuId>,
-    dead: BTreeSet<LinkId>,
+    pub(super) flows: BTreeMap<FlowId, ([u32; 2], Option<u32>)>,
+    pub(super) jobs: BTreeMap<FlowId, JobId>,
+    pub(super) senders: BTreeMap<FlowId, NpuId>,
+    pub(super) patterns: BTreeMap<JobId, Vec<Announced>>,
+    pub(super) gone: BTreeSet<NpuId>,
+    pub(super) dead: BTreeSet<LinkId>,
     /// Flows that are to keep their paths.
-    fixed: BTreeSet<FlowId>,
-    moves: u64,
+    pub(super) fixed: BTreeSet<FlowId>,
+    pub(super) moves: u64,
 }
 
 impl World {
-    fn new(spines: u32, tors: u32) -> Self {
+    pub(super) fn new(spines: u32, tors: u32) -> Self {
         Self {
             fabric: Fabric::new(&clos(spines, tors)).expect("a Clos"),
             spines,
@@ -114,7 +113,7 @@ impl World {
         }
     }
 
-    fn links(&self, [src, dst]: [u32; 2], spine: u32) -> Vec<LinkId> {
+    pub(super) fn links(&self, [src, dst]: [u32; 2], spine: u32) -> Vec<LinkId> {
         let mut links = Vec::new();
         assert!(
             self.fabric.route(src, dst, spine, &mut links),
@@ -123,7 +122,7 @@ impl World {
         links
     }
 
-    fn works(&self, ends: [u32; 2], spine: u32) -> bool {
+    pub(super) fn works(&self, ends: [u32; 2], spine: u32) -> bool {
         spine < self.spines
             && self
                 .links(ends, spine)
@@ -131,22 +130,22 @@ impl World {
                 .all(|link| !self.dead.contains(link))
     }
 
-    fn of_spine(&self, spine: u32) -> Vec<LinkId> {
+    pub(super) fn of_spine(&self, spine: u32) -> Vec<LinkId> {
         let pairs = (0..self.tors).map(|tor| [tor, (tor + 1) % self.tors]);
         pairs.flat_map(|ends| self.links(ends, spine)).collect()
     }
 
-    fn all_links(&self) -> Vec<LinkId> {
+    pub(super) fn all_links(&self) -> Vec<LinkId> {
         (0..self.spines)
             .flat_map(|spine| self.of_spine(spine))
             .collect()
     }
 
-    fn nic(&self, number: u32) -> NpuId {
+    pub(super) fn nic(&self, number: u32) -> NpuId {
         NpuId(number % (self.tors * HOSTS))
     }
 
-    fn announced(&self, id: u64, job: u32, src: u32, dst: u32) -> Announced {
+    pub(super) fn announced(&self, id: u64, job: u32, src: u32, dst: u32) -> Announced {
         Announced {
             id: FlowId(id),
             job: JobId(job),
@@ -158,7 +157,7 @@ impl World {
         }
     }
 
-    fn event(&self, step: &Step) -> Event {
+    pub(super) fn event(&self, step: &Step) -> Event {
         let live: Vec<FlowId> = self.flows.keys().copied().collect();
         let links = self.all_links();
         match step {
@@ -206,7 +205,7 @@ impl World {
 
     /// The event of a step, less what hosts hold, which may be anything and stays while hosts are being heard, and
     /// less what is fixed.
-    fn fresh(&self, step: &Step) -> Option<Event> {
+    pub(super) fn fresh(&self, step: &Step) -> Option<Event> {
         let mut event = self.event(step);
         match &mut event {
             Event::FlowsStart(flows) => flows.iter_mut().for_each(|flow| {
@@ -220,7 +219,7 @@ impl World {
     }
 
     /// Flows that an event makes live or ends, without paths.
-    fn hear(&mut self, event: &Event) {
+    pub(super) fn hear(&mut self, event: &Event) {
         match event {
             Event::FlowsStart(flows) => flows.iter().for_each(|flow| self.start(flow)),
             Event::FlowsEnd(flows) => flows.iter().for_each(|flow| self.end(*flow)),
@@ -252,7 +251,7 @@ impl World {
         }
     }
 
-    fn start(&mut self, flow: &Announced) {
+    pub(super) fn start(&mut self, flow: &Announced) {
         let ends = [flow.src, flow.dst].map(|nic| nic.0 / HOSTS);
         let is_gone = [flow.src, flow.dst]
             .iter()
@@ -277,7 +276,7 @@ impl World {
         }
     }
 
-    fn end(&mut self, flow: FlowId) {
+    pub(super) fn end(&mut self, flow: FlowId) {
         self.flows.remove(&flow);
         self.senders.remove(&flow);
         self.fixed.remove(&flow);
@@ -285,7 +284,7 @@ impl World {
     }
 
     /// Takes commands to heart.
-    fn obey(&mut self, event: &Event, commands: &[Command]) {
+    pub(super) fn obey(&mut self, event: &Event, commands: &[Command]) {
         let held = |id: FlowId| match event {
             Event::FlowsStart(flows) => flows.iter().find(|flow| flow.id == id)?.held,
             _ => None,
@@ -336,7 +335,7 @@ impl World {
         }
     }
 
-    fn loads(&self) -> BTreeMap<LinkId, u16> {
+    pub(super) fn loads(&self) -> BTreeMap<LinkId, u16> {
         let mut loads = BTreeMap::new();
         for (ends, path) in self.flows.values() {
             for link in path.iter().flat_map(|&spine| self.links(*ends, spine)) {
@@ -347,7 +346,7 @@ impl World {
     }
 
     /// The controller knows what hosts were told, no more and no less.
-    fn agrees(&self, controller: &Controller) {
+    pub(super) fn agrees(&self, controller: &Controller) {
         let known: BTreeMap<FlowId, Option<u32>> = controller.choices().collect();
         let told = self.flows.iter().map(|(&flow, &(_, path))| (flow, path));
         assert_eq!(known, told.collect());
@@ -366,7 +365,7 @@ impl World {
     }
 
     /// By how many flows links exceed what their ToRs' flows come to, spread evenly and rounded up.
-    fn excess(&self, slack: u32) -> u64 {
+    pub(super) fn excess(&self, slack: u32) -> u64 {
         let loads = self.loads();
         let mut excess = 0;
         for side in 0..2 {
@@ -397,292 +396,5 @@ impl World {
             }
         }
         excess
-    }
-}
-
-fn options() -> impl Strategy<Value = Options> {
-    let policy = prop_oneof![Just(Policy::Greedy), Just(Policy::Balanced)];
-    let limit = prop_oneof![Just(u32::MAX), 0..4u32];
-    let rate = prop::option::of(0..200_000u32);
-    (
-        policy,
-        limit,
-        1..20u32,
-        prop_oneof![Just(u32::MAX), 0..3u32],
-        0..2u16,
-        rate,
-        0..3u32,
-        any::<bool>(),
-    )
-        .prop_map(
-            |(policy, most_moves, tries, reliefs, slack, rate_slack_ppm, look_ahead, failover)| {
-                Options {
-                    policy,
-                    most_moves,
-                    tries,
-                    reliefs,
-                    slack,
-                    rate_slack_ppm,
-                    look_ahead,
-                    failover,
-                }
-            },
-        )
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
-
-    /// Whatever happens: no command names what failed, hosts and controller agree, loads are those of the
-    /// flows, and every move is counted and has a reason.
-    #[test]
-    fn controller_and_hosts_agree(
-        (spines, tors) in (1..5u32, 2..6u32),
-        options in options(),
-        steps in prop::collection::vec(step(true), 1..40),
-    ) {
-        let mut world = World::new(spines, tors);
-        let mut controller = Controller::new(world.fabric.clone(), options);
-        let mut log = Log::default();
-        let mut said = Vec::new();
-        for (now, step) in (0..).zip(&steps) {
-            let now = Time::from_ns(now * 1_000);
-            let event = world.event(step);
-            world.hear(&event);
-            let commands = controller.handle(now, &event);
-            world.obey(&event, &commands);
-            world.agrees(&controller);
-            if let Some(slack) = options.rate_slack_ppm {
-                check_rates(&world, &commands, slack);
-            }
-            log.events.push((now, event));
-            said.push(commands);
-        }
-        let bytes = log.encode();
-        prop_assert_eq!(Log::decode(&bytes), Ok(log.clone()));
-        for end in 0..bytes.len() {
-            // A part of a log is a log where an event ends, and refused elsewhere.
-            if let Ok(part) = Log::decode(&bytes[..end]) {
-                prop_assert_eq!(part.encode(), &bytes[..end]);
-            }
-        }
-        for _ in 0..2 {
-            let mut again = Controller::new(world.fabric.clone(), options);
-            prop_assert_eq!(&replay(&mut again, &log), &said);
-        }
-    }
-
-    /// Where moves cost nothing no link has more than its share, whole spines failing and returning.
-    #[test]
-    fn shares_are_kept(
-        (spines, tors, slack) in (1..6u32, 2..6u32, 0..3u16),
-        steps in prop::collection::vec(step(false), 1..40),
-    ) {
-        let options = Options {
-            most_moves: u32::MAX,
-            reliefs: u32::MAX,
-            slack,
-            ..Options::default()
-        };
-        let mut world = World::new(spines, tors);
-        let mut controller = Controller::new(world.fabric.clone(), options);
-        for step in &steps {
-            let Some(event) = world.fresh(step) else { continue };
-            world.hear(&event);
-            let commands = controller.handle(Time::ZERO, &event);
-            world.obey(&event, &commands);
-            prop_assert_eq!(world.excess(slack.into()), controller.excess());
-            prop_assert_eq!(controller.excess(), 0, "{:?}", event);
-        }
-    }
-
-    /// Where few links are relieved at a time, what waits is relieved while other flows come and go.
-    #[test]
-    fn what_waits_is_relieved(
-        (spines, tors, slack) in (1..6u32, 2..6u32, 0..3u16),
-        steps in prop::collection::vec(step(false), 1..40),
-    ) {
-        const ROUNDS: usize = 400;
-        let options = Options {
-            most_moves: u32::MAX,
-            slack,
-            ..Options::default()
-        };
-        let mut world = World::new(spines, tors);
-        let mut controller = Controller::new(world.fabric.clone(), options);
-        let tell = |event: &Event, world: &mut World, controller: &mut Controller| {
-            world.hear(event);
-            let commands = controller.handle(Time::ZERO, event);
-            world.obey(event, &commands);
-        };
-        for step in &steps {
-            let Some(event) = world.fresh(step) else { continue };
-            tell(&event, &mut world, &mut controller);
-            prop_assert_eq!(world.excess(slack.into()), controller.excess());
-        }
-        let flow = world.announced(1 << 40, 0, 0, HOSTS);
-        let come = Event::HostsCome(vec![flow.src, flow.dst]);
-        tell(&come, &mut world, &mut controller);
-        for _ in 0..ROUNDS {
-            if controller.excess() == 0 {
-                break;
-            }
-            tell(&Event::FlowsStart(vec![flow]), &mut world, &mut controller);
-            tell(&Event::FlowsEnd(vec![flow.id]), &mut world, &mut controller);
-        }
-        prop_assert_eq!(world.excess(slack.into()), 0);
-    }
-
-    /// Greedy takes the path whose busiest link carries least, and nothing else moves.
-    #[test]
-    fn greedy_is_algorithm_1(
-        (spines, tors) in (1..6u32, 2..6u32),
-        steps in prop::collection::vec(step(true), 1..40),
-    ) {
-        let options = Options { policy: Policy::Greedy, ..Options::default() };
-        let mut world = World::new(spines, tors);
-        let mut controller = Controller::new(world.fabric.clone(), options);
-        for step in &steps {
-            let mut event = world.event(step);
-            if let Event::FlowsStart(flows) = &mut event {
-                flows.truncate(1);
-                flows[0].held = None;
-            }
-            world.hear(&event);
-            let loads = world.loads();
-            let commands = controller.handle(Time::ZERO, &event);
-            if let (Event::FlowsStart(flows), [Command::Path { choice, reason: Reason::New, .. }]) =
-                (&event, &commands[..])
-            {
-                let (ends, _) = world.flows[&flows[0].id];
-                let busiest = |spine: u32| {
-                    let links = world.links(ends, spine);
-                    links.iter().map(|link| loads.get(link).copied().unwrap_or(0)).max()
-                };
-                let ways = (0..spines).filter(|&spine| world.works(ends, spine));
-                prop_assert_eq!(ways.map(busiest).min(), Some(busiest(*choice)));
-            }
-            world.obey(&event, &commands);
-            for reason in [Reason::Room, Reason::Balance] {
-                prop_assert_eq!(controller.tally().moves_for(reason), 0);
-            }
-        }
-    }
-
-    /// Where one flow that can move would keep a new flow from overloading a link, it moves.
-    #[test]
-    fn one_move_is_found_where_one_will_do(
-        (spines, tors) in (2..6u32, 2..5u32),
-        flows in prop::collection::vec((0..24u32, 0..24u32, prop::bool::weighted(0.3)), 1..16),
-    ) {
-        let options = Options {
-            most_moves: 1,
-            tries: u32::MAX,
-            ..Options::default()
-        };
-        let mut world = World::new(spines, tors);
-        let mut controller = Controller::new(world.fabric.clone(), options);
-        for (id, &(src, dst, is_fixed)) in flows.iter().enumerate() {
-            let flow = world.announced(id as u64, 0, src, dst);
-            let flow = Announced { is_fixed, ..flow };
-            let event = Event::FlowsStart(vec![flow]);
-            let before = world.excess(0);
-            world.hear(&event);
-            let could = before == 0 && one_move_will_do(&mut world, flow.id);
-            let commands = controller.handle(Time::ZERO, &event);
-            world.obey(&event, &commands);
-            if could {
-                prop_assert_eq!(world.excess(0), 0);
-            }
-            prop_assert!(commands.len() <= 2);
-        }
-    }
-}
-
-/// Logs of version 1 do not say which flows are fixed: none is.
-#[test]
-fn logs_of_the_first_version_are_read() {
-    let events = [5, 0, 1, 7, 1, 2, 3, 100, 4, 6, 2, 1, 7];
-    let first = [b"hocket events 1\n", &events[..]].concat();
-    let flow = Announced {
-        id: FlowId(7),
-        job: JobId(1),
-        src: NpuId(2),
-        dst: NpuId(3),
-        bytes: 100,
-        held: Some(3),
-        is_fixed: false,
-    };
-    let log = Log {
-        events: vec![
-            (Time::from_ps(5), Event::FlowsStart(vec![flow])),
-            (Time::from_ps(11), Event::FlowsEnd(vec![FlowId(7)])),
-        ],
-    };
-    assert_eq!(Log::decode(&first), Ok(log.clone()));
-    let mut second = log.encode();
-    assert_eq!(Log::decode(&second), Ok(log));
-    // The flow's last number says whether it is fixed.
-    let flag = second.len() - 5;
-    second[flag] = 2;
-    let refused = Log::decode(&second).unwrap_err();
-    assert_eq!(
-        (refused.at, refused.why),
-        (flag, "a flag is neither 0 nor 1")
-    );
-}
-
-/// Tries every path of a flow, and every move of another with it that can move.
-fn one_move_will_do(world: &mut World, new: FlowId) -> bool {
-    let Some(&(ends, _)) = world.flows.get(&new) else {
-        return false;
-    };
-    let others: Vec<FlowId> = world
-        .flows
-        .keys()
-        .copied()
-        .filter(|&flow| flow != new && !world.fixed.contains(&flow))
-        .collect();
-    let mut will_do = false;
-    for spine in 0..world.spines {
-        world.flows.insert(new, (ends, Some(spine)));
-        will_do |= world.excess(0) == 0;
-        for &other in &others {
-            let (of, path) = world.flows[&other];
-            for to in 0..world.spines {
-                world.flows.insert(other, (of, Some(to)));
-                will_do |= world.excess(0) == 0;
-            }
-            world.flows.insert(other, (of, path));
-        }
-    }
-    world.flows.insert(new, (ends, None));
-    will_do
-}
-
-/// Rates that were told are those of the loads.
-fn check_rates(world: &World, commands: &[Command], slack: u32) {
-    let loads = world.loads();
-    for command in commands {
-        let Command::Rate {
-            flow,
-            bytes_per_second,
-        } = command
-        else {
-            continue;
-        };
-        let (ends, Some(spine)) = world.flows[flow] else {
-            panic!("a rate without a path");
-        };
-        let fullest = world
-            .links(ends, spine)
-            .iter()
-            .map(|link| loads[link])
-            .max();
-        let share = 1_000_000 / u64::from(fullest.expect("two links"));
-        assert_eq!(
-            *bytes_per_second,
-            share * (1_000_000 + u64::from(slack)) / 1_000_000
-        );
     }
 }
