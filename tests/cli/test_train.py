@@ -148,6 +148,30 @@ def test_networks_without_dimensions(hocket: Hocket) -> None:
     assert told["groups"]["dp"] == {"npus": 8, "count": 1, "dimensions": None}
 
 
+def test_what_auto_chose_is_a_table(hocket: Hocket) -> None:
+    argv = ("train", "alexnet", "-t", "dgx1_v100", "-p", "dp=4,tp=2", "--iterations", "2")
+    done = hocket(*argv, "--bucket", "1MB")
+    told = hocket(*argv, "--bucket", "1MB", "--json").json()["choices"]
+    table = done.out.split("what auto chose for the collectives of an iteration\n")[1]
+    lines = [line for line in table.splitlines() if line.startswith("│")]
+    run = hk.train("alexnet", "dgx1_v100", parallel="dp=4,tp=2", iterations=2, bucket=1_000_000)
+    assert len(told) == len(run.choices) == len(run.makers) == sum(run.chosen.values())
+    taken = [each["calls"] * each["time_ps"] for each in told]
+    assert sum(taken) == run.communication_ps / 2
+    assert taken == sorted(taken, reverse=True)
+    for line, each, chosen in zip(lines[:10], told, run.choices, strict=False):
+        cells = [cell.strip() for cell in line.strip("│").split("│")]
+        assert [cells[0], cells[1], cells[3]] == [
+            each["kind"],
+            str(each["npus"]),
+            each["algorithm"],
+        ]
+        assert each["calls"] * 2 == chosen.calls
+    named = hocket(*argv, "-a", "ring")
+    assert "what auto chose" not in named.out
+    assert hocket(*argv, "-a", "ring", "--json").json()["choices"] == []
+
+
 def test_what_takes_no_time_is_told(hocket: Hocket) -> None:
     done = hocket("train", "ncf", *SMALL, "-a", "none", "--no-update")
     assert "none: collectives take no time" in done.out

@@ -16,6 +16,7 @@ from hocket.cli import run
 from hocket.files import cache
 from hocket.plans import auto, remembered
 from hocket.plans.registry import _OWN
+from hocket.plans.selection import ENDS
 
 LINK = {"bandwidth": "25 GB/s", "latency": "700 ns"}
 NETWORKS = {
@@ -153,6 +154,35 @@ def test_the_command_line_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert told["ended"] == "bound"
 
 
+def test_the_command_line_lists_what_was_tried(
+    kept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    argv = ["plan", "all-gather", "-t", "mesh:3x3@25GB/s,700ns", "-s", "1MB"]
+    for again in (False, True):
+        assert run([*argv, "--why"]) == 0
+        out = capsys.readouterr().out
+        assert run([*argv, "--json"]) == 0
+        told = json.loads(capsys.readouterr().out)["selection"]
+        for name in told["times_ps"]:
+            assert f"\n│ {name} " in out
+        for name, why in told["left_out"].items():
+            (line,) = [line for line in out.splitlines() if line.endswith(f": {why}")]
+            assert line.startswith("left out: ")
+            assert name in line
+        line = next(line for line in out.splitlines() if line.startswith("auto: "))
+        assert ENDS[told["ended"]] in line
+        assert line.endswith(", remembered from an earlier search") == again
+        assert "(--why)" not in out
+
+
+@pytest.mark.parametrize("more", [["-a", "ring"], ["-a", "symmetric"], ["--timetable-only"]])
+def test_only_a_choice_has_a_reason(more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["plan", "all-gather", "-t", "ring:5@1GB/s,1us", "-s", "5MB", "--why", *more]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("hocket: --why: ")
+    assert told.count("\n") == 1
+
+
 # What is remembered
 
 
@@ -164,7 +194,7 @@ def test_a_choice_is_remembered_and_the_plan_made_again(kept: Path, searches: li
     assert again.selection == replace(first.selection, cached=True)
     assert again.is_verified
     assert again.to_frame().equals(first.to_frame())
-    assert "remembered" in str(again.selection)
+    assert str(again.selection) == f"{first.selection}, remembered from an earlier search"
     assert len(list(kept.glob("*.json"))) == 1
 
 

@@ -93,6 +93,7 @@ def failures(
         ),
     ] = None,
     routing: options.Routing = "balanced",
+    cache: options.Cache = True,
     form: Form,
 ) -> None:
     """Rank every single failure, of links, switches and NPUs, by what it costs a collective."""
@@ -110,6 +111,7 @@ def failures(
                 chunks=chunks,
                 parts=cast("list[Part]", parts or ["link", "switch", "npu"]),
                 routing=routing,
+                cache=cache,
                 progress=watch,
             )
             for each in task.read()

@@ -220,6 +220,7 @@ class Search:
             help='For exact: length of a slot, such as "2.3 us"; default: chosen by hocket.',
         ),
     ] = None
+    cache: options.Cache = True
 
     def planning(self, latency: str | None = None) -> PlanOptions:
         """Give them as a value; `latency` is the model of latency."""
@@ -234,6 +235,7 @@ class Search:
             slot=self.slot,
             latency=cast(Latency, latency or "overlapped"),
             trials=TRIALS if self.trials is None else self.trials,
+            cache=self.cache,
         )
 
 

@@ -205,6 +205,13 @@ OwnRouting = Annotated[
         help="Spread transfers over equal paths in another way (see `hocket plan --routing`).",
     ),
 ]
+Cache = Annotated[
+    bool,
+    typer.Option(
+        "--cache/--no-cache",
+        help="For auto: take what it chose before for the same, and remember what it chooses.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Plot = Annotated[
     str | None, typer.Option("--plot", help="Also draw a picture to this .png, .svg or .pdf file.")

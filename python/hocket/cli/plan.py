@@ -15,14 +15,14 @@ from hocket.cli.groups import Nodes, Search, Task, grouped
 from hocket.cli.numbers import share_of
 from hocket.cli.symmetric import plan_and_show
 from hocket.cli.table import Table
+from hocket.cli.why import explain
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.algorithms import algorithms as known_algorithms
-from hocket.plans.auto import SPARED, TIME_LIMIT
+from hocket.plans.auto import TIME_LIMIT
 from hocket.plans.choice import Choice
 from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
-from hocket.plans.selection import Selection
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
 from hocket.plans.synthesis.options import ROUNDING
 from hocket.topology.build import build_topology
@@ -37,12 +37,6 @@ class Making(Search):
     """How one plan is made."""
 
     latency_model: options.LatencyModel = None
-    cache: Annotated[
-        bool,
-        typer.Option(
-            help="For auto: take what it chose before for the same, and remember what it chooses."
-        ),
-    ] = True
     in_place: Annotated[
         bool, typer.Option(help="The result overwrites the input, or has a separate buffer.")
     ] = True
@@ -85,6 +79,14 @@ def plan(
             help="Also compare the plan with the best possible plan of the same chunks.",
         ),
     ] = False,
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why",
+            help="For auto: also list every algorithm that was tried with its time, and why others made no "
+            "plan; --json always does.",
+        ),
+    ] = False,
 ) -> None:
     """Plan a collective with one algorithm, prove the plan, and write it to a file."""
     if output is not None:
@@ -92,8 +94,10 @@ def plan(
         if Path(output).suffix in (".csv", ".json", ".yml", ".yaml", ".xml", ".txt", ".png"):
             right = f"name {Path(output).stem}.parquet; hocket.Plan.to_frame() gives a table"
             raise SpecError("--output", f"{output}: a plan is written as Parquet", right)
-    planning = replace(making.planning(making.latency_model), cache=making.cache)
     is_timetable = making.timetable_only
+    if why and (algorithm != "auto" or is_timetable):
+        raise SpecError("--why", f"{algorithm} was named, not chosen", "leave it or -a out")
+    planning = making.planning(making.latency_model)
     spec = network.spec()
     if making.chunk_size is None and algorithm != "symmetric":
         names = None if is_timetable or algorithm == "auto" else [algorithm]
@@ -129,7 +133,7 @@ def plan(
     options.say(f"{describe(made.plan)}, proved")
     options.say(time_line(made, bound_ps))
     if made.plan.selection is not None:
-        _explain(made.plan.selection)
+        explain(made.plan.selection, why=why)
     if len(made.tried) > 1:
         options.note(f"the fastest of --chunks {', '.join(map(str, made.tried))}: {made.slices}")
     if greedy is not None and greedy.time_ps is not None and greedy.time_ps < (made.time_ps or 0):
@@ -147,15 +151,6 @@ def plan(
         options.say(f"written to {Path(output)}")
     else:
         options.note("not kept: give -o plan.parquet to write it to a file")
-
-
-def _explain(selection: Selection) -> None:
-    """Say why auto chose a plan, and what it had no time for."""
-    options.say(f"auto: {selection}")
-    if selection.ended == "time" and not selection.cached:
-        late = [name for name, why in selection.left_out.items() if why == SPARED]
-        if late:
-            options.note(f"not tried in time: {', '.join(late)}; --time-limit 60s gives more")
 
 
 def _timetable(

@@ -61,6 +61,7 @@ class Replaying:
             "--order", help="Order in which the waiting calls of an NPU are served: fifo or lifo."
         ),
     ] = "fifo"
+    cache: options.Cache = True
 
 
 @grouped
@@ -96,6 +97,7 @@ def run(
             npu=how.npu,
             efficiency=how.efficiency,
             order=how.order,
+            cache=how.cache,
             progress=watch,
         )
     if perfetto is not None:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _MAX_LAYERS = 10
 """Of the table of layers."""
+_MAX_CHOICES = 10
+"""Of the table of collectives."""
 
 
 def print_run(run: TrainingRun, algorithm: str | None, chunks: int | None, *, layers: bool) -> None:
@@ -32,6 +34,8 @@ def print_run(run: TrainingRun, algorithm: str | None, chunks: int | None, *, la
     _print_breakdown(console, run)
     for line in _facts(run, algorithm, chunks):
         console.note(line)
+    if run.choices:
+        _print_choices(console, run)
     if len(run.stages) > 1:
         _print_stages(console, run)
     if layers:
@@ -142,6 +146,26 @@ def _lies(run: TrainingRun, group: Group) -> str:
         apart = f", {stride:,} apart" if stride > 1 else ""
         places.append(f"dimension {dimension + 1} ({kind}: {part}{apart})")
     return f"groups of {group.size:,} NPUs on {', '.join(places)}"
+
+
+def _print_choices(console: Printer, run: TrainingRun) -> None:
+    console.print("what auto chose for the collectives of an iteration")
+    table = Table(by_section=True)
+    table.add_column("collective", leaves=NEVER)
+    table.add_column("NPUs", justify="right")
+    table.add_column("size", justify="right", leaves=NEVER)
+    table.add_column("algorithm", leaves=NEVER)
+    table.add_column("time", units=TIMES, leaves=NEVER)
+    table.add_column("calls", justify="right")
+    for each in run.choices[:_MAX_CHOICES]:
+        size, calls = format_size(each.size), each.calls / run.options.iterations
+        table.add_row(
+            each.kind, f"{each.npus:,}", size, each.algorithm, each.time_ps, f"{calls:,.4g}"
+        )
+    console.print(table)
+    rest = len(run.choices) - _MAX_CHOICES
+    if rest > 0:
+        console.print(f"and {rest:,} more, which take less time in all; --json has all")
 
 
 def _print_stages(console: Printer, run: TrainingRun) -> None:

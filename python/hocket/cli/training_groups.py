@@ -87,6 +87,7 @@ class Training:
         ),
     ] = True
     chunks: options.Chunks = None
+    cache: options.Cache = True
 
     def training(self, **more: Any) -> TrainingOptions:
         """Give them as a value."""
@@ -106,6 +107,7 @@ class Training:
             order=self.order,
             fits=self.memory_check,
             chunks=self.chunks,
+            cache=self.cache,
             **more,
         )
 

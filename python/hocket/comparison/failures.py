@@ -120,6 +120,7 @@ def advise_failures(
     chunks: int | None = None,
     parts: Sequence[Part] = _PARTS,
     routing: str = "balanced",
+    cache: bool = True,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> FailureAdvice:
     """Rank every single failure of a network by what it costs a collective.
@@ -132,7 +133,7 @@ def advise_failures(
 
     Parameters
     ----------
-    kind, size, chunks, routing
+    kind, size, chunks, routing, cache
         See :func:`hocket.compare`.
     topology
         The network, or text as :func:`hocket.topology.load` takes it.
@@ -156,16 +157,14 @@ def advise_failures(
     for part in parts:
         one_of("parts", part, _PARTS)
     count = parse_size(size, field="size")
-    whole = compare(
-        kind, network, size=count, algorithms=algorithms, chunks=chunks, routing=routing
-    )
+    given: dict[str, Any] = {"size": count, "routing": routing, "cache": cache}
+    whole = compare(kind, network, algorithms=algorithms, chunks=chunks, **given)
     best = whole.best
     alike = alike_failures(network, parts)
     failures = []
     for done, (part, kin) in enumerate(alike):
         if progress is not None:
             progress("failures", done, len(alike))
-        given = {"size": count, "routing": routing}
         found = _after(kind, network, kin[0], (best.algorithm, best.chunks), given)
         names = tuple(",".join(ends) for ends in kin)
         failures.append(_failure(part, names, found, best.run.time_ps))

@@ -102,5 +102,5 @@ class Selection(Result):
         if self.runner_up is not None and self.lead is not None:
             lead = f"{100 * self.lead:.1f}% slower" if self.lead >= 0.0005 else "as fast"
             text += f"; next {self.runner_up}, {lead}"
-        end = "remembered from an earlier search" if self.cached else ENDS[self.ended]
-        return f"{text}; {end}"
+        remembered = ", remembered from an earlier search" if self.cached else ""
+        return f"{text}; {ENDS[self.ended]}{remembered}"

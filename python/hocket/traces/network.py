@@ -52,6 +52,7 @@ class TraceNetwork:
     algorithm: str
     chunks: int | None = None
     progress: Progress | None = None
+    cache: bool = True
     shapes: list[Shape] = field(default_factory=list)
     _odd: dict[str, dict[tuple[int, ...], None]] = field(default_factory=dict)
     _by_plan: dict[tuple[str, int | None], PlanNetwork] = field(default_factory=dict)
@@ -122,7 +123,12 @@ class TraceNetwork:
         key = (algorithm, chunks)
         if key not in self._by_plan:
             self._by_plan[key] = PlanNetwork(
-                self.topology, algorithm, chunks, self.progress, shapes=self.shapes
+                self.topology,
+                algorithm,
+                chunks,
+                self.progress,
+                shapes=self.shapes,
+                cache=self.cache,
             )
         return self._by_plan[key]
 

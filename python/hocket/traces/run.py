@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace as replaced
 from typing import TYPE_CHECKING
 
-from hocket._checks import check_function, instance_of, one_of
+from hocket._checks import check_function, instance_of, one_of, truth
 from hocket._core.replay import Replay
 from hocket._core.trace import Trace
 from hocket.collectives.collective import Progress, check_chunks
@@ -39,6 +39,7 @@ def replay(
     npu: Accelerator | str = "a100",
     efficiency: float | None = None,
     order: str = "fifo",
+    cache: bool = True,
     progress: Progress | None = None,
 ) -> TraceRun:
     """Run a trace on a topology; rank r is NPU r.
@@ -60,6 +61,8 @@ def replay(
         the share of its peak that is reached.
     order
         Which of an NPU's calls of one priority a dimension serves first: ``fifo``, ``lifo``.
+    cache
+        Whether ``auto`` remembers what it chooses for each collective, and takes what it chose before.
     progress
         Called as ``progress(stage, done, total)``.
 
@@ -82,6 +85,7 @@ def replay(
         )
     one_of("order", order, ORDERS)
     check_chunks(chunks)
+    truth("cache", cache)
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
     instance_of(str, "algorithm", algorithm, "give a name, such as themis")
@@ -90,7 +94,7 @@ def replay(
         raise SpecError("npu", f"{shown(npu)} is not an accelerator", "give a name, such as a100")
     if efficiency is not None:
         computes = replaced(computes, efficiency=efficiency)
-    network = TraceNetwork(topology, algorithm, chunks, progress)
+    network = TraceNetwork(topology, algorithm, chunks, progress, cache=cache)
     made = Replay(trace, *_rates(computes))
     outcome = made.run(
         _shapes(trace, made, network), network.shapes, order=order, progress=progress

@@ -19,13 +19,14 @@ from hocket.training.epochs import (
 from hocket.training.memory import Memory
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
-from hocket.training.result import Breakdown, LayerTime, TrainingRun
+from hocket.training.result import Breakdown, Chosen, LayerTime, TrainingRun
 from hocket.training.run import train
 from hocket.training.search import Search, search_parallels
 
 __all__ = [
     "AllReduce",
     "Breakdown",
+    "Chosen",
     "Epoch",
     "Iteration",
     "LayerAllReduce",

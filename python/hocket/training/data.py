@@ -84,6 +84,19 @@ class LayerData(TypedDict):
     exposed_ps: float
 
 
+class ChosenData(TypedDict):
+    """A collective, and what auto chose for it."""
+
+    kind: str
+    npus: int
+    size_bytes: int
+    calls: float
+    """Of all stages, in an iteration."""
+    algorithm: str
+    time_ps: int
+    """That it takes alone, with the groups of its axis together."""
+
+
 class TrainingRunData(TypedDict):
     """Training iterations."""
 
@@ -94,6 +107,8 @@ class TrainingRunData(TypedDict):
     algorithm: str
     chosen: dict[str, int]
     """How many different collectives auto left to each algorithm; empty where one was named."""
+    choices: list[ChosenData]
+    """What auto chose for each, those that take longest in all first; empty where one was named."""
     chunks: int | None
     """Of each collective; None where the algorithm chose."""
     order: str

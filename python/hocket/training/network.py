@@ -95,8 +95,12 @@ def network_of(
     algorithm: str,
     chunks: int | None = None,
     progress: Progress | None = None,
+    *,
+    cache: bool = True,
 ) -> Network:
     """Give what tells how collectives go on a topology by an algorithm.
+
+    With `cache`, what ``auto`` chooses is kept from one run to the next.
 
     Raises
     ------
@@ -106,7 +110,7 @@ def network_of(
     check_chunks(chunks)
     if is_on_dimensions(topology, algorithm):
         return DimensionNetwork(topology, algorithm, CHUNKS if chunks is None else chunks, progress)
-    return PlanNetwork(topology, algorithm, chunks, progress)
+    return PlanNetwork(topology, algorithm, chunks, progress, cache=cache)
 
 
 class Exchange(NamedTuple):
@@ -301,9 +305,10 @@ class PlanNetwork(Network):
     Without a number of chunks several are tried, as long as plans are small, and the fastest counts;
     algorithms that search for long take their own.
     An all-to-all is planned by `direct` where the algorithm makes none. ``auto`` takes the quickest of
-    several algorithms for each collective.
+    several algorithms for each collective, and with `cache` what it took in an earlier run.
     """
 
+    cache: bool = True
     _uses: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
     """What shapes use, by their places."""
 
@@ -333,7 +338,9 @@ class PlanNetwork(Network):
     def _quickest(self, kind: str, group: Group, size: int) -> Shape:
         """Give the shape of the quickest plans of all algorithms worth trying, or of those kept before."""
         names = candidates(kind, self.topology, group)
-        choice = Remembered.of(kind, self.topology, group, size, self.chunks)
+        choice = Remembered(None)
+        if self.cache:
+            choice = Remembered.of(kind, self.topology, group, size, self.chunks)
         known, best = choice.recall(names), None
         if known is not None:
             with suppress(Error):

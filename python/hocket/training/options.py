@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from hocket._checks import one_of, whole
+from hocket._checks import one_of, truth, whole
 from hocket.collectives.collective import check_chunks
 from hocket.errors import SpecError
 from hocket.units import parse_size
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         order: str
         chunks: int | None
         fits: bool
+        cache: bool
 
 
 _MAX_ITERATIONS = 10_000
@@ -68,6 +69,8 @@ class TrainingOptions:
         Of each collective; 64 by default on dimensions, else the algorithm's own.
     fits
         Whether to refuse what does not fit the NPU's memory.
+    cache
+        Whether ``auto`` remembers what it chooses for each collective, and takes what it chose before.
 
     Raises
     ------
@@ -91,6 +94,7 @@ class TrainingOptions:
     order: str = "fifo"
     chunks: int | None = None
     fits: bool = True
+    cache: bool = True
 
     def __post_init__(self) -> None:
         limits = {"samples": 1 << 24, "iterations": _MAX_ITERATIONS, "precision_bits": 1024}
@@ -102,6 +106,7 @@ class TrainingOptions:
             object.__setattr__(self, "bucket", whole("bucket", size, 1, 1 << 62))
         one_of("order", self.order, ("fifo", "lifo"))
         check_chunks(self.chunks)
+        truth("cache", self.cache)
         self.accelerator()
 
     @property

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hocket.training.data import BreakdownData, GroupData, LayerData, TrainingRunData
     from hocket.training.timeline import Span
 
-__all__ = ["Breakdown", "LayerTime", "TrainingRun"]
+__all__ = ["Breakdown", "Chosen", "LayerTime", "TrainingRun"]
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,30 @@ class LayerTime:
     exposed: int
 
 
+@dataclass(frozen=True)
+class Chosen:
+    """A collective of training, and what ``auto`` chose for it.
+
+    Attributes
+    ----------
+    kind, npus, size
+        What it is, among how many NPUs, and of how many bytes.
+    calls
+        How often it is called, by all stages in all iterations.
+    algorithm
+        What plans it.
+    time_ps
+        What it takes alone, with the groups of its axis together [ps].
+    """
+
+    kind: str
+    npus: int
+    size: int
+    calls: int
+    algorithm: str
+    time_ps: int
+
+
 @dataclass(frozen=True, repr=False)
 class TrainingRun(TableResult):
     """Training iterations in simulated time.
@@ -156,6 +180,16 @@ class TrainingRun(TableResult):
         """How many different collectives ``auto`` left to each algorithm, the most first."""
         return dict(Counter(self.makers.values()).most_common())
 
+    @cached_property
+    def choices(self) -> list[Chosen]:
+        """The collectives that ``auto`` chose for, those that take longest in all first."""
+        calls = Counter(self.columns.shape)
+        found = [
+            Chosen(*self.exchanges[place], calls[place], name, self.shapes[place].lone_ps)
+            for place, name in self.makers.items()
+        ]
+        return sorted(found, key=lambda each: -each.calls * each.time_ps)
+
     @property
     def total_ps(self) -> int:
         """All iterations [ps]."""
@@ -188,6 +222,17 @@ class TrainingRun(TableResult):
             "parallel": self.parallel.to_dict(),
             "algorithm": self.algorithm,
             "chosen": self.chosen,
+            "choices": [
+                {
+                    "kind": each.kind,
+                    "npus": each.npus,
+                    "size_bytes": each.size,
+                    "calls": each.calls / count,
+                    "algorithm": each.algorithm,
+                    "time_ps": each.time_ps,
+                }
+                for each in self.choices
+            ],
             "chunks": options.chunks,
             "order": options.order,
             "npu": {

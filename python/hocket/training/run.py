@@ -105,7 +105,7 @@ def train(
     memory = memory_of(stages, spread, options)
     if options.fits:
         check_memory(memory, computes, lambda limit: lighter(stages, spread, options, limit))
-    network = network_of(topology, algorithm, options.chunks, progress)
+    network = network_of(topology, algorithm, options.chunks, progress, cache=options.cache)
     _check_passes(stages, spread, options)
     columns = build(stages, spread, found, network, computes, options, progress)
     shapes = network.placed()
