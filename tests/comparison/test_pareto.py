@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 import hocket as hk
 from hocket.cli import run
+from hocket.cli.pareto import _print
 from hocket.comparison.halving import _between, _coarse_first
 from hocket.plans import registry
 
@@ -98,6 +100,41 @@ def test_what_is_not_measured_in_time_is_missing() -> None:
     assert not front.is_complete
     data = front.to_dict()
     assert (data["is_complete"], data["missing_bytes"]) == (False, list(front.missing))
+
+
+def test_where_the_plan_changes_may_not_be_found_in_time(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    whole = hk.pareto("broadcast", SWITCH, sizes="64B:1M:x16", algorithms=TWO, chunks=1)
+    assert whole.holes == whole.to_dict()["holes_bytes"] == []
+    front = replace(whole, points=(whole.points[0], whole.points[-1]), missing=(1024,))
+    assert front.holes == [(64, 1 << 18)]
+    assert front.to_dict()["holes_bytes"] == [[64, 1 << 18]]
+    assert not front.is_complete
+    assert front.at(1 << 17) == front.ranges[0]
+    _print(front)
+    printed = capsys.readouterr().out
+    assert "\nnot measured: 1 KiB\n" in printed
+    assert (
+        "\nnot known where the plan changes: 64 B to 256 KiB; keep the row above there\n" in printed
+    )
+
+
+@pytest.mark.parametrize("network", ["torus:4x4@25GB/s,500ns", "dgx_a100_2box"])
+def test_a_row_is_what_its_command_makes(network: str, capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["-t", network, "-a", "symmetric", "--json"]
+    assert run(["pareto", *argv, "--sizes", "64K:16M:x16"]) == 0
+    rows = json.loads(capsys.readouterr().out)["ranges"]
+    assert len({row["chunks"] for row in rows}) > 1
+    for row in rows:
+        for end in ("from", "to"):
+            given = ["-c", str(row["chunks"]), "-s", f"{row[f'{end}_bytes']}B"]
+            assert run(["plan", "all-reduce", *argv, *given]) == 0
+            made = json.loads(capsys.readouterr().out)
+            assert made["pieces"] == row["chunks"]
+            # Where blocks differ by a byte, one block for all takes as long as the longest.
+            longest = 1 if network.startswith("torus") else 1.001
+            assert 1 <= made["time_ps"] / row[f"{end}_time_ps"] <= longest
 
 
 def test_an_algorithm_of_ones_own_is_in_the_front(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -137,8 +137,15 @@ def _print(found: Pareto) -> None:
     console = options.output()
     console.print(table)
     missing = "" if found.is_complete else "; not all was measured in time (--within)"
+    holes = [f"{format_size(low)} to {format_size(high)}" for low, high in found.holes]
     precision = f"switching sizes to {share_of(found.options.precision)}"
     console.print(f"{len(found.points)} sizes measured, {precision}; all plans proved{missing}")
+    if found.missing:
+        console.note(f"not measured: {', '.join(map(format_size, found.missing))}")
+    if holes:
+        console.note(
+            f"not known where the plan changes: {', '.join(holes)}; keep the row above there"
+        )
     for each in dict.fromkeys((first, last)):
         console.note(f"bound of {format_size(each.size)}: {each.witness}")
 

@@ -114,5 +114,7 @@ class ParetoData(SizelessData):
     points: list[ParetoPointData]
     missing_bytes: list[int]
     """Sizes that were not measured in time."""
+    holes_bytes: list[list[int]]
+    """Neighbouring sizes between which the size was not found in time at which the plan changes."""
     refused: dict[str, str]
     """Why each other algorithm cannot run here."""

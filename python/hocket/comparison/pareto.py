@@ -97,10 +97,19 @@ class Pareto(TableResult):
         ]
 
     @property
+    def holes(self) -> list[tuple[int, int]]:
+        """Where it was not found in time at which size another plan becomes the quickest.
+
+        Between the two sizes of each, the end of a range and the beginning of the next, nothing was
+        measured; :meth:`at` gives the plan of the smaller there.
+        """
+        pairs = pairwise(self.points)
+        return [(low.size, high.size) for low, high in pairs if is_open(low, high, self.options)]
+
+    @property
     def is_complete(self) -> bool:
         """Whether all sizes were measured, and all crossovers found to the precision."""
-        pairs = pairwise(self.points)
-        return not self.missing and not any(is_open(*pair, self.options) for pair in pairs)
+        return not self.missing and not self.holes
 
     def at(self, size: Quantity) -> ParetoRange:
         """Give the plan for a size: the last whose range begins no later, or the first.
@@ -140,6 +149,7 @@ class Pareto(TableResult):
             "ranges": [each.to_dict() for each in self.ranges],
             "points": [each.to_dict() for each in self.points],
             "missing_bytes": list(self.missing),
+            "holes_bytes": [list(each) for each in self.holes],
             "refused": self.refused,
         }
 
