@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 import hocket as hk
+from hocket.cli.certificate import RATE_ONLY
 
 TORUS = ("-t", "torus:4x4@25GB/s,500ns", "-s", "16MB", "-a", "symmetric")
 
@@ -14,13 +17,24 @@ TORUS = ("-t", "torus:4x4@25GB/s,500ns", "-s", "16MB", "-a", "symmetric")
 def test_it_says_the_time_the_group_and_what_is_kept(hocket: Any) -> None:
     result = hocket("plan", "all-gather", *TORUS)
     assert (result.code, result.err) == (0, "")
-    what, time, shifts, trees, note = result.out.splitlines()
+    what, time, shifts, trees, rate, note = result.out.splitlines()
     assert what.startswith("symmetric all-gather of 16 MB among 16 NPUs of torus 4x4: ")
     assert what.endswith(" of one block and their shifts, proved")
     assert time.endswith(" above the bound, 150.5 us")
     assert shifts == "shifts: Z4 x Z4, which take each NPU to every other; 4 kinds of links"
     assert trees.startswith("copies over ")
+    assert rate == RATE_ONLY
     assert "not kept" in note
+
+
+@pytest.mark.parametrize("algorithm", ["symmetric", "trees"])
+def test_a_certificate_is_told_apart_from_the_gap_once(hocket: Any, algorithm: str) -> None:
+    where = (*TORUS[:-1], algorithm)
+    for command in ("plan", "compare"):
+        lines = hocket(command, "all-reduce", *where).out.splitlines()
+        assert lines.count(RATE_ONLY) == 1
+        assert RATE_ONLY not in hocket("-q", command, "all-reduce", *where).out
+    assert RATE_ONLY not in hocket("compare", "all-reduce", *where[:-1], "ring").out
 
 
 def test_large_networks_are_not_refused(hocket: Any) -> None:

@@ -10,6 +10,7 @@ import typer
 
 from hocket import _core
 from hocket.cli import options
+from hocket.cli.certificate import RATE_ONLY
 from hocket.cli.form import Form, Rows
 from hocket.cli.groups import Nodes, Search, Simulation, Tasks, grouped
 from hocket.cli.numbers import RATES, SIZES, TIMES, common, percent, share_of
@@ -156,6 +157,8 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
         for entry in first:
             for packing in entry.plan.trees.packings if entry.plan.trees is not None else ():
                 console.note(f"{entry.algorithm}: {packing}")
+        if any(entry.plan.trees is not None for entry in first):
+            console.note(RATE_ONLY)
     for each in comparisons:
         if any(entry.run.equal_links[0] for entry in each):
             about = f"{format_size(each.collective.size)}: " if len(comparisons) > 1 else ""

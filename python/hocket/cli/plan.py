@@ -10,6 +10,7 @@ import typer
 
 from hocket import _core
 from hocket.cli import complete, options
+from hocket.cli.certificate import print_certificates
 from hocket.cli.form import Form
 from hocket.cli.groups import Nodes, Search, Task, grouped
 from hocket.cli.numbers import share_of
@@ -143,8 +144,8 @@ def plan(
     synthesis = made.plan.synthesis
     if limited and synthesis is not None and synthesis.status != "optimal":
         options.note(f"the search stops after {EXACT_LIMIT:g} s: --time-limit 600s gives it longer")
-    for packing in made.plan.trees.packings if made.plan.trees is not None else ():
-        options.say(str(packing))
+    if made.plan.trees is not None:
+        print_certificates(made.plan.trees.packings)
     if verbose and synthesis is not None:
         options.say(synthesis_line(made.plan, bound_ps))
     if output is not None:

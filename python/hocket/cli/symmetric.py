@@ -6,6 +6,7 @@ from pathlib import Path
 
 from hocket import _core
 from hocket.cli import options
+from hocket.cli.certificate import print_certificates
 from hocket.cli.numbers import share_of
 from hocket.plans.symmetric import MOST_TRANSFERS, SymmetricPlan, shift
 from hocket.plans.synthesis import PlanOptions
@@ -37,8 +38,7 @@ def plan_and_show(
     took = format_time_ps(round(made.time * 1e12))
     options.say(f"time {took}: {above} above the bound, {bound}")
     options.say(group_line(made))
-    for packing in made.packings:
-        options.say(str(packing))
+    print_certificates(made.packings)
     if output is not None:
         options.say(f"written to {Path(output)}")
     else:
