@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import hocket as hk
 from hocket.cli import run
-from hocket.reproduce.optimal import Cell, OptimalResult, Outcome, reproduce_optimal
+from hocket.cli.reproduce_optimal import summary
+from hocket.reproduce.optimal import KINDS, Cell, OptimalResult, Outcome, reproduce_optimal
 
 PNG = b"\x89PNG\r\n"
 
@@ -76,7 +78,37 @@ def test_files_are_written(
     cells = json.loads((folder / "optimal.json").read_text())["cells"]
     assert [row["kind"] for row in rows] == [cell["kind"] for cell in cells]
     assert all(cell["gap"] == cell["time_ps"] / cell["bound_ps"] - 1 for cell in cells)
-    assert "| amd4_sccl | 4 |" in (folder / "optimal.md").read_text()
+    page = (folder / "optimal.md").read_text()
+    assert page.startswith("# How far ")
+    assert "\n- of 16 MB and more: 5 of 5 cells (100.0%) within 5% of the bound\n" in page
+    assert "\n## 64 MB\n" in page
+    (line,) = [line for line in page.splitlines() if line.startswith("| amd4_sccl | 4 |")]
+    of_kind = {row["kind"]: row for row in rows}
+    for kind, cell in zip(KINDS, line.split(" | ")[2:], strict=True):
+        row = of_kind[kind]
+        argument = row["witness"].split(" of ")[0].split(" {")[0].split(" into ")[0]
+        assert cell.removesuffix(" |").endswith(f" {row['algorithm']} ({argument})")
+
+
+@pytest.mark.parametrize(
+    ("witness", "argument"),
+    [
+        ("ingress of gpu0: 1 MB must enter over 150 GB/s", "ingress"),
+        ("fan-out of gpu0: 1 MB must leave", "fan-out"),
+        ("nodes: 1 MB must get from a0 to 3 other nodes", "nodes"),
+        ("one trip: 1 MB of each of 8 NPUs", "one trip"),
+        ("", ""),
+    ],
+)
+def test_what_a_bound_is_due_to(witness: str, argument: str) -> None:
+    assert replace(outcome(1, 1), witness=witness).argument == argument
+
+
+def test_one_cell_is_one() -> None:
+    cell = Cell("a", "broadcast", 1_000_000_000)
+    assert summary(OptimalResult({cell: outcome(1000, 1049)})) == [
+        "of 16 MB and more: 1 of 1 cell (100.0%) within 5% of the bound"
+    ]
 
 
 @pytest.mark.parametrize(

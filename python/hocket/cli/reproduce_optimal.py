@@ -21,6 +21,11 @@ from hocket.units import format_size, parse_size
 
 _MANY = 40
 """Cells from which on they are not printed one by one."""
+_TITLE = "# How far the best plans are from the lower bound"
+_LEGEND = (
+    "Each cell: how much longer the quickest plan takes than the lower bound, the algorithm that makes it,",
+    "and in brackets the argument that the bound is due to. `optimal.csv` has that in full, with times.",
+)
 
 
 def optimal_study(
@@ -104,9 +109,10 @@ def summary(result: OptimalResult) -> list[str]:
         if count:
             least = format_size(optimal.LARGE)
             which = f"of {least} and more" if is_large else f"below {least}"
+            plural = "" if count == 1 else "s"
             share = near / count
             lines.append(
-                f"{which}: {near} of {count} cells ({share:.1%}) within {gap:.0%} of the bound"
+                f"{which}: {near} of {count} cell{plural} ({share:.1%}) within {gap:.0%} of the bound"
             )
     return lines
 
@@ -141,12 +147,12 @@ def _print_rows(console: Printer, cells: list[Cell], result: OptimalResult, titl
 
 
 def as_page(result: OptimalResult) -> str:
-    """Give tables in Markdown: a row a machine, a column a kind, a table a size."""
+    """Give a page in Markdown: a row a machine, a column a kind, a table a size."""
     kinds = [kind for kind in optimal.KINDS if any(cell.kind == kind for cell in result.outcomes)]
-    lines: list[str] = []
+    lines = [_TITLE, "", *_LEGEND, "", *(f"- {line}" for line in summary(result)), ""]
     for size in sorted({cell.size for cell in result.outcomes}):
         heads = " | ".join(kinds)
-        lines += [f"### {format_size(size)}", "", f"| machine | NPUs | {heads} |"]
+        lines += [f"## {format_size(size)}", "", f"| machine | NPUs | {heads} |"]
         lines += ["| --- | ---: |" + " --- |" * len(kinds)]
         for machine, failed in result.machines:
             row = [Cell(machine, kind, size, failed) for kind in kinds]
@@ -155,14 +161,13 @@ def as_page(result: OptimalResult) -> str:
             words = " | ".join(_in_page(out) for out in outs)
             lines.append(f"| {row[0].network} | {npus} | {words} |")
         lines.append("")
-    lines += [*(f"- {line}" for line in summary(result)), ""]
     return "\n".join(lines)
 
 
 def _in_page(out: Outcome | None) -> str:
     if out is None:
         return ""
-    return "–" if out.gap is None else f"{out.gap:.1%} {out.algorithm}"
+    return "–" if out.gap is None else f"{out.gap:.1%} {out.algorithm} ({out.argument})"
 
 
 _COLUMNS = ("machine", "failed", "npus", "kind", "size_bytes", "algorithm", "chunks")

@@ -8,6 +8,7 @@ NPUs that look the same from every NPU, ``symmetric`` alone plans, one block for
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
@@ -82,6 +83,12 @@ class Outcome:
     time_ps: int | None
     seconds: float
     why: str = ""
+
+    @property
+    def argument(self) -> str:
+        """The argument that the bound is due to, as its witness begins: ``cut``, ``partition``, ..."""
+        found = re.match("one trip|[a-z-]+", self.witness)
+        return "" if found is None else found.group()
 
     @property
     def gap(self) -> float | None:
