@@ -6,7 +6,8 @@ each single failure costs a collective.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 import typer
 
@@ -17,6 +18,7 @@ from hocket.cli.numbers import RATES, TIMES, percent
 from hocket.cli.table import NEVER, Table
 from hocket.comparison.failures import FailureAdvice, Part, advise_failures
 from hocket.plans.advice import advise_dimensions
+from hocket.plans.synthesis import PlanOptions
 from hocket.topology.build import build_topology
 from hocket.units import format_size, format_time_ps
 
@@ -73,6 +75,21 @@ def dims(
     console.print(advice.verdict)
 
 
+@dataclass(frozen=True)
+class Planning:
+    """How plans are made."""
+
+    panel: ClassVar[str] = "Planning"
+
+    chunks: options.Chunks = None
+    routing: options.Routing = "balanced"
+    cache: options.Cache = True
+
+    def value(self) -> PlanOptions:
+        """Give it as a value."""
+        return PlanOptions(chunks=self.chunks, routing=self.routing, cache=self.cache)
+
+
 @advise.command(
     "failures",
     epilog="For example: hocket advise failures all-reduce -t dgx1_v100 -s 256MB -a greedy",
@@ -84,7 +101,7 @@ def failures(
     network: Nodes,
     task: Sizes,
     algorithm: options.Algorithms = None,
-    chunks: options.Chunks = None,
+    planning: Planning,
     part: Annotated[
         list[str] | None,
         typer.Option(
@@ -92,13 +109,11 @@ def failures(
             help="Kind of part that may fail: link, switch or npu; may be repeated; default: all.",
         ),
     ] = None,
-    routing: options.Routing = "balanced",
-    cache: options.Cache = True,
     form: Form,
 ) -> None:
     """Rank every single failure, of links, switches and NPUs, by what it costs a collective."""
     spec = network.spec()
-    options.check_size(spec, kind, algorithm or None, chunks, npus=None)
+    options.check_size(spec, kind, algorithm or None, planning.chunks, npus=None)
     parts = [options.choice("--part", each, ("link", "switch", "npu")) for each in part or []]
     topology = build_topology(spec)
     with options.watching() as watch:
@@ -108,10 +123,8 @@ def failures(
                 topology,
                 size=each,
                 algorithms=algorithm or None,
-                chunks=chunks,
                 parts=cast("list[Part]", parts or ["link", "switch", "npu"]),
-                routing=routing,
-                cache=cache,
+                options=planning.value(),
                 progress=watch,
             )
             for each in task.read()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -51,6 +51,34 @@ class Making(Search):
     ] = False
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What is shown of the plan, and where it is kept."""
+
+    panel: ClassVar[str] = "Output"
+
+    output: Annotated[
+        str | None, typer.Option("--output", "-o", help="Write the plan to this Parquet file.")
+    ] = None
+    json: options.Json = False
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Also compare the plan with the best possible plan of the same chunks.",
+        ),
+    ] = False
+    why: Annotated[
+        bool,
+        typer.Option(
+            "--why",
+            help="For auto: also list every algorithm that was tried with its time, and why others made no "
+            "plan; --json always does.",
+        ),
+    ] = False
+
+
 @grouped
 def plan(
     kind: options.Kind,
@@ -68,35 +96,17 @@ def plan(
         ),
     ] = "auto",
     making: Making,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", help="Write the plan to this Parquet file.")
-    ] = None,
-    json: options.Json = False,
-    verbose: Annotated[
-        bool,
-        typer.Option(
-            "--verbose",
-            "-v",
-            help="Also compare the plan with the best possible plan of the same chunks.",
-        ),
-    ] = False,
-    why: Annotated[
-        bool,
-        typer.Option(
-            "--why",
-            help="For auto: also list every algorithm that was tried with its time, and why others made no "
-            "plan; --json always does.",
-        ),
-    ] = False,
+    shown: Shown,
 ) -> None:
     """Plan a collective with one algorithm, prove the plan, and write it to a file."""
+    output, json = shown.output, shown.json
     if output is not None:
         check_target(Path(output))
         if Path(output).suffix in (".csv", ".json", ".yml", ".yaml", ".xml", ".txt", ".png"):
             right = f"name {Path(output).stem}.parquet; hocket.Plan.to_frame() gives a table"
             raise SpecError("--output", f"{output}: a plan is written as Parquet", right)
     is_timetable = making.timetable_only
-    if why and (algorithm != "auto" or is_timetable):
+    if shown.why and (algorithm != "auto" or is_timetable):
         raise SpecError("--why", f"{algorithm} was named, not chosen", "leave it or -a out")
     planning = making.planning(making.latency_model)
     spec = network.spec()
@@ -134,7 +144,7 @@ def plan(
     options.say(f"{describe(made.plan)}, proved")
     options.say(time_line(made, bound_ps))
     if made.plan.selection is not None:
-        explain(made.plan.selection, why=why)
+        explain(made.plan.selection, why=shown.why)
     if len(made.tried) > 1:
         options.note(f"the fastest of --chunks {', '.join(map(str, made.tried))}: {made.slices}")
     if greedy is not None and greedy.time_ps is not None and greedy.time_ps < (made.time_ps or 0):
@@ -146,7 +156,7 @@ def plan(
         options.note(f"the search stops after {EXACT_LIMIT:g} s: --time-limit 600s gives it longer")
     if made.plan.trees is not None:
         print_certificates(made.plan.trees.packings)
-    if verbose and synthesis is not None:
+    if shown.verbose and synthesis is not None:
         options.say(synthesis_line(made.plan, bound_ps))
     if output is not None:
         options.say(f"written to {Path(output)}")

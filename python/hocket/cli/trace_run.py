@@ -80,7 +80,7 @@ def run(
 ) -> None:
     """Run a trace on a network, rank r on NPU r, in simulated time."""
     from hocket.traces import DEPENDENCIES, load, replay
-    from hocket.traces.run import ORDERS
+    from hocket.traces.options import ORDERS
 
     options.choice("--dependencies", how.dependencies, DEPENDENCIES)
     options.choice("--order", how.order, ORDERS)

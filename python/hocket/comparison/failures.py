@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from hocket import _core
 from hocket._checks import check_function, list_of, one_of
+from hocket._options import options_of
 from hocket._results import TableResult
 from hocket.collectives.outcome import collective_dict
 from hocket.comparison.compare import Comparison, compare
 from hocket.comparison.data import FailureAdviceData
 from hocket.errors import InfeasibleError, SpecError
+from hocket.plans.synthesis import PlanOptions
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.topology.symmetry import Symmetry
 from hocket.units import Quantity, parse_size
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.plans.synthesis.options import PlanKeywords
 
 __all__ = ["Failure", "FailureAdvice", "advise_failures"]
 
@@ -117,11 +124,10 @@ def advise_failures(
     *,
     size: Quantity,
     algorithms: Sequence[str] | None = None,
-    chunks: int | None = None,
     parts: Sequence[Part] = _PARTS,
-    routing: str = "balanced",
-    cache: bool = True,
+    options: PlanOptions | None = None,
     progress: Callable[[str, int, int], None] | None = None,
+    **keywords: Unpack[PlanKeywords],
 ) -> FailureAdvice:
     """Rank every single failure of a network by what it costs a collective.
 
@@ -133,7 +139,7 @@ def advise_failures(
 
     Parameters
     ----------
-    kind, size, chunks, routing, cache
+    kind, size
         See :func:`hocket.compare`.
     topology
         The network, or text as :func:`hocket.topology.load` takes it.
@@ -141,8 +147,12 @@ def advise_failures(
         The fastest of these on the whole network is taken; by default of all.
     parts
         What may fail: ``"link"``, ``"switch"`` and ``"npu"``.
+    options
+        How plans are made; where it says no number of chunks, the fastest on the whole network is kept.
     progress
         Called as ``progress("failures", done, total)``, total being the kinds of failures.
+    keywords
+        Any option of :class:`hocket.PlanOptions` by its name, in place of the one in `options`.
 
     Raises
     ------
@@ -157,15 +167,15 @@ def advise_failures(
     for part in parts:
         one_of("parts", part, _PARTS)
     count = parse_size(size, field="size")
-    given: dict[str, Any] = {"size": count, "routing": routing, "cache": cache}
-    whole = compare(kind, network, algorithms=algorithms, chunks=chunks, **given)
+    given = options_of(PlanOptions, options, keywords)
+    whole = compare(kind, network, size=count, algorithms=algorithms, options=given)
     best = whole.best
     alike = alike_failures(network, parts)
     failures = []
     for done, (part, kin) in enumerate(alike):
         if progress is not None:
             progress("failures", done, len(alike))
-        found = _after(kind, network, kin[0], (best.algorithm, best.chunks), given)
+        found = _after((kind, count), network, kin[0], (best.algorithm, best.chunks), given)
         names = tuple(",".join(ends) for ends in kin)
         failures.append(_failure(part, names, found, best.run.time_ps))
     failures.sort(key=lambda each: (each.time_ps is not None, -(each.time_ps or 0)))
@@ -175,7 +185,11 @@ def advise_failures(
 
 
 def _after(
-    kind: str, whole: _core.Topology, lost: _Ends, first: tuple[str, int], given: dict[str, Any]
+    what: tuple[str, int],
+    whole: _core.Topology,
+    lost: _Ends,
+    first: tuple[str, int],
+    given: PlanOptions,
 ) -> Comparison | str:
     """Give the best after a failure, by an algorithm and its chunks or else by greedy; or why none runs."""
     try:
@@ -185,7 +199,8 @@ def _after(
     why = ""
     for algorithm, chunks in (first, (_FALLBACK, None)):
         try:
-            return compare(kind, network, algorithms=[algorithm], chunks=chunks, **given)
+            options = replace(given, chunks=chunks, chunk_size=None)
+            return compare(what[0], network, size=what[1], algorithms=[algorithm], options=options)
         except (InfeasibleError, SpecError) as error:
             why = str(error)
     return why

@@ -7,6 +7,7 @@ any network (:func:`replay`).
 
 from hocket._core.trace import Trace
 from hocket.traces.files import CALLS, DEPENDENCIES, KINDS, Summary, load, summarize
+from hocket.traces.options import ReplayOptions
 from hocket.traces.result import RankTime, TraceCall, TraceRun
 from hocket.traces.run import replay
 from hocket.traces.steps import Call, Compute, Receive, Send, write
@@ -19,6 +20,7 @@ __all__ = [
     "Compute",
     "RankTime",
     "Receive",
+    "ReplayOptions",
     "Send",
     "Summary",
     "Trace",

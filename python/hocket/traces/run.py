@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import replace as replaced
 from typing import TYPE_CHECKING
 
-from hocket._checks import check_function, instance_of, one_of, truth
+from hocket._checks import check_function, instance_of
 from hocket._core.replay import Replay
 from hocket._core.trace import Trace
-from hocket.collectives.collective import Progress, check_chunks
+from hocket._options import options_of
+from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.traces.files import CALLS, groups_of
 from hocket.traces.network import TraceNetwork
+from hocket.traces.options import ReplayOptions
 from hocket.traces.result import TraceRun
 from hocket.training.network import has_dimensions
-from hocket.units import parse_bandwidth, parse_operations, shown
-from hocket.workload.accelerators import Accelerator, accelerator
+from hocket.units import parse_bandwidth, parse_operations
+from hocket.workload.accelerators import Accelerator
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from typing_extensions import Unpack
 
-__all__ = ["ORDERS", "replay"]
+    from hocket.traces.options import ReplayKeywords
+
+__all__ = ["replay"]
 
 DEFAULT_ALGORITHM, ANYWHERE = "themis", "auto"
 """By default: where there are dimensions, and elsewhere."""
-ORDERS = ("fifo", "lifo")
 _LARGEST_RATE = (1 << 64) - 1
 
 
@@ -35,12 +38,9 @@ def replay(
     topology: TopologyLike,
     *,
     algorithm: str | None = None,
-    chunks: int | None = None,
-    npu: Accelerator | str = "a100",
-    efficiency: float | None = None,
-    order: str = "fifo",
-    cache: bool = True,
+    options: ReplayOptions | None = None,
     progress: Progress | None = None,
+    **keywords: Unpack[ReplayKeywords],
 ) -> TraceRun:
     """Run a trace on a topology; rank r is NPU r.
 
@@ -54,17 +54,12 @@ def replay(
         bandwidth of a group's dimensions used all the time; ``none``: no time. By default themis where
         there are dimensions with all of their links, else ``auto``: the quickest of several. What an
         algorithm does not do is planned by ring, binomial or direct (``TraceRun.notes`` says what).
-    chunks
-        Of each collective; 64 by default on dimensions, else the algorithm's own.
-    npu, efficiency
-        What computes what has operations and no recorded time: an :class:`Accelerator` or one's name, and
-        the share of its peak that is reached.
-    order
-        Which of an NPU's calls of one priority a dimension serves first: ``fifo``, ``lifo``.
-    cache
-        Whether ``auto`` remembers what it chooses for each collective, and takes what it chose before.
+    options
+        What computes, and how calls are planned and served.
     progress
         Called as ``progress(stage, done, total)``.
+    keywords
+        Any option of :class:`hocket.traces.ReplayOptions` by its name, in place of the one in `options`.
 
     Raises
     ------
@@ -83,21 +78,15 @@ def replay(
             f"topology {topology.name!r} has {topology.npu_count:,} NPUs: give one with "
             "as many or more",
         )
-    one_of("order", order, ORDERS)
-    check_chunks(chunks)
-    truth("cache", cache)
+    given = options_of(ReplayOptions, options, keywords)
     if algorithm is None:
         algorithm = DEFAULT_ALGORITHM if has_dimensions(topology) else ANYWHERE
     instance_of(str, "algorithm", algorithm, "give a name, such as themis")
-    computes = accelerator(npu) if isinstance(npu, str) else npu
-    if not isinstance(computes, Accelerator):
-        raise SpecError("npu", f"{shown(npu)} is not an accelerator", "give a name, such as a100")
-    if efficiency is not None:
-        computes = replaced(computes, efficiency=efficiency)
-    network = TraceNetwork(topology, algorithm, chunks, progress, cache=cache)
+    computes = given.accelerator()
+    network = TraceNetwork(topology, algorithm, given.chunks, progress, cache=given.cache)
     made = Replay(trace, *_rates(computes))
     outcome = made.run(
-        _shapes(trace, made, network), network.shapes, order=order, progress=progress
+        _shapes(trace, made, network), network.shapes, order=given.order, progress=progress
     )
     return TraceRun(
         trace=trace,
