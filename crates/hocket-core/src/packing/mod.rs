@@ -211,7 +211,9 @@ impl From<Interrupted> for NoPacking {
     }
 }
 
-/// How often a rate is lowered by a fifth where no trees reach it.
+/// What of a rate is tried where no trees reach it, in per cent: with a little room, they are easier to find.
+const ROOMY: [u64; 3] = [97, 94, 90];
+/// How often a rate is lowered by a fifth where no trees reach it so either.
 const MOST_LOWERED: u32 = 24;
 
 /// Packs trees from roots with weights to all `ends`.
@@ -232,10 +234,25 @@ pub(crate) fn pack(
     let rate = rate::best(network, ends, weights, progress)?.ok_or(NoPacking::NoRate)?;
     let graph = Graph::new(network, ends);
     let mut scale =
-        scale::choose(&graph, weights, &rate, counts, progress)?.ok_or(NoPacking::Stuck)?;
+        scale::choose(&graph, weights, &rate, counts.clone(), progress)?.ok_or(NoPacking::Stuck)?;
     let supply = scale.supply(&graph, weights);
     let costs = costs(network);
     let mut found = trees_of(&graph, &scale, &supply, &costs, progress)?;
+    let exact = scale.clone();
+    for percent in ROOMY {
+        if found.is_some() {
+            break;
+        }
+        let most = counts.end();
+        if let Some(roomy) = scale::roomy(&graph, weights, &rate, 1..=*most, percent) {
+            let supply = roomy.supply(&graph, weights);
+            found = trees_of(&graph, &roomy, &supply, &costs, progress)?;
+            scale = roomy;
+        }
+    }
+    if found.is_none() {
+        scale = exact;
+    }
     for _ in 0..MOST_LOWERED {
         if found.is_some() {
             break;

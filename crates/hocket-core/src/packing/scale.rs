@@ -92,6 +92,7 @@ pub(super) fn choose(
         return Ok(Some(scale(trees, exact * p, q)));
     }
     let mut best: Option<Scale> = None;
+    let into = into_ends(graph);
     for trees in counts {
         let reached = best.as_ref().map_or(0, |best| best.reached_ppm(rate));
         if reached >= ENOUGH_PPM {
@@ -109,8 +110,22 @@ pub(super) fn choose(
         };
         let bandwidths = graph.arcs.iter().map(|arc| arc.units as u128);
         let times = times_between(bandwidths, least, most);
-        let (mut low, mut high) = (0, times.len());
+        // What must enter one end says at once of most times that they are too short.
+        let enters = |&(over, under): &(u128, u128)| {
+            let tried = scale(trees, over, under);
+            all_enter(&into, &tried.units, &tried.supply(graph, weights))
+        };
+        let (mut low, mut high) = (times.partition_point(|time| !enters(time)), times.len());
         let mut found = None;
+        if let Some(&(over, under)) = times.get(low) {
+            let tried = scale(trees, over, under);
+            if fits(graph, weights, &tried, progress)? {
+                found = Some(tried);
+                high = low;
+            } else {
+                low += 1;
+            }
+        }
         while low < high {
             let middle = low + (high - low) / 2;
             let (over, under) = times[middle];
@@ -125,6 +140,37 @@ pub(super) fn choose(
         best = found.or(best);
     }
     Ok(best)
+}
+
+/// Trees that leave room: as many as take about `percent` of the rate, so that more can enter each end than must. `None`
+/// where no number among `counts` leaves enough.
+pub(super) fn roomy(
+    graph: &Graph,
+    weights: &[(NpuId, u64)],
+    rate: &Rate,
+    mut counts: RangeInclusive<u64>,
+    percent: u64,
+) -> Option<Scale> {
+    let unit = unit_of(graph, rate);
+    let into = into_ends(graph);
+    let under = rate.bandwidth / unit * u128::from(percent);
+    // Rounding down takes at most half of the room.
+    let least = (100 + 10_000 / percent as i64) / 2;
+    counts.find_map(|trees| {
+        let over = u128::from(trees) * rate.weight * 100;
+        let units = floors(graph, weights, trees, (over, under));
+        let found = Scale {
+            trees,
+            units,
+            over,
+            under,
+            unit,
+        };
+        let wanted = found.supply(graph, weights);
+        let wanted: Vec<i64> = wanted.iter().map(|trees| trees * least).collect();
+        let offered: Vec<i64> = found.units.iter().map(|units| units * 100).collect();
+        all_enter(&into, &offered, &wanted).then_some(found)
+    })
 }
 
 /// The bandwidth that [`Graph::new`] counts in.
@@ -173,6 +219,26 @@ pub(super) fn times_between(
     times.sort_unstable_by(|a, b| (a.0 * b.1).cmp(&(b.0 * a.1)));
     times.dedup_by(|a, b| a.0 * b.1 == b.0 * a.1);
     times
+}
+
+/// Ends with the arcs into each.
+fn into_ends(graph: &Graph) -> Vec<(u32, Vec<usize>)> {
+    let mut into: Vec<Vec<usize>> = vec![Vec::new(); graph.nodes()];
+    for (number, arc) in graph.arcs.iter().enumerate() {
+        into[arc.dst as usize].push(number);
+    }
+    let ends = graph.ends().into_iter();
+    ends.map(|end| (end, std::mem::take(&mut into[end as usize])))
+        .collect()
+}
+
+/// Whether the arcs into each end can carry all trees of others.
+fn all_enter(into: &[(u32, Vec<usize>)], units: &[i64], supply: &[i64]) -> bool {
+    let all: i64 = supply.iter().sum();
+    into.iter().all(|(end, arcs)| {
+        let enter: i64 = arcs.iter().map(|&arc| units[arc]).sum();
+        enter >= all - supply[*end as usize]
+    })
 }
 
 fn fits(

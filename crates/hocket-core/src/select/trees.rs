@@ -21,7 +21,9 @@ use crate::verify::Verified;
 pub const TREES: &str = "trees";
 
 /// Transfers up to which more pieces are tried.
-const MOST_TRANSFERS: u64 = 1_200_000;
+const MOST_TRANSFERS: u64 = 1_500_000;
+/// The same where all comes from one root, or goes to it: then pieces alone keep links busy.
+const MOST_FROM_ONE: u64 = 4_000_000;
 /// Transfers up to which they are tried although the timetable promises little of it, and links keep to it.
 const CHEAP: u64 = 300_000;
 /// One over the share of a time that is not worth more pieces.
@@ -183,7 +185,11 @@ impl Search<'_> {
     fn ladder(&self) -> Vec<u64> {
         let arcs = self.passes.arcs().max(1);
         let bytes = self.collective.size() / (self.passes.trees() as u64).max(1);
-        let most = bytes.min(MOST_TRANSFERS / arcs).max(1);
+        let transfers = match self.collective.root() {
+            Some(_) => MOST_FROM_ONE,
+            None => MOST_TRANSFERS,
+        };
+        let most = bytes.min(transfers / arcs).max(1);
         let powers = (0..MOST_DOUBLINGS).map(|power| 1 << power);
         powers.take_while(|&pieces| pieces <= most).collect()
     }
@@ -238,8 +244,10 @@ const OTHER_ORDERS: [RowOrder; 5] = [
 ];
 /// A timetable is kept where a plan takes no more than this part longer.
 const KEPT: u64 = 100;
-/// Arcs of all trees up to which a root has more than a few.
+/// Arcs of all trees up to which each of many roots has more than a few trees.
 const FEW_ARCS: u64 = 40_000;
+/// Trees of one root.
+const MOST_TREES: u64 = 128;
 /// By how much quicker sums and copies at once must be than one after the other, which need fewer exchanges.
 const WORTHWHILE: f64 = 0.995;
 
@@ -305,12 +313,13 @@ fn passes(
 /// more transfers a piece of all of them takes.
 fn most_trees(collective: &Collective) -> u64 {
     let others = collective.npus().len() as u64 - 1;
-    let roots = match collective.root() {
-        Some(_) => 1,
-        None => others + 1,
-    };
-    let arcs = (roots * others).max(1);
-    (FEW_ARCS / arcs).clamp(16, 128).min(MOST_TRANSFERS / arcs)
+    if collective.root().is_some() {
+        return MOST_TREES;
+    }
+    let arcs = ((others + 1) * others).max(1);
+    (FEW_ARCS / arcs)
+        .clamp(16, MOST_TREES)
+        .min(MOST_TRANSFERS / arcs)
 }
 
 /// Bytes that each root has.
