@@ -227,6 +227,8 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     assert rows == [{key: str(each[key]) for key in each} for each in value["ranges"]]
     assert run([*COMMAND, "--within", "1us"]) == 0
     assert "not all was measured in time (--within)" in capsys.readouterr().out
+    assert run([*COMMAND, "--within", "60 s"]) == 0  # as the help and docs/pareto.md write it
+    assert "--within" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

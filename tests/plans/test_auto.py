@@ -255,8 +255,13 @@ def test_it_can_be_turned_off(
         '"times_ps": {"tto": 9000000000}, "left_out": {}, "ended": "all"}',
         '{"algorithm": ["ring"], "chunks": 1, "seed": 0, "time_ps": 1, "bound_ps": 1, "plans": 1, '
         '"times_ps": {"ring": 1}, "left_out": {}, "ended": ["all"]}',
+        '{"algorithm": "ring", "chunks": 4294967296, "seed": 0, "time_ps": 1, "bound_ps": 1, "plans": 1, '
+        '"times_ps": {"ring": 1}, "left_out": {}, "ended": "all"}',
+        '{"algorithm": "ring", "chunks": 1, "seed": 0, "time_ps": 1, "bound_ps": 18446744073709551616, '
+        '"plans": 1, "times_ps": {"ring": 16000000, "chain": 1%s}, "left_out": {}, "ended": "all"}'
+        % ("0" * 400),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_what_cannot_be_read_or_is_wrong_is_searched_anew(
     text: str, kept: Path, searches: list[str]

@@ -462,6 +462,13 @@ def test_too_little_time_is_said_so() -> None:
     topo = hk.topology.mesh(10, 10, bandwidth="400 GB/s", latency="5 us")
     with pytest.raises(hk.InfeasibleError, match=r"greedy found no plan within 0\.001 s"):
         hk.plan("all-gather", topo, size="1 GB", algorithm="greedy", chunks=40, time_limit="1 ms")
+    for kind, name in (("all-gather", "trees"), ("all-to-all", "flows")):
+        with pytest.raises(
+            hk.InfeasibleError, match=rf"^{name} found no plan within 1e-06 s; give"
+        ):
+            hk.plan(kind, topo, size="1 GB", algorithm=name, time_limit=1e-6)
+    with pytest.raises(hk.InfeasibleError, match=r"^trees: it does"):
+        hk.plan("all-to-all", topo, size="1 GB", algorithm="trees", time_limit=1e-6)
 
 
 def test_a_window_has_slots() -> None:

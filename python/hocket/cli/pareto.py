@@ -49,7 +49,7 @@ class Exactly:
         typer.Option(
             "--within",
             metavar="TIME",
-            help='Time limit of all the work, such as "1 min"; what is measured by then is the result.',
+            help='Time limit of all the work, such as "60 s"; what is measured by then is the result.',
         ),
     ] = None
 

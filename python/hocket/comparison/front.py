@@ -54,7 +54,7 @@ class ParetoOptions:
         if self.within is not None:
             limit = seconds(self.within, "within")
             if not limit > 0:
-                raise SpecError("within", "0 leaves no time", "give more, as 1min")
+                raise SpecError("within", "0 leaves no time", "give more, as 60s")
             object.__setattr__(self, "within", limit)
 
     @property

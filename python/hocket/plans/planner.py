@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from hocket._checks import check_function
 from hocket._options import check_keywords, names_of, options_of
 from hocket.collectives.collective import KEYWORDS as COLLECTIVE_KEYWORDS
 from hocket.collectives.collective import Progress, collective_of, joined
-from hocket.errors import SpecError
+from hocket.errors import InfeasibleError, SpecError
 from hocket.plans.algorithms import check_name, check_options, is_scheduled, is_synthesized
 from hocket.plans.auto import best_plan
 from hocket.plans.choice import Choice, Timer, fastest
@@ -22,6 +23,7 @@ from hocket.plans.schedule import Schedule, schedule_collective
 from hocket.plans.sizes import check_plan
 from hocket.plans.symmetric import shifted
 from hocket.plans.synthesis import PlanOptions, synthesize
+from hocket.plans.synthesis.make import Deadline, too_late
 from hocket.plans.trees import pack_trees
 from hocket.topology.sources import TopologyLike, as_topology
 
@@ -185,22 +187,25 @@ def make(
         )
         return Plan(core, synthesis=synthesis)
     if algorithm == "trees":
-        core, trees = pack_trees(
-            collective,
-            topology,
-            pieces=chunks,
-            options=options,
-            memory_limit=limit,
-            progress=progress,
-        )
+        with _limited(algorithm, options):
+            core, trees = pack_trees(
+                collective,
+                topology,
+                pieces=chunks,
+                options=options,
+                memory_limit=limit,
+                progress=progress,
+            )
         routed = core.routed(options.routing) if topology.may_have_equal_paths else core
         return Plan(routed, trees=trees)
     if algorithm == "symmetric":
-        return shifted(collective, topology, chunks, options, progress)
+        with _limited(algorithm, options):
+            return shifted(collective, topology, chunks, options, progress)
     if isinstance(algorithm, str) and not is_scheduled(algorithm):
         given = (topology, collective, algorithm, chunks, limit, options.routing)
         if algorithm == "flows":
-            return Plan(_core.plan(*given, time_limit=options.seconds, progress=progress))
+            with _limited(algorithm, options):
+                return Plan(_core.plan(*given, time_limit=options.seconds, progress=progress))
         return Plan(_core.plan(*given))
     schedule = schedule_collective(
         collective,
@@ -212,6 +217,18 @@ def make(
     )
     core = _core.plan_of(schedule.core, limit)
     return Plan(core.routed(options.routing) if topology.may_have_equal_paths else core, schedule)
+
+
+@contextmanager
+def _limited(algorithm: str, options: PlanOptions) -> Iterator[None]:
+    """Name the time limit where it has ended a search; refusals, which name an algorithm, are left."""
+    deadline = Deadline(options.seconds)
+    try:
+        yield
+    except InfeasibleError as error:
+        if error.origin is not None or not deadline.is_over():
+            raise
+        raise too_late(algorithm, options) from error
 
 
 def _check(

@@ -69,8 +69,8 @@ def answer(key: str) -> Selection | None:
             cached=True,
         )
         is_right = made.algorithm in BUILTIN and made.ended in ENDS and made.algorithm in made.times
-        is_right &= _count(made.seed) < 1 << 64
-        is_right &= made.chunks is None or _count(made.chunks) > 0
+        is_right &= _count(made.seed, 1 << 64) >= 0
+        is_right &= made.chunks is None or _count(made.chunks, 1 << 32) > 0
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
     return made if is_right else None
@@ -81,8 +81,9 @@ def keep_answer(key: str, chosen: Selection) -> None:
     keep(_SHELF, key, dict(chosen.to_dict()))
 
 
-def _count(value: object) -> int:
-    if type(value) is not int or value < 0:
+def _count(value: object, end: int = 1 << 63) -> int:
+    """Give a number from 0 and below `end`: times of 2^63 ps and more are none that hocket tells."""
+    if type(value) is not int or not 0 <= value < end:
         raise ValueError(value)
     return value
 

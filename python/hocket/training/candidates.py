@@ -76,7 +76,7 @@ class Remembered:
         if found is None:
             return None
         name, chunks = found.get("algorithm"), found.get("chunks")
-        is_count = chunks is None or (type(chunks) is int and chunks > 0)
+        is_count = chunks is None or (type(chunks) is int and 0 < chunks < 1 << 32)
         return (name, chunks) if name in names and is_count else None
 
     def keep(self, algorithm: str, chunks: int | None) -> None:

@@ -85,6 +85,12 @@ class Synthesis(Result):
         }
 
 
+def too_late(algorithm: str, options: PlanOptions) -> InfeasibleError:
+    """Give the error of a search that had no plan when its time limit passed."""
+    why = f"{algorithm} found no plan within {options.seconds:g} s"
+    return InfeasibleError(None, why, "give more time")
+
+
 class Deadline:
     """What is left of a time limit."""
 
@@ -198,6 +204,4 @@ def _quickest(
     except InfeasibleError as error:
         if not deadline.is_over():
             raise
-        raise InfeasibleError(
-            None, f"{algorithm} found no plan within {options.seconds:g} s", "give more time"
-        ) from error
+        raise too_late(algorithm, options) from error
