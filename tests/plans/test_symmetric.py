@@ -30,6 +30,13 @@ def test_the_whole_plan_is_proved_and_takes_as_long(kind: str, network: str) -> 
     assert made.bound <= run.time
 
 
+def test_where_chunks_differ_by_a_byte_the_time_is_the_latest() -> None:
+    # Blocks of 5 B in 4 chunks are simulated as 8 B: 7 x 8 B over 10 MB/s and 2 us, instead of 7 x 5 B.
+    made = hk.plan_symmetric("all-gather", "switch:8@10MB/s,1us", size=40, chunks=4)
+    assert round(made.time * 1e12) == 7_600_000
+    assert hk.simulate(made.expand().verify()).time_ps == 5_500_000
+
+
 def test_what_it_is() -> None:
     made = hk.plan_symmetric("all-gather", "torus:8x8x8@50GB/s,500ns", size="1 GB")
     assert made.group == (8, 8, 8)

@@ -53,7 +53,8 @@ class SymmetricPlan(Result):
     orbits
         Kinds of links: the group takes each link to all of its kind, and to no others.
     time
-        When the whole plan ends at link fidelity [s]; where blocks differ by a byte, at the latest.
+        When the whole plan ends at link fidelity [s]; where blocks or their chunks
+        differ by a byte, at the latest.
     bound, witness
         What no plan is faster than [s], and what proves it.
     pieces
