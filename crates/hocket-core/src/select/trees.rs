@@ -26,6 +26,8 @@ const MOST_TRANSFERS: u64 = 1_500_000;
 const MOST_FROM_ONE: u64 = 4_000_000;
 /// Transfers up to which they are tried although the timetable promises little of it, and links keep to it.
 const CHEAP: u64 = 300_000;
+/// Transfers up to which links may always serve what is ready first, too: it costs next to nothing.
+const SMALL: u128 = 100_000;
 /// One over the share of a time that is not worth more pieces.
 const GOOD_ENOUGH: u64 = 150;
 /// How often the number of pieces is doubled at most.
@@ -208,7 +210,7 @@ impl Search<'_> {
         let is_kept = |time: Time| time.as_ps() <= hoped + hoped / KEPT;
         let first = plan(RowOrder::Starts)?;
         let (mut proof, mut time) = as_planned(first, topology, latency, progress)?;
-        if !is_kept(time) {
+        if !is_kept(time) || transfers <= SMALL {
             (proof, time) = or_when_ready((proof, time), latency, progress)?;
         }
         for order in OTHER_ORDERS {
