@@ -61,8 +61,9 @@ impl Nodes {
     /// one such member of node j. For each byte and each j there is a chain of transfers from v to r_j. One of them is
     /// the last that starts in another node than j. The next one starts in j, so it ends there, since every place that
     /// copies or sums is in some node. So what it sends over the first arc out of its own node serves one j alone, and
-    /// the bytes that leave all nodes so are at least k times those that v has. Over an arc that they cannot reach before a, by way of a place in
-    /// its node that copies or sums, and behind which the nearest r_j is b away, they leave within T - a - b.
+    /// the bytes that leave all nodes so are at least k times those that v has. Over an arc that they cannot reach
+    /// before a, by way of a place in its node that copies or sums, and behind which the nearest r_j is b away, they
+    /// leave within T - a - b.
     ///
     /// For sums that v wants it is the same backwards in time, with arcs into nodes.
     ///

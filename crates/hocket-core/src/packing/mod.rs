@@ -219,8 +219,8 @@ const MOST_LOWERED: u32 = 24;
 /// Packs trees from roots with weights to all `ends`.
 ///
 /// Roots of weight w have w times as many trees as those of weight 1, the number of which is among `counts`. Devices
-/// that are no ends only pass on. Where more enters a switch than leaves it, or less, no trees may reach the rate; it
-/// is then lowered until some do.
+/// that are no ends only pass on. Where more enters a switch than leaves it, or less, no trees may reach the rate; the same holds
+/// where every link is full. It is then lowered until some do.
 ///
 /// # Errors
 /// [`NoPacking`].
@@ -238,20 +238,18 @@ pub(crate) fn pack(
     let supply = scale.supply(&graph, weights);
     let costs = costs(network);
     let mut found = trees_of(&graph, &scale, &supply, &costs, progress)?;
-    let exact = scale.clone();
     for percent in ROOMY {
         if found.is_some() {
             break;
         }
-        let most = counts.end();
-        if let Some(roomy) = scale::roomy(&graph, weights, &rate, 1..=*most, percent) {
+        let roomy = scale::roomy(&graph, weights, &rate, counts.clone(), percent);
+        if let Some(roomy) = roomy {
             let supply = roomy.supply(&graph, weights);
             found = trees_of(&graph, &roomy, &supply, &costs, progress)?;
-            scale = roomy;
+            if found.is_some() {
+                scale = roomy;
+            }
         }
-    }
-    if found.is_none() {
-        scale = exact;
     }
     for _ in 0..MOST_LOWERED {
         if found.is_some() {
