@@ -26,6 +26,8 @@ ROOMS = (
     "plans.synthesis",
     "plans",
     "simulation",
+    "profiles",
+    "nccl",
     "comparison",
     "workload",
     "workload.torch",
@@ -194,7 +196,16 @@ def test_the_documentation_lists_the_rooms_in_their_order() -> None:
     assert tuple(rows[1:]) == ROOMS
 
 
-PUBLIC_ROOMS = {"routing", "steering", "testbed", "topology", "traces", "training", "workload"}
+PUBLIC_ROOMS = {
+    "nccl",
+    "routing",
+    "steering",
+    "testbed",
+    "topology",
+    "traces",
+    "training",
+    "workload",
+}
 
 
 def test_no_module_takes_the_place_of_a_public_name() -> None:

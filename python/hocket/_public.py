@@ -1,6 +1,6 @@
 """The public names of :mod:`hocket`, which takes them from here."""
 
-from hocket import routing, steering, testbed, topology, traces, training, workload
+from hocket import nccl, routing, steering, testbed, topology, traces, training, workload
 from hocket._core import Bound, Collective, Topology, __version__
 from hocket.collectives.bounds import bound
 from hocket.collectives.collective import collective_on
@@ -37,6 +37,8 @@ from hocket.plans.selection import Selection
 from hocket.plans.symmetric import SymmetricPlan, plan_symmetric
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
 from hocket.plans.trees import Packing, Trees
+from hocket.profiles.prediction import Prediction, predict
+from hocket.profiles.profile import Profile
 from hocket.simulation.options import (
     DimensionOptions,
     FlowOptions,
@@ -84,6 +86,8 @@ __all__ = [
     "Plan",
     "PlanBuilder",
     "PlanOptions",
+    "Prediction",
+    "Profile",
     "Run",
     "Schedule",
     "Selection",
@@ -112,11 +116,13 @@ __all__ = [
     "compare_sizes",
     "load_collective",
     "merge_plans",
+    "nccl",
     "neighbor_exchange",
     "pareto",
     "plan",
     "plan_symmetric",
     "plan_together",
+    "predict",
     "routing",
     "schedule",
     "send_receive",

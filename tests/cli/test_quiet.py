@@ -42,6 +42,7 @@ def test_every_command_can_be_quiet(hocket: Hocket) -> None:
             words = [each.name] if one is each else [each.name, one.name]
             if not one.is_program and one.name not in (
                 "advise",
+                "nccl",
                 "testbed",
                 "topology",
                 "workload",

@@ -67,6 +67,12 @@ _REPRODUCE = (
         "reproduce_optimal:optimal_study",
         "For example: hocket reproduce optimal --machine dgx_a100_2box --size 1GB",
     ),
+    Command(
+        "machines",
+        "Predict published sweeps of real machines from what was not fitted, and state the error.",
+        "reproduce_machines:machines_study",
+        "For example: hocket reproduce machines --output machines",
+    ),
 )
 
 COMMANDS = (
@@ -157,6 +163,23 @@ COMMANDS = (
         "Run a program whose connections leave from the ports that the agent gives (Linux, root).",
         "launch:launch",
         "For example: hocket launch --to 10.1.0.1:5201 -- iperf3 -c 10.1.0.1",
+    ),
+    Command(
+        "predict",
+        "Say what a collective takes with NCCL or RCCL on a real machine, from its profile.",
+        "predict:predict",
+        "For example: hocket predict all-reduce --topology hgx_h200_8gpu --sizes 8K:4G:x8",
+    ),
+    Command(
+        "nccl",
+        "Say what NCCL would do: which algorithm, protocol and channels it picks.",
+        "nccl:nccl",
+    ),
+    Command(
+        "calibrate",
+        "Fit what real runs cost on a machine to sweeps measured there, and write its topology with it.",
+        "calibrate:calibrate",
+        "For example: hocket calibrate nccl-tests.txt --topology dgx_a100_1box -o mine.yml",
     ),
     Command(
         "algorithms",

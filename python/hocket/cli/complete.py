@@ -88,6 +88,8 @@ _ARGUMENTS: dict[str, Callable[[str], list[str]]] = {
     "compare": collectives,
     "pareto": collectives,
     "plan": collectives,
+    "predict": collectives,
+    "nccl predict": collectives,
     "advise failures": collectives,
     "train": models,
     "compare-training": models,
@@ -96,7 +98,7 @@ _ARGUMENTS: dict[str, Callable[[str], list[str]]] = {
     "workload show": models,
 }
 """The first argument, by command."""
-_GROUPS = ("advise", "topology", "workload", "trace", "reproduce")
+_GROUPS = ("advise", "nccl", "topology", "workload", "trace", "reproduce")
 
 
 def completed(words: list[str], incomplete: str) -> list[str] | None:

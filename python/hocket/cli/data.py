@@ -92,6 +92,8 @@ class TopologyData(TypedDict):
     bisection_bytes_per_s: int | None
     bisection_is_exact: bool
     switching: str
+    profile: str | None
+    """What real runs cost there: a shipped profile, or the file's own."""
     dimensions: list[DimensionData]
     links: list[LinkData]
     failed_nodes: list[str]
@@ -395,6 +397,9 @@ class ReproductionData(TypedDict):
     experiments: NotRequired[dict[str, Any]]
     choices: NotRequired[list[dict[str, Any]]]
     cells: NotRequired[list[dict[str, Any]]]
+    checks: NotRequired[list[dict[str, Any]]]
+    sets: NotRequired[list[str]]
+    picks: NotRequired[list[dict[str, Any]]]
     seeds: NotRequired[int]
     released: NotRequired[list[dict[str, Any]]]
     table_1: NotRequired[dict[str, Any]]

@@ -29,8 +29,10 @@ from hocket.comparison.data import (
     FailureAdviceData,
     ParetoData,
 )
+from hocket.nccl.data import NcclData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
 from hocket.plans.synthesis.data import TimetableData
+from hocket.profiles.data import FitData, PredictionData
 from hocket.routing.data import ClusterRunData, ComparedSchemesData
 from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
@@ -110,6 +112,9 @@ DOCUMENTS: dict[str, Any] = {
     "testbed-study": StudyData,
     "testbed-steering": SteeringData,
     "calibration": CalibrationDocument,
+    "fitted-profile": FitData,
+    "prediction": PredictionData,
+    "nccl-prediction": NcclData,
     "reproduction": ReproductionData,
 }
 """By what follows ``hocket.`` in ``format``."""

@@ -88,6 +88,8 @@ def show_network(spec: TopologySpec, form: Form, *, links: bool = False) -> None
     failed = [*spec.failed_nodes, *(",".join(ends) for ends in spec.failed_links)]
     if failed:
         table.add_row("failed", " ".join(failed))
+    if spec.links:
+        table.add_row("profile", _profile_name(spec) or "none: hocket calibrate fits one")
     console.print(table)
     for warning in warnings_of(network, found):
         console.print(f"warning: {warning}")
@@ -97,6 +99,11 @@ def show_network(spec: TopologySpec, form: Form, *, links: bool = False) -> None
         console.note(f"source: {line}")
     if links:
         console.print(_links(network))
+
+
+def _profile_name(spec: TopologySpec) -> str | None:
+    """Give what is said of what real runs cost: a shipped profile, or the file's own."""
+    return None if spec.profile is None else spec.profile.name or spec.name
 
 
 def _facts(network: _core.Topology, found: _core.Inspection) -> list[tuple[str, str]]:
@@ -218,6 +225,7 @@ def _as_json(spec: TopologySpec, network: _core.Topology) -> TopologyData:
         "bisection_bytes_per_s": found.bisection_bandwidth,
         "bisection_is_exact": found.bisection_is_exact,
         "switching": network.switching,
+        "profile": _profile_name(spec),
         "dimensions": [
             {
                 "kind": kind,

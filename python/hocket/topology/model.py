@@ -89,6 +89,43 @@ class Offload(Strict):
     )
 
 
+PositiveNumber: TypeAlias = Annotated[float, Field(gt=0, le=1e15, allow_inf_nan=False)]
+
+
+class Profile(Strict):
+    """What a machine costs beside latency and bandwidth of its links: constants of the law of times."""
+
+    source: list[Source] = Field(default=[])
+    notes: list[Words] = Field(default=[])
+    launch: dict[Words, Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)]] = Field(
+        default={}, description="What launching a collective takes, by kind of program [us]."
+    )
+    launch_per_npu: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] = Field(
+        default=0.0, description="What each NPU of a process that drives several adds to it [us]."
+    )
+    constants: dict[Words, Annotated[list[PositiveNumber], Field(min_length=1, max_length=3)]] = (
+        Field(
+            default={},
+            description="By name: the value, and the ends of its 90 % interval where they are known; times "
+            "in microseconds, efficiencies as shares of nominal bandwidth.",
+        )
+    )
+
+
+class ProfileFile(Strict):
+    """A profile that stands alone."""
+
+    profile: Profile
+
+
+Profiled: TypeAlias = Annotated[
+    Annotated[Name, Tag("<str>")] | Annotated[Profile, Tag("<dict>")],
+    one_of(
+        "<str>", "<dict>", right="name a shipped profile, or give {launch: ..., constants: ...}"
+    ),
+]
+
+
 class Common(Strict):
     """Keys of every form."""
 
@@ -102,6 +139,10 @@ class Common(Strict):
     )
     offload: list[Offload] = Field(
         default=[], description="Switches that sum and multicast; the others only forward."
+    )
+    profile: Profiled | None = Field(
+        default=None,
+        description="What real runs cost beside latency and bandwidth: a shipped profile, or constants.",
     )
     switching: Literal["store-and-forward", "cut-through"] | None = Field(
         default=None,

@@ -64,6 +64,34 @@ class LinkSpec:
 
 
 @dataclass(frozen=True)
+class ProfileSpec:
+    """What a machine costs beside latency and bandwidth, as a file says it.
+
+    Attributes
+    ----------
+    name
+        Of a shipped profile; then the rest is empty.
+    launch
+        What launching takes, by kind of program [us].
+    launch_per_npu
+        What each NPU of a process that drives several adds [us].
+    constants
+        By name: the value, and the ends of its interval where they are known.
+    source
+        Where they come from, a line each.
+    origin
+        The file, for messages.
+    """
+
+    name: str | None = None
+    launch: Mapping[str, float] = field(default_factory=dict)
+    launch_per_npu: float = 0.0
+    constants: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    source: tuple[str, ...] = ()
+    origin: str = ""
+
+
+@dataclass(frozen=True)
 class TopologySpec:
     """A network: a builder, dimensions, or devices and links; and what of it has failed.
 
@@ -96,6 +124,8 @@ class TopologySpec:
         The key or option that said so, for messages.
     offloads
         Which switches sum and multicast.
+    profile
+        What real runs cost beside latency and bandwidth.
     lines
         Lines of a file by their places, for messages: of what has failed, of groups and of offload.
     """
@@ -117,6 +147,7 @@ class TopologySpec:
     groups: Groups | str = ()
     groups_from: str = "groups"
     offloads: tuple[OffloadSpec, ...] = ()
+    profile: ProfileSpec | None = None
     lines: Mapping[tuple[str | int, ...], int] = field(
         default_factory=dict, compare=False, repr=False
     )

@@ -30,6 +30,8 @@ from hocket.topology.model import (
     LinkKind,
     LinksFile,
     Offload,
+    Profile,
+    ProfileFile,
     Switch,
     Way,
     delay_or_default,
@@ -41,6 +43,7 @@ from hocket.topology.spec import (
     Groups,
     LinkSpec,
     OffloadSpec,
+    ProfileSpec,
     TopologySpec,
     skipped,
 )
@@ -88,15 +91,23 @@ def spec_from_values(
     return _common(file, TopologySpec(title, builder=builder), lines)
 
 
+def profile_from_values(values: dict[str, Any], lines: dict[Place, int], name: str) -> ProfileSpec:
+    """Check the values of a file that has a profile alone.
+
+    Raises
+    ------
+    SpecError
+        Naming file, line, key and remedy.
+    """
+    try:
+        file = ProfileFile.model_validate(values)
+    except ValidationError as error:
+        raise _Reader(lines, name).error(error, ProfileFile) from None
+    spec = _profile(file.profile)
+    return ProfileSpec() if spec is None else spec
+
+
 def _common(file: Common, spec: TopologySpec, lines: dict[Place, int]) -> TopologySpec:
-    source = tuple(
-        " ".join(
-            part
-            for part in (each.paper, each.repo, each.path, each.commit, each.licence)
-            if part is not None
-        )
-        for each in file.source
-    )
     return replace(
         spec,
         failed_nodes=tuple(file.failed.nodes),
@@ -113,13 +124,31 @@ def _common(file: Common, spec: TopologySpec, lines: dict[Place, int]) -> Topolo
             )
             for each in file.offload
         ),
+        profile=_profile(file.profile),
         notes=(*file.notes, *spec.notes),
-        source=source,
+        source=_sources(file.source),
         lines={
             place: line
             for place, line in lines.items()
             if place[:1] in (("failed",), ("groups",), ("offload",))
         },
+    )
+
+
+def _sources(given: list[Source]) -> tuple[str, ...]:
+    parts = [(each.paper, each.repo, each.path, each.commit, each.licence) for each in given]
+    return tuple(" ".join(part for part in each if part is not None) for each in parts)
+
+
+def _profile(given: Profile | str | None) -> ProfileSpec | None:
+    if given is None or isinstance(given, str):
+        return None if given is None else ProfileSpec(given)
+    return ProfileSpec(
+        None,
+        dict(given.launch),
+        given.launch_per_npu,
+        {name: tuple(values) for name, values in given.constants.items()},
+        (*_sources(given.source), *given.notes),
     )
 
 
@@ -155,7 +184,7 @@ class _Reader(Located):
             )
         return BUILDERS[family]
 
-    def error(self, error: ValidationError, model: type[Common]) -> SpecError:
+    def error(self, error: ValidationError, model: type[Strict]) -> SpecError:
         """Make one line of the first thing that pydantic found; of a misspelt key, its name."""
         errors = error.errors(include_url=False)
         beside = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
@@ -289,7 +318,7 @@ class _Reader(Located):
         return both * link.count
 
 
-def _keys_at(model: type[Common], place: Place) -> list[str]:
+def _keys_at(model: type[Strict], place: Place) -> list[str]:
     """Keys that the mapping at a place may have."""
     words = [part for part in place[:-1] if isinstance(part, str)]
     for word in _INNER:

@@ -1,0 +1,207 @@
+"""``hocket calibrate``: fit the profile of a machine to what was measured on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from hocket.cli import options
+from hocket.cli.numbers import percent
+from hocket.cli.table import Table
+from hocket.errors import SpecError
+from hocket.files.atomic import check_target, write_text
+from hocket.files.complaint import shown_path
+from hocket.profiles.errors import spread_of, spreads
+from hocket.profiles.fit import Fit, FitOptions, fit
+from hocket.profiles.hardware import hardware_of
+from hocket.profiles.law import CONSTANTS
+from hocket.profiles.measurement import Sweeps, oddities, read_sweeps
+from hocket.profiles.profile import Profile, load_profile
+from hocket.profiles.section import with_profile
+from hocket.topology import machines
+from hocket.topology.build import build_topology
+from hocket.topology.spec import TopologySpec
+
+
+def calibrate(
+    measured: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="MEASURED...",
+            help="Tables (.csv) of sweeps, or what nccl-tests or rccl-tests printed.",
+        ),
+    ],
+    *,
+    topology: options.TopologyText,
+    output: Annotated[
+        str | None,
+        typer.Option(
+            "--output", "-o", help="Write the topology with its profile to this .yml file."
+        ),
+    ] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(
+            "--prior",
+            metavar="PROFILE",
+            help="Start from this shipped profile, or that of this file, where data is scarce.",
+        ),
+    ] = None,
+    in_place: Annotated[
+        bool,
+        typer.Option("--in-place", help="Fit the times in place; by default those out of place."),
+    ] = False,
+    json: options.Json = False,
+) -> None:
+    """Fit what real runs cost on a machine to sweeps measured there, and write its topology with it."""
+    spec = options.read_spec(topology, None, None, None)
+    if output is not None:
+        check_target(Path(output))
+        source = _text_of(topology, spec)
+    network = build_topology(spec)
+    hardware = hardware_of(network)
+    sweeps = [_usable(read_sweeps(each), each, in_place=in_place) for each in measured]
+    _check(sweeps, network.npu_count, max(len(network.groups), 1))
+    priors = None if prior is None else load_profile(prior).values
+    # A machine's own data weighs more than the family that priors were taken from.
+    width = 2.0 if prior is None else 1.0
+    found = fit([(each, hardware) for each in sweeps], FitOptions(width=width, priors=priors))
+    profile = Profile.of_fit(spec.name, found, _sources(sweeps))
+    if output is not None:
+        write_text(Path(output), with_profile(source, profile.as_yaml()))
+    if json:
+        options.print_result("fitted-profile", {**_as_data(found), "file": output})
+        return
+    _print(found, sweeps, profile, output)
+
+
+def _usable(sweep: Sweeps, path: str, *, in_place: bool) -> Sweeps:
+    rows = tuple(row for row in sweep if row.in_place == in_place and row.is_aligned)
+    if not rows:
+        which, other = (
+            ("in place", "leave --in-place out")
+            if in_place
+            else (
+                "out of place",
+                "give --in-place",
+            )
+        )
+        raise SpecError(None, f"has no times {which}", other, origin=shown_path(Path(path)))
+    return Sweeps(sweep.name, rows, sweep.facts)
+
+
+def _check(sweeps: list[Sweeps], npus: int, nodes: int) -> None:
+    names: set[str] = set()
+    for sweep in sweeps:
+        if sweep.name in names:
+            raise SpecError("MEASURED", f"two files are called {sweep.name}", "rename one")
+        names.add(sweep.name)
+        for row in sweep:
+            most = npus // nodes
+            if row.nodes > nodes or row.npus // row.nodes > most:
+                why = (
+                    f"has {row.npus} NPUs on {row.nodes} nodes; the topology has {npus} on {nodes}"
+                )
+                right = "give the topology of the machine that was measured"
+                raise SpecError(None, why, right, origin=sweep.name)
+
+
+def _sources(sweeps: list[Sweeps]) -> tuple[str, ...]:
+    return tuple(
+        f"Fitted to {sweep.name}: {sweep.facts.get('source', 'measured by the user')}"
+        for sweep in sweeps
+    )
+
+
+def _text_of(topology: str, spec: TopologySpec) -> str:
+    """Give the text of the file that a topology was read from."""
+    if machines.known(topology):
+        return machines.path(topology).read_text(encoding="utf-8")
+    if spec.builder is not None and ":" in topology:
+        right = "write a file with builder: and its sizes, and give that"
+        raise SpecError(
+            "--output", f"{topology} is no file to which a profile could be added", right
+        )
+    return Path(topology).read_text(encoding="utf-8")
+
+
+def _as_data(found: Fit) -> dict[str, Any]:
+    return {
+        "constants": {
+            name: {
+                "value": each.value,
+                "low": each.low,
+                "high": each.high,
+                "is_seen": each.is_seen,
+            }
+            for name, each in found.constants.items()
+        },
+        "launch_us": {name: each.value for name, each in found.launch.items()},
+        "launch_per_npu_us": found.launch_per_npu,
+        "alike": [list(pair) for pair in found.alike],
+        "errors": list(_errors(found)),
+    }
+
+
+def _errors(found: Fit) -> Iterator[dict[str, Any]]:
+    kinds = np.array([row.kind for row in found.rows])
+    sizes = np.array([row.size for row in found.rows])
+    for kind in dict.fromkeys(kinds.tolist()):
+        for is_held in (True, False):
+            which = (kinds == kind) & (found.held == is_held)
+            for band, spread in spreads(found.errors[which], sizes[which]):
+                yield {
+                    "collective": kind,
+                    "band": band.name,
+                    "rows": spread.rows,
+                    "median": spread.median,
+                    "p90": spread.p90,
+                    "is_kept_back": is_held,
+                }
+
+
+def _print(found: Fit, sweeps: list[Sweeps], profile: Profile, output: str | None) -> None:
+    console = options.output()
+    table = Table(
+        title="error of the sizes kept back, and of those fitted: median / 90th percentile"
+    )
+    for name, justify in (("collective", "left"), ("sizes", "left"), ("kept back", "right")):
+        table.add_column(name, justify=justify, unit="%" if name == "kept back" else "")
+    table.add_column("fitted", justify="right", unit="%")
+    cells: dict[tuple[str, str], dict[bool, str]] = {}
+    for each in _errors(found):
+        text = f"{percent(each['median'])} / {percent(each['p90'])}"
+        cells.setdefault((each["collective"], each["band"]), {})[each["is_kept_back"]] = text
+    for (kind, band), texts in cells.items():
+        table.add_row(kind, band, texts.get(True, "–"), texts.get(False, "–"))
+    console.print(table)
+    constants = Table(title="constants that the data tells")
+    for name in ("constant", "value", "90 % interval", "unit"):
+        constants.add_column(name, justify="left" if name in ("constant", "unit") else "right")
+    shown = {f"launch of {name}": each for name, each in found.launch.items()}
+    for name, constant in {**shown, **profile.constants}.items():
+        if not constant.is_seen:
+            continue
+        unit = "us" if name in shown else CONSTANTS[name].unit or "of nominal"
+        ends = f"{constant.low:.3g} to {constant.high:.3g}"
+        constants.add_row(name, f"{constant.value:.4g}", ends, unit)
+    console.print(constants)
+    unseen = [name for name, each in found.constants.items() if not each.is_seen]
+    if unseen:
+        console.note(f"not told by this data, at their priors: {', '.join(unseen)}")
+    for one, other in found.alike:
+        console.note(f"{one} and {other} cannot be told apart: measure another number of NPUs")
+    for sweep in sweeps:
+        for line in oddities(sweep):
+            console.note(line)
+    held = spread_of(found.errors[found.held])
+    console.print(
+        f"{len(found.rows)} times, {held.rows} of them kept back: "
+        f"median error there {percent(held.median)} %, 90th percentile {percent(held.p90)} %"
+    )
+    if output is not None:
+        console.print(f"topology with its profile in {output}")

@@ -1,0 +1,73 @@
+"""``hocket nccl``: what NCCL would do."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hocket.cli import options
+from hocket.cli.groups import Nodes, grouped
+from hocket.cli.numbers import RATES, TIMES
+from hocket.cli.table import Table
+from hocket.nccl.constants import VERSION
+from hocket.nccl.prediction import predict as nccl_predict
+from hocket.units import format_size
+
+nccl = typer.Typer(
+    help="Say what NCCL would do: which algorithm, protocol and channels it picks.",
+    no_args_is_help=True,
+    epilog="For example: hocket nccl predict all-reduce --topology dgx_a100_2box --size 64MiB",
+)
+
+
+@nccl.callback()
+def _nccl() -> None:
+    """Have commands below it, although there is one alone."""
+
+
+@nccl.command(
+    epilog="For example: hocket nccl predict all-reduce --topology dgx_a100_2box --size 64MiB"
+)
+@grouped
+def predict(
+    kind: options.Kind = "all-reduce",
+    *,
+    network: Nodes,
+    size: options.Size,
+    gpu: Annotated[
+        str | None,
+        typer.Option(
+            "--gpu",
+            help="volta, ampere, hopper or blackwell; by default the one that has such NVLinks.",
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Say which algorithm, protocol and channels NCCL picks, and what its own model predicts."""
+    found = nccl_predict(kind, network.build(), size=size, gpu=gpu)
+    if json:
+        options.print_result("nccl-prediction", found.to_dict())
+        return
+    console = options.output()
+    on = "" if found.nodes == 1 else f" on {found.nodes} nodes"
+    what = f"{found.kind} of {format_size(found.size)} among {found.npus} GPUs{on}"
+    table = Table(title=f"{what}, as NCCL {VERSION} weighs it ({found.gpu})")
+    table.add_column("algorithm")
+    table.add_column("protocol")
+    table.add_column("channels", justify="right")
+    table.add_column("latency", justify="right", units=TIMES)
+    table.add_column("bandwidth", justify="right", units=RATES)
+    table.add_column("predicted", justify="right", units=TIMES)
+    for each in found.choices:
+        table.add_row(
+            each.algorithm,
+            each.protocol,
+            str(each.channels),
+            each.latency * 1e6,
+            each.bandwidth * 1e9,
+            each.seconds * 1e12,
+        )
+    console.print(table)
+    console.print(f"NCCL picks {found.algorithm} with {found.protocol}")
+    console.note("NCCL's own prediction ranks algorithms; hocket predict says what is measured")

@@ -1,0 +1,78 @@
+"""``hocket predict``: what a collective takes on a real machine, by its profile."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hocket.cli import options
+from hocket.cli.groups import Nodes, grouped
+from hocket.cli.numbers import RATES, TIMES, percent
+from hocket.cli.table import NEVER, Table
+from hocket.collectives.sweep import sizes_of
+from hocket.profiles.prediction import Prediction
+from hocket.profiles.prediction import predict as predict_times
+from hocket.profiles.profile import load_profile, profile_of
+from hocket.topology.build import build_topology
+from hocket.units import format_size
+
+_SIZES = "1K:4G:x4"
+
+
+@grouped
+def predict(
+    kind: options.Kind = "all-reduce",
+    *,
+    network: Nodes,
+    size: options.Sizes = None,
+    sizes: options.Sweep = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="PROFILE",
+            help="A shipped profile, or a topology file that has one; by default the network's own.",
+        ),
+    ] = None,
+    launch: Annotated[
+        str | None,
+        typer.Option("--launch", help="Kind of program that launches it, of those in the profile."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Say what a collective takes with NCCL or RCCL on a real machine, from its profile."""
+    spec = network.spec()
+    used = profile_of(spec) if profile is None else load_profile(profile)
+    given = [*(size or []), *([] if sizes is None else [sizes])]
+    asked = sizes_of(given or [_SIZES], field="--size")
+    found = predict_times(kind, build_topology(spec), sizes=asked, profile=used, launch=launch)
+    if json:
+        options.print_result("prediction", found.to_dict())
+        return
+    _print(found, spec.name)
+
+
+def _print(found: Prediction, name: str) -> None:
+    console = options.output()
+    nodes = "" if found.nodes == 1 else f" on {found.nodes} nodes"
+    table = Table(title=f"{found.kind} among {found.npus} NPUs{nodes} of {name}, as it is measured")
+    table.add_column("size", justify="right", leaves=NEVER)
+    table.add_column("time", justify="right", leaves=NEVER, units=TIMES)
+    table.add_column("busbw", justify="right", units=RATES)
+    table.add_column("algorithm")
+    table.add_column("protocol")
+    table.add_column("launch", justify="right", unit="%")
+    for each in found.times:
+        table.add_row(
+            format_size(each.size),
+            each.seconds * 1e12,
+            each.busbw,
+            each.algorithm,
+            each.protocol,
+            percent(each.launch_share),
+        )
+    console.print(table)
+    console.print(f"profile {found.profile.name}, launched in {found.launch:.3g} us")
+    for line in found.profile.source:
+        console.note(line)

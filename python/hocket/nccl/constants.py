@@ -1,0 +1,149 @@
+"""Numbers of NCCL's cost model.
+
+Source: NVIDIA/nccl 2.30.7, src/graph/tuning.cc and src/graph/topo.h (Apache-2.0), read at commit 5067397.
+Times in microseconds, bandwidths in GB/s.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+VERSION = "2.30.7"
+
+PROTOCOLS = ("LL", "LL128", "Simple")
+
+BASE = {
+    "tree": (6.8, 14.0, 8.4),
+    "ring": (6.6, 14.0, 8.4),
+    "pat": (8.0, 8.0, 8.0),
+    "nvls": (0.0, 0.0, 0.0),
+    "nvls-tree": (0.0, 0.0, 0.0),
+}
+"""What starting takes, of each protocol."""
+
+NVLINK = {
+    "tree": (0.6, 1.25, 4.0),
+    "ring": (0.6, 1.9, 3.4),
+    "nvls": (25.0, 25.0, 25.0),
+    "nvls-tree": (25.0, 25.0, 25.0),
+    "pat": (4.0, 4.0, 4.0),
+}
+"""A step over NVLink."""
+NET = {
+    "tree": (5.0, 8.5, 14.0),
+    "ring": (2.7, 4.0, 14.0),
+    "nvls": (18.0, 18.0, 18.0),
+    "nvls-tree": (20.9, 20.9, 20.9),
+    "pat": (14.0, 14.0, 14.0),
+}
+"""A step over the network."""
+
+LL, LL128, SIMPLE = range(3)
+
+TREE_CORRECTION = (
+    [1.0] * 4
+    + [0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]
+    + [1.0] * 5,
+    [1.0] * 5 + [0.9, 0.8, 0.8, 0.8, 0.7] + [0.6] * 6 + [0.8] + [0.9] * 4 + [1.0] * 3,
+    [0.9] * 7 + [0.8, 0.7, 0.6, 0.6] + [0.5] * 4 + [0.6, 0.7, 0.8, 0.7, 0.7, 0.8] + [0.9] * 3,
+)
+"""What a tree reaches of its bandwidth, from 64 bytes upwards by powers of two, of each protocol."""
+TREE_CORRECTED = 1 << 29
+"""Bytes from which on it is not corrected."""
+RING_PLATEAU, RING_PLATEAU_OLD = 1.4, 1.9
+"""Factors of a ring's latency over several nodes with Simple, from Ampere on and before."""
+RING_LL128 = 0.92
+TREE_LL = 3.8
+TREE_PLAIN = 0.85
+NVLS_MOST_CHANNELS = 16
+
+
+@dataclass(frozen=True)
+class Generation:
+    """GPUs of one architecture. Triples are of 1, 2, and 4 or more nodes.
+
+    Attributes
+    ----------
+    nominal, link
+        Bandwidth of an NVLink, as its maker states it and as NCCL counts it.
+    speeds
+        What the search tries for a channel.
+    ll
+        The most that LL reaches in all.
+    ring_ll128, tree_ll128, tree, nvls_tree
+        The most that a channel reaches.
+    nvls
+        What switches that sum reach of the links; 0 where there are none.
+    """
+
+    name: str
+    nominal: float
+    link: float
+    speeds: tuple[float, ...]
+    ll: tuple[float, float, float]
+    ring_ll128: float
+    tree_ll128: tuple[float, float, float]
+    tree: tuple[float, float, float]
+    nvls_tree: tuple[float, float, float]
+    nvls: float
+    net_per_100g: float = 12.0
+
+
+_GENERIC = (40.0, 30.0, 20.0, 18.0, 15.0, 12.0, 10.0, 9.0, 7.0, 6.0, 5.0, 4.0, 3.0)
+_SM90 = (60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0)
+_T20 = (20.0, 20.0, 20.0)
+
+GENERATIONS = {
+    each.name: each
+    for each in (
+        Generation(
+            "volta",
+            25.0,
+            20.0,
+            _GENERIC,
+            (39.0, 39.0, 20.4),
+            20.0,
+            _T20,
+            (26.5, 18.5, 10.0),
+            (26.5, 18.5, 10.0),
+            0.0,
+        ),
+        Generation(
+            "ampere",
+            25.0,
+            20.0,
+            _GENERIC,
+            (87.7, 22.5, 19.0),
+            20.0,
+            _T20,
+            (24.0, 23.6, 17.8),
+            (24.0, 23.6, 17.8),
+            0.0,
+        ),
+        Generation(
+            "hopper",
+            25.0,
+            20.6,
+            _SM90,
+            (141.0, 45.0, 35.0),
+            36.7,
+            (36.7, 36.7, 29.0),
+            (38.7, 41.4, 36.0),
+            (0.0, 57.7, 45.5),
+            0.85,
+        ),
+        Generation(
+            "blackwell",
+            50.0,
+            40.1,
+            _SM90,
+            (282.0, 90.0, 70.0),
+            40.0,
+            (55.6, 31.67, 20.0),
+            (70.0, 42.8, 24.0),
+            (0.0, 96.0, 80.0),
+            0.74,
+        ),
+    )
+}
+"""By name."""

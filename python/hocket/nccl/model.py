@@ -1,0 +1,266 @@
+"""What NCCL picks and predicts: its search for channels, idealised, and its cost model.
+
+The search is idealised: it finds as many channels as the links of a GPU and the NICs of a node carry, of
+the speed that uses them best. NCCL's own walks the topology and may find fewer.
+
+Source: as :mod:`hocket.nccl.constants`; of its algorithms: Hu et al., Demystifying NCCL, 2025.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from hocket.errors import InfeasibleError, SpecError
+from hocket.nccl.constants import (
+    BASE,
+    GENERATIONS,
+    LL,
+    LL128,
+    NET,
+    NVLINK,
+    NVLS_MOST_CHANNELS,
+    PROTOCOLS,
+    RING_LL128,
+    RING_PLATEAU,
+    RING_PLATEAU_OLD,
+    SIMPLE,
+    TREE_CORRECTED,
+    TREE_CORRECTION,
+    TREE_LL,
+    TREE_PLAIN,
+    Generation,
+)
+from hocket.profiles.hardware import Hardware
+from hocket.units import shown
+
+__all__ = ["KINDS", "Channels", "Choice", "choices", "generation_of", "search"]
+
+KINDS = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce")
+_G = 1e9
+_MOST_CHANNELS = 32
+_FEWEST_NVLS = 4
+"""GPUs of a node up to which NCCL does not sum in switches; stated picks of 2 to 8 GPUs say so."""
+
+
+@dataclass(frozen=True)
+class Channels:
+    """How many channels a graph has, and what each carries [GB/s]."""
+
+    count: int
+    inside: float
+    between: float
+
+    def rate(self, nodes: int) -> float:
+        """Give what all channels carry, as the model takes it for so many nodes."""
+        return self.count * (self.inside if nodes <= 2 else self.between)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """An algorithm with a protocol, and how long NCCL thinks that it takes.
+
+    Attributes
+    ----------
+    algorithm, protocol
+        As ``"ring"`` and ``"LL128"``.
+    channels
+        Of its graph.
+    latency, bandwidth
+        What the time consists of [us], [GB/s].
+    seconds
+        Latency, and bytes over bandwidth.
+    """
+
+    algorithm: str
+    protocol: str
+    channels: int
+    latency: float
+    bandwidth: float
+    seconds: float
+
+
+def generation_of(hardware: Hardware, name: str | None = None) -> Generation:
+    """Give the architecture of GPUs by its name, or by the bandwidth of their NVLinks.
+
+    Raises
+    ------
+    SpecError
+        If there is no such name.
+    InfeasibleError
+        If no GPU of NVIDIA has such NVLinks.
+    """
+    if name is not None:
+        if name not in GENERATIONS:
+            right = f"architectures are {', '.join(GENERATIONS)}"
+            raise SpecError("gpu", f"there is no {shown(name)}", right)
+        return GENERATIONS[name]
+    for most, found in ((160, "volta"), (310, "ampere"), (460, "hopper"), (910, "blackwell")):
+        if 0.9 * most * _G <= hardware.bandwidth <= most * _G:
+            return GENERATIONS[found]
+    raise InfeasibleError(
+        "gpu",
+        f"no NVIDIA GPU has {hardware.bandwidth / _G:g} GB/s of NVLink",
+        f"say which it is: {', '.join(GENERATIONS)}; RCCL has constants of its own, which are not here",
+    )
+
+
+def search(generation: Generation, hardware: Hardware, nodes: int) -> Channels:
+    """Find the channels of a ring: their speed, and as many as links and NICs carry."""
+    links = hardware.bandwidth / _G / generation.nominal
+    inside = links * generation.link
+    between = hardware.nic_bandwidth / (12.5 * _G) * generation.net_per_100g
+    total = inside if nodes == 1 else min(inside, between)
+    best = Channels(0, 0.0, 0.0)
+    for speed in generation.speeds:
+        count = min(int(total / speed + 1e-9), _MOST_CHANNELS)
+        if count * speed > best.count * best.inside + 1e-9:
+            best = Channels(count, speed, speed)
+    if best.count == 0:
+        best = Channels(1, total, total)
+    # Channels faster than 25 GB/s are split into two.
+    if best.inside >= 25.0:
+        return Channels(best.count * 2, best.inside / 2, best.between / 2)
+    return best
+
+
+def choices(
+    kind: str,
+    size: int,
+    npus: int,
+    nodes: int,
+    hardware: Hardware,
+    generation: Generation,
+) -> Iterator[Choice]:
+    """Give every algorithm and protocol that NCCL weighs for a collective, with its prediction.
+
+    Parameters
+    ----------
+    size
+        As nccl-tests states it [bytes].
+
+    Raises
+    ------
+    SpecError
+        If NCCL's model has no such collective.
+    """
+    if kind not in KINDS:
+        right = f"it has {', '.join(KINDS)}; others are sends and receives"
+        raise SpecError("kind", f"NCCL's model has no {shown(kind)}", right)
+    ring = search(generation, hardware, nodes)
+    graphs = {"ring": ring}
+    if kind == "all-reduce" and npus > 2:
+        graphs["tree"] = ring
+    near = npus // nodes
+    if generation.nvls and hardware.sums and near > _FEWEST_NVLS:
+        sums = Channels(
+            NVLS_MOST_CHANNELS,
+            _speed_of_sums(generation, hardware),
+            ring.rate(3) / NVLS_MOST_CHANNELS if nodes > 1 else 0.0,
+        )
+        if nodes == 1 and kind != "broadcast" and kind != "reduce":
+            graphs["nvls"] = sums
+        elif nodes > 1 and kind == "all-reduce":
+            graphs["nvls-tree"] = sums
+    for algorithm, graph in graphs.items():
+        for number, protocol in enumerate(PROTOCOLS):
+            if algorithm.startswith("nvls") and number != SIMPLE:
+                continue
+            yield _choice(
+                _Asked(kind, size, npus, nodes, generation), algorithm, graph, number, protocol
+            )
+
+
+def _speed_of_sums(generation: Generation, hardware: Hardware) -> float:
+    """Give the largest speed at which the links carry all channels of sums in switches."""
+    links = hardware.bandwidth / _G / generation.nominal * generation.link
+    return max(speed for speed in generation.speeds if speed * NVLS_MOST_CHANNELS <= links)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    kind: str
+    size: int
+    npus: int
+    nodes: int
+    generation: Generation
+
+    @property
+    def steps(self) -> int:
+        n = self.npus
+        if self.kind == "all-reduce":
+            return 2 * (n - 1)
+        return n - 1 if self.kind in ("all-gather", "reduce-scatter") else n
+
+    @property
+    def at(self) -> int:
+        """Position in triples of 1, 2, and 4 or more nodes."""
+        return min(self.nodes, 3) - 1
+
+
+def _choice(asked: _Asked, algorithm: str, graph: Channels, number: int, protocol: str) -> Choice:
+    bandwidth = _bandwidth(asked, algorithm, graph, number)
+    latency = _latency(asked, algorithm, number)
+    if algorithm == "tree" and asked.size < TREE_CORRECTED:
+        power = max((asked.size // 64).bit_length() - 1, 0)
+        bandwidth *= TREE_CORRECTION[number][min(power, len(TREE_CORRECTION[0]) - 1)]
+    if (
+        algorithm == "ring"
+        and number == SIMPLE
+        and asked.nodes > 1
+        and asked.kind == "all-reduce"
+        and asked.size // (graph.count * asked.npus) >= 64
+    ):
+        latency *= RING_PLATEAU_OLD if asked.generation.name == "volta" else RING_PLATEAU
+    seconds = (latency + asked.size / (1000 * bandwidth)) * 1e-6
+    return Choice(algorithm, protocol, graph.count, latency, bandwidth, seconds)
+
+
+def _bandwidth(asked: _Asked, algorithm: str, graph: Channels, number: int) -> float:
+    """Give what an algorithm reaches [GB/s of algbw]."""
+    gpu, at, count = asked.generation, asked.at, graph.count
+    bus = graph.rate(asked.nodes)
+    share = asked.npus / asked.steps
+    # Over several nodes LL is held to what the processors' first two generations reach.
+    most_ll = gpu.ll[0] if asked.nodes == 1 else GENERATIONS["volta"].ll[at]
+    if algorithm == "ring":
+        if number == LL:
+            bus = min(most_ll, bus / 2)
+        elif number == LL128:
+            bus = min(RING_LL128 * bus, count * gpu.ring_ll128)
+        return bus * share
+    if algorithm == "tree":
+        bus = min(RING_LL128 * bus, count * gpu.tree[at])
+        if number == LL:
+            bus = min(bus / TREE_LL, most_ll)
+        elif number == LL128:
+            bus = min(bus * (7 / 9 if asked.nodes == 1 else 15 / 16), count * gpu.tree_ll128[at])
+        if asked.nodes == 1:
+            bus *= TREE_PLAIN
+        return bus * 0.5
+    inside = graph.inside * gpu.nvls * (count - 1) / count
+    near = asked.npus // asked.nodes
+    inside *= 2 if asked.kind == "all-reduce" else (near - 1) / near
+    if algorithm == "nvls":
+        return inside * count * (share if asked.kind == "all-reduce" else 1.0)
+    between = graph.between * (2 if asked.nodes <= 2 else 1)
+    return min(inside, between, gpu.nvls_tree[at]) * count * share
+
+
+def _latency(asked: _Asked, algorithm: str, number: int) -> float:
+    inside, net = NVLINK[algorithm][number], NET[algorithm][number]
+    near = asked.npus // asked.nodes
+    if near == 1:
+        net = NET["tree"][number]
+    levels = int(math.log2(asked.nodes))
+    if algorithm == "ring":
+        if asked.kind in ("broadcast", "reduce"):
+            return BASE["ring"][number] + (inside if asked.nodes == 1 else net)
+        far = (2 if asked.kind == "all-reduce" else 1) * (asked.nodes - 1)
+        overhead = 0.0 if asked.nodes == 1 else 3.0 if number == SIMPLE else 1.0
+        near_steps = (asked.steps - far) * max(inside, overhead)
+        return BASE["ring"][number] + near_steps + far * net
+    if algorithm == "tree":
+        return BASE["tree"][number] + 2 * ((near - 1) * inside + levels * net)
+    return inside + (2 * levels * net if algorithm == "nvls-tree" else 0.0)

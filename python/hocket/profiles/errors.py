@@ -1,0 +1,61 @@
+"""How far the law is from what was measured, by collective and band of sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["BANDS", "Band", "Spread", "band_of", "spread_of", "spreads"]
+
+
+@dataclass(frozen=True)
+class Band:
+    """Sizes from one up to before another [bytes]."""
+
+    name: str
+    low: int
+    high: int
+
+
+BANDS = (
+    Band("below 64 KiB", 0, 64 << 10),
+    Band("64 KiB to 1 MiB", 64 << 10, 1 << 20),
+    Band("1 to 64 MiB", 1 << 20, (64 << 20) + 1),
+    Band("above 64 MiB", (64 << 20) + 1, 1 << 62),
+)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Median and 90th percentile of absolute errors, and of how many."""
+
+    rows: int
+    median: float
+    p90: float
+
+
+def band_of(size: int) -> Band:
+    """Give the band that a size is in."""
+    return next(band for band in BANDS if size < band.high)
+
+
+def spread_of(errors: NDArray[np.float64]) -> Spread:
+    """Give median and 90th percentile of absolute errors; of none, nothing."""
+    if len(errors) == 0:
+        return Spread(0, float("nan"), float("nan"))
+    sizes = np.abs(errors)
+    return Spread(len(sizes), float(np.median(sizes)), float(np.percentile(sizes, 90)))
+
+
+def spreads(errors: NDArray[np.float64], sizes: NDArray[np.int64]) -> Iterator[tuple[Band, Spread]]:
+    """Give the errors of each band that has any."""
+    for band in BANDS:
+        within = (sizes >= band.low) & (sizes < band.high)
+        if within.any():
+            yield band, spread_of(errors[within])

@@ -1,0 +1,264 @@
+"""Fits the constants of the law to what was measured: robustly, from priors, with intervals.
+
+Least squares on logarithms of constants and of times; a residual beyond a tenth counts by its size, not by
+its square (Huber), and every constant has a log-normal prior. Every fifth size of a sweep is kept back, so
+that the error is stated on what was not seen.
+
+Source: Huber, Robust estimation of a location parameter, 1964.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hocket.errors import SpecError
+from hocket.profiles.hardware import Hardware
+from hocket.profiles.law import CONSTANTS, Cells, cells_of, joined, times
+from hocket.profiles.measurement import Measurement, Sweeps
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+__all__ = ["EVERY", "Fit", "FitOptions", "Fitted", "fit"]
+
+EVERY = 5
+"""Of so many sizes of a sweep one is kept back."""
+
+_LINEAR_FROM = 0.1
+"""Residual from which on it counts by its size."""
+_NOISE = 0.05
+"""Standard deviation of a measurement's logarithm."""
+_PER_NPU, _PER_NPU_WIDTH = 1.5, 0.6
+"""Prior of what launching one NPU more takes in a process for all of them [us]."""
+_LAUNCH, _LAUNCH_WIDTH = 20.0, 1.0
+"""Prior of what launching takes [us]; only small sizes tell it."""
+_SMALL = 64 << 10
+"""Size below which launching shows [bytes]."""
+_FEWEST = 4
+"""Sizes below which nothing is fitted."""
+_MOST_STEPS = 200
+_SEEN = 0.7
+"""A constant is told by the data where its deviation is less than this share of its prior's."""
+_ALIKE = 0.95
+"""Correlation from which on two constants cannot be told apart."""
+_90 = 1.645
+
+
+@dataclass(frozen=True)
+class FitOptions:
+    """How constants are fitted.
+
+    Attributes
+    ----------
+    width
+        Widths of priors are multiplied by this: more than 1 lets one machine's data speak for itself.
+    keep_back
+        Whether every fifth size of each sweep is kept back.
+    priors
+        Values of constants from which to start, and to which the data is weighed; those of
+        :data:`~hocket.profiles.law.CONSTANTS` where they are missing.
+    """
+
+    width: float = 1.0
+    keep_back: bool = True
+    priors: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A constant that was fitted.
+
+    Attributes
+    ----------
+    value, low, high
+        In the unit of the constant; 90 % lie between `low` and `high`.
+    is_seen
+        Whether the data tells it; otherwise it is its prior.
+    """
+
+    value: float
+    low: float
+    high: float
+    is_seen: bool
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Constants of a machine, and how far the law is from what was measured.
+
+    Attributes
+    ----------
+    constants
+        By name.
+    launch
+        What launching takes, by file [us]; only files with small sizes tell it.
+    launch_per_npu
+        What each NPU of a process adds to that [us].
+    rows, held, predicted
+        All measurements; which were kept back, (rows,); what the law says of each [s], (rows,).
+    alike
+        Pairs of constants that this data cannot tell apart.
+    """
+
+    constants: dict[str, Fitted]
+    launch: dict[str, Fitted]
+    launch_per_npu: float
+    rows: tuple[Measurement, ...]
+    held: NDArray[np.bool_]
+    predicted: Floats
+    alike: tuple[tuple[str, str], ...]
+
+    @property
+    def values(self) -> dict[str, float]:
+        """The constants without their intervals."""
+        return {name: each.value for name, each in self.constants.items()}
+
+    @property
+    def errors(self) -> Floats:
+        """Predicted over measured time, less one, of each row."""
+        measured: Floats = np.array([row.seconds for row in self.rows])
+        off: Floats = self.predicted / measured - 1
+        return off
+
+
+def fit(sweeps: Sequence[tuple[Sweeps, Hardware]], options: FitOptions = FitOptions()) -> Fit:
+    """Fit one set of constants to sweeps of one family of machines.
+
+    Parameters
+    ----------
+    sweeps
+        Measurements, each with the hardware that they were taken on.
+    options
+        How.
+
+    Raises
+    ------
+    SpecError
+        If there are too few sizes to fit anything.
+    """
+    for sweep, _ in sweeps:
+        sizes = {row.size for row in sweep}
+        if len(sizes) < _FEWEST:
+            raise SpecError(
+                None,
+                f"has {len(sizes)} size{'' if len(sizes) == 1 else 's'}, too few to fit the law",
+                f"measure {_FEWEST} to 8 of them: 8 KiB, 64 KiB, 1 MiB, 8 MiB, 64 MiB and 1 GiB",
+                origin=sweep.name,
+            )
+    problem = _Problem(sweeps, options)
+    return problem.solve()
+
+
+class _Problem:
+    def __init__(self, sweeps: Sequence[tuple[Sweeps, Hardware]], options: FitOptions) -> None:
+        self.rows = [row for sweep, _ in sweeps for row in sweep]
+        self.cells: Cells = joined([cells_of(sweep.rows, on) for sweep, on in sweeps])
+        self.measured = np.array([row.seconds for row in self.rows]) * 1e6
+        self.files = [sweep.name for sweep, _ in sweeps]
+        self.file = np.repeat(np.arange(len(sweeps)), [len(sweep) for sweep, _ in sweeps])
+        is_held = _held(self.rows, self.file) if options.keep_back else None
+        self.held = np.zeros(len(self.rows), bool) if is_held is None else is_held
+        is_far = any(row.nodes > 1 for row in self.rows)
+        self.names = [
+            name for name, constant in CONSTANTS.items() if is_far or not constant.of_fabric
+        ]
+        priors = options.priors or {}
+        self.prior = np.log([priors.get(name, CONSTANTS[name].prior) for name in self.names])
+        self.width = np.array([CONSTANTS[name].width for name in self.names]) * options.width
+        # Only where counts of NPUs differ, at sizes that launching shows in, is a cost of each to be told.
+        small = {row.npus for row in self.rows if row.nodes == 1 and row.size < _SMALL}
+        self.per_npu = len(small) > 1
+
+    def unpack(self, point: Floats) -> tuple[dict[str, float], Floats]:
+        count = len(self.names)
+        values = dict(zip(self.names, np.exp(point[:count]).tolist(), strict=True))
+        launch = np.exp(point[count : count + len(self.files)])[self.file]
+        if self.per_npu:
+            launch = launch + np.exp(point[-1]) * self.cells.npus
+        return values, launch
+
+    def predict(self, point: Floats) -> Floats:
+        return times(self.cells, *self.unpack(point))
+
+    def residuals(self, point: Floats) -> Floats:
+        off = np.log(self.predict(point) / self.measured)[~self.held]
+        size = np.abs(off)
+        bent = np.sign(off) * np.sqrt(np.maximum(2 * _LINEAR_FROM * size - _LINEAR_FROM**2, 0.0))
+        huber = np.where(size <= _LINEAR_FROM, off, bent)
+        count = len(self.names)
+        pulls = [huber / _NOISE, (point[:count] - self.prior) / self.width]
+        launch = point[count : count + len(self.files)]
+        pulls.append((launch - np.log(_LAUNCH)) / _LAUNCH_WIDTH)
+        if self.per_npu:
+            pulls.append((point[-1:] - np.log(_PER_NPU)) / _PER_NPU_WIDTH)
+        return np.concatenate(pulls)
+
+    def solve(self) -> Fit:
+        from scipy.optimize import least_squares
+
+        least = [self.measured[self.file == each].min() for each in range(len(self.files))]
+        launch = np.minimum(np.log(np.array(least) * 0.9), np.log(_LAUNCH) + 2 * _LAUNCH_WIDTH)
+        start = np.concatenate([self.prior, launch])
+        if self.per_npu:
+            start = np.append(start, np.log(_PER_NPU))
+        found = least_squares(
+            self.residuals, start, method="trf", x_scale="jac", max_nfev=_MOST_STEPS
+        )
+        point: Floats = found.x
+        slopes: Floats = np.asarray(found.jac)
+        covariance: Floats = np.linalg.pinv(slopes.T @ slopes)
+        deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        count = len(self.names)
+        widths = np.append(self.width, np.full(len(self.files), _LAUNCH_WIDTH))
+        fitted = [
+            Fitted(
+                float(np.exp(point[at])),
+                float(np.exp(point[at] - _90 * deviation[at])),
+                float(np.exp(point[at] + _90 * deviation[at])),
+                bool(deviation[at] < _SEEN * widths[at]),
+            )
+            for at in range(len(widths))
+        ]
+        constants = dict(zip(self.names, fitted, strict=False))
+        return Fit(
+            constants,
+            dict(zip(self.files, fitted[count:], strict=True)),
+            float(np.exp(point[-1])) if self.per_npu else 0.0,
+            tuple(self.rows),
+            self.held,
+            self.predict(point) * 1e-6,
+            self._alike(covariance, deviation, constants),
+        )
+
+    def _alike(
+        self, covariance: Floats, deviation: Floats, constants: Mapping[str, Fitted]
+    ) -> tuple[tuple[str, str], ...]:
+        names = [*self.names, *(f"launch of {name}" for name in self.files)]
+        told = [
+            at for at, name in enumerate(names) if name not in constants or constants[name].is_seen
+        ]
+        pairs = []
+        for place, one in enumerate(told):
+            for other in told[place + 1 :]:
+                scale = deviation[one] * deviation[other]
+                if scale > 0 and abs(covariance[one, other]) > _ALIKE * scale:
+                    pairs.append((names[one], names[other]))
+        return tuple(pairs)
+
+
+def _held(rows: Sequence[Measurement], file: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Give which rows are kept back: of each sweep the third size and every fifth after it."""
+    sizes: dict[tuple[object, ...], set[int]] = {}
+    keys = [
+        (each, row.kind, row.npus, row.nodes) for each, row in zip(file.tolist(), rows, strict=True)
+    ]
+    for key, row in zip(keys, rows, strict=True):
+        sizes.setdefault(key, set()).add(row.size)
+    back = {key: set(sorted(found)[2::EVERY]) for key, found in sizes.items()}
+    return np.array([row.size in back[key] for key, row in zip(keys, rows, strict=True)])

@@ -1,0 +1,320 @@
+"""What was measured: sweeps of collectives over sizes, from tables and from the logs of nccl-tests."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+
+from hocket._checks import did_you_mean
+from hocket.errors import SpecError
+from hocket.files.complaint import shown_path
+from hocket.units import shown
+
+__all__ = ["COLLECTIVES", "Measurement", "Sweeps", "oddities", "read_sweeps"]
+
+COLLECTIVES = {
+    "all_reduce": "all-reduce",
+    "all_gather": "all-gather",
+    "reduce_scatter": "reduce-scatter",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+    "alltoall": "all-to-all",
+    "sendrecv": "send-receive",
+}
+"""What nccl-tests calls a collective, and what hocket does."""
+
+COLUMNS = ("collective", "gpus", "nodes", "bytes", "time_us")
+"""Columns that a table must have; ``algo``, ``proto`` and ``inplace`` may be there too."""
+
+_LARGEST = 64 << 20
+"""Bytes of a file."""
+_WHOLE = re.compile(r"[0-9]{1,15}")
+_WHOLE_COPIES = 16
+"""An all-to-all whose parts are no multiple of this many bytes takes another, much slower way."""
+_TOLD = re.compile(r"ring|tree|nvls|nvls-?tree|collnet\w*|pat|msccl.*")
+_ODD = 2.0
+"""How many times as long as both its neighbours a size takes that stands out."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One time that was measured.
+
+    Attributes
+    ----------
+    kind
+        The collective, as ``"all-reduce"``; ``"send-receive"`` is a shift by one NPU.
+    npus, nodes
+        How many took part, and on how many nodes.
+    size
+        The size that nccl-tests prints [bytes]: of an all-gather what every NPU has in the end, of a
+        reduce-scatter what it has at first, of an all-to-all what it sends.
+    seconds
+        How long it took.
+    algorithm, protocol
+        What ran, in small letters, where that is known: the library's choice is ``"auto"``.
+    in_place
+        Whether the result replaced the input.
+    """
+
+    kind: str
+    npus: int
+    nodes: int
+    size: int
+    seconds: float
+    algorithm: str = "auto"
+    protocol: str = "auto"
+    in_place: bool = False
+
+    @property
+    def sweep(self) -> tuple[str, int, int, str, str, bool]:
+        """What it has in common with the other sizes of its sweep."""
+        return (
+            self.kind,
+            self.npus,
+            self.nodes,
+            self.algorithm,
+            self.protocol,
+            self.in_place,
+        )
+
+    @property
+    def is_aligned(self) -> bool:
+        """Whether its parts are whole cache lines; libraries copy others byte by byte."""
+        return self.kind != "all-to-all" or self.size // self.npus % _WHOLE_COPIES == 0
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """All that a file says.
+
+    Attributes
+    ----------
+    name
+        Of the file, without its ending.
+    rows
+        The measurements, in the order of the file.
+    facts
+        What its first lines say: hardware, library, source.
+    """
+
+    name: str
+    rows: tuple[Measurement, ...]
+    facts: dict[str, str] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[Measurement]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def only(self, kinds: Iterable[str] | None = None, *, in_place: bool | None = None) -> Sweeps:
+        """Give the rows of some collectives, in place or out of place."""
+        wanted = None if kinds is None else set(kinds)
+        rows = tuple(
+            row
+            for row in self.rows
+            if (wanted is None or row.kind in wanted)
+            and (in_place is None or row.in_place == in_place)
+        )
+        return Sweeps(self.name, rows, self.facts)
+
+    def only_chosen(self) -> Sweeps:
+        """Give the rows of what the library chose by itself, not told which algorithm to use."""
+        rows = tuple(row for row in self.rows if _TOLD.fullmatch(row.algorithm) is None)
+        return Sweeps(self.name, rows, self.facts)
+
+
+def read_sweeps(path: str | PathLike[str]) -> Sweeps:
+    """Read a table (.csv) of measurements, or what nccl-tests or rccl-tests printed.
+
+    A table has the columns ``collective`` (as nccl-tests names it, or as hocket does), ``gpus``,
+    ``nodes``, ``bytes`` and ``time_us``, and may have ``algo``, ``proto`` and ``inplace`` (0 or 1).
+    Lines that begin with ``#`` state facts, as ``# hardware: ...``.
+
+    Raises
+    ------
+    SpecError
+        Naming file, line and remedy: for columns that are missing, for times and sizes that are not
+        above zero, for logs without the collective or without ranks.
+    """
+    file = Path(path)
+    name = shown_path(file)
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise SpecError(None, f"cannot be read: {why}", "check the path", origin=name) from None
+    if len(data) > _LARGEST:
+        raise SpecError(None, f"has {len(data):,} bytes", "split it", origin=name)
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise SpecError(None, "is not text in UTF-8", "give a .csv file or a log", name) from None
+    lines = text.splitlines()
+    is_table = any("," in line and not line.startswith("#") for line in lines[:200])
+    facts = dict(_facts(lines))
+    read = _table if is_table else _log
+    rows = tuple(read(lines, name))
+    if not rows:
+        raise SpecError(
+            None,
+            "has no measurements",
+            f"give a table with the columns {', '.join(COLUMNS)}, or what nccl-tests printed",
+            name,
+        )
+    return Sweeps(file.stem, rows, facts)
+
+
+def oddities(sweep: Sweeps) -> Iterator[str]:
+    """Say which times stand out: twice those of both neighbours in size."""
+    by_sweep: dict[tuple[object, ...], list[Measurement]] = {}
+    for row in sweep:
+        by_sweep.setdefault(row.sweep, []).append(row)
+    for rows in by_sweep.values():
+        rows.sort(key=lambda row: row.size)
+        for before, row, after in zip(rows, rows[1:], rows[2:], strict=False):
+            if row.seconds > _ODD * max(before.seconds, after.seconds):
+                yield (
+                    f"{sweep.name}: {row.kind} of {row.size} bytes takes {row.seconds * 1e6:.0f} us, "
+                    "more than twice as long as the sizes beside it"
+                )
+
+
+def _facts(lines: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for line in lines:
+        found = re.match(r"#\s*([a-z][a-z ]*):\s+(\S.*)", line)
+        if found is not None:
+            yield found[1], found[2].strip()
+
+
+def _table(lines: Sequence[str], name: str) -> Iterator[Measurement]:
+    numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    numbered = [(number, line) for number, line in numbered if not line.startswith("#")]
+    if not numbered:
+        return
+    (first, head), *rest = numbered
+    columns = [each.strip() for each in next(csv.reader([head]))]
+    for wanted in COLUMNS:
+        if wanted not in columns:
+            right = did_you_mean(wanted, columns, f"it needs {', '.join(COLUMNS)}")
+            raise SpecError(None, f"there is no column {wanted!r}", right, f"{name}, line {first}")
+    reader = csv.reader(io.StringIO("\n".join(line for _, line in rest)))
+    for (number, _), cells in zip(rest, reader, strict=False):
+        where = f"{name}, line {number}"
+        if len(cells) != len(columns):
+            why = f"has {len(cells)} cells, not {len(columns)} as its head"
+            raise SpecError(None, why, "give one of each column", where)
+        row = dict(zip(columns, map(str.strip, cells), strict=True))
+        yield _row(row, where)
+
+
+def _row(row: dict[str, str], where: str) -> Measurement:
+    kind = _kind(row["collective"], where)
+    npus, nodes = _whole(row["gpus"], "gpus", where), _whole(row["nodes"], "nodes", where)
+    _check_nodes(npus, nodes, where)
+    in_place = row.get("inplace", "0") or "0"
+    if in_place not in ("0", "1"):
+        raise SpecError("inplace", f"{shown(in_place)} is not valid", "give 0 or 1", where)
+    return Measurement(
+        kind,
+        npus,
+        nodes,
+        _whole(row["bytes"], "bytes", where),
+        _microseconds(row["time_us"], "time_us", where),
+        (row.get("algo") or "auto").lower(),
+        (row.get("proto") or "auto").lower(),
+        in_place == "1",
+    )
+
+
+def _check_nodes(npus: int, nodes: int, where: str) -> None:
+    if npus < 2:
+        raise SpecError("gpus", f"{npus} is too few", "a collective has at least 2", where)
+    if npus % nodes:
+        raise SpecError(
+            "nodes", f"{npus} NPUs do not spread evenly over {nodes}", "give as many on each", where
+        )
+
+
+def _kind(text: str, where: str) -> str:
+    word = text.removesuffix("_perf")
+    found = COLLECTIVES.get(word, word)
+    if found not in COLLECTIVES.values():
+        right = did_you_mean(word, COLLECTIVES, f"collectives are {', '.join(COLLECTIVES)}")
+        raise SpecError("collective", f"there is no {shown(text)}", right, where)
+    return found
+
+
+def _whole(text: str, column: str, where: str) -> int:
+    if _WHOLE.fullmatch(text) is None or int(text) == 0:
+        raise SpecError(column, f"{shown(text)} is not a whole number above 0", "give one", where)
+    return int(text)
+
+
+def _microseconds(text: str, column: str, where: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (0 < value < 1e12):
+        right = "give microseconds above 0, or leave the row out"
+        raise SpecError(column, f"{shown(text)} is not a time", right, where)
+    return value * 1e-6
+
+
+def _log(lines: Sequence[str], name: str) -> Iterator[Measurement]:
+    """Read what nccl-tests printed; one file may hold the output of several runs."""
+    kind: str | None = None
+    hosts: list[str] = []
+    columns: list[str] = []
+    is_new = True
+    for number, line in enumerate(lines, 1):
+        where = f"{name}, line {number}"
+        started = re.search(r"\b(\w+)_perf\b", line)
+        if started is not None and started[1] in COLLECTIVES:
+            kind, is_new = COLLECTIVES[started[1]], True
+            hosts = []
+        rank = re.match(r"#?\s+Rank\s+\d+.*\bon\s+(\S+)\s+device", line)
+        if rank is not None:
+            hosts = [rank[1]] if not is_new and columns else [*hosts, rank[1]]
+            columns = []
+        words = line.lstrip("# ").split()
+        if words[:2] == ["size", "count"]:
+            columns, is_new = words, False
+            continue
+        if not words or line.startswith("#") or _WHOLE.fullmatch(words[0]) is None:
+            continue
+        if not columns:
+            continue
+        if kind is None:
+            right = 'write it in the file, as "# all_reduce_perf"'
+            raise SpecError(None, "no line before says which collective it is", right, where)
+        if len(hosts) < 2:
+            right = "keep the lines that begin with '#  Rank'"
+            raise SpecError(None, "no lines before say which ranks took part", right, where)
+        nodes = len(set(hosts))
+        _check_nodes(len(hosts), nodes, where)
+        yield from _times(words, columns, (kind, len(hosts), nodes), where)
+
+
+def _times(
+    words: list[str], columns: list[str], what: tuple[str, int, int], where: str
+) -> Iterator[Measurement]:
+    places = [place for place, column in enumerate(columns) if column == "time"]
+    if len(words) < len(columns) - 1 or not places:
+        why = f"has {len(words)} values under {len(columns)} columns"
+        raise SpecError(None, why, "leave lines out that were cut off", where)
+    # Sums have a type of operation, which other collectives leave empty in some versions.
+    shift = len(columns) - len(words) if "redop" in columns else 0
+    size = int(words[0])
+    for in_place, place in enumerate(places):
+        if size and words[place - shift] != "N/A":
+            seconds = _microseconds(words[place - shift], "time", where)
+            yield Measurement(*what, size, seconds, in_place=bool(in_place))

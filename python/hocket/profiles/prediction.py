@@ -1,0 +1,192 @@
+"""What a collective takes on a real machine: by its profile, at any size, and which way is the quickest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hocket._results import TableResult
+from hocket.collectives.sweep import sizes_of
+from hocket.errors import SpecError
+from hocket.profiles.hardware import Hardware, hardware_of
+from hocket.profiles.law import KINDS, bus_factors, cells_of, times, ways_of
+from hocket.profiles.measurement import Measurement
+from hocket.profiles.profile import Profile, load_profile, profile_names, profile_of
+from hocket.topology.sources import TopologyLike, as_topology
+from hocket.topology.text import from_text
+from hocket.units import shown
+
+if TYPE_CHECKING:
+    from hocket.profiles.data import PredictionData
+    from hocket.units import Quantity
+
+__all__ = ["PredictedTime", "Prediction", "predict", "predict_on"]
+
+
+@dataclass(frozen=True)
+class PredictedTime:
+    """What one size takes.
+
+    Attributes
+    ----------
+    size
+        As nccl-tests states it [bytes].
+    seconds
+        What the collective takes, launched again and again as nccl-tests does.
+    algorithm, protocol
+        The quickest way.
+    launch_share
+        What of it launching alone would take; near 1, the size hardly matters.
+    busbw
+        By the definitions of nccl-tests [bytes/s].
+    """
+
+    size: int
+    seconds: float
+    algorithm: str
+    protocol: str
+    launch_share: float
+    busbw: float
+
+
+@dataclass(frozen=True)
+class Prediction(TableResult):
+    """What a collective takes at several sizes.
+
+    Attributes
+    ----------
+    kind, npus, nodes
+        Of the collective.
+    profile
+        Whose constants were used.
+    launch
+        What launching takes [us].
+    times
+        One for each size.
+    """
+
+    kind: str
+    npus: int
+    nodes: int
+    profile: Profile
+    launch: float
+    times: tuple[PredictedTime, ...]
+
+    def to_dict(self) -> PredictionData:
+        """Give it as values of JSON."""
+        return {
+            "collective": self.kind,
+            "npus": self.npus,
+            "nodes": self.nodes,
+            "profile": self.profile.name,
+            "launch_us": self.launch,
+            "times": [
+                {
+                    "size_bytes": each.size,
+                    "time_s": each.seconds,
+                    "algorithm": each.algorithm,
+                    "protocol": each.protocol,
+                    "launch_share": each.launch_share,
+                    "busbw_bytes_per_s": each.busbw,
+                }
+                for each in self.times
+            ],
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [dict(row) for row in self.to_dict()["times"]]
+
+
+def predict(
+    kind: str,
+    topology: TopologyLike,
+    *,
+    sizes: Quantity | Iterable[Quantity],
+    profile: Profile | str | None = None,
+    launch: str | None = None,
+) -> Prediction:
+    """Say what a collective among all NPUs takes with NCCL or RCCL on the real machine.
+
+    Parameters
+    ----------
+    kind
+        ``"all-reduce"``, ``"all-gather"``, ``"reduce-scatter"``, ``"broadcast"``, ``"reduce"``,
+        ``"all-to-all"`` or ``"send-receive"``.
+    topology
+        A network, or text as of :func:`hocket.topology.load`; its ``groups:`` are the nodes.
+    sizes
+        As nccl-tests states them: a size, a list of sizes, or text as ``"8K:1G:x4"``.
+    profile
+        Constants of the machine: a shipped profile, a topology file that has one, or by default that of
+        the topology, if it is given as text.
+    launch
+        Kind of program, of those that the profile has; by default its first.
+
+    Raises
+    ------
+    SpecError
+        If there is no such profile, the profile has no such kind of program, or the law no such collective.
+    InfeasibleError
+        If nodes have a single NPU.
+
+    Examples
+    --------
+    >>> import hocket as hk
+    >>> found = hk.predict("all-reduce", "hgx_h200_8gpu", sizes="1 GiB")
+    >>> found.times[0].algorithm
+    'nvls'
+    """
+    if profile is None and isinstance(topology, str | PathLike):
+        used = profile_of(from_text(str(topology), bandwidth=None, latency=None, option="topology"))
+    elif isinstance(profile, Profile):
+        used = profile
+    elif isinstance(profile, str):
+        used = load_profile(profile)
+    else:
+        right = f"name one of {', '.join(profile_names())}, or a topology file that has one"
+        raise SpecError("profile", "there is none", right)
+    network = as_topology(topology)
+    nodes = max(len(network.groups), 1)
+    read = sizes_of(sizes, field="sizes")
+    return predict_on(kind, hardware_of(network), network.npu_count, nodes, read, used, launch)
+
+
+def predict_on(
+    kind: str,
+    hardware: Hardware,
+    npus: int,
+    nodes: int,
+    sizes: Sequence[int],
+    profile: Profile,
+    launch: str | None = None,
+) -> Prediction:
+    """Do as :func:`predict`, for a machine by its bandwidths."""
+    if kind not in KINDS:
+        right = f"collectives are {', '.join(KINDS)}"
+        raise SpecError("kind", f"there is no {shown(kind)} in the law", right)
+    start = profile.launching(launch)
+    if nodes == 1:
+        start += profile.launch_per_npu * npus
+    rows = [Measurement(kind, npus, nodes, size, 1.0) for size in sizes]
+    cells = cells_of(rows, hardware)
+    values = profile.values
+    ways = ways_of(cells, values)
+    names = list(ways)
+    quickest = np.array(list(ways.values())).argmin(axis=0)
+    found = times(cells, values, np.full(len(rows), start))
+    factors = bus_factors(cells.kind, cells.npus)
+    made = tuple(
+        PredictedTime(
+            size,
+            float(took) * 1e-6,
+            *names[int(way)],
+            float(start / took),
+            float(size * factor / took) * 1e6,
+        )
+        for size, took, way, factor in zip(sizes, found, quickest, factors, strict=True)
+    )
+    return Prediction(kind, npus, nodes, profile, start, made)

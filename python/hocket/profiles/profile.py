@@ -1,0 +1,178 @@
+"""Profiles: the constants of a machine, from topology files and as they are shipped."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from hocket._checks import did_you_mean
+from hocket.errors import SpecError
+from hocket.files.complaint import shown_path
+from hocket.profiles.fit import Fit, Fitted
+from hocket.profiles.law import CONSTANTS
+from hocket.topology.spec import ProfileSpec, TopologySpec
+from hocket.units import shown
+
+__all__ = ["Profile", "load_profile", "profile_names", "profile_of"]
+
+_FOLDER = Path(__file__).parent / "shipped"
+_DIGITS = 4
+_HIDDEN = 0.01
+"""Microseconds below which a launch is hidden behind the kernel before."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a machine costs beside latency and bandwidth of its links.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    constants
+        By name, in the units of :data:`hocket.profiles.law.CONSTANTS`; what is missing is its prior.
+    launch
+        What launching a collective takes, by kind of program [us]; the first is the default.
+    launch_per_npu
+        What each NPU of a process that drives several adds to it [us].
+    source
+        Where the constants come from, a line each.
+    """
+
+    name: str
+    constants: Mapping[str, Fitted]
+    launch: Mapping[str, float]
+    launch_per_npu: float = 0.0
+    source: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Every constant of the law; those that are not stated are their priors."""
+        given = {name: each.value for name, each in self.constants.items()}
+        return {name: given.get(name, each.prior) for name, each in CONSTANTS.items()}
+
+    def launching(self, kind: str | None = None) -> float:
+        """Give what launching takes [us], of a kind of program; by default of the first.
+
+        Raises
+        ------
+        SpecError
+            If there is no such kind.
+        """
+        if not self.launch:
+            raise SpecError(
+                "launch", f"profile {self.name!r} states none", "add one: launch: {mpi: 15}"
+            )
+        if kind is None:
+            return next(iter(self.launch.values()))
+        if kind not in self.launch:
+            right = did_you_mean(kind, self.launch, f"kinds are {', '.join(self.launch)}")
+            raise SpecError("launch", f"there is no {shown(kind)}", right)
+        return self.launch[kind]
+
+    @classmethod
+    def of_fit(cls, name: str, fit: Fit, source: tuple[str, ...] = ()) -> Profile:
+        """Give what was fitted as a profile; constants that the data does not tell have no interval."""
+        launch = {file: each.value for file, each in fit.launch.items()}
+        return cls(name, dict(fit.constants), launch, fit.launch_per_npu, source)
+
+    def as_yaml(self) -> str:
+        """Write it as the section ``profile:`` of a topology file."""
+        lines = ["profile: # times in microseconds, efficiencies as shares of nominal bandwidth"]
+        if self.source:
+            lines += ["  notes:", *(f'    - "{_plain(each)}"' for each in self.source)]
+        if self.launch:
+            lines.append("  launch:")
+            lines += [f"    {name}: {_launch(value)}" for name, value in self.launch.items()]
+        if self.launch_per_npu:
+            lines.append(f"  launch_per_npu: {_digits(self.launch_per_npu)}")
+        lines.append("  constants: # value, and the ends of its 90 % interval where data tells it")
+        for name, each in self.constants.items():
+            parts = (each.value, each.low, each.high) if each.is_seen else (each.value,)
+            cells = ", ".join(map(_digits, parts))
+            lines.append(f"    {name}: [{cells}]")
+        return "\n".join(lines) + "\n"
+
+
+def profile_names() -> list[str]:
+    """Names of the shipped profiles."""
+    return sorted(file.stem for file in _FOLDER.glob("*.yml"))
+
+
+def profile_of(spec: TopologySpec) -> Profile:
+    """Give the profile that a topology file states.
+
+    Raises
+    ------
+    SpecError
+        If it states none, or one that is not shipped or has constants that there are not.
+    """
+    where = spec.origin or spec.name
+    if spec.profile is None:
+        known = ", ".join(profile_names())
+        right = f"name one in its file (profile: {known}), give --profile, or run hocket calibrate"
+        raise SpecError("profile", "there is none", right, origin=where)
+    if spec.profile.name is not None:
+        return load_profile(spec.profile.name, origin=where)
+    return _made(spec.name, spec.profile, where)
+
+
+def load_profile(name: str, *, origin: str | None = None) -> Profile:
+    """Give a shipped profile, or that of a topology file by its path.
+
+    Raises
+    ------
+    SpecError
+        If there is none.
+    """
+    if name.endswith((".yml", ".yaml")):
+        from hocket.topology.text import from_file
+
+        path = Path(name)
+        if not path.is_file():
+            raise SpecError(None, "there is no such file", "check the path", shown_path(path))
+        return profile_of(from_file(path))
+    if name not in profile_names():
+        right = did_you_mean(name, profile_names(), f"profiles are {', '.join(profile_names())}")
+        raise SpecError("profile", f"there is no {shown(name)}", right, origin=origin)
+    return _shipped(name)
+
+
+@cache
+def _shipped(name: str) -> Profile:
+    from hocket.files.yaml_tree import read_yaml
+    from hocket.topology.yaml import profile_from_values
+
+    path = _FOLDER / f"{name}.yml"
+    values, lines = read_yaml(path)
+    return _made(name, profile_from_values(values, lines, shown_path(path)), name)
+
+
+def _made(name: str, spec: ProfileSpec, where: str) -> Profile:
+    constants = {}
+    for key, (value, *interval) in spec.constants.items():
+        if key not in CONSTANTS:
+            right = did_you_mean(key, CONSTANTS, f"constants are {', '.join(CONSTANTS)}")
+            raise SpecError(f"profile.constants.{key}", "there is no such constant", right, where)
+        if len(interval) == 1 or (interval and not interval[0] <= value <= interval[1]):
+            why = f"{list(spec.constants[key])} is not a value with its interval"
+            raise SpecError(f"profile.constants.{key}", why, "give [value, low, high]", where)
+        low, high = interval or (math.nan, math.nan)
+        constants[key] = Fitted(value, low, high, bool(interval))
+    return Profile(name, constants, spec.launch, spec.launch_per_npu, spec.source)
+
+
+def _plain(text: str) -> str:
+    return "".join(each for each in text if each.isprintable() and each not in '"\\')
+
+
+def _launch(value: float) -> str:
+    """Write what launching takes; what the kernels hide altogether is none."""
+    return "0" if value < _HIDDEN else _digits(value)
+
+
+def _digits(value: float) -> str:
+    return f"{value:.{_DIGITS}g}" if value < 10**_DIGITS else f"{value:.0f}"

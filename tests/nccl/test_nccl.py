@@ -1,0 +1,114 @@
+"""NCCL's cost model: values worked out by hand from its source, picks that were observed, and bad input."""
+
+from __future__ import annotations
+
+import pytest
+
+import hocket as hk
+from hocket.nccl.constants import GENERATIONS, TREE_CORRECTION
+from hocket.nccl.model import Channels, search
+from hocket.profiles.hardware import Hardware
+from hocket.reproduce.machines import reproduce_machines
+
+A100 = Hardware(300e9)
+
+
+def choice(
+    kind: str, topology: str, size: str, algorithm: str, protocol: str
+) -> tuple[float, float]:
+    for each in hk.nccl.predict(kind, topology, size=size).choices:
+        if (each.algorithm, each.protocol) == (algorithm, protocol):
+            return each.latency, each.bandwidth
+    raise AssertionError(algorithm)
+
+
+def test_channels_of_a_box() -> None:
+    """12 NVLinks of 20 GB/s: 6 channels of 40 GB/s, each split into two."""
+    assert search(GENERATIONS["ampere"], A100, 1) == Channels(12, 20.0, 20.0)
+
+
+def test_channels_are_held_to_the_nics() -> None:
+    """8 NICs of 200 Gb/s count 24 GB/s each, 192 in all: 16 channels of 12."""
+    two = Hardware(300e9, 200e9)
+    assert search(GENERATIONS["ampere"], two, 2) == Channels(16, 12.0, 12.0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "algorithm", "protocol", "latency", "bandwidth"),
+    [
+        # Ring, 8 GPUs: base + steps x hop; 240 GB/s x n / steps.
+        ("all-reduce", "ring", "LL", 6.6 + 14 * 0.6, 87.7 * 8 / 14),
+        ("all-reduce", "ring", "LL128", 14 + 14 * 1.9, 0.92 * 240 * 8 / 14),
+        ("all-reduce", "ring", "Simple", 8.4 + 14 * 3.4, 240 * 8 / 14),
+        ("all-gather", "ring", "Simple", 8.4 + 7 * 3.4, 240 * 8 / 7),
+        ("broadcast", "ring", "Simple", 8.4 + 3.4, 240.0),
+        # Tree, one node: 2 (p - 1) hops; 0.92 of the ring, 0.85 of the plain pattern, half of the bus.
+        ("all-reduce", "tree", "Simple", 8.4 + 14 * 4.0, 0.92 * 240 * 0.85 / 2),
+        ("all-reduce", "tree", "LL", 6.8 + 14 * 0.6, 0.92 * 240 / 3.8 * 0.85 / 2),
+        ("all-reduce", "tree", "LL128", 14 + 14 * 1.25, 0.92 * 240 * 7 / 9 * 0.85 / 2),
+    ],
+)
+def test_one_box_of_a100(
+    kind: str, algorithm: str, protocol: str, latency: float, bandwidth: float
+) -> None:
+    found = choice(kind, "dgx_a100_1box", "1 GiB", algorithm, protocol)
+    assert found == pytest.approx((latency, bandwidth))
+
+
+def test_two_boxes_of_a100() -> None:
+    """30 steps, 2 of them between boxes; Simple's latency times 1.4 above the plateau."""
+    latency, bandwidth = choice("all-reduce", "dgx_a100_2box", "1 GiB", "ring", "Simple")
+    assert latency == pytest.approx((8.4 + 28 * 3.4 + 2 * 14.0) * 1.4)
+    assert bandwidth == pytest.approx(192 * 16 / 30)
+    latency, _ = choice("all-reduce", "dgx_a100_2box", "1 GiB", "tree", "LL128")
+    assert latency == pytest.approx(14 + 2 * (7 * 1.25 + 8.5))
+
+
+def test_sums_in_switches() -> None:
+    """16 channels of 20 GB/s: 0.85 of them, 15 of 16 channels, twice for an all-reduce."""
+    latency, bandwidth = choice("all-reduce", "hgx_h200_8gpu", "1 GiB", "nvls", "Simple")
+    assert latency == pytest.approx(25.0)
+    assert bandwidth == pytest.approx(20 * 0.85 * 15 / 16 * 2 * 16 * 8 / 14)
+
+
+def test_small_trees_are_corrected() -> None:
+    """At 64 KiB, 2^10 times 64 bytes, a tree with LL reaches 0.6 of its bandwidth."""
+    large = choice("all-reduce", "dgx_a100_1box", "1 GiB", "tree", "LL")[1]
+    small = choice("all-reduce", "dgx_a100_1box", "64 KiB", "tree", "LL")[1]
+    assert small == pytest.approx(0.6 * large)
+    assert [len(each) for each in TREE_CORRECTION] == [24, 24, 24]
+
+
+@pytest.mark.parametrize(
+    ("size", "pick"),
+    [("32 KiB", ("ring", "LL")), ("1 MiB", ("ring", "LL")), ("2 MiB", ("nvls", "Simple"))],
+)
+def test_what_was_observed_on_eight_h200(size: str, pick: tuple[str, str]) -> None:
+    """Source: the logs of a PyTorch benchmark on 8 H200 (stas00/ml-engineering)."""
+    found = hk.nccl.predict("all-reduce", "hgx_h200_8gpu", size=size)
+    assert (found.algorithm, found.protocol) == pick
+
+
+@pytest.mark.slow
+def test_observed_picks_of_the_shipped_sets() -> None:
+    result = reproduce_machines()
+    assert len(result.picks) >= 18
+    assert result.right_picks >= 0.95 * len(result.picks)
+
+
+def test_a_prediction_is_data() -> None:
+    found = hk.nccl.predict("all-reduce", "dgx_a100_2box", size="64 MiB")
+    value = found.to_dict()
+    assert value["nccl"] == "2.30.7"
+    assert value["gpu"] == "ampere"
+    assert value["time_s"] == found.seconds == min(each.seconds for each in found.choices)
+    assert found.to_frame().num_rows == len(found.choices)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(hk.SpecError, match="NCCL's model has no 'all-to-all'"):
+        hk.nccl.predict("all-to-all", "dgx_a100_1box", size="1 MiB")
+    with pytest.raises(hk.SpecError, match="gpu: there is no 'turing'; architectures are volta"):
+        hk.nccl.predict("all-reduce", "dgx_a100_1box", size="1 MiB", gpu="turing")
+    with pytest.raises(hk.InfeasibleError, match="no NVIDIA GPU has 3"):
+        hk.nccl.predict("all-reduce", "mi300x_8gpu", size="1 MiB")
