@@ -27,6 +27,7 @@ TARGETS: dict[str, checks.Door] = {
         "own_algorithm": frames.registered,
         "groups": texts.groups,
         "sizes": texts.sizes,
+        "sweep_file": texts.sweep,
         "completion": texts.completion,
     }.items()
 }

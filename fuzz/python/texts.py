@@ -17,6 +17,10 @@ from hocket.collectives import yaml as collective_file
 from hocket.collectives.collective import collective_on
 from hocket.errors import Error, SpecError
 from hocket.plans import schedule_file
+from hocket.profiles.fit import fit
+from hocket.profiles.hardware import Hardware
+from hocket.profiles.measurement import oddities, read_sweeps
+from hocket.profiles.profile import profile_of
 from hocket.topology import text
 from hocket.topology.build import build_topology
 from hocket.topology.spec import TopologySpec
@@ -38,8 +42,11 @@ def written(data: bytes, name: str) -> Path:
 
 
 def topology(data: bytes) -> None:
-    """A topology file: hocket's own or ASTRA-sim's."""
-    built(text.from_file(written(data, "net.yml")))
+    """A topology file: hocket's own or ASTRA-sim's; its profile has constants that there are."""
+    spec = text.from_file(written(data, "net.yml"))
+    if spec.profile is not None:
+        assert all(value > 0 for value in profile_of(spec).values.values())
+    built(spec)
 
 
 def built(spec: TopologySpec) -> _core.Topology | None:
@@ -112,6 +119,19 @@ def collective(data: bytes) -> None:
     made = collective_file.read_collective(written(data, "collective.yml"), _NODES)
     if made.size < 1 << 50 and len(made.demands()) <= 64:
         hk.plan(made, _NODES, algorithm="greedy", chunks=1).verify()
+
+
+_BOX = Hardware(300e9, 100e9, sums=True)
+
+
+def sweep(data: bytes) -> None:
+    """A table or log of measurements; what is not large is fitted, and predicted in finite time."""
+    found = read_sweeps(written(data, "sweep.csv"))
+    assert all(row.seconds > 0 and row.npus >= 2 for row in found)
+    list(oddities(found))
+    if len(found) <= 24:
+        fitted = fit([(found, _BOX)])
+        assert all(0 < each < float("inf") for each in fitted.predicted.tolist())
 
 
 def groups(data: bytes) -> None:
