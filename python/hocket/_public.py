@@ -37,6 +37,7 @@ from hocket.plans.selection import Selection
 from hocket.plans.symmetric import SymmetricPlan, plan_symmetric
 from hocket.plans.synthesis import CompactTimetable, PlanOptions, Synthesis, timetable
 from hocket.plans.trees import Packing, Trees
+from hocket.profiles.plans import PlanPrediction, predict_plan
 from hocket.profiles.prediction import Prediction, predict
 from hocket.profiles.profile import Profile
 from hocket.simulation.options import (
@@ -86,6 +87,7 @@ __all__ = [
     "Plan",
     "PlanBuilder",
     "PlanOptions",
+    "PlanPrediction",
     "Prediction",
     "Profile",
     "Run",
@@ -123,6 +125,7 @@ __all__ = [
     "plan_symmetric",
     "plan_together",
     "predict",
+    "predict_plan",
     "routing",
     "schedule",
     "send_receive",

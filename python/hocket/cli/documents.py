@@ -32,7 +32,7 @@ from hocket.comparison.data import (
 from hocket.nccl.data import NcclData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
 from hocket.plans.synthesis.data import TimetableData
-from hocket.profiles.data import FitData, PredictionData
+from hocket.profiles.data import FitData, PlanPredictionData, PredictionData
 from hocket.routing.data import ClusterRunData, ComparedSchemesData
 from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
@@ -61,6 +61,13 @@ class SymmetricPlanDocument(SymmetricData):
     """Where the whole plan was written."""
 
 
+class RunDocument(RunData):
+    """A plan in simulated time."""
+
+    measured: NotRequired[PlanPredictionData]
+    """Of ``hocket simulate --profile``: what it takes on a real machine."""
+
+
 class FailureAdvicesDocument(TypedDict):
     """What single failures cost, for each size."""
 
@@ -83,7 +90,7 @@ class CalibrationDocument(CalibrationData):
 DOCUMENTS: dict[str, Any] = {
     "plan": PlanDocument,
     "symmetric-plan": SymmetricPlanDocument,
-    "run": RunData,
+    "run": RunDocument,
     "dimension-run": DimensionRunData,
     "timetable": TimetableData,
     "comparison": ComparisonData,

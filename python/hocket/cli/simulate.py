@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -19,6 +19,7 @@ from hocket.errors import SpecError
 from hocket.files.atomic import check_target
 from hocket.plans.dimension_run import DimensionRun
 from hocket.plans.plan import Plan
+from hocket.profiles.plans import PlanPrediction, predict_plan
 from hocket.simulation.options import DimensionOptions, PacketOptions
 from hocket.simulation.run import Run
 from hocket.simulation.run import simulate as run_plan
@@ -41,11 +42,45 @@ class AnyFidelity(Simulation):
     routing: options.OwnRouting = None
 
 
+@dataclass(frozen=True)
+class AsMeasured:
+    """What the plan takes on a real machine."""
+
+    panel: ClassVar[str] = "Real machine"
+
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="PROFILE",
+            help="Also say what it takes on a real machine, by this profile or topology file.",
+        ),
+    ] = None
+    protocol: Annotated[
+        str | None,
+        typer.Option("--protocol", help="ll, ll128 or simple; by default the quickest of them."),
+    ] = None
+    launch: Annotated[
+        str | None,
+        typer.Option("--launch", help="Kind of program that launches it, of those in the profile."),
+    ] = None
+
+    def of(self, plan: Plan) -> PlanPrediction | None:
+        """Predict a plan; None where that was not asked for."""
+        if self.profile is None:
+            for name, given in (("--protocol", self.protocol), ("--launch", self.launch)):
+                if given is not None:
+                    raise SpecError(name, "there is no --profile that it is of", "give one")
+            return None
+        return predict_plan(plan, self.profile, protocol=self.protocol, launch=self.launch)
+
+
 @grouped
 def simulate(
     plan: PlanFile,
     *,
     simulation: AnyFidelity,
+    measured: AsMeasured,
     file: Annotated[
         str | None,
         typer.Option(
@@ -89,13 +124,15 @@ def simulate(
         draw_heat(run, Path(plot))
     if file is not None:
         run.save(file)
+    found = measured.of(made)
     if output.json:
-        options.print_result("run", run.to_dict())
+        extra = {} if found is None else {"measured": found.to_dict()}
+        options.print_result("run", {**run.to_dict(), **extra})
     else:
-        _print(run)
+        _print(run, found)
 
 
-def _print(run: Run) -> None:
+def _print(run: Run, found: PlanPrediction | None) -> None:
     table = Table(title=describe(run.plan), show_header=False)
     busiest = run.busiest_link
     _times(table, run)
@@ -114,6 +151,15 @@ def _print(run: Run) -> None:
         table.add_row("packets", _packets(run))
         table.add_row("cycle", format_time_ps(run.cycle_ps))
     table.add_row("verified", "proved")
+    if found is not None:
+        took, fixed, launch = (
+            format_time_ps(round(seconds * 1e12))
+            for seconds in (found.seconds, found.fixed, found.launch)
+        )
+        parts = (
+            f"{found.protocol}, fixed cost {fixed}, launch {launch}; profile {found.profile.name}"
+        )
+        table.add_row("on a real machine", f"{took} ({parts})")
     options.output().print(table)
 
 

@@ -30,6 +30,20 @@ class PredictionData(TypedDict):
     times: list[PredictedTimeData]
 
 
+class PlanPredictionData(TypedDict):
+    """What a plan takes on a real machine."""
+
+    profile: str
+    protocol: str
+    time_s: float
+    moving_s: float
+    """What its transfers take."""
+    fixed_s: float
+    """What the protocol costs once."""
+    launch_s: float
+    """What launching takes, most of it behind the rest."""
+
+
 class FittedConstantData(TypedDict):
     """A constant; times in microseconds, efficiencies as shares."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from hocket._core import Topology
 from hocket.errors import InfeasibleError
 
-__all__ = ["Hardware", "hardware_of"]
+__all__ = ["Hardware", "hardware_of", "owners"]
 
 _LARGEST_CAPACITY = (1 << 31) - 1
 _NARROW = 4
@@ -57,7 +57,7 @@ def hardware_of(topology: Topology) -> Hardware:
     node = groups[0]
     if len(node) < 2:
         raise InfeasibleError(None, "its nodes have a single NPU", "there is nothing inside them")
-    owner = _owners(topology, groups)
+    owner = owners(topology, groups)
     everything = set(range(topology.device_count))
     inside = {device for device, group in enumerate(owner) if group == 0}
     first = np.isin(topology.link_src, node[:1])
@@ -83,7 +83,7 @@ def _all(operations: Sequence[str]) -> set[str]:
     return {*operations, "all-reduce"} if both else set(operations)
 
 
-def _owners(topology: Topology, groups: list[list[int]]) -> list[int]:
+def owners(topology: Topology, groups: list[list[int]]) -> list[int]:
     """Give for each device the node that it is nearest to in links, or -1 where several are as near."""
     neighbours: list[set[int]] = [set() for _ in range(topology.device_count)]
     for src, dst in zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True):

@@ -44,6 +44,7 @@ __all__ = [
     "PROTOCOLS",
     "Cells",
     "Constant",
+    "behind",
     "bus_factors",
     "cells_of",
     "times",
@@ -247,5 +248,10 @@ def times(cells: Cells, values: Mapping[str, float], launch: Floats) -> Floats:
     ways = np.array(list(ways_of(cells, values).values()))
     least = ways.min(axis=0)
     smooth = least * ((least / ways) ** _SHARPNESS).sum(axis=0) ** (-1 / _SHARPNESS)
-    together: Floats = (launch**_LAUNCH + smooth**_LAUNCH) ** (1 / _LAUNCH)
+    return behind(launch, smooth)
+
+
+def behind(launch: Floats, work: Floats) -> Floats:
+    """Give what work takes with a launch that hides behind the work before it [us]."""
+    together: Floats = (launch**_LAUNCH + work**_LAUNCH) ** (1 / _LAUNCH)
     return together

@@ -1,0 +1,159 @@
+"""What a plan takes on a real machine: simulated on the network as a protocol sees it.
+
+A protocol reaches a share of the bandwidth of every link, each transfer costs a step, or a hop between
+nodes, and switches pass data on as it arrives. Link fidelity then runs the plan as on any other network;
+its time, the protocol's fixed cost and the launch together are what is measured. A ring in one piece
+takes exactly what the law says of rings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hocket._core import Topology
+from hocket.errors import SpecError
+from hocket.plans.plan import Plan
+from hocket.profiles.hardware import owners
+from hocket.profiles.law import PROTOCOLS, behind
+from hocket.profiles.profile import Profile, load_profile
+from hocket.simulation.run import simulate
+from hocket.units import shown
+
+if TYPE_CHECKING:
+    from hocket.profiles.data import PlanPredictionData
+
+__all__ = ["PlanPrediction", "measured_network", "predict_plan"]
+
+
+@dataclass(frozen=True)
+class PlanPrediction:
+    """What a plan takes on a real machine.
+
+    Attributes
+    ----------
+    profile
+        Whose constants were used.
+    protocol
+        The one with which it is the quickest, or the one that was asked for.
+    seconds
+        What it takes, launched again and again.
+    moving, fixed, launch
+        What the transfers take, the protocol's fixed cost, and the launch [s]; the launch hides behind the
+        others.
+    """
+
+    profile: Profile
+    protocol: str
+    seconds: float
+    moving: float
+    fixed: float
+    launch: float
+
+    def to_dict(self) -> PlanPredictionData:
+        """Give it as values of JSON."""
+        return {
+            "profile": self.profile.name,
+            "protocol": self.protocol,
+            "time_s": self.seconds,
+            "moving_s": self.moving,
+            "fixed_s": self.fixed,
+            "launch_s": self.launch,
+        }
+
+
+def predict_plan(
+    plan: Plan,
+    profile: Profile | str,
+    *,
+    protocol: str | None = None,
+    launch: str | None = None,
+) -> PlanPrediction:
+    """Say what a plan takes on the real machine of its topology.
+
+    Parameters
+    ----------
+    plan
+        Any plan; it is proved again on the network as the protocol sees it.
+    profile
+        Constants of the machine: a shipped profile, or a topology file that has one.
+    protocol
+        ``"ll"``, ``"ll128"`` or ``"simple"``; by default the quickest of them.
+    launch
+        Kind of program, of those that the profile has; by default its first.
+
+    Raises
+    ------
+    SpecError
+        If there is no such profile, protocol or kind of program.
+
+    Examples
+    --------
+    >>> import hocket as hk
+    >>> plan = hk.plan("all-reduce", "dgx_a100_1box", size="1 GiB", algorithm="ring")
+    >>> hk.predict_plan(plan, "a100").protocol
+    'simple'
+    """
+    if isinstance(profile, str):
+        profile = load_profile(profile)
+    if protocol is not None and protocol not in PROTOCOLS:
+        right = f"protocols are {', '.join(PROTOCOLS)}"
+        raise SpecError("protocol", f"there is no {shown(protocol)}", right)
+    nodes = _nodes(plan)
+    start = profile.launching(launch)
+    if nodes == 1:
+        start += profile.launch_per_npu * len(plan.collective.npus)
+    frame = plan.to_frame()
+    found = []
+    for each in PROTOCOLS if protocol is None else (protocol,):
+        network = measured_network(plan.topology, profile, each)
+        again = Plan.from_frame(frame, network, plan.collective)
+        moving = simulate(again).time_ps * 1e-6
+        fixed = profile.values[f"{each}.fixed"]
+        fixed += profile.values[f"{each}.far"] if nodes > 1 else 0.0
+        took = float(behind(np.array([start]), np.array([fixed + moving]))[0])
+        parts = [value * 1e-6 for value in (took, moving, fixed, start)]
+        found.append(PlanPrediction(profile, each, *parts))
+    return min(found, key=lambda each: each.seconds)
+
+
+def measured_network(topology: Topology, profile: Profile, protocol: str) -> Topology:
+    """Give a network as a protocol sees it: shares of bandwidth, and costs of steps instead of latencies.
+
+    Links inside a node have the protocol's efficiency, the others that of its NICs. A transfer costs a step
+    on the link by which it leaves an NPU; one that leaves a node costs what a hop costs more. Switches pass
+    data on as it arrives.
+    """
+    values = profile.values
+    inside, outside = values[f"{protocol}.efficiency"], values[f"{protocol}.nic"]
+    step, hop = values[f"{protocol}.step"], values[f"{protocol}.hop"]
+    groups = [list(group) for group in topology.groups] or [list(range(topology.npu_count))]
+    owner = np.array(owners(topology, groups))
+    src, dst = np.asarray(topology.link_src), np.asarray(topology.link_dst)
+    is_inside = (owner[src] == owner[dst]) & (owner[src] >= 0)
+    leaves = (owner[src] != owner[dst]) & (owner[src] >= 0)
+    from_npu = src < topology.npu_count
+    share = np.where(is_inside, inside, outside)
+    bandwidth = np.maximum(np.asarray(topology.link_bandwidth) * share, 1.0)
+    delay = np.where(from_npu, step, 0.0) + np.where(leaves, max(hop - step, 0.0), 0.0)
+    return Topology.from_arrays(
+        topology.name,
+        topology.device_names,
+        topology.npu_count,
+        topology.switch_limits,
+        src,
+        dst,
+        np.rint(bandwidth).astype(np.uint64),
+        np.rint(delay * 1e6).astype(np.uint64),
+        switching="cut-through",
+        groups=topology.groups,
+        switch_offloads=topology.switch_offloads,
+    )
+
+
+def _nodes(plan: Plan) -> int:
+    """Give on how many nodes the participants of a plan are."""
+    node = {npu: number for number, npus in enumerate(plan.topology.groups) for npu in npus}
+    return len({node.get(npu, -1) for npu in plan.collective.npus})
