@@ -7,6 +7,7 @@
 
 mod candidate;
 mod flows;
+mod mirrored;
 mod order;
 mod trees;
 mod turned;

@@ -3,11 +3,13 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use super::mirrored;
 use super::order::{as_planned, or_when_ready};
+use super::turned::turned_proof;
 use crate::bound::Fidelity;
 use crate::bound::network::Network;
 use crate::collective::{Collective, CollectiveKind};
-use crate::id::NpuId;
+use crate::id::{LinkId, NpuId};
 use crate::packing::{
     Fault, NoPacking, Packing, Passes, RowOrder, Undirected, pack, pack_undirected,
 };
@@ -23,7 +25,13 @@ pub const TREES: &str = "trees";
 /// Transfers up to which more pieces are tried.
 const MOST_TRANSFERS: u64 = 1_500_000;
 /// The same where all comes from one root, or goes to it: then pieces alone keep links busy.
-const MOST_FROM_ONE: u64 = 4_000_000;
+const MOST_FROM_ONE: u64 = 6_600_000;
+/// Transfers from which on twice as many pieces must promise more.
+const MANY: u64 = 4_000_000;
+/// One over the share of a time that makes them worth it.
+const WORTH_MANY: u64 = 64;
+/// NPUs from which on a reduce is a broadcast turned round, if links are alike both ways.
+const FROM_TURNED: usize = 256;
 /// Transfers up to which they are tried although the timetable promises little of it, and links keep to it.
 const CHEAP: u64 = 300_000;
 /// Transfers up to which links may always serve what is ready first, too: it costs next to nothing.
@@ -103,6 +111,9 @@ pub fn trees(
     progress: &mut dyn Progress,
 ) -> Result<TreePlan, PlanError> {
     collective.check_on(topology)?;
+    if let Some(twins) = twins_of(topology, collective) {
+        return as_turned(topology, collective, &twins, options, progress);
+    }
     let passes = passes(topology, collective, options.pieces.unwrap_or(1), progress)?;
     let mut search = Search {
         topology,
@@ -121,6 +132,57 @@ pub fn trees(
         time: best.time,
         pieces: best.pieces as usize,
         passes: search.passes,
+    })
+}
+
+/// For each link the one that leads back, where a reduce is made as a broadcast.
+fn twins_of(topology: &Topology, collective: &Collective) -> Option<Vec<LinkId>> {
+    let is_large = collective.npus().len() > FROM_TURNED;
+    match collective.kind() == CollectiveKind::Reduce && is_large {
+        true => mirrored::twins(topology),
+        false => None,
+    }
+}
+
+/// A reduce that is the best broadcast over the same trees, turned round in time.
+fn as_turned(
+    topology: &Arc<Topology>,
+    collective: &Collective,
+    twins: &[LinkId],
+    options: &TreeOptions,
+    progress: &mut dyn Progress,
+) -> Result<TreePlan, PlanError> {
+    let npus = collective.npus().to_vec();
+    let copies = Collective::new(
+        CollectiveKind::Broadcast,
+        npus.clone(),
+        collective.size(),
+        collective.root(),
+    )?;
+    let made = trees(topology, &copies, options, progress)?;
+    let (proof, time) = turned_proof(&made.proof, collective, options.latency, progress)?;
+    let Passes::Apart {
+        copies: Some(packing),
+        ..
+    } = &made.passes
+    else {
+        unreachable!("a broadcast only copies");
+    };
+    let sums = mirrored::mirrored(packing, twins);
+    let weights: Vec<(NpuId, u64)> = collective
+        .root()
+        .map(|root| (npus[root.index()], 1))
+        .into_iter()
+        .collect();
+    sums.check(topology, &npus, &weights).map_err(faulty)?;
+    Ok(TreePlan {
+        proof: Arc::new(proof),
+        time,
+        pieces: made.pieces,
+        passes: Passes::Apart {
+            sums: Some(sums),
+            copies: None,
+        },
     })
 }
 
@@ -153,8 +215,12 @@ impl Search<'_> {
             let end = self
                 .passes
                 .end(self.topology, self.collective, pieces as u32)?;
-            // Beyond the best, more pieces only cost more.
-            if ends.last().is_some_and(|&before| end >= before) {
+            // Beyond the best, more pieces only cost more; and many must promise more than a little.
+            let least = |before: u64| match pieces * self.passes.arcs() > MANY {
+                true => before - before / WORTH_MANY,
+                false => before,
+            };
+            if ends.last().is_some_and(|&before| end >= least(before)) {
                 break;
             }
             ends.push(end);

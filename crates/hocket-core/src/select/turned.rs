@@ -10,7 +10,8 @@ use crate::plan::{Op, Plan, PlanBuilder, PlanError, Transfer, Wait};
 use crate::progress::Progress;
 use crate::simulate::{SimulateOptions, simulate};
 use crate::topology::{LatencyModel, Topology};
-use crate::verify::verify;
+use crate::units::Time;
+use crate::verify::{Verified, verify};
 
 /// Makes a reduce of a broadcast from the same root: what was copied last is summed first.
 ///
@@ -28,8 +29,27 @@ pub(crate) fn turned(
     progress: &mut dyn Progress,
 ) -> Result<Plan, PlanError> {
     let topology = Arc::new(topology.clone());
-    let proof = verify(Arc::new(copies), Arc::clone(&topology), progress)?;
-    let run = simulate(&proof, &SimulateOptions::default(), progress)?;
+    let proof = verify(Arc::new(copies), topology, progress)?;
+    let (proof, _) = turned_proof(&proof, sums, LatencyModel::default(), progress)?;
+    Ok(Plan::clone(proof.plan()))
+}
+
+/// The same of a proved broadcast; with when the reduce ends.
+///
+/// # Errors
+/// As [`super::Candidate::ending`].
+pub(super) fn turned_proof(
+    proof: &Verified,
+    sums: &Collective,
+    latency: LatencyModel,
+    progress: &mut dyn Progress,
+) -> Result<(Verified, Time), PlanError> {
+    let topology = proof.topology();
+    let options = SimulateOptions {
+        latency,
+        ..SimulateOptions::default()
+    };
+    let run = simulate(proof, &options, progress)?;
     let copies = proof.plan();
     let mut order: Vec<TransferId> = (0..copies.len()).map(TransferId::from).collect();
     order.sort_by_key(|id| Reverse((run.end[id.index()], run.start[id.index()], id.0)));
@@ -57,6 +77,5 @@ pub(crate) fn turned(
             *slot = plan.all_of(&[*slot, sum]);
         }
     }
-    let (proof, _) = in_best_order(plan.finish(), &topology, LatencyModel::default(), progress)?;
-    Ok(Plan::clone(proof.plan()))
+    in_best_order(plan.finish(), topology, latency, progress)
 }
