@@ -492,6 +492,32 @@ mod tests {
     }
 
     #[test]
+    fn a_large_reduce_is_a_broadcast_turned_round() {
+        let torus = build::torus(&[17, 16], gb_per_s(25), Time::from_ns(700)).expect("a torus");
+        let torus = Arc::new(torus);
+        let made = |kind| {
+            let collective = Collective::among_all(kind, &torus, 1 << 28).expect("a collective");
+            trees(&torus, &collective, &TreeOptions::default(), &mut Silent).expect("a plan")
+        };
+        let (copies, sums) = (
+            made(CollectiveKind::Broadcast),
+            made(CollectiveKind::Reduce),
+        );
+        assert_eq!(sums.pieces, copies.pieces);
+        let (copied, summed) = (copies.time.as_ps() as f64, sums.time.as_ps() as f64);
+        assert!(summed < 1.05 * copied, "{summed} and {copied}");
+        let Passes::Apart {
+            sums: Some(packing),
+            copies: None,
+        } = &sums.passes
+        else {
+            panic!("a reduce only sums");
+        };
+        assert!(packing.turned);
+        assert_eq!(sums.proof.plan().algorithm(), TREES);
+    }
+
+    #[test]
     fn what_it_does_not_do_is_refused() {
         let torus = build::torus(&[3, 3], gb_per_s(25), Time::ZERO).expect("a torus");
         let torus = Arc::new(torus);
