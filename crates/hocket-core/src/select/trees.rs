@@ -32,6 +32,8 @@ const MANY: u64 = 4_000_000;
 const WORTH_MANY: u64 = 64;
 /// NPUs from which on a reduce is a broadcast turned round, if links are alike both ways.
 const FROM_TURNED: usize = 256;
+/// One over the share by which it may take longer than the broadcast before a reduce of its own is looked for.
+const NEAR: u64 = 32;
 /// Transfers up to which they are tried although the timetable promises little of it, and links keep to it.
 const CHEAP: u64 = 300_000;
 /// Transfers up to which links may always serve what is ready first, too: it costs next to nothing.
@@ -111,9 +113,28 @@ pub fn trees(
     progress: &mut dyn Progress,
 ) -> Result<TreePlan, PlanError> {
     collective.check_on(topology)?;
-    if let Some(twins) = twins_of(topology, collective) {
-        return as_turned(topology, collective, &twins, options, progress);
+    let turned = match twins_of(topology, collective) {
+        Some(twins) => Some(as_turned(topology, collective, &twins, options, progress)?),
+        None => None,
+    };
+    match turned {
+        Some((plan, true)) => Ok(plan),
+        Some((plan, false)) => match searched(topology, collective, options, progress) {
+            Ok(other) if other.time < plan.time => Ok(other),
+            Ok(_) | Err(PlanError::Interrupted(_)) => Ok(plan),
+            Err(error) => Err(error),
+        },
+        None => searched(topology, collective, options, progress),
     }
+}
+
+/// Packs trees for a collective itself, and makes the quickest plan of them.
+fn searched(
+    topology: &Arc<Topology>,
+    collective: &Collective,
+    options: &TreeOptions,
+    progress: &mut dyn Progress,
+) -> Result<TreePlan, PlanError> {
     let passes = passes(topology, collective, options.pieces.unwrap_or(1), progress)?;
     let mut search = Search {
         topology,
@@ -144,14 +165,15 @@ fn twins_of(topology: &Topology, collective: &Collective) -> Option<Vec<LinkId>>
     }
 }
 
-/// A reduce that is the best broadcast over the same trees, turned round in time.
+/// A reduce that is the best broadcast over the same trees, turned round in time; and whether it takes about as long.
+/// It may take longer where messages pass several links: see [`turned_proof`].
 fn as_turned(
     topology: &Arc<Topology>,
     collective: &Collective,
     twins: &[LinkId],
     options: &TreeOptions,
     progress: &mut dyn Progress,
-) -> Result<TreePlan, PlanError> {
+) -> Result<(TreePlan, bool), PlanError> {
     let npus = collective.npus().to_vec();
     let copies = Collective::new(
         CollectiveKind::Broadcast,
@@ -159,7 +181,7 @@ fn as_turned(
         collective.size(),
         collective.root(),
     )?;
-    let made = trees(topology, &copies, options, progress)?;
+    let made = searched(topology, &copies, options, progress)?;
     let (proof, time) = turned_proof(&made.proof, collective, options.latency, progress)?;
     let Passes::Apart {
         copies: Some(packing),
@@ -175,7 +197,8 @@ fn as_turned(
         .into_iter()
         .collect();
     sums.check(topology, &npus, &weights).map_err(faulty)?;
-    Ok(TreePlan {
+    let is_near = time.as_ps() <= made.time.as_ps() + made.time.as_ps() / NEAR;
+    let plan = TreePlan {
         proof: Arc::new(proof),
         time,
         pieces: made.pieces,
@@ -183,7 +206,8 @@ fn as_turned(
             sums: Some(sums),
             copies: None,
         },
-    })
+    };
+    Ok((plan, is_near))
 }
 
 /// The quickest plan so far.
