@@ -19,7 +19,7 @@ import pytest
 
 import hocket as hk
 
-ROOMS = (hk, hk.topology, hk.workload, hk.training, hk.traces, hk.routing)
+ROOMS = (hk, hk.topology, hk.workload, hk.training, hk.traces, hk.routing, hk.nccl)
 CHAKRA = Path(__file__).parent / "data" / "chakra"
 OWN = re.compile(
     r"missing \d+ required|unexpected keyword argument|takes .* positional argument|"
@@ -150,6 +150,7 @@ def good(name: str) -> dict[str, Any]:
             "fabric": hk.topology.clos(2, 4, bandwidth="25 GB/s", latency="1 us")
         },
         "hocket.accelerator": {"name": "a100"},
+        "hocket.predict_plan": {"profile": "a100"},
         "hocket.traces.write": {"prefix": "written"},
         "hocket.workload.save": {"path": "written.yml"},
     }

@@ -57,9 +57,9 @@ def test_small_data_prefers_ll() -> None:
 
 def test_bad_input() -> None:
     plan = hk.plan("all-reduce", "dgx_a100_1box", size="8 KiB", algorithm="ring")
-    with pytest.raises(hk.SpecError, match="protocol: there is no 'LL'; protocols are ll, ll128"):
+    with pytest.raises(hk.SpecError, match="protocol: there is no 'LL'"):
         hk.predict_plan(plan, "a100", protocol="LL")
-    with pytest.raises(hk.SpecError, match="launch: there is no 'mpj'; kinds are process, torch"):
+    with pytest.raises(hk.SpecError, match="launch: there is no 'mpj'"):
         hk.predict_plan(plan, "a100", launch="mpj")
     with pytest.raises(hk.SpecError, match="there is no 'a10'; did you mean 'a100'"):
         hk.predict_plan(plan, "a10")

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hocket._checks import one_of
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.constants import (
     BASE,
@@ -92,9 +93,7 @@ def generation_of(hardware: Hardware, name: str | None = None) -> Generation:
         If no GPU of NVIDIA has such NVLinks.
     """
     if name is not None:
-        if name not in GENERATIONS:
-            right = f"architectures are {', '.join(GENERATIONS)}"
-            raise SpecError("gpu", f"there is no {shown(name)}", right)
+        one_of("gpu", name, list(GENERATIONS))
         return GENERATIONS[name]
     for most, found in ((160, "volta"), (310, "ampere"), (460, "hopper"), (910, "blackwell")):
         if 0.9 * most * _G <= hardware.bandwidth <= most * _G:
@@ -145,7 +144,8 @@ def choices(
     SpecError
         If NCCL's model has no such collective.
     """
-    if kind not in KINDS:
+    given: object = kind
+    if not isinstance(given, str) or given not in KINDS:
         right = f"it has {', '.join(KINDS)}; others are sends and receives"
         raise SpecError("kind", f"NCCL's model has no {shown(kind)}", right)
     ring = search(generation, hardware, nodes)

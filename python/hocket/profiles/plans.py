@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hocket._checks import instance_of, one_of
 from hocket._core import Topology
-from hocket.errors import SpecError
 from hocket.plans.plan import Plan
 from hocket.profiles.hardware import owners
 from hocket.profiles.law import PROTOCOLS, behind
-from hocket.profiles.profile import Profile, load_profile
+from hocket.profiles.profile import Profile, as_profile
 from hocket.simulation.run import simulate
-from hocket.units import shown
 
 if TYPE_CHECKING:
     from hocket.profiles.data import PlanPredictionData
@@ -96,26 +95,25 @@ def predict_plan(
     >>> hk.predict_plan(plan, "a100").protocol
     'simple'
     """
-    if isinstance(profile, str):
-        profile = load_profile(profile)
-    if protocol is not None and protocol not in PROTOCOLS:
-        right = f"protocols are {', '.join(PROTOCOLS)}"
-        raise SpecError("protocol", f"there is no {shown(protocol)}", right)
+    instance_of(Plan, "plan", plan, "make one, as by hk.plan(...)")
+    used = as_profile(profile)
+    if protocol is not None:
+        one_of("protocol", protocol, PROTOCOLS)
     nodes = _nodes(plan)
-    start = profile.launching(launch)
+    start = used.launching(launch)
     if nodes == 1:
-        start += profile.launch_per_npu * len(plan.collective.npus)
+        start += used.launch_per_npu * len(plan.collective.npus)
     frame = plan.to_frame()
     found = []
     for each in PROTOCOLS if protocol is None else (protocol,):
-        network = measured_network(plan.topology, profile, each)
+        network = measured_network(plan.topology, used, each)
         again = Plan.from_frame(frame, network, plan.collective)
         moving = simulate(again).time_ps * 1e-6
-        fixed = profile.values[f"{each}.fixed"]
-        fixed += profile.values[f"{each}.far"] if nodes > 1 else 0.0
+        fixed = used.values[f"{each}.fixed"]
+        fixed += used.values[f"{each}.far"] if nodes > 1 else 0.0
         took = float(behind(np.array([start]), np.array([fixed + moving]))[0])
         parts = [value * 1e-6 for value in (took, moving, fixed, start)]
-        found.append(PlanPrediction(profile, each, *parts))
+        found.append(PlanPrediction(used, each, *parts))
     return min(found, key=lambda each: each.seconds)
 
 

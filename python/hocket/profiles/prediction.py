@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hocket._checks import one_of
 from hocket._results import TableResult
 from hocket.collectives.sweep import sizes_of
-from hocket.errors import SpecError
 from hocket.profiles.hardware import Hardware, hardware_of
 from hocket.profiles.law import KINDS, bus_factors, cells_of, times, ways_of
 from hocket.profiles.measurement import Measurement
-from hocket.profiles.profile import Profile, load_profile, profile_names, profile_of
+from hocket.profiles.profile import Profile, as_profile, profile_of
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.topology.text import from_text
-from hocket.units import shown
 
 if TYPE_CHECKING:
     from hocket.profiles.data import PredictionData
@@ -142,13 +141,8 @@ def predict(
     """
     if profile is None and isinstance(topology, str | PathLike):
         used = profile_of(from_text(str(topology), bandwidth=None, latency=None, option="topology"))
-    elif isinstance(profile, Profile):
-        used = profile
-    elif isinstance(profile, str):
-        used = load_profile(profile)
     else:
-        right = f"name one of {', '.join(profile_names())}, or a topology file that has one"
-        raise SpecError("profile", "there is none", right)
+        used = as_profile(profile)
     network = as_topology(topology)
     nodes = max(len(network.groups), 1)
     read = sizes_of(sizes, field="sizes")
@@ -165,9 +159,7 @@ def predict_on(
     launch: str | None = None,
 ) -> Prediction:
     """Do as :func:`predict`, for a machine by its bandwidths."""
-    if kind not in KINDS:
-        right = f"collectives are {', '.join(KINDS)}"
-        raise SpecError("kind", f"there is no {shown(kind)} in the law", right)
+    one_of("kind", kind, KINDS)
     start = profile.launching(launch)
     if nodes == 1:
         start += profile.launch_per_npu * npus

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from hocket._checks import did_you_mean
+from hocket._checks import did_you_mean, instance_of, one_of
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.profiles.fit import Fit, Fitted
@@ -16,7 +16,7 @@ from hocket.profiles.law import CONSTANTS
 from hocket.topology.spec import ProfileSpec, TopologySpec
 from hocket.units import shown
 
-__all__ = ["Profile", "load_profile", "profile_names", "profile_of"]
+__all__ = ["Profile", "as_profile", "load_profile", "profile_names", "profile_of"]
 
 _FOLDER = Path(__file__).parent / "shipped"
 _DIGITS = 4
@@ -68,9 +68,7 @@ class Profile:
             )
         if kind is None:
             return next(iter(self.launch.values()))
-        if kind not in self.launch:
-            right = did_you_mean(kind, self.launch, f"kinds are {', '.join(self.launch)}")
-            raise SpecError("launch", f"there is no {shown(kind)}", right)
+        one_of("launch", kind, list(self.launch))
         return self.launch[kind]
 
     @classmethod
@@ -100,6 +98,20 @@ class Profile:
 def profile_names() -> list[str]:
     """Names of the shipped profiles."""
     return sorted(file.stem for file in _FOLDER.glob("*.yml"))
+
+
+def as_profile(value: object) -> Profile:
+    """Give the profile that a caller means: itself, or by its name or file.
+
+    Raises
+    ------
+    SpecError
+        If it is none.
+    """
+    if isinstance(value, str):
+        return load_profile(value)
+    right = f"name one of {', '.join(profile_names())}, or a topology file that has one"
+    return instance_of(Profile, "profile", value, right)
 
 
 def profile_of(spec: TopologySpec) -> Profile:
