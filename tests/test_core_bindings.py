@@ -249,6 +249,7 @@ def test_every_algorithm_makes_plans_that_verify() -> None:
             "hdrm",
             "multi-ring",
             "in-network",
+            "nccl-nvls",
             "node-groups",
         ):  # need dimensions, a BiGraph, nodes, or switches that sum
             continue

@@ -152,6 +152,7 @@ def test_compare_names_one_reason_once(hocket: Any) -> None:
         "ring-2d: it needs a mesh or torus",
         "hdrm: it needs a BiGraph",
         "in-network: no switch of",
+        "nccl-nvls: no switch",
         "symmetric: the link",
     ]
     assert [text.startswith(start) for text, start in zip(reasons, starts, strict=True)] == [

@@ -7,6 +7,7 @@ import pytest
 import hocket as hk
 from hocket.nccl.constants import GENERATIONS, TREE_CORRECTION
 from hocket.nccl.model import Channels, search
+from hocket.nccl.rccl import MACHINES
 from hocket.profiles.hardware import Hardware
 from hocket.reproduce.machines import reproduce_machines
 
@@ -99,7 +100,7 @@ def test_observed_picks_of_the_shipped_sets() -> None:
 def test_a_prediction_is_data() -> None:
     found = hk.nccl.predict("all-reduce", "dgx_a100_2box", size="64 MiB")
     value = found.to_dict()
-    assert value["nccl"] == "2.30.7"
+    assert (value["library"], value["library_version"]) == ("NCCL", "2.30.7")
     assert value["gpu"] == "ampere"
     assert value["time_s"] == found.seconds == min(each.seconds for each in found.choices)
     assert found.to_frame().num_rows == len(found.choices)
@@ -112,3 +113,61 @@ def test_bad_input() -> None:
         hk.nccl.predict("all-reduce", "dgx_a100_1box", size="1 MiB", gpu="turing")
     with pytest.raises(hk.InfeasibleError, match="no NVIDIA GPU has 3"):
         hk.nccl.predict("all-reduce", "mi300x_8gpu", size="1 MiB")
+
+
+def rccl(
+    kind: str, topology: str, size: str, gpu: str
+) -> dict[tuple[str, str], tuple[float, float]]:
+    found = hk.nccl.predict(kind, topology, size=size, gpu=gpu)
+    assert (found.library, found.version) == ("RCCL", "2.21.5")
+    return {
+        (each.algorithm, each.protocol): (each.latency, each.bandwidth) for each in found.choices
+    }
+
+
+def test_rccl_on_one_box_of_mi300x() -> None:
+    """7 links of 48 GB/s; no LL128, and no trees with Simple where all GPUs are linked."""
+    found = rccl("all-reduce", "mi300x_8gpu", "64 MiB", "mi300x")
+    assert set(found) == {("ring", "LL"), ("ring", "Simple"), ("tree", "LL")}
+    assert found["ring", "Simple"] == pytest.approx((17 + 14 * 2.1, 336 * 8 / 14))
+    assert found["ring", "LL"] == pytest.approx((12 + 14 * 0.8, 0.08 * 336 * 8 / 14))
+    # 64 MiB are 2^20 times 64 bytes: trees with LL are held to a tenth.
+    assert found["tree", "LL"] == pytest.approx((12 + 14 * 0.9, 0.06 * 336 / 2 / 10))
+    rooted = rccl("broadcast", "mi300x_8gpu", "64 MiB", "mi300x")
+    assert rooted["ring", "LL"] == pytest.approx((12 + 8 * 0.8, 0.08 * 336 * 1.65))
+    assert rooted["ring", "Simple"] == pytest.approx((17 + 8 * 2.3, 336))
+
+
+def test_rccl_over_two_boxes_of_mi250() -> None:
+    """161.4 GB/s are stated; rings over nodes are corrected by size, and post to NICs."""
+    found = rccl("all-reduce", "mi250_2box", "64 MiB", "mi250")
+    assert len(found) == 6
+    latency, bandwidth = found["ring", "Simple"]
+    assert latency == pytest.approx(17 + (62 - 4) * 3.6 + 4 * 209.2)
+    assert bandwidth == pytest.approx(161.4 * 0.9 * 32 / 62)
+    latency, bandwidth = found["tree", "LL128"]
+    assert latency == pytest.approx(12 + 2 * (15 * 1.4 + 34.4))
+    assert bandwidth == pytest.approx(161.4 * 1.09 * 0.2 / 2)
+
+
+def test_tables_of_rccl_have_27_sizes() -> None:
+    for machine in MACHINES.values():
+        assert {len(each) for each in (*machine.trees, *machine.rings)} == {27}
+
+
+def test_compare_has_a_row_of_what_nccl_does() -> None:
+    found = hk.compare("all-reduce", "dgx_a100_2box", size="64 MiB", time_limit="1 s")
+    assert found.nccl is not None
+    assert (
+        found.nccl.choices == hk.nccl.predict("all-reduce", "dgx_a100_2box", size="64 MiB").choices
+    )
+    assert {"nccl-ring", "nccl-tree"} <= {each.algorithm for each in found}
+    data = found.to_dict()["nccl"]
+    assert data is not None
+    assert data["algorithm"] == found.nccl.algorithm
+    named = hk.compare("all-reduce", "dgx_a100_2box", size="64 MiB", algorithms=["ring"])
+    assert named.nccl is None
+    some = hk.compare(
+        "all-reduce", "dgx_a100_1box", size="64 MiB", npus=[0, 1, 2], time_limit="1 s"
+    )
+    assert some.nccl is None

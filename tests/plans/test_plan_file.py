@@ -44,6 +44,7 @@ NETWORKS = {
     "hdrm": hk.topology.bigraph(2, 2, **LINK),
     "in-network": hk.topology.offloaded(hk.topology.planes(6, 2, **LINK)),
     "multi-ring": hk.topology.load("box:2x4", bandwidth="25 GB/s", latency="1 us"),
+    "nccl-nvls": hk.topology.offloaded(hk.topology.planes(6, 2, **LINK)),
     "node-groups": hk.topology.load("box:2x4", bandwidth="25 GB/s", latency="1 us"),
 }
 PAIRS = [(each.name, kind) for each in hk.algorithms() for kind in each.kinds]
@@ -84,7 +85,7 @@ def test_every_algorithm_comes_back(tmp_path: Path, algorithm: str, kind: str) -
 
 @pytest.mark.parametrize(("algorithm", "kind"), PAIRS)
 def test_subsets_failures_and_roots_come_back(tmp_path: Path, algorithm: str, kind: str) -> None:
-    if algorithm in (*SCHEDULERS, *NETWORKS, "ring-2d", "symmetric"):
+    if algorithm in (*SCHEDULERS, *NETWORKS, "ring-2d", "symmetric", "nccl-ring", "nccl-tree"):
         pytest.skip("it needs every NPU of its network")
     topology = hk.topology.load("dgx1_v100").without(links=[("gpu0", "gpu1")])
     rooted = {"broadcast", "reduce", "gather", "scatter"}

@@ -18,6 +18,7 @@ from hocket.cli.table import NEVER, Cell, Table
 from hocket.comparison.compare import Comparison, Entry
 from hocket.comparison.compare import compare as run_comparison
 from hocket.comparison.sweep import SizeComparison
+from hocket.nccl.prediction import NcclPrediction
 from hocket.plans.algorithms import algorithms as known_algorithms
 from hocket.simulation.run import Run
 from hocket.topology.build import build_topology
@@ -153,6 +154,10 @@ def _print(comparisons: Sequence[Comparison], routing: str, *, why: bool) -> Non
         few = len(comparisons) <= MAX_BOUNDS
         for each in comparisons if few else (first, comparisons[-1]):
             console.note(f"bound of {format_size(each.collective.size)}: {each.bound.witness}")
+    for each in comparisons if len(comparisons) <= MAX_BOUNDS else (first, comparisons[-1]):
+        if each.nccl is not None:
+            about = f"{format_size(each.collective.size)}: " if len(comparisons) > 1 else ""
+            console.note(f"nccl: {about}{_pick(each.nccl)}")
     if len(comparisons) == 1:
         for entry in first:
             for packing in entry.plan.trees.packings if entry.plan.trees is not None else ():
@@ -247,9 +252,33 @@ def _table(comparisons: Sequence[Comparison]) -> Table:
             cells: list[Cell] = [*head, entry.algorithm, run.time_ps, run.algbw, run.busbw]
             cells += [bound] * several
             table.add_row(*cells, gained, str(entry.chunks), name, busy, run.max_link_bytes)
+        if each.nccl is not None:
+            if not several:
+                table.add_section()
+            table.add_row(*_predicted(each, each.nccl, several=several))
         if several:
             table.add_section()
     return table
+
+
+def _pick(nccl: NcclPrediction) -> str:
+    plan = "nccl-nvls" if nccl.algorithm.startswith("nvls") else f"nccl-{nccl.algorithm}"
+    return (
+        f"{nccl.library} {nccl.version} picks {nccl.algorithm} with {nccl.protocol} on "
+        f"{nccl.channels} channels and predicts this; {plan} is the plan, without its protocol"
+    )
+
+
+def _predicted(comparison: Comparison, nccl: NcclPrediction, *, several: bool) -> list[Cell]:
+    """Give the row of what NCCL predicts, which is not the time of a plan of ours."""
+    time_ps = round(nccl.seconds * 1e12)
+    algbw = comparison.collective.size / nccl.seconds
+    run = comparison.best.run
+    bound = comparison.bound.time_ps
+    head = [format_size(comparison.collective.size)] * several
+    cells: list[Cell] = [*head, "nccl", time_ps, algbw, algbw * run.busbw / run.algbw]
+    cells += [bound] * several
+    return [*cells, percent(_core.gap(time_ps, bound)), "–", "–", "–", None]
 
 
 def _busiest(entry: Entry) -> tuple[str, str]:

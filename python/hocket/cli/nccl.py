@@ -10,7 +10,6 @@ from hocket.cli import options
 from hocket.cli.groups import Nodes, grouped
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import Table
-from hocket.nccl.constants import VERSION
 from hocket.nccl.prediction import predict as nccl_predict
 from hocket.units import format_size
 
@@ -39,12 +38,13 @@ def predict(
         str | None,
         typer.Option(
             "--gpu",
-            help="volta, ampere, hopper or blackwell; by default the one that has such NVLinks.",
+            help="volta, ampere, hopper or blackwell; by default the one that has such NVLinks. Of "
+            "mi250 and mi300x it is RCCL that is asked.",
         ),
     ] = None,
     json: options.Json = False,
 ) -> None:
-    """Say which algorithm, protocol and channels NCCL picks, and what its own model predicts."""
+    """Say which algorithm, protocol and channels NCCL or RCCL picks, and what its own model predicts."""
     found = nccl_predict(kind, network.build(), size=size, gpu=gpu)
     if json:
         options.print_result("nccl-prediction", found.to_dict())
@@ -52,7 +52,7 @@ def predict(
     console = options.output()
     on = "" if found.nodes == 1 else f" on {found.nodes} nodes"
     what = f"{found.kind} of {format_size(found.size)} among {found.npus} GPUs{on}"
-    table = Table(title=f"{what}, as NCCL {VERSION} weighs it ({found.gpu})")
+    table = Table(title=f"{what}, as {found.library} {found.version} weighs it ({found.gpu})")
     table.add_column("algorithm")
     table.add_column("protocol")
     table.add_column("channels", justify="right")
@@ -69,5 +69,7 @@ def predict(
             each.seconds * 1e12,
         )
     console.print(table)
-    console.print(f"NCCL picks {found.algorithm} with {found.protocol}")
-    console.note("NCCL's own prediction ranks algorithms; hocket predict says what is measured")
+    console.print(f"{found.library} picks {found.algorithm} with {found.protocol}")
+    console.note(
+        f"{found.library}'s own prediction ranks algorithms; hocket predict says what is measured"
+    )

@@ -15,6 +15,8 @@ from hocket.collectives.collective import Progress, collective_of
 from hocket.collectives.outcome import bound_dict, collective_dict
 from hocket.comparison.sizes import check_large
 from hocket.errors import Error, InfeasibleError, SimulationError, SpecError, VerificationError
+from hocket.nccl.prediction import NcclPrediction
+from hocket.nccl.prediction import predict as nccl_predict
 from hocket.plans.algorithms import (
     PREFIX,
     algorithms,
@@ -108,6 +110,10 @@ class Comparison(TableResult):
     auto
         Whose plan ``auto`` takes, unless it finds a faster one by searching further: the fastest here.
         ``None`` where something else was compared than it tries, or timed otherwise than at link fidelity.
+    nccl
+        What NCCL picks here and predicts for it, by its own cost model: the plan of its pick is among the
+        entries, as ``nccl-ring`` and so on. ``None`` where only some algorithms were named, some NPUs take
+        part, or the model has no such collective or GPU.
     """
 
     collective: _core.Collective
@@ -116,6 +122,7 @@ class Comparison(TableResult):
     entries: tuple[Entry, ...]
     refused: dict[str, str]
     auto: str | None = None
+    nccl: NcclPrediction | None = None
 
     @property
     def best(self) -> Entry:
@@ -130,6 +137,7 @@ class Comparison(TableResult):
             "algorithms": [entry.to_dict() for entry in self],
             "refused": self.refused,
             "auto": self.auto,
+            "nccl": None if self.nccl is None else self.nccl.to_dict(),
         }
 
     def _rows(self) -> list[dict[str, Any]]:
@@ -251,7 +259,18 @@ def compare(
     if algorithms is None and simulated == LinkOptions(latency=options.latency):
         least = entries[0].run.time_ps
         auto = by_promise([each.algorithm for each in entries if each.run.time_ps == least])[0]
-    return Comparison(collective, topology, bound, tuple(entries), reasons, auto)
+    nccl = None if algorithms is not None else _nccl(collective, topology)
+    return Comparison(collective, topology, bound, tuple(entries), reasons, auto, nccl)
+
+
+def _nccl(collective: _core.Collective, topology: _core.Topology) -> NcclPrediction | None:
+    """Say what NCCL picks, where its model has the collective and the GPUs."""
+    if len(collective.npus) != topology.npu_count:
+        return None
+    try:
+        return nccl_predict(collective.kind, topology, size=collective.size)
+    except (InfeasibleError, SpecError):
+        return None
 
 
 def _reason(name: str, error: Error) -> str:

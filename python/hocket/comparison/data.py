@@ -7,6 +7,7 @@ from typing import Literal
 from typing_extensions import TypedDict
 
 from hocket.collectives.data import BoundData, CollectiveData, SizelessData
+from hocket.nccl.data import NcclData
 from hocket.plans.data import TreesData
 from hocket.simulation.data import RunFigures
 
@@ -33,6 +34,8 @@ class ComparisonData(CollectiveData):
     """Why each other algorithm cannot run here."""
     auto: str | None
     """Whose plan auto takes, unless it finds a faster one; None where that cannot be told from these."""
+    nccl: NcclData | None
+    """What NCCL picks and predicts; None where its model does not have this."""
 
 
 class ComparisonsData(TypedDict):

@@ -23,8 +23,10 @@ class NcclData(TypedDict):
     npus: int
     nodes: int
     size_bytes: int
-    nccl: str
-    """The version whose constants were used."""
+    library: str
+    """``NCCL`` or ``RCCL``."""
+    library_version: str
+    """Whose constants were used."""
     gpu: str
     algorithm: str
     protocol: str

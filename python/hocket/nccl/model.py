@@ -36,7 +36,7 @@ from hocket.nccl.constants import (
 from hocket.profiles.hardware import Hardware
 from hocket.units import shown
 
-__all__ = ["KINDS", "Channels", "Choice", "choices", "generation_of", "search"]
+__all__ = ["KINDS", "Channels", "Choice", "check_kind", "choices", "generation_of", "search"]
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "broadcast", "reduce")
 _G = 1e9
@@ -101,7 +101,7 @@ def generation_of(hardware: Hardware, name: str | None = None) -> Generation:
     raise InfeasibleError(
         "gpu",
         f"no NVIDIA GPU has {hardware.bandwidth / _G:g} GB/s of NVLink",
-        f"say which it is: {', '.join(GENERATIONS)}; RCCL has constants of its own, which are not here",
+        f"say which it is: {', '.join(GENERATIONS)}, or for RCCL mi250 or mi300x",
     )
 
 
@@ -144,10 +144,7 @@ def choices(
     SpecError
         If NCCL's model has no such collective.
     """
-    given: object = kind
-    if not isinstance(given, str) or given not in KINDS:
-        right = f"it has {', '.join(KINDS)}; others are sends and receives"
-        raise SpecError("kind", f"NCCL's model has no {shown(kind)}", right)
+    check_kind(kind, "NCCL")
     ring = search(generation, hardware, nodes)
     graphs = {"ring": ring}
     if kind == "all-reduce" and npus > 2:
@@ -170,6 +167,13 @@ def choices(
             yield _choice(
                 _Asked(kind, size, npus, nodes, generation), algorithm, graph, number, protocol
             )
+
+
+def check_kind(kind: object, library: str) -> None:
+    """Refuse a collective that cost models do not have."""
+    if not isinstance(kind, str) or kind not in KINDS:
+        right = f"it has {', '.join(KINDS)}; others are sends and receives"
+        raise SpecError("kind", f"{library}'s model has no {shown(kind)}", right)
 
 
 def _speed_of_sums(generation: Generation, hardware: Hardware) -> float:

@@ -1,13 +1,16 @@
-"""NCCL's pick for a collective on a topology."""
+"""What NCCL, or RCCL, picks for a collective on a topology."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from hocket._checks import one_of
 from hocket._results import TableResult
-from hocket.nccl.constants import VERSION
+from hocket.nccl.constants import GENERATIONS, VERSION
 from hocket.nccl.model import Choice, choices, generation_of
+from hocket.nccl.rccl import MACHINES, rccl_choices
+from hocket.nccl.rccl import VERSION as RCCL_VERSION
 from hocket.profiles.hardware import hardware_of
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import parse_size
@@ -21,7 +24,7 @@ __all__ = ["NcclPrediction", "predict"]
 
 @dataclass(frozen=True)
 class NcclPrediction(TableResult):
-    """What NCCL picks, and what else it weighed.
+    """What NCCL or RCCL picks, and what else it weighed.
 
     Attributes
     ----------
@@ -29,6 +32,8 @@ class NcclPrediction(TableResult):
         The collective; size as nccl-tests states it [bytes].
     gpu
         Architecture whose constants were used.
+    library, version
+        ``"NCCL"`` or ``"RCCL"``, and the version whose model it is.
     choices
         Every algorithm and protocol, the quickest by NCCL's prediction first.
     """
@@ -38,6 +43,8 @@ class NcclPrediction(TableResult):
     nodes: int
     size: int
     gpu: str
+    library: str
+    version: str
     choices: tuple[Choice, ...]
 
     @property
@@ -67,7 +74,8 @@ class NcclPrediction(TableResult):
             "npus": self.npus,
             "nodes": self.nodes,
             "size_bytes": self.size,
-            "nccl": VERSION,
+            "library": self.library,
+            "library_version": self.version,
             "gpu": self.gpu,
             "algorithm": self.algorithm,
             "protocol": self.protocol,
@@ -106,7 +114,7 @@ def predict(
         As nccl-tests states it.
     gpu
         ``"volta"``, ``"ampere"``, ``"hopper"`` or ``"blackwell"``; by default the one whose NVLinks have
-        the bandwidth that the topology states.
+        the bandwidth that the topology states. Of ``"mi250"`` and ``"mi300x"`` it is RCCL that is asked.
 
     Raises
     ------
@@ -124,11 +132,19 @@ def predict(
     """
     network = as_topology(topology)
     read = parse_size(size, field="size")
-    hardware = hardware_of(network)
     nodes = max(len(network.groups), 1)
-    generation = generation_of(hardware, gpu)
-    npus = network.npu_count
-    found = sorted(
-        choices(kind, read, npus, nodes, hardware, generation), key=lambda each: each.seconds
+    asked = (kind, read, network.npu_count, nodes)
+    if gpu is not None:
+        one_of("gpu", gpu, [*GENERATIONS, *MACHINES])
+    if gpu in MACHINES:
+        found = list(rccl_choices(*asked, MACHINES[gpu]))
+        name, library, version = gpu, "RCCL", RCCL_VERSION
+    else:
+        hardware = hardware_of(network)
+        generation = generation_of(hardware, gpu)
+        found = list(choices(*asked, hardware, generation))
+        name, library, version = generation.name, "NCCL", VERSION
+    found.sort(key=lambda each: each.seconds)
+    return NcclPrediction(
+        kind, network.npu_count, nodes, read, name, library, version, tuple(found)
     )
-    return NcclPrediction(kind, npus, nodes, read, generation.name, tuple(found))

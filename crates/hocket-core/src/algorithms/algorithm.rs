@@ -59,6 +59,12 @@ pub enum Algorithm {
     InNetwork,
     /// Parts over all NICs of a node at once.
     NodeGroups,
+    /// NCCL's rings, one way round.
+    NcclRing,
+    /// NCCL's double binary trees over nodes.
+    NcclTree,
+    /// NCCL's sums in the switches of nodes.
+    NcclNvls,
     /// Trees of one NPU, shifted to all others.
     Symmetric,
     /// Chunks matched to links over time.
@@ -67,7 +73,7 @@ pub enum Algorithm {
 
 impl Algorithm {
     /// Every algorithm.
-    pub const ALL: [Algorithm; 26] = [
+    pub const ALL: [Algorithm; 29] = [
         Algorithm::Ring,
         Algorithm::BidirectionalRing,
         Algorithm::Direct,
@@ -92,6 +98,9 @@ impl Algorithm {
         Algorithm::Flows,
         Algorithm::InNetwork,
         Algorithm::NodeGroups,
+        Algorithm::NcclRing,
+        Algorithm::NcclTree,
+        Algorithm::NcclNvls,
         Algorithm::Symmetric,
         Algorithm::Greedy,
     ];

@@ -2,8 +2,8 @@
 
 use super::trees::{self, Down};
 use super::{
-    Algorithm, PlanOptions, in_network, multi_ring, node_groups, ring_bi_odd, transfer_count, tto,
-    two_tree_overlap,
+    Algorithm, PlanOptions, in_network, multi_ring, nccl, node_groups, ring_bi_odd, transfer_count,
+    tto, two_tree_overlap,
 };
 use crate::collective::{Collective, CollectiveKind};
 use crate::multirail::PARTS;
@@ -17,7 +17,12 @@ pub fn default_chunks(algorithm: Algorithm, topology: &Topology, collective: &Co
     let wanted = match algorithm {
         Algorithm::Hierarchical => 4,
         _ if algorithm.is_multirail() => 64,
-        Algorithm::Chain | Algorithm::DoubleBinaryTree | Algorithm::NodeGroups => 16,
+        Algorithm::Chain
+        | Algorithm::DoubleBinaryTree
+        | Algorithm::NodeGroups
+        | Algorithm::NcclTree
+        | Algorithm::NcclNvls => 16,
+        Algorithm::NcclRing if is_single(collective.kind()) => 16,
         Algorithm::InNetwork => in_network::best_chunks(topology, collective),
         Algorithm::Tto => tto::best_chunks(topology, collective, Down::AfterAll),
         Algorithm::TtoOverlapped => tto::best_chunks(topology, collective, Down::AtOnce),
@@ -48,9 +53,12 @@ pub fn chunk_ladder(
         _ if algorithm.is_multirail() => &[4, 16, 64],
         Algorithm::Greedy if is_single(collective.kind()) => &[1, 4, 16, 64, 256],
         Algorithm::Greedy => &[1, 4, 16],
-        Algorithm::Chain | Algorithm::DoubleBinaryTree | Algorithm::NodeGroups => {
-            &[1, 4, 16, 64, 256]
-        }
+        Algorithm::Chain
+        | Algorithm::DoubleBinaryTree
+        | Algorithm::NodeGroups
+        | Algorithm::NcclTree
+        | Algorithm::NcclNvls => &[1, 4, 16, 64, 256],
+        Algorithm::NcclRing if is_single(collective.kind()) => &[1, 4, 16, 64, 256],
         // Trees over slow links are under way for many slices.
         Algorithm::InNetwork => &[1, 4, 16, 64, 256, 1_024, 4_096],
         Algorithm::Tto | Algorithm::TtoOverlapped | Algorithm::TwoTreeOverlap => {
@@ -131,6 +139,9 @@ fn pieces_per_chunk(topology: &Topology, algorithm: Algorithm, collective: &Coll
         Algorithm::TwoTreeOverlap => two_tree_overlap::TREES,
         Algorithm::RingBiOdd => ring_bi_odd::pieces(collective.npus().len()),
         Algorithm::NodeGroups => node_groups::parts(topology, collective),
+        Algorithm::NcclRing | Algorithm::NcclTree | Algorithm::NcclNvls => {
+            nccl::lanes(topology, collective.kind(), algorithm)
+        }
         _ if algorithm.is_multirail() => PARTS,
         _ => 1,
     };
@@ -141,6 +152,8 @@ fn pieces_per_chunk(topology: &Topology, algorithm: Algorithm, collective: &Coll
         Algorithm::TwoTreeOverlap,
         Algorithm::RingBiOdd,
         Algorithm::InNetwork,
+        Algorithm::NcclTree,
+        Algorithm::NcclNvls,
     ];
     match (collective.kind(), algorithm) {
         (CollectiveKind::AllReduce, algorithm) if whole.contains(&algorithm) => ways,

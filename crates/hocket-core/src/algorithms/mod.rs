@@ -19,6 +19,7 @@ mod in_network;
 mod mesh;
 mod multi_ring;
 mod multitree;
+mod nccl;
 mod node_groups;
 mod outline;
 mod pairwise;
@@ -198,6 +199,9 @@ pub fn plan(
         Algorithm::Hdrm => hdrm::build(&job),
         Algorithm::InNetwork => in_network::build(&job),
         Algorithm::NodeGroups => node_groups::build(&job, progress),
+        Algorithm::NcclRing => nccl::ring(&job),
+        Algorithm::NcclTree => nccl::tree(&job),
+        Algorithm::NcclNvls => nccl::nvls(&job),
         Algorithm::ThemisFifo | Algorithm::Themis | Algorithm::MultirailOptimal => {
             unreachable!("multi-rail schedules are lowered by plan_of")
         }
@@ -390,6 +394,9 @@ pub fn check_applicable(
             Algorithm::Flows => flows_refusal(collective),
             Algorithm::InNetwork => in_network::refusal(topology, collective),
             Algorithm::NodeGroups => node_groups::refusal(topology, collective),
+            Algorithm::NcclRing | Algorithm::NcclTree | Algorithm::NcclNvls => {
+                nccl::refusal(topology, collective, algorithm)
+            }
             Algorithm::Symmetric => symmetry::refusal(topology, collective),
             Algorithm::BidirectionalRing if npus.len() == 2 => {
                 Some("on 2 NPUs both directions are the same links; use ring".to_owned())
@@ -430,6 +437,12 @@ pub fn transfer_count(
     }
     if algorithm == Algorithm::NodeGroups {
         return node_groups::transfers(topology, collective, chunks as u128);
+    }
+    if matches!(
+        algorithm,
+        Algorithm::NcclRing | Algorithm::NcclTree | Algorithm::NcclNvls
+    ) {
+        return nccl::transfers(topology, collective, algorithm, chunks as u128);
     }
     let outline = Outline {
         kind: collective.kind(),

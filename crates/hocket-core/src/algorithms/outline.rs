@@ -1,7 +1,8 @@
 //! How large a plan becomes, from what is known before there is a network.
 
 use super::{
-    Algorithm, dimensional, hierarchical, multitree, ring_2d, ring_bi_odd, tto, two_tree_overlap,
+    Algorithm, dimensional, hierarchical, multitree, nccl, ring_2d, ring_bi_odd, tto,
+    two_tree_overlap,
 };
 use crate::collective::CollectiveKind;
 use crate::collective::pattern::Shape;
@@ -40,6 +41,15 @@ impl Outline<'_> {
                 let lanes = k.saturating_mul(PARTS as u128);
                 hierarchical::transfers(&hierarchical::sides(self.dimensions), kind, lanes)
             }
+            // Or several times that, with several channels.
+            Algorithm::NcclRing if kind.is_rooted() => k.saturating_mul(n - 1),
+            Algorithm::NcclRing => flat(k, Shape::Ring),
+            // One tree in a lone node, two trees at least over several.
+            Algorithm::NcclTree | Algorithm::NcclNvls if count > nccl::LARGEST_NODE => {
+                k.saturating_mul(4 * (n - 1))
+            }
+            Algorithm::NcclTree => k.saturating_mul(2 * (n - 1)),
+            Algorithm::NcclNvls => k.saturating_mul(n - 1),
             Algorithm::DoubleBinaryTree => k.saturating_mul(4 * (n - 1)),
             Algorithm::Binomial | Algorithm::Chain => k.saturating_mul(n - 1),
             Algorithm::Pairwise => k.saturating_mul(n * (n - 1)),

@@ -137,7 +137,7 @@ const fn synthesized(texts: (&'static str, &'static str), uses: &'static [Heed])
 }
 
 /// Every algorithm, those of [`Algorithm`] first and in its order.
-pub static ENTRIES: [Entry; 29] = [
+pub static ENTRIES: [Entry; 32] = [
     recipe(
         Algorithm::Ring,
         PASSES,
@@ -336,6 +336,30 @@ pub static ENTRIES: [Entry; 29] = [
         (
             "node-groups",
             "parts of the data over all NICs of a node at once, passed on by every node: for small data",
+        ),
+    ),
+    recipe(
+        Algorithm::NcclRing,
+        &[AllReduce, ReduceScatter, AllGather, Broadcast, Reduce],
+        (
+            "nccl-ring",
+            "NCCL's rings: one way round, one for each NIC of a node or each cycle of free links in a lone one",
+        ),
+    ),
+    recipe(
+        Algorithm::NcclTree,
+        &[AllReduce],
+        (
+            "nccl-tree",
+            "NCCL's trees: a chain in each node, two binary trees between nodes, pipelined",
+        ),
+    ),
+    recipe(
+        Algorithm::NcclNvls,
+        PASSES,
+        (
+            "nccl-nvls",
+            "NCCL's NVLS: summed and multicast by the switches of each node, trees between nodes",
         ),
     ),
     Entry {

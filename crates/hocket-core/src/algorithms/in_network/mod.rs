@@ -19,7 +19,7 @@ use crate::id::NpuId;
 use crate::plan::{Chunks, Plan, PlanError};
 use crate::topology::{Offload, Topology};
 use layout::Layout;
-use tree::Tree;
+pub(super) use tree::{Edge, Tree};
 
 /// Why there is no such plan, if there is none.
 pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
@@ -55,11 +55,7 @@ fn serves(can: &Offload, kind: CollectiveKind) -> bool {
 pub(super) fn transfers(topology: &Topology, collective: &Collective, chunks: u128) -> u128 {
     let slices = usize::try_from(chunks).unwrap_or(usize::MAX);
     let trees = share::trees(topology, collective, slices).list;
-    let edges: usize = trees.iter().map(|tree| tree.edges.len()).sum();
-    let passes = passes(collective.kind())
-        .into_iter()
-        .filter(|&is_made| is_made);
-    chunks.saturating_mul((edges * owners(collective).len() * passes.count()) as u128)
+    transfers_along(collective, &trees, chunks)
 }
 
 /// Whether a kind has a pass up, in which it sums, and one down, in which it copies.
@@ -84,6 +80,23 @@ pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
     let chunks = cut(collective, &trees.list, job.chunks)?;
     let plan = job.builder(chunks);
     Ok(Layout::new(topology, collective, &trees, job.chunks).write(plan))
+}
+
+/// The plan of trees that are given, each with an equal share of the data.
+pub(super) fn along(job: &Job<'_>, list: Vec<Tree>) -> Result<Plan, PlanError> {
+    let (topology, collective) = (job.topology, job.collective);
+    let trees = share::evenly(topology, collective, list, job.chunks);
+    let chunks = cut(collective, &trees.list, job.chunks)?;
+    let plan = job.builder(chunks);
+    Ok(Layout::new(topology, collective, &trees, job.chunks).write(plan))
+}
+
+/// Transfers of such a plan, exactly.
+pub(super) fn transfers_along(collective: &Collective, list: &[Tree], chunks: u128) -> u128 {
+    let edges: usize = list.iter().map(|tree| tree.edges.len()).sum();
+    let passes = passes(collective.kind()).into_iter();
+    let each = edges * owners(collective).len() * passes.filter(|&is_made| is_made).count();
+    chunks.saturating_mul(each as u128)
 }
 
 /// Chunks by slice, tree and demand; each tree has its share of every demand.

@@ -91,6 +91,25 @@ fn shared(
     for tree in &mut found {
         tree.share /= sum;
     }
+    timed(topology, collective, found, slices)
+}
+
+/// Trees that are given, each with an equal share.
+pub(super) fn evenly(
+    topology: &Topology,
+    collective: &Collective,
+    mut list: Vec<Tree>,
+    slices: usize,
+) -> Trees {
+    let share = 1.0 / list.len() as f64;
+    for tree in &mut list {
+        tree.share = share;
+    }
+    timed(topology, collective, list, slices)
+}
+
+/// Trees whose shares are set, with the time that a slice takes.
+fn timed(topology: &Topology, collective: &Collective, found: Vec<Tree>, slices: usize) -> Trees {
     let busy = busy(topology, collective, &found);
     let period = (busy * collective.size() as f64 / slices as f64 * 1e12).max(1.0);
     let fill = found

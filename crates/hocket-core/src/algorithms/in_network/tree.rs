@@ -7,7 +7,7 @@ use crate::topology::Topology;
 
 /// An edge of a tree: a way there and a way back between two devices at which transfers end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Edge {
+pub struct Edge {
     pub ends: [DeviceId; 2],
     /// Links from the first end to the second, and back.
     pub ways: [Vec<LinkId>; 2],
@@ -15,7 +15,7 @@ pub(super) struct Edge {
 
 /// A tree over all participants, and its share of the data.
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
+pub struct Tree {
     pub edges: Vec<Edge>,
     /// Where sums of an all-reduce are complete.
     pub root: DeviceId,
@@ -24,7 +24,7 @@ pub(super) struct Tree {
 
 /// One device of a tree, seen from a root.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Step {
+pub struct Step {
     pub device: DeviceId,
     pub parent: DeviceId,
     /// Position of the parent's own step; `None` at the root.

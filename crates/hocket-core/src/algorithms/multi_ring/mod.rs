@@ -19,7 +19,7 @@ use super::dimensional::{self, Along, PathOf};
 use super::hierarchical;
 use crate::collective::pattern::Pattern;
 use crate::collective::{Collective, CollectiveKind};
-use crate::id::{DeviceId, NpuId};
+use crate::id::{DeviceId, LinkId, NpuId};
 use crate::plan::{Plan, PlanError};
 use crate::topology::Topology;
 use inside::Inside;
@@ -31,22 +31,26 @@ const MAX_RINGS: usize = 16;
 /// All rings abreast, each way.
 pub(super) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
     let npus = job.collective.npus();
-    let rings = rings(job.topology, job.collective.size());
-    let mut rank = vec![0u32; job.topology.npu_count()];
-    for (i, npu) in npus.iter().enumerate() {
-        rank[npu.index()] = i as u32;
-    }
+    let rings = Nodes::new(job.topology, job.collective.size()).rings();
     let mut patterns = Vec::new();
     let mut paths = Vec::new();
     for ring in rings {
-        let cycle = ring.order.iter().map(|npu| rank[npu.index()]).collect();
-        let pattern = Pattern::ring(cycle);
+        let pattern = Pattern::ring(ranks(job, &ring.order()));
         patterns.extend([pattern.clone(), pattern.reversed()]);
         paths.extend([ring.there, ring.back]);
     }
     let lanes = patterns.len() * job.chunks;
     let side = Along::new(npus.len(), patterns).on_paths(paths);
     dimensional::build(job, npus, &[side], lanes)
+}
+
+/// The ranks of NPUs in a collective.
+pub(super) fn ranks(job: &Job<'_>, order: &[NpuId]) -> Vec<u32> {
+    let mut rank = vec![0u32; job.topology.npu_count()];
+    for (i, npu) in job.collective.npus().iter().enumerate() {
+        rank[npu.index()] = i as u32;
+    }
+    order.iter().map(|npu| rank[npu.index()]).collect()
 }
 
 /// How many rings there are, both directions counted.
@@ -77,10 +81,33 @@ pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<St
 }
 
 /// A cycle over all NPUs, and the links that it takes between nodes, each way.
-struct Ring {
-    order: Vec<NpuId>,
-    there: PathOf,
-    back: PathOf,
+pub(super) struct Ring {
+    /// The NPUs of each node, in the order in which the ring passes them; those of every other node begin with
+    /// the one that is the farthest from the ring's port.
+    pub nodes: Vec<Vec<NpuId>>,
+    pub there: PathOf,
+    pub back: PathOf,
+}
+
+impl Ring {
+    /// All NPUs, in order.
+    pub fn order(&self) -> Vec<NpuId> {
+        self.nodes.concat()
+    }
+
+    /// The NPUs of a node, those near the ring's port first.
+    pub fn inward(&self, node: usize) -> Vec<NpuId> {
+        let mut npus = self.nodes[node].clone();
+        if is_turned(node) {
+            npus.reverse();
+        }
+        npus
+    }
+}
+
+/// Whether a ring passes a node from the far end, so that it enters the next one on the rail that it left by.
+fn is_turned(node: usize) -> bool {
+    node % 2 == 1
 }
 
 /// The switches by which each node is left, by number: not of the node, with a way to another one.
@@ -92,48 +119,75 @@ fn ports(topology: &Topology) -> Vec<Vec<DeviceId>> {
         .collect()
 }
 
-fn rings(topology: &Topology, size: u64) -> Vec<Ring> {
-    let groups = topology.groups();
-    let ports = ports(topology);
-    let count = lanes(topology) / 2;
-    let bytes = size / (2 * count * topology.npu_count()) as u64;
-    let mut ways = Ways::new(topology, bytes.max(1));
-    let insides: Vec<Inside> = groups.iter().map(|g| Inside::of(topology, g)).collect();
-    let mut rings = Vec::with_capacity(count);
-    for k in 0..count {
-        let port = |node: usize| {
-            let ports = &ports[node];
-            (!ports.is_empty()).then(|| ports[k % ports.len()])
-        };
-        let mut ends = Vec::with_capacity(groups.len());
-        let mut order = Vec::with_capacity(topology.npu_count());
-        for (node, group) in groups.iter().enumerate() {
-            let next = ports[node].get((k + 1) % ports[node].len().max(1)).copied();
-            let (mut first, mut last) = insides[node].ends(&ways, group, (port(node), next), k);
-            if node % 2 == 1 {
+/// The nodes of a network, and the ways between them that are used already.
+pub(super) struct Nodes<'a> {
+    topology: &'a Topology,
+    insides: Vec<Inside>,
+    ports: Vec<Vec<DeviceId>>,
+    ways: Ways<'a>,
+}
+
+impl<'a> Nodes<'a> {
+    /// For a collective of so many bytes.
+    pub fn new(topology: &'a Topology, size: u64) -> Self {
+        let bytes = size / (lanes(topology) * topology.npu_count()) as u64;
+        let groups = topology.groups().iter();
+        Self {
+            topology,
+            insides: groups.map(|group| Inside::of(topology, group)).collect(),
+            ports: ports(topology),
+            ways: Ways::new(topology, bytes.max(1)),
+        }
+    }
+
+    fn port(&self, node: usize, k: usize) -> Option<DeviceId> {
+        let ports = &self.ports[node];
+        (!ports.is_empty()).then(|| ports[k % ports.len()])
+    }
+
+    /// The links from an NPU of a node to one of another, out and in by the `k`-th ports; `None` where there are none
+    /// such.
+    pub fn between(
+        &mut self,
+        k: usize,
+        (from, src): (usize, NpuId),
+        (to, dst): (usize, NpuId),
+    ) -> Option<Vec<LinkId>> {
+        let (out, into) = (self.port(from, k)?, self.port(to, k)?);
+        let (here, there) = (&self.insides[from], &self.insides[to]);
+        self.ways.between((src, here, out), (dst, there, into))
+    }
+
+    /// A ring for each port of a node.
+    pub fn rings(&mut self) -> Vec<Ring> {
+        (0..lanes(self.topology) / 2)
+            .map(|k| self.ring(k))
+            .collect()
+    }
+
+    fn ring(&mut self, k: usize) -> Ring {
+        let mut nodes: Vec<Vec<NpuId>> = Vec::new();
+        for (node, group) in self.topology.groups().iter().enumerate() {
+            let gates = (self.port(node, k), self.port(node, k + 1));
+            let inside = &self.insides[node];
+            let (mut first, mut last) = inside.ends(&self.ways, group, gates, k);
+            if is_turned(node) {
                 (first, last) = (last, first);
             }
-            order.extend(insides[node].order(&mut ways, group, first, last));
-            ends.push((first, last));
+            nodes.push(inside.order(&mut self.ways, group, first, last));
         }
-        let mut there = HashMap::new();
-        let mut back = HashMap::new();
-        let nodes = groups.len();
-        for node in (0..nodes).filter(|_| nodes > 1) {
-            let next = (node + 1) % nodes;
-            let (src, dst) = (ends[node].1, ends[next].0);
-            let (out, into) = (port(node), port(next));
-            if let (Some(out), Some(into)) = (out, into) {
-                let (here, other) = (&insides[node], &insides[next]);
-                if let Some(links) = ways.between((src, here, out), (dst, other, into)) {
-                    there.insert((src, dst), links);
-                }
-                if let Some(links) = ways.between((dst, other, into), (src, here, out)) {
-                    back.insert((dst, src), links);
-                }
+        let (mut there, mut back) = (HashMap::new(), HashMap::new());
+        let count = nodes.len();
+        for node in (0..count).filter(|_| count > 1) {
+            let next = (node + 1) % count;
+            let (src, dst) = (nodes[node][nodes[node].len() - 1], nodes[next][0]);
+            if let Some(links) = self.between(k, (node, src), (next, dst)) {
+                there.insert((src, dst), links);
+            }
+            if let Some(links) = self.between(k, (next, dst), (node, src)) {
+                back.insert((dst, src), links);
             }
         }
-        rings.push(Ring { order, there, back });
+        Ring { nodes, there, back }
     }
-    rings
 }

@@ -2,6 +2,7 @@ mod bigraph;
 mod counts;
 mod interpreter;
 mod mesh;
+mod nccl;
 mod nodes;
 mod refusals;
 mod registry;

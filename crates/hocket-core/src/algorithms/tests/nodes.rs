@@ -9,7 +9,7 @@ use crate::verify::verify;
 const OF_NODES: [Algorithm; 2] = [Algorithm::Hierarchical, Algorithm::MultiRing];
 
 /// Nodes of NPUs around switches, with a NIC or more each, all at one switch or two; some links are gone.
-fn random(seed: &mut Seed, even: bool) -> Topology {
+pub(super) fn random(seed: &mut Seed, even: bool) -> Topology {
     let count = 1 + seed.below(5);
     let alike = 1 + seed.below(4);
     let sizes: Vec<usize> = (0..count)

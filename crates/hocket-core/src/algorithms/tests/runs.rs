@@ -27,6 +27,9 @@ fn flat_algorithms(n: usize) -> impl Iterator<Item = Algorithm> {
                 | Algorithm::Hdrm
                 | Algorithm::InNetwork
                 | Algorithm::NodeGroups
+                | Algorithm::NcclRing
+                | Algorithm::NcclTree
+                | Algorithm::NcclNvls
         );
         let needs_dimensions = algorithm == Algorithm::Hierarchical || algorithm.is_multirail();
         !of_one_network && !needs_dimensions && (algorithm, n) != (Algorithm::BidirectionalRing, 2)

@@ -1,0 +1,59 @@
+//! The channels of a network: rings over all NPUs, node after node.
+
+use super::cycles::{Cycle, cycles};
+use crate::algorithms::dimensional::PathOf;
+use crate::algorithms::multi_ring::{self, Nodes};
+use crate::id::NpuId;
+use crate::topology::Topology;
+use crate::topology::embedding::ring_order;
+
+/// A ring that goes one way.
+pub(super) struct Channel {
+    /// All NPUs in order.
+    pub order: Vec<NpuId>,
+    /// The links of those of its steps that do not take the way of single messages.
+    pub paths: PathOf,
+}
+
+/// Whether NPUs are on several nodes.
+pub(super) fn is_spread(topology: &Topology) -> bool {
+    topology.groups().len() > 1
+}
+
+/// How many channels there are.
+pub(super) fn count(topology: &Topology) -> usize {
+    match is_spread(topology) {
+        true => multi_ring::lanes(topology) / 2,
+        false => inside(topology).len(),
+    }
+}
+
+/// The channels of a collective of so many bytes.
+pub(super) fn channels(topology: &Topology, size: u64) -> Vec<Channel> {
+    if !is_spread(topology) {
+        return inside(topology);
+    }
+    let rings = Nodes::new(topology, size).rings().into_iter();
+    rings
+        .map(|ring| Channel {
+            order: ring.order(),
+            paths: ring.there,
+        })
+        .collect()
+}
+
+/// Those of one node; the best single cycle where no search finds one.
+fn inside(topology: &Topology) -> Vec<Channel> {
+    let npus: Vec<NpuId> = topology.npus().collect();
+    let found = cycles(topology, &npus).into_iter();
+    let mut found: Vec<Channel> = found
+        .map(|Cycle { order, paths }| Channel { order, paths })
+        .collect();
+    if found.is_empty() {
+        found.push(Channel {
+            order: ring_order(topology, &npus),
+            paths: PathOf::new(),
+        });
+    }
+    found
+}

@@ -1,0 +1,374 @@
+//! Cycles over the NPUs of a node that share no bandwidth, by a search that goes back where it is stuck.
+//!
+//! # Source
+//! NVIDIA NCCL, `src/graph/search.cc`: channels of one speed are searched for, one after the other, each on what the
+//! ones before have left; the speed counts with which all of them carry most.
+
+use std::cmp::Reverse;
+use std::collections::{HashSet, VecDeque};
+
+use crate::algorithms::dimensional::PathOf;
+use crate::id::{DeviceId, LinkId, NpuId};
+use crate::topology::Topology;
+use crate::units::Bandwidth;
+
+/// Channels at most, as NCCL has.
+const MOST: usize = 32;
+/// NPUs of a node whose cycles are searched for together, and one after the other.
+const FEW: usize = 16;
+const MANY: usize = 96;
+/// Steps of a search.
+const EFFORT: usize = 20_000;
+
+/// All NPUs in order, and the links from each to the next.
+#[derive(Clone)]
+pub(super) struct Cycle {
+    pub order: Vec<NpuId>,
+    pub paths: PathOf,
+}
+
+/// The cycles that carry most together; none where none is found, or there are too many NPUs to search.
+pub(super) fn cycles(topology: &Topology, npus: &[NpuId]) -> Vec<Cycle> {
+    if npus.len() < 3 || npus.len() > MANY {
+        return Vec::new();
+    }
+    let links = topology.links().iter();
+    let speeds: HashSet<Bandwidth> = links.map(|link| link.bandwidth).collect();
+    let mut speeds: Vec<Bandwidth> = speeds.into_iter().collect();
+    speeds.sort_unstable_by_key(|&speed| Reverse(speed));
+    let mut best: (u128, Vec<Cycle>) = (0, Vec::new());
+    for speed in speeds {
+        let mut search = Search::new(topology, npus, speed);
+        // No cycles of this speed or less carry more.
+        let each = u128::from(speed.bytes_per_second());
+        if search.most as u128 * each <= best.0 {
+            continue;
+        }
+        search.run();
+        let carried = search.best.len() as u128 * each;
+        if carried > best.0 {
+            best = (carried, search.best);
+        }
+    }
+    best.1
+}
+
+struct Search<'a> {
+    topology: &'a Topology,
+    npus: &'a [NpuId],
+    /// By link, how many more cycles it carries.
+    free: Vec<u64>,
+    is_passed: Vec<bool>,
+    at: Vec<NpuId>,
+    over: Vec<Vec<LinkId>>,
+    found: Vec<Cycle>,
+    best: Vec<Cycle>,
+    /// Cycles at most, by what every NPU sends and gets.
+    most: usize,
+    effort: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(topology: &'a Topology, npus: &'a [NpuId], speed: Bandwidth) -> Self {
+        let units = |bandwidth: Bandwidth| bandwidth.bytes_per_second() / speed.bytes_per_second();
+        let links = topology.links().iter();
+        let free: Vec<u64> = links.map(|link| units(link.bandwidth)).collect();
+        let sum = |ids: &[LinkId]| ids.iter().map(|id| free[id.index()]).sum::<u64>();
+        let most = npus.iter().map(|npu| {
+            let (out, into) = (
+                topology.out_links(npu.device()),
+                topology.in_links(npu.device()),
+            );
+            sum(out).min(sum(into))
+        });
+        let most = most.min().unwrap_or(0).min(MOST as u64) as usize;
+        Self {
+            topology,
+            npus,
+            is_passed: vec![false; topology.npu_count()],
+            at: Vec::new(),
+            over: Vec::new(),
+            found: Vec::new(),
+            best: Vec::new(),
+            most,
+            free,
+            effort: EFFORT,
+        }
+    }
+
+    fn run(&mut self) {
+        loop {
+            self.start();
+            if self.npus.len() <= FEW {
+                self.extend();
+                return;
+            }
+            // One after the other: what is found stays.
+            let before = self.best.len();
+            self.effort = EFFORT;
+            self.extend();
+            if self.best.len() == before || self.best.len() == self.most {
+                return;
+            }
+            self.found.clone_from(&self.best);
+        }
+    }
+
+    fn start(&mut self) {
+        self.is_passed.fill(false);
+        self.is_passed[self.npus[0].index()] = true;
+        self.at = vec![self.npus[0]];
+        self.over.clear();
+    }
+
+    /// Goes on from the last NPU; whether the search is over.
+    fn extend(&mut self) -> bool {
+        if self.effort == 0 || self.best.len() == self.most {
+            return true;
+        }
+        self.effort -= 1;
+        let last = self.at[self.at.len() - 1];
+        if self.at.len() == self.npus.len() {
+            let mut ways = self.ways(last).into_iter();
+            let home = ways.find(|(to, _)| *to == self.npus[0]);
+            return home.is_some_and(|(_, links)| self.close(links));
+        }
+        for (next, links) in self.ways(last) {
+            if self.is_passed[next.index()] {
+                continue;
+            }
+            self.take(&links);
+            self.is_passed[next.index()] = true;
+            self.at.push(next);
+            self.over.push(links);
+            if self.extend() {
+                return true;
+            }
+            let links = self.over.pop().expect("as pushed");
+            self.at.pop();
+            self.is_passed[next.index()] = false;
+            self.give_back(&links);
+        }
+        false
+    }
+
+    /// A cycle is complete: notes it and looks for the next.
+    fn close(&mut self, home: Vec<LinkId>) -> bool {
+        self.take(&home);
+        self.over.push(home);
+        let ends = self.at.iter().zip(self.at.iter().cycle().skip(1));
+        let paths = ends.zip(&self.over);
+        self.found.push(Cycle {
+            order: self.at.clone(),
+            paths: paths
+                .map(|((&a, &b), links)| ((a, b), links.clone()))
+                .collect(),
+        });
+        if self.found.len() > self.best.len() {
+            self.best.clone_from(&self.found);
+        }
+        if self.npus.len() > FEW {
+            return true;
+        }
+        let (at, over) = (self.at.clone(), self.over.clone());
+        self.start();
+        let is_over = self.extend();
+        (self.at, self.over) = (at, over);
+        self.is_passed.fill(true);
+        let home = self.over.pop().expect("as pushed");
+        self.found.pop();
+        self.give_back(&home);
+        is_over
+    }
+
+    fn take(&mut self, links: &[LinkId]) {
+        for link in links {
+            self.free[link.index()] -= 1;
+        }
+    }
+
+    fn give_back(&mut self, links: &[LinkId]) {
+        for link in links {
+            self.free[link.index()] += 1;
+        }
+    }
+
+    /// The NPUs that are reached from one over what is free, by fewest links, and how: those first to which most is
+    /// free, and of those the next by number.
+    fn ways(&self, from: NpuId) -> Vec<(NpuId, Vec<LinkId>)> {
+        let topology = self.topology;
+        let mut before: Vec<Option<LinkId>> = vec![None; topology.device_count()];
+        let mut queue = VecDeque::from([from.device()]);
+        let mut reached = Vec::new();
+        while let Some(device) = queue.pop_front() {
+            for &id in topology.out_links(device) {
+                let to = topology.link(id).dst;
+                if self.free[id.index()] == 0 || to == from.device() || before[to.index()].is_some()
+                {
+                    continue;
+                }
+                before[to.index()] = Some(id);
+                match topology.is_npu(to) {
+                    true => reached.push(to),
+                    false => queue.push_back(to),
+                }
+            }
+        }
+        let count = topology.npu_count();
+        let mut ways: Vec<(u64, usize, NpuId, Vec<LinkId>)> = reached
+            .into_iter()
+            .map(|device| {
+                let links = self.links_to(device, &before);
+                let free = links.iter().map(|link| self.free[link.index()]);
+                let npu = NpuId(device.0);
+                let after = (npu.index() + count - from.index()) % count;
+                (free.min().unwrap_or(0), after, npu, links)
+            })
+            .collect();
+        ways.sort_unstable_by_key(|&(free, after, ..)| (Reverse(free), after));
+        ways.into_iter()
+            .map(|(_, _, npu, links)| (npu, links))
+            .collect()
+    }
+
+    fn links_to(&self, device: DeviceId, before: &[Option<LinkId>]) -> Vec<LinkId> {
+        let mut links = Vec::new();
+        let mut at = device;
+        while let Some(link) = before[at.index()] {
+            links.push(link);
+            at = self.topology.link(link).src;
+        }
+        links.reverse();
+        links
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::TopologyBuilder;
+    use crate::units::{Seed, Time};
+
+    fn gigabytes(count: u64) -> Bandwidth {
+        Bandwidth::from_bytes_per_second(count * 1_000_000_000).unwrap()
+    }
+
+    /// A network of one-way links, each there or not.
+    fn digraph(count: usize, has: impl Fn(usize, usize) -> bool) -> Topology {
+        let mut builder = TopologyBuilder::new("digraph");
+        builder.npus(count);
+        for a in 0..count {
+            for b in (0..count).filter(|&b| b != a && has(a, b)) {
+                let (a, b) = (NpuId::from(a).device(), NpuId::from(b).device());
+                builder.link(a, b, gigabytes(1), Time::from_ns(10));
+            }
+        }
+        builder.finish().unwrap()
+    }
+
+    /// All cycles over all numbers, from 0 on, by trying every order.
+    fn every_cycle(count: usize, has: &impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
+        let mut found = vec![vec![0]];
+        for _ in 1..count {
+            let longer = found.iter().flat_map(|order: &Vec<usize>| {
+                let last = order[order.len() - 1];
+                let next = (0..count).filter(move |&it| has(last, it) && !order.contains(&it));
+                next.map(move |it| [order.clone(), vec![it]].concat())
+            });
+            found = longer.collect();
+        }
+        found.retain(|order| has(order[count - 1], 0));
+        found
+    }
+
+    /// How many of some cycles share no link, at most, by trying all sets.
+    fn most_disjoint(cycles: &[Vec<usize>], used: &HashSet<(usize, usize)>) -> usize {
+        let steps = |order: &Vec<usize>| -> Vec<(usize, usize)> {
+            let next = order.iter().cycle().skip(1);
+            order.iter().zip(next).map(|(&a, &b)| (a, b)).collect()
+        };
+        let mut most = 0;
+        for (i, order) in cycles.iter().enumerate() {
+            let own = steps(order);
+            if own.iter().all(|step| !used.contains(step)) {
+                let both = used.iter().copied().chain(own).collect();
+                most = most.max(1 + most_disjoint(&cycles[i + 1..], &both));
+            }
+        }
+        most
+    }
+
+    #[test]
+    fn as_many_cycles_as_there_are_and_no_link_in_two() {
+        let mut seed = Seed(31);
+        let mut several = 0;
+        for round in 0..200 {
+            let count = 3 + round % 3;
+            let links: HashSet<(usize, usize)> = (0..count)
+                .flat_map(|a| (0..count).map(move |b| (a, b)))
+                .filter(|_| seed.below(5) > 0)
+                .collect();
+            let has = |a: usize, b: usize| links.contains(&(a, b));
+            let network = digraph(count, |a, b| a != b && has(a, b));
+            let npus: Vec<NpuId> = network.npus().collect();
+            let found = cycles(&network, &npus);
+            let all = every_cycle(count, &|a, b| a != b && has(a, b));
+            assert_eq!(
+                found.len(),
+                most_disjoint(&all, &HashSet::new()),
+                "{links:?}"
+            );
+            several += usize::from(found.len() > 1);
+            let mut used = HashSet::new();
+            for cycle in &found {
+                let passed: HashSet<NpuId> = cycle.order.iter().copied().collect();
+                assert_eq!((passed.len(), cycle.order.len()), (count, count));
+                assert_eq!(cycle.paths.len(), count);
+                for (&(a, b), links) in &cycle.paths {
+                    let [link] = links[..] else {
+                        panic!("one link")
+                    };
+                    let ends = (network.link(link).src, network.link(link).dst);
+                    assert_eq!(ends, (a.device(), b.device()));
+                    assert!(used.insert(link));
+                }
+            }
+        }
+        assert!(several > 50, "{several}");
+    }
+
+    #[test]
+    fn the_speed_counts_with_which_most_is_carried() {
+        // Two links of 1 and one of 2 GB/s from each to the next of three, and a slow one back.
+        let mut builder = TopologyBuilder::new("three");
+        builder.npus(3);
+        let npus: Vec<NpuId> = (0..3).map(NpuId).collect();
+        for i in 0..3 {
+            let (a, b) = (npus[i].device(), npus[(i + 1) % 3].device());
+            for speed in [1, 1, 2] {
+                builder.link(a, b, gigabytes(speed), Time::from_ns(10));
+            }
+            builder.link(b, a, gigabytes(1), Time::from_ns(10));
+        }
+        let network = builder.finish().unwrap();
+        // Four ways round of 1 GB/s each, and one the other way round: more than one of 2 GB/s.
+        assert_eq!(cycles(&network, &npus).len(), 5);
+    }
+
+    #[test]
+    fn behind_a_switch_there_is_one_in_order() {
+        let mut builder = TopologyBuilder::new("star");
+        builder.npus(40);
+        let hub = builder.switch("hub", None);
+        for i in 0..40 {
+            let npu = NpuId::from(i as usize).device();
+            builder.both_ways(npu, hub, gigabytes(1), Time::from_ns(10));
+        }
+        let network = builder.finish().unwrap();
+        let npus: Vec<NpuId> = network.npus().collect();
+        let found = cycles(&network, &npus);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].order, npus);
+        assert!(cycles(&network, &npus[..2]).is_empty());
+    }
+}

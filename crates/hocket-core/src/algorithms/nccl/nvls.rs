@@ -1,0 +1,139 @@
+//! NCCL's NVLS: in each node the switch sums what all NPUs send and passes the sum to one of them, which sends it back
+//! to be multicast. Every NPU is that one for a share of the data. Over several nodes those of equal place form two
+//! binary trees (NVLSTree).
+//!
+//! In NCCL the sum includes what the NPU itself sent to the switch, and the result comes back to it from there; here
+//! neither leaves the NPU, which saves one part in n of what its link carries.
+
+use super::channels::is_spread;
+use super::tree::doubled;
+use super::{Roads, rooted};
+use crate::algorithms::Job;
+use crate::algorithms::in_network::{self, Edge, Tree};
+use crate::collective::{Collective, CollectiveKind};
+use crate::id::{DeviceId, NpuId};
+use crate::plan::{Plan, PlanError};
+use crate::topology::Topology;
+
+/// Trees at most in a node.
+const MOST: usize = 512;
+
+/// Up and down all trees, piece by piece.
+pub(in crate::algorithms) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
+    in_network::along(job, trees(job.topology, job.collective.kind()))
+}
+
+/// Why it cannot run, if it cannot.
+pub(super) fn refusal(topology: &Topology, collective: &Collective) -> Option<String> {
+    let kind = collective.kind();
+    if is_spread(topology) && kind != CollectiveKind::AllReduce {
+        return Some(format!(
+            "over several nodes it does all-reduce, not {kind}; use nccl-ring"
+        ));
+    }
+    let nodes = nodes(topology);
+    if nodes.iter().any(|node| switches(topology, node).is_empty()) {
+        return Some(format!(
+            "no switch that sums and multicasts joins all NPUs of each node of {:?}; say in the topology which do \
+             (offload), or use nccl-ring",
+            topology.name()
+        ));
+    }
+    let even = nodes.iter().all(|node| {
+        node.len() == nodes[0].len()
+            && switches(topology, node).len() == switches(topology, &nodes[0]).len()
+    });
+    (!even).then(|| "its nodes are not alike; use nccl-ring".to_owned())
+}
+
+/// How many trees there are.
+pub(super) fn count(topology: &Topology, kind: CollectiveKind) -> usize {
+    let node = &nodes(topology)[0];
+    let switches = switches(topology, node).len().max(1);
+    if kind != CollectiveKind::AllReduce {
+        return switches;
+    }
+    let ways = if is_spread(topology) { 2 } else { 1 };
+    ways * heads(node.len(), switches)
+}
+
+/// How often an NPU and a switch are paired so that each is in as many pairs as its like.
+fn heads(npus: usize, switches: usize) -> usize {
+    let both = npus / gcd(npus, switches) * switches;
+    if both <= MOST {
+        both
+    } else {
+        npus.max(switches)
+    }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+fn nodes(topology: &Topology) -> Vec<Vec<NpuId>> {
+    match topology.groups().is_empty() {
+        true => vec![topology.npus().collect()],
+        false => topology.groups().to_vec(),
+    }
+}
+
+/// The switches with links from and to all NPUs of a node that sum and multicast.
+fn switches(topology: &Topology, node: &[NpuId]) -> Vec<DeviceId> {
+    let joins = |device: DeviceId| {
+        node.iter().all(|npu| {
+            !topology.links_from_to(npu.device(), device).is_empty()
+                && !topology.links_from_to(device, npu.device()).is_empty()
+        })
+    };
+    let can = |device: DeviceId| {
+        let offload = topology.offload(device);
+        offload.is_some_and(|it| it.all_reduces || (it.sums && it.multicasts))
+    };
+    let first = topology.out_links(node[0].device()).iter();
+    let mut found: Vec<DeviceId> = first.map(|&link| topology.link(link).dst).collect();
+    found.sort_unstable();
+    found.dedup();
+    found.retain(|&device| !topology.is_npu(device) && can(device) && joins(device));
+    found
+}
+
+/// All trees.
+pub(super) fn trees(topology: &Topology, kind: CollectiveKind) -> Vec<Tree> {
+    let nodes = nodes(topology);
+    let switches: Vec<Vec<DeviceId>> = nodes.iter().map(|it| switches(topology, it)).collect();
+    let star = |node: usize, k: usize| {
+        let switch = switches[node][k % switches[node].len()];
+        let edge = move |npu: &NpuId| {
+            let one = |from, to| vec![topology.links_from_to(from, to)[0]];
+            let (npu, switch) = (npu.device(), switch);
+            Edge {
+                ends: [npu, switch],
+                ways: [one(npu, switch), one(switch, npu)],
+            }
+        };
+        nodes[node].iter().map(edge)
+    };
+    if kind != CollectiveKind::AllReduce {
+        let stars = 0..switches[0].len();
+        return stars
+            .map(|k| rooted(star(0, k).collect(), switches[0][k]))
+            .collect();
+    }
+    let mut roads = Roads::new(topology, 0);
+    let mut found = Vec::new();
+    for k in 0..heads(nodes[0].len(), switches[0].len()) {
+        let heads: Vec<NpuId> = nodes.iter().map(|node| node[k % node.len()]).collect();
+        let families = doubled(nodes.len()).into_iter();
+        for family in families.take(if is_spread(topology) { 2 } else { 1 }) {
+            let mut edges: Vec<Edge> = (0..nodes.len()).flat_map(|node| star(node, k)).collect();
+            let between = family.iter().enumerate();
+            edges.extend(between.filter_map(|(node, parent)| {
+                parent.map(|parent| roads.edge(heads[node], heads[parent]))
+            }));
+            let root = family.iter().position(Option::is_none).unwrap_or(0);
+            found.push(rooted(edges, heads[root].device()));
+        }
+    }
+    found
+}
