@@ -98,6 +98,9 @@ def parse_yaml(
         mark = error.problem_mark or error.context_mark
         line = f", line {mark.line + 1}" if mark is not None else ""
         problem = " ".join(f"{error.problem or error.context}".split())
+        if "nesting depth" in problem:  # the scanner looks ahead, and has a limit of its own
+            deep = f"{name}{line}: is nested too deeply"
+            raise SpecError(None, deep, f"a {kind.name} file is flatter") from None
         raise SpecError(None, f"{name}{line}: is not YAML: {problem}", "mend that line") from None
     except yaml.YAMLError as error:
         problem = " ".join(str(error).split())
