@@ -51,7 +51,7 @@ pub fn chunk_ladder(
     };
     let rungs: &[usize] = match algorithm {
         _ if algorithm.is_multirail() => &[4, 16, 64],
-        Algorithm::Greedy if is_single(collective.kind()) => &[1, 4, 16, 64, 256],
+        Algorithm::Greedy if is_single(collective.kind()) => &[1, 4, 16, 64, 256, 1_024],
         Algorithm::Greedy => &[1, 4, 16],
         Algorithm::Chain
         | Algorithm::DoubleBinaryTree

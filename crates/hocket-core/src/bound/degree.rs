@@ -18,6 +18,8 @@ pub(super) struct Degree {
     pub latency: Candidate,
     pub fan_out: Candidate,
     pub nodes: Candidate,
+    /// What ingress and egress say of every participant.
+    pub plain: Vec<Plain>,
     /// Somebody who cannot get what it needs.
     pub unreachable: Option<Witness>,
 }
@@ -27,6 +29,13 @@ pub(super) struct Degree {
 struct Far {
     distance: u64,
     bytes: u128,
+}
+
+/// The bound that an NPU's own links give on one side.
+pub(super) struct Plain {
+    pub time: Time,
+    pub rank: usize,
+    pub side: Side,
 }
 
 /// What is bounded of an NPU: what enters it, or what leaves it.
@@ -67,6 +76,7 @@ pub(super) fn bounds(
         latency: Candidate::default(),
         fan_out: Candidate::default(),
         nodes: Candidate::default(),
+        plain: Vec::new(),
         unreachable: None,
     };
     let n = problem.needs.npus().len();
@@ -89,7 +99,10 @@ pub(super) fn bounds(
                 search.run(network, [from], |arc| arc.latency);
             }
             let searched = search_distances.then_some(&search);
-            one(problem, rank, side, searched, &mut found);
+            let time = one(problem, rank, side, searched, &mut found);
+            if time > Time::ZERO {
+                found.plain.push(Plain { time, rank, side });
+            }
             if found.unreachable.is_some() {
                 return Ok(found);
             }
@@ -106,7 +119,14 @@ pub(super) fn bounds(
     Ok(found)
 }
 
-fn one(problem: &Problem, rank: usize, side: Side, searched: Option<&Search>, found: &mut Degree) {
+/// Offers what one side of an NPU says, and gives the most that it says of its links.
+fn one(
+    problem: &Problem,
+    rank: usize,
+    side: Side,
+    searched: Option<&Search>,
+    found: &mut Degree,
+) -> Time {
     let npu = problem.needs.npus()[rank];
     let arcs = match side {
         Side::Ingress => problem.network.arcs_in(npu.0),
@@ -114,7 +134,7 @@ fn one(problem: &Problem, rank: usize, side: Side, searched: Option<&Search>, fo
     };
     let (far, farthest) = distances(problem, rank, side, searched);
     let Some((distance, other)) = farthest else {
-        return;
+        return Time::ZERO;
     };
     let (from, to) = match side {
         Side::Ingress => (other, npu),
@@ -122,7 +142,7 @@ fn one(problem: &Problem, rank: usize, side: Side, searched: Option<&Search>, fo
     };
     if distance == FAR || arcs.is_empty() {
         found.unreachable = Some(Witness::Unreachable { from, to });
-        return;
+        return Time::ZERO;
     }
     let latency = Time::from_ps(distance);
     found
@@ -130,6 +150,7 @@ fn one(problem: &Problem, rank: usize, side: Side, searched: Option<&Search>, fo
         .offer(latency, || Witness::Latency { from, to, latency });
     let mut pipes = Vec::with_capacity(arcs.len());
     let mut bytes = 0;
+    let mut most = Time::ZERO;
     for entry in far {
         bytes += entry.bytes;
         pipes.clear();
@@ -145,6 +166,7 @@ fn one(problem: &Problem, rank: usize, side: Side, searched: Option<&Search>, fo
             }
         }));
         let time = fill(&mut pipes, bytes, problem.needs.parts());
+        most = most.max(time);
         let bandwidth = saturating_bandwidth(capacity(&pipes));
         let bytes = problem.needs.in_bytes(bytes);
         let latency = Time::from_ps(pipes[0].delay);
@@ -163,6 +185,7 @@ fn one(problem: &Problem, rank: usize, side: Side, searched: Option<&Search>, fo
             }),
         }
     }
+    most
 }
 
 /// What must enter or leave at each distance, farthest first, and the farthest of it: how far, and whom it concerns.

@@ -17,6 +17,7 @@
 //! | `latency` | the farthest data has to travel | `degree` |
 //! | `fan-out` | what leaves or enters one participant, and how many others it serves in the time left | `fan_out` |
 //! | `nodes` | what must get to every other node (a group of NPUs), and when each node can send it on | `nodes` |
+//! | `quickest` | the quickest flow of what one participant must get or give, through the whole network | `quickest` |
 //! | `one-trip` | an all-reduce by switches that sum or multicast, but not both at once | `one_trip` |
 //! | `cut` | what must cross a set of devices; also a node, and go on to one NPU in it | `cut`, `nodes` |
 //! | `partition` | what must pass between many parts | `partition` |
@@ -32,6 +33,7 @@ mod nodes;
 mod one_trip;
 pub(crate) mod partition;
 mod fan_out;
+mod quickest;
 pub(crate) mod spread;
 mod sweep;
 mod traffic;
@@ -183,6 +185,10 @@ pub fn bound(
             ("latency", degree.latency),
             ("fan-out", degree.fan_out),
             ("nodes", degree.nodes),
+            (
+                "quickest",
+                quickest::bounds(&problem, degree.plain, progress)?,
+            ),
             ("one-trip", one_trip::bound(&problem, topology, progress)?),
         ]
     };

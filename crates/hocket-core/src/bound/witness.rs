@@ -105,6 +105,23 @@ pub enum Witness {
         /// Latency of the shortest way.
         latency: Time,
     },
+    /// Bytes that an NPU must get from others, or give to others, over the quickest ways through the network.
+    Quickest {
+        /// The NPU.
+        npu: NpuId,
+        /// Whether the bytes leave the NPU; otherwise they come to it.
+        leaving: bool,
+        /// Number of bytes.
+        bytes: u128,
+        /// Where they come from or go to, if that is one NPU.
+        other: Option<NpuId>,
+        /// How many NPUs they come from or go to, one of them each.
+        others: usize,
+        /// What the ways carry together.
+        bandwidth: Bandwidth,
+        /// Latencies of the shortest and of the longest of the ways.
+        latencies: [Time; 2],
+    },
     /// A sum that goes to several NPUs by switches that cannot both make it and copy it.
     OneTrip {
         /// Bytes that each NPU contributes.
@@ -241,6 +258,35 @@ impl Witness {
                      others send only what they have",
                     show_bytes(*bytes),
                     name(npu),
+                )
+            }
+            Witness::Quickest {
+                npu,
+                leaving,
+                bytes,
+                other,
+                others,
+                bandwidth,
+                latencies: [shortest, longest],
+            } => {
+                let [into, from] = if *leaving {
+                    ["out of", "to"]
+                } else {
+                    ["into", "from"]
+                };
+                let whom = match other {
+                    Some(other) => name(other).to_owned(),
+                    None => format!("{others} others"),
+                };
+                let long = if shortest == longest {
+                    format!("{shortest}")
+                } else {
+                    format!("{shortest} to {longest}")
+                };
+                format!(
+                    "quickest flow {into} {}: {} {from} {whom} over ways of {bandwidth} together, {long} long",
+                    name(npu),
+                    show_bytes(*bytes),
                 )
             }
             Witness::OneTrip {

@@ -5,11 +5,14 @@
 //! | `csr` | compressed adjacency: [`Lists`], made by counting sort ([`Counts`]) |
 //! | `shortest` | shortest paths, with any cost and tie-break, until any node: [`ShortestPaths`] |
 //! | `maxflow` | maximum flows and least cuts, many on one network: [`FlowNetwork`] |
+//! | `min_cost` | flows of least cost, way by way: [`CheapestWays`] |
 
 mod csr;
 mod maxflow;
+mod min_cost;
 mod shortest;
 
 pub use csr::{Counts, Lists, Offset, Slots};
 pub use maxflow::{FlowNetwork, UNLIMITED};
+pub use min_cost::CheapestWays;
 pub use shortest::{FirstFound, ShortestPaths};

@@ -5,6 +5,7 @@ mod closed_forms;
 mod definition;
 mod parts;
 mod properties;
+mod quickest;
 mod stopped;
 
 use super::*;

@@ -37,7 +37,7 @@ fn a_component_that_says_nothing_is_not_listed() {
     let all_gather = CollectiveKind::AllGather;
     assert_eq!(
         names(&still, all_gather, Fidelity::Link),
-        ["ingress", "egress", "cut", "traffic"]
+        ["ingress", "egress", "cut", "traffic", "quickest"]
     );
     let slow = line(2, Time::from_ns(1));
     assert!(names(&slow, all_gather, Fidelity::Link).contains(&"latency"));
