@@ -2,7 +2,7 @@
 
 use super::degree::{Plain, Side};
 use super::needs::Decides;
-use super::network::{Network, Search};
+use super::network::{Arc, Network, Search};
 use super::witness::saturating_bandwidth;
 use super::{Candidate, Fidelity, Problem, WORK_BETWEEN_REPORTS, Witness};
 use crate::graph::CheapestWays;
@@ -60,7 +60,8 @@ pub(super) fn bounds(
     plain.sort_by_key(|it| std::cmp::Reverse(it.time));
     plain.truncate((MOST_WORK / arcs).max(LEAST_NPUS));
     let networks = [&problem.reversed, &problem.network];
-    let mut ways = networks.map(ways_of);
+    let latencies = least_latencies(&problem.network);
+    let mut ways = networks.map(|network| ways_of(network, &latencies));
     let mut search = Search::default();
     let mut watch = Paced::new(progress, "bound: quickest flows", WORK_BETWEEN_REPORTS);
     let count = plain.len() as u64;
@@ -75,13 +76,25 @@ pub(super) fn bounds(
     Ok(best)
 }
 
-/// The arcs with what a byte takes over each, less what of it is still being sent; see [`Fidelity::Packet`].
-fn ways_of(network: &Network) -> CheapestWays {
-    let arcs = network.arcs().iter();
-    let arc = arcs.map(|arc| {
-        let takes = arc.latency.saturating_sub(arc.sending);
-        (arc.src, arc.dst, arc.capacity, takes)
-    });
+/// By arc, the least time from when it carries a byte until an arc behind it can, or until the byte has arrived.
+///
+/// At packet fidelity a flit goes on one latency after it began, so that its last byte takes less by the time in which it
+/// is sent. Inside a limited switch and on the link behind, it begins at once: what it gains there, by a link that is faster
+/// than the limit, is taken off the latency of the link, which is no less.
+fn least_latencies(network: &Network) -> Vec<u64> {
+    let least = |arc: &Arc| {
+        let behind = network.arcs_in(arc.src).iter();
+        let behind = behind.map(|&number| &network.arcs()[number as usize]);
+        let limits = behind.filter(|it| it.internal).map(|limit| limit.sending);
+        let sending = limits.fold(arc.sending, u64::max);
+        arc.latency.saturating_sub(sending)
+    };
+    network.arcs().iter().map(least).collect()
+}
+
+fn ways_of(network: &Network, latencies: &[u64]) -> CheapestWays {
+    let arcs = network.arcs().iter().zip(latencies);
+    let arc = arcs.map(|(arc, &latency)| (arc.src, arc.dst, arc.capacity, latency));
     CheapestWays::new(network.node_count(), arc)
 }
 
