@@ -137,6 +137,32 @@ fn by_flows(
     Ok((shortage(&graph) == 0).then_some(graph))
 }
 
+/// Units from each node or group to each, zero where nothing was added.
+struct Units {
+    rows: Vec<Vec<i64>>,
+    width: usize,
+}
+
+impl Units {
+    fn new(from: usize, to: usize) -> Self {
+        Self {
+            rows: vec![Vec::new(); from],
+            width: to,
+        }
+    }
+
+    fn get(&self, from: u32, to: u32) -> i64 {
+        let row = &self.rows[from as usize];
+        row.get(to as usize).copied().unwrap_or(0)
+    }
+
+    fn add(&mut self, from: u32, to: u32, amount: i64) {
+        let row = &mut self.rows[from as usize];
+        row.resize(self.width, 0);
+        row[to as usize] += amount;
+    }
+}
+
 struct Splitting<'a> {
     graph: Graph,
     pool: &'a Pool,
@@ -147,10 +173,10 @@ struct Splitting<'a> {
     /// The group of each node, by the sets of the pool that hold it.
     group: Vec<u32>,
     /// Units from each node to each group, and from each group to each.
-    to_group: HashMap<(u32, u32), i64>,
-    between: HashMap<(u32, u32), i64>,
+    to_group: Units,
+    between: Units,
     /// Units from each node to each.
-    direct: HashMap<(u32, u32), i64>,
+    direct: Units,
 }
 
 impl<'a> Splitting<'a> {
@@ -161,20 +187,23 @@ impl<'a> Splitting<'a> {
             out[arc.src as usize].push(i);
             into[arc.dst as usize].push(i);
         }
+        let group: Vec<u32> = if manner.by_group {
+            groups(nodes, pool.sets(), supply)
+        } else {
+            (0..nodes as u32).collect()
+        };
+        let count = group.iter().max().map_or(0, |&last| last as usize + 1);
         Self {
             slack: pool.slacks(&graph.arcs, supply),
-            group: match manner.by_group {
-                true => groups(nodes, pool.sets(), supply),
-                false => (0..nodes as u32).collect(),
-            },
+            group,
             graph: graph.clone(),
             pool,
             manner,
             out,
             into,
-            to_group: HashMap::new(),
-            between: HashMap::new(),
-            direct: HashMap::new(),
+            to_group: Units::new(nodes, count),
+            between: Units::new(count, count),
+            direct: Units::new(nodes, nodes),
         }
     }
 
@@ -276,11 +305,10 @@ impl<'a> Splitting<'a> {
         let dst = self.graph.arcs[to as usize].dst;
         let groups = (self.group[src as usize], self.group[dst as usize]);
         let nodes = self.graph.nodes() as u32;
-        let of = |map: &HashMap<(u32, u32), i64>, key| map.get(&key).copied().unwrap_or(0);
         (
-            of(&self.to_group, (src, groups.1)),
-            of(&self.between, groups),
-            of(&self.direct, (src, dst)),
+            self.to_group.get(src, groups.1),
+            self.between.get(groups.0, groups.1),
+            self.direct.get(src, dst),
             (dst + nodes - src) % nodes,
         )
     }
@@ -314,9 +342,9 @@ impl<'a> Splitting<'a> {
             }
         }
         let groups = (self.group[src as usize], self.group[dst as usize]);
-        *self.to_group.entry((src, groups.1)).or_insert(0) += amount;
-        *self.between.entry(groups).or_insert(0) += amount;
-        *self.direct.entry((src, dst)).or_insert(0) += amount;
+        self.to_group.add(src, groups.1, amount);
+        self.between.add(groups.0, groups.1, amount);
+        self.direct.add(src, dst, amount);
         if let Some(&arc) = made.get(&(from, to)) {
             self.graph.arcs[arc as usize].units += amount;
             return;
@@ -340,18 +368,18 @@ impl<'a> Splitting<'a> {
 fn groups(nodes: usize, sets: &[Vec<bool>], supply: &[i64]) -> Vec<u32> {
     let has_one_root = supply.iter().filter(|trees| **trees > 0).count() == 1;
     let mut known: HashMap<Vec<u32>, u32> = HashMap::new();
+    let mut count = 0;
+    let mut next = || {
+        count += 1;
+        count - 1
+    };
     let of = |node: usize| {
-        let holding: Vec<u32> = (0..)
-            .zip(sets)
-            .filter(|(_, set)| set[node])
-            .map(|(i, _)| i)
-            .collect();
-        let next = known.len() as u32;
-        match holding[..] {
-            [] if has_one_root => u32::MAX,
-            [] => u32::MAX - node as u32,
-            _ => *known.entry(holding).or_insert(next),
+        let holding = (0u32..).zip(sets).filter(|(_, set)| set[node]);
+        let holding: Vec<u32> = holding.map(|(i, _)| i).collect();
+        if holding.is_empty() && !has_one_root {
+            return next();
         }
+        *known.entry(holding).or_insert_with(&mut next)
     };
     (0..nodes).map(of).collect()
 }
