@@ -38,6 +38,8 @@ _WHOLE = re.compile(r"[0-9]{1,15}")
 _WHOLE_COPIES = 16
 """An all-to-all whose parts are no multiple of this many bytes takes another, much slower way."""
 _TOLD = re.compile(r"ring|tree|nvls|nvls-?tree|collnet\w*|pat|msccl.*")
+_CHOSEN = ("nccl_default", "rccl_default")
+"""Names of algorithms that say the library chose by itself."""
 _ODD = 2.0
 """How many times as long as both its neighbours a size takes that stands out."""
 
@@ -215,6 +217,12 @@ def _table(lines: Sequence[str], name: str) -> Iterator[Measurement]:
         yield _row(row, where)
 
 
+def _algorithm(text: str | None) -> str:
+    """Give what ran; a library's own choice has more than one name."""
+    name = (text or "auto").lower()
+    return "auto" if name in _CHOSEN else name
+
+
 def _row(row: dict[str, str], where: str) -> Measurement:
     kind = _kind(row["collective"], where)
     npus, nodes = _whole(row["gpus"], "gpus", where), _whole(row["nodes"], "nodes", where)
@@ -228,7 +236,7 @@ def _row(row: dict[str, str], where: str) -> Measurement:
         nodes,
         _whole(row["bytes"], "bytes", where),
         _microseconds(row["time_us"], "time_us", where),
-        (row.get("algo") or "auto").lower(),
+        _algorithm(row.get("algo")),
         (row.get("proto") or "auto").lower(),
         in_place == "1",
     )

@@ -7,6 +7,8 @@ Four questions, each answered on times that the fit has not seen:
 - *other machine*: constants of the other sets of the family; nothing of the set itself, or for each number
   of NPUs its smallest time, which says what launching takes there.
 - *switches that sum*: NVLS from 4 GiB, with constants of the other sets.
+
+Sets of known schedules of thread blocks have two questions more: :mod:`hocket.reproduce.machine_schedules`.
 """
 
 from __future__ import annotations
@@ -18,12 +20,13 @@ from pathlib import Path
 import numpy as np
 
 from hocket.nccl.model import choices, generation_of
-from hocket.profiles.catalogue import MeasuredSet, load_sets
+from hocket.profiles.catalogue import MeasuredSet, load_schedule_sets, load_sets
 from hocket.profiles.errors import BANDS, Band, Spread, spread_of
 from hocket.profiles.fit import Fit, FitOptions, fit
 from hocket.profiles.law import cells_of, times
 from hocket.profiles.measurement import Measurement, Sweeps
 from hocket.profiles.profile import Profile
+from hocket.reproduce.machine_schedules import Order, study_schedules
 
 __all__ = ["Check", "MachinesResult", "Pick", "Predicted", "family_profiles", "reproduce_machines"]
 
@@ -60,8 +63,8 @@ class Check:
     Attributes
     ----------
     question
-        ``"alone"``, ``"family"``, ``"other machine"``, ``"other machine, one size"`` or
-        ``"switches that sum"``.
+        ``"alone"``, ``"family"``, ``"other machine"``, ``"other machine, one size"``,
+        ``"switches that sum"``, ``"schedules"`` or ``"other schedules"``.
     what
         Of which sets.
     predicted
@@ -98,11 +101,12 @@ class Pick:
 
 @dataclass
 class MachinesResult:
-    """All checks, which sets they were made on, and the picks that sets state."""
+    """All checks, which sets they were made on, the picks that sets state, and the order of schedules."""
 
     checks: list[Check] = field(default_factory=list)
     sets: list[MeasuredSet] = field(default_factory=list)
     picks: list[Pick] = field(default_factory=list)
+    orders: dict[str, Order] = field(default_factory=dict)
 
     @property
     def right_picks(self) -> int:
@@ -151,6 +155,14 @@ def reproduce_machines(
     result.checks = [
         Check(question, what, tuple(found)) for (question, what), found in checks.items() if found
     ]
+    for family, rows in load_schedule_sets(data):
+        study = study_schedules(rows)
+        if study is not None:
+            name = f"{family}, one box"
+            for question, found in (("schedules", study.held), ("other schedules", study.other)):
+                times = tuple(Predicted(file, row, time) for (file, row), time in found)
+                result.checks.append(Check(question, name, times))
+            result.orders[name] = study.order
     return result
 
 
