@@ -171,7 +171,7 @@ def load_sets(data: Path | None = None) -> list[tuple[MeasuredSet, Sweeps]]:
         if data is not None and (data / path.name).is_file():
             path, missing = data / path.name, False
         if path.is_file():
-            sweeps = read_sweeps(path).only(in_place=each.in_place)
+            sweeps = read_sweeps(path).only(in_place=each.in_place).once()
             rows = tuple(row for row in sweeps if row.is_aligned)
             found.append((each, Sweeps(sweeps.name, rows, sweeps.facts)))
     if data is not None and missing:

@@ -7,9 +7,10 @@ import io
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
+from statistics import median
 
 from hocket._checks import did_you_mean
 from hocket.errors import SpecError
@@ -126,6 +127,16 @@ class Sweeps:
             and (in_place is None or row.in_place == in_place)
         )
         return Sweeps(self.name, rows, self.facts)
+
+    def once(self) -> Sweeps:
+        """Give each size of a sweep once: what was measured several times, by its median."""
+        times: dict[tuple[object, ...], list[Measurement]] = {}
+        for row in self.rows:
+            times.setdefault((row.sweep, row.size), []).append(row)
+        rows = (
+            replace(same[0], seconds=median(row.seconds for row in same)) for same in times.values()
+        )
+        return Sweeps(self.name, tuple(rows), self.facts)
 
     def only_chosen(self) -> Sweeps:
         """Give the rows of what the library chose by itself, not told which algorithm to use."""

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from hocket.nccl.model import choices, generation_of
+from hocket.profiles.blocks_fit import fit_blocks, schedule_times
 from hocket.profiles.catalogue import MeasuredSet, load_schedule_sets, load_sets
 from hocket.profiles.errors import BANDS, Band, Spread, spread_of
 from hocket.profiles.fit import Fit, FitOptions, fit
@@ -169,7 +170,8 @@ def reproduce_machines(
 def family_profiles(data: Path | None = None) -> dict[str, Profile]:
     """Fit a profile to all sets of each family and fabric, by name, as ``"a100-infiniband"``.
 
-    Where several sets were launched alike, launching takes the median of theirs.
+    Where several sets were launched alike, launching takes the median of theirs. Families of which times of
+    known schedules are there have constants of thread blocks as well.
     """
     groups: dict[str, list[tuple[MeasuredSet, Sweeps]]] = {}
     for each, sweeps in load_sets(data):
@@ -190,6 +192,11 @@ def family_profiles(data: Path | None = None) -> dict[str, Profile]:
         source = ("fitted to " + ", ".join(each.name for each, _ in members),)
         profile = Profile.of_fit(name, found, source)
         made[name] = replace(profile, launch=launch)
+    for family, rows in load_schedule_sets(data):
+        name = family.lower()
+        blocks = fit_blocks(schedule_times([row for _, row in rows])).constants
+        note = "thread blocks fitted to " + ", ".join(dict.fromkeys(file for file, _ in rows))
+        made[name] = replace(made[name], blocks=blocks, source=(*made[name].source, note))
     return made
 
 

@@ -6,6 +6,9 @@ use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use super::link::{Link, Ordered, Sharing};
 use super::{Block, Costs, Kernel, KernelError, Step};
 
+/// Chunks of a step at most; runtimes have less than a hundred.
+const MOST_CHUNKS: u32 = 1 << 16;
+
 /// Which connection and link each block uses.
 pub(super) struct Wires {
     /// Of each block: the connection on which it sends, and on which it receives.
@@ -133,6 +136,12 @@ fn check(kernel: &Kernel, block: &Block) -> Result<(), String> {
         }
         if step.chunks == 0 && (step.sends || step.receives || step.operands > 0) {
             return Err(format!("step {at} moves no chunks"));
+        }
+        if step.chunks > MOST_CHUNKS {
+            let chunks = step.chunks;
+            return Err(format!(
+                "step {at} moves {chunks} chunks, more than {MOST_CHUNKS}"
+            ));
         }
         for wait in &step.waits {
             let target = kernel.blocks.get(wait.block as usize);
@@ -268,13 +277,25 @@ impl Engine<'_> {
                 Event::Link(..) => {}
             }
         }
-        let stuck = self.blocks.iter().position(|state| state.now != Now::Ended);
-        stuck.map_or(Ok(()), |block| {
-            Err(KernelError::Stuck {
-                block,
-                step: self.blocks[block].step,
-            })
+        self.stuck().map_or(Ok(()), |block| {
+            let step = self.blocks[block].step;
+            Err(KernelError::Stuck { block, step })
         })
+    }
+
+    /// A block that cannot go on: one whose connection is full, if there is any, since that is why others wait.
+    fn stuck(&self) -> Option<usize> {
+        let waits = |&block: &usize| self.blocks[block].now != Now::Ended;
+        let is_full = |&block: &usize| {
+            let full = self.wires.sends[block].is_some_and(|to| self.is_full(to));
+            full && self.step(block).sends
+        };
+        let mut waiting = (0..self.blocks.len()).filter(waits);
+        waiting.clone().find(is_full).or_else(|| waiting.next())
+    }
+
+    fn is_full(&self, connection: usize) -> bool {
+        self.connections[connection].messages.len() >= self.costs.in_flight as usize
     }
 
     fn step(&self, block: usize) -> &Step {
@@ -350,13 +371,8 @@ impl Engine<'_> {
                 return false;
             }
         }
-        if step.sends {
-            let full = self.wires.sends[block].is_some_and(|to| {
-                self.connections[to].messages.len() >= self.costs.in_flight as usize
-            });
-            if full {
-                return false;
-            }
+        if step.sends && self.wires.sends[block].is_some_and(|to| self.is_full(to)) {
+            return false;
         }
         if step.receives {
             let Some(from) = self.wires.receives[block] else {

@@ -129,7 +129,7 @@ impl fmt::Display for KernelError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Block { block, why } => write!(f, "thread block {block}: {why}"),
-            Self::Cost { name } => write!(f, "{name}: is not above zero; give what was measured"),
+            Self::Cost { name } => write!(f, "{name}: is out of range; give what was measured"),
             Self::Stuck { block, step } => write!(
                 f,
                 "thread block {block}: waits at step {step} for ever, as all others do; send less before receiving"
@@ -165,6 +165,9 @@ impl Explain for KernelError {
         }
     }
 }
+
+/// Parts of a transfer at most.
+const MOST_PARTS: u32 = 1 << 10;
 
 /// Rounds that are simulated; more of them follow at the pace of the last half.
 pub const ROUNDS: usize = 24;
@@ -229,6 +232,9 @@ impl Costs {
             ("latency", self.latency),
             ("operand", self.operand),
         ];
+        if self.parts > MOST_PARTS {
+            return Err(KernelError::Cost { name: "parts" });
+        }
         let wrong = positive
             .iter()
             .find(|(_, value)| !(value.is_finite() && *value > 0.0));

@@ -271,6 +271,26 @@ fn who_sends_more_than_slots_hold_before_receiving_is_stuck() {
         instances: 1,
         blocks,
     };
+    // A block that waits for data is not why.
+    let idle = block(0, None, Some(1), 1, vec![receive(1)]);
+    let last = block(
+        1,
+        Some(0),
+        None,
+        1,
+        vec![Step {
+            waits: vec![Dependency { block: 1, step: 1 }],
+            ..send(1)
+        }],
+    );
+    let mut more = kernel.clone();
+    more.blocks.extend([idle, last]);
+    more.blocks.rotate_left(2);
+    more.blocks[1].steps[0].waits[0].block = 3;
+    assert_eq!(
+        durations(&more, &costs(), &[4.0]),
+        Err(KernelError::Stuck { block: 2, step: 0 })
+    );
     // Small chunks go together in one transfer; of large ones each is a transfer of its own, nine in all.
     assert!(durations(&kernel, &costs(), &[0.25]).is_ok());
     let error = durations(&kernel, &costs(), &[4.0]).unwrap_err();
@@ -295,6 +315,10 @@ fn blocks_that_do_not_fit_are_refused() {
         (
             pair(vec![send(0)], vec![receive(0)]),
             "thread block 0: step 0 moves no chunks",
+        ),
+        (
+            pair(vec![send(1 << 20)], vec![receive(1 << 20)]),
+            "thread block 0: step 0 moves 1048576 chunks, more than 65536",
         ),
         (
             pair(vec![receive(1)], vec![]),
@@ -351,7 +375,7 @@ fn blocks_that_do_not_fit_are_refused() {
     };
     assert_eq!(
         error(&kernel),
-        "instances: is not above zero; give what was measured"
+        "instances: is out of range; give what was measured"
     );
 }
 
