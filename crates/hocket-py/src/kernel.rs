@@ -37,7 +37,7 @@ fn block_of((npu, send, receive, channel, steps): BlockTuple) -> Block {
 
 /// Times of one kernel with chunks of several sizes.
 #[pyfunction]
-#[pyo3(signature = (npus, instances, blocks, chunks, *, fixed, latency, send, receive, operand, link, slot, parts, in_flight, streams))]
+#[pyo3(signature = (npus, instances, blocks, chunks, *, fixed, latency, sync, send, receive, operand, link, slot, parts, in_flight, streams))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn durations<'py>(
     py: Python<'py>,
@@ -47,6 +47,7 @@ pub(crate) fn durations<'py>(
     chunks: PyReadonlyArray1<'py, f64>,
     fixed: f64,
     latency: f64,
+    sync: f64,
     send: f64,
     receive: f64,
     operand: f64,
@@ -65,6 +66,7 @@ pub(crate) fn durations<'py>(
     let costs = Costs {
         fixed,
         latency,
+        sync,
         send,
         receive,
         operand,

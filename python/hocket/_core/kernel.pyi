@@ -21,6 +21,7 @@ def durations(
     *,
     fixed: float,
     latency: float,
+    sync: float,
     send: float,
     receive: float,
     operand: float,
@@ -33,8 +34,8 @@ def durations(
     """Give how long it takes with chunks of each of these sizes [us].
 
     Costs are in microseconds, bytes and microseconds per byte: ``fixed`` of a kernel that moves nothing;
-    ``latency`` until a receiver works on a part; ``send`` and ``receive`` of a block, and ``operand`` for
-    each local operand; ``link`` is what a link carries [bytes/us]. A transfer has ``slot`` bytes at most
-    and is passed on in ``parts``; a connection holds ``in_flight`` of them. A receiver works on a part
-    while it arrives, if it ``streams``.
+    ``latency`` until a receiver works on a part; ``sync`` until who waits for a step sees it done;
+    ``send`` and ``receive`` of a block, and ``operand`` for each local operand; ``link`` is what a link
+    carries [bytes/us]. A transfer has ``slot`` bytes at most and is passed on in ``parts``; a connection
+    holds ``in_flight`` of them. A receiver works on a part while it arrives, if it ``streams``.
     """

@@ -1,4 +1,4 @@
-"""What a schedule of thread blocks takes on a real machine, from eleven constants.
+"""What a schedule of thread blocks takes on a real machine, from twelve constants.
 
 The core simulates the blocks (``hocket._core.kernel``): each runs its steps in order, on one tile of its
 chunks after the other, shares links with the other blocks that send, and waits where a connection is
@@ -80,6 +80,7 @@ def _constants() -> dict[str, Constant]:
         what = "data that a thread block receives and sends on"
         found[f"{protocol}.rate"] = Constant(rate, 1.0, "GB/s", what)
     found["simple.receive"] = Constant(0.5, 0.3, "", "share of receiving in that time")
+    found["sync"] = Constant(1.5, 1.0, "us", "from a step being done to blocks that wait for it")
     found["sum.rate"] = Constant(12.0, 1.0, "GB/s", "operands that a thread block adds")
     found["link"] = Constant(50.0, 1.0, "GB/s", "what a link carries of all blocks")
     return found
@@ -130,6 +131,7 @@ def block_times(
         chunks,
         fixed=values["fixed"] + (values["ll128.fixed"] if protocol == "ll128" else 0.0),
         latency=values[f"{protocol}.latency"],
+        sync=values["sync"],
         send=(1 - share) / rate * _PER_GB,
         receive=share / rate * _PER_GB,
         operand=_PER_GB / values["sum.rate"],

@@ -185,8 +185,8 @@ struct State {
     round: usize,
     step: usize,
     part: u32,
-    /// Steps that it has done, of all rounds.
-    done: usize,
+    /// When it did its steps, of all rounds.
+    done: Vec<f64>,
     /// Blocks that wait for one of its steps.
     waiters: Vec<usize>,
 }
@@ -228,7 +228,7 @@ pub(super) fn ends(
         round: 0,
         step: 0,
         part: 0,
-        done: 0,
+        done: Vec::new(),
         waiters: Vec::new(),
     };
     let sharing = Sharing {
@@ -366,8 +366,12 @@ impl Engine<'_> {
             let other = wait.block as usize;
             let needed =
                 state.round * self.kernel.blocks[other].steps.len() + wait.step as usize + 1;
-            if self.blocks[other].done < needed {
+            let Some(&done) = self.blocks[other].done.get(needed - 1) else {
                 self.blocks[other].waiters.push(block);
+                return false;
+            };
+            if done + self.costs.sync > now {
+                self.at(done + self.costs.sync, Event::Try(block));
                 return false;
             }
         }
@@ -447,7 +451,7 @@ impl Engine<'_> {
             return;
         }
         state.part = 0;
-        state.done += 1;
+        state.done.push(now);
         state.step += 1;
         if state.step == steps {
             state.step = 0;
@@ -455,7 +459,7 @@ impl Engine<'_> {
             state.round += 1;
         }
         for waiter in std::mem::take(&mut self.blocks[block].waiters) {
-            self.at(now, Event::Try(waiter));
+            self.at(now + self.costs.sync, Event::Try(waiter));
         }
     }
 

@@ -82,6 +82,8 @@ pub struct Costs {
     pub fixed: f64,
     /// Time from a part being on its way (or there, see `streams`) to when its receiver works on it.
     pub latency: f64,
+    /// Time from a step being done to when those that wait for it see it.
+    pub sync: f64,
     /// Time of a block per byte that it sends.
     pub send: f64,
     /// Time of a block per byte that it receives.
@@ -230,6 +232,7 @@ impl Costs {
         let natural = [
             ("fixed", self.fixed),
             ("latency", self.latency),
+            ("sync", self.sync),
             ("operand", self.operand),
         ];
         if self.parts > MOST_PARTS {

@@ -8,6 +8,7 @@ fn costs() -> Costs {
     Costs {
         fixed: 0.0,
         latency: 0.5,
+        sync: 0.0,
         send: 1.0,
         receive: 1.0,
         operand: 0.25,
@@ -257,6 +258,11 @@ fn a_dependency_holds_in_each_round() {
         blocks,
     };
     close(duration(&kernel, &costs(), 40.0), 4.0 + 40.0);
+    let late = Costs {
+        sync: 0.75,
+        ..costs()
+    };
+    close(duration(&kernel, &late, 40.0), 4.0 + 0.75 + 40.0);
 }
 
 #[test]
@@ -431,7 +437,7 @@ struct Part {
 struct Slow {
     next: usize,
     left: Option<f64>,
-    done: usize,
+    done: Vec<f64>,
 }
 
 /// The same by steps of time: who can begin begins, who works goes on by so much.
@@ -497,11 +503,14 @@ fn slowly(kernel: &Kernel, costs: &Costs, tile: f64, rounds: usize, tick: f64) -
                 let step = &part.step;
                 if states[at].left.is_none() {
                     let steps = kernel.blocks[at].steps.len();
-                    let round = states[at].done / steps;
+                    let round = states[at].done.len() / steps;
                     let is_ready = step.waits.iter().all(|wait| {
                         let other = wait.block as usize;
-                        states[other].done
-                            > round * kernel.blocks[other].steps.len() + wait.step as usize
+                        let which = round * kernel.blocks[other].steps.len() + wait.step as usize;
+                        states[other]
+                            .done
+                            .get(which)
+                            .is_some_and(|&done| done + costs.sync <= now + 1e-9)
                     });
                     let has_room = !step.sends || {
                         began[at].len() - received[receiver[at].unwrap()] < costs.in_flight as usize
@@ -542,7 +551,9 @@ fn slowly(kernel: &Kernel, costs: &Costs, tile: f64, rounds: usize, tick: f64) -
                     }
                     states[at].left = None;
                     states[at].next += 1;
-                    states[at].done += usize::from(part.is_last);
+                    if part.is_last {
+                        states[at].done.push(now);
+                    }
                     assert!(part.index < kernel.blocks[at].steps.len());
                     changed = true;
                 }
@@ -632,7 +643,8 @@ proptest! {
         moves in prop::collection::vec((0usize..6, 1u32..4, prop::bool::weighted(0.2), 0usize..6), 1..10),
         instances in 1u32..3,
         // Times are multiples of the tick, so that steps of time see every event where it is.
-        (latency, receive, parts, in_flight) in (0u32..4, 1u32..4, 1u32..3, 1u32..4),
+        (latency, sync, receive) in (0u32..4, 0u32..3, 1u32..4),
+        (parts, in_flight) in (1u32..3, 1u32..4),
         streams: bool,
         link in prop::sample::select(vec![0.5, 1.0, 8.0]),
         rounds in 1usize..4,
@@ -640,6 +652,7 @@ proptest! {
         let kernel = joined(npus, &shifts, &moves, instances);
         let costs = Costs {
             latency: f64::from(latency) * 0.5,
+            sync: f64::from(sync) * 0.5,
             receive: f64::from(receive) * 0.5,
             in_flight,
             parts,
