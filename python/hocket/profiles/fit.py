@@ -98,7 +98,11 @@ class Fit:
         return off
 
 
-def fit(sweeps: Sequence[tuple[Sweeps, Hardware]], options: FitOptions = FitOptions()) -> Fit:
+def fit(
+    sweeps: Sequence[tuple[Sweeps, Hardware]],
+    options: FitOptions = FitOptions(),
+    few: Sequence[tuple[Sweeps, Hardware]] = (),
+) -> Fit:
     """Fit one set of constants to sweeps of one family of machines.
 
     Parameters
@@ -107,6 +111,8 @@ def fit(sweeps: Sequence[tuple[Sweeps, Hardware]], options: FitOptions = FitOpti
         Measurements, each with the hardware that they were taken on.
     options
         How.
+    few
+        Measurements of machines of which some times alone are known; they may have any number of sizes.
 
     Raises
     ------
@@ -122,7 +128,7 @@ def fit(sweeps: Sequence[tuple[Sweeps, Hardware]], options: FitOptions = FitOpti
                 f"measure {_FEWEST} to 8 of them: 8 KiB, 64 KiB, 1 MiB, 8 MiB, 64 MiB and 1 GiB",
                 origin=sweep.name,
             )
-    problem = _Problem(sweeps, options)
+    problem = _Problem([*sweeps, *few], options)
     return problem.solve()
 
 
