@@ -123,7 +123,9 @@ def made(noise: float) -> tuple[list[Measurement], dict[str, float]]:
         row(kind, algorithm, protocol, 1 << power)
         for kind, algorithm in names
         for protocol in RCCL
-        for power in range(10, 26, 3)
+        for power in range(10, 29, 3)
+        # Beyond this, all pairs of an all-reduce wait for each other for ever.
+        if kind == "all-gather" or power < 26
     ]
     took = schedule_times(asked).predict(truth) * 1e-6 * np.exp(draw.normal(0, noise, len(asked)))
     rows = [

@@ -9,6 +9,9 @@ use super::{Block, Costs, Kernel, KernelError, Step};
 /// Chunks of a step at most; runtimes have less than a hundred.
 const MOST_CHUNKS: u32 = 1 << 16;
 
+/// Sender, receiver and channel of a connection.
+type Ends = (u32, u32, u32);
+
 /// Which connection and link each block uses.
 pub(super) struct Wires {
     /// Of each block: the connection on which it sends, and on which it receives.
@@ -32,7 +35,7 @@ impl Wires {
         if kernel.instances == 0 {
             return Err(KernelError::Cost { name: "instances" });
         }
-        let mut ends: BTreeMap<(u32, u32, u32), (Option<usize>, Option<usize>)> = BTreeMap::new();
+        let mut ends: BTreeMap<Ends, (Option<usize>, Option<usize>)> = BTreeMap::new();
         for (at, block) in kernel.blocks.iter().enumerate() {
             let wrong = |why: String| KernelError::Block { block: at, why };
             check(kernel, block).map_err(wrong)?;
