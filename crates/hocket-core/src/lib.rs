@@ -81,6 +81,7 @@ pub mod synthesis;
 pub mod select;
 pub mod algorithms;
 pub mod report;
+pub mod kernel;
 
 // Fabric.
 pub mod cluster;

@@ -6,6 +6,7 @@ use hocket_core::cluster::ClusterError;
 use hocket_core::collective::CollectiveError;
 use hocket_core::explain::Explain;
 use hocket_core::iteration::GraphError;
+use hocket_core::kernel::KernelError;
 use hocket_core::multirail::{BadLanes, Uneven};
 use hocket_core::plan::{BadRouting, PlanError};
 use hocket_core::progress::Interrupted;
@@ -110,6 +111,16 @@ impl From<Parts> for CoreError {
 impl From<TopologyError> for CoreError {
     fn from(error: TopologyError) -> Self {
         CoreError::Spec(Parts::of(&error))
+    }
+}
+
+impl From<KernelError> for CoreError {
+    fn from(error: KernelError) -> Self {
+        let parts = Parts::of(&error);
+        match error {
+            KernelError::Stuck { .. } => CoreError::Infeasible(parts),
+            _ => CoreError::Spec(parts),
+        }
     }
 }
 

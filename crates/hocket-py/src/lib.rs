@@ -29,6 +29,7 @@ mod simulate;
 mod symmetry;
 mod cluster;
 mod report;
+mod kernel;
 mod pickle;
 
 use pyo3::prelude::*;
@@ -71,6 +72,13 @@ mod _core {
     mod iteration {
         #[pymodule_export]
         use crate::iteration::{Exposure, PyOutcome, Shape, run};
+    }
+
+    /// `hocket._core.kernel`: what thread blocks take that run their steps in order.
+    #[pymodule]
+    mod kernel {
+        #[pymodule_export]
+        use crate::kernel::durations;
     }
 
     /// `hocket._core.packing`: plans of packed trees.
@@ -163,6 +171,7 @@ mod _core {
             "cluster",
             "interrupt",
             "iteration",
+            "kernel",
             "packing",
             "registry",
             "replay",

@@ -400,6 +400,7 @@ class ReproductionData(TypedDict):
     checks: NotRequired[list[dict[str, Any]]]
     sets: NotRequired[list[str]]
     picks: NotRequired[list[dict[str, Any]]]
+    orders: NotRequired[list[dict[str, Any]]]
     seeds: NotRequired[int]
     released: NotRequired[list[dict[str, Any]]]
     table_1: NotRequired[dict[str, Any]]

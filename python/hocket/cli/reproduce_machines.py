@@ -26,7 +26,8 @@ _LEGEND = (
     "Each cell: median / 90th percentile of the error in per cent, and of how many times. Every time was",
     "predicted without having been fitted: *alone*, a fifth of the sizes of each sweep; *family*, the same",
     "with one set of constants for all sweeps; *other machine*, all times of a set, with constants of the",
-    "other sets of its family.",
+    "other sets of its family; *schedules*, a fifth of the sizes of known schedules of thread blocks;",
+    "*other schedules*, numbers of channels and instances that were not fitted.",
 )
 
 
@@ -88,6 +89,8 @@ def machines_study(
     console.print(table)
     if result.picks:
         console.print(_picks(result))
+    for name in result.orders:
+        console.print(_order(result, name))
     console.print(f"{len(result.sets)} sets; files in {folder}: machines.png, .json, .csv and .md")
 
 
@@ -100,6 +103,13 @@ def _picks(result: MachinesResult) -> str:
         for each in wrong[:_SHOWN]
     ]
     return "; ".join([text, *first])
+
+
+def _order(result: MachinesResult, name: str) -> str:
+    order = result.orders[name]
+    share = percent(order.right / order.pairs) if order.pairs else "–"
+    pairs = f"{order.pairs:,} pairs that differ by more than a tenth"
+    return f"order of schedules, {name}: {share} % of {pairs}"
 
 
 def _cell(spread: Spread) -> str:
@@ -123,6 +133,10 @@ def as_json(result: MachinesResult, picture: Path) -> dict[str, Any]:
                 "modelled": each.modelled,
             }
             for each in result.picks
+        ],
+        "orders": [
+            {"of": name, "pairs": order.pairs, "right": order.right}
+            for name, order in result.orders.items()
         ],
         "sets": [each.name for each in result.sets],
         "pictures": [str(picture)],
@@ -179,6 +193,7 @@ def as_page(result: MachinesResult) -> str:
         lines.append(f"| {' | '.join(cells)} | {percent(spread.median)} % | {spread.rows} |")
     if result.picks:
         lines += ["", _picks(result) + "."]
+    lines += [line for name in result.orders for line in ("", _order(result, name) + ".")]
     lines += ["", "## All", ""]
     names = [band.name for band in BANDS]
     lines.append(f"| question | of | {' | '.join(names)} | all |")

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.profiles.hardware import Hardware
-from hocket.profiles.measurement import Sweeps, read_sweeps
+from hocket.profiles.measurement import Measurement, Sweeps, read_sweeps
 
-__all__ = ["SETS", "MeasuredSet", "load_sets"]
+__all__ = ["SCHEDULE_SETS", "SETS", "MeasuredSet", "load_schedule_sets", "load_sets"]
 
 _FOLDER = Path(__file__).parent / "measured"
 _G = 1e9
@@ -23,6 +23,8 @@ _GH200 = Hardware(450 * _G, 100 * _G, npus=4)
 _POLARIS = Hardware(300 * _G, 50 * _G, npus=4)
 _P5 = Hardware(450 * _G, 400 * _G, sums=True)
 _P3DN = Hardware(150 * _G, 12.5 * _G)
+_MI300X = Hardware(7 * 48 * _G)
+"""Seven links, each as RCCL counts it: 48 of 64 GB/s."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,15 @@ SETS: tuple[MeasuredSet, ...] = (
     *_sets(["dgx1class_v100_1x8"], "V100", "", _V100, "process"),
     # Out of place its all-gather is half as fast, its reduce-scatter uneven: others used the GPUs.
     MeasuredSet("dgx2_v100_1x12", "V100", "", _V100, "process", in_place=True),
+    *_sets(["mi300x_azure_rccl_1x8_issue1562"], "MI300X", "", _MI300X, "process"),
+    # Out of place the library chose by itself; in place it ran the schedules that SCHEDULE_SETS are about.
+    *_sets(
+        ["mi300x_azure_msccl_1x8_allgather_allpair", "mi300x_azure_msccl_1x8_allreduce_allpair"],
+        "MI300X",
+        "",
+        _MI300X,
+        "mpi",
+    ),
     *_sets(["alps_gh200_1x4_base"], "GH200", "", _GH200, "mpi"),
     *_sets(
         ["sophia_dgxa100_2x8", "sophia_dgxa100_2x8_default"],
@@ -117,6 +128,28 @@ SETS: tuple[MeasuredSet, ...] = (
 )
 """Bandwidths are nominal, from the makers' specifications; a node's NICs together."""
 
+SCHEDULE_SETS: Mapping[str, tuple[str, ...]] = {
+    "MI300X": tuple(
+        f"mi300x_azure_msccl_1x8_{name}"
+        for name in ("allgather_ring", "allgather_allpair", "allreduce_allpair")
+    )
+}
+"""By family: sets whose rows in place ran a schedule that is known."""
+
+
+def load_schedule_sets(
+    data: Path | None = None,
+) -> Iterator[tuple[str, list[tuple[str, Measurement]]]]:
+    """Read the times of known schedules that a folder has: by family, each with the name of its set."""
+    for family, names in SCHEDULE_SETS.items():
+        found = []
+        for name in names:
+            path = None if data is None else data / f"{name}.csv"
+            if path is not None and path.is_file():
+                found += [(name, row) for row in read_sweeps(path).only(in_place=True)]
+        if found:
+            yield family, found
+
 
 def load_sets(data: Path | None = None) -> list[tuple[MeasuredSet, Sweeps]]:
     """Read the sets that are shipped, and those that a folder has.
@@ -138,7 +171,7 @@ def load_sets(data: Path | None = None) -> list[tuple[MeasuredSet, Sweeps]]:
         if data is not None and (data / path.name).is_file():
             path, missing = data / path.name, False
         if path.is_file():
-            sweeps = read_sweeps(path).only(in_place=each.in_place)
+            sweeps = read_sweeps(path).only(in_place=each.in_place).once()
             rows = tuple(row for row in sweeps if row.is_aligned)
             found.append((each, Sweeps(sweeps.name, rows, sweeps.facts)))
     if data is not None and missing:

@@ -3,8 +3,6 @@
 Least squares on logarithms of constants and of times; a residual beyond a tenth counts by its size, not by
 its square (Huber), and every constant has a log-normal prior. Every fifth size of a sweep is kept back, so
 that the error is stated on what was not seen.
-
-Source: Huber, Robust estimation of a location parameter, 1964.
 """
 
 from __future__ import annotations
@@ -19,21 +17,15 @@ from hocket.errors import SpecError
 from hocket.profiles.hardware import Hardware
 from hocket.profiles.law import CONSTANTS, Cells, cells_of, joined, times
 from hocket.profiles.measurement import Measurement, Sweeps
+from hocket.profiles.robust import Fitted, bent, covariance_of, fitted, kept_back
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-__all__ = ["EVERY", "Fit", "FitOptions", "Fitted", "fit"]
+__all__ = ["Fit", "FitOptions", "fit"]
 
-EVERY = 5
-"""Of so many sizes of a sweep one is kept back."""
-
-_LINEAR_FROM = 0.1
-"""Residual from which on it counts by its size."""
-_NOISE = 0.05
-"""Standard deviation of a measurement's logarithm."""
 _PER_NPU, _PER_NPU_WIDTH = 1.5, 0.6
 """Prior of what launching one NPU more takes in a process for all of them [us]."""
 _LAUNCH, _LAUNCH_WIDTH = 20.0, 1.0
@@ -43,11 +35,8 @@ _SMALL = 64 << 10
 _FEWEST = 4
 """Sizes below which nothing is fitted."""
 _MOST_STEPS = 200
-_SEEN = 0.7
-"""A constant is told by the data where its deviation is less than this share of its prior's."""
 _ALIKE = 0.95
 """Correlation from which on two constants cannot be told apart."""
-_90 = 1.645
 
 
 @dataclass(frozen=True)
@@ -68,24 +57,6 @@ class FitOptions:
     width: float = 1.0
     keep_back: bool = True
     priors: Mapping[str, float] | None = None
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A constant that was fitted.
-
-    Attributes
-    ----------
-    value, low, high
-        In the unit of the constant; 90 % lie between `low` and `high`.
-    is_seen
-        Whether the data tells it; otherwise it is its prior.
-    """
-
-    value: float
-    low: float
-    high: float
-    is_seen: bool
 
 
 @dataclass(frozen=True)
@@ -127,7 +98,11 @@ class Fit:
         return off
 
 
-def fit(sweeps: Sequence[tuple[Sweeps, Hardware]], options: FitOptions = FitOptions()) -> Fit:
+def fit(
+    sweeps: Sequence[tuple[Sweeps, Hardware]],
+    options: FitOptions = FitOptions(),
+    few: Sequence[tuple[Sweeps, Hardware]] = (),
+) -> Fit:
     """Fit one set of constants to sweeps of one family of machines.
 
     Parameters
@@ -136,6 +111,8 @@ def fit(sweeps: Sequence[tuple[Sweeps, Hardware]], options: FitOptions = FitOpti
         Measurements, each with the hardware that they were taken on.
     options
         How.
+    few
+        Measurements of machines of which some times alone are known; they may have any number of sizes.
 
     Raises
     ------
@@ -151,7 +128,7 @@ def fit(sweeps: Sequence[tuple[Sweeps, Hardware]], options: FitOptions = FitOpti
                 f"measure {_FEWEST} to 8 of them: 8 KiB, 64 KiB, 1 MiB, 8 MiB, 64 MiB and 1 GiB",
                 origin=sweep.name,
             )
-    problem = _Problem(sweeps, options)
+    problem = _Problem([*sweeps, *few], options)
     return problem.solve()
 
 
@@ -162,8 +139,13 @@ class _Problem:
         self.measured = np.array([row.seconds for row in self.rows]) * 1e6
         self.files = [sweep.name for sweep, _ in sweeps]
         self.file = np.repeat(np.arange(len(sweeps)), [len(sweep) for sweep, _ in sweeps])
-        is_held = _held(self.rows, self.file) if options.keep_back else None
-        self.held = np.zeros(len(self.rows), bool) if is_held is None else is_held
+        keys = [
+            (file, row.kind, row.npus, row.nodes)
+            for file, row in zip(self.file.tolist(), self.rows, strict=True)
+        ]
+        self.held = np.zeros(len(self.rows), bool)
+        if options.keep_back:
+            self.held = kept_back([row.size for row in self.rows], keys)
         is_far = any(row.nodes > 1 for row in self.rows)
         self.names = [
             name for name, constant in CONSTANTS.items() if is_far or not constant.of_fabric
@@ -188,11 +170,8 @@ class _Problem:
 
     def residuals(self, point: Floats) -> Floats:
         off = np.log(self.predict(point) / self.measured)[~self.held]
-        size = np.abs(off)
-        bent = np.sign(off) * np.sqrt(np.maximum(2 * _LINEAR_FROM * size - _LINEAR_FROM**2, 0.0))
-        huber = np.where(size <= _LINEAR_FROM, off, bent)
         count = len(self.names)
-        pulls = [huber / _NOISE, (point[:count] - self.prior) / self.width]
+        pulls = [bent(off), (point[:count] - self.prior) / self.width]
         launch = point[count : count + len(self.files)]
         pulls.append((launch - np.log(_LAUNCH)) / _LAUNCH_WIDTH)
         if self.per_npu:
@@ -211,34 +190,25 @@ class _Problem:
             self.residuals, start, method="trf", x_scale="jac", max_nfev=_MOST_STEPS
         )
         point: Floats = found.x
-        slopes: Floats = np.asarray(found.jac)
-        covariance: Floats = np.linalg.pinv(slopes.T @ slopes)
-        deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        covariance = covariance_of(np.asarray(found.jac))
         count = len(self.names)
         widths = np.append(self.width, np.full(len(self.files), _LAUNCH_WIDTH))
-        fitted = [
-            Fitted(
-                float(np.exp(point[at])),
-                float(np.exp(point[at] - _90 * deviation[at])),
-                float(np.exp(point[at] + _90 * deviation[at])),
-                bool(deviation[at] < _SEEN * widths[at]),
-            )
-            for at in range(len(widths))
-        ]
-        constants = dict(zip(self.names, fitted, strict=False))
+        found_values = fitted(point[: len(widths)], covariance, widths)
+        constants = dict(zip(self.names, found_values, strict=False))
         return Fit(
             constants,
-            dict(zip(self.files, fitted[count:], strict=True)),
+            dict(zip(self.files, found_values[count:], strict=True)),
             float(np.exp(point[-1])) if self.per_npu else 0.0,
             tuple(self.rows),
             self.held,
             self.predict(point) * 1e-6,
-            self._alike(covariance, deviation, constants),
+            self._alike(covariance, constants),
         )
 
     def _alike(
-        self, covariance: Floats, deviation: Floats, constants: Mapping[str, Fitted]
+        self, covariance: Floats, constants: Mapping[str, Fitted]
     ) -> tuple[tuple[str, str], ...]:
+        deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
         names = [*self.names, *(f"launch of {name}" for name in self.files)]
         told = [
             at for at, name in enumerate(names) if name not in constants or constants[name].is_seen
@@ -250,15 +220,3 @@ class _Problem:
                 if scale > 0 and abs(covariance[one, other]) > _ALIKE * scale:
                     pairs.append((names[one], names[other]))
         return tuple(pairs)
-
-
-def _held(rows: Sequence[Measurement], file: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Give which rows are kept back: of each sweep the third size and every fifth after it."""
-    sizes: dict[tuple[object, ...], set[int]] = {}
-    keys = [
-        (each, row.kind, row.npus, row.nodes) for each, row in zip(file.tolist(), rows, strict=True)
-    ]
-    for key, row in zip(keys, rows, strict=True):
-        sizes.setdefault(key, set()).add(row.size)
-    back = {key: set(sorted(found)[2::EVERY]) for key, found in sizes.items()}
-    return np.array([row.size in back[key] for key, row in zip(keys, rows, strict=True)])

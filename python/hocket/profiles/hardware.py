@@ -44,8 +44,9 @@ def hardware_of(topology: Topology) -> Hardware:
 
     The bandwidth of an NPU is a maximum flow from it to the others of its node, over devices that are
     nearer to this node than to any other, and not over links to hosts and NICs: those that lead to a
-    device and have at most a quarter of the bandwidth of the NPU's widest link. The bandwidth of the NICs
-    is a maximum flow from all NPUs of a node to all others.
+    device and have at most a quarter of the bandwidth of the NPU's widest link, and all that lead to a
+    device where a link leads from each NPU of the node to each other. The bandwidth of the NICs is a
+    maximum flow from all NPUs of a node to all others.
     A topology that states no nodes (``groups:``) is one node.
 
     Raises
@@ -62,6 +63,8 @@ def hardware_of(topology: Topology) -> Hardware:
     inside = {device for device, group in enumerate(owner) if group == 0}
     first = np.isin(topology.link_src, node[:1])
     widest = int(topology.link_bandwidth[first].max(initial=0))
+    if _are_joined(topology, node):
+        inside = set(node)
     bandwidth = _flow(topology, inside, node[:1], node[1:], above=widest // _NARROW)
     if bandwidth == 0:
         bandwidth = _flow(topology, everything, node[:1], node[1:])
@@ -76,6 +79,14 @@ def hardware_of(topology: Topology) -> Hardware:
         for switch, offload in enumerate(offloads)
     )
     return Hardware(bandwidth, nics, sums, len(node))
+
+
+def _are_joined(topology: Topology, node: list[int]) -> bool:
+    """Say whether a link leads from each NPU of a node to each other."""
+    ends = zip(topology.link_src.tolist(), topology.link_dst.tolist(), strict=True)
+    members = set(node)
+    joined = {(src, dst) for src, dst in ends if src in members and dst in members}
+    return len(joined) == len(node) * (len(node) - 1)
 
 
 def _all(operations: Sequence[str]) -> set[str]:

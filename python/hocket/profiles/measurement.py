@@ -7,9 +7,10 @@ import io
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
+from statistics import median
 
 from hocket._checks import did_you_mean
 from hocket.errors import SpecError
@@ -38,6 +39,8 @@ _WHOLE = re.compile(r"[0-9]{1,15}")
 _WHOLE_COPIES = 16
 """An all-to-all whose parts are no multiple of this many bytes takes another, much slower way."""
 _TOLD = re.compile(r"ring|tree|nvls|nvls-?tree|collnet\w*|pat|msccl.*")
+_CHOSEN = ("nccl_default", "rccl_default")
+"""Names of algorithms that say the library chose by itself."""
 _ODD = 2.0
 """How many times as long as both its neighbours a size takes that stands out."""
 
@@ -124,6 +127,16 @@ class Sweeps:
             and (in_place is None or row.in_place == in_place)
         )
         return Sweeps(self.name, rows, self.facts)
+
+    def once(self) -> Sweeps:
+        """Give each size of a sweep once: what was measured several times, by its median."""
+        times: dict[tuple[object, ...], list[Measurement]] = {}
+        for row in self.rows:
+            times.setdefault((row.sweep, row.size), []).append(row)
+        rows = (
+            replace(same[0], seconds=median(row.seconds for row in same)) for same in times.values()
+        )
+        return Sweeps(self.name, tuple(rows), self.facts)
 
     def only_chosen(self) -> Sweeps:
         """Give the rows of what the library chose by itself, not told which algorithm to use."""
@@ -215,6 +228,12 @@ def _table(lines: Sequence[str], name: str) -> Iterator[Measurement]:
         yield _row(row, where)
 
 
+def _algorithm(text: str | None) -> str:
+    """Give what ran; a library's own choice has more than one name."""
+    name = (text or "auto").lower()
+    return "auto" if name in _CHOSEN else name
+
+
 def _row(row: dict[str, str], where: str) -> Measurement:
     kind = _kind(row["collective"], where)
     npus, nodes = _whole(row["gpus"], "gpus", where), _whole(row["nodes"], "nodes", where)
@@ -228,7 +247,7 @@ def _row(row: dict[str, str], where: str) -> Measurement:
         nodes,
         _whole(row["bytes"], "bytes", where),
         _microseconds(row["time_us"], "time_us", where),
-        (row.get("algo") or "auto").lower(),
+        _algorithm(row.get("algo")),
         (row.get("proto") or "auto").lower(),
         in_place == "1",
     )

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
 from hocket._checks import did_you_mean, instance_of, one_of
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
-from hocket.profiles.fit import Fit, Fitted
-from hocket.profiles.law import CONSTANTS
+from hocket.profiles.blocks import BLOCK_CONSTANTS
+from hocket.profiles.fit import Fit
+from hocket.profiles.law import CONSTANTS, Constant
+from hocket.profiles.robust import Fitted
 from hocket.topology.spec import ProfileSpec, TopologySpec
 from hocket.units import shown
 
@@ -40,6 +42,9 @@ class Profile:
         What each NPU of a process that drives several adds to it [us].
     source
         Where the constants come from, a line each.
+    blocks
+        Constants of thread blocks by name, in the units of
+        :data:`hocket.profiles.blocks.BLOCK_CONSTANTS`; none where no schedule was measured.
     """
 
     name: str
@@ -47,12 +52,28 @@ class Profile:
     launch: Mapping[str, float]
     launch_per_npu: float = 0.0
     source: tuple[str, ...] = ()
+    blocks: Mapping[str, Fitted] = field(default_factory=dict)
 
     @property
     def values(self) -> dict[str, float]:
         """Every constant of the law; those that are not stated are their priors."""
         given = {name: each.value for name, each in self.constants.items()}
         return {name: given.get(name, each.prior) for name, each in CONSTANTS.items()}
+
+    @property
+    def block_values(self) -> dict[str, float]:
+        """Every constant of thread blocks; those that are not stated are their priors.
+
+        Raises
+        ------
+        SpecError
+            If the profile states none.
+        """
+        if not self.blocks:
+            right = "take one that does, such as mi300x, or fit them to times of known schedules"
+            raise SpecError("blocks", f"profile {self.name!r} states none", right)
+        given = {name: each.value for name, each in self.blocks.items()}
+        return {name: given.get(name, each.prior) for name, each in BLOCK_CONSTANTS.items()}
 
     def launching(self, kind: str | None = None) -> float:
         """Give what launching takes [us], of a kind of program; by default of the first.
@@ -88,10 +109,10 @@ class Profile:
         if self.launch_per_npu:
             lines.append(f"  launch_per_npu: {_digits(self.launch_per_npu)}")
         lines.append("  constants: # value, and the ends of its 90 % interval where data tells it")
-        for name, each in self.constants.items():
-            parts = (each.value, each.low, each.high) if each.is_seen else (each.value,)
-            cells = ", ".join(map(_digits, parts))
-            lines.append(f"    {name}: [{cells}]")
+        lines += _constant_lines(self.constants)
+        if self.blocks:
+            lines.append("  blocks: # of thread blocks, rates in GB/s")
+            lines += _constant_lines(self.blocks)
         return "\n".join(lines) + "\n"
 
 
@@ -164,17 +185,36 @@ def _shipped(name: str) -> Profile:
 
 
 def _made(name: str, spec: ProfileSpec, where: str) -> Profile:
-    constants = {}
-    for key, (value, *interval) in spec.constants.items():
-        if key not in CONSTANTS:
-            right = did_you_mean(key, CONSTANTS, f"constants are {', '.join(CONSTANTS)}")
-            raise SpecError(f"profile.constants.{key}", "there is no such constant", right, where)
+    constants = _read("constants", spec.constants, CONSTANTS, where)
+    blocks = _read("blocks", spec.blocks, BLOCK_CONSTANTS, where)
+    return Profile(name, constants, spec.launch, spec.launch_per_npu, spec.source, blocks)
+
+
+def _read(
+    section: str,
+    given: Mapping[str, tuple[float, ...]],
+    known: Mapping[str, Constant],
+    where: str,
+) -> dict[str, Fitted]:
+    found = {}
+    for key, (value, *interval) in given.items():
+        if key not in known:
+            right = did_you_mean(key, known, f"constants are {', '.join(known)}")
+            raise SpecError(f"profile.{section}.{key}", "there is no such constant", right, where)
         if len(interval) == 1 or (interval and not interval[0] <= value <= interval[1]):
-            why = f"{list(spec.constants[key])} is not a value with its interval"
-            raise SpecError(f"profile.constants.{key}", why, "give [value, low, high]", where)
+            why = f"{list(given[key])} is not a value with its interval"
+            raise SpecError(f"profile.{section}.{key}", why, "give [value, low, high]", where)
         low, high = interval or (math.nan, math.nan)
-        constants[key] = Fitted(value, low, high, bool(interval))
-    return Profile(name, constants, spec.launch, spec.launch_per_npu, spec.source)
+        found[key] = Fitted(value, low, high, bool(interval))
+    return found
+
+
+def _constant_lines(constants: Mapping[str, Fitted]) -> list[str]:
+    lines = []
+    for name, each in constants.items():
+        parts = (each.value, each.low, each.high) if each.is_seen else (each.value,)
+        lines.append(f"    {name}: [{', '.join(map(_digits, parts))}]")
+    return lines
 
 
 def _plain(text: str) -> str:

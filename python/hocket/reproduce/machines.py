@@ -4,9 +4,11 @@ Four questions, each answered on times that the fit has not seen:
 
 - *alone*: every sweep with constants of its own; the sizes that were kept back.
 - *family*: one set of constants for all sweeps of a family and a fabric; the sizes that were kept back.
-- *other machine*: constants of the other sets of the family; nothing of the set itself, or for each number
-  of NPUs its smallest time, which says what launching takes there.
+- *other machine*: constants of the other sets of the family; nothing of the set itself, or (*one size*)
+  its smallest times, one for each number of NPUs, in the fit beside the others.
 - *switches that sum*: NVLS from 4 GiB, with constants of the other sets.
+
+Sets of known schedules of thread blocks have two questions more: :mod:`hocket.reproduce.machine_schedules`.
 """
 
 from __future__ import annotations
@@ -18,12 +20,14 @@ from pathlib import Path
 import numpy as np
 
 from hocket.nccl.model import choices, generation_of
-from hocket.profiles.catalogue import MeasuredSet, load_sets
+from hocket.profiles.blocks_fit import fit_blocks, schedule_times
+from hocket.profiles.catalogue import MeasuredSet, load_schedule_sets, load_sets
 from hocket.profiles.errors import BANDS, Band, Spread, spread_of
 from hocket.profiles.fit import Fit, FitOptions, fit
 from hocket.profiles.law import cells_of, times
 from hocket.profiles.measurement import Measurement, Sweeps
 from hocket.profiles.profile import Profile
+from hocket.reproduce.machine_schedules import Order, study_schedules
 
 __all__ = ["Check", "MachinesResult", "Pick", "Predicted", "family_profiles", "reproduce_machines"]
 
@@ -60,8 +64,8 @@ class Check:
     Attributes
     ----------
     question
-        ``"alone"``, ``"family"``, ``"other machine"``, ``"other machine, one size"`` or
-        ``"switches that sum"``.
+        ``"alone"``, ``"family"``, ``"other machine"``, ``"other machine, one size"``,
+        ``"switches that sum"``, ``"schedules"`` or ``"other schedules"``.
     what
         Of which sets.
     predicted
@@ -98,11 +102,12 @@ class Pick:
 
 @dataclass
 class MachinesResult:
-    """All checks, which sets they were made on, and the picks that sets state."""
+    """All checks, which sets they were made on, the picks that sets state, and the order of schedules."""
 
     checks: list[Check] = field(default_factory=list)
     sets: list[MeasuredSet] = field(default_factory=list)
     picks: list[Pick] = field(default_factory=list)
+    orders: dict[str, Order] = field(default_factory=dict)
 
     @property
     def right_picks(self) -> int:
@@ -151,13 +156,22 @@ def reproduce_machines(
     result.checks = [
         Check(question, what, tuple(found)) for (question, what), found in checks.items() if found
     ]
+    for family, rows in load_schedule_sets(data):
+        study = study_schedules(rows)
+        if study is not None:
+            name = f"{family}, one box"
+            for question, found in (("schedules", study.held), ("other schedules", study.other)):
+                times = tuple(Predicted(file, row, time) for (file, row), time in found)
+                result.checks.append(Check(question, name, times))
+            result.orders[name] = study.order
     return result
 
 
 def family_profiles(data: Path | None = None) -> dict[str, Profile]:
     """Fit a profile to all sets of each family and fabric, by name, as ``"a100-infiniband"``.
 
-    Where several sets were launched alike, launching takes the median of theirs.
+    Where several sets were launched alike, launching takes the median of theirs. Families of which times of
+    known schedules are there have constants of thread blocks as well.
     """
     groups: dict[str, list[tuple[MeasuredSet, Sweeps]]] = {}
     for each, sweeps in load_sets(data):
@@ -178,6 +192,11 @@ def family_profiles(data: Path | None = None) -> dict[str, Profile]:
         source = ("fitted to " + ", ".join(each.name for each, _ in members),)
         profile = Profile.of_fit(name, found, source)
         made[name] = replace(profile, launch=launch)
+    for family, rows in load_schedule_sets(data):
+        name = family.lower()
+        blocks = fit_blocks(schedule_times([row for _, row in rows])).constants
+        note = "thread blocks fitted to " + ", ".join(dict.fromkeys(file for file, _ in rows))
+        made[name] = replace(made[name], blocks=blocks, source=(*made[name].source, note))
     return made
 
 
@@ -273,32 +292,32 @@ def _enough(members: Sets) -> Sets:
     return [(each, sweeps) for each, sweeps in members if len({row.size for row in sweeps}) >= 4]
 
 
-def _fitted_to(others: Sets) -> Fit | None:
+def _fitted_to(others: Sets, few: Sets = ()) -> Fit | None:
     usable = _enough(others)
     if not usable:
         return None
     options = FitOptions(keep_back=False)
-    return fit([(sweeps, each.hardware) for each, sweeps in usable], options)
+    known = [[(sweeps, each.hardware) for each, sweeps in sets] for sets in (usable, few)]
+    return fit(known[0], options, known[1])
 
 
 def _other(others: Sets, target: tuple[MeasuredSet, Sweeps], is_told: bool) -> list[Predicted]:
-    """Predict a set by the others: its launch from its smallest size, or from sets launched alike."""
-    found = _fitted_to(others)
-    if found is None:
-        return []
+    """Predict a set by the others: with its smallest times among theirs, or by sets launched alike."""
     each, sweeps = target
     rows = list(sweeps)
+    least: dict[int, Measurement] = {}
     if is_told:
         least = {npus: _smallest(rows, npus) for npus in dict.fromkeys(row.npus for row in rows)}
         if max(row.size for row in least.values()) > _TELLING:
             return []
-        starts = {npus: _launch_from(found, each, row) for npus, row in least.items()}
         rows = [row for row in rows if row is not least[row.npus]]
-    else:
-        alike = [other.name for other, _ in others if other.launch == each.launch]
-        usual = _usual_launch(found, alike)
-        starts = {row.npus: usual + found.launch_per_npu * row.npus for row in rows}
-    launch = np.array([starts[row.npus] for row in rows])
+    told = Sweeps(sweeps.name, tuple(least.values()), sweeps.facts)
+    found = _fitted_to(others, [(each, told)] if is_told else [])
+    if found is None:
+        return []
+    alike = [other.name for other, _ in others if other.launch == each.launch]
+    start = found.launch[sweeps.name].value if is_told else _usual_launch(found, alike)
+    launch = np.array([start + found.launch_per_npu * row.npus for row in rows])
     took = times(cells_of(rows, each.hardware), found.values, launch) * 1e-6
     return [Predicted(each.name, row, float(time)) for row, time in zip(rows, took, strict=True)]
 
@@ -313,14 +332,6 @@ def _usual_launch(found: Fit, names: Sequence[str]) -> float:
 def _smallest(rows: Sequence[Measurement], npus: int) -> Measurement:
     own = [row for row in rows if row.npus == npus]
     return min(own, key=lambda row: (row.size, row.seconds))
-
-
-def _launch_from(found: Fit, each: MeasuredSet, smallest: Measurement) -> float:
-    """Give the launch with which the law takes what the smallest size took [us]."""
-    cells = cells_of([smallest], each.hardware)
-    alone = float(times(cells, found.values, np.zeros(1))[0])
-    measured = smallest.seconds * 1e6
-    return float(max(measured**4 - alone**4, (measured / 2) ** 4) ** 0.25)
 
 
 def _is_by_switches(row: Measurement) -> bool:

@@ -110,6 +110,10 @@ class Profile(Strict):
             "in microseconds, efficiencies as shares of nominal bandwidth.",
         )
     )
+    blocks: dict[Words, Annotated[list[PositiveNumber], Field(min_length=1, max_length=3)]] = Field(
+        default={},
+        description="Constants of thread blocks, likewise; times in microseconds, rates in GB/s.",
+    )
 
 
 class ProfileFile(Strict):

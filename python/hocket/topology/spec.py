@@ -81,6 +81,8 @@ class ProfileSpec:
         Where they come from, a line each.
     origin
         The file, for messages.
+    blocks
+        Constants of thread blocks by name, as `constants`.
     """
 
     name: str | None = None
@@ -89,6 +91,7 @@ class ProfileSpec:
     constants: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     source: tuple[str, ...] = ()
     origin: str = ""
+    blocks: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

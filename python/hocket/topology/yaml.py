@@ -149,6 +149,7 @@ def _profile(given: Profile | str | None) -> ProfileSpec | None:
         given.launch_per_npu,
         {name: tuple(values) for name, values in given.constants.items()},
         (*_sources(given.source), *given.notes),
+        blocks={name: tuple(values) for name, values in given.blocks.items()},
     )
 
 
