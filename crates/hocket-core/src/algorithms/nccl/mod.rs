@@ -11,10 +11,12 @@
 
 mod channels;
 mod cycles;
+mod given;
 mod nvls;
 mod ring;
 mod tree;
 
+pub use given::{GivenChannel, Joint, Leg, plan_channels, plan_heads};
 pub(super) use nvls::build as nvls;
 pub(super) use ring::build as ring;
 pub(super) use tree::build as tree;
