@@ -24,6 +24,7 @@ mod iteration;
 mod replay;
 mod synthesis;
 mod select;
+mod nccl;
 mod packing;
 mod simulate;
 mod symmetry;
@@ -71,6 +72,16 @@ mod _core {
     mod iteration {
         #[pymodule_export]
         use crate::iteration::{Exposure, PyOutcome, Shape, run};
+    }
+
+    /// `hocket._core.nccl`: files of NCCL, and plans along the channels that they name.
+    #[pymodule]
+    mod nccl {
+        #[pymodule_export]
+        use crate::nccl::{
+            PyGraph, PyNetwork, PySystem, join, parse_graphs, parse_tuner, plan_channels,
+            plan_heads, write_graphs, write_tuner,
+        };
     }
 
     /// `hocket._core.packing`: plans of packed trees.
@@ -163,6 +174,7 @@ mod _core {
             "cluster",
             "interrupt",
             "iteration",
+            "nccl",
             "packing",
             "registry",
             "replay",

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::collective::CollectiveKind;
 use crate::progress::Silent;
 use crate::simulate::{SimulateOptions, simulate};
 use crate::topology::TopologyBuilder;

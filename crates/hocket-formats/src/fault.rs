@@ -1,0 +1,66 @@
+//! What is wrong with a file: where, why, and what would be right.
+
+use std::borrow::Cow;
+
+use hocket_core::explain::Explain;
+
+/// A file that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.sentence())]
+pub struct Fault {
+    line: Option<u64>,
+    why: String,
+    remedy: Option<String>,
+}
+
+impl Fault {
+    /// A fault of the whole file.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self {
+            line: None,
+            why: why.into(),
+            remedy: None,
+        }
+    }
+
+    /// A fault at a line, from 1.
+    pub fn at(line: u64, why: impl Into<String>) -> Self {
+        Self {
+            line: Some(line),
+            ..Self::new(why)
+        }
+    }
+
+    /// What would be right.
+    #[must_use]
+    pub fn remedy(self, remedy: impl Into<String>) -> Self {
+        let remedy = Some(remedy.into());
+        Self { remedy, ..self }
+    }
+
+    /// The line that is at fault.
+    pub fn line(&self) -> Option<u64> {
+        self.line
+    }
+
+    fn sentence(&self) -> String {
+        let place = self.line.map(|line| format!("line {line}: "));
+        let remedy = self.remedy.as_ref().map(|remedy| format!("; {remedy}"));
+        let [place, remedy] = [place, remedy].map(Option::unwrap_or_default);
+        format!("{place}{}{remedy}", self.why)
+    }
+}
+
+impl Explain for Fault {
+    fn origin(&self) -> Option<Cow<'_, str>> {
+        self.line.map(|line| format!("line {line}").into())
+    }
+
+    fn remedy(&self) -> Option<Cow<'_, str>> {
+        self.remedy.as_deref().map(Cow::from)
+    }
+
+    fn why(&self) -> String {
+        self.why.clone()
+    }
+}
