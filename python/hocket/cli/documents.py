@@ -29,7 +29,7 @@ from hocket.comparison.data import (
     FailureAdviceData,
     ParetoData,
 )
-from hocket.nccl.data import NcclData
+from hocket.nccl.data import AuditData, NcclData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
 from hocket.plans.synthesis.data import TimetableData
 from hocket.profiles.data import FitData, PlanPredictionData, PredictionData
@@ -122,6 +122,7 @@ DOCUMENTS: dict[str, Any] = {
     "fitted-profile": FitData,
     "prediction": PredictionData,
     "nccl-prediction": NcclData,
+    "nccl-audit": AuditData,
     "reproduction": ReproductionData,
 }
 """By what follows ``hocket.`` in ``format``."""

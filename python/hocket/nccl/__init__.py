@@ -7,10 +7,22 @@ names: it ranks algorithms, and says 0.2 to 0.9 of what is measured below 64 MiB
 
 from __future__ import annotations
 
+from hocket.nccl.audit import Audit, AuditEntry, audit
 from hocket.nccl.constants import VERSION
+from hocket.nccl.graphs import Graph, read_graph, write_graph
 from hocket.nccl.prediction import NcclPrediction, predict
 
-__all__ = ["VERSION", "NcclPrediction", "predict"]
+__all__ = [
+    "VERSION",
+    "Audit",
+    "AuditEntry",
+    "Graph",
+    "NcclPrediction",
+    "audit",
+    "predict",
+    "read_graph",
+    "write_graph",
+]
 
 
 def __dir__() -> list[str]:

@@ -29,6 +29,14 @@ NVLINK = {
     "pat": (4.0, 4.0, 4.0),
 }
 """A step over NVLink."""
+PCI = {
+    "tree": (1.0, 1.9, 4.0),
+    "ring": (1.0, 2.5, 5.7),
+    "nvls": (0.0, 0.0, 0.0),
+    "nvls-tree": (0.0, 0.0, 0.0),
+    "pat": (4.0, 4.0, 4.0),
+}
+"""A step over PCI Express."""
 NET = {
     "tree": (5.0, 8.5, 14.0),
     "ring": (2.7, 4.0, 14.0),
