@@ -79,8 +79,8 @@ mod _core {
     mod nccl {
         #[pymodule_export]
         use crate::nccl::{
-            PyGraph, PyNetwork, PySystem, join, parse_graphs, parse_tuner, plan_channels,
-            plan_heads, write_graphs, write_tuner,
+            PyGraph, PyNetwork, PySystem, design_channels, join, parse_graphs, parse_tuner,
+            plan_channels, plan_heads, write_graphs, write_tuner,
         };
     }
 

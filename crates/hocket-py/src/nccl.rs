@@ -1,7 +1,8 @@
 //! `hocket._core.nccl`: files of NCCL, and plans along the channels that they name.
 
 use hocket_core::algorithms::{
-    Joint, Leg, plan_channels as core_channels, plan_heads as core_heads,
+    Joint, Leg, Nic, design_channels as core_design, plan_channels as core_channels,
+    plan_heads as core_heads,
 };
 use hocket_core::id::{DeviceId, NpuId};
 use hocket_formats::nccl_graph::{Channel, GpuRef, Graph, Graphs};
@@ -243,6 +244,42 @@ const JOINTS: &[(&str, Joint)] = &[
 
 /// NPUs of a node in order, and the devices of its two NICs.
 type LegParts = (Vec<u32>, Option<u32>, Option<u32>);
+
+/// Channels for a file of graphs: for every node its NICs by device and rail.
+#[pyfunction]
+pub(crate) fn design_channels(
+    py: Python<'_>,
+    topology: &PyTopology,
+    nics: Vec<Vec<(u32, u64)>>,
+) -> Result<Vec<Vec<LegParts>>, CoreError> {
+    let network = topology.core().clone();
+    let devices = network.device_count();
+    let are_known = nics
+        .iter()
+        .flatten()
+        .all(|&(nic, _)| (nic as usize) < devices);
+    if !are_known || (network.groups().len() > 1 && network.groups().len() != nics.len()) {
+        let wrong = Parts::new("they are not those of every node").field("nics");
+        return Err(wrong.remedy("give a list of devices for each node").into());
+    }
+    let nic = |(device, rail)| Nic {
+        device: DeviceId(device),
+        rail,
+    };
+    let nics = nics.into_iter();
+    let nics: Vec<Vec<Nic>> = nics
+        .map(|node| node.into_iter().map(nic).collect())
+        .collect();
+    let found = progress::attended(py, move |_| core_design(&network, &nics))?;
+    let leg = |leg: Leg| {
+        let [into, out] = leg.nics.map(|nic| nic.map(|device| device.0));
+        (leg.npus.into_iter().map(|npu| npu.0).collect(), into, out)
+    };
+    let found = found.into_iter();
+    Ok(found
+        .map(|channel| channel.into_iter().map(leg).collect())
+        .collect())
+}
 
 #[pyfunction]
 pub(crate) fn plan_channels(

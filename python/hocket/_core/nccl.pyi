@@ -9,6 +9,7 @@ __all__ = [
     "Graph",
     "Network",
     "System",
+    "design_channels",
     "join",
     "parse_graphs",
     "parse_tuner",
@@ -148,6 +149,11 @@ def parse_graphs(bytes: bytes) -> list[Graph]:
 
 def write_graphs(graphs: Sequence[Graph]) -> str:
     """Write a file for ``NCCL_GRAPH_FILE``, of which NCCL's limits are checked."""
+
+def design_channels(
+    topology: Topology, nics: Sequence[Sequence[tuple[int, int]]]
+) -> list[list[tuple[list[int], int | None, int | None]]]:
+    """Find channels for a file of graphs: of every node its NICs are given by device and rail."""
 
 def plan_channels(
     topology: Topology,

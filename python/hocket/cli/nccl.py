@@ -9,6 +9,8 @@ import typer
 from hocket.cli import options
 from hocket.cli.groups import Nodes, grouped
 from hocket.cli.nccl_audit import audit_files
+from hocket.cli.nccl_graph import graph
+from hocket.cli.nccl_tuner import tuner
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import Table
 from hocket.nccl.prediction import predict as nccl_predict
@@ -19,11 +21,9 @@ nccl = typer.Typer(
     no_args_is_help=True,
     epilog="For example: hocket nccl audit topo.xml graph.xml",
 )
-nccl.command(
-    "audit",
-    epilog="For example: NCCL_TOPO_DUMP_FILE=topo.xml NCCL_GRAPH_DUMP_FILE=graph.xml, then "
-    "hocket nccl audit topo.xml graph.xml",
-)(audit_files)
+nccl.command("audit", epilog="For example: hocket nccl audit topo.xml graph.xml")(audit_files)
+nccl.command("graph", epilog="For example: hocket nccl graph topo.xml -o graph.xml")(graph)
+nccl.add_typer(tuner, name="tuner")
 
 
 @nccl.command(

@@ -13,7 +13,7 @@ from hocket.cli.table import NEVER, Table
 from hocket.errors import SpecError
 from hocket.nccl.audit import Audit, audit
 from hocket.plans.synthesis import PlanOptions
-from hocket.units import format_size, format_time
+from hocket.units import format_size, format_time_ps
 
 Files = Annotated[
     list[str],
@@ -101,7 +101,7 @@ def _print(found: Audit, nodes: int) -> None:
     best = found.best
     over = percent(best.time_ps / max(found.bound.time_ps, 1) - 1)
     console.print(
-        f"best plan: {best.plan.algorithm}, {format_time(best.time_ps)}, {over}% above the lower bound"
+        f"best plan: {best.plan.algorithm}, {format_time_ps(best.time_ps)}, {over}% above the lower bound"
     )
     pick, gap = found.pick, found.gap
     if pick is not None:

@@ -166,8 +166,8 @@ def audit(
     Parameters
     ----------
     topology, graph
-        What NCCL wrote to ``NCCL_TOPO_DUMP_FILE`` and to ``NCCL_GRAPH_DUMP_FILE``; of several nodes that differ
-        lists, in the order of nodes.
+        What NCCL wrote to ``NCCL_TOPO_DUMP_FILE`` and to ``NCCL_GRAPH_DUMP_FILE``; of several nodes that
+        differ lists, in the order of nodes.
     kind, size
         The collective, among all GPUs.
     nodes
@@ -307,7 +307,7 @@ def _entry(
         return None
     run, why = None, None
     try:
-        plan = _plan(machine, algorithm, collective, progress)
+        plan = plan_graph(machine, algorithm, collective, progress)
         run = simulate(plan, progress=progress)
     except SpecError:
         raise
@@ -317,10 +317,18 @@ def _entry(
     return AuditEntry(algorithm, channels.count, rate * 1e9, predicted.get(algorithm), run, why)
 
 
-def _plan(
+def plan_graph(
     machine: Machine, algorithm: str, collective: _core.Collective, progress: Progress | None
 ) -> Plan:
-    """Make the plan of a graph, with the number of chunks that is the fastest."""
+    """Make the plan of a machine's graphs of one algorithm, with the number of chunks that is the fastest.
+
+    Raises
+    ------
+    SpecError
+        As :meth:`Machine.channels`.
+    InfeasibleError
+        If the graphs do not serve the collective.
+    """
     graphs, channels = machine.channels(algorithm)
     joint = JOINTS.get(graphs[0].pattern, "tree" if algorithm == "tree" else "ring")
 

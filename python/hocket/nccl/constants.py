@@ -48,6 +48,13 @@ NET = {
 
 LL, LL128, SIMPLE = range(3)
 
+MOST_CHANNELS = 64
+"""Channels of a communicator, those of its graphs doubled (src/include/device.h)."""
+THREADS = {"LL": 512, "LL128": 640, "Simple": 512}
+"""Threads of a channel at most."""
+THRESHOLDS = {"LL": 8, "LL128": 8, "Simple": 64}
+"""Bytes of a thread from which on another channel has work; a ring's with LL that times the ranks."""
+
 TREE_CORRECTION = (
     [1.0] * 4
     + [0.9, 0.8, 0.7, 0.7, 0.7, 0.7, 0.6, 0.5, 0.4, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9]

@@ -46,10 +46,9 @@ def _counts(machine: Machine) -> Iterator[str]:
             if graph is None:
                 yield f"{_at(machine, number)}there is no graph of a {algorithm}, so NCCL does not use it"
             elif len(graph.channels) > machine.count:
-                yield (
-                    f"{_at(machine, number)}of {len(graph.channels)} channels of the {algorithm} graph {machine.count} "
-                    "are used: as many as the fewest of rings and trees of any node"
-                )
+                what = f"of {len(graph.channels)} channels of the {algorithm} graph {machine.count} are used"
+                fewest = "as many as the fewest of rings and trees of any node"
+                yield f"{_at(machine, number)}{what}: {fewest}"
 
 
 def _paths(machine: Machine) -> Iterator[str]:
@@ -89,7 +88,7 @@ def _nics(machine: Machine) -> Iterator[str]:
 
 
 def _rates(machine: Machine) -> Iterator[str]:
-    """What the rings of a node are counted at, of what its NICs carry."""
+    """Rings that are counted at much less than the NICs of their node carry."""
     if len(machine.nodes) == 1:
         return
     for number, node in enumerate(machine.nodes):

@@ -158,6 +158,12 @@ impl<'a> Nodes<'a> {
         self.ways.between((src, here, out), (dst, there, into))
     }
 
+    /// An order of a node's NPUs along its fastest and least used links.
+    pub fn order(&mut self, node: usize, first: NpuId, last: NpuId) -> Vec<NpuId> {
+        let group = &self.topology.groups()[node];
+        self.insides[node].order(&mut self.ways, group, first, last)
+    }
+
     /// A ring for each port of a node.
     pub fn rings(&mut self) -> Vec<Ring> {
         (0..lanes(self.topology) / 2)
