@@ -1,7 +1,7 @@
 """Dumps of machines, made by the rules of NCCL's format, as real ones of most machines may not be copied.
 
-What a machine has is public: its PCI tree, NVLinks and NICs. The orders of channels are those that NCCL is known to
-find there, or any that its search allows: of eight GPUs behind NVSwitches all are alike.
+What a machine has is public: its PCI tree, NVLinks and NICs. The orders of channels are those that NCCL
+is known to find there, or any that its search allows: of eight GPUs behind NVSwitches all are alike.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class Made:
         return [
             f'      <pci busid="0000:e{nic:x}:00.0" class="0x020700" {self._pci}>',
             "        <nic>",
-            f'          <net name="mlx5_{nic}" dev="{number}" latency="0.000000" speed="{self.mbps}" port="1" '
-            f'guid="0x{nic + 1:x}" maxconn="131072" gdr="1"/>',
+            f'          <net name="mlx5_{nic}" dev="{number}" latency="0.000000" speed="{self.mbps}" '
+            f'port="1" guid="0x{nic + 1:x}" maxconn="131072" gdr="1"/>',
             "        </nic>",
             "      </pci>",
         ]
@@ -247,10 +247,12 @@ def rings_of(machine: Made) -> str:
 
 
 def rails_of(machine: Made, channels: Sequence[int], *, speed: float) -> str:
-    """Rings and trees over several nodes: channel k by NIC k, from the GPU at its switch to that one's neighbour."""
+    """Rings and trees over several nodes: channel k by NIC k, from a GPU at its switch to another there."""
     rows, nets = [], []
     for nic in channels:
         near = [gpu for gpu in range(machine.gpus) if machine.at(gpu) == machine.nics[nic]]
+        # NICs of one switch begin with another GPU each, so that none has the data of both on its PCI link.
+        near = near[nic % len(near) :] + near[: nic % len(near)]
         first, last = near[0], near[-1] if len(near) > 1 else (near[0] + 1) % machine.gpus
         rest = [gpu for gpu in range(machine.gpus) if gpu not in (first, last)]
         rows.append([first, *rest, last])

@@ -1,9 +1,5 @@
 //! What is wrong with a file: where, why, and what would be right.
 
-use std::borrow::Cow;
-
-use hocket_core::explain::Explain;
-
 /// A file that makes no sense.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{}", self.sentence())]
@@ -51,13 +47,14 @@ impl Fault {
     }
 }
 
-impl Explain for Fault {
-    fn origin(&self) -> Option<Cow<'_, str>> {
+#[cfg(feature = "core")]
+impl hocket_core::explain::Explain for Fault {
+    fn origin(&self) -> Option<std::borrow::Cow<'_, str>> {
         self.line.map(|line| format!("line {line}").into())
     }
 
-    fn remedy(&self) -> Option<Cow<'_, str>> {
-        self.remedy.as_deref().map(Cow::from)
+    fn remedy(&self) -> Option<std::borrow::Cow<'_, str>> {
+        self.remedy.as_deref().map(Into::into)
     }
 
     fn why(&self) -> String {

@@ -25,9 +25,8 @@ const IGNORE: c_float = -1.0;
 /// Where the table is, the first that is set.
 const VARIABLES: [&str; 2] = ["HOCKET_NCCL_TUNER", "NCCL_TUNER_CONFIG_FILE"];
 
-type Logger = Option<
-    unsafe extern "C" fn(c_int, c_ulong, *const c_char, c_int, *const c_char, ...),
->;
+type Logger =
+    Option<unsafe extern "C" fn(c_int, c_ulong, *const c_char, c_int, *const c_char, ...)>;
 type Info = unsafe extern "C" fn(
     *mut c_void,
     c_int,
@@ -153,7 +152,14 @@ unsafe extern "C" fn init_v5(
         Table::default()
     });
     if !table.rows.is_empty() {
-        say(log, INFO, &format!("hocket's tuner follows a table of {} lines", table.rows.len()));
+        say(
+            log,
+            INFO,
+            &format!(
+                "hocket's tuner follows a table of {} lines",
+                table.rows.len()
+            ),
+        );
     }
     let made = Box::new(Context {
         table,
@@ -182,7 +188,16 @@ fn say(log: Logger, level: c_int, line: &str) {
         return;
     };
     // SAFETY: the format is of one text, which is handed in; all texts end with a zero and outlive the call.
-    unsafe { log(level, TUNING, c"hocket-nccl-tuner".as_ptr(), 0, c"%s".as_ptr(), line.as_ptr()) };
+    unsafe {
+        log(
+            level,
+            TUNING,
+            c"hocket-nccl-tuner".as_ptr(),
+            0,
+            c"%s".as_ptr(),
+            line.as_ptr(),
+        )
+    };
 }
 
 #[expect(clippy::too_many_arguments, reason = "as NCCL has it")]
@@ -219,7 +234,11 @@ unsafe extern "C" fn get_coll_info(
         return SUCCESS;
     }
     // SAFETY: NCCL's costs are one block of `algorithms` times `protocols` numbers, whatever the type says.
-    let cost = unsafe { &mut *costs.cast::<c_float>().add(row.algorithm * width + row.protocol) };
+    let cost = unsafe {
+        &mut *costs
+            .cast::<c_float>()
+            .add(row.algorithm * width + row.protocol)
+    };
     if *cost == IGNORE {
         return SUCCESS;
     }

@@ -4,8 +4,8 @@
 
 References
 ----------
-NVIDIA/nccl 2.30.7, src/include/plugin/tuner/tuner_v2.h to tuner_v6.h, src/plugin/tuner (Apache-2.0), read at
-commit 5067397.
+NVIDIA/nccl 2.30.7, src/include/plugin/tuner/tuner_v2.h to tuner_v6.h, src/plugin/tuner (Apache-2.0), read
+at commit 5067397.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ def _symbol(library: ctypes.CDLL) -> tuple[int, _Tuner]:
 
 
 def answer(question: dict[str, Any], load: Callable[..., Plugin] = Plugin) -> dict[str, Any]:
-    """Give the answers to a question: a plugin's path, ranks, nodes, and for each call collective, size, costs."""
+    """Answer a question: a plugin's path, ranks, nodes, and for each call collective, size and costs."""
     try:
         plugin = load(question["library"], question["ranks"], question["nodes"])
     except (OSError, LookupError, RuntimeError) as error:

@@ -1,8 +1,8 @@
 """Graphs by which NCCL runs the rings and trees that hocket finds: a file for each node, hosts and ranks.
 
-NCCL joins the last GPU of a node to the first of the next one, in the order in which ranks name nodes, alike for all
-channels. What can be chosen is the order in each node, its NICs, how many channels there are, and, by ranks, the
-order of nodes. Speeds are what NCCL counts, as its choice of algorithms is made by them.
+NCCL joins the last GPU of a node to the first of the next one, in the order in which ranks name nodes,
+alike for all channels. What can be chosen is the order in each node, its NICs, how many channels there are,
+and, by ranks, the order of nodes. Speeds are what NCCL counts, as its choice of algorithms is made by them.
 
 References
 ----------
@@ -33,17 +33,19 @@ __all__ = ["GraphDesign", "design_graphs"]
 
 _MOST_CHANNELS = 32
 _SPLIT = 25.0
-"""GB/s of a channel from which on NCCL makes two of it."""
+"""GB/s of a channel from which on NCCL makes two of it, as ``ncclTopoDupChannels`` says."""
 _PCI_SHARE = 12.0 / 15.754
 """What NCCL counts of the raw bandwidth of PCI."""
+_NEARLY = 1.001
+"""Latencies take up to 0.1 % of the rate that is found."""
 _SIZE = 1 << 30
-"""Bytes of the all-gather by which the rate of channels is found: large enough that latencies do not count."""
+"""Bytes of the all-gather by which the rate of channels is found: so many that latencies do not count."""
 _FAST = {"nvlink", "nvswitch", "xgmi"}
 
 EVERY_COMMUNICATOR = (
-    "every communicator of a process reads NCCL_GRAPH_FILE: one of other GPUs, as that of a tensor-parallel group, "
-    "fails with 'dev N not found' or takes channels that are not its own; set it only where all communicators have "
-    "all GPUs of each node"
+    "every communicator of a process reads NCCL_GRAPH_FILE: one of other GPUs, as of a tensor-parallel "
+    "group, fails with 'dev N not found' or takes channels that are not its own; set it only where all "
+    "communicators have all GPUs of each node"
 )
 """What a user of such a file must know."""
 
@@ -104,8 +106,8 @@ class GraphDesign:
         path
             The file; names of others begin as it does.
         hosts
-            Names of the nodes, in their order: then a file of hosts and one of ranks are written too, as ``mpirun``
-            takes them, so that ranks name nodes in this order.
+            Names of the nodes, in their order: then a file of hosts and one of ranks are written too, as
+            ``mpirun`` takes them, so that ranks name nodes in this order.
 
         Returns
         -------
@@ -190,8 +192,8 @@ def _warnings(machine: Machine) -> Iterator[str]:
         ):
             have = ", ".join(map(str, sorted(devs)))
             yield (
-                f"node {number}: the dump is of a communicator of some GPUs alone, those with dev {have}; the file is "
-                "right for that communicator and for no other"
+                f"node {number}: the dump is of a communicator of some GPUs alone, those with dev {have}; "
+                "the file is right for that communicator and for no other"
             )
 
 
@@ -223,11 +225,13 @@ def _split(machine: Machine, channels: Sequence[Sequence[Leg]], rate: float) -> 
     if count == 1 and len(machine.nodes) == 1:
         best = (1, min(rate, 0.999 * _SPLIT))
         for speed in machine.generation.speeds:
-            most = min(int(rate / speed + 1e-6), _MOST_CHANNELS)
+            most = min(int(_NEARLY * rate / speed), _MOST_CHANNELS)
             if most * speed > best[0] * best[1] + 1e-9:
                 best = (most, speed)
         count, rate = best[0], best[0] * best[1]
-    while rate / count >= _SPLIT and 2 * count <= _MOST_CHANNELS:
+    is_new = machine.generation.name in ("hopper", "blackwell")
+    is_split = rate / count >= _SPLIT and not (is_new and rate / count < 50.0 and count > 4)
+    if is_split and 2 * count <= _MOST_CHANNELS:
         count *= 2
     return count, rate / count
 
@@ -254,13 +258,15 @@ def _graph(
     net = dict(zip(devices, (each[0] for each in node.system.nets), strict=False))
     channels = []
     for order, into, out in legs:
-        ports = [net[nic] for nic in (into, out) if nic is not None]
+        nics = (into, into if kind[0] == ID["tree"] else out)
+        ports = [net[nic] for nic in nics if nic is not None]
         channels.append((ports, [(dev[npu], None) for npu in order]))
     intra, inter = _types(machine, number, legs)
     orders = {tuple(order) for order, *_ in legs}
+    is_crossing = any(len(set(ports)) > 1 for ports, _ in channels)
     return Graph(
         *kind,
-        cross_nic=0,
+        cross_nic=2 if is_crossing else 0,
         speed_intra=speed,
         speed_inter=speed,
         latency_inter=0.0,
@@ -327,7 +333,7 @@ class _Paths:
         return found
 
     def _over_pci(self, a: int, b: int) -> str | None:
-        """Give how many processors are on the shortest way over PCI, and whether there is one bridge alone."""
+        """Say how far it is over PCI, by the processors and bridges on the way; None without a way."""
         reached = {a: (0, 0)}
         queue = [a]
         for device in queue:

@@ -46,7 +46,8 @@ def _counts(machine: Machine) -> Iterator[str]:
             if graph is None:
                 yield f"{_at(machine, number)}there is no graph of a {algorithm}, so NCCL does not use it"
             elif len(graph.channels) > machine.count:
-                what = f"of {len(graph.channels)} channels of the {algorithm} graph {machine.count} are used"
+                has = f"{len(graph.channels)} channels of the {algorithm} graph"
+                what = f"of {has} {machine.count} are used"
                 fewest = "as many as the fewest of rings and trees of any node"
                 yield f"{_at(machine, number)}{what}: {fewest}"
 

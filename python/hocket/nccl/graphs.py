@@ -1,7 +1,7 @@
 """Graphs: which channels NCCL has, as it dumps them and as it reads them.
 
-``NCCL_GRAPH_DUMP_FILE`` names a file that NCCL writes, ``NCCL_GRAPH_FILE`` one that it reads instead of searching for
-channels. The core reads, checks and writes them (:mod:`hocket._core.nccl`).
+``NCCL_GRAPH_DUMP_FILE`` names a file that NCCL writes, ``NCCL_GRAPH_FILE`` one that it reads instead of
+searching for channels. The core reads, checks and writes them (:mod:`hocket._core.nccl`).
 
 References
 ----------
@@ -53,8 +53,8 @@ def graph_text(graphs: Sequence[Graph]) -> str:
     Raises
     ------
     SpecError
-        That says which limit of NCCL is not kept: both rings and trees with as many channels, 32 at most, every GPU
-        once in each, two NICs in each channel or in none, speeds above 0.
+        That says which limit of NCCL is not kept: both rings and trees with as many channels, 32 at most,
+        every GPU once in each, two NICs in each channel or in none, speeds above 0.
     """
     return _core.nccl.write_graphs(graphs)
 

@@ -142,7 +142,8 @@ def choices(
     size
         As nccl-tests states it [bytes].
     graphs
-        The channels of ``"ring"``, ``"tree"`` and ``"nvls"``, as a file says; by default they are searched for.
+        The channels of ``"ring"``, ``"tree"`` and ``"nvls"``, as a file says; by default they are
+        searched for.
     is_on_pci
         Whether they go over PCI inside a node: then steps take longer, and LL128 is not used.
 

@@ -15,7 +15,7 @@ from hocket._results import TableResult
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.asking import ALGORITHMS, COLLECTIVES, IGNORED, PROTOCOLS
 from hocket.nccl.model import KINDS
-from hocket.nccl.prediction import predict
+from hocket.nccl.prediction import Library, library_on
 from hocket.topology.sources import TopologyLike, as_topology
 
 if TYPE_CHECKING:
@@ -125,7 +125,8 @@ def ask_tuner(
 ) -> AskedTuner:
     """Ask a tuner plugin what it picks for a communicator of all NPUs of a topology.
 
-    The plugin is loaded by a process of its own, which is told what NCCL's own model predicts, as NCCL tells it.
+    The plugin is loaded by a process of its own, which is told what NCCL's own model predicts, as NCCL
+    tells it.
 
     Parameters
     ----------
@@ -148,10 +149,10 @@ def ask_tuner(
     path = Path(library)
     if not path.is_file():
         raise SpecError(None, "there is no such file", "give a tuner's library", origin=str(path))
-    network = as_topology(topology)
-    npus, nodes = network.npu_count, max(len(network.groups), 1)
+    told = library_on(as_topology(topology), gpu)
+    npus, nodes = told.npus, told.nodes
     calls = [
-        (COLLECTIVES.index(kind), size, _costs(kind, network, size, gpu))
+        (COLLECTIVES.index(kind), size, _costs(told, kind, size))
         for kind in KINDS
         for size in sizes
     ]
@@ -183,10 +184,10 @@ def _same(pick: AskedPick) -> tuple[str, str, str, int | None, bool]:
     return pick.kind, pick.algorithm, pick.protocol, pick.channels, pick.is_own
 
 
-def _costs(kind: str, network: Any, size: int, gpu: str | None) -> list[float]:
-    """Give what NCCL tells a tuner: its prediction of each algorithm and protocol [us], -1 for the others."""
+def _costs(told: Library, kind: str, size: int) -> list[float]:
+    """Give what NCCL tells a tuner: its prediction of what it would use [us], -1 for the rest."""
     costs = [IGNORED] * (len(ALGORITHMS) * len(PROTOCOLS))
-    for each in predict(kind, network, size=size, gpu=gpu).choices:
+    for each in told.choices(kind, size):
         at = ALGORITHMS.index(each.algorithm) * len(PROTOCOLS) + PROTOCOLS.index(each.protocol)
         costs[at] = each.seconds * 1e6
     return costs

@@ -1,7 +1,7 @@
-"""Tables for tuners of NCCL: which algorithm, protocol and channels every size takes, from predictions or sweeps.
+"""Tables for tuners of NCCL: which algorithm, protocol and channels every size takes.
 
-Both the example plugin of NCCL's repository and hocket's own read such a table. It answers for every size from 0
-to 2^64 - 1: where no line answers, the example plugin sets one channel.
+Both the example plugin of NCCL's repository and hocket's own read such a table. It answers for every size
+from 0 to 2^64 - 1: where no line answers, the example plugin sets one channel.
 
 References
 ----------
@@ -10,6 +10,7 @@ NVIDIA/nccl 2.30.7, plugins/tuner/example/plugin.c and src/enqueue.cc (Apache-2.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,9 +25,11 @@ from hocket.files.atomic import check_target, write_text
 from hocket.files.raw import read_bytes
 from hocket.nccl.constants import MOST_CHANNELS, THREADS, THRESHOLDS, VERSION
 from hocket.nccl.model import KINDS
-from hocket.nccl.prediction import predict as nccl_predict
+from hocket.nccl.prediction import Library, library_on
+from hocket.profiles.hardware import Hardware, hardware_of
 from hocket.profiles.measurement import Measurement, read_sweeps
-from hocket.profiles.prediction import predict as measured_predict
+from hocket.profiles.prediction import predict_on
+from hocket.profiles.profile import as_profile
 from hocket.topology.dump import place_in
 from hocket.topology.sources import TopologyLike, as_topology
 
@@ -233,21 +236,23 @@ def tuner_table(
         If NCCL's model has no such GPU.
     """
     network = as_topology(topology)
-    npus, nodes = network.npu_count, max(len(network.groups), 1)
+    library, hardware = library_on(network, gpu), hardware_of(network)
+    used = None if profile is None else as_profile(profile)
+    npus, nodes = library.npus, library.nodes
     sweeps = _sweeps(measured, npus, nodes)
     comments = [f"for {npus} ranks on {nodes} node{'s'[: nodes != 1]} of {network.name}"]
     comments.append(f"channels and collectives as NCCL {VERSION} has them")
     rows: list[TunerRow] = []
     for kind in KINDS:
-        channels = _channels(kind, network, gpu)
+        channels = _channels(kind, library)
         if kind in sweeps:
             source, parts = "measured", _measured(sweeps[kind])
-        elif profile is not None:
+        elif used is not None:
             source = "predicted by a profile that was fitted to sweeps"
-            parts = _parts(_by_profile(kind, network, profile, channels))
+            parts = _parts(_by_profile(kind, hardware, library, used, channels))
         else:
             source = "predicted by NCCL's own model"
-            parts = _parts(_by_model(kind, network, gpu))
+            parts = _parts(_by_model(kind, library))
         comments.append(f"{kind}: {source}")
         for least, most, (algorithm, protocol) in parts:
             total = channels.get(algorithm)
@@ -260,33 +265,31 @@ def tuner_table(
     return TunerTable(tuple(rows), tuple(comments))
 
 
-def _channels(kind: str, network: _core.Topology, gpu: str | None) -> dict[str, int]:
+def _channels(kind: str, library: Library) -> dict[str, int]:
     """Give how many channels each algorithm has: those of its graph twice, of sums in switches 16."""
-    found = nccl_predict(kind, network, size=1 << 20, gpu=gpu)
     return {
         each.algorithm: _NVLS_CHANNELS
         if each.algorithm.startswith("nvls")
         else min(2 * each.channels, MOST_CHANNELS)
-        for each in found.choices
+        for each in library.choices(kind, 1 << 20)
     }
 
 
-def _by_model(kind: str, network: _core.Topology, gpu: str | None) -> Callable[[int], Pick]:
+def _by_model(kind: str, library: Library) -> Callable[[int], Pick]:
     def pick(size: int) -> Pick:
-        found = nccl_predict(kind, network, size=size, gpu=gpu)
-        return found.algorithm, found.protocol
+        best = library.choices(kind, size)[0]
+        return best.algorithm, best.protocol
 
     return pick
 
 
 def _by_profile(
-    kind: str,
-    network: _core.Topology,
-    profile: Profile | str,
-    channels: dict[str, int],
+    kind: str, hardware: Hardware, library: Library, profile: Profile, channels: dict[str, int]
 ) -> Callable[[int], Pick]:
+    counts = library.npus, library.nodes
+
     def pick(size: int) -> Pick:
-        found = measured_predict(kind, network, sizes=size, profile=profile).times[0]
+        found = predict_on(kind, hardware, *counts, [max(size, 1)], profile).times[0]
         name = found.algorithm
         name = f"{name}-tree" if name == "nvls" and name not in channels else name
         return name, _PROTOCOLS[found.protocol.lower()]
@@ -298,7 +301,7 @@ def _parts(pick: Callable[[int], Pick]) -> list[tuple[int, int, Pick]]:
     """Give the ranges of sizes with one pick, and their ends to the byte."""
     sizes = sorted({round(2 ** (step / 2)) for step in range(2 * _MOST.bit_length() - 1)})
     found = [(0, pick(sizes[0]))]
-    for below, above in zip(sizes, sizes[1:], strict=False):
+    for below, above in itertools.pairwise(sizes):
         end = pick(above)
         while found[-1][1] != end:
             first, last = below, above
@@ -345,7 +348,8 @@ def _sweeps(
             if row.kind not in KINDS or name is None or protocol not in _PROTOCOLS:
                 continue
             if (row.npus, row.nodes) != (npus, nodes):
-                why = f"{row.npus} GPUs on {row.nodes} nodes were measured, the topology has {npus} on {nodes}"
+                what = f"{row.npus} GPUs on {row.nodes} nodes were measured"
+                why = f"{what}, the topology has {npus} on {nodes}"
                 raise SpecError("measured", why, "give its own topology", origin=str(file))
             told += 1
             found.setdefault(row.kind, []).append(row)
@@ -363,7 +367,7 @@ def _name(algorithm: str) -> str | None:
 
 
 def _measured(rows: Sequence[Measurement]) -> list[tuple[int, int, Pick]]:
-    """Give the quickest of each size that was measured; between sizes it changes where both are as quick."""
+    """Give the quickest of each size that was measured; in between it changes where both are as quick."""
     times: dict[int, dict[Pick, float]] = {}
     for row in rows:
         name = str(_name(row.algorithm)), _PROTOCOLS[row.protocol.lower()]
@@ -383,7 +387,7 @@ def _measured(rows: Sequence[Measurement]) -> list[tuple[int, int, Pick]]:
 def _crossing(
     sizes: tuple[int, int], times: dict[int, dict[Pick, float]], names: tuple[Pick, Pick]
 ) -> int:
-    """Give where two picks are as quick, on straight lines of logarithms; half way where one is not known."""
+    """Give where two picks are as quick, by straight lines of logarithms; half way if one is not known."""
     below, above = sizes
     try:
         leads = [math.log(times[size][names[1]] / times[size][names[0]]) for size in sizes]

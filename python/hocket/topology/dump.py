@@ -1,7 +1,7 @@
 """Machines as NCCL sees them: what ``NCCL_TOPO_DUMP_FILE`` holds, and what ``nvidia-smi topo -m`` prints.
 
-The core reads both (:mod:`hocket._core.nccl`); a specification is made of them here, with the latencies that
-:mod:`hocket.topology.defaults` has for each medium, as no such file states one.
+The core reads both (:mod:`hocket._core.nccl`); a specification is made of them here, with the latencies
+that :mod:`hocket.topology.defaults` has for each medium, as no such file states one.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ FORMS = (
 
 
 def from_file(path: Path) -> TopologySpec:
-    """Read a topology file: hocket's own YAML, ASTRA-sim's network file, a dump of NCCL or a matrix of nvidia-smi.
+    """Read a topology file: hocket's own, ASTRA-sim's, a dump of NCCL or a matrix of nvidia-smi.
 
     Raises
     ------

@@ -158,10 +158,10 @@ impl<'a> Nodes<'a> {
         self.ways.between((src, here, out), (dst, there, into))
     }
 
-    /// An order of a node's NPUs along its fastest and least used links.
-    pub fn order(&mut self, node: usize, first: NpuId, last: NpuId) -> Vec<NpuId> {
+    /// An order of a node's NPUs along its fastest and least used links, for a ring that goes one way.
+    pub fn order(&mut self, node: usize, ends: (NpuId, NpuId)) -> Vec<NpuId> {
         let group = &self.topology.groups()[node];
-        self.insides[node].order(&mut self.ways, group, first, last)
+        self.insides[node].order(&mut self.ways, group, ends, false)
     }
 
     /// A ring for each port of a node.
@@ -180,7 +180,7 @@ impl<'a> Nodes<'a> {
             if is_turned(node) {
                 (first, last) = (last, first);
             }
-            nodes.push(inside.order(&mut self.ways, group, first, last));
+            nodes.push(inside.order(&mut self.ways, group, (first, last), true));
         }
         let (mut there, mut back) = (HashMap::new(), HashMap::new());
         let count = nodes.len();

@@ -2,7 +2,9 @@
 //!
 //! Of several nodes there is a channel for each NIC of the node that has the fewest. NICs of one rail are joined, as
 //! far as all nodes have them, so that traffic stays on its rail where another node has lost a NIC. A channel enters
-//! a node at the NPU nearest to its NIC, and leaves at another that is as near, or at any where one alone is near.
+//! a node at the NPU nearest to its NIC, and leaves at another that is as near. Where one alone is near, channels are
+//! paired: each leaves by the NIC that the other enters by, and as NCCL exchanges the two in every other node, both
+//! stay on rails.
 
 use super::channels::{Channel, channels, is_spread};
 use super::given::{GivenChannel, Leg};
@@ -41,14 +43,30 @@ pub fn design_channels(topology: &Topology, nics: &[Vec<Nic>]) -> Vec<GivenChann
     let rows = matched(nics);
     let mut nodes = Nodes::new(topology, 0);
     let mut designed: Vec<GivenChannel> = vec![Vec::new(); rows.len()];
-    for (node, group) in groups.iter().enumerate() {
-        let mut entered = vec![0usize; topology.npu_count()];
-        for (row, channel) in rows.iter().zip(&mut designed) {
-            let nic = row[node];
-            let (first, last) = ends(topology, group, nic, &mut entered);
+    let ends: Vec<Vec<Ends>> = groups
+        .iter()
+        .enumerate()
+        .map(|(node, group)| {
+            let mut entered = vec![0usize; topology.npu_count()];
+            let ends = rows
+                .iter()
+                .map(|row| Ends::of(topology, group, row[node], &mut entered));
+            ends.collect()
+        })
+        .collect();
+    let are_paired = rows.len() % 2 == 0 && ends.iter().flatten().all(|it| it.is_alone);
+    for node in 0..groups.len() {
+        for (k, channel) in designed.iter_mut().enumerate() {
+            let here = &ends[node][k];
+            let other = &ends[node][k ^ usize::from(are_paired)];
+            let is_distinct = are_paired && here.first != other.first;
+            let (last, out) = match is_distinct {
+                true => (other.first, other.nic),
+                false => (here.last, here.nic),
+            };
             channel.push(Leg {
-                npus: nodes.order(node, first, last),
-                nics: [Some(nic), Some(nic)],
+                npus: nodes.order(node, (here.first, last)),
+                nics: [Some(here.nic), Some(out)],
             });
         }
     }
@@ -75,30 +93,36 @@ fn matched(nics: &[Vec<Nic>]) -> Vec<Vec<DeviceId>> {
     (0..count).map(row).collect()
 }
 
-/// Where a channel enters and leaves a node: the nearest NPUs to its NIC, of equally near ones those that fewest
-/// channels enter at.
-fn ends(
-    topology: &Topology,
-    group: &[NpuId],
+/// Where a channel enters a node, and where it may leave it.
+struct Ends {
     nic: DeviceId,
-    entered: &mut [usize],
-) -> (NpuId, NpuId) {
-    let ways = RouteTree::to(topology, nic, 0, None);
-    let time = |npu: NpuId| ways.time(npu.device()).unwrap_or(Time::MAX);
-    let near = |npu: &NpuId| (time(*npu), entered[npu.index()], *npu);
-    let first = *group
-        .iter()
-        .min_by_key(|npu| near(npu))
-        .expect("a node has an NPU");
-    let place = group
-        .iter()
-        .position(|&npu| npu == first)
-        .expect("a member");
-    let others = (1..group.len()).map(|step| (step, group[(place + step) % group.len()]));
-    // Of those that are no nearer the one before it, so that rings of different NICs have ends of their own.
-    let last = others.min_by_key(|&(step, npu)| (time(npu), group.len() - step));
-    entered[first.index()] += 1;
-    (first, last.map_or(first, |(_, npu)| npu))
+    first: NpuId,
+    last: NpuId,
+    /// Whether no other NPU is as near to the NIC as the first.
+    is_alone: bool,
+}
+
+impl Ends {
+    /// The nearest NPUs to a NIC, of equally near ones those that fewest channels enter at.
+    fn of(topology: &Topology, group: &[NpuId], nic: DeviceId, entered: &mut [usize]) -> Self {
+        let ways = RouteTree::to(topology, nic, 0, None);
+        let time = |npu: NpuId| ways.time(npu.device()).unwrap_or(Time::MAX);
+        let near = |npu: &&NpuId| (time(**npu), entered[npu.index()], **npu);
+        let first = *group.iter().min_by_key(near).expect("a node has an NPU");
+        let place = group.iter().position(|&npu| npu == first);
+        let place = place.expect("a member");
+        let others = (1..group.len()).map(|step| (step, group[(place + step) % group.len()]));
+        // Of equally near ones the one before it, so that rings of different NICs have ends of their own.
+        let last = others.min_by_key(|&(step, npu)| (time(npu), group.len() - step));
+        let last = last.map_or(first, |(_, npu)| npu);
+        entered[first.index()] += 1;
+        Self {
+            nic,
+            first,
+            last,
+            is_alone: last == first || time(last) > time(first),
+        }
+    }
 }
 
 #[cfg(test)]
