@@ -149,19 +149,24 @@ def test_a_written_table_is_followed(
 PLUGIN = """
 #include <stddef.h>
 #include <stdlib.h>
-typedef int (*init_t)(size_t, size_t, void *, void **);
-static int init(size_t ranks, size_t nodes, void *log, void **context) { *context = NULL; return INIT; }
-static int get2(void *context, int kind, size_t bytes, int collnet, int nvls, int ops, int *algorithm,
-                int *protocol, int *channels) {
+static int init(size_t ranks, size_t nodes, void *log, void **context) {
+  *context = NULL;
+  return INIT;
+}
+static int get2(void *context, int kind, size_t bytes, int collnet, int nvls, int ops,
+                int *algorithm, int *protocol, int *channels) {
   BODY
   *algorithm = 1; *protocol = 2; *channels = 5; return 0;
 }
-static int get3(void *context, int kind, size_t bytes, int ops, float **costs, int algorithms, int protocols,
-                int *channels) {
+static int get3(void *context, int kind, size_t bytes, int ops, float **costs, int algorithms,
+                int protocols, int *channels) {
   ((float *)costs)[1 * protocols + 0] = 0.0f; *channels = 7; return 0;
 }
 static int end(void *context) { return 0; }
-struct { const char *name; void *init, *get, *end; } ncclTunerPlugin_vVERSION = {"made", init, getVERSION, end};
+struct {
+  const char *name;
+  void *init, *get, *end;
+} ncclTunerPlugin_vVERSION = {"made", init, getVERSION, end};
 """
 
 

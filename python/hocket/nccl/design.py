@@ -36,10 +36,12 @@ _SPLIT = 25.0
 """GB/s of a channel from which on NCCL makes two of it, as ``ncclTopoDupChannels`` says."""
 _PCI_SHARE = 12.0 / 15.754
 """What NCCL counts of the raw bandwidth of PCI."""
-_NEARLY = 1.001
-"""Latencies take up to 0.1 % of the rate that is found."""
+_LATENCIES = 1.005
+"""What they may take of the rate that is found."""
+_CLOSE = 0.97
+"""Of speeds whose channels carry nearly as much together, the highest is taken: channels cost threads."""
 _SIZE = 1 << 30
-"""Bytes of the all-gather by which the rate of channels is found: so many that latencies do not count."""
+"""Bytes of the all-reduce by which the rate of channels is found: so many that latencies do not count."""
 _FAST = {"nvlink", "nvswitch", "xgmi"}
 
 EVERY_COMMUNICATOR = (
@@ -172,12 +174,11 @@ def design_graphs(machine: Machine) -> GraphDesign:
     if len(channels) > _MOST_CHANNELS:
         channels = channels[:_MOST_CHANNELS]
     made = _graphed(machine, channels, 1.0)
-    gather = collective_on("all-gather", network, _SIZE)
-    rate = simulate(plan_graph(made, "ring", gather, None)).busbw / 1e9 * _counted(machine)
+    collective = collective_on("all-reduce", network, _SIZE)
+    rate = simulate(plan_graph(made, "ring", collective, None)).busbw / 1e9 * _counted(machine)
     count, speed = _split(machine, channels, rate)
     channels = [channels[k % len(channels)] for k in range(count)]
     made = _graphed(machine, channels, speed)
-    collective = collective_on("all-reduce", network, _SIZE)
     run = simulate(plan_graph(made, "ring", collective, None))
     return GraphDesign(made, run, tuple(_warnings(machine)))
 
@@ -223,12 +224,12 @@ def _split(machine: Machine, channels: Sequence[Sequence[Leg]], rate: float) -> 
     """Give how many channels there are to be, and what each carries [GB/s], of what all carry together."""
     count = len(channels)
     if count == 1 and len(machine.nodes) == 1:
-        best = (1, min(rate, 0.999 * _SPLIT))
-        for speed in machine.generation.speeds:
-            most = min(int(_NEARLY * rate / speed), _MOST_CHANNELS)
-            if most * speed > best[0] * best[1] + 1e-9:
-                best = (most, speed)
-        count, rate = best[0], best[0] * best[1]
+        speeds = machine.generation.speeds
+        counts = [min(int(_LATENCIES * rate / speed), _MOST_CHANNELS) for speed in speeds]
+        totals = [many * speed for many, speed in zip(counts, speeds, strict=True)]
+        if max(totals) > 0:
+            best = next(k for k, total in enumerate(totals) if total >= _CLOSE * max(totals))
+            count, rate = counts[best], totals[best]
     is_new = machine.generation.name in ("hopper", "blackwell")
     is_split = rate / count >= _SPLIT and not (is_new and rate / count < 50.0 and count > 4)
     if is_split and 2 * count <= _MOST_CHANNELS:
