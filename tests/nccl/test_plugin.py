@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from shutil import which
 
+import jsonschema
 import pytest
 
 import hocket as hk
@@ -16,6 +17,7 @@ from hocket.cli import run
 from hocket.nccl import asking
 
 ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "docs" / "schema" / "results.schema.json"
 TABLE = f"""# by hand
 allreduce,0,65535,tree,ll,3,-1,-1
 allreduce,65536,1048575,nvls,simple,16,-1,-1
@@ -128,6 +130,7 @@ def test_the_command(library: Path, table: Path, capsys: pytest.CaptureFixture[s
     assert run([*arguments, "--json"]) == 0
     value = json.loads(capsys.readouterr().out)
     assert (value["format"], value["name"]) == ("hocket.nccl-asked-tuner", "hocket")
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
 
 
 def test_a_written_table_is_followed(

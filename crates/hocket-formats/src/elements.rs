@@ -151,10 +151,10 @@ impl Document {
 
 /// A value in quotation marks, cut where it is long.
 pub fn quoted(text: &str) -> String {
-    let short: String = text.chars().take(40).collect();
-    match short.len() < text.len() {
-        true => format!("{short:?}..."),
-        false => format!("{short:?}"),
+    let word: String = text.chars().take(40).collect();
+    match word.len() < text.len() {
+        true => format!("{word:?}..."),
+        false => format!("{word:?}"),
     }
 }
 

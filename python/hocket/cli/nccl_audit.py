@@ -11,7 +11,7 @@ from hocket.cli import options
 from hocket.cli.numbers import RATES, TIMES, percent
 from hocket.cli.table import NEVER, Table
 from hocket.errors import SpecError
-from hocket.nccl.audit import Audit, audit
+from hocket.nccl.report import Audit, audit
 from hocket.plans.synthesis import PlanOptions
 from hocket.units import format_size, format_time_ps
 

@@ -11,13 +11,13 @@ asks any plugin (docs/nccl.md).
 
 from __future__ import annotations
 
-from hocket.nccl.audit import Audit, AuditEntry, audit
 from hocket.nccl.constants import VERSION
 from hocket.nccl.design import GraphDesign, design_graphs
 from hocket.nccl.graphs import Graph, read_graph, write_graph
 from hocket.nccl.machine import Machine, load_machine
 from hocket.nccl.plugin import AskedPick, AskedTuner, ask_tuner
 from hocket.nccl.prediction import NcclPrediction, predict
+from hocket.nccl.report import Audit, AuditEntry, audit
 from hocket.nccl.tuner import TunerRow, TunerTable, read_tuner, tuner_table
 
 __all__ = [

@@ -48,7 +48,8 @@ class AuditGraphData(TypedDict):
     """What each is counted at."""
     protocol: str | None
     """The quickest by NCCL's model."""
-    predicted_s: float | None
+    predicted_ps: int | None
+    """By NCCL's model."""
     time_ps: int | None
     """Of the plan along these channels, simulated."""
     algbw_bytes_per_s: float | None

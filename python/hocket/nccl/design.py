@@ -21,9 +21,9 @@ from hocket import _core
 from hocket.collectives.collective import collective_on
 from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import check_target, write_text
-from hocket.nccl.audit import plan_graph
 from hocket.nccl.graphs import ID, Graph, graph_text
 from hocket.nccl.machine import Leg, Machine
+from hocket.nccl.report import plan_graph
 from hocket.simulation.run import Run, simulate
 
 if TYPE_CHECKING:

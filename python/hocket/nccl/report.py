@@ -120,7 +120,9 @@ class Audit(TableResult):
                     "channels": each.channels,
                     "speed_bytes_per_s": each.speed,
                     "protocol": None if each.predicted is None else each.predicted.protocol,
-                    "predicted_s": None if each.predicted is None else each.predicted.seconds,
+                    "predicted_ps": None
+                    if each.predicted is None
+                    else round(each.predicted.seconds * 1e12),
                     "time_ps": None if each.run is None else each.run.time_ps,
                     "algbw_bytes_per_s": None if each.run is None else each.run.algbw,
                     "why": each.why,
