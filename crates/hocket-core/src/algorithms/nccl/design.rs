@@ -54,11 +54,11 @@ pub fn design_channels(topology: &Topology, nics: &[Vec<Nic>]) -> Vec<GivenChann
             ends.collect()
         })
         .collect();
-    let are_paired = rows.len() % 2 == 0 && ends.iter().flatten().all(|it| it.is_alone);
-    for node in 0..groups.len() {
+    let are_paired = rows.len().is_multiple_of(2) && ends.iter().flatten().all(|it| it.is_alone);
+    for (node, ends) in ends.iter().enumerate() {
         for (k, channel) in designed.iter_mut().enumerate() {
-            let here = &ends[node][k];
-            let other = &ends[node][k ^ usize::from(are_paired)];
+            let here = &ends[k];
+            let other = &ends[k ^ usize::from(are_paired)];
             let is_distinct = are_paired && here.first != other.first;
             let (last, out) = match is_distinct {
                 true => (other.first, other.nic),
