@@ -14,7 +14,7 @@ impl Fault {
     pub fn new(why: impl Into<String>) -> Self {
         Self {
             line: None,
-            why: why.into(),
+            why: in_a_line(&why.into()),
             remedy: None,
         }
     }
@@ -30,7 +30,7 @@ impl Fault {
     /// What would be right.
     #[must_use]
     pub fn remedy(self, remedy: impl Into<String>) -> Self {
-        let remedy = Some(remedy.into());
+        let remedy = Some(in_a_line(&remedy.into()));
         Self { remedy, ..self }
     }
 
@@ -47,6 +47,19 @@ impl Fault {
     }
 }
 
+/// What a file says may be quoted in a message, line breaks and all; a message is one line, and not a long one.
+fn in_a_line(text: &str) -> String {
+    const LONGEST: usize = 300;
+    let is_plain = |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}');
+    let plain = text.chars().map(|c| if is_plain(c) { c } else { ' ' });
+    let mut line: String = plain.take(LONGEST + 1).collect();
+    if line.chars().count() > LONGEST {
+        line.pop();
+        line.push_str("...");
+    }
+    line
+}
+
 #[cfg(feature = "core")]
 impl hocket_core::explain::Explain for Fault {
     fn origin(&self) -> Option<std::borrow::Cow<'_, str>> {
@@ -59,5 +72,18 @@ impl hocket_core::explain::Explain for Fault {
 
     fn why(&self) -> String {
         self.why.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line() {
+        let fault = Fault::at(3, "a\nb\u{2028}c").remedy("d\te");
+        assert_eq!(fault.to_string(), "line 3: a b c; d e");
+        let long = Fault::new("x".repeat(1000)).to_string();
+        assert_eq!(long.len(), 303);
     }
 }
