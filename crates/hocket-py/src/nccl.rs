@@ -116,8 +116,10 @@ pub(crate) fn join(systems: Vec<PyRef<'_, PySystem>>) -> Result<PyNetwork, CoreE
     Ok(topology::join(&systems)?.into())
 }
 
-/// NICs, GPUs by number and rank, and the line of the file.
-type ChannelParts = (Vec<i64>, Vec<(i64, Option<i64>)>, u64);
+/// A GPU by number and rank.
+type GpuRefParts = (i64, Option<i64>);
+/// NICs, GPUs, and the line of the file.
+type ChannelParts = (Vec<i64>, Vec<GpuRefParts>, u64);
 
 /// All channels of an algorithm.
 #[pyclass(name = "Graph", module = "hocket._core.nccl", frozen, get_all)]
@@ -204,7 +206,7 @@ impl PyGraph {
         type_intra: String,
         type_inter: String,
         same_channels: i64,
-        channels: Vec<(Vec<i64>, Vec<(i64, Option<i64>)>)>,
+        channels: Vec<(Vec<i64>, Vec<GpuRefParts>)>,
     ) -> Self {
         let channels = channels.into_iter().map(|(nets, gpus)| (nets, gpus, 0));
         Self {
