@@ -200,7 +200,6 @@ fn say(log: Logger, level: c_int, line: &str) {
     };
 }
 
-#[expect(clippy::too_many_arguments, reason = "as NCCL has it")]
 unsafe extern "C" fn get_coll_info(
     context: *mut c_void,
     collective: c_int,
