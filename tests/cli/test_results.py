@@ -8,6 +8,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from tests.nccl import dumps
 
 from hocket.cli import schema
 from hocket.cli.documents import DOCUMENTS
@@ -94,6 +95,12 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "nccl-prediction",
         ("nccl", "predict", "all-reduce", "-t", "hgx_h200_8gpu", "-s", "1MiB"),
     ),
+    "nccl audit": ("nccl-audit", ("nccl", "audit", "topo.xml", "graph.xml", "--size", "1MiB")),
+    "nccl graph": ("nccl-graph", ("nccl", "graph", "topo.xml", "-o", "own.xml")),
+    "nccl tuner": (
+        "nccl-tuner",
+        ("nccl", "tuner", "write", "-t", "hgx_h200_8gpu", "-o", "tuner.csv"),
+    ),
     "calibrate": ("fitted-profile", ("calibrate", str(SWEEP), "-t", "hgx_h200_8gpu")),
     "reproduce": ("reproduction", ("reproduce", "themis", "--figure", "9")),
     "route": ("cluster-run", ("route", str(EXAMPLES / "jobs.yml"), "-f", "clos:32x64")),
@@ -116,6 +123,7 @@ def test_the_published_schema_is_that_of_the_code(validator: Any) -> None:
     )
     validator.check_schema(validator.schema)
     elsewhere = {"traced-workload", "testbed-study", "testbed-steering", "calibration"}
+    elsewhere.add("nccl-asked-tuner")  # in tests/nccl, where a plugin is built
     assert {each for each, _ in COMMANDS.values()} | elsewhere == set(DOCUMENTS), (
         "tests of from-torch run where PyTorch is, those of testbeds where one can be built"
     )
@@ -128,6 +136,9 @@ def test_what_is_printed_is_as_published(
     kind, argv = COMMANDS[name]
     if "plan.parquet" in argv:
         hocket("plan", "all-reduce", *MESH, "-s", "1MB", "-a", "ring", "-o", "plan.parquet")
+    if "topo.xml" in argv:
+        (folder / "topo.xml").write_text(dumps.PCI_T4.topology())
+        (folder / "graph.xml").write_text(dumps.rings_of(dumps.PCI_T4))
     if "measured.yml" in argv:
         text = "measured_samples: 7\nlayers: [{name: b, forward: 3 ms}]"
         (folder / "measured.yml").write_text(text)

@@ -4,3 +4,12 @@
 //! file says is checked before memory is taken for it, and an error names the line.
 
 #![forbid(unsafe_code)]
+
+mod elements;
+mod fault;
+pub mod nccl_graph;
+pub mod nccl_topology;
+pub mod nccl_tuner;
+
+pub use elements::LARGEST;
+pub use fault::Fault;

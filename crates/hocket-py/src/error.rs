@@ -19,6 +19,7 @@ use hocket_core::synthesis::BadUnwinding;
 use hocket_core::topology::TopologyError;
 use hocket_core::trace::TraceError;
 use hocket_core::verify::{VerifyError, VerifyReport};
+use hocket_formats::Fault;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -156,6 +157,12 @@ impl From<CollectiveError> for CoreError {
 
 impl From<TraceError> for CoreError {
     fn from(error: TraceError) -> Self {
+        CoreError::Spec(Parts::of(&error))
+    }
+}
+
+impl From<Fault> for CoreError {
+    fn from(error: Fault) -> Self {
         CoreError::Spec(Parts::of(&error))
     }
 }

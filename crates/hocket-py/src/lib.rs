@@ -24,6 +24,7 @@ mod iteration;
 mod replay;
 mod synthesis;
 mod select;
+mod nccl;
 mod packing;
 mod simulate;
 mod symmetry;
@@ -79,6 +80,16 @@ mod _core {
     mod kernel {
         #[pymodule_export]
         use crate::kernel::durations;
+    }
+
+    /// `hocket._core.nccl`: files of NCCL, and plans along the channels that they name.
+    #[pymodule]
+    mod nccl {
+        #[pymodule_export]
+        use crate::nccl::{
+            PyGraph, PyNetwork, PySystem, design_channels, join, parse_graphs, parse_tuner,
+            plan_channels, plan_heads, write_graphs, write_tuner,
+        };
     }
 
     /// `hocket._core.packing`: plans of packed trees.
@@ -172,6 +183,7 @@ mod _core {
             "interrupt",
             "iteration",
             "kernel",
+            "nccl",
             "packing",
             "registry",
             "replay",

@@ -16,6 +16,7 @@ from hocket._core import cluster as cluster
 from hocket._core import interrupt as interrupt
 from hocket._core import iteration as iteration
 from hocket._core import kernel as kernel
+from hocket._core import nccl as nccl
 from hocket._core import packing as packing
 from hocket._core import registry as registry
 from hocket._core import replay as replay

@@ -172,7 +172,7 @@ COMMANDS = (
     ),
     Command(
         "nccl",
-        "Say what NCCL would do: which algorithm, protocol and channels it picks.",
+        "Say what NCCL would do and does, and write the files by which it does something else.",
         "nccl:nccl",
     ),
     Command(

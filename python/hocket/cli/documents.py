@@ -29,7 +29,7 @@ from hocket.comparison.data import (
     FailureAdviceData,
     ParetoData,
 )
-from hocket.nccl.data import NcclData
+from hocket.nccl.data import AskedTunerData, AuditData, GraphDesignData, NcclData, TunerData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
 from hocket.plans.synthesis.data import TimetableData
 from hocket.profiles.data import FitData, PlanPredictionData, PredictionData
@@ -66,6 +66,13 @@ class RunDocument(RunData):
 
     measured: NotRequired[PlanPredictionData]
     """Of ``hocket simulate --profile``: what it takes on a real machine."""
+
+
+class GraphDesignDocument(GraphDesignData):
+    """Rings and trees for a machine."""
+
+    files: list[str]
+    """What was written."""
 
 
 class FailureAdvicesDocument(TypedDict):
@@ -122,6 +129,10 @@ DOCUMENTS: dict[str, Any] = {
     "fitted-profile": FitData,
     "prediction": PredictionData,
     "nccl-prediction": NcclData,
+    "nccl-audit": AuditData,
+    "nccl-graph": GraphDesignDocument,
+    "nccl-tuner": TunerData,
+    "nccl-asked-tuner": AskedTunerData,
     "reproduction": ReproductionData,
 }
 """By what follows ``hocket.`` in ``format``."""

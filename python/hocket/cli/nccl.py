@@ -8,21 +8,22 @@ import typer
 
 from hocket.cli import options
 from hocket.cli.groups import Nodes, grouped
+from hocket.cli.nccl_audit import audit_files
+from hocket.cli.nccl_graph import graph
+from hocket.cli.nccl_tuner import tuner
 from hocket.cli.numbers import RATES, TIMES
 from hocket.cli.table import Table
 from hocket.nccl.prediction import predict as nccl_predict
 from hocket.units import format_size
 
 nccl = typer.Typer(
-    help="Say what NCCL would do: which algorithm, protocol and channels it picks.",
+    help="Say what NCCL would do and does, and write the files by which it does something else.",
     no_args_is_help=True,
-    epilog="For example: hocket nccl predict all-reduce --topology dgx_a100_2box --size 64MiB",
+    epilog="For example: hocket nccl audit topo.xml graph.xml",
 )
-
-
-@nccl.callback()
-def _nccl() -> None:
-    """Have commands below it, although there is one alone."""
+nccl.command("audit", epilog="For example: hocket nccl audit topo.xml graph.xml")(audit_files)
+nccl.command("graph", epilog="For example: hocket nccl graph topo.xml -o graph.xml")(graph)
+nccl.add_typer(tuner, name="tuner")
 
 
 @nccl.command(

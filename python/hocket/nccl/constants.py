@@ -29,6 +29,14 @@ NVLINK = {
     "pat": (4.0, 4.0, 4.0),
 }
 """A step over NVLink."""
+PCI = {
+    "tree": (1.0, 1.9, 4.0),
+    "ring": (1.0, 2.5, 5.7),
+    "nvls": (0.0, 0.0, 0.0),
+    "nvls-tree": (0.0, 0.0, 0.0),
+    "pat": (4.0, 4.0, 4.0),
+}
+"""A step over PCI Express."""
 NET = {
     "tree": (5.0, 8.5, 14.0),
     "ring": (2.7, 4.0, 14.0),
@@ -39,6 +47,13 @@ NET = {
 """A step over the network."""
 
 LL, LL128, SIMPLE = range(3)
+
+MOST_CHANNELS = 64
+"""Channels of a communicator, those of its graphs doubled (src/include/device.h)."""
+THREADS = {"LL": 512, "LL128": 640, "Simple": 512}
+"""Threads of a channel at most."""
+THRESHOLDS = {"LL": 8, "LL128": 8, "Simple": 64}
+"""Bytes of a thread from which on another channel has work; a ring's with LL that times the ranks."""
 
 TREE_CORRECTION = (
     [1.0] * 4

@@ -9,7 +9,7 @@ Source: as :mod:`hocket.nccl.constants`; of its algorithms: Hu et al., Demystify
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from hocket._checks import one_of
@@ -22,6 +22,7 @@ from hocket.nccl.constants import (
     NET,
     NVLINK,
     NVLS_MOST_CHANNELS,
+    PCI,
     PROTOCOLS,
     RING_LL128,
     RING_PLATEAU,
@@ -131,6 +132,8 @@ def choices(
     nodes: int,
     hardware: Hardware,
     generation: Generation,
+    graphs: Mapping[str, Channels] | None = None,
+    is_on_pci: bool = False,
 ) -> Iterator[Choice]:
     """Give every algorithm and protocol that NCCL weighs for a collective, with its prediction.
 
@@ -138,6 +141,11 @@ def choices(
     ----------
     size
         As nccl-tests states it [bytes].
+    graphs
+        The channels of ``"ring"``, ``"tree"`` and ``"nvls"``, as a file says; by default they are
+        searched for.
+    is_on_pci
+        Whether they go over PCI inside a node: then steps take longer, and LL128 is not used.
 
     Raises
     ------
@@ -145,28 +153,41 @@ def choices(
         If NCCL's model has no such collective.
     """
     check_kind(kind, "NCCL")
+    given = _searched(npus, nodes, hardware, generation) if graphs is None else graphs
+    asked = _Asked(kind, size, npus, nodes, generation, is_on_pci)
+    for algorithm, graph in given.items():
+        name = _weighed(algorithm, asked)
+        for number, protocol in enumerate(PROTOCOLS):
+            is_used = number == SIMPLE or not algorithm.startswith("nvls")
+            if name is not None and is_used and not (is_on_pci and number == LL128):
+                yield _choice(asked, name, graph, number, protocol)
+
+
+def _searched(
+    npus: int, nodes: int, hardware: Hardware, generation: Generation
+) -> dict[str, Channels]:
+    """Find the channels of all algorithms."""
     ring = search(generation, hardware, nodes)
-    graphs = {"ring": ring}
-    if kind == "all-reduce" and npus > 2:
-        graphs["tree"] = ring
-    near = npus // nodes
-    if generation.nvls and hardware.sums and near > _FEWEST_NVLS:
-        sums = Channels(
+    found = {"ring": ring, "tree": ring}
+    if generation.nvls and hardware.sums and npus // nodes > _FEWEST_NVLS:
+        found["nvls"] = Channels(
             NVLS_MOST_CHANNELS,
             _speed_of_sums(generation, hardware),
             ring.rate(3) / NVLS_MOST_CHANNELS if nodes > 1 else 0.0,
         )
-        if nodes == 1 and kind != "broadcast" and kind != "reduce":
-            graphs["nvls"] = sums
-        elif nodes > 1 and kind == "all-reduce":
-            graphs["nvls-tree"] = sums
-    for algorithm, graph in graphs.items():
-        for number, protocol in enumerate(PROTOCOLS):
-            if algorithm.startswith("nvls") and number != SIMPLE:
-                continue
-            yield _choice(
-                _Asked(kind, size, npus, nodes, generation), algorithm, graph, number, protocol
-            )
+    return found
+
+
+def _weighed(algorithm: str, asked: _Asked) -> str | None:
+    """Give the name under which a graph serves a collective; ``None`` where it does not."""
+    is_sum = asked.kind == "all-reduce"
+    if algorithm == "tree":
+        return algorithm if is_sum and asked.npus > 2 else None
+    if algorithm == "nvls" and asked.nodes > 1:
+        return "nvls-tree" if is_sum else None
+    if algorithm == "nvls" and asked.kind in ("broadcast", "reduce"):
+        return None
+    return algorithm
 
 
 def check_kind(kind: object, library: str) -> None:
@@ -189,6 +210,7 @@ class _Asked:
     npus: int
     nodes: int
     generation: Generation
+    is_on_pci: bool = False
 
     @property
     def steps(self) -> int:
@@ -253,7 +275,8 @@ def _bandwidth(asked: _Asked, algorithm: str, graph: Channels, number: int) -> f
 
 
 def _latency(asked: _Asked, algorithm: str, number: int) -> float:
-    inside, net = NVLINK[algorithm][number], NET[algorithm][number]
+    inside = (PCI if asked.is_on_pci else NVLINK)[algorithm][number]
+    net = NET[algorithm][number]
     near = asked.npus // asked.nodes
     if near == 1:
         net = NET["tree"][number]

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from hocket._checks import one_of
+from hocket._core import Topology
 from hocket._results import TableResult
 from hocket.nccl.constants import GENERATIONS, VERSION
 from hocket.nccl.model import Choice, choices, generation_of
 from hocket.nccl.rccl import MACHINES, rccl_choices
 from hocket.nccl.rccl import VERSION as RCCL_VERSION
-from hocket.profiles.hardware import hardware_of
+from hocket.profiles.hardware import Hardware, hardware_of
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.units import parse_size
 
@@ -132,19 +133,70 @@ def predict(
     """
     network = as_topology(topology)
     read = parse_size(size, field="size")
-    nodes = max(len(network.groups), 1)
-    asked = (kind, read, network.npu_count, nodes)
+    library = library_on(network, gpu)
+    found = library.choices(kind, read)
+    return NcclPrediction(
+        kind,
+        network.npu_count,
+        library.nodes,
+        read,
+        library.gpu,
+        library.name,
+        library.version,
+        tuple(found),
+    )
+
+
+@dataclass(frozen=True)
+class Library:
+    """NCCL or RCCL on a machine, to be asked for many sizes.
+
+    Attributes
+    ----------
+    name, version
+        ``"NCCL"`` or ``"RCCL"``, and the version whose model it is.
+    gpu
+        Architecture whose constants are used.
+    npus, nodes
+        Of the communicator.
+    """
+
+    name: str
+    version: str
+    gpu: str
+    npus: int
+    nodes: int
+    hardware: Hardware | None
+
+    def choices(self, kind: str, size: int) -> list[Choice]:
+        """Give every algorithm and protocol that it weighs for a size [bytes], the quickest first.
+
+        Raises
+        ------
+        SpecError
+            If its model has no such collective.
+        """
+        asked = (kind, size, self.npus, self.nodes)
+        if self.hardware is None:
+            found = list(rccl_choices(*asked, MACHINES[self.gpu]))
+        else:
+            found = list(choices(*asked, self.hardware, GENERATIONS[self.gpu]))
+        return sorted(found, key=lambda each: each.seconds)
+
+
+def library_on(network: Topology, gpu: str | None = None) -> Library:
+    """Give what runs on a network: NCCL by the bandwidth of NVLinks, or what a GPU's name says.
+
+    Raises
+    ------
+    SpecError, InfeasibleError
+        As :func:`predict`.
+    """
+    counts = network.npu_count, max(len(network.groups), 1)
     if gpu is not None:
         one_of("gpu", gpu, [*GENERATIONS, *MACHINES])
     if gpu in MACHINES:
-        found = list(rccl_choices(*asked, MACHINES[gpu]))
-        name, library, version = gpu, "RCCL", RCCL_VERSION
-    else:
-        hardware = hardware_of(network)
-        generation = generation_of(hardware, gpu)
-        found = list(choices(*asked, hardware, generation))
-        name, library, version = generation.name, "NCCL", VERSION
-    found.sort(key=lambda each: each.seconds)
-    return NcclPrediction(
-        kind, network.npu_count, nodes, read, name, library, version, tuple(found)
-    )
+        return Library("RCCL", RCCL_VERSION, gpu, *counts, None)
+    hardware = hardware_of(network)
+    generation = generation_of(hardware, gpu)
+    return Library("NCCL", VERSION, generation.name, *counts, hardware)

@@ -30,6 +30,9 @@ KINDS = {
 
 UNWRITABLE = re.compile("[\ud800-\udfff]")
 """What arguments hold for bytes that are no text."""
+_YAML = (".yml", ".yaml")
+_DUMPS = (".xml", ".txt")
+"""Of what NCCL and nvidia-smi write, as :mod:`hocket.topology.dump` reads it."""
 _LABEL = re.compile(r"\w[\w .+-]{0,59}")
 
 # Family: how many sizes it takes at least and at most, and how it is written.
@@ -68,7 +71,7 @@ FORMS = (
 
 
 def from_file(path: Path) -> TopologySpec:
-    """Read a topology file: hocket's own YAML or ASTRA-sim's network file.
+    """Read a topology file: hocket's own, ASTRA-sim's, a dump of NCCL or a matrix of nvidia-smi.
 
     Raises
     ------
@@ -77,7 +80,11 @@ def from_file(path: Path) -> TopologySpec:
     """
     from hocket.files.yaml_tree import read_yaml
     from hocket.topology.astra import is_astra, spec_from_astra
+    from hocket.topology.dump import spec_from_dump
     from hocket.topology.yaml import spec_from_values
+
+    if path.suffix in _DUMPS:
+        return spec_from_dump(path)
 
     values, lines = read_yaml(path)
     read = spec_from_astra if is_astra(values) else spec_from_values
@@ -115,7 +122,7 @@ def from_text(
         return replace(spec, name=label, named=True)
     path = Path(text)
     head, at, link = text.partition("@") if is_builder(text) else (text, "", "")
-    looks_like_file = Path(head).suffix in (".yml", ".yaml") or "/" in head
+    looks_like_file = Path(head).suffix in (*_YAML, *_DUMPS) or "/" in head
     family, colon, sizes = head.partition(":")
     if looks_like_file or not colon:
         is_file = _is_file(path)
@@ -173,7 +180,7 @@ def is_builder(text: str) -> bool:
     head = text.partition("@")[0]
     if label_of(head) is not None:
         head = head.partition("=")[2]
-    return ":" in head and "/" not in head and Path(head).suffix not in (".yml", ".yaml")
+    return ":" in head and "/" not in head and Path(head).suffix not in (*_YAML, *_DUMPS)
 
 
 def read_failures(

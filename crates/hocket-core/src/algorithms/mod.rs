@@ -35,6 +35,7 @@ mod two_tree_overlap;
 
 pub use algorithm::Algorithm;
 pub use chunking::{chunk_ladder, default_chunks};
+pub use nccl::{GivenChannel, Joint, Leg, Nic, design_channels, plan_channels, plan_heads};
 pub use outline::Outline;
 pub use rails::{carries_out, plan_of};
 

@@ -120,13 +120,14 @@ impl Inside {
         (first, last.map_or(first, |(_, npu)| npu))
     }
 
-    /// An order of the node's NPUs from `first` to `last` along its fastest and least used links.
+    /// An order of the node's NPUs from `first` to `last` along its fastest and least used links, which it then
+    /// counts as used that way, or both ways.
     pub(super) fn order(
         &self,
         ways: &mut Ways<'_>,
         group: &[NpuId],
-        first: NpuId,
-        last: NpuId,
+        (first, last): (NpuId, NpuId),
+        is_both: bool,
     ) -> Vec<NpuId> {
         let mut rest: Vec<NpuId> = group.to_vec();
         let start = rest.iter().position(|&npu| npu == first).expect("a member");
@@ -141,7 +142,8 @@ impl Inside {
             all = self.best(ways, &all);
         }
         for pair in all.windows(2) {
-            for (a, b) in [(pair[0], pair[1]), (pair[1], pair[0])] {
+            let ends = [(pair[0], pair[1]), (pair[1], pair[0])];
+            for (a, b) in ends.into_iter().take(if is_both { 2 } else { 1 }) {
                 if let Some(links) = self.way(ways, a, b) {
                     ways.take(&links);
                 }

@@ -158,6 +158,12 @@ impl<'a> Nodes<'a> {
         self.ways.between((src, here, out), (dst, there, into))
     }
 
+    /// An order of a node's NPUs along its fastest and least used links, for a ring that goes one way.
+    pub fn order(&mut self, node: usize, ends: (NpuId, NpuId)) -> Vec<NpuId> {
+        let group = &self.topology.groups()[node];
+        self.insides[node].order(&mut self.ways, group, ends, false)
+    }
+
     /// A ring for each port of a node.
     pub fn rings(&mut self) -> Vec<Ring> {
         (0..lanes(self.topology) / 2)
@@ -174,7 +180,7 @@ impl<'a> Nodes<'a> {
             if is_turned(node) {
                 (first, last) = (last, first);
             }
-            nodes.push(inside.order(&mut self.ways, group, first, last));
+            nodes.push(inside.order(&mut self.ways, group, (first, last), true));
         }
         let (mut there, mut back) = (HashMap::new(), HashMap::new());
         let count = nodes.len();

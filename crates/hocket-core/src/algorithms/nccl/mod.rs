@@ -11,10 +11,14 @@
 
 mod channels;
 mod cycles;
+mod design;
+mod given;
 mod nvls;
 mod ring;
 mod tree;
 
+pub use design::{Nic, design_channels};
+pub use given::{GivenChannel, Joint, Leg, plan_channels, plan_heads};
 pub(super) use nvls::build as nvls;
 pub(super) use ring::build as ring;
 pub(super) use tree::build as tree;

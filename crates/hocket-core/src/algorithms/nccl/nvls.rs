@@ -71,7 +71,8 @@ fn gcd(a: usize, b: usize) -> usize {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-fn nodes(topology: &Topology) -> Vec<Vec<NpuId>> {
+/// The NPUs of each node; all of a network that states none.
+pub(super) fn nodes(topology: &Topology) -> Vec<Vec<NpuId>> {
     match topology.groups().is_empty() {
         true => vec![topology.npus().collect()],
         false => topology.groups().to_vec(),
@@ -98,8 +99,20 @@ fn switches(topology: &Topology, node: &[NpuId]) -> Vec<DeviceId> {
     found
 }
 
-/// All trees.
+/// All trees: every NPU is a head, as often as every switch.
 pub(super) fn trees(topology: &Topology, kind: CollectiveKind) -> Vec<Tree> {
+    let nodes = nodes(topology);
+    let count = heads(nodes[0].len(), switches(topology, &nodes[0]).len());
+    let heads = (0..count).map(|k| nodes.iter().map(|node| node[k % node.len()]).collect());
+    trees_of(topology, kind, &heads.collect::<Vec<Vec<NpuId>>>())
+}
+
+/// The trees of heads that are given, each a list with the head of every node.
+pub(super) fn trees_of(
+    topology: &Topology,
+    kind: CollectiveKind,
+    heads: &[Vec<NpuId>],
+) -> Vec<Tree> {
     let nodes = nodes(topology);
     let switches: Vec<Vec<DeviceId>> = nodes.iter().map(|it| switches(topology, it)).collect();
     let star = |node: usize, k: usize| {
@@ -122,8 +135,7 @@ pub(super) fn trees(topology: &Topology, kind: CollectiveKind) -> Vec<Tree> {
     }
     let mut roads = Roads::new(topology, 0);
     let mut found = Vec::new();
-    for k in 0..heads(nodes[0].len(), switches[0].len()) {
-        let heads: Vec<NpuId> = nodes.iter().map(|node| node[k % node.len()]).collect();
+    for (k, heads) in heads.iter().enumerate() {
         let families = doubled(nodes.len()).into_iter();
         for family in families.take(if is_spread(topology) { 2 } else { 1 }) {
             let mut edges: Vec<Edge> = (0..nodes.len()).flat_map(|node| star(node, k)).collect();

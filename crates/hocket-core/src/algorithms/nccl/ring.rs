@@ -8,7 +8,6 @@ use crate::algorithms::in_network::{self, Tree};
 use crate::algorithms::multi_ring::ranks;
 use crate::collective::CollectiveKind;
 use crate::collective::pattern::Pattern;
-use crate::id::NpuId;
 use crate::plan::{Plan, PlanError};
 
 /// All channels abreast.
@@ -16,10 +15,8 @@ pub(in crate::algorithms) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
     let channels = channels(job.topology, job.collective.size());
     if job.collective.kind().is_rooted() {
         let mut roads = Roads::new(job.topology, job.collective.size());
-        let root = job.collective.npus()[job.root()];
-        let is_last = job.collective.kind() == CollectiveKind::Reduce;
         let chains = channels.into_iter();
-        let chains = chains.map(|it| chain(it, (root, is_last), &mut roads));
+        let chains = chains.map(|it| rooted_chain(job, it, &mut roads));
         return in_network::along(job, chains.collect());
     }
     let lanes = channels.len() * job.chunks;
@@ -34,7 +31,9 @@ pub(in crate::algorithms) fn build(job: &Job<'_>) -> Result<Plan, PlanError> {
 }
 
 /// A channel that is cut before the root, or behind it where the root is to be last: transfers go the way of the ring.
-fn chain(mut channel: Channel, (root, is_last): (NpuId, bool), roads: &mut Roads<'_>) -> Tree {
+pub(super) fn rooted_chain(job: &Job<'_>, mut channel: Channel, roads: &mut Roads<'_>) -> Tree {
+    let root = job.collective.npus()[job.root()];
+    let is_last = job.collective.kind() == CollectiveKind::Reduce;
     let at = channel.order.iter().position(|&npu| npu == root);
     let first = at.expect("a participant") + usize::from(is_last);
     let count = channel.order.len();

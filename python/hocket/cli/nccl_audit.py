@@ -1,0 +1,121 @@
+"""``hocket nccl audit``: what NCCL runs on a machine, by its own dumps, beside the best plan."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from hocket.cli import options
+from hocket.cli.numbers import RATES, TIMES, percent
+from hocket.cli.table import NEVER, Table
+from hocket.errors import SpecError
+from hocket.nccl.report import Audit, audit
+from hocket.plans.synthesis import PlanOptions
+from hocket.units import format_size, format_time_ps
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TOPOLOGY GRAPH",
+        help="What NCCL wrote to NCCL_TOPO_DUMP_FILE and to NCCL_GRAPH_DUMP_FILE; of nodes that differ "
+        "both of each, in the order of nodes.",
+        show_default=False,
+    ),
+]
+LikeNodes = Annotated[
+    int, typer.Option("--nodes", help="How many nodes are like the one that is given.")
+]
+
+
+def audit_files(
+    files: Files,
+    *,
+    kind: Annotated[
+        str, typer.Option("--collective", help="all-reduce, all-gather and so on, among all GPUs.")
+    ] = "all-reduce",
+    size: Annotated[str, typer.Option("--size", help="Of the data.")] = "256MiB",
+    nodes: LikeNodes = 1,
+    time_limit: options.TimeLimit = None,
+    json: options.Json = False,
+) -> None:
+    """Say what NCCL runs here, by its dumps, how long that takes, and how far it is from the best plan."""
+    topologies, graphs = pairs(files)
+    planning = replace(PlanOptions(), time_limit=time_limit)
+    with options.watching() as watch:
+        found = audit(
+            topologies,
+            graphs,
+            kind=kind,
+            size=size,
+            nodes=nodes,
+            options=planning,
+            progress=watch,
+        )
+    if json:
+        options.print_result("nccl-audit", found.to_dict())
+        return
+    _print(found, max(len(topologies), nodes))
+
+
+def pairs(files: list[str]) -> tuple[list[str], list[str]]:
+    """Give the topologies and the graphs of files that alternate.
+
+    Raises
+    ------
+    SpecError
+        If there is one of them too few.
+    """
+    if len(files) % 2:
+        right = "give TOPOLOGY GRAPH, and of several nodes both of each"
+        raise SpecError(None, f"{len(files)} files are not topologies and graphs in pairs", right)
+    return files[::2], files[1::2]
+
+
+def _print(found: Audit, nodes: int) -> None:
+    console = options.output()
+    on = "" if nodes == 1 else f" on {nodes} nodes"
+    what = f"{found.collective.kind} of {format_size(found.collective.size)}"
+    title = f"{what} among {found.topology.npu_count} GPUs{on}, as {found.library} runs it"
+    table = Table(title=title)
+    table.add_column("graph", leaves=NEVER)
+    table.add_column("channels", justify="right")
+    table.add_column("each", justify="right", units=RATES)
+    table.add_column("protocol")
+    table.add_column("predicted", justify="right", units=TIMES)
+    table.add_column("simulated", justify="right", units=TIMES, leaves=NEVER)
+    table.add_column("over best", justify="right", unit="%")
+    for each in found.entries:
+        predicted, run = each.predicted, each.run
+        table.add_row(
+            each.algorithm,
+            str(each.channels),
+            each.speed,
+            "-" if predicted is None else predicted.protocol,
+            "-" if predicted is None else predicted.seconds * 1e12,
+            "-" if run is None else float(run.time_ps),
+            "-" if run is None else percent(run.time_ps / found.best.time_ps - 1),
+        )
+    console.print(table)
+    best = found.best
+    over = percent(best.time_ps / max(found.bound.time_ps, 1) - 1)
+    console.print(
+        f"best plan: {best.plan.algorithm}, {format_time_ps(best.time_ps)}, {over}% above the lower bound"
+    )
+    pick, gap = found.pick, found.gap
+    if pick is not None:
+        what = f"{found.library} picks {pick.algorithm}"
+        if gap is None:
+            console.print(f"{what}: {pick.why}")
+        elif gap < 0.0005:
+            console.print(f"{what}, which nothing beats here")
+        else:
+            console.print(f"{what}, which takes {percent(gap)}% longer than the best plan")
+    for each in found.entries:
+        if each.why is not None and each is not pick:
+            console.print(f"{each.algorithm}: {each.why}")
+    for finding in found.findings:
+        console.print(f"found: {finding}")
+    for note in found.notes:
+        console.note(note)

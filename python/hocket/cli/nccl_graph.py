@@ -1,0 +1,71 @@
+"""``hocket nccl graph``: a file by which NCCL runs the rings and trees that hocket finds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from hocket.cli import options
+from hocket.cli.nccl_audit import LikeNodes
+from hocket.cli.numbers import percent
+from hocket.errors import SpecError
+from hocket.nccl.design import GraphDesign, design_graphs
+from hocket.nccl.machine import load_machine
+from hocket.units import format_time_ps
+
+
+def graph(
+    topologies: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TOPOLOGY",
+            help="What NCCL wrote to NCCL_TOPO_DUMP_FILE; of nodes that differ one of each, in the order "
+            "of nodes.",
+            show_default=False,
+        ),
+    ],
+    *,
+    output: Annotated[
+        str, typer.Option("--output", "-o", help="The file; of nodes that differ one each.")
+    ],
+    nodes: LikeNodes = 1,
+    hosts: Annotated[
+        str | None,
+        typer.Option(
+            "--hosts",
+            metavar="A,B",
+            help="Names of the nodes, in their order: files of hosts and of ranks are written too.",
+        ),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Write a file for NCCL_GRAPH_FILE: rings and trees that avoid links and NICs that are down."""
+    if nodes < 1 or nodes > 4096:
+        raise SpecError("--nodes", f"{nodes} is no number of nodes", "give 1 to 4096")
+    machine = load_machine([(Path(each), None) for each in topologies], nodes)
+    design = design_graphs(machine)
+    written = design.write(output, hosts=[] if hosts is None else hosts.split(","))
+    if json:
+        options.print_result(
+            "nccl-graph", {"files": [str(file) for file in written], **design.to_dict()}
+        )
+        return
+    _print(design, written)
+
+
+def _print(design: GraphDesign, written: tuple[Path, ...]) -> None:
+    console = options.output()
+    console.print(f"wrote {', '.join(str(file) for file in written)}")
+    ring = design.graphs[0][0]
+    near = f"GPUs {ring.type_intra}"
+    if len(design.machine.nodes) > 1:
+        near += f", NICs {ring.type_inter}"
+    console.print(f"{len(ring.channels)} channels of {ring.speed_intra:.4g} GB/s; {near}")
+    time, bound = design.run.time_ps, design.run.lower_bound.time_ps
+    over = percent(time / bound - 1)
+    what = "an all-reduce of 1 GiB along the rings"
+    console.print(f"{what}: {format_time_ps(time)}, {over}% above the lower bound")
+    for warning in design.warnings:
+        console.print(f"WARNING: {warning}")

@@ -1,0 +1,166 @@
+"""``hocket nccl tuner``: tables for tuners of NCCL, and what a tuner plugin picks."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from hocket.cli import options
+from hocket.cli.groups import Nodes, grouped
+from hocket.cli.table import NEVER, Table
+from hocket.nccl.plugin import AskedPick, ask_tuner
+from hocket.nccl.tuner import LARGEST, TunerRow, tuner_table
+from hocket.profiles.profile import load_profile, profile_of
+from hocket.topology.build import build_topology
+from hocket.units import format_size
+
+tuner = typer.Typer(
+    help="Write a table for tuners of NCCL, or say what a tuner plugin picks.",
+    no_args_is_help=True,
+    epilog="For example: hocket nccl tuner write --topology dgx_a100_2box -o tuner.csv",
+)
+Gpu = Annotated[
+    str | None,
+    typer.Option(
+        "--gpu",
+        help="volta, ampere, hopper or blackwell; by default the one that has such NVLinks.",
+    ),
+]
+
+
+@tuner.command(epilog="For example: hocket nccl tuner write --topology dgx_a100_2box -o tuner.csv")
+@grouped
+def write(
+    *,
+    network: Nodes,
+    output: Annotated[str, typer.Option("--output", "-o", help="The file, as tuner.csv.")],
+    measured: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--measured",
+            metavar="FILE",
+            help="A sweep of nccl-tests with NCCL_ALGO and NCCL_PROTO set; may be repeated.",
+        ),
+    ] = None,
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="PROFILE",
+            help="A profile by which sizes are predicted, 'none' for NCCL's own model; by default that of "
+            "the network, if it has one.",
+        ),
+    ] = None,
+    gpu: Gpu = None,
+    json: options.Json = False,
+) -> None:
+    """Write which algorithm, protocol and channels every size takes, for a tuner plugin of NCCL."""
+    spec = network.spec()
+    used = None
+    if profile is None and spec.profile is not None:
+        used = profile_of(spec)
+    elif profile not in (None, "none"):
+        used = load_profile(str(profile))
+    table = tuner_table(build_topology(spec), profile=used, gpu=gpu, measured=measured or [])
+    table.write(output)
+    if json:
+        options.print_result("nccl-tuner", dict(table.to_dict()))
+        return
+    _print_rows(table.rows, f"{output}: {len(table)} lines")
+    for comment in table.comments:
+        options.note(comment)
+
+
+def _print_rows(rows: tuple[TunerRow, ...], title: str) -> None:
+    """Print what is picked; that the number of channels grows is told in one row."""
+    console = options.output()
+    table = Table(title=title)
+    for column in ("collective", "from", "to", "algorithm", "protocol", "channels"):
+        right = column in ("from", "to", "channels")
+        table.add_column(column, justify="right" if right else "left", leaves=NEVER)
+    merged: list[tuple[str, int, int, str, str, str]] = []
+    for row in rows:
+        count = "-" if row.channels is None else str(row.channels)
+        key = (row.kind, row.algorithm, row.protocol)
+        if merged and (merged[-1][0], merged[-1][3], merged[-1][4]) == key:
+            kind, least, _, algorithm, protocol, first = merged.pop()
+            count = f"{first.partition(' ')[0]} to {count}"
+            merged.append((kind, least, row.most, algorithm, protocol, count))
+        else:
+            merged.append((row.kind, row.least, row.most, row.algorithm, row.protocol, count))
+    for kind, least, most, algorithm, protocol, count in merged:
+        end = "any" if most == LARGEST else format_size(most + 1)
+        table.add_row(kind, format_size(least), end, algorithm, protocol, count)
+    console.print(table)
+
+
+@tuner.command(
+    epilog="For example: hocket nccl tuner show libnccl-tuner-ofi.so --topology dgx_a100_2box"
+)
+@grouped
+def show(
+    library: Annotated[
+        str, typer.Argument(metavar="LIBRARY", help="A tuner plugin: a shared library.")
+    ],
+    *,
+    network: Nodes,
+    gpu: Gpu = None,
+    json: options.Json = False,
+) -> None:
+    """Ask a tuner plugin what it picks, without a GPU, and draw it beside what NCCL picks by itself."""
+    found = ask_tuner(library, network.build(), gpu=gpu)
+    if json:
+        options.print_result("nccl-asked-tuner", dict(found.to_dict()))
+        return
+    console = options.output()
+    on = "" if found.nodes == 1 else f" on {found.nodes} nodes"
+    title = f"{found.name}, API {found.api}, asked for {found.npus} ranks{on}"
+    table = Table(title=title)
+    for column in ("collective", "from", "to", "algorithm", "protocol", "channels", "picked by"):
+        right = column in ("from", "to", "channels")
+        table.add_column(column, justify="right" if right else "left")
+    for pick in found.picks:
+        table.add_row(
+            pick.kind,
+            format_size(pick.least),
+            format_size(pick.most),
+            pick.algorithm,
+            pick.protocol,
+            "NCCL's" if pick.channels is None else str(pick.channels),
+            "NCCL too" if pick.is_own else "the tuner",
+        )
+    console.print(table)
+    for line in _drawing(found.picks):
+        console.print(line)
+    for line in dict.fromkeys(found.log):
+        options.note(f"its log: {line}")
+
+
+_LETTERS = {
+    "ring": "r",
+    "tree": "t",
+    "nvls": "n",
+    "nvls-tree": "v",
+    "pat": "p",
+    "collnet-direct": "c",
+    "collnet-chain": "h",
+}
+
+
+def _drawing(picks: tuple[AskedPick, ...]) -> list[str]:
+    """Draw a letter for each size and collective: small where NCCL picks the same, capital where not."""
+    first = min(pick.least for pick in picks)
+    lines = []
+    for kind in dict.fromkeys(pick.kind for pick in picks):
+        letters = ""
+        for pick in (pick for pick in picks if pick.kind == kind):
+            letter = _LETTERS[pick.algorithm]
+            span = (pick.most // pick.least).bit_length()
+            letters += (letter if pick.is_own else letter.upper()) * span
+        lines.append(f"{kind:<15} {letters}")
+    used = dict.fromkeys(pick.algorithm for pick in picks)
+    names = ", ".join(f"{_LETTERS[name]} {name}" for name in used)
+    what = f"a letter for each power of 2 from {format_size(first)} on"
+    lines.append(f"{what}: {names}; a capital where NCCL would pick another")
+    return lines

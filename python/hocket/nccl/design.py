@@ -1,0 +1,353 @@
+"""Graphs by which NCCL runs the rings and trees that hocket finds: a file for each node, hosts and ranks.
+
+NCCL joins the last GPU of a node to the first of the next one, in the order in which ranks name nodes,
+alike for all channels. What can be chosen is the order in each node, its NICs, how many channels there are,
+and, by ranks, the order of nodes. Speeds are what NCCL counts, as its choice of algorithms is made by them.
+
+References
+----------
+NVIDIA/nccl 2.30.7, src/graph/search.cc and connect.cc (Apache-2.0), read at commit 5067397.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hocket import _core
+from hocket.collectives.collective import collective_on
+from hocket.errors import InfeasibleError, SpecError
+from hocket.files.atomic import check_target, write_text
+from hocket.nccl.graphs import ID, Graph, graph_text
+from hocket.nccl.machine import Leg, Machine
+from hocket.nccl.report import plan_graph
+from hocket.simulation.run import Run, simulate
+
+if TYPE_CHECKING:
+    from hocket.nccl.data import GraphDesignData
+
+__all__ = ["GraphDesign", "design_graphs"]
+
+_MOST_CHANNELS = 32
+_SPLIT = 25.0
+"""GB/s of a channel from which on NCCL makes two of it, as ``ncclTopoDupChannels`` says."""
+_PCI_SHARE = 12.0 / 15.754
+"""What NCCL counts of the raw bandwidth of PCI."""
+_LATENCIES = 1.005
+"""What they may take of the rate that is found."""
+_CLOSE = 0.97
+"""Of speeds whose channels carry nearly as much together, the highest is taken: channels cost threads."""
+_SIZE = 1 << 30
+"""Bytes of the all-reduce by which the rate of channels is found: so many that latencies do not count."""
+_FAST = {"nvlink", "nvswitch", "xgmi"}
+
+EVERY_COMMUNICATOR = (
+    "every communicator of a process reads NCCL_GRAPH_FILE: one of other GPUs, as of a tensor-parallel "
+    "group, fails with 'dev N not found' or takes channels that are not its own; set it only where all "
+    "communicators have all GPUs of each node"
+)
+"""What a user of such a file must know."""
+
+
+@dataclass(frozen=True)
+class GraphDesign:
+    """Files of graphs for the nodes of a machine.
+
+    Attributes
+    ----------
+    machine
+        The machine, with these graphs.
+    run
+        An all-reduce of 1 GiB along the rings, proved and simulated.
+    warnings
+        What their user must know, a sentence each.
+    """
+
+    machine: Machine
+    run: Run
+    warnings: tuple[str, ...]
+
+    @property
+    def graphs(self) -> tuple[tuple[Graph, ...], ...]:
+        """The graphs of each node."""
+        return tuple(node.graphs for node in self.machine.nodes)
+
+    @property
+    def are_alike(self) -> bool:
+        """Whether one file does for all nodes."""
+        texts = {graph_text(graphs) for graphs in self.graphs}
+        return len(texts) == 1
+
+    def to_dict(self) -> GraphDesignData:
+        """Give it as values of JSON."""
+        return {
+            "nodes": [
+                {
+                    "channels": len(graphs[0].channels),
+                    "speed_bytes_per_s": graphs[0].speed_intra * 1e9,
+                    "type_intra": graphs[0].type_intra,
+                    "type_inter": graphs[0].type_inter,
+                    "orders": [[dev for dev, _ in gpus] for _, gpus, _ in graphs[0].channels],
+                    "nics": [list(nets) for nets, *_ in graphs[0].channels],
+                }
+                for graphs in self.graphs
+            ],
+            "time_ps": self.run.time_ps,
+            "bound_ps": self.run.lower_bound.time_ps,
+            "warnings": list(self.warnings),
+        }
+
+    def write(self, path: str | PathLike[str], *, hosts: Sequence[str] = ()) -> tuple[Path, ...]:
+        """Write the files: one, or for nodes that differ one each, as ``graph.node0.xml``.
+
+        Parameters
+        ----------
+        path
+            The file; names of others begin as it does.
+        hosts
+            Names of the nodes, in their order: then a file of hosts and one of ranks are written too, as
+            ``mpirun`` takes them, so that ranks name nodes in this order.
+
+        Returns
+        -------
+        tuple of Path
+            What was written.
+
+        Raises
+        ------
+        SpecError
+            If a file cannot be written, before any is; or there are not as many hosts as nodes.
+        """
+        file = Path(path)
+        files: dict[Path, str] = {}
+        if self.are_alike:
+            files[file] = graph_text(self.graphs[0])
+        else:
+            for number, graphs in enumerate(self.graphs):
+                files[file.with_suffix(f".node{number}{file.suffix}")] = graph_text(graphs)
+        if hosts:
+            if len(hosts) != len(self.machine.nodes):
+                why = f"{len(hosts)} names for {len(self.machine.nodes)} nodes"
+                raise SpecError("hosts", why, "give one for each, in the order of nodes")
+            if len(set(hosts)) < len(hosts) or not all(_is_host(each) for each in hosts):
+                raise SpecError("hosts", "a name is given twice, or is none", "give as a,b")
+            files[file.with_suffix(".hosts")] = "".join(self._hosts(hosts))
+            files[file.with_suffix(".ranks")] = "".join(self._ranks(hosts))
+        for each in files:
+            check_target(each)
+        for each, text in files.items():
+            write_text(each, text)
+        return tuple(files)
+
+    def _hosts(self, hosts: Sequence[str]) -> Iterator[str]:
+        for host, node in zip(hosts, self.machine.nodes, strict=True):
+            yield f"{host} slots={len(node.system.gpus)}\n"
+
+    def _ranks(self, hosts: Sequence[str]) -> Iterator[str]:
+        rank = 0
+        for host, node in zip(hosts, self.machine.nodes, strict=True):
+            for slot in range(len(node.system.gpus)):
+                yield f"rank {rank}={host} slot={slot}\n"
+                rank += 1
+
+
+def _is_host(name: str) -> bool:
+    return bool(name) and name.isascii() and all(c.isalnum() or c in "-._" for c in name)
+
+
+def design_graphs(machine: Machine) -> GraphDesign:
+    """Find rings and trees for a machine, of which some links or NICs may be down.
+
+    Raises
+    ------
+    InfeasibleError
+        If it has one GPU, or more channels than NCCL takes are needed.
+    """
+    network = machine.topology
+    if network.npu_count < 2:
+        raise InfeasibleError(None, "it has one GPU", "there are no channels")
+    rails = _rails(machine)
+    channels = _core.nccl.design_channels(network, rails)
+    if len(channels) > _MOST_CHANNELS:
+        channels = channels[:_MOST_CHANNELS]
+    made = _graphed(machine, channels, 1.0)
+    collective = collective_on("all-reduce", network, _SIZE)
+    rate = simulate(plan_graph(made, "ring", collective, None)).busbw / 1e9 * _counted(machine)
+    count, speed = _split(machine, channels, rate)
+    channels = [channels[k % len(channels)] for k in range(count)]
+    made = _graphed(machine, channels, speed)
+    run = simulate(plan_graph(made, "ring", collective, None))
+    return GraphDesign(made, run, tuple(_warnings(machine)))
+
+
+def _warnings(machine: Machine) -> Iterator[str]:
+    yield EVERY_COMMUNICATOR
+    for number, node in enumerate(machine.nodes):
+        devs = [gpu[0] & 0xFFFFFFFF for gpu in node.system.gpus]
+        if (
+            sorted(devs) != list(range(len(devs)))
+            and len({gpu[0] >> 56 for gpu in node.system.gpus}) == 1
+        ):
+            have = ", ".join(map(str, sorted(devs)))
+            yield (
+                f"node {number}: the dump is of a communicator of some GPUs alone, those with dev {have}; "
+                "the file is right for that communicator and for no other"
+            )
+
+
+def _rails(machine: Machine) -> list[list[tuple[int, int]]]:
+    """Give the NICs of each node with the numbers of their rails: NICs of one name are at one rail."""
+    numbers: dict[str, int] = {}
+    found = []
+    for node, devices in zip(machine.nodes, machine.network.nics, strict=True):
+        names = [name or device for _, name, _, device in node.system.nets]
+        rails = [numbers.setdefault(name, len(numbers)) for name in names]
+        found.append(list(zip(devices, rails, strict=False)))
+    return found
+
+
+def _counted(machine: Machine) -> float:
+    """Give what NCCL counts of the nominal rate of what limits rings."""
+    if len(machine.nodes) > 1:
+        return 1.0
+    media = {medium for *_, medium in machine.network.links}
+    if media <= _FAST:
+        generation = machine.generation
+        return 1.0 if machine.arch is not None else generation.link / generation.nominal
+    return _PCI_SHARE
+
+
+def _split(machine: Machine, channels: Sequence[Sequence[Leg]], rate: float) -> tuple[int, float]:
+    """Give how many channels there are to be, and what each carries [GB/s], of what all carry together."""
+    count = len(channels)
+    if count == 1 and len(machine.nodes) == 1:
+        speeds = machine.generation.speeds
+        counts = [min(int(_LATENCIES * rate / speed), _MOST_CHANNELS) for speed in speeds]
+        totals = [many * speed for many, speed in zip(counts, speeds, strict=True)]
+        if max(totals) > 0:
+            best = next(k for k, total in enumerate(totals) if total >= _CLOSE * max(totals))
+            count, rate = counts[best], totals[best]
+    is_new = machine.generation.name in ("hopper", "blackwell")
+    is_split = rate / count >= _SPLIT and not (is_new and rate / count < 50.0 and count > 4)
+    if is_split and 2 * count <= _MOST_CHANNELS:
+        count *= 2
+    return count, rate / count
+
+
+def _graphed(machine: Machine, channels: Sequence[Sequence[Leg]], speed: float) -> Machine:
+    """Give the machine with such channels as rings and as trees."""
+    nodes = []
+    for number, node in enumerate(machine.nodes):
+        legs = [channel[number] for channel in channels]
+        graphs = tuple(
+            _graph(machine, number, (ID[name], pattern), legs, speed)
+            for name, pattern in (("ring", 4), ("tree", 3))
+        )
+        nodes.append(replace(node, graphs=graphs, graph_file="graph"))
+    return replace(machine, nodes=tuple(nodes))
+
+
+def _graph(
+    machine: Machine, number: int, kind: tuple[int, int], legs: Sequence[Leg], speed: float
+) -> Graph:
+    node, members = machine.nodes[number], machine.network.nodes[number]
+    dev = dict(zip(members, (gpu[0] for gpu in node.system.gpus), strict=True))
+    devices = machine.network.nics[number]
+    net = dict(zip(devices, (each[0] for each in node.system.nets), strict=False))
+    channels = []
+    for order, into, out in legs:
+        nics = (into, into if kind[0] == ID["tree"] else out)
+        ports = [net[nic] for nic in nics if nic is not None]
+        channels.append((ports, [(dev[npu], None) for npu in order]))
+    intra, inter = _types(machine, number, legs)
+    orders = {tuple(order) for order, *_ in legs}
+    is_crossing = any(len(set(ports)) > 1 for ports, _ in channels)
+    return Graph(
+        *kind,
+        cross_nic=2 if is_crossing else 0,
+        speed_intra=speed,
+        speed_inter=speed,
+        latency_inter=0.0,
+        type_intra=intra,
+        type_inter=inter,
+        same_channels=int(len(orders) == 1),
+        channels=channels,
+    )
+
+
+def _types(machine: Machine, number: int, legs: Sequence[Leg]) -> tuple[str, str]:
+    """Give how far apart GPUs that follow one another are, and ends of channels and their NICs."""
+    paths = _Paths(machine)
+    order = ("LOC", "NVL", "NVB", "PIX", "PXB", "PXN", "PHB", "SYS")
+    pairs = {
+        pair
+        for npus, *_ in legs
+        for pair in zip(
+            npus, npus[1:] + (npus[:1] if len(machine.nodes) == 1 else []), strict=False
+        )
+    }
+    intra = max((paths.between(a, b) for a, b in pairs), key=order.index, default="LOC")
+    ends = {
+        (npu, nic) for npus, into, out in legs for npu, nic in ((npus[0], into), (npus[-1], out))
+    }
+    members = machine.network.nodes[number]
+    inter = max(
+        (paths.to_nic(npu, nic, members) for npu, nic in ends if nic is not None),
+        key=order.index,
+        default="PIX",
+    )
+    return intra, inter
+
+
+class _Paths:
+    """How far apart devices are, as NCCL names it."""
+
+    def __init__(self, machine: Machine) -> None:
+        network = machine.network
+        self._names, self._npus = network.names, network.npus
+        self._fast: dict[int, set[int]] = {}
+        self._pci: dict[int, set[int]] = {}
+        for src, dst, _, medium in network.links:
+            if medium != "ib":
+                side = self._fast if medium in _FAST else self._pci
+                side.setdefault(src, set()).add(dst)
+
+    def between(self, a: int, b: int) -> str:
+        """Two GPUs: NVL over NVLink or its switches, NVB by another GPU, or as far as PCI is."""
+        near = self._fast.get(a, set())
+        if b in near or any(b in self._fast.get(via, ()) for via in near if via >= self._npus):
+            return "NVL"
+        if any(b in self._fast.get(via, ()) for via in near if via < self._npus):
+            return "NVB"
+        return self._over_pci(a, b) or "SYS"
+
+    def to_nic(self, npu: int, nic: int, members: Sequence[int]) -> str:
+        """Say how a GPU reaches a NIC: over PCI, or by another GPU that is near (PXN)."""
+        found = self._over_pci(npu, nic) or "SYS"
+        if found in ("PHB", "SYS"):
+            near = [other for other in members if self._over_pci(other, nic) in ("PIX", "PXB")]
+            if any(self.between(npu, other) == "NVL" for other in near):
+                return "PXN"
+        return found
+
+    def _over_pci(self, a: int, b: int) -> str | None:
+        """Say how far it is over PCI, by the processors and bridges on the way; None without a way."""
+        reached = {a: (0, 0)}
+        queue = [a]
+        for device in queue:
+            cpus, hops = reached[device]
+            for other in sorted(self._pci.get(device, ())):
+                if other in reached or (other < self._npus and other != b):
+                    continue
+                is_cpu = ".cpu" in f".{self._names[other]}"
+                reached[other] = (cpus + is_cpu, hops + 1)
+                queue.append(other)
+        if b not in reached:
+            return None
+        cpus, hops = reached[b]
+        if cpus:
+            return "PHB" if cpus == 1 else "SYS"
+        return "PIX" if hops <= 2 else "PXB"

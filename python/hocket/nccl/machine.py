@@ -1,0 +1,172 @@
+"""Machines whose dumps are known: the network that they form, and the channels of NCCL's graphs on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeAlias
+
+from hocket import _core
+from hocket.errors import SpecError
+from hocket.files.complaint import shown_path
+from hocket.nccl.constants import GENERATIONS, Generation
+from hocket.nccl.graphs import ID, Graph, read_graph
+from hocket.nccl.rccl import MACHINES, Tuning
+from hocket.topology.build import build_topology
+from hocket.topology.dump import read_system, spec_from_systems
+from hocket.topology.spec import TopologySpec
+
+Leg: TypeAlias = "tuple[list[int], int | None, int | None]"
+"""NPUs of a node in order, and the devices of the NICs of the first and of the others."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine: its dump, and its file of graphs where there is one."""
+
+    system: _core.nccl.System
+    file: str
+    graphs: tuple[Graph, ...] = ()
+    graph_file: str = ""
+
+    def graph(self, algorithm: str) -> Graph | None:
+        """Give the graph of an algorithm; ``None`` where it has no channels."""
+        found = [each for each in self.graphs if each.id == ID[algorithm]]
+        return found[0] if found and found[0].channels else None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Nodes that form one network.
+
+    Attributes
+    ----------
+    nodes
+        Each by its dump.
+    spec, network
+        The network that they form, and which device of it is whose.
+    """
+
+    nodes: tuple[Node, ...]
+    spec: TopologySpec
+    network: _core.nccl.Network
+
+    @cached_property
+    def topology(self) -> _core.Topology:
+        """The network as hocket plans on it."""
+        return build_topology(self.spec)
+
+    @property
+    def arch(self) -> str | None:
+        """RCCL's name of the GPUs' architecture; ``None`` for NCCL."""
+        return self.nodes[0].system.gpus[0][3]
+
+    @property
+    def generation(self) -> Generation:
+        """The GPUs by whose constants NCCL's model counts: of the oldest."""
+        oldest = min(gpu[2] for node in self.nodes for gpu in node.system.gpus)
+        names = ((100, "blackwell"), (90, "hopper"), (80, "ampere"), (0, "volta"))
+        return GENERATIONS[next(name for least, name in names if oldest >= least)]
+
+    @property
+    def tuning(self) -> Tuning | None:
+        """The machine as RCCL knows it; ``None`` where its model is not known."""
+        name = {"gfx942": "mi300x", "942": "mi300x", "910": "mi250", "gfx90a": "mi250"}
+        return MACHINES.get(name.get(self.arch or "", ""))
+
+    def channels(self, algorithm: str) -> tuple[list[Graph], list[list[Leg]]]:
+        """Give the graph of each node, and for each channel what it does in each node.
+
+        As NCCL has it, there are as many channels as the node with the fewest has of rings and of trees.
+
+        Raises
+        ------
+        SpecError
+            With file and line, for a GPU or NIC that is not there, and a channel without some GPU.
+        """
+        graphs = [node.graph(algorithm) for node in self.nodes]
+        known = [graph for graph in graphs if graph is not None]
+        if len(known) < len(graphs):
+            return known, []
+        legs = [self._legs(number, graph) for number, graph in enumerate(known)]
+        count = min(len(each) for each in legs)
+        if algorithm != "nvls":
+            count = min(count, self.count)
+        if algorithm == "ring" and count % 2 == 0:
+            for number, graph in enumerate(known):
+                if graph.cross_nic == 2 and number % 2 == 1:
+                    # Of every other node channels are exchanged in pairs, so that rings stay on rails.
+                    legs[number] = [legs[number][k ^ 1] for k in range(count)]
+        return known, [[each[k] for each in legs] for k in range(count)]
+
+    @property
+    def count(self) -> int:
+        """How many channels NCCL has: the fewest of all rings and trees of all nodes; 0 without any."""
+        counts = [
+            len(graph.channels)
+            for node in self.nodes
+            for graph in (node.graph("ring"), node.graph("tree"))
+            if graph is not None
+        ]
+        return min(counts, default=0)
+
+    def _legs(self, number: int, graph: Graph) -> list[Leg]:
+        node, members = self.nodes[number], self.network.nodes[number]
+        gpus = {gpu[0]: npu for gpu, npu in zip(node.system.gpus, members, strict=True)}
+        devices = self.network.nics[number]
+        nets = dict(zip((net[0] for net in node.system.nets), devices, strict=False))
+        heads_only = graph.id == ID["nvls"]
+        found: list[Leg] = []
+        for ports, listed, line in graph.channels:
+            at = f"{node.graph_file}, line {line}"
+            order = []
+            for dev, _ in listed:
+                if dev not in gpus:
+                    have = ", ".join(f"{each:#x}" for each in sorted(gpus))
+                    why = f"a channel has GPU {dev:#x}, which {node.file} does not have"
+                    raise SpecError(None, why, f"its GPUs are {have}", origin=at)
+                order.append(gpus[dev])
+            if not heads_only and sorted(order) != sorted(members):
+                why = f"a channel has {len(set(order))} of the {len(members)} GPUs of {node.file}"
+                right = "give the graphs of a communicator of all of them, each GPU once"
+                raise SpecError(None, why, right, origin=at)
+            nics: list[int | None] = [None, None]
+            for place, port in enumerate(ports if len(self.nodes) > 1 else ()):
+                if port not in nets:
+                    have = ", ".join(f"{each:#x}" for each in nets)
+                    why = f"a channel has NIC {port:#x}, which {node.file} does not have"
+                    raise SpecError(None, why, f"its NICs are {have}", origin=at)
+                nics[place] = nets[port]
+            found.append((order, nics[0], nics[1] if nics[1] is not None else nics[0]))
+        return found
+
+
+def load_machine(files: Sequence[tuple[Path, Path | None]], nodes: int = 1) -> Machine:
+    """Read the dumps of some nodes, each with its graphs or without.
+
+    Parameters
+    ----------
+    files
+        For each node the file of its topology and that of its graphs.
+    nodes
+        How many nodes are like the one that is given, where it is one.
+
+    Raises
+    ------
+    SpecError
+        With file and line, for a file that makes no sense, or of nodes of which one has no NIC.
+    """
+    read: dict[Path, _core.nccl.System] = {}
+    made = []
+    for topology, graphs in files:
+        if topology not in read:
+            read[topology] = read_system(topology)
+        found = () if graphs is None else read_graph(graphs)
+        named = "" if graphs is None else shown_path(graphs)
+        made.append(Node(read[topology], shown_path(topology), found, named))
+    made *= nodes
+    name, origin = files[0][0].stem, shown_path(files[0][0])
+    spec, network = spec_from_systems([node.system for node in made], name, origin)
+    return Machine(tuple(made), spec, network)

@@ -1,0 +1,223 @@
+"""What a tuner plugin picks, asked without a GPU."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hocket._results import TableResult
+from hocket.errors import InfeasibleError, SpecError
+from hocket.nccl.asking import ALGORITHMS, COLLECTIVES, IGNORED, PROTOCOLS
+from hocket.nccl.model import KINDS
+from hocket.nccl.prediction import Library, library_on
+from hocket.topology.sources import TopologyLike, as_topology
+
+if TYPE_CHECKING:
+    from hocket.nccl.data import AskedPickData, AskedTunerData
+
+__all__ = ["AskedPick", "AskedTuner", "ask_tuner"]
+
+_SECONDS = 60.0
+"""A plugin that takes longer for all answers hangs."""
+SIZES = tuple(1 << power for power in range(8, 34))
+"""Sizes that are asked for by default: 256 B to 8 GiB."""
+
+
+@dataclass(frozen=True)
+class AskedPick:
+    """What a tuner picks for sizes that follow one another.
+
+    Attributes
+    ----------
+    kind
+        The collective.
+    least, most
+        The first and the last size that were asked for [bytes].
+    algorithm, protocol
+        As ``"nvls-tree"`` and ``"Simple"``.
+    channels
+        How many; ``None`` leaves it to NCCL.
+    is_own
+        Whether NCCL would pick it without the tuner, by its own model.
+    """
+
+    kind: str
+    least: int
+    most: int
+    algorithm: str
+    protocol: str
+    channels: int | None
+    is_own: bool
+
+
+@dataclass(frozen=True, repr=False)
+class AskedTuner(TableResult):
+    """What a tuner plugin picks.
+
+    Attributes
+    ----------
+    library
+        Its file.
+    name, api
+        As it calls itself, and the version of NCCL's API by which it was asked.
+    npus, nodes
+        Of the communicator that it was told of.
+    picks
+        What it picks, by collective and size.
+    log
+        What it wrote to NCCL's log: formats, without their values.
+    """
+
+    library: str
+    name: str
+    api: int
+    npus: int
+    nodes: int
+    picks: tuple[AskedPick, ...]
+    log: tuple[str, ...]
+
+    def to_dict(self) -> AskedTunerData:
+        """Give it as values of JSON."""
+        by_kind: dict[str, list[AskedPickData]] = {}
+        for each in self.picks:
+            by_kind.setdefault(each.kind, []).append(
+                {
+                    "min_bytes": each.least,
+                    "max_bytes": each.most,
+                    "algorithm": each.algorithm,
+                    "protocol": each.protocol,
+                    "channels": each.channels,
+                    "is_own": each.is_own,
+                }
+            )
+        return {
+            "library": self.library,
+            "name": self.name,
+            "api": self.api,
+            "npus": self.npus,
+            "nodes": self.nodes,
+            "collectives": [
+                {"collective": kind, "picks": picks} for kind, picks in by_kind.items()
+            ],
+            "log": list(self.log),
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        rows = self.to_dict()["collectives"]
+        return [{"collective": row["collective"], **pick} for row in rows for pick in row["picks"]]
+
+    def __repr__(self) -> str:
+        return f"<AskedTuner {self.name!r}: {len(self.picks)} picks>"
+
+
+def ask_tuner(
+    library: str | PathLike[str],
+    topology: TopologyLike,
+    *,
+    sizes: Sequence[int] = SIZES,
+    gpu: str | None = None,
+) -> AskedTuner:
+    """Ask a tuner plugin what it picks for a communicator of all NPUs of a topology.
+
+    The plugin is loaded by a process of its own, which is told what NCCL's own model predicts, as NCCL
+    tells it.
+
+    Parameters
+    ----------
+    library
+        The plugin's shared library, of version 2 to 6 of NCCL's API.
+    topology
+        A network, or text as of :func:`hocket.topology.load`.
+    sizes
+        What is asked for [bytes], ascending.
+    gpu
+        As of :func:`hocket.nccl.predict`.
+
+    Raises
+    ------
+    SpecError
+        If there is no such library, or it is no tuner plugin.
+    InfeasibleError
+        If the plugin ends the process, hangs, or refuses to start.
+    """
+    path = Path(library)
+    if not path.is_file():
+        raise SpecError(None, "there is no such file", "give a tuner's library", origin=str(path))
+    told = library_on(as_topology(topology), gpu)
+    npus, nodes = told.npus, told.nodes
+    calls = [
+        (COLLECTIVES.index(kind), size, _costs(told, kind, size))
+        for kind in KINDS
+        for size in sizes
+    ]
+    found = _answers(path, {"ranks": npus, "nodes": nodes, "calls": calls})
+    answers = iter(found["answers"])
+    picks: list[AskedPick] = []
+    for collective, size, costs in calls:
+        result, channels, after = next(answers)
+        algorithm, protocol = _pick(costs if result else after)
+        is_own = (algorithm, protocol) == _pick(costs)
+        count = channels if channels > 0 and not result else None
+        kind = COLLECTIVES[collective]
+        _add(picks, AskedPick(kind, size, size, algorithm, protocol, count, is_own))
+    return AskedTuner(
+        str(path), found["name"], found["api"], npus, nodes, tuple(picks), tuple(found["log"])
+    )
+
+
+def _add(picks: list[AskedPick], pick: AskedPick) -> None:
+    """Add a pick of one size, to the one before it where it is the same."""
+    before = picks[-1] if picks else None
+    if before is not None and _same(before) == _same(pick):
+        pick = AskedPick(before.kind, before.least, pick.most, *_same(pick)[1:])
+        picks.pop()
+    picks.append(pick)
+
+
+def _same(pick: AskedPick) -> tuple[str, str, str, int | None, bool]:
+    return pick.kind, pick.algorithm, pick.protocol, pick.channels, pick.is_own
+
+
+def _costs(told: Library, kind: str, size: int) -> list[float]:
+    """Give what NCCL tells a tuner: its prediction of what it would use [us], -1 for the rest."""
+    costs = [IGNORED] * (len(ALGORITHMS) * len(PROTOCOLS))
+    for each in told.choices(kind, size):
+        at = ALGORITHMS.index(each.algorithm) * len(PROTOCOLS) + PROTOCOLS.index(each.protocol)
+        costs[at] = each.seconds * 1e6
+    return costs
+
+
+def _pick(costs: Sequence[float]) -> tuple[str, str]:
+    """Give what NCCL takes: the least cost of those that are not to be ignored."""
+    used = [at for at, cost in enumerate(costs) if cost >= 0]
+    best = min(used, key=lambda at: costs[at])
+    return ALGORITHMS[best // len(PROTOCOLS)], PROTOCOLS[best % len(PROTOCOLS)]
+
+
+def _answers(path: Path, question: dict[str, Any]) -> dict[str, Any]:
+    """Have a process of its own ask the plugin."""
+    text = json.dumps({"library": str(path.resolve()), **question})
+    command = [sys.executable, "-m", "hocket.nccl.asking"]
+    try:
+        done = subprocess.run(
+            command, input=text, capture_output=True, text=True, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        why = f"gives no answer in {_SECONDS:g} s"
+        raise InfeasibleError(None, why, "ask another plugin", origin=str(path)) from None
+    if done.returncode != 0:
+        code = done.returncode
+        how = f"signal {-code}" if code < 0 else f"code {code}"
+        why = f"ends the process that asks it, with {how}"
+        raise InfeasibleError(None, why, "ask another plugin", origin=str(path))
+    found: dict[str, Any] = json.loads(done.stdout)
+    if "error" in found:
+        why = f"is no tuner plugin that can be asked: {found['error']}"
+        raise SpecError(None, why, "give a library as NCCL_TUNER_PLUGIN names it", origin=str(path))
+    return found

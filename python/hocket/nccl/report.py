@@ -1,0 +1,354 @@
+"""What NCCL does run on a machine, by its own dumps, beside the best that hocket finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hocket import _core
+from hocket._results import TableResult
+from hocket.collectives.collective import Progress, collective_on
+from hocket.collectives.outcome import bound_dict, collective_dict
+from hocket.errors import Error, InfeasibleError, SpecError
+from hocket.nccl.findings import findings_of
+from hocket.nccl.graphs import JOINTS
+from hocket.nccl.machine import Machine, load_machine
+from hocket.nccl.model import KINDS, Channels, Choice, choices
+from hocket.nccl.rccl import rccl_choices
+from hocket.plans.choice import fastest
+from hocket.plans.plan import Plan
+from hocket.plans.planner import choose
+from hocket.plans.synthesis import PlanOptions
+from hocket.profiles.hardware import Hardware
+from hocket.simulation.run import Run, simulate
+from hocket.units import Quantity
+
+if TYPE_CHECKING:
+    from hocket.nccl.data import AuditData
+
+__all__ = ["Audit", "AuditEntry", "audit"]
+
+_NEAR = ("NVL", "NVB", "LOC")
+_PLANS = {"ring": "nccl-ring", "tree": "nccl-tree", "nvls": "nccl-nvls"}
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """What NCCL has of one algorithm.
+
+    Attributes
+    ----------
+    algorithm
+        ``"ring"``, ``"tree"`` or ``"nvls"``.
+    channels
+        How many it has, before NCCL doubles them.
+    speed
+        What each is counted at [bytes/s].
+    predicted
+        The quickest protocol by NCCL's own model, with this graph; ``None`` where its model has none.
+    run
+        The plan along these channels, proved and simulated; ``None`` where there is none.
+    why
+        Why there is none.
+    """
+
+    algorithm: str
+    channels: int
+    speed: float
+    predicted: Choice | None
+    run: Run | None
+    why: str | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Audit(TableResult):
+    """What NCCL does on a machine.
+
+    Attributes
+    ----------
+    collective, topology
+        What is judged, and on which network.
+    bound
+        The lower bound on any plan's time.
+    entries
+        What NCCL has, by algorithm.
+    best
+        The fastest plan that hocket finds, which may be one of NCCL's.
+    findings
+        What is odd about the machine or its graphs, a sentence each.
+    notes
+        What was assumed.
+    library
+        ``"NCCL"`` or ``"RCCL"``.
+    """
+
+    collective: _core.Collective
+    topology: _core.Topology
+    bound: _core.Bound
+    entries: tuple[AuditEntry, ...]
+    best: Run
+    findings: tuple[str, ...]
+    notes: tuple[str, ...]
+    library: str
+
+    @property
+    def pick(self) -> AuditEntry | None:
+        """What NCCL picks, by its own model; ``None`` where its model has none of them."""
+        known = [each for each in self.entries if each.predicted is not None]
+        return min(known, key=lambda each: _seconds(each.predicted), default=None)
+
+    @property
+    def gap(self) -> float | None:
+        """By how much longer NCCL's pick takes than the best plan, as a share; ``None`` without a plan."""
+        if self.pick is None or self.pick.run is None:
+            return None
+        return self.pick.run.time_ps / self.best.time_ps - 1
+
+    def to_dict(self) -> AuditData:
+        """Give it as values of JSON."""
+        pick = self.pick
+        return {
+            **collective_dict(self.collective, self.topology),
+            "bound": bound_dict(self.bound),
+            "library": self.library,
+            "graphs": [
+                {
+                    "algorithm": each.algorithm,
+                    "channels": each.channels,
+                    "speed_bytes_per_s": each.speed,
+                    "protocol": None if each.predicted is None else each.predicted.protocol,
+                    "predicted_ps": None
+                    if each.predicted is None
+                    else round(each.predicted.seconds * 1e12),
+                    "time_ps": None if each.run is None else each.run.time_ps,
+                    "algbw_bytes_per_s": None if each.run is None else each.run.algbw,
+                    "why": each.why,
+                }
+                for each in self.entries
+            ],
+            "pick": None if pick is None else pick.algorithm,
+            "best": {
+                "algorithm": self.best.plan.algorithm,
+                "time_ps": self.best.time_ps,
+                "algbw_bytes_per_s": self.best.algbw,
+            },
+            "gap": self.gap,
+            "findings": list(self.findings),
+            "notes": list(self.notes),
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [dict(row) for row in self.to_dict()["graphs"]]
+
+    def __iter__(self) -> Iterator[AuditEntry]:
+        return iter(self.entries)
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __repr__(self) -> str:
+        return f"<Audit of {self.collective.kind} on {self.topology.name!r}: {len(self)} graphs>"
+
+
+def audit(
+    topology: str | PathLike[str] | Sequence[str | PathLike[str]],
+    graph: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    kind: str = "all-reduce",
+    size: Quantity = "256 MiB",
+    nodes: int = 1,
+    options: PlanOptions | None = None,
+    progress: Progress | None = None,
+) -> Audit:
+    """Judge what NCCL runs on a machine: its rings, trees and sums in switches, beside the best plan.
+
+    Parameters
+    ----------
+    topology, graph
+        What NCCL wrote to ``NCCL_TOPO_DUMP_FILE`` and to ``NCCL_GRAPH_DUMP_FILE``; of several nodes that
+        differ lists, in the order of nodes.
+    kind, size
+        The collective, among all GPUs.
+    nodes
+        How many nodes are like the one that is given.
+    options
+        How hocket plans.
+
+    Raises
+    ------
+    SpecError
+        With file and line, for a file that makes no sense, or does not fit the other.
+
+    Examples
+    --------
+    >>> import hocket as hk
+    >>> found = hk.nccl.audit("topo.xml", "graph.xml")  # doctest: +SKIP
+    >>> found.gap  # doctest: +SKIP
+    """
+    machine = load_machine(_pairs(topology, graph), _count(nodes))
+    return audit_machine(
+        machine, kind=kind, size=size, options=options or PlanOptions(), progress=progress
+    )
+
+
+def audit_machine(
+    machine: Machine,
+    *,
+    kind: str,
+    size: Quantity,
+    options: PlanOptions,
+    progress: Progress | None = None,
+) -> Audit:
+    """Judge what NCCL runs on a machine that is read; see :func:`audit`."""
+    if kind not in KINDS:
+        raise SpecError(
+            "kind", f"NCCL's graphs serve no {kind!r}", f"they serve {', '.join(KINDS)}"
+        )
+    network = machine.topology
+    if network.npu_count < 2:
+        raise InfeasibleError(None, "it has one GPU", "there is nothing to judge")
+    collective = collective_on(kind, network, size)
+    predicted = _predicted(machine, kind, collective.size)
+    entries = [
+        entry
+        for algorithm in _PLANS
+        if (entry := _entry(machine, algorithm, collective, predicted, progress)) is not None
+    ]
+    if not entries:
+        file = machine.nodes[0].graph_file
+        right = "give what NCCL writes to NCCL_GRAPH_DUMP_FILE"
+        raise SpecError(None, "no graph of rings, trees or NVLS has channels", right, origin=file)
+    best = simulate(choose(collective, network, "auto", options, progress=progress).plan)
+    runs = [best, *(each.run for each in entries if each.run is not None)]
+    best = min(runs, key=lambda run: run.time_ps)
+    return Audit(
+        collective,
+        network,
+        best.lower_bound,
+        tuple(entries),
+        best,
+        tuple(findings_of(machine)),
+        machine.spec.notes,
+        "NCCL" if machine.arch is None else "RCCL",
+    )
+
+
+def _pairs(topology: Any, graph: Any) -> list[tuple[Path, Path | None]]:
+    """Give the files of each node."""
+    of = [[each] if isinstance(each, (str, PathLike)) else each for each in (topology, graph)]
+    for field, files in zip(("topology", "graph"), of, strict=True):
+        if not isinstance(files, Sequence) or not files:
+            raise SpecError(field, "it names no file", "give a path, or a list of paths")
+        for each in files:
+            if not isinstance(each, (str, PathLike)):
+                raise SpecError(field, f"{each!r} is not a path", "give paths")
+    topologies, graphs = of
+    if len(topologies) != len(graphs):
+        why = f"{len(graphs)} files for {len(topologies)} nodes"
+        raise SpecError("graph", why, "give one for each topology")
+    return [(Path(a), Path(b)) for a, b in zip(topologies, graphs, strict=True)]
+
+
+def _count(nodes: object) -> int:
+    if isinstance(nodes, bool) or not isinstance(nodes, int) or not 1 <= nodes <= 4096:
+        raise SpecError("nodes", f"{nodes!r} is no number of nodes", "give 1 to 4096")
+    return nodes
+
+
+def _seconds(choice: Choice | None) -> float:
+    return float("inf") if choice is None else choice.seconds
+
+
+def _speed(machine: Machine, algorithm: str) -> Channels | None:
+    """Give the channels of a graph as NCCL's model counts them: as slow as the slowest node's."""
+    graphs, _ = machine.channels(algorithm)
+    if len(graphs) < len(machine.nodes):
+        return None
+    count = min(len(graph.channels) for graph in graphs)
+    if algorithm != "nvls":
+        count = min(count, machine.count)
+    inside = min(graph.speed_intra for graph in graphs)
+    return Channels(count, inside, min(graph.speed_inter for graph in graphs))
+
+
+def _predicted(machine: Machine, kind: str, size: int) -> dict[str, Choice]:
+    """Give what the library's model says of each graph: the quickest protocol."""
+    npus, nodes = machine.topology.npu_count, len(machine.nodes)
+    if machine.arch is not None:
+        tuning = machine.tuning
+        found = [] if tuning is None else list(rccl_choices(kind, size, npus, nodes, tuning))
+    else:
+        graphs = {name: _speed(machine, name) for name in _PLANS}
+        known = {name: graph for name, graph in graphs.items() if graph is not None}
+        ring = machine.nodes[0].graph("ring")
+        is_on_pci = ring is not None and ring.type_intra not in _NEAR
+        hardware = Hardware(0.0, npus=npus // nodes)
+        found = list(
+            choices(kind, size, npus, nodes, hardware, machine.generation, known, is_on_pci)
+        )
+    best: dict[str, Choice] = {}
+    for choice in found:
+        name = choice.algorithm.removesuffix("-tree")
+        if _seconds(choice) < _seconds(best.get(name)):
+            best[name] = choice
+    return best
+
+
+def _entry(
+    machine: Machine,
+    algorithm: str,
+    collective: _core.Collective,
+    predicted: dict[str, Choice],
+    progress: Progress | None,
+) -> AuditEntry | None:
+    channels = _speed(machine, algorithm)
+    if channels is None:
+        return None
+    run, why = None, None
+    try:
+        plan = plan_graph(machine, algorithm, collective, progress)
+        run = simulate(plan, progress=progress)
+    except SpecError:
+        raise
+    except Error as error:
+        why = error.why
+    rate = channels.inside if len(machine.nodes) == 1 else channels.between
+    return AuditEntry(algorithm, channels.count, rate * 1e9, predicted.get(algorithm), run, why)
+
+
+def plan_graph(
+    machine: Machine, algorithm: str, collective: _core.Collective, progress: Progress | None
+) -> Plan:
+    """Make the plan of a machine's graphs of one algorithm, with the number of chunks that is the fastest.
+
+    Raises
+    ------
+    SpecError
+        As :meth:`Machine.channels`.
+    InfeasibleError
+        If the graphs do not serve the collective.
+    """
+    graphs, channels = machine.channels(algorithm)
+    joint = JOINTS.get(graphs[0].pattern, "tree" if algorithm == "tree" else "ring")
+
+    def along(
+        given: _core.Collective,
+        topology: _core.Topology,
+        _algorithm: object,
+        options: PlanOptions,
+        _progress: Progress | None,
+    ) -> Plan:
+        chunks, limit = options.chunks or 1, options.limit_bytes
+        if algorithm == "nvls":
+            heads = list(dict.fromkeys(tuple(leg[0][0] for leg in each) for each in channels))
+            return Plan(_core.nccl.plan_heads(topology, given, heads, chunks, limit))
+        core = _core.nccl.plan_channels(topology, given, joint, channels, chunks, limit)  # type: ignore[arg-type]
+        return Plan(core)
+
+    options = replace(PlanOptions(), cache=False)
+    name = _PLANS[algorithm]
+    found = fastest(along, collective, machine.topology, name, options, progress=progress)
+    return found.plan

@@ -1,0 +1,398 @@
+"""Tables for tuners of NCCL: which algorithm, protocol and channels every size takes.
+
+Both the example plugin of NCCL's repository and hocket's own read such a table. It answers for every size
+from 0 to 2^64 - 1: where no line answers, the example plugin sets one channel.
+
+References
+----------
+NVIDIA/nccl 2.30.7, plugins/tuner/example/plugin.c and src/enqueue.cc (Apache-2.0), read at commit 5067397.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hocket import _core
+from hocket._results import TableResult
+from hocket.errors import InfeasibleError, SpecError
+from hocket.files.atomic import check_target, write_text
+from hocket.files.raw import read_bytes
+from hocket.nccl.constants import MOST_CHANNELS, THREADS, THRESHOLDS, VERSION
+from hocket.nccl.model import KINDS
+from hocket.nccl.prediction import Library, library_on
+from hocket.profiles.hardware import Hardware, hardware_of
+from hocket.profiles.measurement import Measurement, read_sweeps
+from hocket.profiles.prediction import predict_on
+from hocket.profiles.profile import as_profile
+from hocket.topology.dump import place_in
+from hocket.topology.sources import TopologyLike, as_topology
+
+if TYPE_CHECKING:
+    from hocket.nccl.data import TunerData
+    from hocket.profiles.profile import Profile
+
+__all__ = ["TunerRow", "TunerTable", "read_tuner", "tuner_table"]
+
+LARGEST = (1 << 64) - 1
+"""Bytes to which a table answers."""
+_MOST = 1 << 36
+"""Bytes from which on nothing changes any more: 64 GiB."""
+_TO_FILE = {
+    "all-reduce": "allreduce",
+    "all-gather": "allgather",
+    "reduce-scatter": "reducescatter",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+}
+_FROM_FILE = {name: kind for kind, name in _TO_FILE.items()}
+_PROTOCOLS = {"ll": "LL", "ll128": "LL128", "simple": "Simple"}
+_NVLS_CHANNELS = 16
+
+Pick = tuple[str, str]
+"""Algorithm, as ``"nvls-tree"``, and protocol, as ``"LL128"``."""
+
+
+@dataclass(frozen=True)
+class TunerRow:
+    """A line of a table.
+
+    Attributes
+    ----------
+    kind
+        The collective.
+    least, most
+        From and to which size, both included [bytes].
+    algorithm, protocol
+        As ``"nvls-tree"`` and ``"Simple"``.
+    channels
+        How many; ``None`` leaves it to NCCL.
+    nodes, ranks
+        Of communicators that it is for; ``None``: of any.
+    """
+
+    kind: str
+    least: int
+    most: int
+    algorithm: str
+    protocol: str
+    channels: int | None
+    nodes: int | None
+    ranks: int | None
+
+
+@dataclass(frozen=True, repr=False)
+class TunerTable(TableResult):
+    """A table for tuners.
+
+    Attributes
+    ----------
+    rows
+        Its lines; the first that matches counts.
+    comments
+        What its first lines say: what it was made from, and by which version's rules.
+    """
+
+    rows: tuple[TunerRow, ...]
+    comments: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The file.
+
+        Raises
+        ------
+        SpecError
+            If for a collective that it has some size has no line.
+        """
+        rows = [
+            (
+                _TO_FILE[each.kind],
+                each.least,
+                each.most,
+                each.algorithm.replace("-", "_"),
+                each.protocol.lower(),
+                each.channels,
+                each.nodes,
+                each.ranks,
+            )
+            for each in self.rows
+        ]
+        return _core.nccl.write_tuner(rows, self.comments)
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write the file, whole or not at all.
+
+        Raises
+        ------
+        SpecError
+            If it cannot be written, or as :attr:`text`.
+        """
+        file = Path(path)
+        check_target(file)
+        write_text(file, self.text)
+
+    def pick(self, kind: str, size: int, *, nodes: int, ranks: int) -> TunerRow | None:
+        """Give the line that answers for a size [bytes]; ``None`` where there is none."""
+        for row in self.rows:
+            is_for = row.nodes in (None, nodes) and row.ranks in (None, ranks)
+            if row.kind == kind and row.least <= size <= row.most and is_for:
+                return row
+        return None
+
+    def to_dict(self) -> TunerData:
+        """Give it as values of JSON."""
+        return {
+            "comments": list(self.comments),
+            "rows": [
+                {
+                    "collective": each.kind,
+                    "min_bytes": each.least,
+                    "max_bytes": each.most,
+                    "algorithm": each.algorithm,
+                    "protocol": each.protocol,
+                    "channels": each.channels,
+                    "nodes": each.nodes,
+                    "npus": each.ranks,
+                }
+                for each in self.rows
+            ],
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [dict(row) for row in self.to_dict()["rows"]]
+
+    def __iter__(self) -> Iterator[TunerRow]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __repr__(self) -> str:
+        return f"<TunerTable of {len(self)} lines>"
+
+
+def read_tuner(path: str | PathLike[str]) -> TunerTable:
+    """Read a table.
+
+    Raises
+    ------
+    SpecError
+        With file and line, for what the example plugin would silently take for something else.
+    """
+    file = Path(path)
+    raw = read_bytes(file, "a table for a tuner of NCCL")
+    try:
+        rows, comments = _core.nccl.parse_tuner(raw)
+    except SpecError as error:
+        raise error.but(origin=place_in(file, error)) from None
+    made = [
+        TunerRow(
+            _FROM_FILE[collective],
+            least,
+            most,
+            algorithm.replace("_", "-"),
+            _PROTOCOLS[protocol],
+            channels,
+            nodes,
+            ranks,
+        )
+        for collective, least, most, algorithm, protocol, channels, nodes, ranks in rows
+    ]
+    return TunerTable(tuple(made), tuple(comments))
+
+
+def tuner_table(
+    topology: TopologyLike,
+    *,
+    profile: Profile | str | None = None,
+    gpu: str | None = None,
+    measured: Sequence[str | PathLike[str]] = (),
+) -> TunerTable:
+    """Make a table for communicators of all NPUs of a topology.
+
+    Parameters
+    ----------
+    topology
+        A network, or text as of :func:`hocket.topology.load`.
+    profile
+        Constants fitted to sweeps, by which sizes are predicted; without, NCCL's own model predicts them.
+    gpu
+        As of :func:`hocket.nccl.predict`, which says how many channels there are.
+    measured
+        Sweeps of nccl-tests that were run with ``NCCL_ALGO`` and ``NCCL_PROTO`` set, and say which: of the
+        collectives that they have, the quickest of each size is taken; the others are predicted.
+
+    Raises
+    ------
+    SpecError
+        For sweeps that do not say which algorithm and protocol ran, or of other counts of NPUs and nodes.
+    InfeasibleError
+        If NCCL's model has no such GPU.
+    """
+    network = as_topology(topology)
+    library, hardware = library_on(network, gpu), hardware_of(network)
+    used = None if profile is None else as_profile(profile)
+    npus, nodes = library.npus, library.nodes
+    sweeps = _sweeps(measured, npus, nodes)
+    comments = [f"for {npus} ranks on {nodes} node{'s'[: nodes != 1]} of {network.name}"]
+    comments.append(f"channels and collectives as NCCL {VERSION} has them")
+    rows: list[TunerRow] = []
+    for kind in KINDS:
+        channels = _channels(kind, library)
+        if kind in sweeps:
+            source, parts = "measured", _measured(sweeps[kind])
+        elif used is not None:
+            source = "predicted by a profile that was fitted to sweeps"
+            parts = _parts(_by_profile(kind, hardware, library, used, channels))
+        else:
+            source = "predicted by NCCL's own model"
+            parts = _parts(_by_model(kind, library))
+        comments.append(f"{kind}: {source}")
+        for least, most, (algorithm, protocol) in parts:
+            total = channels.get(algorithm)
+            if total is None:
+                known = ", ".join(channels)
+                why = f"NCCL has no {algorithm} for {kind} here"
+                raise InfeasibleError("measured", why, f"it has {known}")
+            for first, last, count in _scaled(least, most, total, (algorithm, protocol), npus):
+                rows.append(TunerRow(kind, first, last, algorithm, protocol, count, nodes, npus))
+    return TunerTable(tuple(rows), tuple(comments))
+
+
+def _channels(kind: str, library: Library) -> dict[str, int]:
+    """Give how many channels each algorithm has: those of its graph twice, of sums in switches 16."""
+    return {
+        each.algorithm: _NVLS_CHANNELS
+        if each.algorithm.startswith("nvls")
+        else min(2 * each.channels, MOST_CHANNELS)
+        for each in library.choices(kind, 1 << 20)
+    }
+
+
+def _by_model(kind: str, library: Library) -> Callable[[int], Pick]:
+    def pick(size: int) -> Pick:
+        best = library.choices(kind, size)[0]
+        return best.algorithm, best.protocol
+
+    return pick
+
+
+def _by_profile(
+    kind: str, hardware: Hardware, library: Library, profile: Profile, channels: dict[str, int]
+) -> Callable[[int], Pick]:
+    counts = library.npus, library.nodes
+
+    def pick(size: int) -> Pick:
+        found = predict_on(kind, hardware, *counts, [max(size, 1)], profile).times[0]
+        name = found.algorithm
+        name = f"{name}-tree" if name == "nvls" and name not in channels else name
+        return name, _PROTOCOLS[found.protocol.lower()]
+
+    return pick
+
+
+def _parts(pick: Callable[[int], Pick]) -> list[tuple[int, int, Pick]]:
+    """Give the ranges of sizes with one pick, and their ends to the byte."""
+    sizes = sorted({round(2 ** (step / 2)) for step in range(2 * _MOST.bit_length() - 1)})
+    found = [(0, pick(sizes[0]))]
+    for below, above in itertools.pairwise(sizes):
+        end = pick(above)
+        while found[-1][1] != end:
+            first, last = below, above
+            while last - first > 1:
+                middle = (first + last) // 2
+                first, last = (middle, last) if pick(middle) == found[-1][1] else (first, middle)
+            found.append((last, pick(last)))
+            below = last
+    ends = [start - 1 for start, _ in found[1:]] + [LARGEST]
+    return [(start, end, name) for (start, name), end in zip(found, ends, strict=True)]
+
+
+def _scaled(
+    least: int, most: int, total: int, pick: Pick, npus: int
+) -> Iterator[tuple[int, int, int]]:
+    """Give the ranges of sizes with one number of channels: as many as have work, as NCCL has it."""
+    algorithm, protocol = pick
+    if algorithm.startswith("nvls"):
+        yield least, most, total
+        return
+    each = THREADS[protocol] * THRESHOLDS[protocol]
+    if (algorithm, protocol) == ("ring", "LL"):
+        each *= npus
+    counts = [1 << k for k in range(total.bit_length()) if 1 << k < total] + [total]
+    starts = [0, *(count * each for count in counts[1:])]
+    ends = [start - 1 for start in starts[1:]] + [LARGEST]
+    for start, end, count in zip(starts, ends, counts, strict=True):
+        first, last = max(start, least), min(end, most)
+        if first <= last:
+            yield first, last, count
+
+
+def _sweeps(
+    files: Sequence[str | PathLike[str]], npus: int, nodes: int
+) -> dict[str, list[Measurement]]:
+    """Read what was measured, by collective."""
+    if isinstance(files, (str, PathLike)) or not isinstance(files, Sequence):
+        raise SpecError("measured", f"{files!r} is not a list of files", "give a list")
+    found: dict[str, list[Measurement]] = {}
+    for file in files:
+        told = 0
+        for row in read_sweeps(file).rows:
+            name, protocol = _name(row.algorithm), row.protocol.lower()
+            if row.kind not in KINDS or name is None or protocol not in _PROTOCOLS:
+                continue
+            if (row.npus, row.nodes) != (npus, nodes):
+                what = f"{row.npus} GPUs on {row.nodes} nodes were measured"
+                why = f"{what}, the topology has {npus} on {nodes}"
+                raise SpecError("measured", why, "give its own topology", origin=str(file))
+            told += 1
+            found.setdefault(row.kind, []).append(row)
+        if not told:
+            why = "no line says which algorithm and protocol ran"
+            right = "measure with NCCL_ALGO and NCCL_PROTO set; a table has columns algo and proto"
+            raise SpecError("measured", why, right, origin=str(file))
+    return found
+
+
+def _name(algorithm: str) -> str | None:
+    known = {"nvlstree": "nvls-tree", "collnetdirect": "collnet-direct"}
+    name = known.get(algorithm, algorithm)
+    return name if name in ("ring", "tree", "nvls", "nvls-tree", "pat") else None
+
+
+def _measured(rows: Sequence[Measurement]) -> list[tuple[int, int, Pick]]:
+    """Give the quickest of each size that was measured; in between it changes where both are as quick."""
+    times: dict[int, dict[Pick, float]] = {}
+    for row in rows:
+        name = str(_name(row.algorithm)), _PROTOCOLS[row.protocol.lower()]
+        at = times.setdefault(row.size, {})
+        at[name] = min(row.seconds, at.get(name, math.inf))
+    sizes = sorted(times)
+    picks = [min(times[size], key=lambda name: times[size][name]) for size in sizes]
+    found: list[tuple[int, Pick]] = [(0, picks[0])]
+    for i in range(1, len(sizes)):
+        if picks[i] != found[-1][1]:
+            start = _crossing((sizes[i - 1], sizes[i]), times, (found[-1][1], picks[i]))
+            found.append((start, picks[i]))
+    ends = [start - 1 for start, _ in found[1:]] + [LARGEST]
+    return [(start, end, name) for (start, name), end in zip(found, ends, strict=True)]
+
+
+def _crossing(
+    sizes: tuple[int, int], times: dict[int, dict[Pick, float]], names: tuple[Pick, Pick]
+) -> int:
+    """Give where two picks are as quick, by straight lines of logarithms; half way if one is not known."""
+    below, above = sizes
+    try:
+        leads = [math.log(times[size][names[1]] / times[size][names[0]]) for size in sizes]
+    except KeyError:
+        leads = [1.0, -1.0]
+    share = leads[0] / (leads[0] - leads[1]) if leads[0] > leads[1] else 0.5
+    at = math.exp(math.log(max(below, 1)) * (1 - share) + math.log(above) * share)
+    return min(max(round(at), below + 1), above)

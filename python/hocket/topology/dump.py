@@ -1,0 +1,89 @@
+"""Machines as NCCL sees them: what ``NCCL_TOPO_DUMP_FILE`` holds, and what ``nvidia-smi topo -m`` prints.
+
+The core reads both (:mod:`hocket._core.nccl`); a specification is made of them here, with the latencies
+that :mod:`hocket.topology.defaults` has for each medium, as no such file states one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from hocket import _core
+from hocket.errors import SpecError
+from hocket.files.complaint import shown_path
+from hocket.files.raw import read_bytes
+from hocket.topology.defaults import LATENCY_PS
+from hocket.topology.spec import LinkSpec, OffloadSpec, TopologySpec
+
+_WHAT = "what NCCL writes to NCCL_TOPO_DUMP_FILE, or what nvidia-smi topo -m prints"
+
+
+def read_system(path: Path) -> _core.nccl.System:
+    """Read a machine from a dump of NCCL or RCCL, or from text of nvidia-smi.
+
+    Raises
+    ------
+    SpecError
+        Naming file, line and remedy.
+    """
+    raw = read_bytes(path, _WHAT)
+    read = _core.nccl.System.parse
+    if not raw.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"<"):
+        read = _core.nccl.System.read_smi
+    try:
+        return read(raw)
+    except SpecError as error:
+        raise error.but(origin=place_in(path, error)) from None
+
+
+def place_in(path: Path, error: SpecError) -> str:
+    """Give a file, and the line in it that an error of the core names."""
+    return ", ".join(filter(None, (shown_path(path), error.origin)))
+
+
+def spec_from_systems(
+    systems: Sequence[_core.nccl.System], name: str, origin: str = ""
+) -> tuple[TopologySpec, _core.nccl.Network]:
+    """Give the network of some machines, each a node, and what of it belongs to which machine.
+
+    Raises
+    ------
+    SpecError
+        Where there are several and one has no NIC.
+    """
+    try:
+        network = _core.nccl.join(systems)
+    except SpecError as error:
+        raise error.but(origin=origin or None) from None
+    names, count = network.names, network.npus
+    groups = tuple(tuple(names[npu] for npu in node) for node in network.nodes)
+    sums = tuple(names[switch] for switch in network.sums)
+    media = sorted({medium for *_, medium in network.links})
+    notes = [f"latency of {medium}: {LATENCY_PS[medium][1]}" for medium in media]
+    spec = TopologySpec(
+        name,
+        npus=tuple(names[:count]),
+        switches=tuple((switch, None) for switch in names[count:]),
+        links=tuple(
+            LinkSpec(names[src], names[dst], rate, LATENCY_PS[medium][0], medium)
+            for src, dst, rate, medium in network.links
+        ),
+        groups=groups if len(groups) > 1 else (),
+        offloads=(OffloadSpec(sums, ("sum", "multicast")),) if sums else (),
+        notes=(*network.notes, *notes),
+        origin=origin,
+    )
+    return spec, network
+
+
+def spec_from_dump(path: Path) -> TopologySpec:
+    """Read a file of one machine.
+
+    Raises
+    ------
+    SpecError
+        As :func:`read_system`.
+    """
+    spec, _ = spec_from_systems([read_system(path)], path.stem, shown_path(path))
+    return spec

@@ -1,0 +1,222 @@
+"""What NCCL runs, by its dumps: six kinds of machines, real dumps where there are some, and bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import hocket as hk
+from hocket.cli import run
+
+from . import dumps
+
+REAL = Path(os.environ.get("HOCKET_NCCL_DUMPS", "/nonexistent"))
+"""A folder with dumps that may not be copied, such as those of Azure/azhpc-images and ROCm/rccl."""
+
+
+def files(folder: Path, machine: dumps.Made, graphs: str | None = None) -> tuple[str, str]:
+    topology, graph = folder / "topo.xml", folder / "graph.xml"
+    topology.write_text(machine.topology())
+    graph.write_text(dumps.rings_of(machine) if graphs is None else graphs)
+    return str(topology), str(graph)
+
+
+@pytest.mark.parametrize(
+    ("machine", "graphs", "gap"),
+    [
+        # Rings that use every link reach the bound; of switches that sum, NVLS is the pick.
+        (dumps.DGX1, {"ring": 6, "tree": 6}, (0.0, 0.001)),
+        (dumps.DGX_A100, {"ring": 12, "tree": 12}, (0.0, 0.001)),
+        (dumps.DGX_H100, {"ring": 12, "tree": 12, "nvls": 8}, (0.0, 0.05)),
+        # Its rings pass two processors, trees with several ways do better.
+        (dumps.PCI_T4, {"ring": 2, "tree": 2}, (0.3, 0.7)),
+        (dumps.MI300X, {"ring": 7, "tree": 7}, (0.0, 0.001)),
+        # Of four GPUs NCCL would take sums in switches only from 2.27 on: its model picks rings here.
+        (dumps.GB200, {"ring": 24, "tree": 24, "nvls": 4}, (0.0, 1.0)),
+    ],
+    ids=lambda value: getattr(value, "name", ""),
+)
+def test_machines(
+    tmp_path: Path, machine: dumps.Made, graphs: dict[str, int], gap: tuple[float, float]
+) -> None:
+    found = hk.nccl.audit(*files(tmp_path, machine), size="64 MiB")
+    assert {each.algorithm: each.channels for each in found.entries} == graphs
+    assert all(each.run is not None and each.run.plan.is_verified for each in found.entries)
+    times = [each.run.time_ps for each in found.entries if each.run is not None]
+    assert found.bound.time_ps <= found.best.time_ps <= min(times)
+    assert found.gap is not None
+    assert gap[0] <= found.gap <= gap[1]
+    assert found.library == ("RCCL" if machine.arch else "NCCL")
+    assert found.to_frame().num_rows == len(found)
+
+
+def test_rings_of_a_dgx1_by_hand(tmp_path: Path) -> None:
+    """Six rings of 25 GB/s carry 2 x 7 / 8 of the data: 64 MiB in 783 us, and little more."""
+    found = hk.nccl.audit(*files(tmp_path, dumps.DGX1), size="64 MiB")
+    exact = (64 << 20) * 2 * 7 / 8 / (6 * 25e9)
+    ring = found.entries[0].run
+    assert ring is not None
+    assert exact <= ring.time_ps * 1e-12 <= 1.02 * exact
+
+
+def test_two_boxes_by_rails(tmp_path: Path) -> None:
+    """Eight NICs of 25 GB/s carry 2 x 15 / 16 of the data."""
+    graphs = dumps.rails_of(dumps.DGX_A100, range(8), speed=24)
+    found = hk.nccl.audit(*files(tmp_path, dumps.DGX_A100, graphs), nodes=2)
+    exact = (256 << 20) * 2 * 15 / 16 / (8 * 25e9)
+    ring, tree = found.entries
+    assert ring.run is not None
+    assert exact <= ring.run.time_ps * 1e-12 <= 1.1 * exact
+    # Data of a node's trees goes up and down by the same NIC, all of it.
+    assert tree.run is not None
+    assert tree.run.time_ps * 1e-12 >= (256 << 20) / (8 * 25e9)
+    assert not found.findings
+    assert any("one switch joins all NICs" in note for note in found.notes)
+
+
+def test_what_is_found(tmp_path: Path) -> None:
+    """Of two boxes the second has a dead NVLink, and fewer channels, which all nodes then have."""
+    whole = dumps.switched(12)
+    broken = replace(
+        dumps.DGX_A100, links=lambda gpu: dumps.switched(11)(gpu) if gpu == 5 else whole(gpu)
+    )
+    topologies, graphs = [], []
+    for number, (machine, rails) in enumerate([(dumps.DGX_A100, 8), (broken, 4)]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        text = dumps.rails_of(machine, range(rails), speed=24)
+        topology, graph = files(folder, machine, text)
+        topologies.append(topology)
+        graphs.append(graph)
+    found = hk.nccl.audit(topologies, graphs)
+    said = "\n".join(found.findings)
+    assert "node 1: gpu5 has 11 NVLinks, others 12: some may be down" in said
+    assert "node 0: of 8 channels of the ring graph 4 are used" in said
+    assert "node 0: no ring uses mlx5_4, mlx5_5, mlx5_6, mlx5_7 of 8 NICs" in said
+    assert "rings are counted at 96 GB/s, NICs carry 200" in said
+    assert found.entries[0].channels == 4
+    assert found.gap is not None
+    assert found.gap > 0.5
+
+
+def test_other_collectives(tmp_path: Path) -> None:
+    given = files(tmp_path, dumps.DGX_A100)
+    found = hk.nccl.audit(*given, kind="all-gather", size="8 MiB")
+    assert [each.run is None for each in found.entries] == [False, True]
+    assert "all-gather" in str(found.entries[1].why)
+    with pytest.raises(hk.SpecError, match="NCCL's graphs serve no 'all-to-all'"):
+        hk.nccl.audit(*given, kind="all-to-all")
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = files(tmp_path, dumps.PCI_T4)
+    assert run(["nccl", "audit", *given]) == 0
+    printed = capsys.readouterr().out
+    assert "NCCL picks ring, which takes" in printed
+    assert "rings pass between GPUs by way of two processors (SYS)" in printed
+    assert run(["nccl", "audit", *given, "--json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert (value["format"], value["pick"]) == ("hocket.nccl-audit", "ring")
+
+
+def test_a_dump_is_a_topology(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topology, _ = files(tmp_path, dumps.DGX_H100)
+    network = hk.topology.load(topology)
+    assert (network.npu_count, network.device_names[-1]) == (8, "nvs")
+    assert network.switch_offloads
+    assert run(["bound", "all-reduce", "--topology", topology, "--size", "1GiB"]) in (0, 2)
+    capsys.readouterr()
+    matrix = tmp_path / "matrix.txt"
+    matrix.write_text("\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n")
+    assert hk.topology.load(matrix).link_bandwidth.tolist() == [100_000_000_000] * 2
+
+
+def refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert run(["nccl", "audit", *arguments]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1, said.err
+    return said.err
+
+
+@pytest.mark.parametrize(
+    ("which", "change", "why"),
+    [
+        (0, ("</system>", ""), "line 1: <system> is never closed"),
+        (0, ('version="1"', 'version="9"'), "line 1: it is of version 9"),
+        (0, ("<system", "<!DOCTYPE s [<!ENTITY a 'b'>]>\n<system"), "line 1: it declares a document type"),
+        (0, ('busid="0000:f0:00.0"', 'busid="&a;"'), "line 3: <\"pci\">"),
+        (0, ('link_width="16"', 'link_width="wide"'), "line 3: link_width of <pci>"),
+        (0, (' rank="0"', ' was="0"'), "a channel has GPU 0x0, which"),
+        (1, ("</graphs>", ""), "line 1: <graphs> is never closed"),
+        (1, ('version="1"', 'version="2"'), "line 1: it is of version 2"),
+        (1, ('id="1"', 'id="0"'), "there are two graphs of id 0"),
+        (1, ('dev="0x3"', 'dev="0x13"'), "a channel has GPU 0x13, which"),
+        (1, ('dev="0x3"', 'dev="x"'), 'line 7: dev of <gpu> is "x"'),
+        (1, ('nchannels="2"', 'nchannels="99"'), 'nchannels of <graph> is "99"'),
+        (1, ('speedintra="5"', 'speedintra="nan"'), 'speedintra of <graph> is "nan"'),
+        (1, ('      <gpu dev="0x3" rank="3"/>\n', ""), "a channel has 3 of the 4 GPUs"),
+    ],
+)  # fmt: skip
+def test_bad_files(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    which: int,
+    change: tuple[str, str],
+    why: str,
+) -> None:
+    given = files(tmp_path, dumps.PCI_T4)
+    file = Path(given[which])
+    text = file.read_text()
+    assert change[0] in text
+    file.write_text(text.replace(*change, 1))
+    said = refused(list(given), capsys)
+    assert why in said
+    assert file.name in said or "graph.xml" in said
+
+
+def test_other_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    topology, graph = files(tmp_path, dumps.PCI_T4)
+    assert "3 files are not topologies and graphs in pairs" in refused(
+        [topology, graph, topology], capsys
+    )
+    assert "that is a file of graphs" in refused([graph, topology], capsys)
+    assert "no such file" in refused([topology, str(tmp_path / "none.xml")], capsys).lower()
+    assert "nodes: 0 is no number of nodes" in refused([topology, graph, "--nodes", "0"], capsys)
+    # The graphs of eight GPUs on a machine of four.
+    eight = tmp_path / "eight.xml"
+    eight.write_text(dumps.rings_of(dumps.DGX_A100))
+    assert "which" in refused([topology, str(eight)], capsys)
+    nothing = tmp_path / "nothing.xml"
+    nothing.write_text(dumps.graphs(dumps.graph(2, 3, [range(4)], 5)))
+    assert "no graph of rings, trees or NVLS has channels" in refused(
+        [topology, str(nothing)], capsys
+    )
+    large = tmp_path / "large.xml"
+    with large.open("wb") as file:
+        file.truncate(2 << 30)  # a hole: takes no room
+    assert "is larger than 64 MiB" in refused([str(large), graph], capsys)
+
+
+@pytest.mark.skipif(not REAL.is_dir(), reason="HOCKET_NCCL_DUMPS names no folder of dumps")
+def test_real_dumps(tmp_path: Path) -> None:
+    """Every dump that can be had is read; those for NCCL_TOPO_FILE are refused as such."""
+    read = 0
+    for file in sorted(REAL.glob("*topo*.xml")):
+        if " rank=" not in file.read_text():
+            with pytest.raises(hk.SpecError, match="NCCL_TOPO_DUMP_FILE"):
+                hk.topology.load(file)
+            continue
+        network = hk.topology.load(file)
+        read += 1
+        assert network.npu_count in (4, 8, 16), file
+    assert read >= 4
+    graph = REAL / "azure-ncv4-graph.xml"
+    topology = REAL / "azure-ncv4-topo.xml"
+    found = hk.nccl.audit(topology, graph)
+    assert {each.algorithm: each.channels for each in found.entries} == {"ring": 2, "tree": 2}
+    assert any("lead to the GPU itself" in note for note in found.notes)

@@ -1,0 +1,213 @@
+"""Tuner plugins: hocket's follows its table as NCCL would see it, and any plugin can be asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from shutil import which
+
+import jsonschema
+import pytest
+
+import hocket as hk
+from hocket.cli import run
+from hocket.nccl import asking
+
+ROOT = Path(__file__).parents[2]
+SCHEMA = ROOT / "docs" / "schema" / "results.schema.json"
+TABLE = f"""# by hand
+allreduce,0,65535,tree,ll,3,-1,-1
+allreduce,65536,1048575,nvls,simple,16,-1,-1
+allreduce,1048576,{(1 << 64) - 1},ring,simple,-1,1,8
+"""
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    """The plugin, built if it is not yet."""
+    if sys.platform != "linux" or which("cargo") is None:
+        pytest.skip("the library is of Linux and built by cargo")
+    built = subprocess.run(
+        [
+            "cargo",
+            "build",
+            "--locked",
+            "--quiet",
+            "-p",
+            "hocket-nccl-tuner",
+            "--profile",
+            "preload",
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert built.returncode == 0, built.stderr
+    target = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+    return target / "preload" / "libhocket_nccl_tuner.so"
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    file = tmp_path / "tuner.csv"
+    file.write_text(TABLE)
+    monkeypatch.setenv("HOCKET_NCCL_TUNER", str(file))
+    return file
+
+
+def costs(**given: float) -> list[float]:
+    """What NCCL hands in: -1 for what is not to be used."""
+    made = [asking.IGNORED] * 21
+    for name, cost in given.items():
+        algorithm, protocol = name.split("_")
+        place = asking.ALGORITHMS.index(algorithm.replace("0", "-"))
+        made[place * 3 + ["ll", "ll128", "simple"].index(protocol)] = cost
+    return made
+
+
+def test_it_follows_its_table(library: Path, table: Path) -> None:
+    plugin = asking.Plugin(str(library), 8, 1)
+    assert (plugin.name, plugin.version) == ("hocket", 6)
+    given = costs(ring_simple=9.0, tree_ll=20.0)
+    result, channels, after = plugin.ask(4, 1000, given)
+    assert (result, channels) == (0, 3)
+    assert after == costs(ring_simple=9.0, tree_ll=0.0)
+    # What is to be ignored is not touched, and then channels are not either.
+    assert plugin.ask(4, 100_000, given) == (0, 0, given)
+    result, channels, after = plugin.ask(4, 1 << 40, given)
+    assert (result, channels, after) == (0, 0, costs(ring_simple=0.0, tree_ll=20.0))
+    # Of another collective, or one that no table has, nothing is changed.
+    assert plugin.ask(2, 1000, given) == (0, 0, given)
+    assert plugin.ask(14, 1000, given) == (0, 0, given)
+    plugin.close()
+    other = asking.Plugin(str(library), 16, 2)
+    assert other.ask(4, 1 << 40, given) == (0, 0, given)
+    other.close()
+
+
+@pytest.mark.parametrize("version", [4, 5, 6])
+def test_every_version_of_the_api(
+    library: Path, table: Path, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    monkeypatch.setattr(asking, "VERSIONS", (version,))
+    plugin = asking.Plugin(str(library), 8, 1)
+    assert plugin.version == version
+    assert plugin.ask(4, 0, costs(tree_ll=5.0))[:2] == (0, 3)
+    plugin.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [("allreduce,0,1,circle,ll,1,1,1\n", "circle"), (None, "No such file")],
+)
+def test_without_a_table_nothing_is_changed(
+    library: Path, table: Path, content: str | None, why: str
+) -> None:
+    table.unlink()
+    if content is not None:
+        table.write_text(content)
+    plugin = asking.Plugin(str(library), 8, 1)
+    given = costs(ring_simple=9.0, tree_ll=20.0)
+    assert plugin.ask(4, 1000, given) == (0, 0, given)
+    assert plugin.log == ["%s"]  # a format, as loggers get it
+    plugin.close()
+
+
+def test_the_command(library: Path, table: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["nccl", "tuner", "show", str(library), "--topology", "dgx_a100_1box"]
+    assert run(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "hocket, API 6, asked for 8 ranks" in printed
+    # 256 B to 32 KiB are trees, 8 of them; from 1 MiB on rings. NVLS is not there on A100.
+    drawn = next(line for line in printed.splitlines() if line.startswith("all-reduce "))
+    letters = drawn.split()[1]
+    assert letters[:8].lower() == "t" * 8
+    assert letters[12:].lower() == "r" * (len(letters) - 12)
+    assert run([*arguments, "--json"]) == 0
+    value = json.loads(capsys.readouterr().out)
+    assert (value["format"], value["name"]) == ("hocket.nccl-asked-tuner", "hocket")
+    jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text())).validate(value)
+
+
+def test_a_written_table_is_followed(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = hk.nccl.tuner_table("dgx_a100_2box")
+    made.write(tmp_path / "tuner.csv")
+    monkeypatch.setenv("HOCKET_NCCL_TUNER", str(tmp_path / "tuner.csv"))
+    found = hk.nccl.ask_tuner(library, "dgx_a100_2box")
+    assert found.picks
+    assert all(pick.is_own for pick in found.picks)
+    for pick in found.picks:
+        row = made.pick(pick.kind, pick.least, nodes=2, ranks=16)
+        assert row is not None
+        expected = (row.algorithm, row.protocol, row.channels)
+        assert (pick.algorithm, pick.protocol, pick.channels) == expected
+
+
+PLUGIN = """
+#include <stddef.h>
+#include <stdlib.h>
+static int init(size_t ranks, size_t nodes, void *log, void **context) {
+  *context = NULL;
+  return INIT;
+}
+static int get2(void *context, int kind, size_t bytes, int collnet, int nvls, int ops,
+                int *algorithm, int *protocol, int *channels) {
+  BODY
+  *algorithm = 1; *protocol = 2; *channels = 5; return 0;
+}
+static int get3(void *context, int kind, size_t bytes, int ops, float **costs, int algorithms,
+                int protocols, int *channels) {
+  ((float *)costs)[1 * protocols + 0] = 0.0f; *channels = 7; return 0;
+}
+static int end(void *context) { return 0; }
+struct {
+  const char *name;
+  void *init, *get, *end;
+} ncclTunerPlugin_vVERSION = {"made", init, getVERSION, end};
+"""
+
+
+def compiled(folder: Path, version: int, *, init: str = "0", body: str = "") -> Path:
+    """A plugin of an old version, in C."""
+    if which("cc") is None:
+        pytest.skip("there is no C compiler")
+    source, library = folder / "plugin.c", folder / "plugin.so"
+    text = PLUGIN.replace("VERSION", str(version)).replace("INIT", init).replace("BODY", body)
+    source.write_text(text)
+    subprocess.run(["cc", "-w", "-shared", "-fPIC", "-o", library, source], check=True)
+    return library
+
+
+@pytest.mark.parametrize(("version", "pick"), [(2, ("ring", "Simple", 5)), (3, ("ring", "LL", 7))])
+def test_old_versions(tmp_path: Path, version: int, pick: tuple[str, str, int]) -> None:
+    found = hk.nccl.ask_tuner(compiled(tmp_path, version), "dgx_a100_1box", sizes=[1024, 1 << 30])
+    assert (found.name, found.api) == ("made", version)
+    first = next(each for each in found.picks if each.kind == "all-reduce")
+    assert (first.algorithm, first.protocol, first.channels) == pick
+
+
+def test_plugins_that_do_not_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(library: Path) -> str:
+        arguments = ["nccl", "tuner", "show", str(library), "--topology", "dgx_a100_1box"]
+        assert run(arguments) == 2
+        lines = capsys.readouterr().err.splitlines()
+        assert len(lines) == 1
+        return lines[0]
+
+    assert "with signal 11" in said(compiled(tmp_path, 2, body="*(volatile int *)0 = 1;"))
+    assert "with code 3" in said(compiled(tmp_path, 2, body="exit(3);"))
+    assert "init gives 4" in said(compiled(tmp_path, 2, init="4"))
+    text = tmp_path / "text.so"
+    text.write_text("no library")
+    assert "is no tuner plugin that can be asked" in said(text)
+    assert "there is no such file" in said(tmp_path / "none.so")
+    subprocess.run(
+        ["cc", "-shared", "-o", tmp_path / "bare.so", "-x", "c", "/dev/null"], check=True
+    )
+    assert "no symbol ncclTunerPlugin_v6" in said(tmp_path / "bare.so")
