@@ -19,21 +19,18 @@ from hocket.errors import SpecError
 from hocket.profiles.hardware import Hardware
 from hocket.profiles.law import CONSTANTS, Cells, cells_of, joined, times
 from hocket.profiles.measurement import Measurement, Sweeps
+from hocket.profiles.robust import Fitted, pull_of, spread_of_point
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
 
-__all__ = ["EVERY", "Fit", "FitOptions", "Fitted", "fit"]
+__all__ = ["EVERY", "Fit", "FitOptions", "fit"]
 
 EVERY = 5
 """Of so many sizes of a sweep one is kept back."""
 
-_LINEAR_FROM = 0.1
-"""Residual from which on it counts by its size."""
-_NOISE = 0.05
-"""Standard deviation of a measurement's logarithm."""
 _PER_NPU, _PER_NPU_WIDTH = 1.5, 0.6
 """Prior of what launching one NPU more takes in a process for all of them [us]."""
 _LAUNCH, _LAUNCH_WIDTH = 20.0, 1.0
@@ -43,11 +40,8 @@ _SMALL = 64 << 10
 _FEWEST = 4
 """Sizes below which nothing is fitted."""
 _MOST_STEPS = 200
-_SEEN = 0.7
-"""A constant is told by the data where its deviation is less than this share of its prior's."""
 _ALIKE = 0.95
 """Correlation from which on two constants cannot be told apart."""
-_90 = 1.645
 
 
 @dataclass(frozen=True)
@@ -68,24 +62,6 @@ class FitOptions:
     width: float = 1.0
     keep_back: bool = True
     priors: Mapping[str, float] | None = None
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """A constant that was fitted.
-
-    Attributes
-    ----------
-    value, low, high
-        In the unit of the constant; 90 % lie between `low` and `high`.
-    is_seen
-        Whether the data tells it; otherwise it is its prior.
-    """
-
-    value: float
-    low: float
-    high: float
-    is_seen: bool
 
 
 @dataclass(frozen=True)
@@ -188,11 +164,8 @@ class _Problem:
 
     def residuals(self, point: Floats) -> Floats:
         off = np.log(self.predict(point) / self.measured)[~self.held]
-        size = np.abs(off)
-        bent = np.sign(off) * np.sqrt(np.maximum(2 * _LINEAR_FROM * size - _LINEAR_FROM**2, 0.0))
-        huber = np.where(size <= _LINEAR_FROM, off, bent)
         count = len(self.names)
-        pulls = [huber / _NOISE, (point[:count] - self.prior) / self.width]
+        pulls = [pull_of(off), (point[:count] - self.prior) / self.width]
         launch = point[count : count + len(self.files)]
         pulls.append((launch - np.log(_LAUNCH)) / _LAUNCH_WIDTH)
         if self.per_npu:
@@ -211,18 +184,11 @@ class _Problem:
             self.residuals, start, method="trf", x_scale="jac", max_nfev=_MOST_STEPS
         )
         point: Floats = found.x
-        slopes: Floats = np.asarray(found.jac)
-        covariance: Floats = np.linalg.pinv(slopes.T @ slopes)
-        deviation = np.sqrt(np.maximum(np.diag(covariance), 0.0))
+        covariance, deviation = spread_of_point(np.asarray(found.jac))
         count = len(self.names)
         widths = np.append(self.width, np.full(len(self.files), _LAUNCH_WIDTH))
         fitted = [
-            Fitted(
-                float(np.exp(point[at])),
-                float(np.exp(point[at] - _90 * deviation[at])),
-                float(np.exp(point[at] + _90 * deviation[at])),
-                bool(deviation[at] < _SEEN * widths[at]),
-            )
+            Fitted.of(float(point[at]), float(deviation[at]), float(widths[at]))
             for at in range(len(widths))
         ]
         constants = dict(zip(self.names, fitted, strict=False))

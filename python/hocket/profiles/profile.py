@@ -11,7 +11,8 @@ from pathlib import Path
 from hocket._checks import did_you_mean, instance_of, one_of
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
-from hocket.profiles.fit import Fit, Fitted
+from hocket.profiles.fit import Fit
+from hocket.profiles.robust import Fitted
 from hocket.profiles.law import CONSTANTS
 from hocket.topology.spec import ProfileSpec, TopologySpec
 from hocket.units import shown

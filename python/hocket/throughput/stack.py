@@ -1,0 +1,131 @@
+"""Training programs: what of their doings the law of training needs to know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["STACKS", "Stack"]
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A training program, of some version.
+
+    Attributes
+    ----------
+    name
+        What it is called.
+    what
+        Which program, and from when.
+    constants
+        Whose constants it has: the name of the stack that was fitted.
+    fused
+        Whether scores of attention stay inside the chip (FlashAttention).
+    gradient_bytes
+        Of a number when gradients are summed.
+    scatters
+        Whether stages send each other only the part of an activation that an NPU needs, and gather it there.
+    hides_tensor
+        Whether sums over tensor-parallel groups in the backward pass hide behind gradients of weights.
+    hides_data
+        Whether sums of gradients hide behind the backward pass where there is no tensor parallelism,
+        up to the constant `exposed`.
+    hides_gathers
+        Whether the weights of ZeRO-3 are gathered while the layer before is computed.
+    sources
+        Where this is known from.
+    """
+
+    name: str
+    what: str
+    constants: str
+    fused: bool = False
+    gradient_bytes: int = 2
+    scatters: bool = True
+    hides_tensor: bool = False
+    hides_data: bool = False
+    hides_gathers: bool = True
+    sources: tuple[str, ...] = ()
+
+
+_ALL = (
+    Stack(
+        "llm-foundry",
+        "MosaicML llm-foundry, 2023: PyTorch FSDP, FlashAttention",
+        "llm-foundry",
+        fused=True,
+        sources=("llm-foundry, scripts/train/benchmarking/README.md",),
+    ),
+    Stack(
+        "megatron-2020",
+        "Megatron-LM, commit 8aa4619: whole activations between stages",
+        "megatron",
+        scatters=False,
+        sources=("DLPerf, Megatron-LM/README.md",),
+    ),
+    Stack(
+        "megatron-2021",
+        "Megatron-LM of 2021: interleaved pipelines, scattered activations",
+        "megatron",
+        sources=("Narayanan et al., SC 2021, sections 2.2 and 4.1",),
+    ),
+    Stack(
+        "megatron-2022",
+        "Megatron-LM of 2022: sequence parallelism, selective recomputation",
+        "megatron",
+        hides_tensor=True,
+        sources=("Korthikanti et al. 2022, section 6",),
+    ),
+    Stack(
+        "megatron-deepspeed",
+        "Megatron-DeepSpeed of 2022 (BLOOM): sums of 32 bits",
+        "megatron-deepspeed",
+        gradient_bytes=4,
+        scatters=False,
+        sources=("BigScience, chronicles-prequel.md",),
+    ),
+    Stack(
+        "oneflow-2021",
+        "OneFlow of 2021: sums of gradients beside the backward pass",
+        "oneflow",
+        scatters=False,
+        hides_data=True,
+        sources=("DLPerf, OneFlow/LanguageModeling/GPT/README.md",),
+    ),
+    Stack(
+        "deepspeed-2021",
+        "DeepSpeed ZeRO-3 of 2021: weights are gathered before they are used",
+        "megatron",
+        hides_gathers=False,
+        sources=("BigScience, experiments/gpt2.md",),
+    ),
+    Stack(
+        "megatron-core",
+        "Megatron Core from 2023 on: FlashAttention, hidden sums",
+        "llm-foundry",
+        fused=True,
+        hides_tensor=True,
+        hides_data=True,
+        sources=("constants of llm-foundry on the same accelerator",),
+    ),
+    Stack(
+        "torchtitan",
+        "torchtitan: PyTorch FSDP2, FlashAttention",
+        "llm-foundry",
+        fused=True,
+        hides_tensor=True,
+        hides_data=True,
+        sources=("constants of llm-foundry on the same accelerator",),
+    ),
+    Stack(
+        "megatron-bridge",
+        "NVIDIA Megatron-Bridge, 2025 and 2026",
+        "megatron-bridge",
+        fused=True,
+        hides_tensor=True,
+        hides_data=True,
+        sources=("Megatron-Bridge, docs/performance-summary-archive.md",),
+    ),
+)
+STACKS = {each.name: each for each in _ALL}
+"""By name."""
