@@ -12,8 +12,8 @@ from hocket._checks import did_you_mean, instance_of, one_of
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.profiles.fit import Fit
-from hocket.profiles.robust import Fitted
 from hocket.profiles.law import CONSTANTS
+from hocket.profiles.robust import Fitted
 from hocket.topology.spec import ProfileSpec, TopologySpec
 from hocket.units import shown
 

@@ -19,11 +19,11 @@ import numpy as np
 
 from hocket.profiles.errors import Spread, spread_of
 from hocket.throughput.catalogue import PublishedRun, load_runs
-from hocket.throughput.constants import Constants, ExpectedError
+from hocket.throughput.constants import NONE, SOURCED, Constants, ExpectedError, elsewhere, outside
 from hocket.throughput.fit import FREE, fit_constants, folded, predicted_s
-from hocket.throughput.job import Job
+from hocket.throughput.job import USUAL, Job
 
-__all__ = ["RunCheck", "TrainingResult", "PredictedRun", "fitted_constants", "reproduce_training"]
+__all__ = ["PredictedRun", "RunCheck", "TrainingResult", "fitted_constants", "reproduce_training"]
 
 OnCase = Callable[[str, int, int], None]
 """Called as ``on_case(what, done, total)`` after each question."""
@@ -33,7 +33,7 @@ OUTSIDE = {
     "narayanan-2021-zero3": "ZeRO-3 of 2021: what gathers of weights cost is not known",
     "jean-zay-v100-zero3": "ZeRO-3 of 2021: what gathers of weights cost is not known",
     "jean-zay-v100": "a shared network: its author gives 40 % either way",
-    "llama3-405b": "groups of layers of a stage are not stated",
+    "bloom-prequel": "Megatron-DeepSpeed by the constants of Megatron-LM: it launches far more",
     "torchtitan": "accelerators whose power is capped",
     "sakuraone": "micro-batches and groups of layers are not stated",
 }
@@ -189,7 +189,7 @@ def fitted_constants(data: Path | None = None) -> Constants:
 
 
 def _fitted(sets: dict[str, list[PublishedRun]]) -> Constants:
-    found = Constants()
+    found = SOURCED
     for names, free in (*_FOLDED, _ALONE):
         runs = [run for name in names for run in sets.get(name, [])]
         if runs:
@@ -209,13 +209,11 @@ def _folds(
     sets: dict[str, list[PublishedRun]],
     names: Sequence[str],
     free: Sequence[str],
-    fixed: Constants = Constants(),
+    fixed: Constants = NONE,
 ) -> list[RunCheck]:
     runs = [run for name in names for run in sets[name]]
     took = folded(runs, free=free, fixed=fixed)
-    found = [
-        PredictedRun(run, float(each), run.job) for run, each in zip(runs, took, strict=True)
-    ]
+    found = [PredictedRun(run, float(each), run.job) for run, each in zip(runs, took, strict=True)]
     return [
         RunCheck("five folds", name, tuple(each for each in found if each.run.set == name))
         for name in names
@@ -264,21 +262,29 @@ def _with_errors(result: TrainingResult) -> Constants:
     Of a program whose own runs were folded that is their error; elsewhere, that of runs on other clusters.
     """
     errors: dict[str, ExpectedError] = {}
+    odd: dict[str, list[PredictedRun]] = {}
     others: list[PredictedRun] = []
     for check in result.checks:
+        first = check.predicted[0].run
         if check.question == "five folds":
-            first = check.predicted[0].run
-            owner = f"{first.stack.constants} on {first.machine.family}"
-            spread = check.spread
-            errors[owner] = ExpectedError(spread.median, spread.p90, spread.rows, check.what)
+            errors[f"{first.stack.constants} on {first.machine.family}"] = _expected(
+                check.predicted
+            )
+        elif check.question == "outside" and _is_a_kind(first):
+            odd.setdefault(outside(first.stack, first.job.precision), []).extend(check.predicted)
         elif check.question == "other cluster":
             others += check.predicted
-    if others:
-        spread = spread_of(np.array([each.error for each in others]))
-        names = " and ".join(dict.fromkeys(each.run.set for each in others))
-        errors[ELSEWHERE] = ExpectedError(spread.median, spread.p90, spread.rows, names)
+    errors |= {elsewhere(each.run.stack): _expected(others) for each in others}
+    errors |= {name: _expected(found) for name, found in odd.items()}
     return replace(result.constants, errors=errors)
 
 
-ELSEWHERE = "other clusters"
-"""Owner of the error to be expected where program and accelerator were fitted apart."""
+def _is_a_kind(run: PublishedRun) -> bool:
+    """Whether a run is outside for what it is, not for where it ran: its error is that of its kind."""
+    return not run.stack.hides_gathers or run.job.precision != USUAL
+
+
+def _expected(predicted: Sequence[PredictedRun]) -> ExpectedError:
+    spread = spread_of(np.array([each.error for each in predicted]))
+    names = " and ".join(dict.fromkeys(each.run.set for each in predicted))
+    return ExpectedError(spread.median, spread.p90, spread.rows, names)

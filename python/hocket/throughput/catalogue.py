@@ -26,9 +26,7 @@ _MESH = {2: 25 * _G, 4: 100 * _G}
 """Of the first two and the first four V100 of a hybrid cube mesh: one NVLink, and four."""
 
 MACHINES = {
-    "dlperf": Machine(
-        accelerator("v100"), Hardware(150 * _G, 12.5 * _G), 0.78, 0.64, groups=_MESH
-    ),
+    "dlperf": Machine(accelerator("v100"), Hardware(150 * _G, 12.5 * _G), 0.78, 0.64, groups=_MESH),
     "mosaic-a100-40gb": Machine(accelerator("a100-40gb"), Hardware(300 * _G, 200 * _G)),
     "mosaic-a100-80gb": Machine(accelerator("a100"), Hardware(300 * _G, 200 * _G)),
     "mosaic-h100": Machine(accelerator("h100"), Hardware(450 * _G, 400 * _G)),
@@ -40,7 +38,7 @@ MACHINES = {
     "b200": Machine(accelerator("b200"), Hardware(900 * _G, 400 * _G)),
     "gb200": Machine(accelerator("gb200"), Hardware(900 * _G, 3600 * _G, npus=72)),
 }
-"""By name; bandwidths by the sources and by public specifications, efficiencies of links by docs/machines.md."""
+"""By name; bandwidths by the sources and by public specifications, shares of links by docs/machines.md."""
 
 COLUMNS = (
     "set",
@@ -72,6 +70,8 @@ COLUMNS = (
 """Of a table of runs. ``kv_heads`` and ``feed_forward`` may be empty; so may ``interleave`` and
 ``micro_batch``, where the source does not state them."""
 _TRUE = ("1", "true", "yes")
+
+
 @dataclass(frozen=True)
 class PublishedRun:
     """A run that somebody measured.
@@ -126,8 +126,8 @@ class PublishedRun:
 def load_runs(data: Path | None = None) -> tuple[list[PublishedRun], list[str]]:
     """Read the runs that are shipped, and those of a folder; and what of it could not be read, and why.
 
-    A folder's tables (``.csv``) have the columns of :data:`COLUMNS`; tables as of the project's survey, with
-    a column ``tflops_per_gpu``, are read as well (:mod:`hocket.throughput.published`).
+    A folder's tables (``.csv``) have the columns of :data:`COLUMNS`; surveys of what sources print, with a
+    column ``tflops_per_gpu``, are read as well (:mod:`hocket.throughput.published`).
 
     Raises
     ------
@@ -232,7 +232,13 @@ def run_of(row: dict[str, str]) -> PublishedRun:
         feed_forward=_whole(row, "feed_forward") if row["feed_forward"] else None,
         gated=row["gated"].lower() in _TRUE,
     )
-    spread = Parallel(**{name: _whole(row, name) for name in ("dp", "tp", "pp", "cp", "zero")})
+    spread = Parallel(
+        dp=_whole(row, "dp"),
+        tp=_whole(row, "tp"),
+        pp=_whole(row, "pp"),
+        cp=_whole(row, "cp"),
+        zero=_whole(row, "zero"),
+    )
     if row["interleave"]:
         spread = replace(spread, interleave=_whole(row, "interleave"))
     elif spread.pp > 1:

@@ -1,7 +1,7 @@
 """Constants of the law of training by their owners, as they are shipped and as they are fitted.
 
-An owner is an accelerator (``a100``, or ``b200 8-bit`` where products of fewer bits were fitted), a program on
-an accelerator (``llm-foundry on a100``), or the fabric of nodes of an accelerator.
+An owner is an accelerator (``a100``, or ``b200 8-bit`` where products of fewer bits were fitted), a program
+on an accelerator (``llm-foundry on a100``), or the fabric of nodes of an accelerator.
 """
 
 from __future__ import annotations
@@ -13,15 +13,23 @@ from functools import cache
 from pathlib import Path
 
 from hocket.profiles.robust import Fitted
-from hocket.throughput.job import PRECISIONS
+from hocket.throughput.job import USUAL
 from hocket.throughput.law import CONSTANTS
 from hocket.throughput.machine import Machine
 from hocket.throughput.stack import Stack
 
-__all__ = ["Constants", "ExpectedError", "owner_of", "shipped"]
+__all__ = [
+    "NONE",
+    "SOURCED",
+    "Constants",
+    "ExpectedError",
+    "elsewhere",
+    "outside",
+    "owner_of",
+    "shipped",
+]
 
 _FILE = Path(__file__).parent / "constants.yml"
-_USUAL = next(iter(PRECISIONS))
 _DIGITS = 4
 
 
@@ -76,11 +84,11 @@ class Constants:
         if self.has(own, name):
             return own
         if CONSTANTS[name].of == "accelerator":
-            usual = owner_of(name, stack, machine, _USUAL)
+            usual = owner_of(name, stack, machine, USUAL)
             return usual if self.has(usual, name) else None
         if CONSTANTS[name].of == "fabric":
             return None
-        alike = f"{stack.constants} on "
+        alike = own.partition(" on ")[0] + " on "
         others = [owner for owner, key in self.fitted if key == name and owner.startswith(alike)]
         return others[-1] if others else None
 
@@ -88,6 +96,8 @@ class Constants:
         """Give every constant of the law, those that nobody has fitted at their priors."""
         found = {}
         for name, constant in CONSTANTS.items():
+            if name == "attention" and not stack.fused:
+                continue
             value = self.given(name, stack, machine, precision)
             found[name] = constant.prior if value is None else value
         return found
@@ -114,20 +124,55 @@ class Constants:
                     cells = ", ".join(f"{part:.{_DIGITS}g}" for part in parts)
                     lines.append(f"  {name}: [{cells}]")
             if owner in self.errors:
-                error = self.errors[owner]
-                cells = f"{error.median:.3f}, {error.p90:.3f}, {error.runs}, {error.of}"
-                lines.append(f"  error: [{cells}]")
+                lines.append(self._error_line(owner))
+        owners = {owner for owner, _ in self.fitted}
+        for owner in self.errors:
+            if owner not in owners:
+                lines += [f"{owner}:", self._error_line(owner)]
         return "\n".join(lines) + "\n"
+
+    def _error_line(self, owner: str) -> str:
+        error = self.errors[owner]
+        cells = f"{error.median:.3f}, {error.p90:.3f}, {error.runs}, {error.of}"
+        return f"  error: [{cells}]"
 
 
 def owner_of(name: str, stack: Stack, machine: Machine, precision: str) -> str:
     """Name who has a constant."""
     kind = CONSTANTS[name].of
     if kind == "fabric":
-        return f"fabric of {machine.accelerator.name}, {machine.hardware.nic_bandwidth * 1e-9:g} GB/s"
+        return (
+            f"fabric of {machine.accelerator.name}, {machine.hardware.nic_bandwidth * 1e-9:g} GB/s"
+        )
     if kind == "accelerator":
-        return machine.family if precision == _USUAL else f"{machine.family} {precision}"
-    return f"{stack.constants} on {machine.family}"
+        return machine.family if precision == USUAL else f"{machine.family} {precision}"
+    program = stack.attention if name == "attention" else stack.constants
+    return f"{program} on {machine.family}"
+
+
+def elsewhere(stack: Stack) -> str:
+    """Name whose error is to be expected of a program on clusters that nothing was fitted to."""
+    return f"{stack.name} elsewhere"
+
+
+def outside(stack: Stack, precision: str) -> str:
+    """Name whose error is to be expected of a kind of runs that the law does not describe."""
+    return f"{stack.name} outside, {precision}"
+
+
+NONE = Constants()
+"""No constants."""
+SOURCED = Constants(
+    {
+        ("flash-attention-2 on a100", "attention"): Fitted(1.2, 1.0, 1.46, True),
+        ("flash-attention-2 on h100", "attention"): Fitted(0.6, 0.5, 0.68, True),
+    },
+    {
+        "flash-attention-2 on a100": "Dao 2023: 50 to 73 % of the peak, half the scores counted",
+        "flash-attention-2 on h100": "Shah et al. 2024, figure 5: forward 335 TFLOP/s, half of it counted",
+    },
+)
+"""Constants that nothing was fitted to; a causal mask leaves half of the scores out."""
 
 
 @cache

@@ -6,7 +6,7 @@ run. Least squares on logarithms, as :mod:`hocket.profiles.fit` does for sweeps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from hocket.profiles.robust import Fitted, pull_of, spread_of_point
 from hocket.throughput.catalogue import PublishedRun
-from hocket.throughput.constants import Constants, owner_of
+from hocket.throughput.constants import NONE, Constants, owner_of
 from hocket.throughput.job import Job
 from hocket.throughput.law import CONSTANTS, iteration_s
 
@@ -44,7 +44,7 @@ def fit_constants(
     runs: Sequence[PublishedRun],
     *,
     free: Sequence[str] = FREE,
-    fixed: Constants = Constants(),
+    fixed: Constants = NONE,
 ) -> Constants:
     """Fit constants to runs.
 
@@ -102,10 +102,10 @@ def folded(
     runs: Sequence[PublishedRun],
     *,
     free: Sequence[str] = FREE,
-    fixed: Constants = Constants(),
+    fixed: Constants = NONE,
     folds: int = _FOLDS,
 ) -> Floats:
-    """Predict each run by constants of the other folds [s], (runs,): every fifth run is left out at a time."""
+    """Predict each run by constants of the other folds [s], (runs,): every fifth run is left out."""
     took = np.zeros(len(runs))
     for fold in range(folds):
         others = [run for at, run in enumerate(runs) if at % folds != fold]

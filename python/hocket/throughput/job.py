@@ -10,12 +10,14 @@ from hocket.errors import SpecError
 from hocket.training.parallel import Parallel
 from hocket.workload.transformers import Transformer
 
-__all__ = ["PRECISIONS", "RECOMPUTE", "Job"]
+__all__ = ["PRECISIONS", "RECOMPUTE", "USUAL", "Job"]
 
 RECOMPUTE = ("none", "selective", "full")
 """What the backward pass computes again: nothing, the scores of attention, or the whole forward pass."""
 PRECISIONS = {"16-bit": 1.0, "8-bit": 2.0, "4-bit": 4.0}
 """Of the numbers that are multiplied, and how many times the peak of 16 bits such a product has."""
+USUAL = "16-bit"
+"""Precision of most products."""
 _MOST = 1 << 24
 _PARTS = (1, 2, 4, 8, 16)
 """Sequences of a micro-batch that are tried where nobody says how many there are."""
@@ -61,7 +63,7 @@ class Job:
     micro_batch: int = 1
     recompute: str = "none"
     sequence_parallel: bool = False
-    precision: str = "16-bit"
+    precision: str = USUAL
 
     def __post_init__(self) -> None:
         instance_of(Transformer, "model", self.model, "give sizes, as hocket.workload.Transformer")

@@ -1,8 +1,8 @@
 """Reads the survey of published runs: a table of what sources print, a source in its own words.
 
-Its columns are model, hardware, gpus, tp, pp, dp, ep, cp, zero, global_batch, micro_batch, seq_len, precision,
-iteration_s, tokens_per_s_per_gpu, tflops_per_gpu, source and notes. Sizes of models, machines and programs
-are found by name; a row that leaves one of them open is left out, with the reason.
+Its columns are model, hardware, gpus, tp, pp, dp, ep, cp, zero, global_batch, micro_batch, seq_len,
+precision, iteration_s, tokens_per_s_per_gpu, tflops_per_gpu, source and notes. Sizes of models, machines and
+programs are found by name; a row that leaves one of them open is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 import csv
 import re
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 from hocket.errors import SpecError
 from hocket.throughput.catalogue import PublishedRun, run_of
+from hocket.throughput.stack import STACKS
 
 __all__ = ["is_survey", "read_survey"]
 
@@ -115,7 +115,7 @@ def _normal(row: dict[str, str]) -> dict[str, str]:
         "micro_batch": row["micro_batch"],
         "interleave": _interleave(row, stack),
         "recompute": _recompute(row, stack),
-        "sequence_parallel": "1" if stack.startswith("megatron-") and stack in _CUT else "",
+        "sequence_parallel": "1" if STACKS[stack].cuts_sequence else "",
         "precision": _precision(row["precision"]),
         "sequence": row["seq_len"] or "2048",
         "source": row["source"],
@@ -123,10 +123,6 @@ def _normal(row: dict[str, str]) -> dict[str, str]:
     found |= sizes
     found["iteration_s"] = row["iteration_s"] or _from_rate(found, row)
     return found
-
-
-_CUT = ("megatron-2022", "megatron-core", "megatron-bridge")
-"""Programs that cut along the sequence as well."""
 
 
 def _place(row: dict[str, str]) -> tuple[str, str, str]:
@@ -177,13 +173,14 @@ def _model(row: dict[str, str], stack: str) -> dict[str, str]:
         layers, hidden, heads, keys, inner = _LLAMA[llama[1]].split()
         return _sizes(layers, hidden, heads, _LLAMA_WORDS, keys, inner, gated=True)
     if name in _SIZES:
-        return _sizes(*_SIZES[name].split(), words)
+        layers, hidden, heads = _SIZES[name].split()
+        return _sizes(layers, hidden, heads, words)
     if stack == "megatron-deepspeed":
         return _bloom(row)
     found = {key: _number(pattern, name, notes) for key, pattern in _PATTERNS.items()}
     if found["heads"] is None and found["hidden"] is not None:
-        heads = _HEADS.get(int(found["hidden"]))
-        found["heads"] = None if heads is None else str(heads)
+        known = _HEADS.get(int(found["hidden"]))
+        found["heads"] = None if known is None else str(known)
     if None in found.values():
         raise _LeftOutError(f"sizes of {row['model']} are not stated")
     return _sizes(str(found["layers"]), str(found["hidden"]), str(found["heads"]), words)
@@ -215,16 +212,13 @@ def _bloom(row: dict[str, str]) -> dict[str, str]:
     tokens = int(row["global_batch"]) * 2048
     stages = int(row["pp"])
     words = _WORDS["bigscience"]
-    best = min(
-        (
-            abs(_operations(tokens, layers, hidden, words) / printed / later - 1),
-            hidden,
-            layers,
-        )
+    fitting = [
+        (abs(_operations(tokens, layers, hidden, words) / printed / later - 1), hidden, layers)
         for layers, hidden in _BLOOMS
-        for later in (1.0, _LATER)
         if layers % stages == 0 and _says(row["notes"], hidden)
-    ) if any(layers % stages == 0 and _says(row["notes"], hidden) for layers, hidden in _BLOOMS) else (1.0, 0, 0)
+        for later in (1.0, _LATER)
+    ]
+    best = min(fitting, default=(1.0, 0, 0))
     if best[0] > _CLOSE:
         raise _LeftOutError("sizes of BLOOM's prequel do not give the printed operations")
     _, hidden, layers = best
@@ -280,22 +274,20 @@ def _zero(row: dict[str, str], stack: str) -> str:
     sharded = re.search(r"FSDP=(\d+)", row["notes"])
     if stack == "torchtitan" or (sharded is not None and int(sharded[1]) > 1):
         return "3" if int(row["pp"] or 1) == 1 else "1"
-    return row["zero"] or ("1" if stack in _CUT else "0")
+    return row["zero"] or ("1" if STACKS[stack].cuts_sequence else "0")
 
 
 def _interleave(row: dict[str, str], stack: str) -> str:
     stated = re.search(r"\bVP=(\d+)", row["notes"])
     if stated is not None and int(row["pp"] or 1) > 1:
         return stated[1]
-    return "" if stack in ("megatron-2021", "megatron-core") else "1"
+    return "" if STACKS[stack].interleaves and int(row["pp"] or 1) > 1 else "1"
 
 
 def _recompute(row: dict[str, str], stack: str) -> str:
     if stack == "llm-foundry":
         return "full" if "act_ckpt=True" in row["notes"] else "none"
-    if stack in ("megatron-core", "megatron-bridge"):
-        return "none"
-    return "selective" if stack == "torchtitan" else "full"
+    return STACKS[stack].recompute
 
 
 def _precision(text: str) -> str:
@@ -321,13 +313,3 @@ def _from_rate(found: dict[str, str], row: dict[str, str]) -> str:
         layers, hidden = int(found["layers"]), int(found["hidden"])
         done = _operations(tokens, layers, hidden, int(found["vocabulary"]))
     return str(done / (float(flops[0]) * 1e12 * gpus))
-
-
-def rows_of(path: Path) -> Iterator[dict[str, str]]:
-    """Give the rows of the survey as rows of a table of runs; those that are left out are missing."""
-    with path.open(encoding="utf-8", errors="replace", newline="") as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            try:
-                yield _normal({key: value or "" for key, value in row.items() if key})
-            except (_LeftOutError, SpecError):
-                continue

@@ -18,13 +18,19 @@ class Stack:
     what
         Which program, and from when.
     constants
-        Whose constants it has: the name of the stack that was fitted.
-    fused
-        Whether scores of attention stay inside the chip (FlashAttention).
+        Whose constants it has: the name of the program that was fitted.
+    attention
+        Whose fused attention it has; empty: none, scores go through memory.
+    cuts_sequence
+        Whether it is usually run with sequence parallelism.
+    interleaves
+        Whether it is usually run with interleaved pipelines.
+    recompute
+        What it usually computes again.
     gradient_bytes
         Of a number when gradients are summed.
     scatters
-        Whether stages send each other only the part of an activation that an NPU needs, and gather it there.
+        Whether stages send each other only an NPU's part of an activation, and gather it there.
     hides_tensor
         Whether sums over tensor-parallel groups in the backward pass hide behind gradients of weights.
     hides_data
@@ -39,13 +45,21 @@ class Stack:
     name: str
     what: str
     constants: str
-    fused: bool = False
+    attention: str = ""
     gradient_bytes: int = 2
     scatters: bool = True
     hides_tensor: bool = False
     hides_data: bool = False
     hides_gathers: bool = True
+    cuts_sequence: bool = False
+    interleaves: bool = False
+    recompute: str = "none"
     sources: tuple[str, ...] = ()
+
+    @property
+    def fused(self) -> bool:
+        """Whether scores of attention stay inside the chip."""
+        return bool(self.attention)
 
 
 _ALL = (
@@ -53,7 +67,7 @@ _ALL = (
         "llm-foundry",
         "MosaicML llm-foundry, 2023: PyTorch FSDP, FlashAttention",
         "llm-foundry",
-        fused=True,
+        attention="llm-foundry",
         sources=("llm-foundry, scripts/train/benchmarking/README.md",),
     ),
     Stack(
@@ -61,12 +75,15 @@ _ALL = (
         "Megatron-LM, commit 8aa4619: whole activations between stages",
         "megatron",
         scatters=False,
+        recompute="full",
         sources=("DLPerf, Megatron-LM/README.md",),
     ),
     Stack(
         "megatron-2021",
         "Megatron-LM of 2021: interleaved pipelines, scattered activations",
         "megatron",
+        interleaves=True,
+        recompute="full",
         sources=("Narayanan et al., SC 2021, sections 2.2 and 4.1",),
     ),
     Stack(
@@ -74,6 +91,9 @@ _ALL = (
         "Megatron-LM of 2022: sequence parallelism, selective recomputation",
         "megatron",
         hides_tensor=True,
+        cuts_sequence=True,
+        interleaves=True,
+        recompute="selective",
         sources=("Korthikanti et al. 2022, section 6",),
     ),
     Stack(
@@ -82,6 +102,7 @@ _ALL = (
         "megatron-deepspeed",
         gradient_bytes=4,
         scatters=False,
+        recompute="full",
         sources=("BigScience, chronicles-prequel.md",),
     ),
     Stack(
@@ -90,6 +111,7 @@ _ALL = (
         "oneflow",
         scatters=False,
         hides_data=True,
+        recompute="full",
         sources=("DLPerf, OneFlow/LanguageModeling/GPT/README.md",),
     ),
     Stack(
@@ -97,33 +119,39 @@ _ALL = (
         "DeepSpeed ZeRO-3 of 2021: weights are gathered before they are used",
         "megatron",
         hides_gathers=False,
+        recompute="full",
         sources=("BigScience, experiments/gpt2.md",),
     ),
     Stack(
         "megatron-core",
         "Megatron Core from 2023 on: FlashAttention, hidden sums",
         "llm-foundry",
-        fused=True,
+        attention="flash-attention-2",
         hides_tensor=True,
         hides_data=True,
+        cuts_sequence=True,
+        interleaves=True,
         sources=("constants of llm-foundry on the same accelerator",),
     ),
     Stack(
         "torchtitan",
         "torchtitan: PyTorch FSDP2, FlashAttention",
         "llm-foundry",
-        fused=True,
+        attention="flash-attention-2",
         hides_tensor=True,
         hides_data=True,
+        recompute="selective",
         sources=("constants of llm-foundry on the same accelerator",),
     ),
     Stack(
         "megatron-bridge",
         "NVIDIA Megatron-Bridge, 2025 and 2026",
         "megatron-bridge",
-        fused=True,
+        attention="megatron-bridge",
         hides_tensor=True,
         hides_data=True,
+        cuts_sequence=True,
+        interleaves=True,
         sources=("Megatron-Bridge, docs/performance-summary-archive.md",),
     ),
 )

@@ -128,8 +128,9 @@ class Parallel:
 
     @classmethod
     def parse(cls, text: str) -> Parallel:
-        """Read sizes as ``"dp=64,tp=16,zero=2"``; keys are dp, tp, pp, ep, cp, interleave, zero and
-        micro-batches.
+        """Read sizes as ``"dp=64,tp=16,zero=2"``.
+
+        Keys are dp, tp, pp, ep, cp, interleave, zero and micro-batches.
 
         Raises
         ------

@@ -106,8 +106,8 @@ def _ceil(value: Fraction) -> int:
 
 
 # Data sheets of the makers: dense operations on 16-bit numbers, memory bandwidth, memory.
-# NVIDIA V100 SXM2, A100 SXM4 80 GB and 40 GB, H100 SXM5, H200, B200 and one of GB200; AMD MI250 and MI300X; Google TPU v3 and v4
-# (a chip) and v5p.
+# NVIDIA V100 SXM2, A100 SXM4 80 GB and 40 GB, H100 SXM5, H200, B200 and one of GB200; AMD MI250 and
+# MI300X; Google TPU v3 and v4 (a chip) and v5p.
 _ALL = (
     Accelerator("v100", "125 TFLOP/s", "900 GB/s", "32 GB"),
     Accelerator("a100", "312 TFLOP/s", "2039 GB/s", "80 GB"),
