@@ -47,6 +47,7 @@ from hocket.simulation.options import (
     PacketOptions,
 )
 from hocket.simulation.run import Run, simulate
+from hocket.throughput.options import TrainingPredictionOptions
 from hocket.throughput.prediction import TrainingPrediction, predict_training
 from hocket.training import Epoch, Iteration, Parallel, TrainingOptions, TrainingRun, train
 from hocket.workload.accelerators import Accelerator, accelerator
@@ -102,6 +103,7 @@ __all__ = [
     "Topology",
     "TrainingOptions",
     "TrainingPrediction",
+    "TrainingPredictionOptions",
     "TrainingRun",
     "Trees",
     "VerificationError",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import asdict, dataclass
+from typing import Annotated, ClassVar
 
 import typer
 
 from hocket.cli import complete, options
+from hocket.cli.groups import grouped
 from hocket.cli.numbers import TIMES, percent
 from hocket.cli.table import Table
+from hocket.throughput.options import TrainingPredictionOptions
 from hocket.throughput.prediction import TrainingPrediction
 from hocket.throughput.prediction import predict_training as predict_iteration
 from hocket.units import format_time_ps
@@ -28,6 +31,74 @@ _NAMES = {
 }
 
 
+@dataclass(frozen=True)
+class Setup:
+    """What computes, by which program, and how."""
+
+    panel: ClassVar[str] = "Training"
+
+    npu: Annotated[
+        str,
+        typer.Option(
+            "--npu",
+            autocompletion=complete.devices,
+            help="Accelerator that computes, such as v100, a100, h100 or b200.",
+        ),
+    ] = "h100"
+    stack: Annotated[
+        str,
+        typer.Option(
+            "--stack",
+            help="Program: megatron-core, megatron-2022, megatron-2021, megatron-2020, megatron-bridge, "
+            "megatron-deepspeed, llm-foundry, torchtitan, oneflow-2021 or deepspeed-2021.",
+        ),
+    ] = "megatron-core"
+    micro_batch: Annotated[
+        int, typer.Option("--micro-batch", help="Sequences that a replica computes at a time.")
+    ] = 1
+    sequence: Annotated[
+        int | None,
+        typer.Option("--sequence", help="Tokens of a sequence; default: the model's own."),
+    ] = None
+    recompute: Annotated[
+        str | None,
+        typer.Option(
+            "--recompute",
+            help="What the backward pass computes again: none, selective or full; "
+            "default: what the program usually does.",
+        ),
+    ] = None
+    sequence_parallel: Annotated[
+        bool | None,
+        typer.Option(
+            "--sequence-parallel/--no-sequence-parallel",
+            help="Cut along the sequence what tensor parallelism does not cut; default: as is usual.",
+        ),
+    ] = None
+    precision: Annotated[
+        str, typer.Option("--precision", help="Of products: 16-bit, 8-bit or 4-bit.")
+    ] = "16-bit"
+    nic_bandwidth: Annotated[
+        str | None,
+        typer.Option(
+            "--nic-bandwidth",
+            help='What a node sends over all its NICs, such as "200 GB/s"; default: as the network has it.',
+        ),
+    ] = None
+    efficiency: Annotated[
+        float | None,
+        typer.Option(
+            "--efficiency",
+            help="Share of the peak that large products reach, of an accelerator that was not fitted.",
+        ),
+    ] = None
+
+    def options(self) -> TrainingPredictionOptions:
+        """Give them as options of the prediction."""
+        return TrainingPredictionOptions(**asdict(self))
+
+
+@grouped
 def predict_training(
     model: Annotated[
         str,
@@ -49,21 +120,6 @@ def predict_training(
     batch: Annotated[
         int, typer.Option("--batch", help="Sequences of an iteration, of all replicas together.")
     ],
-    micro_batch: Annotated[
-        int, typer.Option("--micro-batch", help="Sequences that a replica computes at a time.")
-    ] = 1,
-    sequence: Annotated[
-        int | None,
-        typer.Option("--sequence", help="Tokens of a sequence; default: the model's own."),
-    ] = None,
-    npu: Annotated[
-        str,
-        typer.Option(
-            "--npu",
-            autocompletion=complete.devices,
-            help="Accelerator that computes, such as v100, a100, h100 or b200.",
-        ),
-    ] = "h100",
     topology: Annotated[
         str | None,
         typer.Option(
@@ -75,63 +131,12 @@ def predict_training(
             "default: DGX nodes of the accelerator.",
         ),
     ] = None,
-    nic_bandwidth: Annotated[
-        str | None,
-        typer.Option(
-            "--nic-bandwidth",
-            help='What a node sends over all its NICs, such as "200 GB/s"; default: as the network has it.',
-        ),
-    ] = None,
-    stack: Annotated[
-        str,
-        typer.Option(
-            "--stack",
-            help="Program: megatron-core, megatron-2022, megatron-2021, megatron-2020, megatron-bridge, "
-            "megatron-deepspeed, llm-foundry, torchtitan, oneflow-2021 or deepspeed-2021.",
-        ),
-    ] = "megatron-core",
-    recompute: Annotated[
-        str | None,
-        typer.Option(
-            "--recompute",
-            help="What the backward pass computes again: none, selective or full; "
-            "default: what the program usually does.",
-        ),
-    ] = None,
-    sequence_parallel: Annotated[
-        bool | None,
-        typer.Option(
-            "--sequence-parallel/--no-sequence-parallel",
-            help="Cut along the sequence what tensor parallelism does not cut; default: as is usual.",
-        ),
-    ] = None,
-    precision: Annotated[
-        str, typer.Option("--precision", help="Of products: 16-bit, 8-bit or 4-bit.")
-    ] = "16-bit",
-    efficiency: Annotated[
-        float | None,
-        typer.Option(
-            "--efficiency",
-            help="Share of the peak that large products reach, of an accelerator that was not fitted.",
-        ),
-    ] = None,
+    given: Setup,
     json: options.Json = False,
 ) -> None:
     """Say what a training iteration takes on a real machine, and the error to expect."""
     found = predict_iteration(
-        model,
-        parallel=parallel,
-        batch=batch,
-        micro_batch=micro_batch,
-        sequence=sequence,
-        npu=npu,
-        topology=topology,
-        nic_bandwidth=nic_bandwidth,
-        stack=stack,
-        recompute=recompute,
-        sequence_parallel=sequence_parallel,
-        precision=precision,
-        efficiency=efficiency,
+        model, topology, parallel=parallel, batch=batch, options=given.options()
     )
     if json:
         options.print_result("training-prediction", found.to_dict())

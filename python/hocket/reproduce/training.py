@@ -19,7 +19,15 @@ import numpy as np
 
 from hocket.profiles.errors import Spread, spread_of
 from hocket.throughput.catalogue import PublishedRun, load_runs
-from hocket.throughput.constants import NONE, SOURCED, Constants, ExpectedError, elsewhere, outside
+from hocket.throughput.constants import (
+    NONE,
+    SOURCED,
+    Constants,
+    ExpectedError,
+    elsewhere,
+    outside,
+    owner_of,
+)
 from hocket.throughput.fit import FREE, fit_constants, folded, predicted_s
 from hocket.throughput.job import USUAL, Job
 
@@ -107,6 +115,8 @@ class RunCheck:
         """Kendall's rank correlation of predicted and measured operations a second; nan of one run."""
         from scipy.stats import kendalltau
 
+        if len(self.predicted) < 2:
+            return float("nan")
         measured = [each.run.tflops for each in self.predicted]
         found = kendalltau(measured, [each.tflops for each in self.predicted])
         return float(found.statistic)
@@ -250,10 +260,22 @@ def _elsewhere(sets: dict[str, list[PublishedRun]], constants: Constants) -> lis
             runs = [replace(run, stack=STACKS[borrowed]) for run in runs]
         elif name in folded_sets:
             continue
-        why = next((why for start, why in OUTSIDE.items() if name.startswith(start)), "")
-        question = "outside" if why else "other cluster"
-        found.append(RunCheck(question, name, _predicted(runs, constants), why))
+        kinds: dict[str, list[PublishedRun]] = {}
+        for run in runs:
+            kinds.setdefault(_why_outside(run, constants), []).append(run)
+        for why, own in kinds.items():
+            question = "outside" if why else "other cluster"
+            found.append(RunCheck(question, name, _predicted(own, constants), why))
     return found
+
+
+def _why_outside(run: PublishedRun, constants: Constants) -> str:
+    """Say why the law does not describe a run; empty where it does."""
+    known = next((why for start, why in OUTSIDE.items() if run.set.startswith(start)), "")
+    products = owner_of("efficiency", run.stack, run.machine, run.job.precision)
+    if not known and not constants.has(products, "efficiency"):
+        return f"{run.job.precision} products of {run.machine.family} were not fitted"
+    return known
 
 
 def _with_errors(result: TrainingResult) -> Constants:

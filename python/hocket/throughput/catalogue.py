@@ -161,7 +161,7 @@ def load_runs(data: Path | None = None) -> tuple[list[PublishedRun], list[str]]:
 
 
 def _key(run: PublishedRun) -> tuple[object, ...]:
-    return run.set, run.name, repr(run.job), f"{run.seconds:.4g}"
+    return run.set, repr(run.job), f"{run.seconds:.4g}"
 
 
 def _is_table(path: Path) -> bool:

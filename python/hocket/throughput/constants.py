@@ -23,6 +23,7 @@ __all__ = [
     "SOURCED",
     "Constants",
     "ExpectedError",
+    "constants_of",
     "elsewhere",
     "outside",
     "owner_of",
@@ -178,9 +179,14 @@ SOURCED = Constants(
 @cache
 def shipped() -> Constants:
     """Give the constants that are shipped."""
+    return constants_of(_FILE)
+
+
+def constants_of(path: Path) -> Constants:
+    """Read constants as :meth:`Constants.as_yaml` writes them."""
     from hocket.files.yaml_tree import read_yaml
 
-    values, _ = read_yaml(_FILE)
+    values, _ = read_yaml(path)
     fitted: dict[tuple[str, str], Fitted] = {}
     sources: dict[str, str] = {}
     errors: dict[str, ExpectedError] = {}

@@ -17,6 +17,13 @@ class ExpectedErrorData(TypedDict):
     """Which runs."""
 
 
+class PartData(TypedDict):
+    """A part of an iteration: products of matrices, attention, the pipeline bubble, ..."""
+
+    part: str
+    time_s: float
+
+
 class TrainingPredictionData(TypedDict):
     """What an iteration takes on a real machine."""
 
@@ -30,7 +37,8 @@ class TrainingPredictionData(TypedDict):
     recompute: str
     sequence_parallel: bool
     precision: str
-    iteration_s: float
+    time_s: float
+    """Of an iteration."""
     tokens_per_s_per_npu: float
     tflops_per_npu: float
     """Operations of the model, recomputation not counted, all scores of attention counted."""
@@ -38,7 +46,7 @@ class TrainingPredictionData(TypedDict):
     """Recomputation counted."""
     share_of_peak: float
     """Of tflops_per_npu."""
-    parts_s: dict[str, float]
+    parts: list[PartData]
     """What the iteration consists of; the sum is its time."""
     expected_error: ExpectedErrorData | None
     """None where no run of such a program or cluster was predicted."""

@@ -92,7 +92,8 @@ class Job:
         if model.heads % spread.tp:
             wrong = f"tp={spread.tp} does not divide {model.heads} heads"
             raise SpecError("parallel", wrong, "give a divisor of heads")
-        if spread.pp * spread.interleave > model.layers + _ENDS:
+        ends = _ENDS if spread.interleave > 1 else 0
+        if spread.pp * spread.interleave > model.layers + ends:
             wrong = f"{model.layers} layers are too few for {spread.pp} stages"
             wrong += f" of {spread.interleave} groups" if spread.interleave > 1 else ""
             raise SpecError("parallel", wrong, "give fewer")

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING
 
-from hocket._checks import instance_of, one_of, share_of_peak
-from hocket._core import Topology
+from hocket._options import options_of
 from hocket._results import Result
 from hocket.errors import SpecError
 from hocket.throughput.constants import (
@@ -18,19 +17,22 @@ from hocket.throughput.constants import (
     owner_of,
     shipped,
 )
-from hocket.throughput.job import PRECISIONS, USUAL, Job
+from hocket.throughput.job import PRECISIONS, Job
 from hocket.throughput.law import CONSTANTS, parts_of
 from hocket.throughput.machine import Machine, machine_of, usual_hardware
-from hocket.throughput.stack import STACKS, Stack
+from hocket.throughput.options import TrainingPredictionOptions
+from hocket.throughput.stack import Stack
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.training.parallel import Parallel
 from hocket.units import parse_bandwidth
 from hocket.workload import as_transformer
-from hocket.workload.accelerators import Accelerator, accelerator
 from hocket.workload.transformers import Transformer
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from hocket.throughput.data import TrainingPredictionData
+    from hocket.throughput.options import TrainingPredictionKeywords
 
 __all__ = ["TrainingPrediction", "predict_job", "predict_training"]
 
@@ -97,12 +99,12 @@ class TrainingPrediction(Result):
             "recompute": self.job.recompute,
             "sequence_parallel": self.job.sequence_parallel,
             "precision": self.job.precision,
-            "iteration_s": self.seconds,
+            "time_s": self.seconds,
             "tokens_per_s_per_npu": self.tokens_per_s,
             "tflops_per_npu": self.tflops,
             "hardware_tflops_per_npu": self.hardware_tflops,
             "share_of_peak": self.share_of_peak,
-            "parts_s": dict(self.parts),
+            "parts": [{"part": name, "time_s": took} for name, took in self.parts.items()],
             "expected_error": None
             if error is None
             else {
@@ -117,19 +119,12 @@ class TrainingPrediction(Result):
 
 def predict_training(
     model: Transformer | str | PathLike[str],
+    topology: TopologyLike | None = None,
     *,
     parallel: Parallel | str,
     batch: int,
-    micro_batch: int = 1,
-    sequence: int | None = None,
-    npu: Accelerator | str = "h100",
-    topology: TopologyLike | None = None,
-    nic_bandwidth: int | str | None = None,
-    stack: str = "megatron-core",
-    recompute: str | None = None,
-    sequence_parallel: bool | None = None,
-    precision: str = USUAL,
-    efficiency: float | None = None,
+    options: TrainingPredictionOptions | None = None,
+    **keywords: Unpack[TrainingPredictionKeywords],
 ) -> TrainingPrediction:
     """Say what an iteration takes on a real machine, and how far that may be off.
 
@@ -137,31 +132,18 @@ def predict_training(
     ----------
     model
         A transformer, or the name or file of a workload that is one.
+    topology
+        A network whose groups are nodes like those that are used, of which there may be more; by default
+        DGX nodes of the accelerator.
     parallel
         Sizes, also as text: ``"dp=8,tp=8,pp=8,interleave=2"``.
     batch
         Sequences of an iteration, of all replicas together.
-    micro_batch
-        Sequences that a replica computes at a time. Whether they fit into memory is not asked.
-    sequence
-        Tokens of a sequence, if not the model's own.
-    npu
-        What computes, with constants that were fitted: V100, A100, H100 and H200, B200.
-    topology
-        A network whose groups are nodes like those that are used, of which there may be more; by default
-        DGX nodes of the accelerator.
-    nic_bandwidth
-        What a node sends over all its NICs, such as ``"200 GB/s"``, if not what the topology says.
-    stack
-        The program: a name in :data:`hocket.throughput.stack.STACKS`.
-    recompute
-        ``"none"``, ``"selective"`` or ``"full"``; by default what the program usually does.
-    sequence_parallel
-        Whether along the sequence is cut what tensor parallelism does not cut; by default as is usual.
-    precision
-        Of products: ``"16-bit"``, ``"8-bit"`` or ``"4-bit"``.
-    efficiency
-        Share of the peak that large products reach, of an accelerator that was not fitted.
+    options
+        What computes, by which program, and how.
+    keywords
+        Any option of :class:`hocket.TrainingPredictionOptions` by its name, in place of the one in
+        `options`.
 
     Raises
     ------
@@ -178,26 +160,26 @@ def predict_training(
     >>> 145 < found.hardware_tflops < 155  # 153 were measured
     True
     """
-    one_of("stack", stack, list(STACKS))
-    program = STACKS[stack]
+    asked = options_of(TrainingPredictionOptions, options, keywords)
+    program = asked.program
     sizes = as_transformer(model)
-    if sequence is not None:
-        sizes = replace(sizes, sequence=sequence)
-    spread = Parallel.parse(parallel) if isinstance(parallel, str) else parallel
-    instance_of(Parallel, "parallel", spread, "give sizes, as hocket.Parallel(dp=8)")
+    if asked.sequence is not None:
+        sizes = replace(sizes, sequence=asked.sequence)
+    again, cut = asked.recompute, asked.sequence_parallel
     job = Job(
         model=sizes,
-        parallel=spread,
+        parallel=Parallel.parse(parallel) if isinstance(parallel, str) else parallel,
         batch=batch,
-        micro_batch=micro_batch,
-        recompute=program.recompute if recompute is None else recompute,
-        sequence_parallel=(
-            program.cuts_sequence if sequence_parallel is None else sequence_parallel
-        ),
-        precision=precision,
+        micro_batch=asked.micro_batch,
+        recompute=program.recompute if again is None else again,
+        sequence_parallel=program.cuts_sequence if cut is None else cut,
+        precision=asked.precision,
     )
-    machine = _machine(npu, topology, nic_bandwidth, job)
-    constants = _with_efficiency(shipped(), program, machine, job, efficiency)
+    machine = _machine(asked, topology, job)
+    constants = shipped()
+    if asked.efficiency is not None:
+        owner = owner_of("efficiency", program, machine, job.precision)
+        constants = constants.with_values({(owner, "efficiency"): float(asked.efficiency)})
     return predict_job(job, machine, program, constants)
 
 
@@ -246,36 +228,20 @@ def _error(
     return None if is_odd else known.get(elsewhere(stack))
 
 
-def _machine(
-    npu: Accelerator | str,
-    topology: TopologyLike | None,
-    nic_bandwidth: int | str | None,
-    job: Job,
-) -> Machine:
-    chip = npu if isinstance(npu, Accelerator) else accelerator(npu)
+def _machine(asked: TrainingPredictionOptions, topology: TopologyLike | None, job: Job) -> Machine:
+    chip = asked.accelerator
     if topology is None:
         machine = Machine(chip, usual_hardware(chip))
     else:
-        network: Topology = as_topology(topology)
-        machine = machine_of(network, chip)
-    if nic_bandwidth is not None:
-        rate = parse_bandwidth(nic_bandwidth, field="nic_bandwidth")
+        machine = machine_of(as_topology(topology), chip)
+    if asked.nic_bandwidth is not None:
+        rate = parse_bandwidth(asked.nic_bandwidth, field="nic_bandwidth")
         machine = replace(machine, hardware=replace(machine.hardware, nic_bandwidth=float(rate)))
     needed, there = job.parallel.npus, machine.hardware.npus
     if needed > there and not machine.hardware.nic_bandwidth:
         wrong = f"it is one node of {there} NPUs, and the run needs {needed:,}"
         raise SpecError("topology", wrong, "name one of several nodes, or give nic_bandwidth")
     return machine
-
-
-def _with_efficiency(
-    constants: Constants, stack: Stack, machine: Machine, job: Job, share: float | None
-) -> Constants:
-    if share is None:
-        return constants
-    share_of_peak("efficiency", share)
-    owner = owner_of("efficiency", stack, machine, job.precision)
-    return constants.with_values({(owner, "efficiency"): float(share)})
 
 
 def _assumed(job: Job, machine: Machine, stack: Stack, constants: Constants) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
 """Reads the survey of published runs: a table of what sources print, a source in its own words.
 
 Its columns are model, hardware, gpus, tp, pp, dp, ep, cp, zero, global_batch, micro_batch, seq_len,
-precision, iteration_s, tokens_per_s_per_gpu, tflops_per_gpu, source and notes. Sizes of models, machines and
-programs are found by name; a row that leaves one of them open is left out, with the reason.
+precision, iteration_s, tokens_per_s_per_gpu, tflops_per_gpu, source and notes. Sizes of models, machines
+and programs are found by name; a row that leaves one of them open is left out, with the reason.
 """
 
 from __future__ import annotations
@@ -31,10 +31,19 @@ _SIZES = {
     "gpt2-like 52b": "64 8192 32",
     "gpt2-like 25b": "30 8192 32",
     "gpt2-like 97b": "120 8192 32",
+    "gpt 1.7b": "24 2304 24",
+    "gpt 3.6b": "30 3072 32",
+    "gpt 7.5b": "36 4096 32",
+    "gpt 18.4b": "40 6144 48",
+    "gpt 39.1b": "48 8192 64",
+    "gpt 76.1b": "60 10240 80",
+    "gpt 145.6b": "80 12288 96",
     "gpt 174.6b": "96 12288 96",
     "gpt-3 175b": "96 12288 96",
     "gpt3-175b": "96 12288 96",
+    "gpt 310.1b": "96 16384 128",
     "gpt 529.6b": "105 20480 128",
+    "gpt 1008.0b": "128 25600 160",
 }
 """Layers, hidden numbers and heads of dense models, by what sources call them."""
 _LLAMA = {"8b": "32 4096 32 8 14336", "70b": "80 8192 64 8 28672", "405b": "126 16384 128 8 53248"}
@@ -70,6 +79,8 @@ def read_survey(path: Path) -> tuple[list[PublishedRun], list[str]]:
             refused[str(error)] += 1
         except SpecError as error:
             refused[f"{_source(row)}: {error}"] += 1
+        except ValueError:
+            refused[f"{_source(row)}: numbers that are none"] += 1
     return found, [f"{reason} ({count})" for reason, count in refused.items()]
 
 
@@ -146,6 +157,8 @@ def _place(row: dict[str, str]) -> tuple[str, str, str]:
         is_sharded = row["zero"] == "3"
         name = "narayanan-2021-zero3" if is_sharded else "narayanan-2021"
         return name, "selene", "deepspeed-2021" if is_sharded else "megatron-2021"
+    if "2407.21783" in source:
+        return "llama3-405b", "h100", "megatron-core"
     machine = next((each for each in _CHIPS if each in hardware), None)
     if machine is None:
         raise _LeftOutError(f"no constants for {row['hardware'][:30].strip()}")
@@ -172,15 +185,16 @@ def _model(row: dict[str, str], stack: str) -> dict[str, str]:
     if llama is not None and llama[1] in _LLAMA:
         layers, hidden, heads, keys, inner = _LLAMA[llama[1]].split()
         return _sizes(layers, hidden, heads, _LLAMA_WORDS, keys, inner, gated=True)
-    if name in _SIZES:
-        layers, hidden, heads = _SIZES[name].split()
+    known = next((sizes for key, sizes in _SIZES.items() if name.startswith(key)), None)
+    if known is not None:
+        layers, hidden, heads = known.split()
         return _sizes(layers, hidden, heads, words)
     if stack == "megatron-deepspeed":
         return _bloom(row)
     found = {key: _number(pattern, name, notes) for key, pattern in _PATTERNS.items()}
     if found["heads"] is None and found["hidden"] is not None:
-        known = _HEADS.get(int(found["hidden"]))
-        found["heads"] = None if known is None else str(known)
+        usual = _HEADS.get(int(found["hidden"]))
+        found["heads"] = None if usual is None else str(usual)
     if None in found.values():
         raise _LeftOutError(f"sizes of {row['model']} are not stated")
     return _sizes(str(found["layers"]), str(found["hidden"]), str(found["heads"]), words)
@@ -312,4 +326,6 @@ def _from_rate(found: dict[str, str], row: dict[str, str]) -> str:
     if found["recompute"] == "full":
         layers, hidden = int(found["layers"]), int(found["hidden"])
         done = _operations(tokens, layers, hidden, int(found["vocabulary"]))
+    if found["set"] == "llama3-405b":  # half the scores are counted
+        done -= 6 * tokens * job.model.layers * job.model.hidden * job.model.sequence
     return str(done / (float(flops[0]) * 1e12 * gpus))
