@@ -102,6 +102,8 @@ def _normal(row: dict[str, str]) -> dict[str, str]:
         raise _LeftOutError("optimizer states lie in the host's memory")
     if int(row["ep"] or 1) > 1 or any(word in row["model"].lower() for word in _MIXED):
         raise _LeftOutError("mixtures of experts: the law knows none")
+    if "LoRA" in notes:
+        raise _LeftOutError("fine-tuning that leaves most weights as they are")
     if "paren-alternatives" in notes:
         raise _LeftOutError("two configurations in one row")
     name, machine, stack = _place(row)
