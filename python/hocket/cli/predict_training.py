@@ -9,7 +9,7 @@ import typer
 
 from hocket.cli import complete, options
 from hocket.cli.groups import grouped
-from hocket.cli.numbers import TIMES, percent
+from hocket.cli.numbers import percent
 from hocket.cli.table import Table
 from hocket.throughput.options import TrainingPredictionOptions
 from hocket.throughput.prediction import TrainingPrediction
@@ -152,13 +152,15 @@ def _print(found: TrainingPrediction, model: str) -> None:
     title += f" in {nodes:,} nodes" if nodes > 1 else ""
     table = Table(title=f"{title} by {found.stack.name}: {job.parallel}")
     table.add_column("of an iteration")
-    table.add_column("time", justify="right", units=TIMES)
+    unit, factor = ("s", 1.0) if found.seconds >= 1 else ("ms", 1e3)
+    table.add_column("time", justify="right", unit=unit)
     table.add_column("share", justify="right", unit="%")
     for name, seconds in found.parts.items():
         if seconds:
-            table.add_row(_NAMES[name], seconds * 1e12, percent(seconds / found.seconds))
+            share = percent(seconds / found.seconds)
+            table.add_row(_NAMES[name], f"{seconds * factor:,.3f}", share)
     table.add_section()
-    table.add_row("all", found.seconds * 1e12, percent(1.0))
+    table.add_row("all", f"{found.seconds * factor:,.3f}", percent(1.0))
     console.print(table)
     console.print(
         f"{format_time_ps(round(found.seconds * 1e12))} an iteration, "

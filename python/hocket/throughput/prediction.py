@@ -259,6 +259,8 @@ def _assumed(job: Job, machine: Machine, stack: Stack, constants: Constants) -> 
         owner = constants.owner(name, stack, machine, job.precision)
         if owner is None:
             found.append(f"{name}: its prior, {constant.prior:g}")
-        elif owner != owner_of(name, stack, machine, job.precision):
+        elif owner != owner_of(name, stack, machine, job.precision) or (
+            stack.borrows and owner.startswith(f"{stack.constants} on")
+        ):
             found.append(f"{name}: that of {owner}")
     return tuple(found)

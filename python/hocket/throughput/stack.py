@@ -19,6 +19,8 @@ class Stack:
         Which program, and from when.
     constants
         Whose constants it has: the name of the program that was fitted.
+    borrows
+        Whether these were fitted to another version or program, not to its own runs.
     attention
         Whose fused attention it has; empty: none, scores go through memory.
     cuts_sequence
@@ -45,6 +47,7 @@ class Stack:
     name: str
     what: str
     constants: str
+    borrows: bool = False
     attention: str = ""
     gradient_bytes: int = 2
     scatters: bool = True
@@ -82,6 +85,7 @@ _ALL = (
         "megatron-2021",
         "Megatron-LM of 2021: interleaved pipelines, scattered activations",
         "megatron",
+        borrows=True,
         interleaves=True,
         recompute="full",
         sources=("Narayanan et al., SC 2021, sections 2.2 and 4.1",),
@@ -90,6 +94,7 @@ _ALL = (
         "megatron-2022",
         "Megatron-LM of 2022: sequence parallelism, selective recomputation",
         "megatron",
+        borrows=True,
         hides_tensor=True,
         cuts_sequence=True,
         interleaves=True,
@@ -118,6 +123,7 @@ _ALL = (
         "deepspeed-2021",
         "DeepSpeed ZeRO-3 of 2021: weights are gathered before they are used",
         "megatron",
+        borrows=True,
         hides_gathers=False,
         recompute="full",
         sources=("BigScience, experiments/gpt2.md",),
@@ -126,6 +132,7 @@ _ALL = (
         "megatron-core",
         "Megatron Core from 2023 on: FlashAttention, hidden sums",
         "llm-foundry",
+        borrows=True,
         attention="flash-attention-2",
         hides_tensor=True,
         hides_data=True,
@@ -137,6 +144,7 @@ _ALL = (
         "torchtitan",
         "torchtitan: PyTorch FSDP2, FlashAttention",
         "llm-foundry",
+        borrows=True,
         attention="flash-attention-2",
         hides_tensor=True,
         hides_data=True,
