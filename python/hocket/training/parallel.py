@@ -42,8 +42,7 @@ class Parallel:
     cp
         NPUs that share every sequence (context parallelism); only :func:`hocket.predict_training` knows it.
     interleave
-        Groups of consecutive layers that each stage of a pipeline has; more than 1 is interleaved 1F1B,
-        which only :func:`hocket.predict_training` knows.
+        Groups of consecutive layers that each stage of a pipeline has; more than 1 is interleaved 1F1B.
     zero
         What replicas do not keep copies of (ZeRO stages; 3 is FSDP): 0 nothing; 1 optimizer states; 2
         gradients as well; 3 weights as well.
@@ -233,13 +232,12 @@ def groups(
     SpecError
         If sizes do not multiply to the NPUs that there are, or do not fit the dimensions.
     """
-    for name in ("cp", "interleave"):
-        if getattr(parallel, name) > 1:
-            raise SpecError(
-                "parallel",
-                f"{name}={getattr(parallel, name)}: iterations are not simulated with it",
-                "leave it out, or ask hocket predict-training",
-            )
+    if parallel.cp > 1:
+        raise SpecError(
+            "parallel",
+            f"cp={parallel.cp}: iterations are not simulated with it",
+            "leave it out, or ask hocket predict-training",
+        )
     if parallel.npus != topology.npu_count:
         sizes = " x ".join(f"{axis} {getattr(parallel, axis)}" for axis in ("dp", "tp", "pp"))
         raise SpecError(
