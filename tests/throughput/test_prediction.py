@@ -127,12 +127,6 @@ def test_what_makes_no_sense_is_refused(given: dict[str, Any], said: str) -> Non
     assert "\n" not in str(caught.value)
 
 
-def test_simulated_iterations_refuse_what_only_the_law_knows() -> None:
-    for spread in ("dp=2,tp=2,cp=2", "dp=2,pp=4,interleave=2"):
-        with pytest.raises(hk.SpecError, match="hocket predict-training"):
-            hk.train("alexnet", "dgx1_v100", parallel=hk.Parallel.parse(spread))
-
-
 def test_shipped_constants_have_owners_and_sources() -> None:
     constants = shipped()
     for (owner, name), each in constants.fitted.items():

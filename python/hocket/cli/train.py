@@ -63,7 +63,7 @@ def train(
         typer.Option(
             "--parallel",
             "-p",
-            help="How the model is distributed, such as dp=64,tp=16; also pp, ep, zero, micro-batches; "
+            help="How the model is distributed, such as dp=64,tp=16; also pp, interleave, ep, zero, micro-batches; "
             "default: a replica on each NPU.",
         ),
     ] = None,

@@ -101,6 +101,9 @@ def train(
     if isinstance(options.npu, Chiplet):
         blocks = blocks_on_chiplet(model, options.npu, options.samples // spread.parts)
     _check_experts(blocks, spread)
+    if 1 < spread.interleave and len(blocks) < spread.pp * spread.interleave:
+        wrong = f"interleave={spread.interleave}: {spread.pp} stages have {len(blocks)} layers among them"
+        raise SpecError("parallel", wrong, "give each of their groups one, so fewer groups")
     times = [_time(block, spread, computes, options) for block in blocks]
     pieces = dealt(cut(blocks, spread.pp * spread.interleave, times), spread.pp)
     stages = [[block for piece in own for block in piece] for own in pieces]
