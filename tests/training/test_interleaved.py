@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hocket as hk
-from hocket.training.stages import turns
+from hocket.training.stages import spoken, turns
 from hocket.workload import Workload
 from hocket.workload.costs import Block, Work
 
@@ -121,6 +121,7 @@ def test_stages_have_layers_in_turn_and_keep_more() -> None:
         ["l0", "l1", "l4", "l5"],
         ["l2", "l3", "l6", "l7"],
     ]
+    assert spoken(run.pieces[1]) == "l2 to l3, l6 to l7"
     plain = train(blocks, hk.Parallel(pp=2, micro_batches=4))
     assert run.memory.weights == plain.memory.weights
     # The first stage has 5 of 8 passes of pieces under way: 2.5 micro-batches of four layers, not 2.

@@ -101,7 +101,7 @@ def train(
     if isinstance(options.npu, Chiplet):
         blocks = blocks_on_chiplet(model, options.npu, options.samples // spread.parts)
     _check_experts(blocks, spread)
-    if 1 < spread.interleave and len(blocks) < spread.pp * spread.interleave:
+    if spread.interleave > 1 and len(blocks) < spread.pp * spread.interleave:
         wrong = f"interleave={spread.interleave}: {spread.pp} stages have {len(blocks)} layers among them"
         raise SpecError("parallel", wrong, "give each of their groups one, so fewer groups")
     times = [_time(block, spread, computes, options) for block in blocks]
@@ -123,7 +123,7 @@ def train(
         npu=computes,
         options=options,
         memory=memory,
-        stages=stages,
+        pieces=pieces,
         columns=columns,
         shapes=shapes,
         outcome=outcome,

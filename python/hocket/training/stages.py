@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from hocket.errors import SpecError
 from hocket.workload.costs import Block
 
-__all__ = ["cut", "dealt", "turns", "units"]
+__all__ = ["cut", "dealt", "spoken", "turns", "units"]
+
+_SPOKEN = 3
+"""Groups of layers of a stage that are named; of more, the first and how many more."""
 
 
 def units(blocks: list[Block]) -> list[list[Block]]:
@@ -75,6 +78,17 @@ def cut(blocks: list[Block], stages: int, times: list[int]) -> list[list[Block]]
 def dealt(pieces: list[list[Block]], stages: int) -> list[list[list[Block]]]:
     """Deal pieces of consecutive layers out to stages in turn: what each stage of a pipeline has."""
     return [pieces[stage::stages] for stage in range(stages)]
+
+
+def spoken(pieces: list[list[Block]]) -> str:
+    """Name the layers of a stage: the first and the last of each group of consecutive ones."""
+    named = [
+        piece[0].name if len(piece) == 1 else f"{piece[0].name} to {piece[-1].name}"
+        for piece in pieces
+    ]
+    if len(named) > _SPOKEN:
+        named = [named[0], f"{len(named) - 1} groups more"]
+    return ", ".join(named)
 
 
 def turns(stage: int, stages: int, pieces: int, parts: int) -> Iterator[tuple[bool, int, int]]:
