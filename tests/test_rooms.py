@@ -32,6 +32,7 @@ ROOMS = (
     "workload",
     "workload.torch",
     "training",
+    "throughput",
     "traces",
     "cluster",
     "steering",

@@ -151,6 +151,7 @@ def good(name: str) -> dict[str, Any]:
         },
         "hocket.accelerator": {"name": "a100"},
         "hocket.predict_plan": {"profile": "a100"},
+        "hocket.predict_training": {"model": "gpt3-175b", "parallel": "tp=8", "batch": 8},
         "hocket.traces.write": {"prefix": "written"},
         "hocket.workload.save": {"path": "written.yml"},
     }

@@ -47,6 +47,8 @@ from hocket.simulation.options import (
     PacketOptions,
 )
 from hocket.simulation.run import Run, simulate
+from hocket.throughput.options import TrainingPredictionOptions
+from hocket.throughput.prediction import TrainingPrediction, predict_training
 from hocket.training import Epoch, Iteration, Parallel, TrainingOptions, TrainingRun, train
 from hocket.workload.accelerators import Accelerator, accelerator
 from hocket.workload.layers import Layer, Workload
@@ -100,6 +102,8 @@ __all__ = [
     "Synthesis",
     "Topology",
     "TrainingOptions",
+    "TrainingPrediction",
+    "TrainingPredictionOptions",
     "TrainingRun",
     "Trees",
     "VerificationError",
@@ -126,6 +130,7 @@ __all__ = [
     "plan_together",
     "predict",
     "predict_plan",
+    "predict_training",
     "routing",
     "schedule",
     "send_receive",

@@ -21,7 +21,7 @@ RAILS = ("-t", "Ring_SW:2x4", "--bandwidth", "10 GB/s", "--latency", "100 ns")
 LINE = ("-t", "line:4", "--bandwidth", "25 GB/s", "--latency", "21 ns")
 MESH = ("-t", "mesh:3x3", "--bandwidth", "25 GB/s", "--latency", "21 ns")
 
-PREDICTIONS = ("prediction", "nccl-prediction")
+PREDICTIONS = ("prediction", "nccl-prediction", "training-prediction")
 """Whose times are those of a law, not of a simulation that counts in picoseconds."""
 COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "plan": ("plan", ("plan", "all-reduce", *MESH, "-s", "1MB", "-a", "greedy")),
@@ -91,6 +91,10 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
     "view, heat": ("link-heat", ("view", "plan.parquet", "--heat")),
     "view, ten": ("time-expanded", ("view", "plan.parquet", "--ten", "--chunk", "0")),
     "predict": ("prediction", ("predict", "all-reduce", "-t", "hgx_h200_8gpu", "-s", "1MiB")),
+    "predict-training": (
+        "training-prediction",
+        ("predict-training", "gpt3-175b", "-p", "dp=4,tp=8,pp=12", "--batch", "16"),
+    ),
     "nccl predict": (
         "nccl-prediction",
         ("nccl", "predict", "all-reduce", "-t", "hgx_h200_8gpu", "-s", "1MiB"),

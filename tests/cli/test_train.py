@@ -62,7 +62,7 @@ def test_json_is_what_python_gives(hocket: Hocket) -> None:
     assert told["iteration_ends_ps"] == run.iteration_ps
     assert told["samples_per_s"] == run.samples_per_second
     assert told["parallel"] == {
-        "dp": 256, "tp": 1, "pp": 4, "ep": 1, "zero": 0, "micro_batches": 16,
+        "dp": 256, "tp": 1, "pp": 4, "ep": 1, "cp": 1, "interleave": 1, "zero": 0, "micro_batches": 16,
     }  # fmt: skip
     mean = run.breakdown.over(3)
     for part, whole in [(told["breakdown"], mean)] + [

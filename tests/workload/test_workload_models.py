@@ -31,6 +31,9 @@ def forward(name: str) -> int:
         # The published weights; of BERT those of its encoder with the pooler.
         ("bert-large", 335_141_888 + 1_084_220),
         ("llama2-70b", 68_976_648_192),
+        ("llama3-8b", 8_030_261_248),
+        ("llama3-70b", 70_553_706_496),
+        ("llama3-405b", 405_853_388_800),
         ("bloom", 176_247_271_424),
         ("mixtral-8x7b", 46_702_792_704),
         # Their papers give the first four or five digits.

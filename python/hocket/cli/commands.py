@@ -73,6 +73,12 @@ _REPRODUCE = (
         "reproduce_machines:machines_study",
         "For example: hocket reproduce machines --output machines",
     ),
+    Command(
+        "training",
+        "Predict published training runs from what was not fitted, and state the error.",
+        "reproduce_runs:training_study",
+        "For example: hocket reproduce training --output training",
+    ),
 )
 
 COMMANDS = (
@@ -169,6 +175,13 @@ COMMANDS = (
         "Say what a collective takes with NCCL or RCCL on a real machine, from its profile.",
         "predict:predict",
         "For example: hocket predict all-reduce --topology hgx_h200_8gpu --sizes 8K:4G:x8",
+    ),
+    Command(
+        "predict-training",
+        "Say what a training iteration takes on a real machine, and the error to expect.",
+        "predict_training:predict_training",
+        "For example: hocket predict-training gpt3-175b --npu a100 --stack megatron-2021 "
+        "--parallel dp=8,tp=8,pp=12,interleave=2 --batch 1536",
     ),
     Command(
         "nccl",

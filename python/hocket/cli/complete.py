@@ -92,6 +92,7 @@ _ARGUMENTS: dict[str, Callable[[str], list[str]]] = {
     "nccl predict": collectives,
     "advise failures": collectives,
     "train": models,
+    "predict-training": models,
     "compare-training": models,
     "topology show": topologies,
     "topology draw": topologies,

@@ -37,6 +37,7 @@ from hocket.routing.data import ClusterRunData, ComparedSchemesData
 from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
 from hocket.testbed.data import SteeringData, StudyData
+from hocket.throughput.data import TrainingPredictionData
 from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
 
 VERSION = 1
@@ -128,6 +129,7 @@ DOCUMENTS: dict[str, Any] = {
     "calibration": CalibrationDocument,
     "fitted-profile": FitData,
     "prediction": PredictionData,
+    "training-prediction": TrainingPredictionData,
     "nccl-prediction": NcclData,
     "nccl-audit": AuditData,
     "nccl-graph": GraphDesignDocument,

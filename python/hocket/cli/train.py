@@ -63,8 +63,8 @@ def train(
         typer.Option(
             "--parallel",
             "-p",
-            help="How the model is distributed, such as dp=64,tp=16; also pp, ep, zero, micro-batches; "
-            "default: a replica on each NPU.",
+            help="How the model is distributed, such as dp=64,tp=16; also pp, ep, interleave, zero and "
+            "micro-batches; default: a replica on each NPU.",
         ),
     ] = None,
     places: Annotated[

@@ -8,6 +8,7 @@ from hocket.cli import options
 from hocket.cli.console import Printer
 from hocket.cli.numbers import TIMES, percent, share_of, significant
 from hocket.cli.table import NEVER, Table
+from hocket.training.stages import spoken
 from hocket.units import format_flops, format_size, format_time_ps
 
 if TYPE_CHECKING:
@@ -181,15 +182,11 @@ def _print_stages(console: Printer, run: TrainingRun) -> None:
     for name in (*(f"exposed: {name}" for name in causes), "waiting"):
         table.add_column(name, units=TIMES, leaves=NEVER)
     for s, (mean, blocks) in enumerate(zip(means, run.stages, strict=True)):
-        names = f"{len(blocks):,}: {_names([block.name for block in blocks])}"
+        names = f"{len(blocks):,}: {spoken(run.pieces[s])}"
         exposed = [mean.exposed[name] for name in causes]
         times = [mean.forward, mean.backward, mean.update, *exposed, mean.waiting]
         table.add_row(str(s + 1), names, *times)
     console.print(table)
-
-
-def _names(names: list[str]) -> str:
-    return names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}"
 
 
 def _print_layers(console: Printer, run: TrainingRun) -> None:

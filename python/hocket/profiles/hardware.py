@@ -10,7 +10,7 @@ import numpy as np
 from hocket._core import Topology
 from hocket.errors import InfeasibleError
 
-__all__ = ["Hardware", "hardware_of", "owners"]
+__all__ = ["Hardware", "hardware_of", "neighbour_bandwidth", "owners"]
 
 _LARGEST_CAPACITY = (1 << 31) - 1
 _NARROW = 4
@@ -87,6 +87,25 @@ def _are_joined(topology: Topology, node: list[int]) -> bool:
     members = set(node)
     joined = {(src, dst) for src, dst in ends if src in members and dst in members}
     return len(joined) == len(node) * (len(node) - 1)
+
+
+def neighbour_bandwidth(topology: Topology, npus: int) -> float:
+    """Give what an NPU sends within a group of so many neighbours [bytes/s], over their links and switches.
+
+    Parameters
+    ----------
+    topology
+        Whose first node is looked at; nodes are alike.
+    npus
+        Of the group, at least 2 and at most those of a node.
+    """
+    groups = [list(group) for group in topology.groups] or [list(range(topology.npu_count))]
+    group = groups[0][:npus]
+    owner = owners(topology, groups)
+    switches = {
+        device for device, of in enumerate(owner) if of == 0 and device >= topology.npu_count
+    }
+    return _flow(topology, {*group, *switches}, group[:1], group[1:])
 
 
 def _all(operations: Sequence[str]) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fractions import Fraction
+from itertools import accumulate, pairwise
 
 from hocket.collectives.collective import Progress
 from hocket.errors import SpecError
@@ -11,7 +12,7 @@ from hocket.training.columns import Columns, Pass, Tag
 from hocket.training.network import Network
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import CAUSES, Group, Parallel
-from hocket.training.stages import units
+from hocket.training.stages import turns, units
 from hocket.workload.accelerators import Accelerator
 from hocket.workload.costs import Block, Work
 
@@ -25,6 +26,8 @@ class _Stage:
     actor: int
     first: int
     blocks: list[Block]
+    pieces: list[range]
+    """Which of its blocks are consecutive layers."""
     last: int | None = None
     """The last node that computes."""
     awaited: list[int] = field(default_factory=list)
@@ -45,7 +48,7 @@ class _Stage:
 class _Builder:
     def __init__(
         self,
-        stages: list[list[Block]],
+        stages: list[list[list[Block]]],
         parallel: Parallel,
         groups: dict[str, Group],
         network: Network,
@@ -60,13 +63,16 @@ class _Builder:
         self.messages: dict[tuple[int, str, int, int], int] = {}
         self.times: dict[tuple[int, Pass], int] = {}
         self.stages, first = [], 0
-        for actor, blocks in enumerate(stages):
-            stage = _Stage(actor, first, blocks)
+        for actor, pieces in enumerate(stages):
+            blocks = [block for piece in pieces for block in piece]
+            ends = list(accumulate((len(piece) for piece in pieces), initial=0))
+            stage = _Stage(actor, first, blocks, [range(*ends) for ends in pairwise(ends)])
             for i, block in enumerate(blocks):
                 if block.is_table:
                     stage.tables_of.setdefault(needed_by(blocks, i), []).append(i)
             self.stages.append(stage)
             first += len(blocks)
+        self.last_place = sum(len(pieces) for pieces in stages) - 1
 
     def all(self, progress: Progress | None) -> None:
         total = self.options.iterations * len(self.stages)
@@ -80,26 +86,27 @@ class _Builder:
     def _iterate(self, stage: _Stage) -> None:
         """Add an iteration of a stage: forward and backward passes of micro-batches, 1F1B; update."""
         parts = self.parallel.parts
-        ahead = min(len(self.stages) - 1 - stage.actor, parts)
-        forward = backward = 0
-        while backward < parts:
-            if forward < parts and forward - backward <= ahead:
-                self._forward(stage, forward)
-                forward += 1
+        for forward, piece, part in turns(stage.actor, len(self.stages), len(stage.pieces), parts):
+            if forward:
+                self._forward(stage, piece, part)
             else:
-                self._backward(stage, backward, is_last=backward == parts - 1)
-                backward += 1
+                self._backward(stage, piece, part, is_last=part == parts - 1)
         self._update(stage)
+
+    def _place(self, stage: _Stage, piece: int) -> int:
+        """Give the place of a stage's piece in the order of the model."""
+        return piece * len(self.stages) + stage.actor
 
     # A pass of a stage
 
-    def _forward(self, stage: _Stage, part: int) -> None:
-        if stage.actor > 0:
-            self._receive(stage, "forward", part, stage.first, Pass.FORWARD)
-        for i in range(len(stage.blocks)):
+    def _forward(self, stage: _Stage, piece: int, part: int) -> None:
+        place, layers = self._place(stage, piece), stage.pieces[piece]
+        if place > 0:
+            self._receive(stage, "forward", place, part, Pass.FORWARD)
+        for i in layers:
             self._forward_block(stage, i, Pass.FORWARD)
-        if stage.actor < len(self.stages) - 1:
-            self._send(stage, "forward", part, len(stage.blocks) - 1, Pass.FORWARD)
+        if place < self.last_place:
+            self._send(stage, "forward", place, part, Pass.FORWARD)
 
     def _forward_block(self, stage: _Stage, i: int, does: Pass) -> None:
         block = stage.blocks[i]
@@ -115,12 +122,12 @@ class _Builder:
             call = self._call(stage, i, does, "table", "all-to-all", "dp", size, [node])
             stage.tables.setdefault(needed_by(stage.blocks, i), []).append(call)
 
-    def _backward(self, stage: _Stage, part: int, *, is_last: bool) -> None:
-        if stage.actor < len(self.stages) - 1:
-            last = stage.first + len(stage.blocks) - 1
-            self._receive(stage, "backward", part, last, Pass.INPUT_GRADIENT)
-        end = len(stage.blocks)
-        for unit in reversed(units(stage.blocks)):
+    def _backward(self, stage: _Stage, piece: int, part: int, *, is_last: bool) -> None:
+        place, layers = self._place(stage, piece), stage.pieces[piece]
+        if place < self.last_place:
+            self._receive(stage, "backward", place, part, Pass.INPUT_GRADIENT)
+        end = layers.stop
+        for unit in reversed(units(stage.blocks[layers.start : layers.stop])):
             of_unit = range(end - len(unit), end)
             if self.options.recompute:
                 for i in of_unit:
@@ -128,11 +135,11 @@ class _Builder:
             for i in reversed(of_unit):
                 self._backward_block(stage, i, is_last=is_last)
             end = of_unit.start
-        if stage.actor > 0:
-            self._send(stage, "backward", part, 0, Pass.INPUT_GRADIENT)
+        if place > 0:
+            self._send(stage, "backward", place, part, Pass.INPUT_GRADIENT)
         # What is left in buckets; there is something only if gradients are due.
         for name in list(stage.full):
-            self._flush(stage, name, 0)
+            self._flush(stage, name, layers.start)
 
     def _backward_block(self, stage: _Stage, i: int, *, is_last: bool) -> None:
         block = stage.blocks[i]
@@ -300,20 +307,26 @@ class _Builder:
 
     # Messages between stages
 
-    def _send(self, stage: _Stage, way: str, part: int, i: int, does: Pass) -> None:
-        to = stage.actor + (1 if way == "forward" else -1)
-        call = self._message(stage.actor, to, way, part, self._passed(stage.blocks[i], way))
+    def _send(self, stage: _Stage, way: str, place: int, part: int, does: Pass) -> None:
+        to = place + (1 if way == "forward" else -1)
+        i = self._end(place, way)
+        call = self._message(place, to, way, part)
         tag = Tag(self.iteration, stage.first + i, does, CAUSES.index("pipeline"))
         self.columns.sends(stage.actor, call, self._deps(stage), tag)
 
-    def _receive(self, stage: _Stage, way: str, part: int, layer: int, does: Pass) -> None:
-        source = stage.actor - (1 if way == "forward" else -1)
-        blocks = self.stages[source].blocks
-        passed = self._passed(blocks[-1] if way == "forward" else blocks[0], way)
-        call = self._message(source, stage.actor, way, part, passed)
-        tag = Tag(self.iteration, layer, does, CAUSES.index("pipeline"))
+    def _receive(self, stage: _Stage, way: str, place: int, part: int, does: Pass) -> None:
+        source = place - (1 if way == "forward" else -1)
+        i = self._end(place, "backward" if way == "forward" else "forward")
+        call = self._message(source, place, way, part)
+        tag = Tag(self.iteration, stage.first + i, does, CAUSES.index("pipeline"))
         deps = [] if stage.last is None else [stage.last]
         stage.awaited.append(self.columns.receives(stage.actor, call, deps, tag))
+
+    def _end(self, place: int, way: str) -> int:
+        """Give the layer of a piece, as its stage counts, that goes on to the next one in a direction."""
+        piece, actor = divmod(place, len(self.stages))
+        layers = self.stages[actor].pieces[piece]
+        return layers.stop - 1 if way == "forward" else layers.start
 
     def _passed(self, block: Block, way: str) -> Fraction:
         """Give the numbers that an NPU has of a layer's outputs, or of its inputs' gradients."""
@@ -322,11 +335,13 @@ class _Builder:
             numbers, cut = block.inputs, ("rows", "inside")
         return Fraction(numbers, self.parallel.tp if block.split in cut else 1)
 
-    def _message(self, source: int, to: int, way: str, part: int, numbers: Fraction) -> int:
+    def _message(self, source: int, to: int, way: str, part: int) -> int:
         key = (source, way, part, self.iteration)
         if key not in self.messages:
-            size = self._bytes(numbers * self.samples)
-            shape = self.network.message(self.groups["pp"], source, to, size)
+            count = len(self.stages)
+            block = self.stages[source % count].blocks[self._end(source, way)]
+            size = self._bytes(self._passed(block, way) * self.samples)
+            shape = self.network.message(self.groups["pp"], source % count, to % count, size)
             self.messages[key] = self.columns.new_message(shape)
         return self.messages[key]
 
@@ -396,7 +411,7 @@ def work_of(block: Block, does: Pass) -> Work:
 
 
 def build(
-    stages: list[list[Block]],
+    stages: list[list[list[Block]]],
     parallel: Parallel,
     groups: dict[str, Group],
     network: Network,
@@ -409,7 +424,7 @@ def build(
     Parameters
     ----------
     stages
-        The layers of each pipeline stage.
+        The layers of each pipeline stage, in pieces of consecutive ones; pieces are dealt out in turn.
     parallel, groups
         How the model is spread.
     network

@@ -12,6 +12,10 @@ class ParallelData(TypedDict):
     tp: int
     pp: int
     ep: int
+    cp: int
+    """NPUs that share every sequence."""
+    interleave: int
+    """Groups of consecutive layers of each stage."""
     zero: int
     micro_batches: int
 

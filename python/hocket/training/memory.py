@@ -11,7 +11,7 @@ from hocket.errors import InfeasibleError
 from hocket.training.build import copies, held
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel
-from hocket.training.stages import units
+from hocket.training.stages import turns, units
 from hocket.units import format_estimate, format_size
 from hocket.workload.accelerators import Accelerator
 from hocket.workload.costs import Block
@@ -91,7 +91,7 @@ def _of_stage(
         for k, bytes_each in enumerate((size, size, Fraction(_STATE_BYTES))):
             shared[k] += count * bytes_each / shards[k]
     samples = Fraction(options.samples, parallel.parts)
-    under_way = min(stages - stage, parallel.parts)
+    under_way = _under_way(stage, stages, parallel)
     kept = [_total(_kept(block, parallel) for block in unit) for unit in units(blocks)]
     if options.recompute:
         # What groups of layers take in is kept still, and of one group at a time all.
@@ -101,6 +101,17 @@ def _of_stage(
         numbers = _total(kept) * under_way
     shared[3] = numbers * samples * size
     return Memory(*(-(-each.numerator // each.denominator) for each in shared))
+
+
+def _under_way(stage: int, stages: int, parallel: Parallel) -> Fraction:
+    """Give of how many micro-batches a stage keeps activations at most; a piece of its layers is a part."""
+    pieces, most, now = parallel.interleave, 0, 0
+    if pieces == 1:
+        return Fraction(min(stages - stage, parallel.parts))
+    for is_forward, _, _ in turns(stage, stages, pieces, parallel.parts):
+        now += 1 if is_forward else -1
+        most = max(most, now)
+    return Fraction(most, pieces)
 
 
 def _total(numbers: Iterable[Fraction]) -> Fraction:

@@ -21,13 +21,13 @@ AXES = ("tp", "dp", "pp")
 """The order in which NPUs are dealt out by default, neighbours first (that of Megatron-LM)."""
 CAUSES = ("data", "tensor", "pipeline", "expert", "table")
 """What a call is for."""
-_KEYS = ("dp", "tp", "pp", "ep", "zero", "micro-batches")
+_KEYS = ("dp", "tp", "pp", "ep", "cp", "interleave", "zero", "micro-batches")
 _MAX_NPUS = 1 << 24
 
 
 @dataclass(frozen=True)
 class Parallel:
-    """Sizes of parallelism. ``dp * tp * pp`` NPUs take part; ``ep`` divides ``dp``.
+    """Sizes of parallelism. ``dp * tp * pp * cp`` NPUs take part; ``ep`` divides ``dp``.
 
     Attributes
     ----------
@@ -39,6 +39,10 @@ class Parallel:
         Stages of consecutive layers (pipeline parallelism), 1F1B.
     ep
         NPUs, of different replicas, over which experts are dealt out (expert parallelism).
+    cp
+        NPUs that share every sequence (context parallelism); only :func:`hocket.predict_training` knows it.
+    interleave
+        Groups of consecutive layers that each stage of a pipeline has; more than 1 is interleaved 1F1B.
     zero
         What replicas do not keep copies of (ZeRO stages; 3 is FSDP): 0 nothing; 1 optimizer states; 2
         gradients as well; 3 weights as well.
@@ -53,7 +57,8 @@ class Parallel:
     ----------
     Narayanan et al.: Efficient large-scale language model training on GPU clusters using Megatron-LM, SC
     2021 (tensor, pipeline, 1F1B). Rajbhandari et al.: ZeRO, SC 2020. Lepikhin et al.: GShard, 2020
-    (experts). Huang et al.: GPipe, 2019, section 2.3: 4 micro-batches for each stage.
+    (experts). Huang et al.: GPipe, 2019, section 2.3: 4 micro-batches for each stage. Liu et al.: Ring
+    Attention, 2023 (context).
     """
 
     dp: int = 1
@@ -64,10 +69,16 @@ class Parallel:
     micro_batches: int | None = None
     order: tuple[str, ...] = AXES
     dimensions: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    cp: int = 1
+    interleave: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("dp", "tp", "pp", "ep"):
+        for name in ("dp", "tp", "pp", "ep", "cp", "interleave"):
             whole(f"parallel: {name}", getattr(self, name), 1, _MAX_NPUS)
+        if self.interleave > 1 and self.pp == 1:
+            raise SpecError(
+                "parallel", f"interleave={self.interleave}: there is no pipeline", "give pp as well"
+            )
         whole("parallel: zero", self.zero, 0, 3)
         if self.micro_batches is not None:
             whole("parallel: micro-batches", self.micro_batches, 1, _MAX_NPUS)
@@ -105,7 +116,7 @@ class Parallel:
     @property
     def npus(self) -> int:
         """NPUs that take part."""
-        return self.dp * self.tp * self.pp
+        return self.dp * self.tp * self.pp * self.cp
 
     @property
     def parts(self) -> int:
@@ -116,7 +127,9 @@ class Parallel:
 
     @classmethod
     def parse(cls, text: str) -> Parallel:
-        """Read sizes as ``"dp=64,tp=16,zero=2"``; keys are dp, tp, pp, ep, zero and micro-batches.
+        """Read sizes as ``"dp=64,tp=16,zero=2"``.
+
+        Keys are dp, tp, pp, ep, cp, interleave, zero and micro-batches.
 
         Raises
         ------
@@ -142,6 +155,8 @@ class Parallel:
             ep=values.get("ep", 1),
             zero=values.get("zero", 0),
             micro_batches=values.get("micro-batches"),
+            cp=values.get("cp", 1),
+            interleave=values.get("interleave", 1),
         )
 
     def to_dict(self) -> ParallelData:
@@ -151,12 +166,15 @@ class Parallel:
             "tp": self.tp,
             "pp": self.pp,
             "ep": self.ep,
+            "cp": self.cp,
+            "interleave": self.interleave,
             "zero": self.zero,
             "micro_batches": self.parts,
         }
 
     def __str__(self) -> str:
-        sizes = [f"{name}={getattr(self, name)}" for name in ("dp", "tp", "pp", "ep")]
+        sizes = [f"{name}={getattr(self, name)}" for name in ("dp", "tp", "pp", "ep", "cp")]
+        sizes.append(f"interleave={self.interleave}")
         kept = [size for size in sizes if not size.endswith("=1")] or ["dp=1"]
         kept += [f"zero={self.zero}"] if self.zero else []
         kept += [] if self.micro_batches is None else [f"micro-batches={self.micro_batches}"]
@@ -214,6 +232,12 @@ def groups(
     SpecError
         If sizes do not multiply to the NPUs that there are, or do not fit the dimensions.
     """
+    if parallel.cp > 1:
+        raise SpecError(
+            "parallel",
+            f"cp={parallel.cp}: iterations are not simulated with it",
+            "leave it out, or ask hocket predict-training",
+        )
     if parallel.npus != topology.npu_count:
         sizes = " x ".join(f"{axis} {getattr(parallel, axis)}" for axis in ("dp", "tp", "pp"))
         raise SpecError(

@@ -150,8 +150,8 @@ class TrainingRun(TableResult):
         What was trained, on what, and how.
     memory
         An estimate of what the NPU with most to hold holds.
-    stages
-        Layers of each pipeline stage.
+    pieces
+        Layers of each pipeline stage, in groups of consecutive ones; one group, unless it is interleaved.
     columns, shapes, outcome
         The graph, what its calls do, and when everything started and ended.
     exchanges
@@ -168,12 +168,17 @@ class TrainingRun(TableResult):
     npu: Accelerator
     options: TrainingOptions
     memory: Memory
-    stages: list[list[Block]]
+    pieces: list[list[list[Block]]]
     columns: Columns = field(repr=False)
     shapes: list[core.Shape] = field(repr=False)
     outcome: core.Outcome = field(repr=False)
     exchanges: list[Exchange] = field(repr=False)
     makers: dict[int, str] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def stages(self) -> list[list[Block]]:
+        """Layers of each pipeline stage."""
+        return [[block for piece in own for block in piece] for own in self.pieces]
 
     @property
     def chosen(self) -> dict[str, int]:

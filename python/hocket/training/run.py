@@ -21,7 +21,7 @@ from hocket.training.network import has_dimensions, is_on_dimensions, network_of
 from hocket.training.options import TrainingOptions
 from hocket.training.parallel import Parallel, groups
 from hocket.training.result import TrainingRun
-from hocket.training.stages import cut
+from hocket.training.stages import cut, dealt
 from hocket.training.systolic import blocks_on_chiplet
 from hocket.units import shown
 from hocket.workload import as_workload
@@ -101,13 +101,18 @@ def train(
     if isinstance(options.npu, Chiplet):
         blocks = blocks_on_chiplet(model, options.npu, options.samples // spread.parts)
     _check_experts(blocks, spread)
-    stages = cut(blocks, spread.pp, [_time(block, spread, computes, options) for block in blocks])
+    if spread.interleave > 1 and len(blocks) < spread.pp * spread.interleave:
+        wrong = f"interleave={spread.interleave}: {spread.pp} stages have {len(blocks)} layers among them"
+        raise SpecError("parallel", wrong, "give each of their groups one, so fewer groups")
+    times = [_time(block, spread, computes, options) for block in blocks]
+    pieces = dealt(cut(blocks, spread.pp * spread.interleave, times), spread.pp)
+    stages = [[block for piece in own for block in piece] for own in pieces]
     memory = memory_of(stages, spread, options)
     if options.fits:
         check_memory(memory, computes, lambda limit: lighter(stages, spread, options, limit))
     network = network_of(topology, algorithm, options.chunks, progress, cache=options.cache)
     _check_passes(stages, spread, options)
-    columns = build(stages, spread, found, network, computes, options, progress)
+    columns = build(pieces, spread, found, network, computes, options, progress)
     shapes = network.placed()
     outcome = columns.run(shapes, order=options.order, progress=progress)
     return TrainingRun(
@@ -118,7 +123,7 @@ def train(
         npu=computes,
         options=options,
         memory=memory,
-        stages=stages,
+        pieces=pieces,
         columns=columns,
         shapes=shapes,
         outcome=outcome,
@@ -146,6 +151,14 @@ def _parallel(
 def _check_samples(samples: int, spread: Parallel) -> None:
     """Check that a replica's samples divide into its micro-batches."""
     parts = spread.parts
+    if spread.interleave > 1 and parts % spread.pp:
+        raise SpecError(
+            "parallel",
+            f"interleave={spread.interleave}: {parts} micro-batches are no multiple of {spread.pp} stages",
+            instead=[
+                {"parallel": str(replace(spread, micro_batches=-(-parts // spread.pp) * spread.pp))}
+            ],
+        )
     if samples % parts:
         why = f"{samples} do not divide into {parts} micro-batches"
         if spread.micro_batches is None:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from hocket.training.columns import Pass
 from hocket.training.parallel import CAUSES
+from hocket.training.stages import spoken
 
 if TYPE_CHECKING:
     from hocket.training.result import TrainingRun
-    from hocket.workload.costs import Block
 
 __all__ = ["COMPUTE", "Span", "save_perfetto", "timeline"]
 
@@ -127,12 +127,12 @@ def save_perfetto(run: TrainingRun, path: Path) -> None:
             for span, lane in zip(spans, lanes, strict=True):
                 times = (span.start_ps, span.end_ps)
                 events.append(Event(stage, first + lane, span.name, *times, track, _about(span)))
-    write_spans(path, {s: _named(s, blocks) for s, blocks in enumerate(run.stages)}, names, events)
-
-
-def _named(stage: int, blocks: list[Block]) -> str:
-    layers = f"{blocks[0].name} to {blocks[-1].name}" if len(blocks) > 1 else blocks[0].name
-    return f"stage {stage + 1}: {layers}"
+    write_spans(
+        path,
+        {s: f"stage {s + 1}: {spoken(own)}" for s, own in enumerate(run.pieces)},
+        names,
+        events,
+    )
 
 
 def _about(span: Span) -> dict[str, object]:

@@ -47,6 +47,27 @@ def load(name_or_path: str | PathLike[str]) -> Workload:
     return from_file(models.path(text))
 
 
+def as_transformer(value: object) -> Transformer:
+    """Give the transformer that a caller means: itself, or a shipped workload or a file that is one.
+
+    Raises
+    ------
+    SpecError
+        If it is none.
+    """
+    if isinstance(value, Transformer):
+        return value
+    if not isinstance(value, str | PathLike):
+        right = "give sizes, as hocket.workload.Transformer, or a workload's name"
+        raise SpecError("model", f"{shown(value)} is no transformer", right)
+    from hocket.workload.yaml import transformer_from_file
+
+    text = str(value)
+    if text.endswith((".yml", ".yaml")) or "/" in text:
+        return transformer_from_file(path_of("model", value))
+    return transformer_from_file(models.path(text))
+
+
 def as_workload(value: object) -> Workload:
     """Give the workload that a caller means: the workload itself, or text as :func:`load` takes it.
 

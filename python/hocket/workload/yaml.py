@@ -20,11 +20,13 @@ from hocket.workload.entries import (
     Entry,
     GroupEntry,
     LayerEntry,
+    TransformerEntry,
     WorkloadFile,
     model_of,
     near_keys,
 )
 from hocket.workload.layers import Layer, Workload, not_routed
+from hocket.workload.transformers import Transformer
 
 KIND = FileKind("workload", "layers:", "use repeat:")
 MAX_LAYERS = 100_000
@@ -46,6 +48,26 @@ def from_file(path: Path) -> Workload:
 def from_text(text: str, name: str) -> Workload:
     """Read a text as :func:`from_file` reads a file; ``name`` stands for it in messages."""
     return _workload(*parse_yaml(text, name, KIND), name, Path(name).stem)
+
+
+def transformer_from_file(path: Path) -> Transformer:
+    """Read the sizes of the transformer that a workload file consists of.
+
+    Raises
+    ------
+    SpecError
+        If it cannot be read, or has other layers.
+    """
+    values, lines = read_yaml(path, KIND)
+    reader = _Reader(lines, shown_path(path))
+    reader.check_depth(values)
+    try:
+        file = WorkloadFile.model_validate(values)
+    except ValidationError as error:
+        raise reader.error(error) from None
+    if len(file.layers) == 1 and isinstance(file.layers[0], TransformerEntry):
+        return file.layers[0].sizes.architecture()
+    raise reader.wrong(("layers",), "are no transformer alone", "name a file of one transformer:")
 
 
 def _workload(values: dict[str, Any], lines: dict[Place, int], name: str, stem: str) -> Workload:

@@ -1,0 +1,184 @@
+"""``hocket predict-training``: what a training iteration takes on a real machine."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Annotated, ClassVar
+
+import typer
+
+from hocket.cli import complete, options
+from hocket.cli.groups import grouped
+from hocket.cli.numbers import percent
+from hocket.cli.table import Table
+from hocket.throughput.options import TrainingPredictionOptions
+from hocket.throughput.prediction import TrainingPrediction
+from hocket.throughput.prediction import predict_training as predict_iteration
+from hocket.units import format_time_ps
+
+_NAMES = {
+    "products": "products of matrices",
+    "attention": "attention",
+    "memory": "norms, sums and activation functions",
+    "launch": "launching",
+    "head": "head",
+    "tensor": "tensor-parallel sums",
+    "context": "keys and values of context parallelism",
+    "transfer": "transfers between stages",
+    "bubble": "pipeline bubble",
+    "data": "gradients and gathered weights",
+    "update": "update of weights",
+}
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What computes, by which program, and how."""
+
+    panel: ClassVar[str] = "Training"
+
+    npu: Annotated[
+        str,
+        typer.Option(
+            "--npu",
+            autocompletion=complete.devices,
+            help="Accelerator that computes, such as v100, a100, h100 or b200.",
+        ),
+    ] = "h100"
+    stack: Annotated[
+        str,
+        typer.Option(
+            "--stack",
+            help="Program: megatron-core, megatron-2022, megatron-2021, megatron-2020, megatron-bridge, "
+            "megatron-deepspeed, llm-foundry, torchtitan, oneflow-2021 or deepspeed-2021.",
+        ),
+    ] = "megatron-core"
+    micro_batch: Annotated[
+        int, typer.Option("--micro-batch", help="Sequences that a replica computes at a time.")
+    ] = 1
+    sequence: Annotated[
+        int | None,
+        typer.Option("--sequence", help="Tokens of a sequence; default: the model's own."),
+    ] = None
+    recompute: Annotated[
+        str | None,
+        typer.Option(
+            "--recompute",
+            help="What the backward pass computes again: none, selective or full; "
+            "default: what the program usually does.",
+        ),
+    ] = None
+    sequence_parallel: Annotated[
+        bool | None,
+        typer.Option(
+            "--sequence-parallel/--no-sequence-parallel",
+            help="Cut along the sequence what tensor parallelism does not cut; default: as is usual.",
+        ),
+    ] = None
+    precision: Annotated[
+        str, typer.Option("--precision", help="Of products: 16-bit, 8-bit or 4-bit.")
+    ] = "16-bit"
+    nic_bandwidth: Annotated[
+        str | None,
+        typer.Option(
+            "--nic-bandwidth",
+            help='What a node sends over all its NICs, such as "200 GB/s"; default: as the network has it.',
+        ),
+    ] = None
+    efficiency: Annotated[
+        float | None,
+        typer.Option(
+            "--efficiency",
+            help="Share of the peak that large products reach, of an accelerator that was not fitted.",
+        ),
+    ] = None
+
+    def options(self) -> TrainingPredictionOptions:
+        """Give them as options of the prediction."""
+        return TrainingPredictionOptions(**asdict(self))
+
+
+@grouped
+def predict_training(
+    model: Annotated[
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            autocompletion=complete.models,
+            help="A shipped workload that is a transformer (see `hocket workload list`), or a file.",
+        ),
+    ],
+    *,
+    parallel: Annotated[
+        str,
+        typer.Option(
+            "--parallel",
+            "-p",
+            help="How the model is distributed, such as dp=8,tp=8,pp=12,interleave=2; also cp and zero.",
+        ),
+    ],
+    batch: Annotated[
+        int, typer.Option("--batch", help="Sequences of an iteration, of all replicas together.")
+    ],
+    topology: Annotated[
+        str | None,
+        typer.Option(
+            "--topology",
+            "-t",
+            metavar="NETWORK",
+            autocompletion=complete.topologies,
+            help="A network whose nodes are like those used, of which there may be more; "
+            "default: DGX nodes of the accelerator.",
+        ),
+    ] = None,
+    given: Setup,
+    json: options.Json = False,
+) -> None:
+    """Say what a training iteration takes on a real machine, and the error to expect."""
+    found = predict_iteration(
+        model, topology, parallel=parallel, batch=batch, options=given.options()
+    )
+    if json:
+        options.print_result("training-prediction", found.to_dict())
+        return
+    _print(found, model)
+
+
+def _print(found: TrainingPrediction, model: str) -> None:
+    console = options.output()
+    job = found.job
+    nodes = -(-job.parallel.npus // found.machine.hardware.npus)
+    title = f"{model} on {job.parallel.npus:,} {found.machine.accelerator.name}"
+    title += f" in {nodes:,} nodes" if nodes > 1 else ""
+    table = Table(title=f"{title} by {found.stack.name}: {job.parallel}")
+    table.add_column("of an iteration")
+    unit, factor = ("s", 1.0) if found.seconds >= 1 else ("ms", 1e3)
+    table.add_column("time", justify="right", unit=unit)
+    table.add_column("share", justify="right", unit="%")
+    for name, seconds in found.parts.items():
+        if seconds:
+            share = percent(seconds / found.seconds)
+            table.add_row(_NAMES[name], f"{seconds * factor:,.3f}", share)
+    table.add_section()
+    table.add_row("all", f"{found.seconds * factor:,.3f}", percent(1.0))
+    console.print(table)
+    console.print(
+        f"{format_time_ps(round(found.seconds * 1e12))} an iteration, "
+        f"{found.tflops:.1f} TFLOP/s an NPU ({percent(found.share_of_peak)} % of its peak), "
+        f"{found.tokens_per_s:,.0f} tokens/s an NPU",
+    )
+    if job.recompute != "none":
+        console.print(f"{found.hardware_tflops:.1f} TFLOP/s with what is computed again")
+    console.print(_expected(found))
+    for line in found.assumed:
+        console.note(f"assumed: {line}")
+
+
+def _expected(found: TrainingPrediction) -> str:
+    error = found.error
+    if error is None:
+        return "error to expect: not known"
+    return (
+        f"error to expect: median {percent(error.median)} %, 90th percentile {percent(error.p90)} %, "
+        f"as of {error.runs} runs that were not fitted ({error.of})"
+    )

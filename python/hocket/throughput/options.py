@@ -1,0 +1,102 @@
+"""What computes in a training run that is predicted, and how, where users may choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hocket._checks import one_of, share_of_peak, truth, whole
+from hocket.throughput.job import PRECISIONS, RECOMPUTE, USUAL
+from hocket.throughput.stack import STACKS, Stack
+from hocket.units import parse_bandwidth
+from hocket.workload.accelerators import Accelerator, accelerator
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict
+
+    class TrainingPredictionKeywords(TypedDict, total=False):
+        """The fields of :class:`TrainingPredictionOptions` as keywords of a call."""
+
+        npu: Accelerator | str
+        stack: str
+        micro_batch: int
+        sequence: int | None
+        recompute: str | None
+        sequence_parallel: bool | None
+        precision: str
+        nic_bandwidth: int | str | None
+        efficiency: float | None
+
+
+__all__ = ["TrainingPredictionOptions"]
+
+_MOST = 1 << 24
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPredictionOptions:
+    """What computes, by which program, and how.
+
+    Attributes
+    ----------
+    npu
+        What computes; runs of V100, A100, H100 and H200 were fitted, of B200 with products of fewer bits.
+    stack
+        The program: a name in :data:`hocket.throughput.stack.STACKS`.
+    micro_batch
+        Sequences that a replica computes at a time. Whether they fit into memory is not asked.
+    sequence
+        Tokens of a sequence; None: the model's own.
+    recompute
+        ``"none"``, ``"selective"`` or ``"full"``; None: what the program usually does.
+    sequence_parallel
+        Whether along the sequence is cut what tensor parallelism does not cut; None: as is usual.
+    precision
+        Of products: ``"16-bit"``, ``"8-bit"`` or ``"4-bit"``.
+    nic_bandwidth
+        What a node sends over all its NICs, such as ``"200 GB/s"``; None: as the network has it.
+    efficiency
+        Share of the peak that large products reach, of an accelerator that was not fitted.
+
+    Raises
+    ------
+    SpecError
+        Naming the field, for a value that makes no sense.
+    """
+
+    npu: Accelerator | str = "h100"
+    stack: str = "megatron-core"
+    micro_batch: int = 1
+    sequence: int | None = None
+    recompute: str | None = None
+    sequence_parallel: bool | None = None
+    precision: str = USUAL
+    nic_bandwidth: int | str | None = None
+    efficiency: float | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.npu, Accelerator):
+            accelerator(self.npu)
+        one_of("stack", self.stack, list(STACKS))
+        whole("micro_batch", self.micro_batch, 1, _MOST)
+        if self.sequence is not None:
+            whole("sequence", self.sequence, 1, _MOST)
+        if self.recompute is not None:
+            one_of("recompute", self.recompute, RECOMPUTE)
+        if self.sequence_parallel is not None:
+            truth("sequence_parallel", self.sequence_parallel)
+        one_of("precision", self.precision, tuple(PRECISIONS))
+        if self.nic_bandwidth is not None:
+            parse_bandwidth(self.nic_bandwidth, field="nic_bandwidth")
+        if self.efficiency is not None:
+            share_of_peak("efficiency", self.efficiency)
+
+    @property
+    def accelerator(self) -> Accelerator:
+        """What computes."""
+        return self.npu if isinstance(self.npu, Accelerator) else accelerator(self.npu)
+
+    @property
+    def program(self) -> Stack:
+        """The program."""
+        return STACKS[self.stack]

@@ -1,0 +1,266 @@
+"""What a training iteration takes on a real machine: time, operations a second and the error to expect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from hocket._options import options_of
+from hocket._results import Result
+from hocket.errors import SpecError
+from hocket.throughput.constants import (
+    Constants,
+    ExpectedError,
+    elsewhere,
+    outside,
+    owner_of,
+    shipped,
+)
+from hocket.throughput.job import PRECISIONS, Job
+from hocket.throughput.law import CONSTANTS, parts_of
+from hocket.throughput.machine import Machine, machine_of, usual_hardware
+from hocket.throughput.options import TrainingPredictionOptions
+from hocket.throughput.stack import Stack
+from hocket.topology.sources import TopologyLike, as_topology
+from hocket.training.parallel import Parallel
+from hocket.units import parse_bandwidth
+from hocket.workload import as_transformer
+from hocket.workload.transformers import Transformer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.throughput.data import TrainingPredictionData
+    from hocket.throughput.options import TrainingPredictionKeywords
+
+__all__ = ["TrainingPrediction", "predict_job", "predict_training"]
+
+
+@dataclass(frozen=True)
+class TrainingPrediction(Result):
+    """What an iteration takes.
+
+    Attributes
+    ----------
+    job, machine, stack
+        What is trained, on what and by which program.
+    parts
+        What the iteration consists of [s].
+    error
+        How far such predictions were from runs that were not fitted; None where there was none.
+    assumed
+        Constants that were fitted for another program or accelerator, or not at all.
+    """
+
+    job: Job
+    machine: Machine
+    stack: Stack
+    parts: dict[str, float]
+    error: ExpectedError | None
+    assumed: tuple[str, ...]
+
+    @property
+    def seconds(self) -> float:
+        """Time of an iteration [s]."""
+        return sum(self.parts.values())
+
+    @property
+    def tflops(self) -> float:
+        """Teraflops of an NPU; recomputation is not counted, all scores of attention are."""
+        return self.job.flops / (self.seconds * self.job.parallel.npus) * 1e-12
+
+    @property
+    def hardware_tflops(self) -> float:
+        """Teraflops of an NPU with what is computed again."""
+        return self.job.hardware_flops / (self.seconds * self.job.parallel.npus) * 1e-12
+
+    @property
+    def share_of_peak(self) -> float:
+        """Share of the accelerator's peak that `tflops` is (MFU)."""
+        return self.tflops * 1e12 / (self.machine.peak * PRECISIONS[self.job.precision])
+
+    @property
+    def tokens_per_s(self) -> float:
+        """Tokens a second of an NPU."""
+        return self.job.tokens / (self.seconds * self.job.parallel.npus)
+
+    def to_dict(self) -> TrainingPredictionData:
+        """Give it as values of JSON."""
+        error = self.error
+        return {
+            "npu": self.machine.accelerator.name,
+            "npus": self.job.parallel.npus,
+            "npus_per_node": self.machine.hardware.npus,
+            "stack": self.stack.name,
+            "parallel": {**self.job.parallel.to_dict(), "micro_batches": self.job.micro_batches},
+            "batch": self.job.batch,
+            "micro_batch": self.job.micro_batch,
+            "recompute": self.job.recompute,
+            "sequence_parallel": self.job.sequence_parallel,
+            "precision": self.job.precision,
+            "time_s": self.seconds,
+            "tokens_per_s_per_npu": self.tokens_per_s,
+            "tflops_per_npu": self.tflops,
+            "hardware_tflops_per_npu": self.hardware_tflops,
+            "share_of_peak": self.share_of_peak,
+            "parts": [{"part": name, "time_s": took} for name, took in self.parts.items()],
+            "expected_error": None
+            if error is None
+            else {
+                "median": error.median,
+                "p90": error.p90,
+                "runs": error.runs,
+                "of": error.of,
+            },
+            "assumed": list(self.assumed),
+        }
+
+
+def predict_training(
+    model: Transformer | str | PathLike[str],
+    topology: TopologyLike | None = None,
+    *,
+    parallel: Parallel | str,
+    batch: int,
+    options: TrainingPredictionOptions | None = None,
+    **keywords: Unpack[TrainingPredictionKeywords],
+) -> TrainingPrediction:
+    """Say what an iteration takes on a real machine, and how far that may be off.
+
+    Parameters
+    ----------
+    model
+        A transformer, or the name or file of a workload that is one.
+    topology
+        A network whose groups are nodes like those that are used, of which there may be more; by default
+        DGX nodes of the accelerator.
+    parallel
+        Sizes, also as text: ``"dp=8,tp=8,pp=8,interleave=2"``.
+    batch
+        Sequences of an iteration, of all replicas together.
+    options
+        What computes, by which program, and how.
+    keywords
+        Any option of :class:`hocket.TrainingPredictionOptions` by its name, in place of the one in
+        `options`.
+
+    Raises
+    ------
+    SpecError
+        Naming what makes no sense, or what has to be said.
+    InfeasibleError
+        If nodes of the topology have a single NPU, or do not reach each other.
+
+    Examples
+    --------
+    >>> import hocket as hk
+    >>> found = hk.predict_training("gpt3-175b", parallel="dp=4,tp=8,pp=12,interleave=2", batch=1536,
+    ...                             npu="a100", stack="megatron-2021")
+    >>> 145 < found.hardware_tflops < 155  # 153 were measured
+    True
+    """
+    asked = options_of(TrainingPredictionOptions, options, keywords)
+    program = asked.program
+    sizes = as_transformer(model)
+    if asked.sequence is not None:
+        sizes = replace(sizes, sequence=asked.sequence)
+    again, cut = asked.recompute, asked.sequence_parallel
+    job = Job(
+        model=sizes,
+        parallel=Parallel.parse(parallel) if isinstance(parallel, str) else parallel,
+        batch=batch,
+        micro_batch=asked.micro_batch,
+        recompute=program.recompute if again is None else again,
+        sequence_parallel=program.cuts_sequence if cut is None else cut,
+        precision=asked.precision,
+    )
+    machine = _machine(asked, topology, job)
+    constants = shipped()
+    if asked.efficiency is not None:
+        owner = owner_of("efficiency", program, machine, job.precision)
+        constants = constants.with_values({(owner, "efficiency"): float(asked.efficiency)})
+    return predict_job(job, machine, program, constants)
+
+
+def predict_job(
+    job: Job, machine: Machine, stack: Stack, constants: Constants
+) -> TrainingPrediction:
+    """Do as :func:`predict_training`, for a job on a machine.
+
+    Raises
+    ------
+    SpecError
+        If nothing is known of the accelerator.
+    """
+    if constants.owner("efficiency", stack, machine, job.precision) is None:
+        known = ", ".join(
+            dict.fromkeys(owner for owner, key in constants.fitted if key == "efficiency")
+        )
+        raise SpecError(
+            "npu",
+            f"no runs of {machine.accelerator.name!r} were fitted, only of {known}",
+            "give efficiency, the share of the peak that large products reach",
+        )
+    values = constants.values(stack, machine, job.precision)
+    parts = parts_of(job, machine, stack, values)
+    assumed = _assumed(job, machine, stack, constants)
+    error = _error(job, machine, stack, constants, is_own=not assumed)
+    return TrainingPrediction(job, machine, stack, parts, error, assumed)
+
+
+def _error(
+    job: Job, machine: Machine, stack: Stack, constants: Constants, *, is_own: bool
+) -> ExpectedError | None:
+    """Give the error of runs like this: outside the law, of its own program here, or of it elsewhere."""
+    known = constants.errors
+    products = owner_of("efficiency", stack, machine, job.precision)
+    is_odd = (
+        job.parallel.zero == 3
+        if not stack.hides_gathers
+        else not constants.has(products, "efficiency")
+    )
+    if is_odd and outside(stack, job.precision) in known:
+        return known[outside(stack, job.precision)]
+    own = f"{stack.constants} on {machine.family}"
+    if is_own and constants.has(products, "efficiency") and own in known:
+        return known[own]
+    return None if is_odd else known.get(elsewhere(stack))
+
+
+def _machine(asked: TrainingPredictionOptions, topology: TopologyLike | None, job: Job) -> Machine:
+    chip = asked.accelerator
+    if topology is None:
+        machine = Machine(chip, usual_hardware(chip))
+    else:
+        machine = machine_of(as_topology(topology), chip)
+    if asked.nic_bandwidth is not None:
+        rate = parse_bandwidth(asked.nic_bandwidth, field="nic_bandwidth")
+        machine = replace(machine, hardware=replace(machine.hardware, nic_bandwidth=float(rate)))
+    needed, there = job.parallel.npus, machine.hardware.npus
+    if needed > there and not machine.hardware.nic_bandwidth:
+        wrong = f"it is one node of {there} NPUs, and the run needs {needed:,}"
+        raise SpecError("topology", wrong, "name one of several nodes, or give nic_bandwidth")
+    return machine
+
+
+def _assumed(job: Job, machine: Machine, stack: Stack, constants: Constants) -> tuple[str, ...]:
+    """Name constants of the law that belong to somebody else here, or to nobody."""
+    found = []
+    for name, constant in CONSTANTS.items():
+        unused = {
+            "scores": stack.fused,
+            "attention": not stack.fused,
+            "exposed": not stack.hides_data or job.parallel.tp > 1,
+            "nic": True,
+        }
+        if unused.get(name, False):
+            continue
+        owner = constants.owner(name, stack, machine, job.precision)
+        if owner is None:
+            found.append(f"{name}: its prior, {constant.prior:g}")
+        elif owner != owner_of(name, stack, machine, job.precision) or (
+            stack.borrows and owner.startswith(f"{stack.constants} on")
+        ):
+            found.append(f"{name}: that of {owner}")
+    return tuple(found)
