@@ -4,3 +4,8 @@
 //! file says is checked before memory is taken for it, and an error names the line.
 
 #![forbid(unsafe_code)]
+
+mod finding;
+pub mod msccl_xml;
+
+pub use finding::{Finding, FormatError, Verdict};

@@ -1,0 +1,69 @@
+//! Real files, where a folder of them is given, and the rules.
+
+use std::time::Instant;
+
+use hocket_core::program::check::CheckOptions;
+use hocket_core::progress::Silent;
+
+use super::{Algo, check, read, write};
+
+fn text(algo: &Algo) -> String {
+    let mut out = String::new();
+    write(algo, &mut out).expect("a string takes all");
+    out
+}
+
+/// Files of the folder in `HOCKET_MSCCL_FILES`, with those below it.
+fn files(variable: &str, ending: &str) -> Vec<std::path::PathBuf> {
+    let Some(root) = std::env::var_os(variable) else {
+        return Vec::new();
+    };
+    let mut folders = vec![std::path::PathBuf::from(root)];
+    let mut found = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|each| each == ending) {
+                found.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn published_files_are_right_and_survive_a_round() {
+    for file in files("HOCKET_MSCCL_FILES", "xml") {
+        let source = std::fs::read_to_string(&file).expect("readable");
+        let algo = read(&source).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        assert_eq!(read(&text(&algo)).as_ref(), Ok(&algo), "{}", file.display());
+        let start = Instant::now();
+        let verdict = check(&algo, &CheckOptions::default(), &mut Silent).expect("not stopped");
+        let name = file
+            .file_name()
+            .expect("a file")
+            .to_string_lossy()
+            .into_owned();
+        println!("{name}: {:?} {:?}", start.elapsed(), verdict.findings);
+        if name == "mscclang_ag_rd.xml" {
+            assert_eq!(
+                verdict.findings[0].code, "deadlock",
+                "{:?}",
+                verdict.findings
+            );
+            let options = CheckOptions {
+                chunks_per_message: 4,
+            };
+            assert!(
+                check(&algo, &options, &mut Silent)
+                    .expect("not stopped")
+                    .is_right()
+            );
+        } else {
+            assert!(verdict.is_right(), "{name}: {:?}", verdict.findings);
+        }
+    }
+}
