@@ -479,6 +479,12 @@ impl Plan {
         }
     }
 
+    /// Transfers in an order in which each follows what it waits for; those on cycles, and those behind them, are
+    /// left out.
+    pub(crate) fn wait_order(&self) -> Vec<u32> {
+        WaitGraph::new(self).sorted(self)
+    }
+
     /// Memory that the columns take, in bytes.
     pub fn memory(&self) -> usize {
         self.len() * (6 * 4 + 1) + 4 * (self.groups.items().len() + self.groups.offsets().len())

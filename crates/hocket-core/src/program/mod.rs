@@ -9,7 +9,7 @@
 //!                         +-> interpret -> the arrays at the end
 //! ```
 //!
-//! A program need not come from a plan. [`check`] and [`interpret`] judge what anybody wrote, and share nothing
+//! A program need not come from a plan. [`check`](check::check) and [`interpret`](interpret::interpret) judge what anybody wrote, and share nothing
 //! with [`crate::verify`] but sets of ranks, so that they are a second opinion on lowered plans.
 //!
 //! # The machine
@@ -28,9 +28,12 @@
 
 mod builder;
 pub mod check;
+pub mod interpret;
+mod lower;
 mod task;
 
 pub use builder::{NewStep, ProgramBuilder, ProgramError};
+pub use lower::{LowerError, LowerOptions, awaited, lower};
 pub use task::{Contents, Mode, Task};
 
 use crate::graph::Lists;
@@ -394,6 +397,12 @@ impl Program {
     /// Messages that a connection holds before its sender has to wait; `None` if there is no limit.
     pub fn in_flight(&self) -> Option<u32> {
         self.in_flight
+    }
+
+    /// The same program with connections that hold another number of messages.
+    pub fn with_in_flight(mut self, messages: Option<u32>) -> Self {
+        self.in_flight = messages;
+        self
     }
 
     /// Whether each step of a block has ended, for all threads of the block, before the next starts.

@@ -7,6 +7,7 @@
 //! The parsers of microsoft/msccl b23e9cd, Azure/msccl-executor-nccl c6f6b36 and ROCm/rccl 0cbce2a; msccl-tools
 //! 030a750.
 
+mod export;
 mod read;
 mod rules;
 mod to_program;
@@ -15,6 +16,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub use export::{Refused, export, from_program};
 pub use read::read;
 pub use rules::{MAX_COUNT, MAX_DEPENDED_BLOCK, MAX_FUSED, MAX_OFFSET, Runtime};
 pub use to_program::{check, program};

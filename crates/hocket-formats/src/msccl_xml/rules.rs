@@ -57,32 +57,38 @@ impl Runtime {
 
     /// Why it does not load a file; `None` if it does.
     pub fn refuses(self, algo: &Algo) -> Option<String> {
-        const MAX_NODES: usize = 4096;
+        let gpus = || algo.gpus.iter().enumerate();
+        let by_gpu = || gpus().find_map(|(rank, gpu)| self.refuses_gpu(algo, rank, gpu));
+        self.refuses_head(algo).or_else(by_gpu)
+    }
+
+    /// Why it does not load a file because of the attributes of `<algo>`.
+    pub(super) fn refuses_head(self, algo: &Algo) -> Option<String> {
+        const MSCCL: [&str; 7] = [
+            "allreduce",
+            "allgather",
+            "reduce",
+            "broadcast",
+            "alltoall",
+            "reduce_scatter",
+            "custom",
+        ];
+        const OTHERS: [&str; 11] = [
+            "reduce",
+            "broadcast",
+            "allreduce",
+            "reducescatter",
+            "allgather",
+            "send",
+            "recv",
+            "gather",
+            "scatter",
+            "alltoall",
+            "alltoallv",
+        ];
         let named = match self {
-            Runtime::Msccl => [
-                "allreduce",
-                "allgather",
-                "reduce",
-                "broadcast",
-                "alltoall",
-                "reduce_scatter",
-                "custom",
-            ]
-            .as_slice(),
-            _ => [
-                "reduce",
-                "broadcast",
-                "allreduce",
-                "reducescatter",
-                "allgather",
-                "send",
-                "recv",
-                "gather",
-                "scatter",
-                "alltoall",
-                "alltoallv",
-            ]
-            .as_slice(),
+            Runtime::Msccl => MSCCL.as_slice(),
+            Runtime::Azure | Runtime::Rccl => OTHERS.as_slice(),
         };
         if !named.contains(&algo.collective.as_str()) {
             return Some(format!("it knows no coll=\"{}\"", algo.collective));
@@ -92,43 +98,43 @@ impl Runtime {
             ("minBytes", algo.min_bytes.is_none()),
             ("maxBytes", algo.max_bytes.is_none()),
         ];
-        if let (true, Some((name, _))) = (
-            self != Runtime::Msccl,
-            lacks.iter().find(|(_, is_missing)| *is_missing),
-        ) {
-            return Some(format!("it demands {name} of <algo>"));
+        let missing = lacks.iter().find(|(_, is_missing)| *is_missing);
+        match missing {
+            Some((name, _)) if self != Runtime::Msccl => {
+                Some(format!("it demands {name} of <algo>"))
+            }
+            _ => None,
         }
-        for (rank, gpu) in algo.gpus.iter().enumerate() {
-            let blocks = gpu.blocks.len();
-            if blocks > self.max_blocks() {
-                let most = self.max_blocks();
+    }
+
+    /// Why it does not load a file because of what a rank does.
+    pub(super) fn refuses_gpu(self, algo: &Algo, rank: usize, gpu: &Gpu) -> Option<String> {
+        const MAX_NODES: usize = 4096;
+        let blocks = gpu.blocks.len();
+        if blocks > self.max_blocks() {
+            let most = self.max_blocks();
+            return Some(format!(
+                "rank {rank} has {blocks} blocks, and the most is {most}"
+            ));
+        }
+        if self == Runtime::Msccl
+            && let Some(why) = wrong_sizes(algo, gpu, rank)
+        {
+            return Some(why);
+        }
+        for (id, tb) in gpu.blocks.iter().enumerate() {
+            let (steps, most) = (tb.steps.len(), self.max_steps());
+            if steps > most {
                 return Some(format!(
-                    "rank {rank} has {blocks} blocks, and the most is {most}"
-                ));
-            }
-            if self == Runtime::Msccl {
-                if let Some(why) = wrong_sizes(algo, gpu, rank) {
-                    return Some(why);
-                }
-            }
-            let mut nodes = 1 + algo.gpus.len() + blocks;
-            for (id, tb) in gpu.blocks.iter().enumerate() {
-                let steps = tb.steps.len();
-                nodes += steps;
-                if steps > self.max_steps() {
-                    let most = self.max_steps();
-                    return Some(format!(
-                        "block {id} of rank {rank} has {steps} steps, and the most is {most}"
-                    ));
-                }
-            }
-            if nodes > MAX_NODES {
-                return Some(format!(
-                    "rank {rank} has {nodes} elements to load, and the most is {MAX_NODES}"
+                    "block {id} of rank {rank} has {steps} steps, and the most is {most}"
                 ));
             }
         }
-        None
+        let steps: usize = gpu.blocks.iter().map(|tb| tb.steps.len()).sum();
+        let nodes = 1 + algo.ranks as usize + blocks + steps;
+        (nodes > MAX_NODES).then(|| {
+            format!("rank {rank} has {nodes} elements to load, and the most is {MAX_NODES}")
+        })
     }
 }
 
@@ -150,54 +156,63 @@ fn wrong_sizes(algo: &Algo, gpu: &Gpu, rank: usize) -> Option<String> {
 
 /// Adds what is wrong by the rules that all runtimes share.
 pub(super) fn check(algo: &Algo, verdict: &mut Verdict) {
-    let mut add = |code, line, place: String, detail: String| {
+    check_head(algo, verdict);
+    for (rank, gpu) in algo.gpus.iter().enumerate() {
+        check_gpu(algo, rank, gpu, verdict);
+    }
+}
+
+/// Adds what is wrong with the attributes of `<algo>`.
+pub(super) fn check_head(algo: &Algo, verdict: &mut Verdict) {
+    let mut add = |code, detail: String| {
         verdict.add(Finding {
             code,
-            line: u64::from(line),
-            place,
+            line: 1,
+            place: String::new(),
             detail,
         });
     };
     if algo.name.chars().count() > MAX_TEXT {
-        let detail = format!("name has more than {MAX_TEXT} characters; shorten it");
-        add("too_long", 1, String::new(), detail);
+        add(
+            "too_long",
+            format!("name has more than {MAX_TEXT} characters; shorten it"),
+        );
     }
     if let (Some(min), Some(max)) = (algo.min_bytes, algo.max_bytes)
         && max != 0
         && min > max
     {
-        let detail = format!("minBytes is {min}, above maxBytes, {max}");
-        add("size_limits", 1, String::new(), detail);
+        add(
+            "size_limits",
+            format!("minBytes is {min}, above maxBytes, {max}"),
+        );
     }
     if !algo.in_place && algo.out_of_place == Some(false) {
-        let detail =
-            "is for calls neither in place nor out of place; set one of both to 1".to_owned();
-        add("no_mode", 1, String::new(), detail);
+        let detail = "is for calls neither in place nor out of place; set one of both to 1";
+        add("no_mode", detail.to_owned());
     }
-    for (rank, gpu) in algo.gpus.iter().enumerate() {
-        for (id, tb) in gpu.blocks.iter().enumerate() {
-            let mut found = Vec::new();
-            check_block(
-                algo,
-                gpu,
-                (id, tb),
-                &mut |code, step: Option<&Step>, detail| {
-                    found.push((code, step.copied(), detail));
-                },
-            );
-            for (code, step, detail) in found {
+}
+
+/// Adds what is wrong with what a rank does.
+pub(super) fn check_gpu(algo: &Algo, rank: usize, gpu: &Gpu, verdict: &mut Verdict) {
+    for (id, tb) in gpu.blocks.iter().enumerate() {
+        check_block(
+            algo,
+            gpu,
+            (id, tb),
+            &mut |code, step: Option<&Step>, detail| {
                 let place = match step {
                     Some(step) => format!("gpu {rank}, tb {id}, step {}", step.position),
                     None => format!("gpu {rank}, tb {id}"),
                 };
-                add(
+                verdict.add(Finding {
                     code,
-                    step.map_or(tb.line, |step| step.line).0,
+                    line: u64::from(step.map_or(tb.line, |step| step.line).0),
                     place,
                     detail,
-                );
-            }
-        }
+                });
+            },
+        );
     }
 }
 

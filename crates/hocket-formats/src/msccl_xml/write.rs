@@ -4,13 +4,22 @@ use std::fmt::{self, Write};
 
 use hocket_core::program::Buffer;
 
-use super::{Algo, Step, Tb};
+use super::{Algo, Gpu, Step, Tb};
 
 /// Writes an algorithm, in the form that all runtimes read: no declaration, one space before each attribute.
 ///
 /// # Errors
 /// Those of `out`.
 pub fn write(algo: &Algo, out: &mut dyn Write) -> fmt::Result {
+    write_head(algo, out)?;
+    for (rank, gpu) in algo.gpus.iter().enumerate() {
+        write_gpu(rank, gpu, out)?;
+    }
+    out.write_str("</algo>\n")
+}
+
+/// Writes the start of `<algo>`.
+pub(super) fn write_head(algo: &Algo, out: &mut dyn Write) -> fmt::Result {
     write!(
         out,
         "<algo name=\"{}\" proto=\"{}\" nchannels=\"{}\" nchunksperloop=\"{}\" ngpus=\"{}\" coll=\"{}\" inplace=\"{}\"",
@@ -33,19 +42,20 @@ pub fn write(algo: &Algo, out: &mut dyn Write) -> fmt::Result {
     if let Some(threads) = algo.threads {
         write!(out, " nthreads=\"{threads}\"")?;
     }
-    out.write_str(">\n")?;
-    for (rank, gpu) in algo.gpus.iter().enumerate() {
-        let [input, output, scratch] = gpu.sizes;
-        writeln!(
-            out,
-            "  <gpu id=\"{rank}\" i_chunks=\"{input}\" o_chunks=\"{output}\" s_chunks=\"{scratch}\">"
-        )?;
-        for (id, tb) in gpu.blocks.iter().enumerate() {
-            write_block(id, tb, out)?;
-        }
-        out.write_str("  </gpu>\n")?;
+    out.write_str(">\n")
+}
+
+/// Writes a `<gpu>`.
+pub(super) fn write_gpu(rank: usize, gpu: &Gpu, out: &mut dyn Write) -> fmt::Result {
+    let [input, output, scratch] = gpu.sizes;
+    writeln!(
+        out,
+        "  <gpu id=\"{rank}\" i_chunks=\"{input}\" o_chunks=\"{output}\" s_chunks=\"{scratch}\">"
+    )?;
+    for (id, tb) in gpu.blocks.iter().enumerate() {
+        write_block(id, tb, out)?;
     }
-    out.write_str("</algo>\n")
+    out.write_str("  </gpu>\n")
 }
 
 fn write_block(id: usize, tb: &Tb, out: &mut dyn Write) -> fmt::Result {

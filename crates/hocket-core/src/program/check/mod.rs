@@ -20,9 +20,6 @@ mod races;
 mod run;
 mod structure;
 
-#[cfg(test)]
-mod tests;
-
 use std::fmt;
 
 use super::{Mode, Program};
@@ -30,6 +27,7 @@ use crate::progress::{Interrupted, Progress};
 
 pub(super) use matching::Matching;
 pub(super) use memory::Memory;
+pub(super) use structure::check as check_structure;
 
 /// The kind of a fault; its name is stable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -288,4 +286,9 @@ pub fn block_name(program: &Program, block: u32) -> String {
         "block {} of rank {rank}",
         block - program.blocks_of(rank).start
     )
+}
+
+/// Whether a program gets stuck with one chunk a message.
+pub(super) fn is_stuck(program: &Program, matching: &Matching) -> bool {
+    run::run(program, matching, 1).is_err()
 }

@@ -4,7 +4,7 @@ use super::{Code, Faults, Place, block_name, step_name};
 use crate::program::{Op, Program, Span, Step};
 
 /// Adds what is wrong with single blocks and steps.
-pub(super) fn check(program: &Program, faults: &mut Faults) {
+pub(crate) fn check(program: &Program, faults: &mut Faults) {
     check_task(program, faults);
     for (number, block) in program.blocks().iter().enumerate() {
         let place = Place::Block(number as u32);
