@@ -5,7 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod files;
 mod finding;
 pub mod msccl_xml;
+pub mod mscclpp_json;
 
 pub use finding::{Finding, FormatError, Verdict};

@@ -29,6 +29,7 @@ from hocket.comparison.data import (
     FailureAdviceData,
     ParetoData,
 )
+from hocket.formats.data import CheckedFileData, ExportedFileData
 from hocket.nccl.data import NcclData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
 from hocket.plans.synthesis.data import TimetableData
@@ -122,6 +123,8 @@ DOCUMENTS: dict[str, Any] = {
     "fitted-profile": FitData,
     "prediction": PredictionData,
     "nccl-prediction": NcclData,
+    "checked-file": CheckedFileData,
+    "exported-file": ExportedFileData,
     "reproduction": ReproductionData,
 }
 """By what follows ``hocket.`` in ``format``."""

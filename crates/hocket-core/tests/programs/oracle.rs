@@ -36,7 +36,7 @@ fn originals() -> Vec<Program> {
                         ..LowerOptions::default()
                     };
                     let program = lower(&verified, &options).unwrap();
-                    if program.len() <= 14 {
+                    if program.len() <= 10 {
                         programs.push(program);
                     }
                 }
@@ -123,7 +123,7 @@ fn change(draft: &mut Draft, seed: &mut Seed) {
 
 #[test]
 fn the_check_is_exact_on_small_programs() {
-    let cases = std::env::var("HOCKET_PROGRAM_CASES").map_or(3_000, |text| text.parse().unwrap());
+    let cases = std::env::var("HOCKET_PROGRAM_CASES").map_or(1_500, |text| text.parse().unwrap());
     let originals = originals();
     assert!(originals.len() > 20);
     let mut tally: BTreeMap<String, u32> = BTreeMap::new();
@@ -131,7 +131,7 @@ fn the_check_is_exact_on_small_programs() {
         let mut seed = Seed(case);
         let original = &originals[seed.below(originals.len())];
         let mut draft = Draft::of(original);
-        for _ in 0..seed.below(3) {
+        for _ in 0..seed.below(5) {
             change(&mut draft, &mut seed);
         }
         let Ok(program) = draft.build() else { continue };
@@ -139,14 +139,14 @@ fn the_check_is_exact_on_small_programs() {
     }
     println!("{tally:?}");
     assert!(
-        tally["right"] > 100 && tally["Race"] > 20 && tally["Stuck"] > 20,
+        tally["right"] > 50 && tally["Race"] > 10 && tally["Stuck"] > 10,
         "{tally:?}"
     );
 }
 
 fn compare(program: &Program, case: u64, tally: &mut BTreeMap<String, u32>) {
     let checked = check(program, &CheckOptions::default(), &mut Silent).unwrap();
-    let explored = match explore(program, program.modes()[0], 1, 60_000) {
+    let explored = match explore(program, program.modes()[0], 1, 6_000) {
         Err(_) => return, // does not fit together; both say so
         Ok(Explored::TooMany) => {
             *tally.entry("too many".to_owned()).or_default() += 1;

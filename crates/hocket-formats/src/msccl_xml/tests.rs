@@ -6,32 +6,12 @@ use hocket_core::program::check::CheckOptions;
 use hocket_core::progress::Silent;
 
 use super::{Algo, check, read, write};
+use crate::files::files;
 
 fn text(algo: &Algo) -> String {
     let mut out = String::new();
     write(algo, &mut out).expect("a string takes all");
     out
-}
-
-/// Files of the folder in `HOCKET_MSCCL_FILES`, with those below it.
-fn files(variable: &str, ending: &str) -> Vec<std::path::PathBuf> {
-    let Some(root) = std::env::var_os(variable) else {
-        return Vec::new();
-    };
-    let mut folders = vec![std::path::PathBuf::from(root)];
-    let mut found = Vec::new();
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
-            let path = entry.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|each| each == ending) {
-                found.push(path);
-            }
-        }
-    }
-    found.sort();
-    found
 }
 
 #[test]

@@ -17,7 +17,7 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// The fewest equal chunks at whose ends, to the byte, all chunks of the plan end.
+    /// The fewest equal chunks at whose ends all chunks of the plan end.
     pub(super) fn of(plan: &Plan, options: &LowerOptions) -> Result<Self, LowerError> {
         let collective = plan.collective();
         let demands = collective.demands();
@@ -83,9 +83,11 @@ impl Units {
     }
 }
 
-/// Which of `count` equal chunks of `bytes` ends less than a byte from byte `end`.
+/// Which of `count` equal chunks of `bytes` ends at byte `end`, give or take a byte or a 64th of a chunk: a program has
+/// no size, and its chunks are cut anew for each.
 fn boundary(end: u64, bytes: u64, count: u32) -> Option<u32> {
     let (end, bytes, count) = (u128::from(end), u128::from(bytes), u128::from(count));
     let nearest = (end * count + bytes / 2) / bytes;
-    ((end * count).abs_diff(nearest * bytes) < count).then_some(nearest as u32)
+    let off = (end * count).abs_diff(nearest * bytes);
+    (off < count || off * 64 <= bytes).then_some(nearest as u32)
 }
