@@ -144,20 +144,34 @@ pub(crate) fn check_msccl(
         let verdict = msccl_xml::check(&algo, &options, watch)?;
         let tbs = || algo.gpus.iter().flat_map(|gpu| &gpu.blocks);
         let out_of_place = algo.out_of_place.unwrap_or(!algo.in_place);
-        let modes = [(algo.in_place, Mode::InPlace), (out_of_place, Mode::OutOfPlace)];
-        let max = algo.max_bytes.filter(|&max| max > 0 || algo.out_of_place.is_none());
+        let modes = [
+            (algo.in_place, Mode::InPlace),
+            (out_of_place, Mode::OutOfPlace),
+        ];
+        let max = algo
+            .max_bytes
+            .filter(|&max| max > 0 || algo.out_of_place.is_none());
         let facts = Facts {
             name: algo.name.clone(),
             collective: algo.collective.clone(),
             ranks: algo.ranks,
             protocol: algo.protocol.name().to_owned(),
             chunks: algo.chunks,
-            modes: modes.into_iter().filter(|mode| mode.0).map(|mode| mode.1).collect(),
+            modes: modes
+                .into_iter()
+                .filter(|mode| mode.0)
+                .map(|mode| mode.1)
+                .collect(),
             limits: SizeLimits {
                 min: algo.min_bytes.unwrap_or(0),
                 max: max.unwrap_or(u64::MAX),
             },
-            blocks: algo.gpus.iter().map(|gpu| gpu.blocks.len()).max().unwrap_or(0),
+            blocks: algo
+                .gpus
+                .iter()
+                .map(|gpu| gpu.blocks.len())
+                .max()
+                .unwrap_or(0),
             steps: tbs().map(|tb| tb.steps.len()).sum(),
             scratch: algo.gpus.iter().map(|gpu| gpu.sizes[2]).max().unwrap_or(0),
         };
@@ -180,8 +194,15 @@ pub(crate) fn check_mscclpp(
         let verdict = mscclpp_json::check(&plan, &options, watch)?;
         let tbs = || plan.gpus.iter().flat_map(|gpu| &gpu.threadblocks);
         let ops = tbs().flat_map(|tb| &tb.ops).map(|op| 1 + op.ops.len());
-        let chunks = plan.gpus.iter().map(|gpu| gpu.input_chunks.max(gpu.output_chunks));
-        let mode = if plan.inplace { Mode::InPlace } else { Mode::OutOfPlace };
+        let chunks = plan
+            .gpus
+            .iter()
+            .map(|gpu| gpu.input_chunks.max(gpu.output_chunks));
+        let mode = if plan.inplace {
+            Mode::InPlace
+        } else {
+            Mode::OutOfPlace
+        };
         let facts = Facts {
             name: plan.name.clone(),
             collective: plan.collective.clone(),
@@ -193,9 +214,19 @@ pub(crate) fn check_mscclpp(
                 min: plan.min_message_size,
                 max: plan.max_message_size,
             },
-            blocks: plan.gpus.iter().map(|gpu| gpu.threadblocks.len()).max().unwrap_or(0),
+            blocks: plan
+                .gpus
+                .iter()
+                .map(|gpu| gpu.threadblocks.len())
+                .max()
+                .unwrap_or(0),
             steps: ops.sum(),
-            scratch: plan.gpus.iter().map(|gpu| gpu.scratch_chunks).max().unwrap_or(0),
+            scratch: plan
+                .gpus
+                .iter()
+                .map(|gpu| gpu.scratch_chunks)
+                .max()
+                .unwrap_or(0),
         };
         Ok::<_, CoreError>((facts, verdict))
     })?;
@@ -223,7 +254,12 @@ impl Exported {
             channels: channels.max().unwrap_or(1),
             blocks: blocks.max().unwrap_or(0),
             steps: program.len(),
-            scratch_chunks: program.sizes().iter().map(|sizes| sizes[2]).max().unwrap_or(0),
+            scratch_chunks: program
+                .sizes()
+                .iter()
+                .map(|sizes| sizes[2])
+                .max()
+                .unwrap_or(0),
             in_place: program.modes().contains(&Mode::InPlace),
             notes,
         }
@@ -240,7 +276,13 @@ fn lowering(
     (min_bytes, max_bytes): (u64, Option<u64>),
 ) -> LowerOptions {
     LowerOptions {
-        mode: in_place.map(|in_place| if in_place { Mode::InPlace } else { Mode::OutOfPlace }),
+        mode: in_place.map(|in_place| {
+            if in_place {
+                Mode::InPlace
+            } else {
+                Mode::OutOfPlace
+            }
+        }),
         instances,
         limits: SizeLimits {
             min: min_bytes,
@@ -257,7 +299,9 @@ fn with_channels<T, E: Into<CoreError>>(
     mut attempt: impl FnMut(u32) -> Result<T, E>,
 ) -> Result<T, CoreError> {
     let single = given.map(|channels| [channels]);
-    let tried = single.as_ref().map_or(CHANNELS.as_slice(), |one| one.as_slice());
+    let tried = single
+        .as_ref()
+        .map_or(CHANNELS.as_slice(), |one| one.as_slice());
     let mut last = None;
     for (done, &channels) in tried.iter().enumerate() {
         if !watch.report("export", done as u64, tried.len() as u64) {
@@ -289,7 +333,9 @@ pub(crate) fn export_msccl(
     max_bytes: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> Result<Exported, CoreError> {
-    let known = Protocol::ALL.into_iter().find(|known| known.name() == protocol);
+    let known = Protocol::ALL
+        .into_iter()
+        .find(|known| known.name() == protocol);
     let protocol = known.ok_or_else(|| {
         let parts = Parts::new(format!("{protocol:?} is not a protocol of NCCL"));
         parts.field("protocol").remedy("Simple, LL and LL128 are")
@@ -312,7 +358,10 @@ pub(crate) fn export_msccl(
             let loaders = msccl_xml::export(&program, protocol, &mut out);
             let loaders = out.finish(loaders)?;
             let names: Vec<&str> = loaders.iter().map(|runtime| runtime.name()).collect();
-            Ok::<_, CoreError>(Exported::new(&program, vec![format!("loaded by {}", names.join(", "))]))
+            Ok::<_, CoreError>(Exported::new(
+                &program,
+                vec![format!("loaded by {}", names.join(", "))],
+            ))
         })
     })
 }
@@ -348,7 +397,8 @@ pub(crate) fn export_mscclpp(
                 ..options.clone()
             };
             let program = lower(&verified, &options)?;
-            let made = mscclpp_json::export(&program, &|a, b| near[a as usize] == near[b as usize])?;
+            let made =
+                mscclpp_json::export(&program, &|a, b| near[a as usize] == near[b as usize])?;
             let text = mscclpp_json::write(&made)?;
             Ok::<_, CoreError>((program, text))
         })?;
@@ -363,7 +413,9 @@ pub(crate) fn export_mscclpp(
 fn near(topology: &Topology, npus: &[hocket_core::id::NpuId]) -> Vec<usize> {
     let groups = topology.groups();
     let of = |npu| groups.iter().position(|group| group.contains(npu));
-    npus.iter().map(|npu| of(npu).unwrap_or(usize::MAX)).collect()
+    npus.iter()
+        .map(|npu| of(npu).unwrap_or(usize::MAX))
+        .collect()
 }
 
 /// Text that goes to a callable of Python, a megabyte at a time.
@@ -407,6 +459,10 @@ impl<'a> ToPython<'a> {
 impl fmt::Write for ToPython<'_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.text.push_str(text);
-        if self.text.len() >= Self::AT_ONCE { self.flush() } else { Ok(()) }
+        if self.text.len() >= Self::AT_ONCE {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 }

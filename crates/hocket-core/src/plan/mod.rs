@@ -479,10 +479,10 @@ impl Plan {
         }
     }
 
-    /// Transfers in an order in which each follows what it waits for; those on cycles, and those behind them, are
-    /// left out.
-    pub(crate) fn wait_order(&self) -> Vec<u32> {
-        WaitGraph::new(self).sorted(self)
+    /// Transfers by the length of the longest chain of waits that ends in them; those on cycles, and those behind them,
+    /// are left out.
+    pub(crate) fn wait_levels(&self) -> Lists<u32> {
+        WaitGraph::new(self).levels(self)
     }
 
     /// Memory that the columns take, in bytes.

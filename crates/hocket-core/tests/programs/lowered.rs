@@ -60,7 +60,11 @@ pub fn assert_computes(program: &Program, name: &str) {
     let elements = 2;
     // The chunk of each rank's input that holds each data.
     let holding: Vec<HashMap<u32, u32>> = (0..task.ranks)
-        .map(|of| (0..task.input(of)).map(|at| (task.before(of, at).data, at)).collect())
+        .map(|of| {
+            (0..task.input(of))
+                .map(|at| (task.before(of, at).data, at))
+                .collect()
+        })
         .collect();
     let schedules = [
         Schedule::First,
@@ -204,7 +208,9 @@ fn a_ring_is_fused_and_needs_no_scratch() {
     let ops = |rank| {
         let blocks = program.blocks_of(rank);
         let steps = blocks.flat_map(|block| program.steps_of(block));
-        steps.map(|step| program.step(step).op.name()).collect::<Vec<_>>()
+        steps
+            .map(|step| program.step(step).op.name())
+            .collect::<Vec<_>>()
     };
     let all: Vec<_> = (0..4).map(ops).collect();
     let has_scratch = program.sizes().iter().any(|sizes| sizes[2] > 0);

@@ -70,7 +70,10 @@ pub fn export(
         return Err(Refused::Inexpressible(why));
     };
     if task.kind != CollectiveKind::Custom && task.kind.is_rooted() && task.root != 0 {
-        let why = format!("it has no place for the root, rank {}; make rank 0 the root", task.root);
+        let why = format!(
+            "it has no place for the root, rank {}; make rank 0 the root",
+            task.root
+        );
         return Err(Refused::Inexpressible(why));
     }
     let ranks = program.ranks() as usize;
@@ -80,7 +83,11 @@ pub fn export(
         passes: HashMap::new(),
         channels: vec![BTreeMap::new(); ranks],
         remote: vec![BTreeMap::new(); ranks],
-        scratch: program.sizes().iter().map(|sizes| sizes[Memory::Scratch as usize]).collect(),
+        scratch: program
+            .sizes()
+            .iter()
+            .map(|sizes| sizes[Memory::Scratch as usize])
+            .collect(),
         semaphores: vec![BTreeMap::new(); ranks],
         waiting: HashMap::new(),
     };
@@ -113,7 +120,11 @@ fn buffer_type(buffer: Memory) -> BufferType {
 
 impl Exporter<'_> {
     fn kind(&self, a: u32, b: u32) -> ChannelType {
-        if (self.is_near)(a, b) { ChannelType::Memory } else { ChannelType::Port }
+        if (self.is_near)(a, b) {
+            ChannelType::Memory
+        } else {
+            ChannelType::Port
+        }
     }
 
     /// Pairs sends with receives, and says how each message is passed on.
@@ -129,10 +140,16 @@ impl Exporter<'_> {
                 }
                 match (op.sends(), op.receives(), block.send, block.recv) {
                     (true, _, Some(peer), _) => {
-                        ends.entry((block.rank, peer, block.channel)).or_default().0.push(step);
+                        ends.entry((block.rank, peer, block.channel))
+                            .or_default()
+                            .0
+                            .push(step);
                     }
                     (_, true, _, Some(peer)) => {
-                        ends.entry((peer, block.rank, block.channel)).or_default().1.push(step);
+                        ends.entry((peer, block.rank, block.channel))
+                            .or_default()
+                            .1
+                            .push(step);
                     }
                     _ => {}
                 }
@@ -164,7 +181,9 @@ impl Exporter<'_> {
         for step in 0..self.program.len() as u32 {
             for span in self.program.step(step).targets() {
                 for chunk in span.offset()..span.offset() + span.count() {
-                    *counts.entry((span.rank(), span.buffer(), chunk)).or_default() += 1;
+                    *counts
+                        .entry((span.rank(), span.buffer(), chunk))
+                        .or_default() += 1;
                 }
             }
         }
@@ -179,8 +198,13 @@ impl Exporter<'_> {
         written: &HashMap<(u32, Memory, u32), u32>,
     ) {
         let kind = self.kind(from, to);
-        let sums = receives.iter().filter(|&&step| self.program.step(step).op == StepOp::RecvReduce);
-        let most = sums.map(|&step| self.program.step(step).count()).max().unwrap_or(0);
+        let sums = receives
+            .iter()
+            .filter(|&&step| self.program.step(step).op == StepOp::RecvReduce);
+        let most = sums
+            .map(|&step| self.program.step(step).count())
+            .max()
+            .unwrap_or(0);
         let slot = self.scratch[to as usize];
         self.scratch[to as usize] += most;
         for (i, (&send, &receive)) in sends.iter().zip(receives).enumerate() {
@@ -202,7 +226,10 @@ impl Exporter<'_> {
             self.passes.insert(send, pass);
             self.passes.insert(receive, pass);
             let buffer = (to, buffer_type(place.buffer()));
-            self.remote[from as usize].entry(buffer).or_default().insert(kind);
+            self.remote[from as usize]
+                .entry(buffer)
+                .or_default()
+                .insert(kind);
         }
     }
 
@@ -226,7 +253,9 @@ impl Exporter<'_> {
         for block in 0..self.program.blocks().len() as u32 {
             let rank = self.program.blocks()[block as usize].rank as usize;
             for step in self.program.steps_of(block) {
-                let Some(target) = self.program.step(step).dependency else { continue };
+                let Some(target) = self.program.step(step).dependency else {
+                    continue;
+                };
                 let giver = self.program.block_of(target);
                 let next = self.semaphores[rank].len() as u32;
                 self.semaphores[rank].entry((giver, block)).or_insert(next);
@@ -239,21 +268,27 @@ impl Exporter<'_> {
         let first = self.program.blocks_of(rank).start;
         let blocks = self.program.blocks_of(rank);
         let threadblocks = blocks.map(|block| self.block(rank, block, block - first));
-        let channels = [ChannelType::Memory, ChannelType::Port].into_iter().filter_map(|kind| {
-            let own = self.channels[rank as usize].keys().filter(|key| key.0 == kind);
-            let peers: Vec<u32> = own.map(|key| key.1).collect();
-            (!peers.is_empty()).then_some(Channels {
-                channel_type: kind,
-                connected_to: Some(peers),
-                buffer_type: None,
-                rank_groups: None,
-            })
-        });
-        let remote = self.remote[rank as usize].iter().map(|(&(rank, kind), access)| RemoteBuffer {
-            rank,
-            r#type: kind,
-            access_channel_types: access.iter().copied().collect(),
-        });
+        let channels = [ChannelType::Memory, ChannelType::Port]
+            .into_iter()
+            .filter_map(|kind| {
+                let own = self.channels[rank as usize]
+                    .keys()
+                    .filter(|key| key.0 == kind);
+                let peers: Vec<u32> = own.map(|key| key.1).collect();
+                (!peers.is_empty()).then_some(Channels {
+                    channel_type: kind,
+                    connected_to: Some(peers),
+                    buffer_type: None,
+                    rank_groups: None,
+                })
+            });
+        let remote = self.remote[rank as usize]
+            .iter()
+            .map(|(&(rank, kind), access)| RemoteBuffer {
+                rank,
+                r#type: kind,
+                access_channel_types: access.iter().copied().collect(),
+            });
         let task = self.program.task();
         let sizes = self.program.sizes()[rank as usize];
         // The executor divides by these: a buffer that a rank does not use has the size of the others'.
@@ -326,8 +361,14 @@ impl Exporter<'_> {
                     writer.sync();
                 }
                 let key = (peer, buffer_type(pass.to.buffer()));
-                let remote = self.remote[rank as usize].keys().position(|each| *each == key);
-                let name = if kind == ChannelType::Port { "pwsf" } else { "pws" };
+                let remote = self.remote[rank as usize]
+                    .keys()
+                    .position(|each| *each == key);
+                let name = if kind == ChannelType::Port {
+                    "pwsf"
+                } else {
+                    "pws"
+                };
                 let channel = writer.channel(kind, channel);
                 let buffer = writer.buffer(kind, remote.expect("it was added") as u32);
                 writer.ops.push(Op {

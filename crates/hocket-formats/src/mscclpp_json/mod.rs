@@ -298,11 +298,17 @@ pub struct Buffer {
 pub fn read(text: &str) -> Result<ExecutionPlan, FormatError> {
     if text.len() > MAX_BYTES {
         let why = format!("has {} bytes", text.len());
-        return Err(FormatError::new(0, why, format!("the most that is read is {MAX_BYTES}")));
+        return Err(FormatError::new(
+            0,
+            why,
+            format!("the most that is read is {MAX_BYTES}"),
+        ));
     }
     serde_json::from_str(text).map_err(|error| {
         let (line, text) = (error.line() as u64, error.to_string());
-        let why = text.rsplit_once(" at line ").map_or(text.as_str(), |(why, _)| why);
+        let why = text
+            .rsplit_once(" at line ")
+            .map_or(text.as_str(), |(why, _)| why);
         FormatError::new(line, why, "")
     })
 }

@@ -87,7 +87,11 @@ pub(super) fn check(plan: &ExecutionPlan, verdict: &mut Verdict) {
     for (rank, gpu) in plan.gpus.iter().enumerate() {
         let place = format!("gpus[{rank}]");
         if gpu.id as usize != rank {
-            add("position", place.clone(), format!("has id {}; it must be {rank}", gpu.id));
+            add(
+                "position",
+                place.clone(),
+                format!("has id {}; it must be {rank}", gpu.id),
+            );
         }
         if gpu.input_chunks == 0 || gpu.output_chunks == 0 {
             let detail = "has no input_chunks or no output_chunks, by which the executor divides";
@@ -97,7 +101,11 @@ pub(super) fn check(plan: &ExecutionPlan, verdict: &mut Verdict) {
         for (id, tb) in gpu.threadblocks.iter().enumerate() {
             if tb.id as usize != id {
                 let place = format!("{place}.threadblocks[{id}]");
-                add("position", place, format!("has id {}; it must be {id}", tb.id));
+                add(
+                    "position",
+                    place,
+                    format!("has id {}; it must be {id}", tb.id),
+                );
             }
         }
     }
@@ -131,7 +139,11 @@ fn check_channels(
         let place = format!("{place}.channels[{i}]");
         if channels.channel_type == ChannelType::Switch {
             if channels.buffer_type.is_none() {
-                add("channel", place.clone(), "is a switch without buffer_type".to_owned());
+                add(
+                    "channel",
+                    place.clone(),
+                    "is a switch without buffer_type".to_owned(),
+                );
             }
             for group in channels.rank_groups.iter().flatten() {
                 let known = group.ranks.iter().all(|&peer| (peer as usize) < ranks);
@@ -141,7 +153,11 @@ fn check_channels(
                 }
             }
             if channels.rank_groups.is_none() {
-                add("channel", place, "is a switch without rank_groups".to_owned());
+                add(
+                    "channel",
+                    place,
+                    "is a switch without rank_groups".to_owned(),
+                );
             }
         } else if channels.connected_to.is_none() {
             add("channel", place, "has no connected_to".to_owned());
@@ -153,7 +169,10 @@ fn check_channels(
     for (i, buffer) in gpu.remote_buffers.iter().enumerate() {
         if stray(&&buffer.rank) {
             let place = format!("{place}.remote_buffers[{i}]");
-            let detail = format!("is of rank {}, which does not exist or is itself", buffer.rank);
+            let detail = format!(
+                "is of rank {}, which does not exist or is itself",
+                buffer.rank
+            );
             add("remote_buffer", place, detail);
         }
     }
@@ -172,24 +191,38 @@ impl Rules<'_> {
     fn check_block(&mut self) {
         let count: usize = self.tb.ops.iter().map(|op| 1 + op.ops.len()).sum();
         if count > MAX_OPS {
-            self.add("limit", "", format!("has {count} operations, and the most is {MAX_OPS}"));
+            self.add(
+                "limit",
+                "",
+                format!("has {count} operations, and the most is {MAX_OPS}"),
+            );
         }
         for refs in &self.tb.channels {
             let kind = refs.channel_type;
             let known = channel_count(self.gpu, kind);
             if refs.channel_ids.len() > MAX_REFS {
-                let detail = format!("has {} {} channels, and the most is {MAX_REFS}", refs.channel_ids.len(), kind.name());
+                let detail = format!(
+                    "has {} {} channels, and the most is {MAX_REFS}",
+                    refs.channel_ids.len(),
+                    kind.name()
+                );
                 self.add("limit", "", detail);
             }
             if let Some(&id) = refs.channel_ids.iter().find(|&&id| id as usize >= known) {
-                let detail = format!("uses {} channel {id}, and its rank has {known}", kind.name());
+                let detail = format!(
+                    "uses {} channel {id}, and its rank has {known}",
+                    kind.name()
+                );
                 self.add("channel", "", detail);
             }
         }
         for refs in &self.tb.remote_buffer_refs {
             let kind = refs.access_channel_type;
             if refs.remote_buffer_ids.len() > MAX_REFS {
-                let detail = format!("has {} remote buffers, and the most is {MAX_REFS}", refs.remote_buffer_ids.len());
+                let detail = format!(
+                    "has {} remote buffers, and the most is {MAX_REFS}",
+                    refs.remote_buffer_ids.len()
+                );
                 self.add("limit", "", detail);
             }
             for &id in &refs.remote_buffer_ids {
@@ -200,7 +233,10 @@ impl Rules<'_> {
                         self.add("remote_buffer", "", detail);
                     }
                     Some(buffer) if !buffer.access_channel_types.contains(&kind) => {
-                        let detail = format!("uses remote buffer {id} over {} channels, which its access_channel_types lacks", kind.name());
+                        let detail = format!(
+                            "uses remote buffer {id} over {} channels, which its access_channel_types lacks",
+                            kind.name()
+                        );
                         self.add("remote_buffer", "", detail);
                     }
                     Some(_) => {}
@@ -217,24 +253,46 @@ impl Rules<'_> {
             OPS.iter().find(|known| known.0 == op.name)
         else {
             let shown: String = op.name.chars().take(40).collect();
-            self.add("operation", at, format!("is {shown:?}, which the executor does not know"));
+            self.add(
+                "operation",
+                at,
+                format!("is {shown:?}, which the executor does not know"),
+            );
             return;
         };
         if op.src_buff.len() < sources || op.dst_buff.len() < targets {
-            let detail = format!("is a {name} with too few buffers: it needs {sources} to read and {targets} to write at least");
+            let detail = format!(
+                "is a {name} with too few buffers: it needs {sources} to read and {targets} to write at least"
+            );
             self.add("buffers", at, detail);
         }
         if op.src_buff.len() > MAX_OP_BUFFERS || op.dst_buff.len() > MAX_OP_BUFFERS {
-            self.add("limit", at, format!("has more than {MAX_OP_BUFFERS} buffers on a side"));
+            self.add(
+                "limit",
+                at,
+                format!("has more than {MAX_OP_BUFFERS} buffers on a side"),
+            );
         }
         if op.channel_ids.len() > MAX_OP_CHANNELS {
-            self.add("limit", at, format!("has more than {MAX_OP_CHANNELS} channels"));
+            self.add(
+                "limit",
+                at,
+                format!("has more than {MAX_OP_CHANNELS} channels"),
+            );
         }
         if needs_channels && op.channel_ids.is_empty() {
             self.add("channel", at, format!("is a {name} without channels"));
         }
-        let own = |kind| self.tb.channels.iter().find(|refs| refs.channel_type == kind);
-        let known = op.channel_type.and_then(own).map_or(0, |refs| refs.channel_ids.len());
+        let own = |kind| {
+            self.tb
+                .channels
+                .iter()
+                .find(|refs| refs.channel_type == kind)
+        };
+        let known = op
+            .channel_type
+            .and_then(own)
+            .map_or(0, |refs| refs.channel_ids.len());
         if let Some(&id) = op.channel_ids.iter().find(|&&id| id as usize >= known) {
             let detail = format!("uses channel {id} of its type, and its block has {known}");
             self.add("channel", at, detail);
@@ -242,7 +300,11 @@ impl Rules<'_> {
         if name == "barrier" {
             match op.barrier_id {
                 Some(id) if id < MAX_BARRIERS => {}
-                _ => self.add("limit", at, format!("needs a barrier_id below {MAX_BARRIERS}")),
+                _ => self.add(
+                    "limit",
+                    at,
+                    format!("needs a barrier_id below {MAX_BARRIERS}"),
+                ),
             }
             if op.num_threadblocks.is_none() {
                 self.add("barrier", at, "has no num_threadblocks".to_owned());
@@ -251,10 +313,18 @@ impl Rules<'_> {
         if name.starts_with("sem_") {
             let known = self.gpu.semaphores.len();
             if op.semaphore_ids.is_empty() || op.semaphore_ids.len() > MAX_OP_SEMAPHORES {
-                self.add("limit", at, format!("needs 1 to {MAX_OP_SEMAPHORES} semaphores"));
+                self.add(
+                    "limit",
+                    at,
+                    format!("needs 1 to {MAX_OP_SEMAPHORES} semaphores"),
+                );
             }
             if let Some(&id) = op.semaphore_ids.iter().find(|&&id| id as usize >= known) {
-                self.add("semaphore", at, format!("uses semaphore {id}, and its rank has {known}"));
+                self.add(
+                    "semaphore",
+                    at,
+                    format!("uses semaphore {id}, and its rank has {known}"),
+                );
             }
         }
         if let Some(group) = op.tbg_info
@@ -263,9 +333,14 @@ impl Rules<'_> {
             let detail = format!("is share {} of {}", group.tb_id, group.tbg_size);
             self.add("block_group", at, detail);
         }
-        let unequal = op.src_buff.iter().zip(&op.dst_buff).any(|(src, dst)| src.index != dst.index);
+        let unequal = op
+            .src_buff
+            .iter()
+            .zip(&op.dst_buff)
+            .any(|(src, dst)| src.index != dst.index);
         if name == "get" && unequal {
-            let detail = "is a get between different indices, which the executor takes for each other";
+            let detail =
+                "is a get between different indices, which the executor takes for each other";
             self.add("get", at, detail.to_owned());
         }
         self.check_pipeline(op, at, is_inner);
@@ -274,7 +349,11 @@ impl Rules<'_> {
     fn check_pipeline(&mut self, op: &Op, at: &str, is_inner: bool) {
         if op.name != "pipeline" {
             if !op.ops.is_empty() {
-                self.add("pipeline", at, format!("is a {} with operations in it", op.name));
+                self.add(
+                    "pipeline",
+                    at,
+                    format!("is a {} with operations in it", op.name),
+                );
             }
             return;
         }
@@ -284,7 +363,11 @@ impl Rules<'_> {
         }
         match op.iter_context {
             Some(context) if context.unit_size > 0 && context.num_chunks > 0 => {}
-            _ => self.add("pipeline", at, "needs an iter_context that is not 0".to_owned()),
+            _ => self.add(
+                "pipeline",
+                at,
+                "needs an iter_context that is not 0".to_owned(),
+            ),
         }
         for (i, inner) in op.ops.iter().enumerate() {
             self.check_op(inner, &format!("{at}.ops[{i}]"), true);
@@ -301,7 +384,10 @@ impl Rules<'_> {
 
 /// Channels of a type that a rank has.
 pub(super) fn channel_count(gpu: &Gpu, kind: ChannelType) -> usize {
-    let of_kind = gpu.channels.iter().filter(|channels| channels.channel_type == kind);
+    let of_kind = gpu
+        .channels
+        .iter()
+        .filter(|channels| channels.channel_type == kind);
     of_kind
         .map(|channels| match kind {
             ChannelType::Switch => channels.rank_groups.as_ref().map_or(0, Vec::len),

@@ -12,10 +12,17 @@ use crate::files::files;
 fn published_plans_are_right_and_survive_a_round() {
     for file in files("HOCKET_MSCCLPP_FILES", "json") {
         let source = std::fs::read_to_string(&file).expect("readable");
-        let name = file.file_name().expect("a file").to_string_lossy().into_owned();
+        let name = file
+            .file_name()
+            .expect("a file")
+            .to_string_lossy()
+            .into_owned();
         if name == "allreduce_pipeline.json" {
             let error = read(&source).expect_err("its keys are of an older version");
-            assert!(error.to_string().contains("unknown field `buff`"), "{error}");
+            assert!(
+                error.to_string().contains("unknown field `buff`"),
+                "{error}"
+            );
             continue;
         }
         let plan = read(&source).unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -23,7 +30,11 @@ fn published_plans_are_right_and_survive_a_round() {
         assert_eq!(again.as_ref(), Ok(&plan), "{name}");
         let start = Instant::now();
         let verdict = check(&plan, &CheckOptions::default(), &mut Silent).expect("not stopped");
-        println!("{name}: {:?} {:?}", start.elapsed(), verdict.findings.first());
+        println!(
+            "{name}: {:?} {:?}",
+            start.elapsed(),
+            verdict.findings.first()
+        );
         assert!(verdict.is_right(), "{name}: {:?}", verdict.findings);
     }
 }

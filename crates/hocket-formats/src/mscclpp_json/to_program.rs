@@ -50,17 +50,27 @@ pub fn program(plan: &ExecutionPlan) -> Result<(Program, Vec<String>), FormatErr
     let first = plan.gpus.first();
     let input = first.map_or(0, |gpu| gpu.input_chunks) * cut;
     let output = first.map_or(0, |gpu| gpu.output_chunks) * cut;
-    let kind = COLLECTIVES.iter().find(|(name, _)| *name == plan.collective);
+    let kind = COLLECTIVES
+        .iter()
+        .find(|(name, _)| *name == plan.collective);
     let kind = kind.map_or(CollectiveKind::Custom, |&(_, kind)| kind);
     let task = Task {
         kind,
         ranks: plan.gpus.len() as u32,
         root: 0,
-        chunks: if kind == CollectiveKind::AllGather { output } else { input },
+        chunks: if kind == CollectiveKind::AllGather {
+            output
+        } else {
+            input
+        },
     };
     let mut builder = ProgramBuilder::new(&plan.name, task);
     builder.unsynced();
-    builder.modes(&[if plan.inplace { Mode::InPlace } else { Mode::OutOfPlace }]);
+    builder.modes(&[if plan.inplace {
+        Mode::InPlace
+    } else {
+        Mode::OutOfPlace
+    }]);
     builder.limits(SizeLimits {
         min: plan.min_message_size,
         max: plan.max_message_size,
@@ -99,10 +109,14 @@ fn cut(plan: &ExecutionPlan) -> Result<u32, FormatError> {
         }
     }
     let blocks = plan.gpus.iter().flat_map(|gpu| &gpu.threadblocks);
-    let has_pipeline = blocks.flat_map(|tb| &tb.ops).any(|op| op.name == "pipeline");
+    let has_pipeline = blocks
+        .flat_map(|tb| &tb.ops)
+        .any(|op| op.name == "pipeline");
     let cut = if has_pipeline { cut * ROUNDS } else { cut };
     let sizes = plan.gpus.iter().map(|gpu| {
-        gpu.input_chunks.max(gpu.output_chunks).max(gpu.scratch_chunks)
+        gpu.input_chunks
+            .max(gpu.output_chunks)
+            .max(gpu.scratch_chunks)
     });
     let most = u64::from(sizes.max().unwrap_or(0)) * u64::from(cut);
     if most >= u64::from(Span::MAX_CHUNKS) {
@@ -179,7 +193,11 @@ impl Reader {
     }
 
     fn fail<T>(&self, why: &str, remedy: &str) -> Result<T, FormatError> {
-        Err(FormatError::new(0, format!("{}: {why}", self.place), remedy))
+        Err(FormatError::new(
+            0,
+            format!("{}: {why}", self.place),
+            remedy,
+        ))
     }
 
     fn add(&mut self, op: StepOp, sources: &[Span], targets: &[Span], numbers: &[u32]) {
@@ -204,7 +222,11 @@ impl Reader {
                 let first = self.semaphores[self.rank as usize];
                 let numbers: Vec<u32> = op.semaphore_ids.iter().map(|id| first + id).collect();
                 let is_acquire = op.name == "sem_acquire";
-                let kind = if is_acquire { StepOp::Acquire } else { StepOp::Release };
+                let kind = if is_acquire {
+                    StepOp::Acquire
+                } else {
+                    StepOp::Release
+                };
                 self.add(kind, &[], &[], &numbers);
             }
             "signal" | "rlxsignal" => {
@@ -239,16 +261,29 @@ impl Reader {
         };
         let own = tb.channels.iter().find(|refs| refs.channel_type == kind);
         let ids = own.map_or([].as_slice(), |refs| refs.channel_ids.as_slice());
-        let of_kind = gpu.channels.iter().filter(|channels| channels.channel_type == kind);
-        let peers: Vec<u32> = of_kind.flat_map(|channels| channels.connected_to.iter().flatten()).copied().collect();
+        let of_kind = gpu
+            .channels
+            .iter()
+            .filter(|channels| channels.channel_type == kind);
+        let peers: Vec<u32> = of_kind
+            .flat_map(|channels| channels.connected_to.iter().flatten())
+            .copied()
+            .collect();
         let mut lines = Vec::with_capacity(op.channel_ids.len());
         for &id in &op.channel_ids {
             let channel = ids.get(id as usize).map(|&id| id as usize);
             let Some((channel, &peer)) = channel.and_then(|id| Some((id, peers.get(id)?))) else {
                 return self.fail("uses a channel that does not exist", "");
             };
-            let which = peers[..channel].iter().filter(|&&other| other == peer).count() as u32;
-            let (from, to) = if outward { (self.rank, peer) } else { (peer, self.rank) };
+            let which = peers[..channel]
+                .iter()
+                .filter(|&&other| other == peer)
+                .count() as u32;
+            let (from, to) = if outward {
+                (self.rank, peer)
+            } else {
+                (peer, self.rank)
+            };
             let builder = &mut self.builder;
             let line = self.lines.entry((kind, from, to, which));
             lines.push(*line.or_insert_with(|| builder.line(Line { from, to })));
@@ -267,7 +302,8 @@ impl Reader {
         let places: Vec<(u32, BufferType)> = if let Some(kind) = buffer.r#type {
             vec![(self.rank, kind)]
         } else if let Some(id) = buffer.buffer_id {
-            let of_kind = |refs: &&super::BufferRefs| Some(refs.access_channel_type) == op.channel_type;
+            let of_kind =
+                |refs: &&super::BufferRefs| Some(refs.access_channel_type) == op.channel_type;
             let refs = tb.remote_buffer_refs.iter().find(of_kind);
             let id = refs.and_then(|refs| refs.remote_buffer_ids.get(id as usize));
             let Some(remote) = id.and_then(|&id| gpu.remote_buffers.get(id as usize)) else {
@@ -277,17 +313,30 @@ impl Reader {
         } else if let Some(id) = buffer.switch_channel_id {
             let is_switch = |refs: &&super::ChannelRefs| refs.channel_type == ChannelType::Switch;
             let refs = tb.channels.iter().find(is_switch);
-            let switches = gpu.channels.iter().filter(|each| each.channel_type == ChannelType::Switch);
+            let switches = gpu
+                .channels
+                .iter()
+                .filter(|each| each.channel_type == ChannelType::Switch);
             let groups: Vec<_> = switches
-                .flat_map(|each| each.rank_groups.iter().flatten().map(|group| (each.buffer_type, group)))
+                .flat_map(|each| {
+                    each.rank_groups
+                        .iter()
+                        .flatten()
+                        .map(|group| (each.buffer_type, group))
+                })
                 .collect();
             let id = refs.and_then(|refs| refs.channel_ids.get(id as usize));
             match id.and_then(|&id| groups.get(id as usize)) {
-                Some((Some(kind), group)) => group.ranks.iter().map(|&rank| (rank, *kind)).collect(),
+                Some((Some(kind), group)) => {
+                    group.ranks.iter().map(|&rank| (rank, *kind)).collect()
+                }
                 _ => return self.fail("uses a switch channel that its block does not have", ""),
             }
         } else {
-            return self.fail("has a buffer without type, buffer_id or switch_channel_id", "");
+            return self.fail(
+                "has a buffer without type, buffer_id or switch_channel_id",
+                "",
+            );
         };
         let (offset, count) = self.range(op, buffer)?;
         Ok(places
@@ -341,7 +390,9 @@ impl Reader {
         };
         let mark = |spans: Vec<Vec<Span>>, from: usize| -> Vec<Span> {
             let marked = spans.into_iter().enumerate().flat_map(|(i, spans)| {
-                spans.into_iter().map(move |span| if i >= from { span.packet() } else { span })
+                spans
+                    .into_iter()
+                    .map(move |span| if i >= from { span.packet() } else { span })
             });
             marked.collect()
         };
@@ -352,7 +403,11 @@ impl Reader {
         let sources = mark(sources, packets_read);
         let targets = mark(targets, packets_written);
         let one_to_many = sources.len() == 1 && targets.len() > 1;
-        let kind = if sums || one_to_many { StepOp::Reduce } else { StepOp::Copy };
+        let kind = if sums || one_to_many {
+            StepOp::Reduce
+        } else {
+            StepOp::Copy
+        };
         let has_packets = sources.iter().chain(&targets).any(|span| span.is_packet());
         if !has_packets {
             self.add(kind, &sources, &targets, &[]);
@@ -361,7 +416,10 @@ impl Reader {
         let count = sources.first().map_or(0, |span| span.count());
         let all = sources.iter().chain(&targets);
         if all.clone().any(|span| span.count() != count) {
-            return self.fail("has packets of different sizes", "give all buffers one size");
+            return self.fail(
+                "has packets of different sizes",
+                "give all buffers one size",
+            );
         }
         let part = |span: &Span, i: u32| {
             let one = Span::new(span.rank(), span.buffer(), span.offset() + i, 1);
@@ -404,7 +462,9 @@ pub fn check(
             detail: error.why,
         }),
     }
-    verdict.notes.push("checked by the rules of MSCCL++ 0.9.0".to_owned());
+    verdict
+        .notes
+        .push("checked by the rules of MSCCL++ 0.9.0".to_owned());
     Ok(verdict)
 }
 
@@ -428,7 +488,10 @@ fn check_sizes(plan: &ExecutionPlan, verdict: &mut Verdict) {
                 gpu.input_chunks, gpu.output_chunks, plan.collective
             )
         } else if gpu.input_chunks != first.input_chunks {
-            format!("has {} input chunks, and rank 0 has {}", gpu.input_chunks, first.input_chunks)
+            format!(
+                "has {} input chunks, and rank 0 has {}",
+                gpu.input_chunks, first.input_chunks
+            )
         } else {
             continue;
         };
@@ -447,7 +510,10 @@ fn locate(program: &Program, places: &[String], fault: &Fault) -> String {
         Place::Rank(rank) => format!("gpus[{rank}]"),
         Place::Block(block) => {
             let rank = program.blocks()[block as usize].rank;
-            format!("gpus[{rank}].threadblocks[{}]", block - program.blocks_of(rank).start)
+            format!(
+                "gpus[{rank}].threadblocks[{}]",
+                block - program.blocks_of(rank).start
+            )
         }
         Place::Step(step) => places[step as usize].clone(),
     }

@@ -48,6 +48,11 @@ struct Cell {
     reads: Vec<StepId>,
 }
 
+/// Whether a place lies directly behind a run of chunks that starts at `first`.
+fn follows(first: At, at: At, run: u32) -> bool {
+    first.0 == at.0 && first.1 + run == at.1
+}
+
 struct Emitter<'a> {
     task: Task,
     max_count: u32,
@@ -88,58 +93,31 @@ pub(super) fn emit(
         cells: cells.collect(),
         waited: HashMap::new(),
     };
-    let instances = options.instances;
-    for (position, each) in moves.iter().enumerate() {
-        let spread = each.first % options.channels;
-        let chunks = each.first..each.first + each.count;
-        // From where, with which own chunk, to where; runs of chunks that are consecutive in all three.
-        let mut runs: Vec<(At, At, At, u32)> = Vec::new();
-        for chunk in chunks.clone() {
-            let from = emitter.places.now(each.src, chunk);
-            let own = if each.is_sum {
-                emitter.places.now(each.dst, chunk)
-            } else {
-                (Buffer::Input, 0)
-            };
-            let to = emitter.places.next(each.dst, chunk);
-            let len = units.len[chunk as usize];
-            let follows = |last: At, at: At, run: u32| last.0 == at.0 && last.1 + run == at.1;
-            match runs.last_mut() {
-                Some((last_from, last_own, last_to, run))
-                    if follows(*last_from, from, *run)
-                        && follows(*last_to, to, *run)
-                        && (!each.is_sum || follows(*last_own, own, *run)) =>
-                {
-                    *run += len;
-                }
-                _ => runs.push((from, own, to, len)),
-            }
-        }
-        emitter.grow(each.dst);
-        for (from, own, to, len) in runs {
-            let part = len / instances;
-            for instance in 0..instances {
-                let channel = instance * options.channels + spread;
-                let mut done = 0;
-                while done < part {
-                    let count = (part - done).min(emitter.max_count);
-                    let offset = instance * part + done;
-                    let at = |place: At| (place.0, place.1 + offset);
-                    emitter.send(each.src, each.dst, channel, at(from), count);
-                    let own = each.is_sum.then(|| at(own));
-                    emitter.receive(each.dst, each.src, channel, own, at(to), count);
-                    done += count;
-                }
-            }
-        }
-        for chunk in chunks {
-            emitter.places.end(each.src, chunk, position as u32);
-            emitter.places.end(each.dst, chunk, position as u32);
+    let mut position = 0;
+    for level in moves.levels.iter() {
+        for slice in level.chunks(AT_ONCE) {
+            emitter.slice(moves, slice, position, units, options);
+            position += slice.len() as u32;
         }
     }
     emitter.copy_inputs();
     emitter.drop_unread_stores(mode);
     emitter.finish(moves, mode, options)
+}
+
+/// Transfers of a level of which all sends are added before all receives: a block that sends its own first can send on
+/// what it receives in one step.
+const AT_ONCE: usize = 1 << 13;
+
+/// Consecutive chunks of a transfer: from where, with which own chunks if they are summed, to where.
+struct Run {
+    src: u32,
+    dst: u32,
+    channel: u32,
+    from: At,
+    own: Option<At>,
+    to: At,
+    count: u32,
 }
 
 impl Cell {
@@ -152,6 +130,78 @@ impl Cell {
 }
 
 impl Emitter<'_> {
+    /// Adds the steps of transfers of one level.
+    fn slice(
+        &mut self,
+        moves: &Moves<'_>,
+        slice: &[u32],
+        position: u32,
+        units: &Units,
+        options: &LowerOptions,
+    ) {
+        let mut runs = Vec::new();
+        for each in slice.iter().map(|&transfer| moves.at(transfer)) {
+            let spread = each.first % options.channels;
+            let mut whole: Vec<(At, Option<At>, At, u32)> = Vec::new();
+            for chunk in each.first..each.first + each.count {
+                let from = self.places.now(each.src, chunk);
+                let own = each.is_sum.then(|| self.places.now(each.dst, chunk));
+                let to = self.places.next(each.dst, chunk);
+                let len = units.len[chunk as usize];
+                match whole.last_mut() {
+                    Some((last_from, last_own, last_to, run))
+                        if follows(*last_from, from, *run)
+                            && follows(*last_to, to, *run)
+                            && last_own
+                                .zip(own)
+                                .is_none_or(|(last, own)| follows(last, own, *run)) =>
+                    {
+                        *run += len;
+                    }
+                    _ => whole.push((from, own, to, len)),
+                }
+            }
+            self.grow(each.dst);
+            for (from, own, to, len) in whole {
+                let part = len / options.instances;
+                for instance in 0..options.instances {
+                    let mut done = 0;
+                    while done < part {
+                        let count = (part - done).min(self.max_count);
+                        let offset = instance * part + done;
+                        let at = |place: At| (place.0, place.1 + offset);
+                        runs.push(Run {
+                            src: each.src,
+                            dst: each.dst,
+                            channel: instance * options.channels + spread,
+                            from: at(from),
+                            own: own.map(at),
+                            to: at(to),
+                            count,
+                        });
+                        done += count;
+                    }
+                }
+            }
+        }
+        for run in &runs {
+            self.send(run.src, run.dst, run.channel, run.from, run.count);
+        }
+        for run in &runs {
+            self.receive(run.dst, run.src, run.channel, run.own, run.to, run.count);
+        }
+        for (each, position) in slice
+            .iter()
+            .map(|&transfer| moves.at(transfer))
+            .zip(position..)
+        {
+            for chunk in each.first..each.first + each.count {
+                self.places.end(each.src, chunk, position);
+                self.places.end(each.dst, chunk, position);
+            }
+        }
+    }
+
     /// Makes room for the scratch of a rank.
     fn grow(&mut self, rank: u32) {
         let size = self.places.sizes[rank as usize] as usize;

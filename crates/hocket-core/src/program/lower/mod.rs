@@ -1,6 +1,6 @@
 //! A proved plan as a program of thread blocks with one peer in each direction, as MSCCL's runtimes ask for.
 //!
-//! The transfers are taken in one order that their waits allow. Each becomes a send and a receive, or part of a step that
+//! The transfers are taken level by level of their waits. Each becomes a send and a receive, or part of a step that
 //! receives and sends; steps wait for those of other blocks that they conflict with. The parts: `units` (the
 //! data in chunks of one size), `place` (where each chunk is at each rank), `pairs` (which receives go with which
 //! sends) and `emit` (blocks and steps).
@@ -22,6 +22,7 @@ use super::check::{Faults, Matching, is_stuck};
 use super::{Mode, Program, SizeLimits, Task};
 use crate::collective::{Collective, CollectiveKind};
 use crate::explain::Explain;
+use crate::graph::Lists;
 use crate::plan::Plan;
 use crate::verify::Verified;
 
@@ -195,7 +196,7 @@ fn task(collective: &Collective, per_demand: u32) -> Task {
 /// The transfers of a plan, between ranks, in an order that their waits allow.
 struct Moves<'a> {
     plan: &'a Plan,
-    order: Vec<u32>,
+    levels: Lists<u32>,
     rank_of: Vec<u32>,
 }
 
@@ -236,26 +237,32 @@ impl<'a> Moves<'a> {
         }
         Ok(Self {
             plan,
-            order: plan.wait_order(),
+            levels: plan.wait_levels(),
             rank_of,
         })
     }
 
+    /// All of them, level by level.
     fn iter(&self) -> impl Iterator<Item = Move> + '_ {
-        self.order.iter().map(|&transfer| {
-            let i = transfer as usize;
-            Move {
-                src: self.rank_of[self.plan.src()[i] as usize],
-                dst: self.rank_of[self.plan.dst()[i] as usize],
-                first: self.plan.chunk()[i],
-                count: self.plan.chunk_count()[i],
-                is_sum: self.plan.op()[i] != 0,
-            }
-        })
+        self.levels
+            .items()
+            .iter()
+            .map(|&transfer| self.at(transfer))
+    }
+
+    fn at(&self, transfer: u32) -> Move {
+        let i = transfer as usize;
+        Move {
+            src: self.rank_of[self.plan.src()[i] as usize],
+            dst: self.rank_of[self.plan.dst()[i] as usize],
+            first: self.plan.chunk()[i],
+            count: self.plan.chunk_count()[i],
+            is_sum: self.plan.op()[i] != 0,
+        }
     }
 }
 
-/// Steps that wait for each step, as lists, for runtimes in which a step that is waited for says so.
+/// Whether another step waits for each step, for runtimes in which a step that is waited for says so.
 pub fn awaited(program: &Program) -> Vec<bool> {
     let mut awaited = vec![false; program.len()];
     for step in 0..program.len() as u32 {
