@@ -14,7 +14,8 @@ from hocket.plans.plan import Plan
 from hocket.units import format_size, parse_size
 
 File = Annotated[
-    str, typer.Argument(metavar="FILE", help="A file of a runtime; its kind is found by its contents.")
+    str,
+    typer.Argument(metavar="FILE", help="A file of a runtime; its kind is found by its contents."),
 ]
 PerMessage = Annotated[
     int,
@@ -32,7 +33,9 @@ def export(
     ],
     *,
     to: Annotated[str, typer.Option("--to", metavar="KIND", help="msccl or mscclpp.")],
-    output: Annotated[str, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")],
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
+    ],
     protocol: Annotated[
         str | None, typer.Option("--protocol", help="msccl: Simple (the default), LL or LL128.")
     ] = None,
@@ -45,11 +48,15 @@ def export(
     ] = None,
     instances: Annotated[
         int | None,
-        typer.Option("--instances", help="Parts that each chunk is cut into, on channels of their own."),
+        typer.Option(
+            "--instances", help="Parts that each chunk is cut into, on channels of their own."
+        ),
     ] = None,
     in_place: Annotated[
         bool | None,
-        typer.Option("--in-place/--out-of-place", help="For which calls; in place, but for all-to-all."),
+        typer.Option(
+            "--in-place/--out-of-place", help="For which calls; in place, but for all-to-all."
+        ),
     ] = None,
     min_size: Annotated[
         str | None, typer.Option("--min-size", help="Smallest size for which it may be used.")
@@ -108,9 +115,7 @@ def check(
     return None if found.is_right else 1
 
 
-def import_(
-    file: File, *, chunks_per_message: PerMessage = 1, json: options.Json = False
-) -> None:
+def import_(file: File, *, chunks_per_message: PerMessage = 1, json: options.Json = False) -> None:
     """Say what a file of a runtime is."""
     found = _checked(file, chunks_per_message)
     if json:

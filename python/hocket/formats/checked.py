@@ -87,8 +87,8 @@ def check_file(
     path
         The file.
     chunks_per_message
-        Chunks that fit one message of a connection. With 1, the check holds for any message size; with more, for
-        sizes at which so many fit.
+        Chunks that fit one message of a connection. With 1, the check holds for any message size; with
+        more, for sizes at which so many fit.
     progress
         Called with stage, done and total; an exception stops the check.
 

@@ -58,7 +58,9 @@ def _is_mscclpp(head: str) -> bool:
 KINDS: dict[str, Kind] = {
     kind.name: kind
     for kind in (
-        Kind("msccl", "MSCCL's XML", _is_msccl, check_msccl, export_msccl, ("protocol", *_LOWERING)),
+        Kind(
+            "msccl", "MSCCL's XML", _is_msccl, check_msccl, export_msccl, ("protocol", *_LOWERING)
+        ),
         Kind("mscclpp", "MSCCL++'s JSON", _is_mscclpp, check_mscclpp, export_mscclpp, _LOWERING),
     )
 }
