@@ -35,6 +35,18 @@ fn published_plans_are_right_and_survive_a_round() {
             start.elapsed(),
             verdict.findings.first()
         );
+        if name == "reduce_tbg.json" {
+            // The executor cuts the bytes of both chunks of a copy between two blocks, one chunk each, and the other rank
+            // reads halves of each chunk after a signal of one block alone.
+            assert!(
+                verdict
+                    .findings
+                    .iter()
+                    .all(|finding| finding.code == "race")
+            );
+            assert!(!verdict.is_right());
+            continue;
+        }
         assert!(verdict.is_right(), "{name}: {:?}", verdict.findings);
     }
 }
