@@ -21,10 +21,12 @@ pub struct FormatError {
 impl FormatError {
     /// What is wrong in a line, and what would be right.
     pub fn new(line: u64, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        // What a parser repeats of a file may have line breaks in it.
+        let in_line = |text: String| text.replace(|letter: char| letter.is_control(), " ");
         Self {
             line,
-            why: why.into(),
-            remedy: remedy.into(),
+            why: in_line(why.into()),
+            remedy: in_line(remedy.into()),
         }
     }
 }

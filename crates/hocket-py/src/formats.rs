@@ -336,8 +336,9 @@ pub(crate) fn export_msccl(
     let known = Protocol::ALL
         .into_iter()
         .find(|known| known.name() == protocol);
+    let given = protocol;
     let protocol = known.ok_or_else(|| {
-        let parts = Parts::new(format!("{protocol:?} is not a protocol of NCCL"));
+        let parts = Parts::new(format!("{given:?} is not a protocol of NCCL"));
         parts.field("protocol").remedy("Simple, LL and LL128 are")
     })?;
     let verified = plan.verified(py, None)?;

@@ -252,11 +252,11 @@ impl Rules<'_> {
         let Some(&(name, sources, targets, needs_channels)) =
             OPS.iter().find(|known| known.0 == op.name)
         else {
-            let shown: String = op.name.chars().take(40).collect();
+            let text: String = op.name.chars().take(40).collect();
             self.add(
                 "operation",
                 at,
-                format!("is {shown:?}, which the executor does not know"),
+                format!("is {text:?}, which the executor does not know"),
             );
             return;
         };
