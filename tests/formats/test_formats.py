@@ -118,14 +118,14 @@ UNREADABLE: dict[str, tuple[Change, str]] = {
 }
 WRONG: dict[str, tuple[Change, str]] = {
     "channel": (matched(r'(<tb [^>]*)chan="0"', r'\1chan="3"'), "unknown_channel"),
-    "position": (swap('s="1"', 's="7"'), "position"),
+    "position": (swap(' s="1"', ' s="7"'), "position"),
     "no chunks": (swap('cnt="1"', 'cnt="0"'), "count"),
     "many chunks": (swap('cnt="1"', 'cnt="72"'), "count"),
     "offset": (swap('srcoff="0"', 'srcoff="40000"'), "offset"),
     "bounds": (swap('srcoff="0"', 'srcoff="4"'), "out_of_bounds"),
     "dependency": (swap('depid="-1" deps="-1"', 'depid="5" deps="0"'), "dependency"),
     "silent": (
-        matched(r'(s="1"[^>]*)depid="-1" deps="-1"', r'\1depid="0" deps="0"'),
+        matched(r'( s="1"[^>]*)depid="-1" deps="-1"', r'\1depid="0" deps="0"'),
         "dependency",
     ),
     "stray nop": (
@@ -202,7 +202,8 @@ def test_unreadable_json_is_refused_in_one_line(
     assert run(["check", str(path)]) == 2
     printed = capsys.readouterr()
     assert printed.err.count("\n") == 1
-    assert said in printed.err and "broken.json, line 1" in printed.err
+    assert said in printed.err
+    assert "broken.json, line 1" in printed.err
 
 
 @pytest.mark.parametrize(
@@ -259,7 +260,8 @@ def test_commands_print_and_exit(
     plan.save(saved)
     assert run(["export", str(saved), "--to", "msccl", "-o", str(written), "--json"]) == 0
     made = json.loads(capsys.readouterr().out)
-    assert made["format"] == "hocket.exported-file" and made["steps"] == 28
+    assert made["format"] == "hocket.exported-file"
+    assert made["steps"] == 28
     assert run(["check", str(written), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["right"] is True
     written.write_text(written.read_text().replace('coll="allreduce"', 'coll="allgather"'))
@@ -289,5 +291,6 @@ def test_wrong_options_write_nothing(
     plan.save(saved)
     assert run(["export", str(saved), "-o", str(tmp_path / "out"), *arguments]) == 2
     printed = capsys.readouterr().err
-    assert said in printed and printed.count("\n") == 1
+    assert said in printed
+    assert printed.count("\n") == 1
     assert not (tmp_path / "out").exists()
