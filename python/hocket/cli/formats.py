@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import typer
 
 from hocket.cli import options
+from hocket.cli.groups import grouped
 from hocket.cli.plan import describe
 from hocket.formats.checked import CheckedFile, check_file
 from hocket.formats.exported import ExportOptions, export_plan
@@ -27,6 +29,58 @@ PerMessage = Annotated[
 _SHOWN = 10
 
 
+@dataclass(frozen=True)
+class Lowering:
+    """How the plan becomes a program."""
+
+    panel: ClassVar[str] = "Program"
+
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", help="msccl: Simple (the default), LL or LL128.")
+    ] = None
+    channels: Annotated[
+        int | None,
+        typer.Option(
+            "--channels",
+            help="Channels over which chunks are spread; by default the fewest that a runtime loads.",
+        ),
+    ] = None
+    instances: Annotated[
+        int | None,
+        typer.Option(
+            "--instances", help="Parts that each chunk is cut into, on channels of their own."
+        ),
+    ] = None
+    in_place: Annotated[
+        bool | None,
+        typer.Option(
+            "--in-place/--out-of-place", help="For which calls; in place, but for all-to-all."
+        ),
+    ] = None
+    min_size: Annotated[
+        str | None, typer.Option("--min-size", help="Smallest size for which it may be used.")
+    ] = None
+    max_size: Annotated[
+        str | None, typer.Option("--max-size", help="Largest size for which it may be used.")
+    ] = None
+
+    def options(self) -> ExportOptions:
+        """Read them."""
+        return ExportOptions(
+            protocol=self.protocol,
+            channels=self.channels,
+            instances=self.instances,
+            in_place=self.in_place,
+            min_bytes=_size("--min-size", self.min_size),
+            max_bytes=_size("--max-size", self.max_size),
+        )
+
+
+def _size(option: str, text: str | None) -> int | None:
+    return None if text is None else parse_size(text, field=option)
+
+
+@grouped
 def export(
     plan: Annotated[
         str, typer.Argument(metavar="PLAN", help="A plan file, as written by `hocket plan -o`.")
@@ -36,45 +90,11 @@ def export(
     output: Annotated[
         str, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")
     ],
-    protocol: Annotated[
-        str | None, typer.Option("--protocol", help="msccl: Simple (the default), LL or LL128.")
-    ] = None,
-    channels: Annotated[
-        int | None,
-        typer.Option(
-            "--channels",
-            help="Channels over which chunks are spread; by default the fewest that a runtime loads.",
-        ),
-    ] = None,
-    instances: Annotated[
-        int | None,
-        typer.Option(
-            "--instances", help="Parts that each chunk is cut into, on channels of their own."
-        ),
-    ] = None,
-    in_place: Annotated[
-        bool | None,
-        typer.Option(
-            "--in-place/--out-of-place", help="For which calls; in place, but for all-to-all."
-        ),
-    ] = None,
-    min_size: Annotated[
-        str | None, typer.Option("--min-size", help="Smallest size for which it may be used.")
-    ] = None,
-    max_size: Annotated[
-        str | None, typer.Option("--max-size", help="Largest size for which it may be used.")
-    ] = None,
+    lowering: Lowering,
     json: options.Json = False,
 ) -> None:
     """Prove a plan and write it as a file of a runtime."""
-    given = ExportOptions(
-        protocol=protocol,
-        channels=channels,
-        instances=instances,
-        in_place=in_place,
-        min_bytes=None if min_size is None else parse_size(min_size, field="--min-size"),
-        max_bytes=None if max_size is None else parse_size(max_size, field="--max-size"),
-    )
+    given = lowering.options()
     loaded = Plan.load(plan)
     with options.watching() as watch:
         made = export_plan(loaded, output, to=to, options=given, progress=watch)
