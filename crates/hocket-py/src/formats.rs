@@ -392,7 +392,7 @@ pub(crate) fn export_mscclpp(
     };
     let near = near(plan.network(), plan.core().collective().npus());
     progress::watched(py, progress, |watch| {
-        let (program, text) = with_channels(channels, watch, |channels| {
+        let (program, text, scratch_chunks) = with_channels(channels, watch, |channels| {
             let options = LowerOptions {
                 channels,
                 ..options.clone()
@@ -401,12 +401,17 @@ pub(crate) fn export_mscclpp(
             let made =
                 mscclpp_json::export(&program, &|a, b| near[a as usize] == near[b as usize])?;
             let text = mscclpp_json::write(&made)?;
-            Ok::<_, CoreError>((program, text))
+            // Beside the program's own scratch: where sums are put.
+            let scratch = made.gpus.iter().map(|gpu| gpu.scratch_chunks).max();
+            Ok::<_, CoreError>((program, text, scratch.unwrap_or(0)))
         })?;
         let mut out = ToPython::new(&write);
         let written = fmt::Write::write_str(&mut out, &text).map_err(Into::into);
         out.finish(written.map_err(|error: msccl_xml::Refused| error))?;
-        Ok::<_, CoreError>(Exported::new(&program, Vec::new()))
+        Ok::<_, CoreError>(Exported {
+            scratch_chunks,
+            ..Exported::new(&program, Vec::new())
+        })
     })
 }
 
