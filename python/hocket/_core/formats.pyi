@@ -86,7 +86,7 @@ def check_msccl(
     text: str,
     *,
     chunks_per_message: int = 1,
-    progress: Callable[[str, int, int], object] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Checked:
     """Read and judge a file of MSCCL.
 
@@ -100,7 +100,7 @@ def check_mscclpp(
     text: str,
     *,
     chunks_per_message: int = 1,
-    progress: Callable[[str, int, int], object] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Checked:
     """Read and judge a file of MSCCL++.
 
@@ -120,7 +120,7 @@ def export_msccl(
     in_place: bool | None = None,
     min_bytes: int = 0,
     max_bytes: int | None = None,
-    progress: Callable[[str, int, int], object] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Exported:
     """Write a plan as a file of MSCCL, part by part, to `write`; sizes in bytes.
 
@@ -139,7 +139,7 @@ def export_mscclpp(
     in_place: bool | None = None,
     min_bytes: int = 0,
     max_bytes: int | None = None,
-    progress: Callable[[str, int, int], object] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> Exported:
     """Write a plan as a file of MSCCL++, part by part, to `write`; sizes in bytes.
 

@@ -78,7 +78,7 @@ def check_file(
     path: str | PathLike[str],
     *,
     chunks_per_message: int = 1,
-    progress: Callable[[str, int, int], object] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> CheckedFile:
     """Read a file of a runtime, whose kind is found by its contents, and judge it.
 

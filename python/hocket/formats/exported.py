@@ -101,7 +101,7 @@ def export_plan(
     *,
     to: str,
     options: ExportOptions | None = None,
-    progress: Callable[[str, int, int], object] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> ExportedFile:
     """Prove a plan and write it for a runtime, whole or not at all.
 
