@@ -123,11 +123,16 @@ impl Task {
 
     /// The chunk of the memory shared by input and output that `chunk` of `buffer` is, in place.
     pub(super) fn in_place(&self, rank: u32, buffer: Buffer, chunk: u32) -> u32 {
-        let own_part = match (self.kind, buffer) {
-            (CollectiveKind::AllGather | CollectiveKind::Gather, Buffer::Input) => true,
-            (CollectiveKind::ReduceScatter | CollectiveKind::Scatter, Buffer::Output) => true,
-            _ => false,
-        };
+        let own_part = matches!(
+            (self.kind, buffer),
+            (
+                CollectiveKind::AllGather | CollectiveKind::Gather,
+                Buffer::Input
+            ) | (
+                CollectiveKind::ReduceScatter | CollectiveKind::Scatter,
+                Buffer::Output
+            )
+        );
         if own_part {
             rank * self.part() + chunk
         } else {
