@@ -25,6 +25,7 @@ ROOMS = (
     "plans.exact",
     "plans.synthesis",
     "plans",
+    "formats",
     "simulation",
     "profiles",
     "nccl",

@@ -33,6 +33,12 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("plan", "all-reduce", "-t", "torus:3x3@25GB/s,21ns", "-s", "9MB", "-a", "symmetric"),
     ),
     "verify": ("plan", ("verify", "plan.parquet")),
+    "export": (
+        "exported-file",
+        ("export", "plan.parquet", "--to", "msccl", "-o", "written.xml"),
+    ),
+    "check": ("checked-file", ("check", "plan.xml")),
+    "import": ("checked-file", ("import", "plan.xml")),
     "simulate": ("run", ("simulate", "plan.parquet")),
     "simulate, flow": ("run", ("simulate", "plan.parquet", "--fidelity", "flow")),
     "simulate, packet": ("run", ("simulate", "plan.parquet", "--fidelity", "packet")),
@@ -138,11 +144,13 @@ def test_what_is_printed_is_as_published(
     hocket: Any, folder: Path, validator: Any, name: str
 ) -> None:
     kind, argv = COMMANDS[name]
-    if "plan.parquet" in argv:
+    if {"plan.parquet", "plan.xml"} & set(argv):
         hocket("plan", "all-reduce", *MESH, "-s", "1MB", "-a", "ring", "-o", "plan.parquet")
     if "topo.xml" in argv:
         (folder / "topo.xml").write_text(dumps.PCI_T4.topology())
         (folder / "graph.xml").write_text(dumps.rings_of(dumps.PCI_T4))
+    if "plan.xml" in argv:
+        hocket("export", "plan.parquet", "--to", "msccl", "-o", "plan.xml")
     if "measured.yml" in argv:
         text = "measured_samples: 7\nlayers: [{name: b, forward: 3 ms}]"
         (folder / "measured.yml").write_text(text)

@@ -80,6 +80,7 @@ pub mod multirail;
 pub mod synthesis;
 pub mod select;
 pub mod algorithms;
+pub mod program;
 pub mod report;
 pub mod kernel;
 

@@ -7,9 +7,19 @@
 
 mod elements;
 mod fault;
+#[cfg(all(test, feature = "core"))]
+mod files;
+#[cfg(feature = "core")]
+mod finding;
+#[cfg(feature = "core")]
+pub mod msccl_xml;
+#[cfg(feature = "core")]
+pub mod mscclpp_json;
 pub mod nccl_graph;
 pub mod nccl_topology;
 pub mod nccl_tuner;
 
 pub use elements::LARGEST;
 pub use fault::Fault;
+#[cfg(feature = "core")]
+pub use finding::{Finding, FormatError, Verdict};

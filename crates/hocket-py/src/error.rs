@@ -38,7 +38,7 @@ pub(crate) struct Parts {
 type Arguments = (Option<String>, String, Option<String>, Option<String>);
 
 impl Parts {
-    fn of(error: &impl Explain) -> Self {
+    pub(crate) fn of(error: &impl Explain) -> Self {
         Self {
             field: error.field().map(str::to_owned),
             why: error.why(),

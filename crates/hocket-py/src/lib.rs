@@ -29,6 +29,7 @@ mod packing;
 mod simulate;
 mod symmetry;
 mod cluster;
+mod formats;
 mod report;
 mod kernel;
 mod pickle;
@@ -61,6 +62,15 @@ mod _core {
         Balance, DimensionRun, PySchedule, balance, carries_out, check_rails, plan_of, rails,
         schedule,
     };
+    /// `hocket._core.formats`: files of other runtimes.
+    #[pymodule]
+    mod formats {
+        #[pymodule_export]
+        use crate::formats::{
+            Checked, Exported, Finding, check_msccl, check_mscclpp, export_msccl, export_mscclpp,
+        };
+    }
+
     /// `hocket._core.interrupt`: the end of a command after Ctrl-C.
     #[pymodule]
     mod interrupt {
@@ -180,6 +190,7 @@ mod _core {
         let modules = module.py().import("sys")?.getattr("modules")?;
         for name in [
             "cluster",
+            "formats",
             "interrupt",
             "iteration",
             "kernel",

@@ -118,6 +118,24 @@ COMMANDS = (
         "For example: hocket verify plan.parquet",
     ),
     Command(
+        "export",
+        "Prove a plan and write it as a file of a runtime.",
+        "formats:export",
+        "For example: hocket export plan.parquet --to msccl -o plan.xml",
+    ),
+    Command(
+        "check",
+        "Judge a file of a runtime: its rules, deadlocks, races and results; exit code 1 if it is wrong.",
+        "formats:check",
+        "For example: hocket check plan.xml",
+    ),
+    Command(
+        "import",
+        "Say what a file of a runtime is.",
+        "formats:import_",
+        "For example: hocket import plan.xml",
+    ),
+    Command(
         "simulate",
         "Prove a plan and run it in simulated time.",
         "simulate:simulate",

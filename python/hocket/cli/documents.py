@@ -29,6 +29,7 @@ from hocket.comparison.data import (
     FailureAdviceData,
     ParetoData,
 )
+from hocket.formats.data import CheckedFileData, ExportedFileData
 from hocket.nccl.data import AskedTunerData, AuditData, GraphDesignData, NcclData, TunerData
 from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricData
 from hocket.plans.synthesis.data import TimetableData
@@ -135,6 +136,8 @@ DOCUMENTS: dict[str, Any] = {
     "nccl-graph": GraphDesignDocument,
     "nccl-tuner": TunerData,
     "nccl-asked-tuner": AskedTunerData,
+    "checked-file": CheckedFileData,
+    "exported-file": ExportedFileData,
     "reproduction": ReproductionData,
 }
 """By what follows ``hocket.`` in ``format``."""

@@ -72,6 +72,15 @@ impl<T: Copy> Lists<T> {
         (self.offsets.len() - 2) as u32
     }
 
+    /// Adds a list of what an iterator gives, giving its position.
+    ///
+    /// # Panics
+    /// If the items of all lists together pass 2^32.
+    pub fn push_all(&mut self, items: impl Iterator<Item = T>) -> u32 {
+        self.items.extend(items);
+        self.push(&[])
+    }
+
     /// Forgets all but the first `len` lists.
     pub(crate) fn truncate(&mut self, len: usize) {
         if len < self.len() {

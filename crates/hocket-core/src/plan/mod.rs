@@ -479,6 +479,12 @@ impl Plan {
         }
     }
 
+    /// Transfers by the length of the longest chain of waits that ends in them; those on cycles, and those behind them,
+    /// are left out.
+    pub(crate) fn wait_levels(&self) -> Lists<u32> {
+        WaitGraph::new(self).levels(self)
+    }
+
     /// Memory that the columns take, in bytes.
     pub fn memory(&self) -> usize {
         self.len() * (6 * 4 + 1) + 4 * (self.groups.items().len() + self.groups.offsets().len())

@@ -62,6 +62,52 @@ impl WaitGraph {
         &self.members
     }
 
+    /// Transfers by their level, the length of the longest chain of waits that ends in them; in a level, in the plan's
+    /// order. Those on cycles, and those behind them, are left out.
+    pub(crate) fn levels(&self, plan: &Plan) -> Lists<u32> {
+        let transfers = plan.len();
+        let mut left = self.members.clone();
+        let is_free = |&i: &u32| plan.wait()[i as usize] == Wait::NOTHING.to_bits();
+        let mut level: Vec<u32> = (0..transfers as u32).filter(is_free).collect();
+        let empty = (0..left.len()).filter(|&group| left[group] == 0);
+        let mut groups: Vec<usize> = empty.map(|group| group + transfers).collect();
+        let mut levels = Lists::default();
+        let mut next = Vec::new();
+        loop {
+            let mut node_at = 0;
+            loop {
+                // A group ends with the last of its members, in this level; an empty one before the first.
+                let node = match groups.pop() {
+                    Some(group) => group,
+                    None if node_at < level.len() => {
+                        node_at += 1;
+                        level[node_at - 1] as usize
+                    }
+                    None => break,
+                };
+                for &freed in self.freed_by(node) {
+                    match (freed as usize).checked_sub(transfers) {
+                        None if node >= transfers && node_at == 0 => level.push(freed),
+                        None => next.push(freed),
+                        Some(group) => {
+                            left[group] -= 1;
+                            if left[group] == 0 {
+                                groups.push(freed as usize);
+                            }
+                        }
+                    }
+                }
+            }
+            if level.is_empty() {
+                return levels;
+            }
+            level.sort_unstable();
+            levels.push(&level);
+            std::mem::swap(&mut level, &mut next);
+            next.clear();
+        }
+    }
+
     /// Transfers in an order in which each follows what it waits for; those on cycles, and those
     /// behind them, are left out.
     pub(crate) fn sorted(&self, plan: &Plan) -> Vec<u32> {

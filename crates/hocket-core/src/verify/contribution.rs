@@ -12,12 +12,12 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// 0 is the empty set; the high bit marks a stored bit set (its position below); otherwise the upper
 /// half is the first rank of a cyclic run and the lower half its length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Set(u64);
+pub(crate) struct Set(u64);
 
 const STORED: u64 = 1 << 63;
 
 impl Set {
-    pub(super) const EMPTY: Set = Set(0);
+    pub(crate) const EMPTY: Set = Set(0);
 
     fn run(start: u32, length: u32) -> Self {
         Set(u64::from(start) << 32 | u64::from(length))
@@ -30,7 +30,7 @@ impl Set {
 
 /// Multiply-and-fold hash of integers; the keys are our own handles, not an attacker's.
 #[derive(Default)]
-pub(super) struct FoldHasher(u64);
+pub(crate) struct FoldHasher(u64);
 
 impl Hasher for FoldHasher {
     fn finish(&self) -> u64 {
@@ -54,7 +54,7 @@ impl Hasher for FoldHasher {
 type FoldMap<K, V> = HashMap<K, V, BuildHasherDefault<FoldHasher>>;
 
 /// The sets of ranks `0..n` that occur in a replay.
-pub(super) struct SetTable {
+pub(crate) struct SetTable {
     n: u32,
     words: usize,
     bits: Vec<u64>,
@@ -63,7 +63,7 @@ pub(super) struct SetTable {
 }
 
 impl SetTable {
-    pub(super) fn new(n: usize) -> Self {
+    pub(crate) fn new(n: usize) -> Self {
         Self {
             n: n as u32,
             words: n.div_ceil(64),
@@ -74,29 +74,29 @@ impl SetTable {
     }
 
     /// Memory of the stored sets, in bytes.
-    pub(super) fn memory(&self) -> usize {
+    pub(crate) fn memory(&self) -> usize {
         self.bits.len() * 16 + self.unions.len() * 32
     }
 
     /// Forgets every stored set; handles from before are void.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.bits.clear();
         self.ids.clear();
         self.unions.clear();
     }
 
     /// The set of one rank.
-    pub(super) fn single(&self, rank: u32) -> Set {
+    pub(crate) fn single(&self, rank: u32) -> Set {
         Set::run(rank, 1)
     }
 
     /// The set of all ranks.
-    pub(super) fn all(&self) -> Set {
+    pub(crate) fn all(&self) -> Set {
         Set::run(0, self.n)
     }
 
     /// The set of the ranks given.
-    pub(super) fn of(&mut self, ranks: impl IntoIterator<Item = u32>) -> Set {
+    pub(crate) fn of(&mut self, ranks: impl IntoIterator<Item = u32>) -> Set {
         let mut bits = vec![0; self.words];
         for rank in ranks {
             bits[rank as usize / 64] |= 1 << (rank % 64);
@@ -106,7 +106,7 @@ impl SetTable {
 
     /// `a` and `b` together, or `None` if they share a rank.
     #[inline]
-    pub(super) fn disjoint_union(&mut self, a: Set, b: Set) -> Option<Set> {
+    pub(crate) fn disjoint_union(&mut self, a: Set, b: Set) -> Option<Set> {
         if let (Some((a_start, a_length)), Some((b_start, b_length))) = (a.as_run(), b.as_run()) {
             let length = a_length + b_length;
             if length <= self.n {
@@ -133,7 +133,7 @@ impl SetTable {
 
     /// Whether `rank` is in `set`.
     #[inline]
-    pub(super) fn contains(&self, set: Set, rank: u32) -> bool {
+    pub(crate) fn contains(&self, set: Set, rank: u32) -> bool {
         match set.as_run() {
             Some((start, length)) => {
                 let distance = if rank >= start {
@@ -148,7 +148,7 @@ impl SetTable {
     }
 
     /// The ranks of `set`, ascending.
-    pub(super) fn ranks(&self, set: Set) -> impl Iterator<Item = u32> + '_ {
+    pub(crate) fn ranks(&self, set: Set) -> impl Iterator<Item = u32> + '_ {
         (0..self.n).filter(move |&rank| self.contains(set, rank))
     }
 

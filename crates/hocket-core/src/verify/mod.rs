@@ -14,7 +14,7 @@
 //! Sums into one place commute. Source and destination are one buffer per NPU, as in an in-place
 //! collective; what is right there is right out of place too.
 
-mod contribution;
+pub(crate) mod contribution;
 mod forest;
 mod layout;
 mod offload;

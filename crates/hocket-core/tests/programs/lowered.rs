@@ -1,0 +1,294 @@
+//! Plans that are lowered, checked, and run on arrays.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use hocket_core::algorithms::{Algorithm, PlanOptions, check_applicable, plan};
+use hocket_core::collective::{Collective, CollectiveKind};
+use hocket_core::program::check::{CheckOptions, check};
+use hocket_core::program::interpret::{InterpretOptions, Schedule, interpret};
+use hocket_core::program::{LowerError, LowerOptions, Mode, Op, Program, lower};
+use hocket_core::progress::Silent;
+use hocket_core::topology::Topology;
+use hocket_core::topology::build::{self, RingWays};
+use hocket_core::units::{Bandwidth, Seed, Time};
+use hocket_core::verify::{Verified, verify};
+
+fn gigabyte() -> Bandwidth {
+    Bandwidth::from_bytes_per_second(1_000_000_000).unwrap()
+}
+
+fn networks() -> Vec<Topology> {
+    let latency = Time::from_ns(10);
+    vec![
+        build::ring(4, gigabyte(), latency, RingWays::Both).unwrap(),
+        build::ring(5, gigabyte(), latency, RingWays::One).unwrap(),
+        build::line(3, gigabyte(), latency).unwrap(),
+        build::fully_connected(6, gigabyte(), latency).unwrap(),
+        build::hypercube(3, gigabyte(), latency).unwrap(),
+        build::fully_connected(2, gigabyte(), latency).unwrap(),
+    ]
+}
+
+pub fn verified(
+    topology: &Topology,
+    kind: CollectiveKind,
+    algorithm: Algorithm,
+    chunks: usize,
+    size: u64,
+) -> Option<Verified> {
+    let collective = Collective::among_all(kind, topology, size).unwrap();
+    check_applicable(topology, &collective, algorithm).ok()?;
+    let options = PlanOptions {
+        chunks: Some(chunks),
+        effort: 2_000,
+        ..PlanOptions::new(algorithm)
+    };
+    let plan = plan(topology, &collective, &options, &mut Silent).ok()?;
+    Some(verify(Arc::new(plan), Arc::new(topology.clone()), &mut Silent).expect("right"))
+}
+
+/// Runs a program on random integers and floats, in several orders, and compares with plain sums.
+pub fn assert_computes(program: &Program, name: &str) {
+    let task = *program.task();
+    let random = |rank: u32, chunk: u32, i: usize| {
+        let data = task.before(rank, chunk).data;
+        Seed(u64::from(rank) << 40 | u64::from(data) << 8 | i as u64).next_u64()
+    };
+    let real = |rank, chunk, i| (random(rank, chunk, i) >> 40) as f32 / (1 << 24) as f32 + 0.5;
+    let elements = 2;
+    // The chunk of each rank's input that holds each data.
+    let holding: Vec<HashMap<u32, u32>> = (0..task.ranks)
+        .map(|of| {
+            (0..task.input(of))
+                .map(|at| (task.before(of, at).data, at))
+                .collect()
+        })
+        .collect();
+    let schedules = [
+        Schedule::First,
+        Schedule::Last,
+        Schedule::InTurn,
+        Schedule::Random(1),
+        Schedule::Random(2),
+    ];
+    for &mode in program.modes() {
+        for (schedule, chunks_per_message) in schedules.into_iter().zip([1, 1, 2, 1, 71]) {
+            let options = InterpretOptions {
+                mode,
+                elements,
+                chunks_per_message,
+                schedule,
+            };
+            let whole = interpret(program, &options, |rank, chunk, i| {
+                random(rank, chunk, i) as i64
+            });
+            let whole = whole.unwrap_or_else(|error| panic!("{name}: {error}"));
+            let floats = interpret(program, &options, real).expect("as before");
+            for rank in 0..task.ranks {
+                for chunk in 0..task.output(rank) {
+                    let after = task.after(rank, chunk).expect("known");
+                    let at = |of: u32| holding[of as usize][&after.data];
+                    for i in 0..elements {
+                        let ranks: Vec<u32> = match after.rank {
+                            Some(of) => vec![of],
+                            None => (0..task.ranks).collect(),
+                        };
+                        let terms = ranks.iter().map(|&of| random(of, at(of), i) as i64);
+                        let sum = terms.fold(0i64, i64::wrapping_add);
+                        let at_output = chunk as usize * elements + i;
+                        assert_eq!(
+                            whole[rank as usize][at_output],
+                            Some(sum),
+                            "{name}: rank {rank}, chunk {chunk}, {schedule:?}"
+                        );
+                        let exact: f64 =
+                            ranks.iter().map(|&of| f64::from(real(of, at(of), i))).sum();
+                        let got = floats[rank as usize][at_output].expect("written");
+                        let ulp = f64::from(f32::EPSILON) * exact.log2().floor().exp2();
+                        let most = ulp * f64::from(task.ranks).log2().max(1.0);
+                        assert!(
+                            (f64::from(got) - exact).abs() <= most,
+                            "{name}: {got} and {exact}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_algorithm_lowers_checks_and_computes() {
+    let mut lowered = 0;
+    let mut refused = Vec::new();
+    let kinds = CollectiveKind::NAMED;
+    for topology in networks() {
+        for kind in kinds {
+            for algorithm in Algorithm::ALL {
+                for chunks in [1, 3] {
+                    let Some(verified) = verified(&topology, kind, algorithm, chunks, 1_000_003)
+                    else {
+                        continue;
+                    };
+                    let modes = if kind == CollectiveKind::AllToAll {
+                        vec![Mode::OutOfPlace]
+                    } else {
+                        vec![Mode::InPlace, Mode::OutOfPlace]
+                    };
+                    for mode in modes {
+                        for (channels, instances, fuse) in
+                            [(1, 1, true), (1, 1, false), (3, 2, true)]
+                        {
+                            let options = LowerOptions {
+                                mode: Some(mode),
+                                channels,
+                                instances,
+                                fuse,
+                                ..LowerOptions::default()
+                            };
+                            let name = format!(
+                                "{} {kind} by {} in {chunks} chunks, {mode}, {channels} channels",
+                                topology.name(),
+                                algorithm.name()
+                            );
+                            let program = match lower(&verified, &options) {
+                                Ok(program) => program,
+                                Err(error) => {
+                                    refused.push(format!("{name}: {error}"));
+                                    continue;
+                                }
+                            };
+                            let checked =
+                                check(&program, &CheckOptions::default(), &mut Silent).unwrap();
+                            let faults = checked.faults.kept();
+                            assert!(checked.is_right(), "{name}: {:?}", faults.first());
+                            assert_computes(&program, &name);
+                            lowered += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    println!("{lowered} programs; refused: {}", refused.len());
+    refused.iter().take(20).for_each(|line| println!("{line}"));
+    assert!(lowered > 1_000);
+    assert!(refused.is_empty(), "{}", refused[0]);
+}
+
+#[test]
+fn a_ring_is_fused_and_needs_no_scratch() {
+    let topology = build::ring(4, gigabyte(), Time::ZERO, RingWays::Both).unwrap();
+    let all_reduce = CollectiveKind::AllReduce;
+    let verified = verified(&topology, all_reduce, Algorithm::Ring, 1, 4_000).unwrap();
+    let program = lower(&verified, &LowerOptions::default()).unwrap();
+    // Each rank has one block: a send, 2 sums sent on, 1 kept and sent on, 2 received and sent on, 1 received.
+    assert_eq!(program.blocks().len(), 4);
+    let ops: Vec<Op> = program
+        .steps_of(0)
+        .map(|step| program.step(step).op)
+        .collect();
+    let sums = ops.iter().filter(|&&op| op == Op::RecvReduceSend).count();
+    let kept = ops
+        .iter()
+        .filter(|&&op| op == Op::RecvReduceStoreSend)
+        .count();
+    assert_eq!((ops.len(), sums, kept), (7, 2, 1), "{ops:?}");
+    assert!(program.sizes().iter().all(|sizes| sizes[2] == 0));
+
+    let reduce_scatter = CollectiveKind::ReduceScatter;
+    let verified = self::verified(&topology, reduce_scatter, Algorithm::Ring, 1, 4_000).unwrap();
+    let options = LowerOptions {
+        mode: Some(Mode::OutOfPlace),
+        ..LowerOptions::default()
+    };
+    let program = lower(&verified, &options).unwrap();
+    let ops = |rank| {
+        let blocks = program.blocks_of(rank);
+        let steps = blocks.flat_map(|block| program.steps_of(block));
+        steps
+            .map(|step| program.step(step).op.name())
+            .collect::<Vec<_>>()
+    };
+    let all: Vec<_> = (0..4).map(ops).collect();
+    let has_scratch = program.sizes().iter().any(|sizes| sizes[2] > 0);
+    assert!(!has_scratch, "{:?} {all:?}", program.sizes());
+}
+
+#[test]
+fn what_cannot_be_lowered_says_why() {
+    let topology = build::fully_connected(3, gigabyte(), Time::ZERO).unwrap();
+    let all_to_all = CollectiveKind::AllToAll;
+    let verified = verified(&topology, all_to_all, Algorithm::Direct, 1, 3_000).unwrap();
+    let refusal = |options: &LowerOptions| lower(&verified, options).expect_err("refused");
+    let in_place = LowerOptions {
+        mode: Some(Mode::InPlace),
+        ..LowerOptions::default()
+    };
+    assert!(
+        refusal(&in_place)
+            .to_string()
+            .contains("in place would overwrite")
+    );
+    let none = LowerOptions {
+        channels: 0,
+        ..LowerOptions::default()
+    };
+    assert_eq!(refusal(&none), LowerError::Zero { option: "channels" });
+    let few = LowerOptions {
+        max_chunks: 2,
+        ..LowerOptions::default()
+    };
+    assert_eq!(refusal(&few), LowerError::Uneven { limit: 2 });
+}
+
+#[test]
+#[ignore = "a measurement: a million transfers"]
+fn a_million_transfers() {
+    let n = 708;
+    let topology = build::ring(n, gigabyte(), Time::ZERO, RingWays::One).unwrap();
+    let verified = verified(
+        &topology,
+        CollectiveKind::AllReduce,
+        Algorithm::Ring,
+        1,
+        1 << 30,
+    )
+    .unwrap();
+    let start = Instant::now();
+    let options = LowerOptions {
+        channels: 8,
+        ..LowerOptions::default()
+    };
+    let program = lower(&verified, &options).unwrap();
+    let (plan, lowered) = (verified.plan().memory(), program.memory());
+    println!(
+        "{} transfers, {} steps in {:?}",
+        verified.plan().len(),
+        program.len(),
+        start.elapsed()
+    );
+    println!("plan {plan} bytes, program {lowered} bytes");
+    let start = Instant::now();
+    assert!(
+        check(&program, &CheckOptions::default(), &mut Silent)
+            .unwrap()
+            .is_right()
+    );
+    println!("checked in {:?}", start.elapsed());
+}
+
+#[test]
+#[ignore = "a measurement: 64 ranks, 100,000 steps"]
+fn a_hundred_thousand_steps() {
+    let topology = build::fully_connected(64, gigabyte(), Time::ZERO).unwrap();
+    let direct = Algorithm::Direct;
+    let verified = verified(&topology, CollectiveKind::AllReduce, direct, 6, 1 << 30).unwrap();
+    let program = lower(&verified, &LowerOptions::default()).unwrap();
+    let start = Instant::now();
+    let checked = check(&program, &CheckOptions::default(), &mut Silent).unwrap();
+    assert!(checked.is_right(), "{:?}", checked.faults.kept().first());
+    println!("{} steps checked in {:?}", program.len(), start.elapsed());
+}

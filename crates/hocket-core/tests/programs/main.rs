@@ -1,0 +1,6 @@
+//! Programs: the check against all runs of small ones, and lowered plans on arrays.
+
+mod draft;
+mod lowered;
+mod oracle;
+mod rules;

@@ -1,0 +1,131 @@
+//! What is wrong with a file, and where.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use hocket_core::explain::Explain;
+use hocket_core::program::check::{Checked, Fault};
+
+/// Why a file could not be read: the line, what is wrong there, and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}{why}{}", Line(*line), After(remedy))]
+pub struct FormatError {
+    /// Line, from 1; 0 if no line is to blame.
+    pub line: u64,
+    /// What is wrong.
+    pub why: String,
+    /// What would be right; may be empty.
+    pub remedy: String,
+}
+
+impl FormatError {
+    /// What is wrong in a line, and what would be right.
+    pub fn new(line: u64, why: impl Into<String>, remedy: impl Into<String>) -> Self {
+        // What a parser repeats of a file may have line breaks in it.
+        let in_line = |text: String| text.replace(|letter: char| letter.is_control(), " ");
+        Self {
+            line,
+            why: in_line(why.into()),
+            remedy: in_line(remedy.into()),
+        }
+    }
+}
+
+impl Explain for FormatError {
+    fn remedy(&self) -> Option<Cow<'_, str>> {
+        (!self.remedy.is_empty()).then(|| Cow::Borrowed(self.remedy.as_str()))
+    }
+}
+
+struct Line(u64);
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0 > 0 {
+            write!(f, "line {}: ", self.0)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+struct After<'a>(&'a str);
+
+impl fmt::Display for After<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "; {}", self.0)
+        }
+    }
+}
+
+/// One thing that is wrong with a file that could be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// Its kind, a stable name: those of [`hocket_core::program::check::Code`], and of the format's own rules.
+    pub code: &'static str,
+    /// Line, from 1; 0 if no line is to blame.
+    pub line: u64,
+    /// Where in the file: `gpu 0, tb 2, step 1`. May be empty.
+    pub place: String,
+    /// What is wrong, in words.
+    pub detail: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", Line(self.line))?;
+        if !self.place.is_empty() {
+            write!(f, "{}: ", self.place)?;
+        }
+        write!(f, "{} ({})", self.detail, self.code)
+    }
+}
+
+/// What was found of a file.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Verdict {
+    /// What is wrong with it, the first hundred.
+    pub findings: Vec<Finding>,
+    /// How many faults there are.
+    pub count: u64,
+    /// What is to be known though it is not wrong: which runtimes load the file, and which do not.
+    pub notes: Vec<String>,
+    /// Whether the contents at the end were checked.
+    pub contents_known: bool,
+}
+
+impl Verdict {
+    /// Most findings that are kept.
+    pub const KEPT: usize = 100;
+
+    /// Whether nothing is wrong.
+    pub fn is_right(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds a finding.
+    pub fn add(&mut self, finding: Finding) {
+        self.count += 1;
+        if self.findings.len() < Self::KEPT {
+            self.findings.push(finding);
+        }
+    }
+
+    /// Adds what the check of the program found; `locate` gives line and place of each fault.
+    pub fn take(&mut self, checked: &Checked, locate: impl Fn(&Fault) -> (u64, String)) {
+        for fault in checked.faults.kept() {
+            let (line, place) = locate(fault);
+            self.add(Finding {
+                code: fault.code.name(),
+                line,
+                place,
+                detail: fault.detail.clone(),
+            });
+        }
+        self.count += checked.faults.count() - checked.faults.kept().len() as u64;
+        self.contents_known = checked.contents_known;
+    }
+}

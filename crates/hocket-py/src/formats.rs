@@ -1,0 +1,474 @@
+//! `hocket._core.formats`: files of other runtimes.
+
+use std::fmt;
+
+use hocket_core::program::check::CheckOptions;
+use hocket_core::program::{LowerError, LowerOptions, Mode, Program, SizeLimits, lower};
+use hocket_core::progress::Progress;
+use hocket_core::topology::Topology;
+use hocket_formats::msccl_xml::{self, Protocol};
+use hocket_formats::{FormatError, Verdict, mscclpp_json};
+use pyo3::prelude::*;
+
+use crate::error::{CoreError, Parts};
+use crate::plan::PyPlan;
+use crate::progress;
+
+impl From<FormatError> for CoreError {
+    fn from(error: FormatError) -> Self {
+        let parts = Parts::new(error.why);
+        let parts = match error.remedy {
+            remedy if remedy.is_empty() => parts,
+            remedy => parts.remedy(remedy),
+        };
+        CoreError::Spec(match error.line {
+            0 => parts,
+            line => parts.origin(format!("line {line}")),
+        })
+    }
+}
+
+impl From<LowerError> for CoreError {
+    fn from(error: LowerError) -> Self {
+        match error {
+            LowerError::Zero { .. } => CoreError::Spec(Parts::of(&error)),
+            _ => CoreError::Infeasible(Parts::of(&error)),
+        }
+    }
+}
+
+impl From<msccl_xml::Refused> for CoreError {
+    fn from(error: msccl_xml::Refused) -> Self {
+        CoreError::Infeasible(Parts::new(error.to_string()))
+    }
+}
+
+impl From<mscclpp_json::Refused> for CoreError {
+    fn from(error: mscclpp_json::Refused) -> Self {
+        CoreError::Infeasible(Parts::new(error.to_string()))
+    }
+}
+
+/// One thing that is wrong with a file.
+#[pyclass(module = "hocket._core.formats", frozen, get_all)]
+pub(crate) struct Finding {
+    code: String,
+    line: Option<u64>,
+    place: String,
+    detail: String,
+    text: String,
+}
+
+/// What a file is, and what is wrong with it.
+#[pyclass(module = "hocket._core.formats", frozen, get_all)]
+pub(crate) struct Checked {
+    name: String,
+    collective: String,
+    ranks: u32,
+    chunks: u32,
+    in_place: bool,
+    out_of_place: bool,
+    protocol: String,
+    blocks: usize,
+    steps: usize,
+    scratch_chunks: u32,
+    min_bytes: u64,
+    max_bytes: Option<u64>,
+    contents_known: bool,
+    count: u64,
+    findings: Vec<Py<Finding>>,
+    notes: Vec<String>,
+}
+
+/// What all formats say of their programs.
+struct Facts {
+    name: String,
+    collective: String,
+    ranks: u32,
+    protocol: String,
+    chunks: u32,
+    modes: Vec<Mode>,
+    limits: SizeLimits,
+    blocks: usize,
+    steps: usize,
+    scratch: u32,
+}
+
+impl Checked {
+    fn new(py: Python<'_>, facts: Facts, verdict: Verdict) -> PyResult<Self> {
+        let findings = verdict.findings.into_iter().map(|finding| {
+            let text = finding.to_string();
+            Py::new(
+                py,
+                Finding {
+                    code: finding.code.to_owned(),
+                    line: (finding.line > 0).then_some(finding.line),
+                    place: finding.place,
+                    detail: finding.detail,
+                    text,
+                },
+            )
+        });
+        Ok(Self {
+            name: facts.name,
+            collective: facts.collective,
+            ranks: facts.ranks,
+            chunks: facts.chunks,
+            in_place: facts.modes.contains(&Mode::InPlace),
+            out_of_place: facts.modes.contains(&Mode::OutOfPlace),
+            protocol: facts.protocol,
+            blocks: facts.blocks,
+            steps: facts.steps,
+            scratch_chunks: facts.scratch,
+            min_bytes: facts.limits.min,
+            max_bytes: (facts.limits.max < u64::MAX).then_some(facts.limits.max),
+            contents_known: verdict.contents_known,
+            count: verdict.count,
+            findings: findings.collect::<PyResult<_>>()?,
+            notes: verdict.notes,
+        })
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, *, chunks_per_message=1, progress=None))]
+pub(crate) fn check_msccl(
+    py: Python<'_>,
+    text: &str,
+    chunks_per_message: u32,
+    progress: Option<Py<PyAny>>,
+) -> Result<Checked, CoreError> {
+    let options = CheckOptions { chunks_per_message };
+    let (facts, verdict) = progress::watched(py, progress, |watch| {
+        let algo = msccl_xml::read(text)?;
+        let verdict = msccl_xml::check(&algo, &options, watch)?;
+        let tbs = || algo.gpus.iter().flat_map(|gpu| &gpu.blocks);
+        let out_of_place = algo.out_of_place.unwrap_or(!algo.in_place);
+        let modes = [
+            (algo.in_place, Mode::InPlace),
+            (out_of_place, Mode::OutOfPlace),
+        ];
+        let max = algo
+            .max_bytes
+            .filter(|&max| max > 0 || algo.out_of_place.is_none());
+        let facts = Facts {
+            name: algo.name.clone(),
+            collective: algo.collective.clone(),
+            ranks: algo.ranks,
+            protocol: algo.protocol.name().to_owned(),
+            chunks: algo.chunks,
+            modes: modes
+                .into_iter()
+                .filter(|mode| mode.0)
+                .map(|mode| mode.1)
+                .collect(),
+            limits: SizeLimits {
+                min: algo.min_bytes.unwrap_or(0),
+                max: max.unwrap_or(u64::MAX),
+            },
+            blocks: algo
+                .gpus
+                .iter()
+                .map(|gpu| gpu.blocks.len())
+                .max()
+                .unwrap_or(0),
+            steps: tbs().map(|tb| tb.steps.len()).sum(),
+            scratch: algo.gpus.iter().map(|gpu| gpu.sizes[2]).max().unwrap_or(0),
+        };
+        Ok::<_, CoreError>((facts, verdict))
+    })?;
+    Ok(Checked::new(py, facts, verdict)?)
+}
+
+#[pyfunction]
+#[pyo3(signature = (text, *, chunks_per_message=1, progress=None))]
+pub(crate) fn check_mscclpp(
+    py: Python<'_>,
+    text: &str,
+    chunks_per_message: u32,
+    progress: Option<Py<PyAny>>,
+) -> Result<Checked, CoreError> {
+    let options = CheckOptions { chunks_per_message };
+    let (facts, verdict) = progress::watched(py, progress, |watch| {
+        let plan = mscclpp_json::read(text)?;
+        let verdict = mscclpp_json::check(&plan, &options, watch)?;
+        let tbs = || plan.gpus.iter().flat_map(|gpu| &gpu.threadblocks);
+        let ops = tbs().flat_map(|tb| &tb.ops).map(|op| 1 + op.ops.len());
+        let chunks = plan
+            .gpus
+            .iter()
+            .map(|gpu| gpu.input_chunks.max(gpu.output_chunks));
+        let mode = if plan.inplace {
+            Mode::InPlace
+        } else {
+            Mode::OutOfPlace
+        };
+        let facts = Facts {
+            name: plan.name.clone(),
+            collective: plan.collective.clone(),
+            ranks: plan.gpus.len() as u32,
+            protocol: plan.protocol.clone(),
+            chunks: chunks.max().unwrap_or(0),
+            modes: vec![mode],
+            limits: SizeLimits {
+                min: plan.min_message_size,
+                max: plan.max_message_size,
+            },
+            blocks: plan
+                .gpus
+                .iter()
+                .map(|gpu| gpu.threadblocks.len())
+                .max()
+                .unwrap_or(0),
+            steps: ops.sum(),
+            scratch: plan
+                .gpus
+                .iter()
+                .map(|gpu| gpu.scratch_chunks)
+                .max()
+                .unwrap_or(0),
+        };
+        Ok::<_, CoreError>((facts, verdict))
+    })?;
+    Ok(Checked::new(py, facts, verdict)?)
+}
+
+/// What was written.
+#[pyclass(module = "hocket._core.formats", frozen, get_all)]
+pub(crate) struct Exported {
+    chunks: u32,
+    channels: u32,
+    blocks: usize,
+    steps: usize,
+    scratch_chunks: u32,
+    in_place: bool,
+    notes: Vec<String>,
+}
+
+impl Exported {
+    fn new(program: &Program, notes: Vec<String>) -> Self {
+        let blocks = (0..program.ranks()).map(|rank| program.blocks_of(rank).len());
+        let channels = program.blocks().iter().map(|block| block.channel + 1);
+        Self {
+            chunks: program.task().chunks,
+            channels: channels.max().unwrap_or(1),
+            blocks: blocks.max().unwrap_or(0),
+            steps: program.len(),
+            scratch_chunks: program
+                .sizes()
+                .iter()
+                .map(|sizes| sizes[2])
+                .max()
+                .unwrap_or(0),
+            in_place: program.modes().contains(&Mode::InPlace),
+            notes,
+        }
+    }
+}
+
+/// Numbers of channels that are tried where none is given.
+const CHANNELS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+
+/// Lowering options from what Python gives.
+fn lowering(
+    in_place: Option<bool>,
+    instances: u32,
+    (min_bytes, max_bytes): (u64, Option<u64>),
+) -> LowerOptions {
+    LowerOptions {
+        mode: in_place.map(|in_place| {
+            if in_place {
+                Mode::InPlace
+            } else {
+                Mode::OutOfPlace
+            }
+        }),
+        instances,
+        limits: SizeLimits {
+            min: min_bytes,
+            max: max_bytes.unwrap_or(u64::MAX),
+        },
+        ..LowerOptions::default()
+    }
+}
+
+/// The first number of channels that works, or the one that is given; the last refusal if none does.
+fn with_channels<T, E: Into<CoreError>>(
+    given: Option<u32>,
+    watch: &mut dyn Progress,
+    mut attempt: impl FnMut(u32) -> Result<T, E>,
+) -> Result<T, CoreError> {
+    let single = given.map(|channels| [channels]);
+    let tried = single
+        .as_ref()
+        .map_or(CHANNELS.as_slice(), |one| one.as_slice());
+    let mut last = None;
+    for (done, &channels) in tried.iter().enumerate() {
+        if !watch.report("export", done as u64, tried.len() as u64) {
+            return Err(CoreError::Interrupted);
+        }
+        match attempt(channels) {
+            Ok(made) => return Ok(made),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.expect("something was tried").into())
+}
+
+#[pyfunction]
+#[pyo3(signature = (
+    plan, write, *, protocol="Simple", channels=None, instances=1, in_place=None, min_bytes=0,
+    max_bytes=None, progress=None
+))]
+#[expect(clippy::too_many_arguments, reason = "options, named in Python")]
+pub(crate) fn export_msccl(
+    py: Python<'_>,
+    plan: &PyPlan,
+    write: Py<PyAny>,
+    protocol: &str,
+    channels: Option<u32>,
+    instances: u32,
+    in_place: Option<bool>,
+    min_bytes: u64,
+    max_bytes: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> Result<Exported, CoreError> {
+    let known = Protocol::ALL
+        .into_iter()
+        .find(|known| known.name() == protocol);
+    let given = protocol;
+    let protocol = known.ok_or_else(|| {
+        let parts = Parts::new(format!("{given:?} is not a protocol of NCCL"));
+        parts.field("protocol").remedy("Simple, LL and LL128 are")
+    })?;
+    let verified = plan.verified(py, None)?;
+    let options = LowerOptions {
+        in_flight: protocol.in_flight(),
+        max_count: msccl_xml::MAX_COUNT,
+        max_chunks: msccl_xml::MAX_OFFSET,
+        ..lowering(in_place, instances, (min_bytes, max_bytes))
+    };
+    progress::watched(py, progress, |watch| {
+        with_channels(channels, watch, |channels| {
+            let options = LowerOptions {
+                channels,
+                ..options.clone()
+            };
+            let program = lower(&verified, &options)?;
+            let mut out = ToPython::new(&write);
+            let loaders = msccl_xml::export(&program, protocol, &mut out);
+            let loaders = out.finish(loaders)?;
+            let names: Vec<&str> = loaders.iter().map(|runtime| runtime.name()).collect();
+            Ok::<_, CoreError>(Exported::new(
+                &program,
+                vec![format!("loaded by {}", names.join(", "))],
+            ))
+        })
+    })
+}
+
+#[pyfunction]
+#[pyo3(signature = (
+    plan, write, *, channels=None, instances=1, in_place=None, min_bytes=0, max_bytes=None,
+    progress=None
+))]
+#[expect(clippy::too_many_arguments, reason = "options, named in Python")]
+pub(crate) fn export_mscclpp(
+    py: Python<'_>,
+    plan: &PyPlan,
+    write: Py<PyAny>,
+    channels: Option<u32>,
+    instances: u32,
+    in_place: Option<bool>,
+    min_bytes: u64,
+    max_bytes: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> Result<Exported, CoreError> {
+    let verified = plan.verified(py, None)?;
+    let options = LowerOptions {
+        fuse: false,
+        max_count: 1 << 12,
+        ..lowering(in_place, instances, (min_bytes, max_bytes))
+    };
+    let near = near(plan.network(), plan.core().collective().npus());
+    progress::watched(py, progress, |watch| {
+        let (program, text, scratch_chunks) = with_channels(channels, watch, |channels| {
+            let options = LowerOptions {
+                channels,
+                ..options.clone()
+            };
+            let program = lower(&verified, &options)?;
+            let made =
+                mscclpp_json::export(&program, &|a, b| near[a as usize] == near[b as usize])?;
+            let text = mscclpp_json::write(&made)?;
+            // Beside the program's own scratch: where sums are put.
+            let scratch = made.gpus.iter().map(|gpu| gpu.scratch_chunks).max();
+            Ok::<_, CoreError>((program, text, scratch.unwrap_or(0)))
+        })?;
+        let mut out = ToPython::new(&write);
+        let written = fmt::Write::write_str(&mut out, &text).map_err(Into::into);
+        out.finish(written.map_err(|error: msccl_xml::Refused| error))?;
+        Ok::<_, CoreError>(Exported {
+            scratch_chunks,
+            ..Exported::new(&program, Vec::new())
+        })
+    })
+}
+
+/// The node of each rank; ranks whose NPUs belong to none are all on one.
+fn near(topology: &Topology, npus: &[hocket_core::id::NpuId]) -> Vec<usize> {
+    let groups = topology.groups();
+    let of = |npu| groups.iter().position(|group| group.contains(npu));
+    npus.iter()
+        .map(|npu| of(npu).unwrap_or(usize::MAX))
+        .collect()
+}
+
+/// Text that goes to a callable of Python, a megabyte at a time.
+struct ToPython<'a> {
+    write: &'a Py<PyAny>,
+    text: String,
+    error: Option<PyErr>,
+}
+
+impl<'a> ToPython<'a> {
+    const AT_ONCE: usize = 1 << 20;
+
+    fn new(write: &'a Py<PyAny>) -> Self {
+        Self {
+            write,
+            text: String::with_capacity(Self::AT_ONCE),
+            error: None,
+        }
+    }
+
+    fn flush(&mut self) -> fmt::Result {
+        let text = std::mem::take(&mut self.text);
+        let given = Python::attach(|py| self.write.call1(py, (text,)).map(drop));
+        given.map_err(|error| {
+            self.error = Some(error);
+            fmt::Error
+        })
+    }
+
+    /// The result, unless Python raised something.
+    fn finish<T, E: Into<CoreError>>(mut self, result: Result<T, E>) -> Result<T, CoreError> {
+        let flushed = if result.is_ok() { self.flush() } else { Ok(()) };
+        match (self.error, result, flushed) {
+            (Some(error), ..) => Err(error.into()),
+            (None, Err(error), _) => Err(error.into()),
+            (None, Ok(made), _) => Ok(made),
+        }
+    }
+}
+
+impl fmt::Write for ToPython<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.text.push_str(text);
+        if self.text.len() >= Self::AT_ONCE {
+            self.flush()
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,150 @@
+"""Files of other runtimes."""
+
+from collections.abc import Callable
+
+from hocket._core import Plan
+
+__all__ = [
+    "Checked",
+    "Exported",
+    "Finding",
+    "check_msccl",
+    "check_mscclpp",
+    "export_msccl",
+    "export_mscclpp",
+]
+
+class Finding:
+    """One thing that is wrong with a file."""
+
+    @property
+    def code(self) -> str: ...
+    @property
+    def line(self) -> int | None: ...
+    @property
+    def place(self) -> str: ...
+    @property
+    def detail(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+class Checked:
+    """What a file is, and what is wrong with it; sizes in bytes."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def collective(self) -> str: ...
+    @property
+    def ranks(self) -> int: ...
+    @property
+    def chunks(self) -> int: ...
+    @property
+    def in_place(self) -> bool: ...
+    @property
+    def out_of_place(self) -> bool: ...
+    @property
+    def protocol(self) -> str: ...
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def scratch_chunks(self) -> int: ...
+    @property
+    def min_bytes(self) -> int: ...
+    @property
+    def max_bytes(self) -> int | None: ...
+    @property
+    def contents_known(self) -> bool: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def findings(self) -> list[Finding]: ...
+    @property
+    def notes(self) -> list[str]: ...
+
+class Exported:
+    """What was written."""
+
+    @property
+    def chunks(self) -> int: ...
+    @property
+    def channels(self) -> int: ...
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def scratch_chunks(self) -> int: ...
+    @property
+    def in_place(self) -> bool: ...
+    @property
+    def notes(self) -> list[str]: ...
+
+def check_msccl(
+    text: str,
+    *,
+    chunks_per_message: int = 1,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Checked:
+    """Read and judge a file of MSCCL.
+
+    Raises
+    ------
+    hocket.SpecError
+        If it cannot be read.
+    """
+
+def check_mscclpp(
+    text: str,
+    *,
+    chunks_per_message: int = 1,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Checked:
+    """Read and judge a file of MSCCL++.
+
+    Raises
+    ------
+    hocket.SpecError
+        If it cannot be read.
+    """
+
+def export_msccl(
+    plan: Plan,
+    write: Callable[[str], object],
+    *,
+    protocol: str = "Simple",
+    channels: int | None = None,
+    instances: int = 1,
+    in_place: bool | None = None,
+    min_bytes: int = 0,
+    max_bytes: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Exported:
+    """Write a plan as a file of MSCCL, part by part, to `write`; sizes in bytes.
+
+    Raises
+    ------
+    hocket.InfeasibleError
+        If the format cannot express it, or no runtime loads it.
+    """
+
+def export_mscclpp(
+    plan: Plan,
+    write: Callable[[str], object],
+    *,
+    channels: int | None = None,
+    instances: int = 1,
+    in_place: bool | None = None,
+    min_bytes: int = 0,
+    max_bytes: int | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> Exported:
+    """Write a plan as a file of MSCCL++, part by part, to `write`; sizes in bytes.
+
+    Raises
+    ------
+    hocket.InfeasibleError
+        If the format cannot express it, or the executor cannot hold it.
+    """
