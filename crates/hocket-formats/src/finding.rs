@@ -33,7 +33,7 @@ impl FormatError {
 
 impl Explain for FormatError {
     fn remedy(&self) -> Option<Cow<'_, str>> {
-        (!self.remedy.is_empty()).then(|| Cow::Borrowed(self.remedy.as_str()))
+        (!self.remedy.is_empty()).then_some(Cow::Borrowed(self.remedy.as_str()))
     }
 }
 
