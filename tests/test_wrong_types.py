@@ -136,6 +136,9 @@ def good(name: str) -> dict[str, Any]:
         "group_size": 2,
     }
     there: dict[str, dict[str, Any]] = {
+        "hocket.nccl.ask_tuner": {"library": "no/such.so"},
+        "hocket.nccl.load_machine": {"files": [("no/such.xml", None)]},
+        "hocket.nccl.write_graph": {"path": "written.xml", "graphs": ()},
         "hocket.training.epoch": {"all_reduce": 1000},
         "hocket.topology.dragonfly": {"groups": 3},
         "hocket.topology.product": {

@@ -56,11 +56,11 @@ pub struct Graph {
     pub pattern: i64,
     /// Whether a ring may leave a node by another NIC than it came in by.
     pub cross_nic: i64,
-    /// Bandwidth of a channel in a node [GB/s].
+    /// Bandwidth of a channel in a node, in GB/s.
     pub speed_intra: f64,
-    /// Bandwidth of a channel between nodes [GB/s].
+    /// Bandwidth of a channel between nodes, in GB/s.
     pub speed_inter: f64,
-    /// What the network adds to latencies [us].
+    /// What the network adds to latencies, in microseconds.
     pub latency_inter: f64,
     /// How far apart GPUs are that follow one another.
     pub type_intra: String,

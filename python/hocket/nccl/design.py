@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hocket import _core
+from hocket._checks import instance_of
 from hocket.collectives.collective import collective_on
 from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import check_target, write_text
@@ -166,6 +167,7 @@ def design_graphs(machine: Machine) -> GraphDesign:
     InfeasibleError
         If it has one GPU, or more channels than NCCL takes are needed.
     """
+    instance_of(Machine, "machine", machine, "read one with hk.nccl.load_machine")
     network = machine.topology
     if network.npu_count < 2:
         raise InfeasibleError(None, "it has one GPU", "there are no channels")

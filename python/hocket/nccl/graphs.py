@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
-from pathlib import Path
 
 from hocket import _core
+from hocket._checks import instance_of, list_of, path_of
 from hocket.errors import SpecError
 from hocket.files.atomic import check_target, write_text
 from hocket.files.raw import read_bytes
@@ -39,7 +39,7 @@ def read_graph(path: str | PathLike[str]) -> tuple[Graph, ...]:
     SpecError
         With file and line, for what is no such file or contradicts itself.
     """
-    file = Path(path)
+    file = path_of("path", path)
     raw = read_bytes(file, _WHAT)
     try:
         return tuple(_core.nccl.parse_graphs(raw))
@@ -56,7 +56,9 @@ def graph_text(graphs: Sequence[Graph]) -> str:
         That says which limit of NCCL is not kept: both rings and trees with as many channels, 32 at most,
         every GPU once in each, two NICs in each channel or in none, speeds above 0.
     """
-    return _core.nccl.write_graphs(graphs)
+    right = "give what hk.nccl.read_graph or design_graphs gives"
+    each = [instance_of(Graph, "graphs", graph, right) for graph in list_of("graphs", graphs)]
+    return _core.nccl.write_graphs(each)
 
 
 def write_graph(path: str | PathLike[str], graphs: Sequence[Graph]) -> None:
@@ -67,6 +69,6 @@ def write_graph(path: str | PathLike[str], graphs: Sequence[Graph]) -> None:
     SpecError
         As :func:`graph_text`, or if the file cannot be written.
     """
-    file = Path(path)
+    file = path_of("path", path)
     check_target(file)
     write_text(file, graph_text(graphs))

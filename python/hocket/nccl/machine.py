@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hocket import _core
+from hocket._checks import list_of, path_of, whole
 from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.nccl.constants import GENERATIONS, Generation
@@ -17,9 +18,14 @@ from hocket.nccl.rccl import MACHINES, Tuning
 from hocket.topology.build import build_topology
 from hocket.topology.dump import read_system, spec_from_systems
 from hocket.topology.spec import TopologySpec
+from hocket.units import shown
 
 Leg: TypeAlias = "tuple[list[int], int | None, int | None]"
 """NPUs of a node in order, and the devices of the NICs of the first and of the others."""
+
+
+_MOST_NODES = 65_536
+"""Nodes that are like the one that is given."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +149,15 @@ class Machine:
         return found
 
 
+def _dumps_of(files: object) -> tuple[Path, Path | None]:
+    """Check that something names the file of a topology, and that of graphs or None."""
+    if not isinstance(files, tuple | list) or len(files) != 2:
+        right = "give that of a topology, and its graphs or None"
+        raise SpecError("files", f"{shown(files)} is not a pair of files", right)
+    topology, graphs = files
+    return path_of("files", topology), None if graphs is None else path_of("files", graphs)
+
+
 def load_machine(files: Sequence[tuple[Path, Path | None]], nodes: int = 1) -> Machine:
     """Read the dumps of some nodes, each with its graphs or without.
 
@@ -158,15 +173,21 @@ def load_machine(files: Sequence[tuple[Path, Path | None]], nodes: int = 1) -> M
     SpecError
         With file and line, for a file that makes no sense, or of nodes of which one has no NIC.
     """
+    pairs = [_dumps_of(each) for each in list_of("files", files)]
+    if not pairs:
+        raise SpecError(
+            "files", "there are none", "give that of a topology, and its graphs or None"
+        )
+    whole("nodes", nodes, 1, _MOST_NODES)
     read: dict[Path, _core.nccl.System] = {}
     made = []
-    for topology, graphs in files:
+    for topology, graphs in pairs:
         if topology not in read:
             read[topology] = read_system(topology)
         found = () if graphs is None else read_graph(graphs)
         named = "" if graphs is None else shown_path(graphs)
         made.append(Node(read[topology], shown_path(topology), found, named))
     made *= nodes
-    name, origin = files[0][0].stem, shown_path(files[0][0])
+    name, origin = pairs[0][0].stem, shown_path(pairs[0][0])
     spec, network = spec_from_systems([node.system for node in made], name, origin)
     return Machine(tuple(made), spec, network)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hocket._checks import list_of, path_of, whole
 from hocket._results import TableResult
 from hocket.errors import InfeasibleError, SpecError
 from hocket.nccl.asking import ALGORITHMS, COLLECTIVES, IGNORED, PROTOCOLS
@@ -146,15 +148,16 @@ def ask_tuner(
     InfeasibleError
         If the plugin ends the process, hangs, or refuses to start.
     """
-    path = Path(library)
-    if not path.is_file():
+    path = path_of("library", library)
+    asked = [whole("sizes", size, 0, 2**63 - 1) for size in list_of("sizes", sizes)]
+    if not os.path.isfile(path):  # noqa: PTH113 (names that are too long are no files either)
         raise SpecError(None, "there is no such file", "give a tuner's library", origin=str(path))
     told = library_on(as_topology(topology), gpu)
     npus, nodes = told.npus, told.nodes
     calls = [
         (COLLECTIVES.index(kind), size, _costs(told, kind, size))
         for kind in KINDS
-        for size in sizes
+        for size in asked
     ]
     found = _answers(path, {"ranks": npus, "nodes": nodes, "calls": calls})
     answers = iter(found["answers"])

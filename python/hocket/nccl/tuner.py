@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hocket import _core
+from hocket._checks import path_of
 from hocket._results import TableResult
 from hocket.errors import InfeasibleError, SpecError
 from hocket.files.atomic import check_target, write_text
@@ -185,7 +186,7 @@ def read_tuner(path: str | PathLike[str]) -> TunerTable:
     SpecError
         With file and line, for what the example plugin would silently take for something else.
     """
-    file = Path(path)
+    file = path_of("path", path)
     raw = read_bytes(file, "a table for a tuner of NCCL")
     try:
         rows, comments = _core.nccl.parse_tuner(raw)
