@@ -13,6 +13,7 @@ import numpy.typing as npt
 from typing_extensions import Self
 
 from hocket._core import cluster as cluster
+from hocket._core import formats as formats
 from hocket._core import interrupt as interrupt
 from hocket._core import iteration as iteration
 from hocket._core import kernel as kernel
@@ -65,11 +66,13 @@ __all__ = [
     "cluster",
     "dimension_report",
     "equal_links",
+    "formats",
     "gap",
     "heat",
     "interrupt",
     "iteration",
     "kernel",
+    "nccl",
     "packing",
     "plan",
     "plan_of",

@@ -1,6 +1,7 @@
 """Files of other runtimes."""
 
 from collections.abc import Callable
+from typing import final
 
 from hocket._core import Plan
 
@@ -14,6 +15,7 @@ __all__ = [
     "export_mscclpp",
 ]
 
+@final
 class Finding:
     """One thing that is wrong with a file."""
 
@@ -28,6 +30,7 @@ class Finding:
     @property
     def text(self) -> str: ...
 
+@final
 class Checked:
     """What a file is, and what is wrong with it; sizes in bytes."""
 
@@ -64,6 +67,7 @@ class Checked:
     @property
     def notes(self) -> list[str]: ...
 
+@final
 class Exported:
     """What was written."""
 

@@ -150,7 +150,7 @@ def ask_tuner(
     """
     path = path_of("library", library)
     asked = [whole("sizes", size, 0, 2**63 - 1) for size in list_of("sizes", sizes)]
-    if not os.path.isfile(path):  # names that are too long are no files either
+    if not os.path.isfile(path):  # noqa: PTH113 (names that are too long are no files either)
         raise SpecError(None, "there is no such file", "give a tuner's library", origin=str(path))
     told = library_on(as_topology(topology), gpu)
     npus, nodes = told.npus, told.nodes
