@@ -31,11 +31,13 @@ def obvious(row: Measurement, on: Hardware, c: dict[str, float]) -> dict[tuple[s
         if row.kind == "all-to-all":
             time += c["p2p.peer"] * (p - 1) + c["p2p.hop"] * (n - p)
             near = size * (p - 1) / n / (inside * c["p2p.efficiency"])
-            between = p * size * (n - p) / n / (outside * c["p2p.nic"]) if far else 0.0
+            sent = p * size * (n - p) / n + p * (n - p) * min(size / n, 131072)
+            between = sent / (outside * c["p2p.nic"]) if far else 0.0
         else:
             time += c["p2p.peer"] * (p > 1) + c["p2p.hop"] * far
             near = size / (inside * c["p2p.efficiency"]) if p > 1 else 0.0
-            between = p * size / (outside * c["p2p.nic"]) if far else 0.0
+            sent = p * (size + min(size, 131072))
+            between = sent / (outside * c["p2p.nic"]) if far else 0.0
         found["point-to-point", "simple"] = time + max(channel, near, between)
         return found
     double = 2 if row.kind == "all-reduce" else 1

@@ -16,8 +16,10 @@ tree            all-reduce, m > 1: fixed + fabric fixed + 2 ((p - 1) step + log2
 NVLS            all-reduce inside a node whose switches sum, n > 4: fixed + S (1 + 1 / n) / (B e)
 NVLS tree       all-reduce, m > 1, p > 4: fixed + fabric fixed + 2 log2(m) hop
                 + max(S (1 + 1 / p) / (B e), 2 (m - 1) / m S / (N h))
-point to point  fixed + (p - 1) peer + (n - p) far peer + max(channel, inside, between)
+point to point  fixed + (p - 1) peer + (n - p) far peer + max(channel, inside, (U + V) / (N h))
 ==============  ====================================================================================
+
+U is what a node sends to other nodes, V the first chunk of it for each pair of NPUs.
 
 Source: NCCL's own model of its algorithms (src/graph/tuning.cc, 2.30) for the steps and the bytes of each;
 published sweeps for the form and the priors of the constants. docs/machines.md has the errors.
@@ -61,6 +63,8 @@ _LAUNCH = 4
 """Exponent with which a launch is hidden behind the kernel before."""
 _TREE_SHARE = 0.8
 """What trees reach of the bandwidth of rings inside a node."""
+_P2P_CHUNK = 128 << 10
+"""Bytes of a peer that are sent between nodes at once (NCCL_P2P_NET_CHUNKSIZE)."""
 _FEWEST_NVLS = 4
 """NPUs up to which NCCL does not use NVLS."""
 
@@ -228,7 +232,9 @@ def ways_of(cells: Cells, values: Mapping[str, float]) -> dict[tuple[str, str], 
     own = np.where(near > 1, own, 0.0) / (cells.bandwidth * values["p2p.efficiency"])
     # Of a shift only one NPU of a node sends to another node, over its own NICs.
     out = np.where(is_all, near * size * (npus - near) / npus, near * size)
-    out = np.where(is_far, out / (cells.nic * value("p2p.nic", 1.0)), 0.0)
+    # The first chunk of each peer is received before any of it is passed on.
+    first = np.where(is_all, near * (npus - near), near) * np.minimum(peer, _P2P_CHUNK)
+    out = np.where(is_far, (out + first) / (cells.nic * value("p2p.nic", 1.0)), 0.0)
     peers = np.where(is_all, near - 1, np.minimum(near - 1, 1))
     far_peers = np.where(is_all, npus - near, np.minimum(npus - near, 1))
     apart = values["p2p.fixed"] + values["p2p.peer"] * peers + value("p2p.hop", 0.0) * far_peers
