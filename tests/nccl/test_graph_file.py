@@ -65,7 +65,10 @@ def test_files_of_all_machines_are_taken(tmp_path: Path, machine: dumps.Made, no
         exact = (1 << 30) * 2 * (npus - 1) / npus / total
         time = design.run.time_ps * 1e-12
         assert exact < time
-        if machine.name not in ("mi300x", "pci_4gpu"):
+        if machine.name == "mi300x":
+            # A channel takes a link of 48 GB/s at each step, and every link is taken once; NICs carry 50.
+            exact *= 50 / 48
+        if machine.name != "pci_4gpu":
             assert time < 1.05 * exact
     elif machine.name not in ("dgx_h100", "gb200_nvl4", "pci_4gpu"):
         # There switches that sum, or trees, do better than any ring.

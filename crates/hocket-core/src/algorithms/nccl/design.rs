@@ -4,7 +4,9 @@
 //! far as all nodes have them, so that traffic stays on its rail where another node has lost a NIC. A channel enters
 //! a node at the NPU nearest to its NIC, and leaves at another that is as near. Where one alone is near, channels are
 //! paired: each leaves by the NIC that the other enters by, and as NCCL exchanges the two in every other node, both
-//! stay on rails.
+//! stay on rails. Where each NPU of a node has a NIC of its own and links to all others, the channels together take every
+//! one of these links once: paths that zigzag over a circle, as Walecki found (Alspach, The wonderful Walecki
+//! construction, 2008).
 
 use super::channels::{Channel, channels, is_spread};
 use super::given::{GivenChannel, Leg};
@@ -41,6 +43,9 @@ pub fn design_channels(topology: &Topology, nics: &[Vec<Nic>]) -> Vec<GivenChann
     }
     assert_eq!(groups.len(), nics.len(), "NICs of every node");
     let rows = matched(nics);
+    if let Some(found) = zigzags(topology, &rows) {
+        return found;
+    }
     let mut nodes = Nodes::new(topology, 0);
     let mut designed: Vec<GivenChannel> = vec![Vec::new(); rows.len()];
     let ends: Vec<Vec<Ends>> = groups
@@ -93,6 +98,65 @@ fn matched(nics: &[Vec<Nic>]) -> Vec<Vec<DeviceId>> {
     (0..count).map(row).collect()
 }
 
+/// Channels that together take every link between NPUs of a node once, where each NPU has a NIC of its own, at the same
+/// place in all nodes, and a link to each other NPU of its node. There is an even number of them.
+fn zigzags(topology: &Topology, rows: &[Vec<DeviceId>]) -> Option<Vec<GivenChannel>> {
+    let count = rows.len();
+    let groups = topology.groups();
+    let is_mesh = |group: &Vec<NpuId>| {
+        let has = |a: NpuId, b: NpuId| !topology.links_from_to(a.device(), b.device()).is_empty();
+        group.len() == count
+            && group
+                .iter()
+                .all(|&a| group.iter().all(|&b| a == b || has(a, b)))
+    };
+    if count < 2 || !count.is_multiple_of(2) || !groups.iter().all(is_mesh) {
+        return None;
+    }
+    // Which channel enters at each place.
+    let mut by_place: Vec<Option<usize>> = vec![None; count];
+    for (k, row) in rows.iter().enumerate() {
+        let place_in = |(node, group): (usize, &Vec<NpuId>)| {
+            let mut entered = vec![0; topology.npu_count()];
+            let ends = Ends::of(topology, group, row[node], &mut entered);
+            let place = group.iter().position(|&npu| npu == ends.first);
+            place.filter(|_| ends.is_alone)
+        };
+        let place = place_in((0, &groups[0]))?;
+        let is_alike = groups
+            .iter()
+            .enumerate()
+            .all(|at| place_in(at) == Some(place));
+        if !is_alike || by_place[place].replace(k).is_some() {
+            return None;
+        }
+    }
+    let nic = |place: usize, node: usize| by_place[place].map(|k| rows[k][node]);
+    let half = count / 2;
+    let designed = (0..half).flat_map(|start| {
+        let path = zigzag(start, count);
+        let back = path.iter().rev().copied().collect();
+        [path, back]
+    });
+    let legs = designed.map(|path: Vec<usize>| {
+        let leg = |(node, group): (usize, &Vec<NpuId>)| Leg {
+            npus: path.iter().map(|&place| group[place]).collect(),
+            nics: [nic(path[0], node), nic(path[count - 1], node)],
+        };
+        groups.iter().enumerate().map(leg).collect()
+    });
+    Some(legs.collect())
+}
+
+/// All places of a circle of an even number of them: the start, one on, one back, two on, and so forth.
+fn zigzag(start: usize, count: usize) -> Vec<usize> {
+    let step = |at: usize| match at.is_multiple_of(2) {
+        true => count - at / 2,
+        false => at.div_ceil(2),
+    };
+    (0..count).map(|at| (start + step(at)) % count).collect()
+}
+
 /// Where a channel enters a node, and where it may leave it.
 struct Ends {
     nic: DeviceId,
@@ -133,6 +197,22 @@ mod tests {
         Nic {
             device: DeviceId(device),
             rail,
+        }
+    }
+
+    #[test]
+    fn zigzags_take_every_link_once() {
+        for count in [2, 4, 6, 8, 16] {
+            let mut taken = std::collections::BTreeSet::new();
+            for start in 0..count / 2 {
+                let path = zigzag(start, count);
+                assert_eq!(path[0], start);
+                assert_eq!(path[count - 1], start + count / 2);
+                for pair in path.windows(2) {
+                    assert!(taken.insert((pair[0], pair[1])) && taken.insert((pair[1], pair[0])));
+                }
+            }
+            assert_eq!(taken.len(), count * (count - 1));
         }
     }
 
