@@ -50,7 +50,7 @@ const MANNERS: [(Manner, usize); 4] = [
         30,
     ),
 ];
-/// Joins of single units that are tried at most at a switch: beyond, more go at a time.
+/// Pairs of arcs that are compared at most to join single units at a switch: beyond, more go at a time.
 const MOST_JOINS: i64 = 1 << 18;
 
 /// The graph without any node that is no end; `None` where no way of joining kept every end's share.
@@ -251,7 +251,7 @@ impl<'a> Splitting<'a> {
         let joins = units.saturating_mul(out.len() as i64);
         let quantum = match is_plain {
             true => i64::MAX,
-            false => self.manner.quantum.max(joins / MOST_JOINS / 16),
+            false => self.manner.quantum.max(joins / MOST_JOINS),
         };
         let mut made: HashMap<(u32, u32), u32> = HashMap::new();
         loop {

@@ -229,9 +229,10 @@ impl Board {
                 )));
             }
         }
+        let mut chosen = Vec::new();
         while let Some(Reverse((_, _, t, a, ready))) = heap.pop() {
             let way = &stages[trees[t].arcs[a].way as usize];
-            let chosen = choose(slots, way, ready, self.cut_through);
+            choose(slots, way, ready, self.cut_through, &mut chosen);
             let mut end = ready;
             for (stage, &slot) in way.iter().zip(&chosen) {
                 let its = &mut slots[stage.server as usize];
@@ -323,33 +324,39 @@ fn heights(arcs: &[TreeArc], stages: &[Vec<Stage>]) -> Vec<u64> {
     heights
 }
 
-/// The slots of a way that bring a piece there soonest; of these, those that start last.
-fn choose(slots: &[Slots], way: &[Stage], ready: u64, cut_through: bool) -> Vec<u64> {
+/// Puts into `best` the slots of a way that bring a piece there soonest; of these, those that start last.
+fn choose(slots: &[Slots], way: &[Stage], ready: u64, cut_through: bool, best: &mut Vec<u64>) {
     let first = &slots[way[0].server as usize];
-    let mut best: Option<(u64, Vec<u64>)> = None;
+    let stay = |stage: &Stage| stage.latency + if cut_through { 0 } else { stage.sending };
+    let (last, others) = way.split_last().expect("a way has a link");
+    let alone = others.iter().map(stay).sum::<u64>() + last.sending + last.latency;
+    let mut soonest: Option<u64> = None;
+    let mut chosen = Vec::with_capacity(way.len());
     let mut from = ready;
     for _ in 0..MOST_COMPARED {
         let start = first.free_from(from);
-        from = first.start(start) + 1;
-        let mut chosen = vec![start];
         let mut begin = first.start(start);
+        from = begin + 1;
+        if soonest.is_some_and(|end| begin + alone > end) {
+            break;
+        }
+        chosen.clear();
+        chosen.push(start);
         for (before, stage) in way.iter().zip(&way[1..]) {
-            let there = begin + before.latency + if cut_through { 0 } else { before.sending };
             let its = &slots[stage.server as usize];
-            let slot = its.free_from(there);
+            let slot = its.free_from(begin + stay(before));
             begin = its.start(slot);
             chosen.push(slot);
         }
-        let last = way[way.len() - 1];
         let end = begin + last.sending + last.latency;
-        if best.as_ref().is_none_or(|(earliest, _)| end <= *earliest) {
-            best = Some((end, chosen));
+        if soonest.is_none_or(|earliest| end <= earliest) {
+            soonest = Some(end);
+            std::mem::swap(best, &mut chosen);
         }
-        if way.len() == 1 || best.as_ref().is_some_and(|(end, _)| *end <= from) {
+        if way.len() == 1 {
             break;
         }
     }
-    best.expect("a link has a slot for each of its uses").1
 }
 
 /// The slots of a link in one period; slot i of period p is number p x slots + i.
@@ -381,15 +388,23 @@ impl Slots {
 
     fn start(&self, slot: u64) -> u64 {
         let (period, i) = (slot / self.count, slot % self.count);
-        let within = u128::from(i) * u128::from(self.period) / u128::from(self.count);
-        period * self.period + within as u64
+        let within = match i.checked_mul(self.period) {
+            Some(scaled) => scaled / self.count,
+            None => (u128::from(i) * u128::from(self.period) / u128::from(self.count)) as u64,
+        };
+        period * self.period + within
     }
 
     /// The first free slot that starts at a time or later.
     fn free_from(&self, time: u64) -> u64 {
         let (period, within) = (time / self.period, time % self.period);
-        let scaled = u128::from(within) * u128::from(self.count);
-        let first = scaled.div_ceil(u128::from(self.period)) as u64;
+        let first = match within.checked_mul(self.count) {
+            Some(scaled) => scaled.div_ceil(self.period),
+            None => {
+                let scaled = u128::from(within) * u128::from(self.count);
+                scaled.div_ceil(u128::from(self.period)) as u64
+            }
+        };
         debug_assert!(self.left > 0);
         match self.next_free(first) {
             Some(i) => period * self.count + i,
