@@ -34,6 +34,18 @@ def test_cells_are_counted_by_the_gap_of_their_size() -> None:
     assert result.within(is_large=False) == (1, 2)
     assert [cell.machine for cell in result.worst(is_large=True)] == ["c", "b"]
     assert result.machines == [("a", ""), ("b", ""), ("c", "")]
+    cells[Cell("d", "broadcast", 1_000_000_000)] = outcome(0, None)
+    assert result.within(is_large=True) == (1, 3)
+    assert summary(result)[-1] == "not counted: 1, in which what has failed cuts an NPU off"
+
+
+def test_a_link_that_cuts_an_npu_off_is_not_counted() -> None:
+    found = reproduce_optimal(["dgx_a100_1box"], kinds=["reduce"], sizes=[1_000_000], failures=True)
+    (out,) = found.outcomes.values()
+    assert not out.is_possible
+    assert "no path of links" in out.why
+    assert found.within(is_large=False) == (0, 0)
+    assert found.worst(is_large=False) == []
 
 
 def test_a_cell_is_the_best_of_a_comparison() -> None:

@@ -114,6 +114,8 @@ def summary(result: OptimalResult) -> list[str]:
             lines.append(
                 f"{which}: {near} of {count} cell{plural} ({share:.1%}) within {gap:.0%} of the bound"
             )
+    if result.impossible:
+        lines.append(f"not counted: {result.impossible}, in which what has failed cuts an NPU off")
     return lines
 
 

@@ -15,7 +15,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from hocket import _core
-from hocket.collectives.collective import Progress
+from hocket.collectives.bounds import bound
+from hocket.collectives.collective import Progress, collective_on
 from hocket.comparison.compare import compare
 from hocket.comparison.failures import alike_failures
 from hocket.errors import InfeasibleError, SpecError
@@ -67,8 +68,9 @@ class Outcome:
     ----------
     npus
         How many take part.
-    bound_ps
-        The lower bound [ps], and in words what it is due to.
+    bound_ps, witness
+        The lower bound [ps], and in words what it is due to; 0 where somebody is out of reach, so that
+        nothing can run.
     algorithm, chunks, time_ps
         The quickest plan and its time [ps]; ``None`` where nothing applies.
     seconds
@@ -91,6 +93,11 @@ class Outcome:
         return "" if found is None else found.group()
 
     @property
+    def is_possible(self) -> bool:
+        """Whether there is any plan: no NPU is cut off."""
+        return self.bound_ps > 0
+
+    @property
     def gap(self) -> float | None:
         """Time over the bound, less one."""
         return None if self.time_ps is None else _core.gap(self.time_ps, self.bound_ps)
@@ -103,9 +110,13 @@ class OptimalResult:
     outcomes: dict[Cell, Outcome] = field(default_factory=dict)
 
     def within(self, is_large: bool) -> tuple[int, int]:
-        """Count cells whose gap is at most what is wanted of large or small sizes, and all of them."""
+        """Count cells whose gap is at most what is wanted of large or small sizes, and all that can run."""
         wanted = NARROW if is_large else WIDE
-        gaps = [out.gap for cell, out in self.outcomes.items() if (cell.size >= LARGE) == is_large]
+        gaps = [
+            out.gap
+            for cell, out in self.outcomes.items()
+            if (cell.size >= LARGE) == is_large and out.is_possible
+        ]
         return sum(gap is not None and gap <= wanted for gap in gaps), len(gaps)
 
     def worst(self, is_large: bool) -> list[Cell]:
@@ -114,9 +125,14 @@ class OptimalResult:
         gaps = {
             cell: float("inf") if out.gap is None else out.gap
             for cell, out in self.outcomes.items()
-            if (cell.size >= LARGE) == is_large
+            if (cell.size >= LARGE) == is_large and out.is_possible
         }
         return sorted((cell for cell, gap in gaps.items() if gap > wanted), key=lambda c: -gaps[c])
+
+    @property
+    def impossible(self) -> int:
+        """How many cells nothing can run in, since what has failed cuts an NPU off."""
+        return sum(not out.is_possible for out in self.outcomes.values())
 
     @property
     def machines(self) -> list[tuple[str, str]]:
@@ -188,7 +204,8 @@ def _outcome(cell: Cell, progress: Progress) -> Outcome:
         ranked = compare(cell.kind, network, size=cell.size, algorithms=tried, progress=progress)
     except InfeasibleError as error:
         took = time.perf_counter() - began
-        return Outcome(network.npu_count, 0, "", None, None, None, took, str(error))
+        least, witness = _bound(cell, network)
+        return Outcome(network.npu_count, least, witness, None, None, None, took, str(error))
     best = ranked.best
     return Outcome(
         npus=len(ranked.collective.npus),
@@ -199,6 +216,15 @@ def _outcome(cell: Cell, progress: Progress) -> Outcome:
         time_ps=best.run.time_ps,
         seconds=time.perf_counter() - began,
     )
+
+
+def _bound(cell: Cell, network: _core.Topology) -> tuple[int, str]:
+    """Give a lower bound [ps] and its witness; 0 where nobody can do it."""
+    try:
+        found = bound(network, collective_on(cell.kind, network, cell.size))
+    except InfeasibleError:
+        return 0, ""
+    return found.time_ps, str(found.witness)
 
 
 def _by_symmetry(cell: Cell, network: _core.Topology, began: float) -> Outcome | None:
