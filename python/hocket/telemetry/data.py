@@ -33,6 +33,8 @@ class MeasuredSizeData(TypedDict):
     best_algorithm: str | None
     """Who makes it; ``library`` where no plan beats the prediction."""
     verdict: Literal["neither", "algorithm", "fabric", "start", "faster than the bound", "not told"]
+    is_over: bool
+    """Whether it takes longer than predicted, by more than the tolerance."""
 
 
 class MeasuredRangeData(TypedDict):

@@ -27,12 +27,12 @@ from hocket.telemetry.expected import Best, Expectation, launched
 from hocket.telemetry.files import read_recording
 from hocket.telemetry.sentences import sentence_of
 from hocket.telemetry.verdict import (
+    Case,
     MeasuredSize,
     Verdict,
     runs_of,
-    settled,
     tolerance_at,
-    verdict_of,
+    verdicts,
 )
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.topology.text import from_text
@@ -282,7 +282,8 @@ def _expectation(
         found = replace(found, hardware=hardware_of(network))
         found = replace(found, library=library_on(network, gpu))
     except InfeasibleError as error:
-        notes.append(f"no model of NCCL fits this topology: {error.why}")
+        remedy = "" if error.remedy is None else f"; {error.remedy}"
+        notes.append(f"no model of NCCL fits this topology: {error.why}{remedy}")
     if profile is None or found.hardware is None:
         notes.append(
             "no profile of this machine is known, so NCCL's own model predicts, from 64 MiB on; plans "
@@ -335,26 +336,18 @@ def _judged(
     if planning is not None:
         bests = expectation.best(kind, sizes, profile, planning, progress)
     factor = float(bus_factors(np.array([KINDS.index(kind)]), np.array([float(npus)]))[0])
-    ratios = settled(
-        [
-            None if foreseen is None else each.seconds / foreseen
-            for each, foreseen in zip(times, predicted, strict=True)
-        ]
-    )
-    for each, foreseen, ratio in zip(times, predicted, ratios, strict=True):
-        bound = expectation.bound(kind, each.size)
+    cases: list[Case] = []
+    found: list[tuple[Times, Best | None]] = []
+    for each, foreseen in zip(times, predicted, strict=True):
         best = bests.get(each.size)
         if best is not None and foreseen is not None and foreseen <= best.seconds:
             best = Best(foreseen, "library")
-        verdict = verdict_of(
-            each.seconds,
-            bound=bound,
-            predicted=foreseen,
-            least=smallest,
-            best=None if best is None else best.seconds,
-            ratio=ratio,
-            tolerance=tolerance_at(each.size) if tolerance is None else tolerance,
-        )
+        bound = expectation.bound(kind, each.size)
+        allowed = tolerance_at(each.size) if tolerance is None else tolerance
+        plan = None if best is None else best.seconds
+        cases.append(Case(each.seconds, bound, foreseen, smallest, plan, allowed))
+        found.append((each, best))
+    for (each, best), case, (verdict, is_over) in zip(found, cases, verdicts(cases), strict=True):
         yield MeasuredSize(
             kind,
             each.timing,
@@ -363,11 +356,12 @@ def _judged(
             each.calls,
             each.size / each.seconds,
             each.size / each.seconds * factor,
-            bound,
-            foreseen,
+            case.bound,
+            case.predicted,
             smallest,
             expectation.pick(kind, each.size),
-            None if best is None else best.seconds,
+            case.best,
             None if best is None else best.algorithm,
             verdict,
+            is_over,
         )

@@ -42,12 +42,12 @@ def _neither(sizes: Sequence[MeasuredSize], library: str | None) -> str:
 
 
 def _algorithm(sizes: Sequence[MeasuredSize], library: str | None) -> str:
-    saved = [_saved(each) for each in sizes]
+    what = f"the algorithm is slow: it takes {_compared(sizes)}{_picked(sizes, library)}"
+    if sizes[0].is_over:
+        return f"{what}, though the fabric carries larger sizes as predicted"
     names = listed(list(dict.fromkeys(each.algorithm or "" for each in sizes)))
-    return (
-        f"the algorithm is slow: it takes {_compared(sizes)}{_picked(sizes, library)}, and the best "
-        f"plan ({names}) would take {_span(saved, _percent)} less"
-    )
+    saved = _span(map(_saved, sizes), _percent)
+    return f"{what}, and the best plan ({names}) would take {saved} less"
 
 
 def _fabric(sizes: Sequence[MeasuredSize], library: str | None) -> str:

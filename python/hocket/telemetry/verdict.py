@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 __all__ = [
     "GAIN",
     "NEAR",
+    "Case",
     "MeasuredSize",
     "Verdict",
     "runs_of",
-    "settled",
     "tolerance_at",
-    "verdict_of",
+    "verdicts",
 ]
 
 Verdict = Literal["neither", "algorithm", "fabric", "start", "faster than the bound", "not told"]
@@ -77,6 +77,8 @@ class MeasuredSize:
         ``None`` where none was made.
     verdict
         What is slow.
+    is_over
+        Whether it takes longer than predicted, by more than the tolerance.
     """
 
     kind: str
@@ -93,6 +95,7 @@ class MeasuredSize:
     best: float | None
     algorithm: str | None
     verdict: Verdict
+    is_over: bool
 
     @property
     def ratio(self) -> float | None:
@@ -117,48 +120,90 @@ class MeasuredSize:
             "best_s": self.best,
             "best_algorithm": self.algorithm,
             "verdict": self.verdict,
+            "is_over": self.is_over,
         }
 
 
-def verdict_of(
-    seconds: float,
-    *,
-    bound: float | None,
-    predicted: float | None,
-    least: float | None = None,
-    best: float | None = None,
-    ratio: float | None = None,
-    tolerance: float,
-) -> Verdict:
-    """Say what is slow; see docs/measured.md.
+@dataclass(frozen=True)
+class Case:
+    """A size that is to be judged: as of :class:`MeasuredSize`, and how far predictions are right.
 
-    Parameters
+    Attributes
     ----------
-    seconds
-        What was measured.
-    bound, predicted, least, best
-        As of :class:`MeasuredSize`, in the same unit; ``None`` where they are not known.
-    ratio
-        Measured over predicted, if not of this size alone.
     tolerance
         Share by which what is measured may exceed what is predicted.
     """
-    if bound is not None and seconds < bound * (1 - NEAR):
+
+    seconds: float
+    bound: float | None
+    predicted: float | None
+    least: float | None
+    best: float | None
+    tolerance: float
+
+    @property
+    def is_start(self) -> bool:
+        """Whether it is mostly launch and latency that it is predicted to take."""
+        known = self.least is not None and self.predicted is not None
+        return known and self.predicted < _START * self.least  # type: ignore[operator]
+
+
+def verdicts(cases: Sequence[Case]) -> list[tuple[Verdict, bool]]:
+    """Say what is slow at each size of one collective, and whether it takes longer than predicted.
+
+    docs/measured.md states the rule.
+
+    Parameters
+    ----------
+    cases
+        The least size first.
+    """
+    ratios = _settled([each.predicted and each.seconds / each.predicted for each in cases])
+    is_over = [
+        None if ratio is None else ratio > 1 + each.tolerance
+        for each, ratio in zip(cases, ratios, strict=True)
+    ]
+    found: list[tuple[Verdict, bool]] = []
+    for place, (each, ratio) in enumerate(zip(cases, ratios, strict=True)):
+        plain = _without(each)
+        if plain is not None or ratio is None:
+            found.append((plain or "not told", False))
+        elif is_over[place]:
+            found.append((_slow(cases, is_over, place), True))
+        else:
+            is_as_predicted = ratio * (1 + each.tolerance) >= 1
+            found.append((_planned(each) if is_as_predicted else "neither", False))
+    return found
+
+
+def _without(case: Case) -> Verdict | None:
+    """Give the verdict that needs no prediction; ``None`` where there is none."""
+    if case.bound is not None and case.seconds < case.bound * (1 - NEAR):
         return "faster than the bound"
-    if bound is not None and seconds <= bound * (1 + NEAR):
+    if case.bound is not None and case.seconds <= case.bound * (1 + NEAR):
         return "neither"
-    if predicted is None:
-        return "not told"
-    over = seconds / predicted if ratio is None else ratio
-    if over > 1 + tolerance:
-        return "start" if least is not None and predicted < _START * least else "fabric"
-    if (
-        over * (1 + tolerance) >= 1
-        and best is not None
-        and best <= min(seconds, predicted) * (1 - GAIN)
-    ):
-        return "algorithm"
-    return "neither"
+    return None
+
+
+def _planned(case: Case) -> Verdict:
+    """Judge what takes what it is predicted to, by the best plan."""
+    if case.best is None or case.predicted is None:
+        return "neither"
+    least = min(case.seconds, case.predicted)
+    return "algorithm" if case.best <= least * (1 - GAIN) else "neither"
+
+
+def _slow(cases: Sequence[Case], is_over: Sequence[bool | None], place: int) -> Verdict:
+    """Judge what takes longer than predicted.
+
+    What slow links cost, larger sizes cost as well, and what a slow start costs, smaller ones: where
+    those take what they are predicted to, the fabric could do better, and the library chose badly.
+    """
+    later = zip(cases[place + 1 :], is_over[place + 1 :], strict=True)
+    does_carry = any(over is False and not case.is_start for case, over in later)
+    if cases[place].is_start and False not in is_over[:place]:
+        return "start"
+    return "algorithm" if does_carry else "fabric"
 
 
 def tolerance_at(size: int) -> float:
@@ -166,8 +211,8 @@ def tolerance_at(size: int) -> float:
     return _TOLERANCES[band_of(size).name]
 
 
-def settled(ratios: Sequence[float | None]) -> list[float | None]:
-    """Give for each size the median of its ratio and those beside it: one that stands out is no fabric's."""
+def _settled(ratios: Sequence[float | None]) -> list[float | None]:
+    """Give for each size the median of its ratio and those beside it, so that none stands out."""
     found: list[float | None] = []
     for place, own in enumerate(ratios):
         near = [each for each in ratios[max(place - 1, 0) : place + 2] if each is not None]
@@ -177,5 +222,5 @@ def settled(ratios: Sequence[float | None]) -> list[float | None]:
 
 def runs_of(sizes: Sequence[MeasuredSize]) -> list[tuple[MeasuredSize, ...]]:
     """Give the ranges of sizes, of one collective timed in one way, that have one verdict."""
-    groups = groupby(sizes, key=lambda each: (each.kind, each.timing, each.verdict))
+    groups = groupby(sizes, key=lambda each: (each.kind, each.timing, each.verdict, each.is_over))
     return [tuple(group) for _, group in groups]
