@@ -64,4 +64,4 @@ def _draw(axes: Any, sizes: list[MeasuredSize]) -> None:
     scale_sizes(axes, sorted({each.size for each in sizes}), "busbw [GB/s]")
     alone = ", kernels alone" if sizes[0].timing == "kernel" else ""
     axes.set_title(f"{sizes[0].kind}{alone}", fontsize=9, loc="left")
-    axes.legend(fontsize=7, frameon=False, loc="upper left")
+    axes.legend(fontsize=7, frameon=False, loc="lower right")

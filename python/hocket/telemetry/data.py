@@ -15,20 +15,20 @@ class MeasuredSizeData(TypedDict):
     """``run``: calls one after another, launch and all; ``kernel``: kernels alone."""
     size_bytes: int
     """As nccl-tests states it."""
-    time_s: float
+    time_ps: int
     """The median over calls."""
     calls: int
     algbw_bytes_per_s: float
     busbw_bytes_per_s: float
-    bound_s: float | None
+    bound_ps: int | None
     """What any plan takes at least; None of a send-receive."""
-    predicted_s: float | None
+    predicted_ps: int | None
     """What the library takes on a healthy machine; None where nothing predicts it."""
     pick: str | None
     pick_protocol: str | None
     pick_channels: int | None
     """What NCCL or RCCL picks by its own model; None where it has none."""
-    best_s: float | None
+    best_ps: int | None
     """What the best plan takes; None where none was made."""
     best_algorithm: str | None
     """Who makes it; ``library`` where no plan beats the prediction."""

@@ -108,16 +108,16 @@ class MeasuredSize:
             "collective": self.kind,
             "timing": self.timing,
             "size_bytes": self.size,
-            "time_s": self.seconds,
+            "time_ps": _picoseconds(self.seconds),
             "calls": self.calls,
             "algbw_bytes_per_s": self.algbw,
             "busbw_bytes_per_s": self.busbw,
-            "bound_s": self.bound,
-            "predicted_s": self.predicted,
+            "bound_ps": None if self.bound is None else _picoseconds(self.bound),
+            "predicted_ps": None if self.predicted is None else _picoseconds(self.predicted),
             "pick": None if self.pick is None else self.pick.algorithm,
             "pick_protocol": None if self.pick is None else self.pick.protocol,
             "pick_channels": None if self.pick is None else self.pick.channels,
-            "best_s": self.best,
+            "best_ps": None if self.best is None else _picoseconds(self.best),
             "best_algorithm": self.algorithm,
             "verdict": self.verdict,
             "is_over": self.is_over,
@@ -224,3 +224,7 @@ def runs_of(sizes: Sequence[MeasuredSize]) -> list[tuple[MeasuredSize, ...]]:
     """Give the ranges of sizes, of one collective timed in one way, that have one verdict."""
     groups = groupby(sizes, key=lambda each: (each.kind, each.timing, each.verdict, each.is_over))
     return [tuple(group) for _, group in groups]
+
+
+def _picoseconds(seconds: float) -> int:
+    return round(seconds * 1e12)
