@@ -48,6 +48,7 @@ from hocket.simulation.options import (
 )
 from hocket.simulation.run import Run, simulate
 from hocket.telemetry.judge import Measured, MeasuredRange, measured
+from hocket.telemetry.options import MeasuredOptions
 from hocket.telemetry.verdict import MeasuredSize
 from hocket.throughput.options import TrainingPredictionOptions
 from hocket.throughput.prediction import TrainingPrediction, predict_training
@@ -81,6 +82,7 @@ __all__ = [
     "Layer",
     "LinkOptions",
     "Measured",
+    "MeasuredOptions",
     "MeasuredRange",
     "MeasuredSize",
     "Outcome",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, fields, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import typer
 
@@ -17,8 +17,63 @@ from hocket.plans.synthesis import PlanOptions
 from hocket.profiles.profile import Profile, load_profile, profile_of
 from hocket.telemetry.judge import Measured
 from hocket.telemetry.judge import measured as judge
+from hocket.telemetry.options import MeasuredOptions
 from hocket.topology.build import build_topology
+from hocket.topology.spec import TopologySpec
 from hocket.units import format_size
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How what was measured is judged."""
+
+    panel: ClassVar[str] = "Judging"
+
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="PROFILE",
+            help="A shipped profile, or a topology file that has one; by default the network's own.",
+        ),
+    ] = None
+    launch: Annotated[
+        str | None,
+        typer.Option(
+            "--launch",
+            help="Kind of program that launched it, of its profile; by default the least sizes tell.",
+        ),
+    ] = None
+    gpu: Annotated[
+        str | None,
+        typer.Option("--gpu", help="Whose picks are shown, as of `hocket nccl predict --gpu`."),
+    ] = None
+    in_place: Annotated[
+        bool,
+        typer.Option("--in-place", help="Judge times in place; by default those out of place."),
+    ] = False
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--tolerance",
+            help="Share by which times may exceed predictions, such as 0.3; by default by size.",
+        ),
+    ] = None
+    plans: Annotated[
+        bool,
+        typer.Option(
+            "--plans/--no-plans", help="Whether the best plans are searched, which takes long."
+        ),
+    ] = True
+
+    def options(self, spec: TopologySpec) -> MeasuredOptions:
+        """Give what is said as options, with the profile of the network where none is named."""
+        if self.profile is not None:
+            used: Profile | None = load_profile(self.profile)
+        else:
+            used = None if spec.profile is None else profile_of(spec)
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return MeasuredOptions(**{**own, "profile": used})
 
 
 @grouped
@@ -34,42 +89,7 @@ def measured(
     ],
     *,
     network: Nodes,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            "--profile",
-            metavar="PROFILE",
-            help="A shipped profile, or a topology file that has one; by default the network's own.",
-        ),
-    ] = None,
-    launch: Annotated[
-        str | None,
-        typer.Option(
-            "--launch",
-            help="Kind of program that launched it, of its profile; by default the least sizes tell.",
-        ),
-    ] = None,
-    gpu: Annotated[
-        str | None,
-        typer.Option("--gpu", help="Whose picks are shown, as of `hocket nccl predict --gpu`."),
-    ] = None,
-    in_place: Annotated[
-        bool,
-        typer.Option("--in-place", help="Judge times in place; by default those out of place."),
-    ] = False,
-    tolerance: Annotated[
-        float | None,
-        typer.Option(
-            "--tolerance",
-            help="Share by which times may exceed predictions, such as 0.3; by default by size.",
-        ),
-    ] = None,
-    plans: Annotated[
-        bool,
-        typer.Option(
-            "--plans/--no-plans", help="Whether the best plans are searched, which takes long."
-        ),
-    ] = True,
+    judging: Judging,
     time_limit: options.TimeLimit = None,
     output: Annotated[
         str | None,
@@ -83,24 +103,10 @@ def measured(
 
         check_picture(Path(output))
     spec = network.spec()
-    used: Profile | None = None
-    if profile is not None:
-        used = load_profile(profile)
-    elif spec.profile is not None:
-        used = profile_of(spec)
+    how = judging.options(spec)
+    planning = replace(PlanOptions(), time_limit=time_limit)
     with options.watching() as watch:
-        found = judge(
-            files,
-            build_topology(spec),
-            profile=used,
-            launch=launch,
-            gpu=gpu,
-            in_place=in_place,
-            tolerance=tolerance,
-            plans=plans,
-            options=replace(PlanOptions(), time_limit=time_limit),
-            progress=watch,
-        )
+        found = judge(files, build_topology(spec), options=how, planning=planning, progress=watch)
     if output is not None:
         from hocket.plot.measured import draw_measured
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hocket import _core
-from hocket._checks import check_function, list_of, path_of, truth
+from hocket._checks import check_function, list_of, path_of
+from hocket._options import options_of
 from hocket._pictures import draw
 from hocket._results import TableResult
 from hocket.collectives.collective import Progress
@@ -25,6 +26,7 @@ from hocket.profiles.profile import Profile, as_profile, profile_of
 from hocket.telemetry.calls import KERNEL, Call, Times, chosen, recorders, times_of
 from hocket.telemetry.expected import Best, Expectation, launched
 from hocket.telemetry.files import read_recording
+from hocket.telemetry.options import MeasuredOptions
 from hocket.telemetry.sentences import sentence_of
 from hocket.telemetry.verdict import (
     Case,
@@ -36,10 +38,12 @@ from hocket.telemetry.verdict import (
 )
 from hocket.topology.sources import TopologyLike, as_topology
 from hocket.topology.text import from_text
-from hocket.units import shown
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from hocket.telemetry.data import MeasuredData, MeasuredRangeData
+    from hocket.telemetry.options import MeasuredKeywords
 
 __all__ = ["Measured", "MeasuredRange", "measured"]
 
@@ -170,14 +174,10 @@ def measured(
     files: str | PathLike[str] | Iterable[str | PathLike[str]],
     topology: TopologyLike,
     *,
-    profile: Profile | str | None = None,
-    launch: str | None = None,
-    gpu: str | None = None,
-    in_place: bool = False,
-    tolerance: float | None = None,
-    plans: bool = True,
-    options: PlanOptions | None = None,
+    options: MeasuredOptions | None = None,
+    planning: PlanOptions | None = None,
     progress: Progress | None = None,
+    **keywords: Unpack[MeasuredKeywords],
 ) -> Measured:
     """Say what is slow, the algorithm or the fabric, from what was measured.
 
@@ -191,24 +191,14 @@ def measured(
     topology
         What it was measured on: a network, or text as of :func:`hocket.topology.load`; its ``groups:`` are
         the nodes. Calls among other numbers of NPUs are left out.
-    profile
-        Constants of the machine: a shipped profile, a topology file that has one, or by default that of
-        the topology, if it is given as text. Without one, NCCL's own model predicts, from 64 MiB on.
-    launch
-        Kind of program, of those that the profile has; by default what the least sizes tell.
-    gpu
-        As of :func:`hocket.nccl.predict`.
-    in_place
-        Whether times in place count, of sweeps; by default those out of place.
-    tolerance
-        Share by which what is measured may exceed what is predicted before something is called slow; by
-        default 0.2 below 64 KiB, 0.5 below 1 MiB, 0.3 up to 64 MiB, and 0.15 above.
-    plans
-        Whether best plans are searched; without them the algorithm is never called slow.
     options
+        How it is judged.
+    planning
         How hocket plans.
     progress
         Called as ``progress(stage, done, total)`` during the work.
+    keywords
+        Any option of :class:`hocket.MeasuredOptions` by its name.
 
     Raises
     ------
@@ -226,25 +216,23 @@ def measured(
     given = [files] if isinstance(files, str | PathLike) else list_of("files", files)
     if not given:
         raise SpecError("files", "it names no file", "give a path, or a list of paths")
-    _check_tolerance(tolerance)
-    used = _profile(topology, profile)
+    how = options_of(MeasuredOptions, options, keywords)
+    plans = options_of(PlanOptions, planning, {})
+    used = _profile(topology, how)
     network = as_topology(topology)
-    if used is not None and launch is not None:
-        used.launching(launch)
     notes: list[str] = []
-    expectation = _expectation(network, used, gpu, notes)
-    calls = _calls(given, expectation, notes, in_place=truth("in_place", in_place))
-    planning = (options or PlanOptions()) if truth("plans", plans) else None
+    expectation = _expectation(network, used, how.gpu, notes)
+    calls = _calls(given, expectation, notes, in_place=how.in_place)
     launches: dict[str, float] = {}
     sizes: list[MeasuredSize] = []
     for (kind, timing), group in groupby(
         times_of(calls), key=lambda each: (each.kind, each.timing)
     ):
         times = list(group)
-        own = None if used is None else launched(used, expectation, times, launch)
+        own = None if used is None else launched(used, expectation, times, how.launch)
         if own is not None and timing != KERNEL:
             launches[kind] = own.launching()
-        sizes += _judged(times, expectation, own, planning, tolerance, progress)
+        sizes += _judged(times, expectation, own, how, plans, progress)
     library = expectation.library
     return Measured(
         network,
@@ -252,25 +240,27 @@ def measured(
         None if library is None else library.name,
         None if library is None else library.version,
         launches,
-        tolerance,
+        how.tolerance,
         tuple(sizes),
         tuple(notes),
     )
 
 
-def _check_tolerance(value: object) -> None:
-    is_share = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 10
-    if value is not None and not is_share:
-        raise SpecError("tolerance", f"{shown(value)} is no share", "give one such as 0.3")
-
-
-def _profile(topology: TopologyLike, profile: Profile | str | None) -> Profile | None:
-    if profile is not None:
-        return as_profile(profile)
-    if not isinstance(topology, str | PathLike):
-        return None
-    spec = from_text(str(topology), bandwidth=None, latency=None, option="topology")
-    return None if spec.profile is None else profile_of(spec)
+def _profile(topology: TopologyLike, how: MeasuredOptions) -> Profile | None:
+    if how.profile is not None:
+        found: Profile | None = as_profile(how.profile)
+    elif isinstance(topology, str | PathLike):
+        spec = from_text(str(topology), bandwidth=None, latency=None, option="topology")
+        found = None if spec.profile is None else profile_of(spec)
+    else:
+        found = None
+    if how.launch is not None:
+        if found is None:
+            raise SpecError(
+                "launch", "there is no profile that has kinds of programs", "leave it out"
+            )
+        found.launching(how.launch)
+    return found
 
 
 def _expectation(
@@ -324,8 +314,8 @@ def _judged(
     times: Sequence[Times],
     expectation: Expectation,
     profile: Profile | None,
-    planning: PlanOptions | None,
-    tolerance: float | None,
+    how: MeasuredOptions,
+    planning: PlanOptions,
     progress: Progress | None,
 ) -> Iterator[MeasuredSize]:
     """Judge the sizes of one collective that was timed in one way."""
@@ -333,7 +323,7 @@ def _judged(
     sizes = [each.size for each in times]
     smallest, *predicted = expectation.predicted(kind, [npus, *sizes], profile)
     bests: dict[int, Best] = {}
-    if planning is not None:
+    if how.plans:
         bests = expectation.best(kind, sizes, profile, planning, progress)
     factor = float(bus_factors(np.array([KINDS.index(kind)]), np.array([float(npus)]))[0])
     cases: list[Case] = []
@@ -343,7 +333,7 @@ def _judged(
         if best is not None and foreseen is not None and foreseen <= best.seconds:
             best = Best(foreseen, "library")
         bound = expectation.bound(kind, each.size)
-        allowed = tolerance_at(each.size) if tolerance is None else tolerance
+        allowed = tolerance_at(each.size) if how.tolerance is None else how.tolerance
         plan = None if best is None else best.seconds
         cases.append(Case(each.seconds, bound, foreseen, smallest, plan, allowed))
         found.append((each, best))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from statistics import median
+from statistics import median_low
 from typing import TYPE_CHECKING, Literal
 
 from hocket.nccl.model import Choice
@@ -212,11 +212,11 @@ def tolerance_at(size: int) -> float:
 
 
 def _settled(ratios: Sequence[float | None]) -> list[float | None]:
-    """Give for each size the median of its ratio and those beside it, so that none stands out."""
+    """Give for each size the lower median of its ratio and those beside it, so that none stands out."""
     found: list[float | None] = []
     for place, own in enumerate(ratios):
         near = [each for each in ratios[max(place - 1, 0) : place + 2] if each is not None]
-        found.append(None if own is None else median(near))
+        found.append(None if own is None else median_low(near))
     return found
 
 
