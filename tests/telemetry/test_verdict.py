@@ -40,6 +40,8 @@ def alone(seconds: float, **more: Any) -> str:
         (10, {"best": 9.1}, "neither"),
         (10, {"best": 8.9}, "algorithm"),
         (13.1, {"best": 5}, "fabric"),
+        (13.1, {"otherwise": 14}, "algorithm"),
+        (13.1, {"otherwise": 15.5}, "fabric"),
         (9, {"best": 8.2}, "neither"),  # not a tenth below what was measured
         (7, {"best": 6}, "neither"),  # of another machine
         (1.04, {}, "neither"),
@@ -166,6 +168,18 @@ def test_a_plan_that_saves_much(tmp_path: Path) -> None:
         hk.predict_plan(plan, "h100", launch="process").seconds, rel=0.1
     )
     assert "the best plan" in found.ranges[0].sentence
+
+
+def test_a_library_that_does_not_use_its_quickest_algorithm(tmp_path: Path) -> None:
+    """365.6 GB/s of busbw without NVLS on H200, 473 with it: of ml-engineering by S. Bekman (CC-BY-SA)."""
+    path = tmp_path / "log.txt"
+    path.write_text(log("all_reduce", [(8 * GIB, 41117e-6), (16 * GIB, 81875.7e-6)]))
+    (span,) = hk.measured(path, "hgx_h200_8gpu", plans=False).ranges
+    assert span.verdict == "algorithm"
+    assert "as long as ring takes: the library does not use what is quickest here" in span.sentence
+    path.write_text(log("all_reduce", [(8 * GIB, 31774e-6), (16 * GIB, 62634.9e-6)]))
+    (span,) = hk.measured(path, "hgx_h200_8gpu", plans=False).ranges
+    assert span.verdict == "neither"
 
 
 def test_no_plan_beats_the_prediction(tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ class MeasuredSizeData(TypedDict):
     verdict: Literal["neither", "algorithm", "fabric", "start", "faster than the bound", "not told"]
     is_over: bool
     """Whether it takes longer than predicted, by more than the tolerance."""
+    instead: str | None
+    """The library's algorithm that takes as long, where that is not its quickest."""
 
 
 class MeasuredRangeData(TypedDict):

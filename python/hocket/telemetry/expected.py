@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from hocket import _core
 from hocket.collectives.bounds import bound
 from hocket.collectives.collective import KINDS, Progress, collective_on
@@ -16,6 +18,8 @@ from hocket.nccl.prediction import Library
 from hocket.plans.planner import choose
 from hocket.plans.synthesis import PlanOptions
 from hocket.profiles.hardware import Hardware
+from hocket.profiles.law import behind, cells_of, ways_of
+from hocket.profiles.measurement import Measurement
 from hocket.profiles.plans import predict_plan
 from hocket.profiles.prediction import predict_on
 from hocket.profiles.profile import Profile
@@ -90,6 +94,28 @@ class Expectation:
             return [each.seconds for each in found.times]
         picks = [self.pick(kind, size) if size >= _FAITHFUL else None for size in sizes]
         return [None if pick is None else pick.seconds for pick in picks]
+
+    def otherwise(
+        self, kind: str, sizes: Sequence[int], profile: Profile | None
+    ) -> list[Best | None]:
+        """Give what the library takes if it does not use its quickest algorithm, and what it uses then."""
+        if profile is None or self.hardware is None:
+            return [None] * len(sizes)
+        npus = self.network.npu_count
+        rows = [Measurement(kind, npus, self.nodes, size, 1.0) for size in sizes]
+        ways = ways_of(cells_of(rows, self.hardware), profile.values)
+        names, took = [name for name, _ in ways], np.array(list(ways.values()))
+        launch = np.array([profile.launching()])
+        found: list[Best | None] = []
+        for column in took.T:
+            quickest = names[int(column.argmin())]
+            rest = [
+                (time, name) for time, name in zip(column, names, strict=True) if name != quickest
+            ]
+            time, name = min(rest, default=(np.inf, ""))
+            seconds = float(behind(launch, np.array([time]))[0]) * 1e-6
+            found.append(Best(seconds, name) if np.isfinite(time) else None)
+        return found
 
     def best(
         self,

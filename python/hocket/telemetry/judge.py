@@ -326,18 +326,22 @@ def _judged(
     if how.plans:
         bests = expectation.best(kind, sizes, profile, planning, progress)
     factor = float(bus_factors(np.array([KINDS.index(kind)]), np.array([float(npus)]))[0])
+    others = expectation.otherwise(kind, sizes, profile)
     cases: list[Case] = []
-    found: list[tuple[Times, Best | None]] = []
-    for each, foreseen in zip(times, predicted, strict=True):
+    found: list[tuple[Times, Best | None, Best | None]] = []
+    for each, foreseen, other in zip(times, predicted, others, strict=True):
         best = bests.get(each.size)
         if best is not None and foreseen is not None and foreseen <= best.seconds:
             best = Best(foreseen, "library")
         bound = expectation.bound(kind, each.size)
         allowed = tolerance_at(each.size) if how.tolerance is None else how.tolerance
         plan = None if best is None else best.seconds
-        cases.append(Case(each.seconds, bound, foreseen, smallest, plan, allowed))
-        found.append((each, best))
-    for (each, best), case, (verdict, is_over) in zip(found, cases, verdicts(cases), strict=True):
+        without = None if other is None else other.seconds
+        cases.append(Case(each.seconds, bound, foreseen, smallest, plan, allowed, without))
+        found.append((each, best, other))
+    judged = zip(found, cases, verdicts(cases), strict=True)
+    for (each, best, other), case, (verdict, is_over) in judged:
+        is_other = is_over and verdict == "algorithm" and case.is_otherwise
         yield MeasuredSize(
             kind,
             each.timing,
@@ -354,4 +358,5 @@ def _judged(
             None if best is None else best.algorithm,
             verdict,
             is_over,
+            other.algorithm if is_other and other is not None else None,
         )

@@ -44,6 +44,8 @@ _TOLERANCES = {
 
 On healthy machines nine of ten predictions are nearer (docs/machines.md: another machine, one size).
 """
+_ALIKE = 0.15
+"""Share up to which a time is that of another algorithm: what predictions of large sizes are wrong by."""
 _START = 2.0
 """Up to how many times the prediction for the least size a prediction is mostly the start."""
 
@@ -79,6 +81,8 @@ class MeasuredSize:
         What is slow.
     is_over
         Whether it takes longer than predicted, by more than the tolerance.
+    instead
+        The library's algorithm that takes as long, where that is not its quickest.
     """
 
     kind: str
@@ -96,6 +100,7 @@ class MeasuredSize:
     algorithm: str | None
     verdict: Verdict
     is_over: bool
+    instead: str | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -121,6 +126,7 @@ class MeasuredSize:
             "best_algorithm": self.algorithm,
             "verdict": self.verdict,
             "is_over": self.is_over,
+            "instead": self.instead,
         }
 
 
@@ -132,6 +138,8 @@ class Case:
     ----------
     tolerance
         Share by which what is measured may exceed what is predicted.
+    otherwise
+        What the library takes if it does not use its quickest algorithm [s]; ``None`` if it has no other.
     """
 
     seconds: float
@@ -140,6 +148,13 @@ class Case:
     least: float | None
     best: float | None
     tolerance: float
+    otherwise: float | None = None
+
+    @property
+    def is_otherwise(self) -> bool:
+        """Whether it takes as long as the library does without its quickest algorithm."""
+        other = self.otherwise
+        return other is not None and abs(self.seconds / other - 1) <= _ALIKE
 
     @property
     def is_start(self) -> bool:
@@ -197,13 +212,14 @@ def _slow(cases: Sequence[Case], is_over: Sequence[bool | None], place: int) -> 
     """Judge what takes longer than predicted.
 
     What slow links cost, larger sizes cost as well, and what a slow start costs, smaller ones: where
-    those take what they are predicted to, the fabric could do better, and the library chose badly.
+    those take what they are predicted to, the fabric could do better, and the library chose badly. So it
+    did where it takes as long as without its quickest algorithm.
     """
     later = zip(cases[place + 1 :], is_over[place + 1 :], strict=True)
     does_carry = any(over is False and not case.is_start for case, over in later)
     if cases[place].is_start and False not in is_over[:place]:
         return "start"
-    return "algorithm" if does_carry else "fabric"
+    return "algorithm" if does_carry or cases[place].is_otherwise else "fabric"
 
 
 def tolerance_at(size: int) -> float:
@@ -222,8 +238,13 @@ def _settled(ratios: Sequence[float | None]) -> list[float | None]:
 
 def runs_of(sizes: Sequence[MeasuredSize]) -> list[tuple[MeasuredSize, ...]]:
     """Give the ranges of sizes, of one collective timed in one way, that have one verdict."""
-    groups = groupby(sizes, key=lambda each: (each.kind, each.timing, each.verdict, each.is_over))
+    groups = groupby(sizes, key=_alike)
     return [tuple(group) for _, group in groups]
+
+
+def _alike(each: MeasuredSize) -> tuple[object, ...]:
+    """Give what sizes of a range have in common."""
+    return each.kind, each.timing, each.verdict, each.is_over, each.instead is None
 
 
 def _picoseconds(seconds: float) -> int:
