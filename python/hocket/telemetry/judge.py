@@ -47,6 +47,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Measured", "MeasuredRange", "measured"]
 
+_WRITERS = {
+    "inspector": "NCCL Inspector",
+    "flight-recorder": "Flight Recorder",
+    "kineto": "PyTorch's profiler",
+}
+
 
 @dataclass(frozen=True)
 class MeasuredRange:
@@ -288,19 +294,22 @@ def _calls(
     """Read all files, and give what was timed with each call among all NPUs."""
     npus = expectation.network.npu_count
     found: list[tuple[str, Call]] = []
+    by_format: dict[str, list[Call]] = {}
     for path in files:
         recording = read_recording(path, in_place=in_place)
         kept, others = chosen(recording, npus, expectation.nodes)
         found += [(recording.timing, call) for call in kept]
         notes += _left_out(recording.name, others)
-    kernels = [call for timing, call in found if timing == KERNEL]
-    count = recorders(kernels)
-    if kernels and count < npus:
-        notes.append(
-            f"times of kernels are those of {count} of {npus} ranks: waiting for the others is in them"
-        )
-    if any(call.sequence is None for call in kernels):
-        notes.append("kernels are not numbered: no rank's waiting for others could be left out")
+        if recording.timing == KERNEL:
+            by_format.setdefault(_WRITERS[recording.format], []).extend(kept)
+    for name, kernels in by_format.items():
+        count = recorders(kernels)
+        if count < npus:
+            notes.append(
+                f"{name}: kernels of {count} of {npus} ranks are there, so waiting for others is in them"
+            )
+        if any(call.sequence is None for call in kernels):
+            notes.append(f"{name}: calls have no number, so waiting for others is in them")
     return found
 
 

@@ -45,7 +45,8 @@ def _algorithm(sizes: Sequence[MeasuredSize], library: str | None) -> str:
     what = f"the algorithm is slow: it takes {_compared(sizes)}{_picked(sizes, library)}"
     instead = dict.fromkeys(each.instead for each in sizes if each.instead)
     if instead:
-        return f"{what}, as long as {listed(list(instead))} takes: the library does not use what is quickest here"
+        names = listed(list(instead))
+        return f"{what}, as long as {names} takes: the library does not use what is quickest here"
     if sizes[0].is_over:
         return f"{what}, though the fabric carries larger sizes as predicted"
     names = listed(list(dict.fromkeys(each.algorithm or "" for each in sizes)))
