@@ -18,9 +18,9 @@ from hocket.telemetry.verdict import Case, tolerance_at, verdicts
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 
-def case(seconds: float, **more: Any) -> Case:
+def case(seconds: float, size: int = 1, **more: Any) -> Case:
     known: dict[str, Any] = {"bound": 1.0, "predicted": 10.0, "least": 1.0, "best": None}
-    return Case(seconds, **{**known, "tolerance": 0.3, **more})
+    return Case(size, seconds, **{**known, "tolerance": 0.3, **more})
 
 
 def alone(seconds: float, **more: Any) -> str:
@@ -60,7 +60,10 @@ def test_the_rule_at_a_single_size(seconds: float, more: dict[str, Any], verdict
 def over(ratios: list[float], starts: int = 0) -> list[str]:
     """Verdicts on ratios of measured and predicted, the first of which are at sizes that are all start."""
     least = [9.0 if place < starts else 1.0 for place in range(len(ratios))]
-    cases = [case(10 * ratio, least=own) for ratio, own in zip(ratios, least, strict=True)]
+    cases = [
+        case(10 * ratio, 1 << place, least=own)
+        for place, (ratio, own) in enumerate(zip(ratios, least, strict=True))
+    ]
     return [verdict for verdict, _ in verdicts(cases)]
 
 
@@ -78,6 +81,8 @@ def test_what_a_slow_start_costs_smaller_sizes_cost_as_well() -> None:
 def test_a_size_that_stands_out_is_nobodys() -> None:
     assert over([1, 1, 5, 1, 1]) == ["neither"] * 5
     assert over([2, 2, 1, 2, 2]) == ["fabric"] * 5
+    far = verdicts([case(10, 1), case(20, 5), case(10, 25)])
+    assert [verdict for verdict, _ in far] == ["neither", "algorithm", "neither"]
 
 
 @given(

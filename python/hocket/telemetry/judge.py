@@ -346,7 +346,9 @@ def _judged(
         allowed = tolerance_at(each.size) if how.tolerance is None else how.tolerance
         plan = None if best is None else best.seconds
         without = None if other is None else other.seconds
-        cases.append(Case(each.seconds, bound, foreseen, smallest, plan, allowed, without))
+        cases.append(
+            Case(each.size, each.seconds, bound, foreseen, smallest, plan, allowed, without)
+        )
         found.append((each, best, other))
     judged = zip(found, cases, verdicts(cases), strict=True)
     for (each, best, other), case, (verdict, is_over) in judged:

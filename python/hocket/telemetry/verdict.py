@@ -46,6 +46,8 @@ On healthy machines nine of ten predictions are nearer (docs/machines.md: anothe
 """
 _ALIKE = 0.15
 """Share up to which a time is that of another algorithm: what predictions of large sizes are wrong by."""
+_BESIDE = 4
+"""Up to how many times larger or smaller a size is beside another."""
 _START = 2.0
 """Up to how many times the prediction for the least size a prediction is mostly the start."""
 
@@ -142,6 +144,7 @@ class Case:
         What the library takes if it does not use its quickest algorithm [s]; ``None`` if it has no other.
     """
 
+    size: int
     seconds: float
     bound: float | None
     predicted: float | None
@@ -173,7 +176,7 @@ def verdicts(cases: Sequence[Case]) -> list[tuple[Verdict, bool]]:
     cases
         The least size first.
     """
-    ratios = _settled([each.predicted and each.seconds / each.predicted for each in cases])
+    ratios = _settled(cases)
     is_over = [
         None if ratio is None else ratio > 1 + each.tolerance
         for each, ratio in zip(cases, ratios, strict=True)
@@ -227,12 +230,19 @@ def tolerance_at(size: int) -> float:
     return _TOLERANCES[band_of(size).name]
 
 
-def _settled(ratios: Sequence[float | None]) -> list[float | None]:
+def _settled(cases: Sequence[Case]) -> list[float | None]:
     """Give for each size the lower median of its ratio and those beside it, so that none stands out."""
+    own = [each.predicted and each.seconds / each.predicted for each in cases]
     found: list[float | None] = []
-    for place, own in enumerate(ratios):
-        near = [each for each in ratios[max(place - 1, 0) : place + 2] if each is not None]
-        found.append(None if own is None else median_low(near))
+    for place, case in enumerate(cases):
+        places = range(max(place - 1, 0), min(place + 2, len(cases)))
+        near = [
+            ratio
+            for other in places
+            if (ratio := own[other]) is not None
+            and 1 / _BESIDE <= cases[other].size / case.size <= _BESIDE
+        ]
+        found.append(None if own[place] is None else median_low(near))
     return found
 
 
