@@ -187,6 +187,16 @@ def test_a_library_that_does_not_use_its_quickest_algorithm(tmp_path: Path) -> N
     assert span.verdict == "neither"
 
 
+def test_plans_through_switches_take_what_nvls_does(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    took = hk.predict("all-reduce", "hgx_h200_8gpu", sizes=GIB, launch="process").times[0].seconds
+    path.write_text(log("all_reduce", [(GIB, took)]))
+    (each,) = hk.measured(path, "hgx_h200_8gpu", planning=QUICK, launch="process")
+    assert each.verdict == "neither"
+    assert each.best is not None
+    assert 0.97 * took < each.best <= 1.0001 * took
+
+
 def test_no_plan_beats_the_prediction(tmp_path: Path) -> None:
     found = judged(tmp_path, {GIB: 4.3e-3}, plans=True, planning=QUICK)
     (each,) = found

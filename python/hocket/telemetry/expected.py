@@ -15,6 +15,7 @@ from hocket.errors import InfeasibleError
 from hocket.nccl.model import KINDS as LIBRARY_KINDS
 from hocket.nccl.model import Choice
 from hocket.nccl.prediction import Library
+from hocket.plans.plan import Plan
 from hocket.plans.planner import choose
 from hocket.plans.synthesis import PlanOptions
 from hocket.profiles.hardware import Hardware
@@ -23,6 +24,7 @@ from hocket.profiles.measurement import Measurement
 from hocket.profiles.plans import predict_plan
 from hocket.profiles.prediction import predict_on
 from hocket.profiles.profile import Profile
+from hocket.profiles.robust import Fitted
 from hocket.simulation.run import simulate
 from hocket.telemetry.calls import KERNEL, Times
 
@@ -34,6 +36,8 @@ _APART = 16
 """How many times the size before a size is for which a plan is searched."""
 _SMALLEST = 8 << 10
 """Sizes below it have the plan of this one or the next: they take as long."""
+_WITHOUT_SWITCHES = "direct"
+"""What is tried besides where the best plan is one through switches, which are slow to start."""
 _FAITHFUL = 64 << 20
 """Size from which NCCL's own model predicts what is measured [bytes]; below it says 0.2 to 0.9 of it."""
 
@@ -137,15 +141,19 @@ class Expectation:
         shares: list[tuple[int, float, str]] = []
         for size in _spread(sizes):
             collective = collective_on(kind, self.network, size)
-            try:
-                plan = choose(collective, self.network, "auto", options, progress=progress).plan
-                if profile is not None:
-                    took = predict_plan(plan, profile).seconds
-                else:
-                    took = simulate(plan, progress=progress).time_ps * 1e-12
-            except InfeasibleError:
+            found: list[Best] = []
+            for name in ("auto", _WITHOUT_SWITCHES):
+                try:
+                    plan = choose(collective, self.network, name, options, progress=progress).plan
+                    found.append(Best(_time_of(plan, profile, progress), plan.algorithm))
+                except InfeasibleError:
+                    break
+                if profile is None or not _is_in_switches(plan):
+                    break
+            if not found:
                 return {}
-            shares.append((size, took, plan.algorithm))
+            best = min(found, key=lambda each: each.seconds)
+            shares.append((size, best.seconds, best.algorithm))
         return {size: _between(shares, size) for size in sizes}
 
 
@@ -170,6 +178,30 @@ def launched(
         least = max(rest, 0.0) ** 0.25 - own
         took = min(max(least, min(profile.launch.values())), max(profile.launch.values()))
     return replace(profile, launch={"measured": took + own}, launch_per_npu=0.0)
+
+
+def _is_in_switches(plan: Plan) -> bool:
+    """Whether switches sum or multicast what a plan moves."""
+    ends = plan.transfers
+    last = max(int(ends.src.max(initial=0)), int(ends.dst.max(initial=0)))
+    return last >= plan.topology.npu_count
+
+
+def _time_of(plan: Plan, profile: Profile | None, progress: Progress | None) -> float:
+    """Give what a plan takes by a profile, or without one in simulated time [s].
+
+    Switches that sum or multicast are driven by one protocol, whose constants are those of NVLS.
+    """
+    if profile is None:
+        return simulate(plan, progress=progress).time_ps * 1e-12
+    if not _is_in_switches(plan):
+        return predict_plan(plan, profile).seconds
+    values = profile.values
+    parts = {"simple.fixed": "nvls.fixed", "simple.efficiency": "nvls.efficiency"}
+    constants = dict(profile.constants)
+    for own, other in parts.items():
+        constants[own] = Fitted(values[other], math.nan, math.nan, False)
+    return predict_plan(plan, replace(profile, constants=constants), protocol="simple").seconds
 
 
 def _spread(sizes: Sequence[int]) -> Iterator[int]:
