@@ -54,6 +54,20 @@ def test_more_sweeps(name: str) -> None:
     judge(Path(folder) / f"{name}.csv", OTHERS[name])
 
 
+@pytest.mark.parametrize(("run", "is_slow"), [("base", False), ("crossnic1", True)])
+def test_a_setting_that_slows_a_fabric(run: str, is_slow: bool) -> None:
+    """Eight nodes of four GH200: with NCCL_CROSS_NIC=1 they reach 72 GB/s, without 92."""
+    folder = os.environ.get("HOCKET_MEASURED")
+    if folder is None:
+        pytest.skip("HOCKET_MEASURED names no folder of sweeps")
+    rates = {"bandwidth": ["150 GB/s", "25 GB/s"], "latency": ["1 us", "2 us"]}
+    nodes = hk.topology.grouped(hk.topology.product("FullyConnected_Switch", [4, 8], **rates), 4)
+    path = Path(folder) / f"alps_gh200_8x4_{run}.csv"
+    found = hk.measured(path, nodes, profile="gh200-slingshot", plans=False)
+    assert any(each.verdict == "fabric" for each in found) is is_slow
+    assert (list(found)[-1].verdict == "fabric") is is_slow
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_shipped_sweeps_of_links_that_carry_less(name: str, tmp_path: Path) -> None:
     """The same sweeps, as if large data took 1.5 times as long."""
