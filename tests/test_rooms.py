@@ -29,6 +29,7 @@ ROOMS = (
     "simulation",
     "profiles",
     "nccl",
+    "telemetry",
     "comparison",
     "workload",
     "workload.torch",

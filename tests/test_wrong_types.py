@@ -153,6 +153,7 @@ def good(name: str) -> dict[str, Any]:
             "fabric": hk.topology.clos(2, 4, bandwidth="25 GB/s", latency="1 us")
         },
         "hocket.accelerator": {"name": "a100"},
+        "hocket.measured": {"files": "no/such.log"},
         "hocket.predict_plan": {"profile": "a100"},
         "hocket.predict_training": {"model": "gpt3-175b", "parallel": "tp=8", "batch": 8},
         "hocket.traces.write": {"prefix": "written"},

@@ -28,6 +28,7 @@ TARGETS: dict[str, checks.Door] = {
         "groups": texts.groups,
         "sizes": texts.sizes,
         "sweep_file": texts.sweep,
+        "recording_file": texts.recording,
         "completion": texts.completion,
     }.items()
 }

@@ -21,6 +21,7 @@ from hocket.profiles.fit import fit
 from hocket.profiles.hardware import Hardware
 from hocket.profiles.measurement import oddities, read_sweeps
 from hocket.profiles.profile import profile_of
+from hocket.telemetry.files import read_recording
 from hocket.topology import text
 from hocket.topology.build import build_topology
 from hocket.topology.spec import TopologySpec
@@ -132,6 +133,15 @@ def sweep(data: bytes) -> None:
     if len(found) <= 24:
         fitted = fit([(found, _BOX)])
         assert all(0 < each < float("inf") for each in fitted.predicted.tolist())
+
+
+def recording(data: bytes) -> None:
+    """A recording of any kind; what is read is judged, on networks that it is of and others."""
+    found = read_recording(written(data, "recording"))
+    assert all(call.seconds > 0 and call.size > 0 and call.npus >= 1 for call in found.calls)
+    if len(found.calls) <= 24:
+        judged = hk.measured(_FOLDER / "recording", "dgx_a100_1box", plans=False)
+        assert all(each.sentence.isprintable() for each in judged.ranges)
 
 
 def groups(data: bytes) -> None:

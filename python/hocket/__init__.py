@@ -62,6 +62,13 @@ def _draw_pareto(found: "Pareto", path: "Path") -> None:  # noqa: F405
     draw_pareto(found, path)
 
 
+def _draw_measured(found: "Measured", path: "Path") -> None:  # noqa: F405
+    from hocket.plot.measured import draw_measured
+
+    draw_measured(found, path)
+
+
+_set_painter("measured", _draw_measured)
 _set_painter("training", _draw_training)
 _set_painter("sizes", _draw_sizes)
 _set_painter("pareto", _draw_pareto)

@@ -47,6 +47,9 @@ from hocket.simulation.options import (
     PacketOptions,
 )
 from hocket.simulation.run import Run, simulate
+from hocket.telemetry.judge import Measured, MeasuredRange, measured
+from hocket.telemetry.options import MeasuredOptions
+from hocket.telemetry.verdict import MeasuredSize
 from hocket.throughput.options import TrainingPredictionOptions
 from hocket.throughput.prediction import TrainingPrediction, predict_training
 from hocket.training import Epoch, Iteration, Parallel, TrainingOptions, TrainingRun, train
@@ -78,6 +81,10 @@ __all__ = [
     "Lane",
     "Layer",
     "LinkOptions",
+    "Measured",
+    "MeasuredOptions",
+    "MeasuredRange",
+    "MeasuredSize",
     "Outcome",
     "PacketOptions",
     "Packing",
@@ -121,6 +128,7 @@ __all__ = [
     "compare",
     "compare_sizes",
     "load_collective",
+    "measured",
     "merge_plans",
     "nccl",
     "neighbor_exchange",

@@ -111,6 +111,10 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "nccl-tuner",
         ("nccl", "tuner", "write", "-t", "hgx_h200_8gpu", "-o", "tuner.csv"),
     ),
+    "measured": (
+        "measured",
+        ("measured", str(SWEEP), "-t", "hgx_h200_8gpu", "--no-plans"),
+    ),
     "calibrate": ("fitted-profile", ("calibrate", str(SWEEP), "-t", "hgx_h200_8gpu")),
     "reproduce": ("reproduction", ("reproduce", "themis", "--figure", "9")),
     "route": ("cluster-run", ("route", str(EXAMPLES / "jobs.yml"), "-f", "clos:32x64")),

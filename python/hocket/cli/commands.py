@@ -213,6 +213,13 @@ COMMANDS = (
         "For example: hocket calibrate nccl-tests.txt --topology dgx_a100_1box -o mine.yml",
     ),
     Command(
+        "measured",
+        "Set what real runs took beside prediction, bound and best plan, and say what is slow.",
+        "measured:measured",
+        "For example: hocket measured nccl-tests.txt --topology dgx_a100_1box  ·  "
+        "hocket measured trace-*.json.gz --topology dgx_a100_1box -o measured.png",
+    ),
+    Command(
         "algorithms",
         "List the algorithms, what they do, and their collectives.",
         "plan:algorithms",

@@ -37,6 +37,7 @@ from hocket.profiles.data import FitData, PlanPredictionData, PredictionData
 from hocket.routing.data import ClusterRunData, ComparedSchemesData
 from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
+from hocket.telemetry.data import MeasuredData
 from hocket.testbed.data import SteeringData, StudyData
 from hocket.throughput.data import TrainingPredictionData
 from hocket.training.data import SearchData, TrainingComparisonData, TrainingRunData
@@ -130,6 +131,7 @@ DOCUMENTS: dict[str, Any] = {
     "calibration": CalibrationDocument,
     "fitted-profile": FitData,
     "prediction": PredictionData,
+    "measured": MeasuredData,
     "training-prediction": TrainingPredictionData,
     "nccl-prediction": NcclData,
     "nccl-audit": AuditData,

@@ -17,7 +17,7 @@ from hocket.errors import SpecError
 from hocket.files.complaint import shown_path
 from hocket.units import shown
 
-__all__ = ["COLLECTIVES", "Measurement", "Sweeps", "oddities", "read_sweeps"]
+__all__ = ["COLLECTIVES", "Measurement", "Sweeps", "oddities", "read_sweeps", "sweeps_in"]
 
 COLLECTIVES = {
     "all_reduce": "all-reduce",
@@ -166,23 +166,41 @@ def read_sweeps(path: str | PathLike[str]) -> Sweeps:
         raise SpecError(None, f"cannot be read: {why}", "check the path", origin=name) from None
     if len(data) > _LARGEST:
         raise SpecError(None, f"has {len(data):,} bytes", "split it", origin=name)
+    return sweeps_in(data, name, file.stem)
+
+
+def sweeps_in(data: bytes, origin: str, name: str) -> Sweeps:
+    """Read what :func:`read_sweeps` does from the bytes of a file that is read.
+
+    Parameters
+    ----------
+    origin
+        The file, for messages.
+    name
+        Of the sweeps.
+
+    Raises
+    ------
+    SpecError
+        As :func:`read_sweeps`.
+    """
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
-        raise SpecError(None, "is not text in UTF-8", "give a .csv file or a log", name) from None
+        raise SpecError(None, "is not text in UTF-8", "give a .csv file or a log", origin) from None
     lines = text.splitlines()
     is_table = any("," in line and not line.startswith("#") for line in lines[:200])
     facts = dict(_facts(lines))
     read = _table if is_table else _log
-    rows = tuple(read(lines, name))
+    rows = tuple(read(lines, origin))
     if not rows:
         raise SpecError(
             None,
             "has no measurements",
             f"give a table with the columns {', '.join(COLUMNS)}, or what nccl-tests printed",
-            name,
+            origin,
         )
-    return Sweeps(file.stem, rows, facts)
+    return Sweeps(name, rows, facts)
 
 
 def oddities(sweep: Sweeps) -> Iterator[str]:

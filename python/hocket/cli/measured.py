@@ -1,0 +1,163 @@
+"""``hocket measured``: real runs beside what was to be expected, and what is slow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+import typer
+
+from hocket.cli import options
+from hocket.cli.groups import Nodes, grouped
+from hocket.cli.numbers import RATES, TIMES
+from hocket.cli.table import NEVER, Table
+from hocket.plans.synthesis import PlanOptions
+from hocket.profiles.profile import Profile, load_profile, profile_of
+from hocket.telemetry.judge import Measured
+from hocket.telemetry.judge import measured as judge
+from hocket.telemetry.options import MeasuredOptions
+from hocket.topology.build import build_topology
+from hocket.topology.spec import TopologySpec
+from hocket.units import format_size
+
+
+@dataclass(frozen=True)
+class Judging:
+    """How what was measured is judged."""
+
+    panel: ClassVar[str] = "Judging"
+
+    profile: Annotated[
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="PROFILE",
+            help="A shipped profile, or a topology file that has one; by default the network's own.",
+        ),
+    ] = None
+    launch: Annotated[
+        str | None,
+        typer.Option(
+            "--launch",
+            help="Kind of program that launched it, of its profile; by default the least sizes tell.",
+        ),
+    ] = None
+    gpu: Annotated[
+        str | None,
+        typer.Option("--gpu", help="Whose picks are shown, as of `hocket nccl predict --gpu`."),
+    ] = None
+    in_place: Annotated[
+        bool,
+        typer.Option("--in-place", help="Judge times in place; by default those out of place."),
+    ] = False
+    tolerance: Annotated[
+        float | None,
+        typer.Option(
+            "--tolerance",
+            help="Share by which times may exceed predictions, such as 0.3; by default by size.",
+        ),
+    ] = None
+    plans: Annotated[
+        bool,
+        typer.Option(
+            "--plans/--no-plans", help="Whether the best plans are searched, which takes long."
+        ),
+    ] = True
+
+    def options(self, spec: TopologySpec) -> MeasuredOptions:
+        """Give what is said as options, with the profile of the network where none is named."""
+        if self.profile is not None:
+            used: Profile | None = load_profile(self.profile)
+        else:
+            used = None if spec.profile is None else profile_of(spec)
+        own = {each.name: getattr(self, each.name) for each in fields(self)}
+        return MeasuredOptions(**{**own, "profile": used})
+
+
+@grouped
+def measured(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE...",
+            help="Logs of nccl-tests or rccl-tests, tables (.csv), JSON of NCCL Inspector, dumps of Flight "
+            "Recorder, or traces of PyTorch's profiler; of a job those of all ranks.",
+            show_default=False,
+        ),
+    ],
+    *,
+    network: Nodes,
+    judging: Judging,
+    time_limit: options.TimeLimit = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", help="Also draw a picture to this .png, .svg or .pdf file."),
+    ] = None,
+    json: options.Json = False,
+) -> None:
+    """Set what real runs took beside prediction, bound and best plan, and say what is slow."""
+    if output is not None:
+        from hocket.plot.style import check_picture
+
+        check_picture(Path(output))
+    spec = network.spec()
+    how = judging.options(spec)
+    planning = replace(PlanOptions(), time_limit=time_limit)
+    with options.watching() as watch:
+        found = judge(files, build_topology(spec), options=how, planning=planning, progress=watch)
+    if output is not None:
+        from hocket.plot.measured import draw_measured
+
+        draw_measured(found, Path(output))
+    if json:
+        options.print_result("measured", found.to_dict())
+        return
+    _print(found, output)
+
+
+def _print(found: Measured, output: str | None) -> None:
+    console = options.output()
+    has_best = any(each.best is not None for each in found)
+    for (kind, timing), group in groupby(found, key=lambda each: (each.kind, each.timing)):
+        alone = ", kernels alone" if timing == "kernel" else ""
+        who = f"{found.topology.npu_count} NPUs of {found.topology.name}"
+        table = Table(title=f"{kind} among {who}{alone}", by_section=True)
+        table.add_column("size", justify="right", leaves=NEVER)
+        table.add_column("measured", justify="right", units=TIMES, leaves=NEVER)
+        table.add_column("predicted", justify="right", units=TIMES, leaves=NEVER)
+        if has_best:
+            table.add_column("best plan", justify="right", units=TIMES)
+        table.add_column("bound", justify="right", units=TIMES)
+        table.add_column("algbw", justify="right", units=RATES)
+        table.add_column("busbw", justify="right", units=RATES)
+        table.add_column(f"{found.library or 'NCCL'} picks")
+        table.add_column("slow", leaves=NEVER)
+        for each in group:
+            times = [each.seconds, each.predicted, *([each.best] if has_best else []), each.bound]
+            pick = each.pick
+            table.add_row(
+                format_size(each.size),
+                *(None if time is None else time * 1e12 for time in times),
+                each.algbw,
+                each.busbw,
+                "–" if pick is None else f"{pick.algorithm}, {pick.protocol}",
+                each.verdict,
+            )
+        console.print(table)
+    for span in found.ranges:
+        console.print(span.sentence)
+    if found.profile is not None:
+        console.note(f"predicted by profile {found.profile.name}{_launches(found)}")
+    for note in found.notes:
+        console.note(note)
+    if output is not None:
+        console.print(f"picture in {output}")
+
+
+def _launches(found: Measured) -> str:
+    costs = sorted({f"{cost:.3g}" for cost in found.launch.values()}, key=float)
+    return (
+        "" if not costs else f", launched in {' to '.join(dict.fromkeys((costs[0], costs[-1])))} us"
+    )

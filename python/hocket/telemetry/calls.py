@@ -1,0 +1,173 @@
+"""What recordings have in common: calls of collectives, each with its size and how long it took."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from hocket.errors import SpecError, listed
+
+__all__ = ["KERNEL", "RUN", "Call", "Recording", "Times", "chosen", "recorders", "times_of"]
+
+RUN, KERNEL = "run", "kernel"
+"""What was timed: calls one after another, launch and all; or the kernel alone."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """What one rank recorded of one call.
+
+    Attributes
+    ----------
+    kind
+        The collective, as ``"all-reduce"``.
+    size
+        As nccl-tests states it [bytes].
+    seconds
+        How long it took.
+    npus, nodes
+        Among how many, on how many nodes; ``None`` where the recording does not say.
+    ranks
+        The members' ranks in the whole job, where they are known.
+    group, sequence
+        Which call it was: the group's name, and the number of the call there; ``None`` where nobody
+        counted.
+    recorder
+        Who recorded it.
+    """
+
+    kind: str
+    size: int
+    seconds: float
+    npus: int
+    nodes: int | None = None
+    ranks: tuple[int, ...] | None = None
+    group: str = ""
+    sequence: int | None = None
+    recorder: str = ""
+
+
+@dataclass(frozen=True)
+class Recording:
+    """All that a file says.
+
+    Attributes
+    ----------
+    name
+        The file, for messages.
+    format
+        Who wrote it: ``"nccl-tests"``, ``"inspector"``, ``"flight-recorder"`` or ``"kineto"``.
+    timing
+        What was timed: :data:`RUN` or :data:`KERNEL`.
+    calls
+        In the order of the file.
+    left_out
+        How many calls cannot be used, by the reason.
+    """
+
+    name: str
+    format: str
+    timing: str
+    calls: tuple[Call, ...]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long one size of one collective took.
+
+    Attributes
+    ----------
+    kind, timing, size
+        Of what; see :class:`Call` and :class:`Recording`.
+    seconds
+        The median over calls.
+    calls
+        How many there were.
+    """
+
+    kind: str
+    timing: str
+    size: int
+    seconds: float
+    calls: int
+
+
+def chosen(recording: Recording, npus: int, nodes: int) -> tuple[list[Call], Counter[str]]:
+    """Give the calls among all NPUs of a topology, and how many others there are, by the reason.
+
+    Raises
+    ------
+    SpecError
+        If there is none: naming the sizes of the groups that the file has.
+    """
+    kept: list[Call] = []
+    others: Counter[str] = Counter(recording.left_out)
+    shapes: Counter[str] = Counter()
+    for call in recording.calls:
+        if _fits(call, npus, nodes):
+            kept.append(call)
+        else:
+            shapes[_shape(call, npus, nodes)] += 1
+    if not kept and shapes:
+        what = listed(list(shapes)[:4])
+        why = f"its collectives are among {what}; the topology has {_counted(npus, nodes)}"
+        right = "give the topology of the machine, or the part of it, that was measured"
+        raise SpecError(None, why, right, origin=recording.name)
+    for shape, count in shapes.items():
+        others[f"among {shape}"] += count
+    return kept, others
+
+
+def times_of(calls: Iterable[tuple[str, Call]]) -> list[Times]:
+    """Give how long each size took, by collective, what was timed, and size.
+
+    A rank that arrives early waits in the kernel for those that come late, so a call took as long as its
+    quickest rank says: the one that arrived last. Calls that nobody counted stand for themselves. Of all
+    calls of a size the median counts.
+    """
+    quickest: dict[tuple[object, ...], float] = {}
+    about: dict[tuple[object, ...], tuple[str, str, int]] = {}
+    for number, (timing, call) in enumerate(calls):
+        own = number if call.sequence is None else None
+        key: tuple[object, ...] = (call.kind, timing, call.size)
+        key += (call.group, call.ranks, call.sequence, own)
+        quickest[key] = min(call.seconds, quickest.get(key, call.seconds))
+        about[key] = (call.kind, timing, call.size)
+    by_size: dict[tuple[str, str, int], list[float]] = {}
+    for key, seconds in quickest.items():
+        by_size.setdefault(about[key], []).append(seconds)
+    first = list(dict.fromkeys(size[:2] for size in by_size))
+    order = sorted(by_size, key=lambda size: (first.index(size[:2]), size[2]))
+    return [Times(*size, median(by_size[size]), len(by_size[size])) for size in order]
+
+
+def recorders(calls: Sequence[Call]) -> int:
+    """Give how many recorded something."""
+    return len({call.recorder for call in calls})
+
+
+def _fits(call: Call, npus: int, nodes: int) -> bool:
+    if call.npus != npus:
+        return False
+    if call.nodes is not None:
+        return call.nodes == nodes
+    return call.ranks is None or npus % nodes > 0 or _nodes(call.ranks, npus // nodes) == nodes
+
+
+def _nodes(ranks: Sequence[int], each: int) -> int:
+    """Give on how many nodes ranks are, if they are numbered node by node."""
+    return len({rank // each for rank in ranks})
+
+
+def _shape(call: Call, npus: int, nodes: int) -> str:
+    on = call.nodes
+    if on is None and call.npus == npus and call.ranks is not None:
+        on = _nodes(call.ranks, npus // nodes)
+    return f"{call.npus} NPUs" if on is None else _counted(call.npus, on)
+
+
+def _counted(npus: int, nodes: int) -> str:
+    return f"{npus} NPUs on {nodes} node{'' if nodes == 1 else 's'}"

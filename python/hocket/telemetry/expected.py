@@ -1,0 +1,227 @@
+"""What was to be expected of each size: bound, prediction, NCCL's pick and the best plan."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hocket import _core
+from hocket.collectives.bounds import bound
+from hocket.collectives.collective import KINDS, Progress, collective_on
+from hocket.errors import InfeasibleError
+from hocket.nccl.model import KINDS as LIBRARY_KINDS
+from hocket.nccl.model import Choice
+from hocket.nccl.prediction import Library
+from hocket.plans.plan import Plan
+from hocket.plans.planner import choose
+from hocket.plans.synthesis import PlanOptions
+from hocket.profiles.hardware import Hardware
+from hocket.profiles.law import behind, cells_of, ways_of
+from hocket.profiles.measurement import Measurement
+from hocket.profiles.plans import predict_plan
+from hocket.profiles.prediction import predict_on
+from hocket.profiles.profile import Profile
+from hocket.profiles.robust import Fitted
+from hocket.simulation.run import simulate
+from hocket.telemetry.calls import KERNEL, Times
+
+__all__ = ["Best", "Expectation", "launched"]
+
+_TELLING = 32 << 10
+"""Size up to which the least time measured tells what launching takes [bytes]."""
+_APART = 16
+"""How many times the size before a size is for which a plan is searched."""
+_SMALLEST = 8 << 10
+"""Sizes below it have the plan of this one or the next: they take as long."""
+_WITHOUT_SWITCHES = "direct"
+"""What is tried besides where the best plan is one through switches, which are slow to start."""
+_FAITHFUL = 64 << 20
+"""Size from which NCCL's own model predicts what is measured [bytes]; below it says 0.2 to 0.9 of it."""
+
+
+@dataclass(frozen=True)
+class Best:
+    """What the best plan takes [s], and who makes it."""
+
+    seconds: float
+    algorithm: str
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What is to be expected on a topology.
+
+    Attributes
+    ----------
+    network, nodes
+        The topology, and on how many nodes its NPUs are.
+    hardware
+        Its bandwidths as the law needs them; ``None`` where it has none.
+    profile
+        Constants of the machine, if they are known.
+    library
+        NCCL or RCCL, if a model of it fits.
+    """
+
+    network: _core.Topology
+    nodes: int
+    hardware: Hardware | None
+    profile: Profile | None
+    library: Library | None
+
+    def bound(self, kind: str, size: int) -> float | None:
+        """Give what any plan takes at least [s]; ``None`` of what is no collective of hocket's."""
+        if kind not in KINDS:
+            return None
+        return bound(self.network, collective_on(kind, self.network, size)).time_ps * 1e-12
+
+    def pick(self, kind: str, size: int) -> Choice | None:
+        """Give what NCCL picks by its own model; ``None`` where that has no such collective."""
+        if self.library is None or kind not in LIBRARY_KINDS:
+            return None
+        return self.library.choices(kind, size)[0]
+
+    def predicted(
+        self, kind: str, sizes: Sequence[int], profile: Profile | None
+    ) -> list[float | None]:
+        """Give what the library takes on a healthy machine [s].
+
+        By the profile, whose launch is that of what was measured; without one by NCCL's own model, at the
+        sizes at which that says what is measured.
+        """
+        if profile is not None and self.hardware is not None:
+            npus = self.network.npu_count
+            found = predict_on(kind, self.hardware, npus, self.nodes, sizes, profile)
+            return [each.seconds for each in found.times]
+        picks = [self.pick(kind, size) if size >= _FAITHFUL else None for size in sizes]
+        return [None if pick is None else pick.seconds for pick in picks]
+
+    def otherwise(
+        self, kind: str, sizes: Sequence[int], profile: Profile | None
+    ) -> list[Best | None]:
+        """Give what the library takes if it does not use its quickest algorithm, and what it uses then."""
+        if profile is None or self.hardware is None:
+            return [None] * len(sizes)
+        npus = self.network.npu_count
+        rows = [Measurement(kind, npus, self.nodes, size, 1.0) for size in sizes]
+        ways = ways_of(cells_of(rows, self.hardware), profile.values)
+        names, took = [name for name, _ in ways], np.array(list(ways.values()))
+        launch = np.array([profile.launching()])
+        found: list[Best | None] = []
+        for column in took.T:
+            quickest = names[int(column.argmin())]
+            rest = [
+                (time, name) for time, name in zip(column, names, strict=True) if name != quickest
+            ]
+            time, name = min(rest, default=(np.inf, ""))
+            seconds = float(behind(launch, np.array([time]))[0]) * 1e-6
+            found.append(Best(seconds, name) if np.isfinite(time) else None)
+        return found
+
+    def best(
+        self,
+        kind: str,
+        sizes: Sequence[int],
+        profile: Profile | None,
+        options: PlanOptions,
+        progress: Progress | None,
+    ) -> dict[int, Best]:
+        """Give what the best plan takes at each size, by size.
+
+        At some sizes, at most 16 times apart, ``auto`` makes a plan, and the profile says what it takes on
+        the machine; without one the simulation does. Between them times are interpolated, by their and the
+        sizes' logarithms, which never gives less than a fixed cost with a rate does. None where no plan can
+        be made.
+        """
+        if kind not in KINDS:
+            return {}
+        shares: list[tuple[int, float, str]] = []
+        for size in _spread(sizes):
+            collective = collective_on(kind, self.network, size)
+            found: list[Best] = []
+            for name in ("auto", _WITHOUT_SWITCHES):
+                try:
+                    plan = choose(collective, self.network, name, options, progress=progress).plan
+                    found.append(Best(_time_of(plan, profile, progress), plan.algorithm))
+                except InfeasibleError:
+                    break
+                if profile is None or not _is_in_switches(plan):
+                    break
+            if not found:
+                return {}
+            best = min(found, key=lambda each: each.seconds)
+            shares.append((size, best.seconds, best.algorithm))
+        return {size: _between(shares, size) for size in sizes}
+
+
+def launched(
+    profile: Profile, expectation: Expectation, times: Sequence[Times], kind: str | None
+) -> Profile:
+    """Give a profile whose launch is that of what was measured.
+
+    Of kernels alone it is none. Of calls one after another it is that of the kind of program that is
+    named; by default the one with which the least time up to 32 KiB would be right, though no shorter and
+    no longer than those of the kinds that the profile has; without such a size the profile's first.
+    """
+    if times[0].timing == KERNEL:
+        return replace(profile, launch={"kernel": 0.0}, launch_per_npu=0.0)
+    own = profile.launch_per_npu * expectation.network.npu_count if expectation.nodes == 1 else 0.0
+    told = min(times, key=lambda each: each.seconds)
+    took = profile.launching(kind)
+    if kind is None and times[0].size <= _TELLING and expectation.hardware is not None:
+        none = replace(profile, launch={"kernel": 0.0}, launch_per_npu=0.0)
+        (work,) = expectation.predicted(told.kind, [told.size], none)
+        rest = (told.seconds * 1e6) ** 4 - ((work or 0.0) * 1e6) ** 4
+        least = max(rest, 0.0) ** 0.25 - own
+        took = min(max(least, min(profile.launch.values())), max(profile.launch.values()))
+    return replace(profile, launch={"measured": took + own}, launch_per_npu=0.0)
+
+
+def _is_in_switches(plan: Plan) -> bool:
+    """Whether switches sum or multicast what a plan moves."""
+    ends = plan.transfers
+    last = max(int(ends.src.max(initial=0)), int(ends.dst.max(initial=0)))
+    return last >= plan.topology.npu_count
+
+
+def _time_of(plan: Plan, profile: Profile | None, progress: Progress | None) -> float:
+    """Give what a plan takes by a profile, or without one in simulated time [s].
+
+    Switches that sum or multicast are driven by one protocol, whose constants are those of NVLS.
+    """
+    if profile is None:
+        return simulate(plan, progress=progress).time_ps * 1e-12
+    if not _is_in_switches(plan):
+        return predict_plan(plan, profile).seconds
+    values = profile.values
+    parts = {"simple.fixed": "nvls.fixed", "simple.efficiency": "nvls.efficiency"}
+    constants = dict(profile.constants)
+    for own, other in parts.items():
+        constants[own] = Fitted(values[other], math.nan, math.nan, False)
+    return predict_plan(plan, replace(profile, constants=constants), protocol="simple").seconds
+
+
+def _spread(sizes: Sequence[int]) -> Iterator[int]:
+    """Give the sizes for which a plan is searched: the largest, and those 16 times apart below it."""
+    last = math.inf
+    for size in sorted(sizes, reverse=True):
+        if size * _APART <= last or last == math.inf:
+            yield size
+            last = size
+        if size <= _SMALLEST:
+            return
+
+
+def _between(shares: Sequence[tuple[int, float, str]], size: int) -> Best:
+    """Interpolate times over sizes, both by their logarithms, between those of plans that were made."""
+    known = sorted(shares)
+    above = next((each for each in known if each[0] >= size), known[-1])
+    below = next((each for each in reversed(known) if each[0] <= size), known[0])
+    if above[0] <= below[0]:
+        return Best(*below[1:])
+    part = math.log(size / below[0]) / math.log(above[0] / below[0])
+    nearer = above if part > 0.5 else below
+    return Best(math.exp((1 - part) * math.log(below[1]) + part * math.log(above[1])), nearer[2])

@@ -1,0 +1,373 @@
+"""Sets what was measured beside what was to be expected, and says what is slow."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hocket import _core
+from hocket._checks import check_function, list_of, path_of
+from hocket._options import options_of
+from hocket._pictures import draw
+from hocket._results import TableResult
+from hocket.collectives.collective import Progress
+from hocket.errors import InfeasibleError, SpecError
+from hocket.nccl.prediction import library_on
+from hocket.plans.synthesis import PlanOptions
+from hocket.profiles.hardware import hardware_of
+from hocket.profiles.law import KINDS, bus_factors
+from hocket.profiles.profile import Profile, as_profile, profile_of
+from hocket.telemetry.calls import KERNEL, Call, Times, chosen, recorders, times_of
+from hocket.telemetry.expected import Best, Expectation, launched
+from hocket.telemetry.files import read_recording
+from hocket.telemetry.options import MeasuredOptions
+from hocket.telemetry.sentences import sentence_of
+from hocket.telemetry.verdict import (
+    Case,
+    MeasuredSize,
+    Verdict,
+    runs_of,
+    tolerance_at,
+    verdicts,
+)
+from hocket.topology.sources import TopologyLike, as_topology
+from hocket.topology.text import from_text
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hocket.telemetry.data import MeasuredData, MeasuredRangeData
+    from hocket.telemetry.options import MeasuredKeywords
+
+__all__ = ["Measured", "MeasuredRange", "measured"]
+
+_WRITERS = {
+    "inspector": "NCCL Inspector",
+    "flight-recorder": "Flight Recorder",
+    "kineto": "PyTorch's profiler",
+}
+
+
+@dataclass(frozen=True)
+class MeasuredRange:
+    """Sizes of one collective that have one verdict.
+
+    Attributes
+    ----------
+    kind, timing
+        Of what; see :class:`MeasuredSize`.
+    first, last
+        The least and the largest size [bytes].
+    verdict
+        What is slow.
+    sentence
+        The same in words, with the figures.
+    """
+
+    kind: str
+    timing: str
+    first: int
+    last: int
+    verdict: Verdict
+    sentence: str
+
+    def to_dict(self) -> MeasuredRangeData:
+        """Give it as values of JSON."""
+        return {
+            "collective": self.kind,
+            "timing": self.timing,
+            "from_bytes": self.first,
+            "to_bytes": self.last,
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Measured(TableResult):
+    """What was measured, beside what was to be expected.
+
+    Attributes
+    ----------
+    topology
+        The network that it was measured on.
+    profile
+        Whose constants predict; ``None`` where NCCL's own model does.
+    library, library_version
+        Whose picks are shown; ``None`` where no model of it fits.
+    launch
+        What launching is taken to cost, by collective of those that were launched one after another [us].
+    tolerance
+        Share by which what is measured may exceed what is predicted; ``None``: by band of sizes.
+    sizes
+        Every size, by collective, the least first.
+    notes
+        What was left out, and what was assumed.
+    """
+
+    topology: _core.Topology
+    profile: Profile | None
+    library: str | None
+    library_version: str | None
+    launch: dict[str, float]
+    tolerance: float | None
+    sizes: tuple[MeasuredSize, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def ranges(self) -> list[MeasuredRange]:
+        """The ranges of sizes that have one verdict, each with its sentence."""
+        return [
+            MeasuredRange(
+                run[0].kind,
+                run[0].timing,
+                run[0].size,
+                run[-1].size,
+                run[0].verdict,
+                sentence_of(run, self.library),
+            )
+            for run in runs_of(self.sizes)
+        ]
+
+    def plot(self, path: str | PathLike[str]) -> None:
+        """Draw busbw over size into a .png, .svg or .pdf file: measured, predicted, best and bound.
+
+        Raises
+        ------
+        SpecError
+            If the file can be no picture, or cannot be written.
+        """
+        draw("measured", self, path_of("path", path))
+
+    def to_dict(self) -> MeasuredData:
+        """Give it as values of JSON."""
+        return {
+            "topology": self.topology.name,
+            "npus": self.topology.npu_count,
+            "nodes": max(len(self.topology.groups), 1),
+            "profile": None if self.profile is None else self.profile.name,
+            "library": self.library,
+            "library_version": self.library_version,
+            "launch_us": self.launch,
+            "tolerance": self.tolerance,
+            "sizes": [each.to_dict() for each in self.sizes],
+            "ranges": [each.to_dict() for each in self.ranges],
+            "notes": list(self.notes),
+        }
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [dict(each.to_dict()) for each in self.sizes]
+
+    def __iter__(self) -> Iterator[MeasuredSize]:
+        return iter(self.sizes)
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Measured on {self.topology.name!r}: {len(self)} sizes in {len(self.ranges)} ranges>"
+        )
+
+
+def measured(
+    files: str | PathLike[str] | Iterable[str | PathLike[str]],
+    topology: TopologyLike,
+    *,
+    options: MeasuredOptions | None = None,
+    planning: PlanOptions | None = None,
+    progress: Progress | None = None,
+    **keywords: Unpack[MeasuredKeywords],
+) -> Measured:
+    """Say what is slow, the algorithm or the fabric, from what was measured.
+
+    Parameters
+    ----------
+    files
+        One or several, whose kind is found by what is in them: logs of nccl-tests or rccl-tests, tables
+        (.csv) as of ``hocket calibrate``, JSON of NCCL Inspector, dumps of PyTorch's Flight Recorder
+        (pickles or JSON; nothing in a pickle is run), and traces of PyTorch's profiler; compressed by gzip
+        or not. Of all ranks of a job together each call counts as its quickest rank says.
+    topology
+        What it was measured on: a network, or text as of :func:`hocket.topology.load`; its ``groups:`` are
+        the nodes. Calls among other numbers of NPUs are left out.
+    options
+        How it is judged.
+    planning
+        How hocket plans.
+    progress
+        Called as ``progress(stage, done, total)`` during the work.
+    keywords
+        Any option of :class:`hocket.MeasuredOptions` by its name.
+
+    Raises
+    ------
+    SpecError
+        Naming file, line or place, and what would be right: for files that are of no known kind, wrong, or
+        of another number of NPUs than the topology has.
+
+    Examples
+    --------
+    >>> import hocket as hk
+    >>> found = hk.measured("nccl-tests.txt", "dgx_a100_1box")  # doctest: +SKIP
+    >>> found.ranges[0].sentence  # doctest: +SKIP
+    """
+    check_function("progress", progress)
+    given = [files] if isinstance(files, str | PathLike) else list_of("files", files)
+    if not given:
+        raise SpecError("files", "it names no file", "give a path, or a list of paths")
+    how = options_of(MeasuredOptions, options, keywords)
+    plans = options_of(PlanOptions, planning, {})
+    used = _profile(topology, how)
+    network = as_topology(topology)
+    notes: list[str] = []
+    expectation = _expectation(network, used, how.gpu, notes)
+    calls = _calls(given, expectation, notes, in_place=how.in_place)
+    launches: dict[str, float] = {}
+    sizes: list[MeasuredSize] = []
+    for (kind, timing), group in groupby(
+        times_of(calls), key=lambda each: (each.kind, each.timing)
+    ):
+        times = list(group)
+        own = None if used is None else launched(used, expectation, times, how.launch)
+        if own is not None and timing != KERNEL:
+            launches[kind] = own.launching()
+        sizes += _judged(times, expectation, own, how, plans, progress)
+    library = expectation.library
+    return Measured(
+        network,
+        used,
+        None if library is None else library.name,
+        None if library is None else library.version,
+        launches,
+        how.tolerance,
+        tuple(sizes),
+        tuple(notes),
+    )
+
+
+def _profile(topology: TopologyLike, how: MeasuredOptions) -> Profile | None:
+    if how.profile is not None:
+        found: Profile | None = as_profile(how.profile)
+    elif isinstance(topology, str | PathLike):
+        spec = from_text(str(topology), bandwidth=None, latency=None, option="topology")
+        found = None if spec.profile is None else profile_of(spec)
+    else:
+        found = None
+    if how.launch is not None:
+        if found is None:
+            raise SpecError(
+                "launch", "there is no profile that has kinds of programs", "leave it out"
+            )
+        found.launching(how.launch)
+    return found
+
+
+def _expectation(
+    network: _core.Topology, profile: Profile | None, gpu: str | None, notes: list[str]
+) -> Expectation:
+    nodes = max(len(network.groups), 1)
+    found = Expectation(network, nodes, None, profile, None)
+    try:
+        found = replace(found, hardware=hardware_of(network))
+        found = replace(found, library=library_on(network, gpu))
+    except InfeasibleError as error:
+        remedy = "" if error.remedy is None else f"; {error.remedy}"
+        notes.append(f"no model of NCCL fits this topology: {error.why}{remedy}")
+    if profile is None or found.hardware is None:
+        notes.append(
+            "no profile of this machine is known, so NCCL's own model predicts, from 64 MiB on; plans "
+            "are simulated"
+        )
+    return found
+
+
+def _calls(
+    files: Sequence[Any], expectation: Expectation, notes: list[str], *, in_place: bool
+) -> list[tuple[str, Call]]:
+    """Read all files, and give what was timed with each call among all NPUs."""
+    npus = expectation.network.npu_count
+    found: list[tuple[str, Call]] = []
+    by_format: dict[str, list[Call]] = {}
+    for path in files:
+        recording = read_recording(path, in_place=in_place)
+        kept, others = chosen(recording, npus, expectation.nodes)
+        found += [(recording.timing, call) for call in kept]
+        notes += _left_out(recording.name, others)
+        if recording.timing == KERNEL:
+            by_format.setdefault(_WRITERS[recording.format], []).extend(kept)
+    for name, kernels in by_format.items():
+        count = recorders(kernels)
+        if count < npus:
+            notes.append(
+                f"{name}: kernels of {count} of {npus} ranks are there, so waiting for others is in them"
+            )
+        if any(call.sequence is None for call in kernels):
+            notes.append(f"{name}: calls have no number, so waiting for others is in them")
+    return found
+
+
+def _left_out(name: str, others: Counter[str]) -> Iterator[str]:
+    if others:
+        what = ", ".join(f"{count:,} {why}" for why, count in others.items())
+        yield f"{name}: left out {what}"
+
+
+def _judged(
+    times: Sequence[Times],
+    expectation: Expectation,
+    profile: Profile | None,
+    how: MeasuredOptions,
+    planning: PlanOptions,
+    progress: Progress | None,
+) -> Iterator[MeasuredSize]:
+    """Judge the sizes of one collective that was timed in one way."""
+    kind, npus = times[0].kind, expectation.network.npu_count
+    sizes = [each.size for each in times]
+    smallest, *predicted = expectation.predicted(kind, [npus, *sizes], profile)
+    bests: dict[int, Best] = {}
+    if how.plans:
+        bests = expectation.best(kind, sizes, profile, planning, progress)
+    factor = float(bus_factors(np.array([KINDS.index(kind)]), np.array([float(npus)]))[0])
+    others = expectation.otherwise(kind, sizes, profile)
+    cases: list[Case] = []
+    found: list[tuple[Times, Best | None, Best | None]] = []
+    for each, foreseen, other in zip(times, predicted, others, strict=True):
+        best = bests.get(each.size)
+        if best is not None and foreseen is not None and foreseen <= best.seconds:
+            best = Best(foreseen, "library")
+        bound = expectation.bound(kind, each.size)
+        allowed = tolerance_at(each.size) if how.tolerance is None else how.tolerance
+        plan = None if best is None else best.seconds
+        without = None if other is None else other.seconds
+        cases.append(
+            Case(each.size, each.seconds, bound, foreseen, smallest, plan, allowed, without)
+        )
+        found.append((each, best, other))
+    judged = zip(found, cases, verdicts(cases), strict=True)
+    for (each, best, other), case, (verdict, is_over) in judged:
+        is_other = is_over and verdict == "algorithm" and case.is_otherwise
+        yield MeasuredSize(
+            kind,
+            each.timing,
+            each.size,
+            each.seconds,
+            each.calls,
+            each.size / each.seconds,
+            each.size / each.seconds * factor,
+            case.bound,
+            case.predicted,
+            smallest,
+            expectation.pick(kind, each.size),
+            case.best,
+            None if best is None else best.algorithm,
+            verdict,
+            is_over,
+            other.algorithm if is_other and other is not None else None,
+        )

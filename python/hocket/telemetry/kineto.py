@@ -1,0 +1,99 @@
+"""What PyTorch's profiler exports: Chrome traces by Kineto, in which NCCL's kernels say what they do.
+
+References
+----------
+pytorch/kineto, libkineto/src/output_json.cpp (which keys kernels of collectives have), pytorch/pytorch,
+torch/csrc/profiler/util.h (their names), BSD-3-Clause. Times are in microseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+from hocket.telemetry.calls import KERNEL, Call, Recording
+from hocket.telemetry.torch import bytes_of, kind_of, ranks_of, size_of
+from hocket.telemetry.tree import Node
+
+__all__ = ["is_kineto", "read_kineto"]
+
+_UNNAMED = "kernels of NCCL that do not say which collective they are (of an older PyTorch)"
+
+
+def is_kineto(value: object) -> bool:
+    """Whether a JSON value is a trace: an object with events, or events alone."""
+    return isinstance(value, dict) and "traceEvents" in value
+
+
+def read_kineto(value: object, name: str) -> Recording:
+    """Read a trace.
+
+    Raises
+    ------
+    SpecError
+        Naming file, the event's place, and what would be right.
+    """
+    root = Node(value, name)
+    events = root.at("traceEvents")
+    about = root.get("distributedInfo")
+    rank = None if about is None else about.get("rank")
+    recorder = name if rank is None else f"rank {rank.whole()}"
+    calls: list[Call] = []
+    left_out: Counter[str] = Counter()
+    for event in events.items():
+        given = event.value
+        if not isinstance(given, dict) or given.get("cat") != "kernel" or given.get("ph") != "X":
+            continue
+        args = given.get("args")
+        if not isinstance(args, dict) or "Collective name" not in args:
+            if str(given.get("name", "")).startswith(("nccl", "rccl")):
+                left_out[_UNNAMED] += 1
+            continue
+        found = _call(event, recorder)
+        if isinstance(found, str):
+            left_out[found] += 1
+        else:
+            calls.append(found)
+    return Recording(name, "kineto", KERNEL, tuple(calls), left_out)
+
+
+def _call(event: Node, recorder: str) -> Call | str:
+    """Give a call, or why it is left out."""
+    args = event.at("args")
+    kind = kind_of(args.at("Collective name").text())
+    if kind is None:
+        return "no collectives of equal parts"
+    npus = args.at("Group size").whole(1)
+    unit = bytes_of(args.at("dtype"))
+    given, got = (args.at(f"{side} msg nelems").whole() * unit for side in ("In", "Out"))
+    size = size_of(kind, given, got, npus)
+    if size is None or any(not _is_even(args.get(f"{side} split size")) for side in ("In", "Out")):
+        return "of unequal parts"
+    seconds = event.at("dur").number() * 1e-6
+    if size == 0 or seconds == 0:
+        return "of no size, or of no time"
+    members, group = args.get("Process Group Ranks"), args.get("Process Group Name")
+    count = args.get("Seq")
+    return Call(
+        kind,
+        size,
+        seconds,
+        npus,
+        ranks=None if members is None or members.value in ("", "[]") else ranks_of(members, npus),
+        group="" if group is None else group.text(),
+        sequence=None if count is None else count.whole(),
+        recorder=recorder,
+    )
+
+
+def _is_even(split: Node | None) -> bool:
+    """Whether the parts that are listed are alike; a list that is cut off or empty tells nothing else."""
+    if split is None:
+        return True
+    parts = split.value
+    if isinstance(parts, str):
+        try:
+            parts = json.loads(parts or "[]")
+        except (ValueError, RecursionError):
+            return False
+    return isinstance(parts, list) and len({str(part) for part in parts}) <= 1

@@ -1,0 +1,80 @@
+"""How what was measured is judged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hocket._checks import one_of, truth
+from hocket.errors import SpecError
+from hocket.nccl.constants import GENERATIONS
+from hocket.nccl.rccl import MACHINES
+from hocket.profiles.profile import Profile, as_profile
+from hocket.units import shown
+
+if TYPE_CHECKING:
+    from typing_extensions import TypedDict
+
+    class MeasuredKeywords(TypedDict, total=False):
+        """The fields of :class:`MeasuredOptions` as keywords of a call."""
+
+        profile: Profile | str | None
+        launch: str | None
+        gpu: str | None
+        in_place: bool
+        tolerance: float | None
+        plans: bool
+
+
+__all__ = ["MeasuredOptions"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasuredOptions:
+    """How what was measured is judged.
+
+    Attributes
+    ----------
+    profile
+        Constants of the machine: a shipped profile, a topology file that has one; ``None`` for that of the
+        topology, if it is given as text. Without one, NCCL's own model predicts, from 64 MiB on.
+    launch
+        Kind of program, of those that the profile has; ``None`` for what the least sizes tell.
+    gpu
+        Whose picks are shown, as of :func:`hocket.nccl.predict`.
+    in_place
+        Whether times in place count, of sweeps; by default those out of place.
+    tolerance
+        Share by which what is measured may exceed what is predicted before something is called slow;
+        ``None`` for 0.2 below 64 KiB, 0.5 below 1 MiB, 0.3 up to 64 MiB, and 0.15 above.
+    plans
+        Whether best plans are searched; without them no plan shows that an algorithm is slow.
+
+    Raises
+    ------
+    SpecError
+        Naming the field, for a value that makes no sense.
+    """
+
+    profile: Profile | str | None = None
+    launch: str | None = None
+    gpu: str | None = None
+    in_place: bool = False
+    tolerance: float | None = None
+    plans: bool = True
+
+    def __post_init__(self) -> None:
+        profile = None if self.profile is None else as_profile(self.profile)
+        object.__setattr__(self, "profile", profile)
+        if self.launch is not None and not isinstance(self.launch, str):
+            raise SpecError("launch", f"{shown(self.launch)} is not text", "name a kind of program")
+        if self.gpu is not None:
+            one_of("gpu", self.gpu, [*GENERATIONS, *MACHINES])
+        truth("in_place", self.in_place)
+        truth("plans", self.plans)
+        share = self.tolerance
+        is_share = (
+            isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 10
+        )
+        if share is not None and not is_share:
+            raise SpecError("tolerance", f"{shown(share)} is no share", "give one such as 0.3")

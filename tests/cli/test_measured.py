@@ -1,0 +1,83 @@
+"""``hocket measured``: what it prints, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.telemetry.recordings import flight, flight_entry, inspector_call, lines, log
+
+GIB = 1 << 30
+
+
+def test_what_is_printed(hocket: Any, folder: Path) -> None:
+    (folder / "log.txt").write_text(log("all_gather", [(1 << 20, 55e-6), (GIB, 8.5e-3)]))
+    (folder / "calls.json").write_text(lines([inspector_call("AllGather", GIB // 8, 4300)]))
+    argv = ("measured", "log.txt", "calls.json", "-t", "dgx_a100_1box", "--no-plans")
+    done = hocket(*argv, "-o", "measured.png")
+    assert done.code == 0
+    assert "all-gather among 8 NPUs of dgx_a100_1box, kernels alone" in done.out
+    assert "all-gather of 1 GiB: the fabric is slow: it takes 1.99 times what is" in done.out
+    assert "picture in measured.png" in done.out
+    assert (folder / "measured.png").read_bytes().startswith(b"\x89PNG")
+    found = hocket(*argv, "--json").json()
+    assert [each["verdict"] for each in found["sizes"]] == ["neither", "fabric", "neither"]
+    assert found["sizes"][0]["time_ps"] == 55_000_000
+    loose = hocket(*argv, "--json", "--tolerance", "2").json()
+    assert {each["verdict"] for each in loose["sizes"]} == {"neither"}
+
+
+def test_a_profile_and_nodes_may_be_given(hocket: Any, folder: Path) -> None:
+    (folder / "log.txt").write_text(log("all_gather", [(GIB, 8.5e-3)], 8, 2))
+    network = (
+        "-t",
+        "fully_connected:8@300GB/s,1us",
+        "--groups",
+        "4",
+        "--profile",
+        "a100-mesh-slingshot",
+    )
+    done = hocket("measured", "log.txt", *network, "--no-plans", "--json")
+    assert done.code == 0, done.err
+    assert (done.json()["nodes"], done.json()["profile"]) == (2, "a100-mesh-slingshot")
+
+
+@pytest.mark.parametrize(
+    ("content", "more", "words"),
+    [
+        (b"", (), "recording: has no measurements"),
+        (
+            log("all_gather", [(GIB, 1.0)], 16, 2).encode(),
+            (),
+            "among 16 NPUs on 2 nodes; the topology",
+        ),
+        (b'{"traceEvents": [', (), "recording, line 1: is no JSON"),
+        (b"\x80\x02cos\nsystem\n.", (), "recording, byte 2: holds more than plain data (GLOBAL"),
+        (
+            pickle.dumps(flight([flight_entry("all_reduce", 4, 4, -1)])),
+            (),
+            "duration_ms: -1 is not",
+        ),
+        (json.dumps({"pg_config": 3}).encode(), (), "has no times of collectives"),
+        (log("all_gather", [(GIB, 1.0)]).encode(), ("--tolerance", "-1"), "tolerance: -1.0 is no"),
+        (
+            log("all_gather", [(GIB, 1.0)]).encode(),
+            ("--launch", "tpu"),
+            "launch: there is no 'tpu'",
+        ),
+        (log("all_gather", [(GIB, 1.0)]).encode(), ("--gpu", "tpu"), "gpu: there is no 'tpu'"),
+        (log("all_gather", [(GIB, 1.0)]).encode(), ("-o", "a.txt"), "a picture ends in .png"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(
+    hocket: Any, folder: Path, content: bytes, more: tuple[str, ...], words: str
+) -> None:
+    (folder / "recording").write_bytes(content)
+    done = hocket("measured", "recording", "-t", "dgx_a100_1box", "--no-plans", *more)
+    assert (done.code, done.out) == (2, "")
+    assert words in done.err
+    assert done.err.count("\n") == 1
+    assert [path.name for path in folder.iterdir()] == ["recording"]
