@@ -42,6 +42,7 @@ ROOMS = (
     "testbed",
     "reproduce",
     "plot",
+    "explorer",
     "cli",
     "face",
 )

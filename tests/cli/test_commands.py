@@ -38,6 +38,7 @@ def test_version(hocket: Any) -> None:
         "plan",
         "verify",
         "simulate",
+        "explore",
         "view",
         "algorithms",
         "reproduce",

@@ -142,6 +142,12 @@ COMMANDS = (
         "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png",
     ),
     Command(
+        "explore",
+        "Write a page that shows a plan move over its network, for any browser.",
+        "explore:explore",
+        "For example: hocket explore plan.parquet -o page.html",
+    ),
+    Command(
         "view",
         "Draw a plan on its network: its rings and trees, how busy links are, or its transfers over time.",
         "view:view",
