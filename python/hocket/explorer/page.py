@@ -25,7 +25,7 @@ _MAX_CELLS = 8_000_000
 
 def _planes(values: NDArray[Any]) -> list[bytes]:
     """Give the byte planes of a column's differences, lowest bytes first."""
-    delta = np.diff(values.astype(np.int64), prepend=np.int64(0))
+    delta: NDArray[np.int64] = np.diff(values.astype(np.int64), prepend=0)
     zigzag = ((delta << 1) ^ (delta >> 63)).astype(np.uint64)
     highest = int(zigzag.max(initial=0))
     count = max(1, (highest.bit_length() + 7) // 8)
