@@ -25,7 +25,8 @@ _MAX_CELLS = 8_000_000
 
 def _planes(values: NDArray[Any]) -> list[bytes]:
     """Give the byte planes of a column's differences, lowest bytes first."""
-    delta: NDArray[np.int64] = np.diff(values.astype(np.int64), prepend=0)
+    delta = values.astype(np.int64)
+    delta[1:] -= delta[:-1].copy()
     zigzag = ((delta << 1) ^ (delta >> 63)).astype(np.uint64)
     highest = int(zigzag.max(initial=0))
     count = max(1, (highest.bit_length() + 7) // 8)
