@@ -33,7 +33,8 @@ impl Control {
                 }
             }
             if Instant::now() >= until {
-                return Err(join(format!("no store there within {patience:?}: {last}")));
+                let time = crate::seconds(patience);
+                return Err(join(format!("no store there within {time}: {last}")));
             }
             std::thread::sleep(Duration::from_millis(10));
         }

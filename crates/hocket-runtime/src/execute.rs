@@ -221,11 +221,17 @@ impl<'a> Execution<'a> {
             );
             sockets.push(PollFd::new(&stream.socket, flags));
         }
+        let used = sockets.len();
+        sockets.extend(self.links.doors());
         crate::poll::wait(&mut sockets, most);
         let said = !sockets[0].revents().is_empty();
         let has = |fd: &PollFd<'_>| !fd.revents().difference(PollFlags::OUT).is_empty();
-        let readable: Vec<bool> = sockets[1..].iter().map(has).collect();
+        let readable: Vec<bool> = sockets[1..used].iter().map(has).collect();
+        let comes = sockets[used..].iter().any(has);
         drop(sockets);
+        if comes {
+            self.links.admit();
+        }
         if said && let Some(failure) = self.control.poll()? {
             return Err(failure);
         }

@@ -19,6 +19,9 @@ use crate::wire::{self, Agreement, Frame, Member};
 /// How long the store may take to say who stands still, beyond the time in which it collects reports.
 const VERDICT: Duration = Duration::from_millis(300);
 
+/// How long to wait for the store to say why a connection could not be made.
+const BROKEN: Duration = Duration::from_millis(50);
+
 /// Most ranks of a group.
 pub const MAX_RANKS: u32 = 4096;
 
@@ -70,6 +73,8 @@ pub struct Area {
 
 // SAFETY: a place is a number; whoever uses it says that it is there.
 unsafe impl Send for Area {}
+// SAFETY: likewise.
+unsafe impl Sync for Area {}
 
 /// A group of ranks that has come together.
 #[derive(Debug)]
@@ -323,6 +328,11 @@ impl Group {
         let ended = self
             .links
             .connect(&peers, self.options.timeout, &mut self.control)
+            .map_err(|failure| match failure.code {
+                // The store may know why.
+                Code::Died => self.control.await_verdict(BROKEN).unwrap_or(failure),
+                _ => failure,
+            })
             .and_then(|()| {
                 let at = buffers(places[0], places[1], &mut scratch);
                 let (links, control) = (&mut self.links, &mut self.control);

@@ -41,6 +41,11 @@ pub(crate) fn says(error: &std::io::Error) -> String {
     }
 }
 
+/// A time, as users write it.
+pub(crate) fn seconds(time: std::time::Duration) -> String {
+    format!("{} s", time.as_secs_f64())
+}
+
 /// "rank 3", "ranks 3 and 5", "ranks 0, 1, ... and 7 more": in messages.
 pub(crate) fn ranks(ranks: &[u32]) -> String {
     const MOST: usize = 8;

@@ -9,12 +9,20 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags};
+
 use crate::control::Control;
 use crate::error::{Code, Failure};
 use crate::wire::{self, Header, Member, Proof};
 
 /// Bytes that are read from a connection at once; they stay in the second cache until they are summed.
 pub(crate) const BUFFER: usize = 256 << 10;
+
+/// How long a stranger may take to greet.
+const GREETING_TIME: Duration = Duration::from_secs(2);
+
+/// Strangers that may be greeting at once; more are closed.
+const MAX_STRANGERS: usize = 64;
 
 /// Bytes of a greeting: who it is, the group, from, to, stream, and the answer to the challenge.
 const GREETING: usize = 8 + 8 + 4 + 4 + 4 + wire::PROOF;
@@ -140,6 +148,7 @@ pub(crate) struct Links {
     /// Streams that lead to each rank.
     streams: u32,
     pub open: BTreeMap<(u32, u32), Stream>,
+    strangers: Vec<Stranger>,
 }
 
 impl Links {
@@ -160,6 +169,7 @@ impl Links {
             listener,
             streams,
             open: BTreeMap::new(),
+            strangers: Vec::new(),
         }
     }
 
@@ -192,15 +202,22 @@ impl Links {
         let rank = self.rank;
         for &key in missing.iter().filter(|key| key.0 > rank) {
             while !self.open.contains_key(&key) {
-                self.accept(until, control)
-                    .map_err(|failure| failure.of(Some(key.0), 0))?;
+                self.await_others(None, until, control)
+                    .map_err(|failure| match failure.code {
+                        Code::Stalled if failure.culprit.is_none() => failure.of(Some(key.0), 0),
+                        _ => failure,
+                    })?;
             }
         }
         for (peer, stream, mut socket) in greeted {
+            self.await_answer(&socket, until, control)
+                .map_err(|failure| match failure.code {
+                    Code::Stalled if failure.culprit.is_none() => failure.of(Some(peer), 0),
+                    _ => failure,
+                })?;
             let mut answer = [0; wire::PROOF];
-            let left = until.saturating_duration_since(Instant::now());
             let answered = socket
-                .set_read_timeout(Some(left.max(Duration::from_millis(1))))
+                .set_read_timeout(Some(GREETING_TIME))
                 .and_then(|()| socket.read_exact(&mut answer));
             answered.map_err(|error| self.lost(peer, &error))?;
             let parts = self.parts(self.rank, peer, stream);
@@ -242,45 +259,83 @@ impl Links {
         Ok(socket)
     }
 
-    /// Takes one connection, of whichever rank; closes those of strangers.
-    fn accept(&mut self, until: Instant, control: &mut Control) -> Result<(), Failure> {
-        let (mut socket, _) = loop {
-            match self.listener.accept() {
-                Ok(accepted) => break accepted,
-                Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
-                    let why = format!("cannot take connections: {}", crate::says(&error));
-                    return Err(Failure::new(Code::Join, why));
-                }
-                Err(_) => {}
+    /// Sockets on which ranks may come.
+    pub fn doors(&self) -> impl Iterator<Item = PollFd<'_>> {
+        let listener = PollFd::new(&self.listener, PollFlags::IN);
+        let strangers = self.strangers.iter().map(|each| &each.socket);
+        std::iter::once(listener).chain(strangers.map(|socket| PollFd::new(socket, PollFlags::IN)))
+    }
+
+    /// Waits until a rank that was greeted answers.
+    fn await_answer(
+        &mut self,
+        socket: &TcpStream,
+        until: Instant,
+        control: &mut Control,
+    ) -> Result<(), Failure> {
+        loop {
+            let mut sockets = [PollFd::new(socket, PollFlags::IN)];
+            crate::poll::wait(&mut sockets, Duration::ZERO);
+            if !sockets[0].revents().is_empty() {
+                return Ok(());
             }
-            if let Some(failure) = control.poll()? {
-                return Err(failure);
-            }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                let why = "a rank that the plan connects with this one did not connect";
-                return Err(Failure::new(Code::Stalled, why));
-            }
-            crate::poll::wait_readable(&self.listener, left.min(Duration::from_millis(50)));
-        };
-        let _ = self.welcome(&mut socket).and_then(|key| {
-            let stream = Stream::new(socket)?;
-            self.open.insert(key, stream);
-            Ok(())
-        });
+            self.await_others(Some(socket), until, control)?;
+        }
+    }
+
+    /// Waits until ranks come, or a socket has something, for a moment.
+    fn await_others(
+        &mut self,
+        socket: Option<&TcpStream>,
+        until: Instant,
+        control: &mut Control,
+    ) -> Result<(), Failure> {
+        if let Some(failure) = control.poll()? {
+            return Err(failure);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            let why = "a rank that the plan connects with this one did not connect";
+            return Err(Failure::new(Code::Stalled, why));
+        }
+        let mut sockets: Vec<PollFd<'_>> = self.doors().collect();
+        sockets.push(PollFd::new(control.socket(), PollFlags::IN));
+        sockets.extend(socket.map(|socket| PollFd::new(socket, PollFlags::IN)));
+        crate::poll::wait(&mut sockets, left.min(Duration::from_millis(50)));
+        self.admit();
         Ok(())
     }
 
+    /// Lets in ranks of the group that have come and know the secret; closes others. It never waits.
+    pub fn admit(&mut self) {
+        while let Ok((socket, _)) = self.listener.accept() {
+            if self.strangers.len() < MAX_STRANGERS && socket.set_nonblocking(true).is_ok() {
+                self.strangers.push(Stranger {
+                    socket,
+                    said: Vec::new(),
+                    since: Instant::now(),
+                });
+            }
+        }
+        for mut stranger in std::mem::take(&mut self.strangers) {
+            match stranger.listen() {
+                Ok(false) if stranger.since.elapsed() < GREETING_TIME => {
+                    self.strangers.push(stranger);
+                }
+                Ok(true) => {
+                    let _ = self.welcome(stranger);
+                }
+                _ => {}
+            }
+        }
+    }
+
     /// Lets in a rank of the group that knows the secret.
-    fn welcome(&self, socket: &mut TcpStream) -> io::Result<(u32, u32)> {
-        let stranger = || io::Error::from(io::ErrorKind::PermissionDenied);
-        socket.set_nonblocking(false)?;
-        socket.set_read_timeout(Some(Duration::from_secs(2)))?;
-        let mut greeting = [0; GREETING];
-        socket.read_exact(&mut greeting)?;
-        let (said, proof) = greeting
+    fn welcome(&mut self, stranger: Stranger) -> io::Result<()> {
+        let (said, proof) = stranger
+            .said
             .split_last_chunk::<{ wire::PROOF }>()
-            .expect("longer");
+            .expect("it has said all");
         let (name, parts) = said.split_first_chunk::<8>().expect("longer");
         let short = |at: usize| u32::from_le_bytes(parts[at..at + 4].try_into().expect("4 bytes"));
         let (from, to, stream) = (short(8), short(12), short(16));
@@ -293,11 +348,36 @@ impl Links {
             && !self.open.contains_key(&(from, stream))
             && wire::proves(&self.secret, "connect", &[&self.challenge, parts], proof);
         if !right {
-            return Err(stranger());
+            return Err(io::ErrorKind::PermissionDenied.into());
         }
         let challenge = self.members[from as usize].challenge;
         let answer = wire::prove(&self.secret, "accept", &[&challenge, parts]);
-        socket.write_all(&answer)?;
-        Ok((from, stream))
+        (&stranger.socket).write_all(&answer)?;
+        self.open
+            .insert((from, stream), Stream::new(stranger.socket)?);
+        Ok(())
+    }
+}
+
+/// A connection of somebody who has not said who it is.
+#[derive(Debug)]
+struct Stranger {
+    socket: TcpStream,
+    said: Vec<u8>,
+    since: Instant,
+}
+
+impl Stranger {
+    /// Reads what it says; whether that is all.
+    fn listen(&mut self) -> io::Result<bool> {
+        let mut buffer = [0; GREETING];
+        let mut ended = false;
+        let wanted = GREETING - self.said.len();
+        let read = read(&self.socket, &mut buffer[..wanted], &mut ended)?;
+        self.said.extend_from_slice(&buffer[..read]);
+        if ended {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(self.said.len() == GREETING)
     }
 }

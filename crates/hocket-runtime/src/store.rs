@@ -384,7 +384,8 @@ fn wait(state: &State, id: u64, rank: u32, patience: Duration) -> Result<(), Fai
             return Ok(());
         }
         if left.is_zero() {
-            let why = format!("{} did not join in {patience:?}", crate::ranks(&missing));
+            let (who, time) = (crate::ranks(&missing), crate::seconds(patience));
+            let why = format!("{who} did not join within {time}");
             rooms
                 .by_id
                 .get_mut(&id)

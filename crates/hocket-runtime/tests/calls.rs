@@ -367,7 +367,7 @@ fn joining_fails_with_a_reason() {
     let (code, why) = join(&|_| {});
     assert_eq!(
         (code, why.as_str()),
-        (Code::Join, "rank 1 did not join in 300ms")
+        (Code::Join, "rank 1 did not join within 0.3 s")
     );
     let (code, why) = join(&|given| given.secret = b"other".to_vec());
     assert_eq!(code, Code::Join);
