@@ -112,6 +112,7 @@ COMMANDS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("nccl", "tuner", "write", "-t", "hgx_h200_8gpu", "-o", "tuner.csv"),
     ),
     "calibrate": ("fitted-profile", ("calibrate", str(SWEEP), "-t", "hgx_h200_8gpu")),
+    "run": ("measured", ("run", "--np", "2", "-s", "1KB", "--calls", "2")),
     "reproduce": ("reproduction", ("reproduce", "themis", "--figure", "9")),
     "route": ("cluster-run", ("route", str(EXAMPLES / "jobs.yml"), "-f", "clos:32x64")),
     "route, compare": (

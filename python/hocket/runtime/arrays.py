@@ -139,8 +139,8 @@ def check_op(op: str) -> None:
 
 
 def _array(name: str, given: object) -> npt.NDArray[Any]:
-    if isinstance(given, np.ndarray):
-        return given
+    if isinstance(given, np.ndarray | np.generic):
+        return np.asarray(given)
     try:
         if hasattr(given, "__dlpack__"):
             return np.from_dlpack(given)
