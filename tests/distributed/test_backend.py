@@ -76,11 +76,13 @@ def test_every_collective_gives_what_gloo_gives(transport: str) -> None:
 
 
 def same(steps: int, ranks: int, transport: str) -> list[float]:
-    gloo = launched("train.py", "gloo", str(steps), ranks=ranks)[0]
-    ours = launched("train.py", "hocket", str(steps), ranks=ranks, HOCKET_TRANSPORT=transport)[0]
-    assert ours["equal"]
+    """Train with gloo and with hocket, and compare; the losses."""
+    words = (str(steps), "float32")
+    gloo = launched("train.py", "gloo", *words, ranks=ranks)[0]
+    ours = launched("train.py", "hocket", *words, ranks=ranks, HOCKET_TRANSPORT=transport)[0]
+    assert ours["equal"], "replicas differ"
     assert len(ours["losses"]) == steps
-    assert ours["losses"] == pytest.approx(gloo["losses"], rel=1e-6 * steps)
+    assert ours["losses"] == pytest.approx(gloo["losses"], rel=1e-6)
     losses: list[float] = ours["losses"]
     return losses
 
@@ -91,6 +93,7 @@ def test_training_has_the_losses_that_it_has_with_gloo(transport: str) -> None:
 
 
 @pytest.mark.slow
-def test_long_training_has_the_losses_that_it_has_with_gloo() -> None:
-    losses = same(200, 4, "shared")
+@pytest.mark.parametrize("transport", ["tcp", "shared"])
+def test_long_training_has_the_losses_that_it_has_with_gloo(transport: str) -> None:
+    losses = same(200, 4, transport)
     assert sum(losses[-20:]) < sum(losses[:20])

@@ -1,4 +1,4 @@
-"""Trains a small convolutional net by DDP and prints the losses: ``train.py BACKEND STEPS``."""
+"""Trains a small convolutional net by DDP and prints the losses: ``train.py BACKEND STEPS TYPE``."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 
-def main(backend: str, steps: int) -> None:
+def main(backend: str, steps: int, dtype: str) -> None:
     if backend == "hocket":
         import hocket.distributed  # noqa: F401
     torch.set_num_threads(1)
+    torch.set_default_dtype(getattr(torch, dtype))
     dist.init_process_group(backend)
     rank, size = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(rank)  # DDP gives all the weights of rank 0
@@ -32,7 +33,7 @@ def main(backend: str, steps: int) -> None:
         torch.nn.Linear(64, 10),
     )
     model = DistributedDataParallel(net, bucket_cap_mb=0.25)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
     data = torch.Generator().manual_seed(100 + rank)
     losses = []
     started = time.perf_counter()
@@ -67,4 +68,4 @@ def main(backend: str, steps: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
