@@ -74,6 +74,7 @@ _OPTIONS: dict[str, Callable[[str], list[str]]] = {
     "-t": topologies,
     "--algorithm": algorithms,
     "-a": algorithms,
+    "--collective": collectives,
     "--npu": devices,
     "--fidelity": fidelities,
     "--routing": routings,

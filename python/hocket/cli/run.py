@@ -148,5 +148,5 @@ def _table(found: Measured) -> Table:
     table.add_row("algbw", format_bandwidth(round(found.algbw)))
     table.add_row("busbw", format_bandwidth(round(found.busbw)))
     if found.predicted_ps is not None:
-        table.add_row("on its own network", f"{format_time_ps(found.predicted_ps)}, simulated")
+        table.add_row("simulated", format_time_ps(found.predicted_ps))
     return table
