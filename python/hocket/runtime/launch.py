@@ -314,9 +314,9 @@ def _judged(
         return last
     if "wrong" in last:
         raise InfeasibleError(None, f"rank {rank}: the result is wrong: {last['wrong']}")
+    if "failed" in last:
+        raise TransportError(last["error"], *last["failed"])
     if "error" in last:
-        if last["kind"] == "TransportError":
-            raise TransportError(str(last["error"]))
         raise InfeasibleError(None, f"rank {rank}: {last['error']}")
     raise TransportError(
         f"rank {rank} ended with exit code {process.returncode} and said nothing", "died", rank

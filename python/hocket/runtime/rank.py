@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hocket.errors import Error
+from hocket.errors import Error, TransportError
 from hocket.plans.plan import Plan
 from hocket.runtime.communicator import Communicator
 from hocket.runtime.connection import connect
@@ -108,10 +108,12 @@ def main() -> None:
     """Do what standard input says."""
     try:
         work(json.load(sys.stdin))
+    except TransportError as failure:
+        say({"error": failure.why, "failed": [failure.code, failure.culprit, failure.call]})
     except Error as error:
-        say({"error": str(error), "kind": type(error).__name__})
+        say({"error": str(error)})
     except KeyboardInterrupt:
-        say({"error": "was interrupted", "kind": "KeyboardInterrupt"})
+        say({"error": "was interrupted"})
 
 
 if __name__ == "__main__":
