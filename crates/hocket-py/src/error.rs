@@ -90,6 +90,9 @@ pub(crate) enum CoreError {
     Verification(VerifyReport),
     /// `hocket.SimulationError`.
     Simulation(Parts),
+    /// `hocket.TransportError`: a call between processes failed.
+    #[cfg(unix)]
+    Transport(hocket_runtime::error::Failure),
     /// `KeyboardInterrupt`.
     Interrupted,
     /// Raised by Python itself: a signal, or the callable that watches progress.
@@ -273,6 +276,8 @@ impl CoreError {
         static INFEASIBLE: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         static VERIFICATION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         static SIMULATION: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+        #[cfg(unix)]
+        static TRANSPORT: PyOnceLock<Py<PyType>> = PyOnceLock::new();
         const MODULE: &str = "hocket.errors";
         let value = match self {
             CoreError::Spec(parts) => SPEC
@@ -291,6 +296,16 @@ impl CoreError {
             CoreError::Simulation(parts) => SIMULATION
                 .import(py, MODULE, "SimulationError")?
                 .call1(parts.into_arguments())?,
+            #[cfg(unix)]
+            CoreError::Transport(failure) => {
+                let (why, code) = (failure.to_string(), failure.code.name());
+                TRANSPORT.import(py, MODULE, "TransportError")?.call1((
+                    why,
+                    code,
+                    failure.culprit,
+                    failure.call,
+                ))?
+            }
             CoreError::Interrupted => return Ok(PyKeyboardInterrupt::new_err(())),
             CoreError::Python(error) => return Ok(error),
         };

@@ -32,6 +32,8 @@ mod cluster;
 mod formats;
 mod report;
 mod kernel;
+#[cfg(unix)]
+mod runtime;
 mod pickle;
 
 use pyo3::prelude::*;
@@ -138,6 +140,14 @@ mod _core {
         use crate::routing::{Assignment, PyFabric, Sprayed, assign, assignment_of, spray};
     }
 
+    /// `hocket._core.runtime`: plans run between processes.
+    #[cfg(unix)]
+    #[pymodule]
+    mod runtime {
+        #[pymodule_export]
+        use crate::runtime::{PyGroup, PyProgram, PyStore};
+    }
+
     /// `hocket._core.steering`: hashes of switches.
     #[pymodule]
     mod steering {
@@ -199,6 +209,8 @@ mod _core {
             "registry",
             "replay",
             "routing",
+            #[cfg(unix)]
+            "runtime",
             "steering",
             "symmetry",
             "synthesis",

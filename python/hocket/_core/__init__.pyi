@@ -22,6 +22,7 @@ from hocket._core import packing as packing
 from hocket._core import registry as registry
 from hocket._core import replay as replay
 from hocket._core import routing as routing
+from hocket._core import runtime as runtime
 from hocket._core import steering as steering
 from hocket._core import symmetry as symmetry
 from hocket._core import synthesis as synthesis
@@ -83,6 +84,7 @@ __all__ = [
     "report",
     "restore",
     "routing",
+    "runtime",
     "schedule",
     "simulate",
     "simulate_flows",

@@ -142,6 +142,12 @@ COMMANDS = (
         "For example: hocket simulate plan.parquet --switching cut-through --plot heat.png",
     ),
     Command(
+        "run",
+        "Run a plan between processes of this machine, check the result, and time it.",
+        "run:run",
+        "For example: hocket run plan.parquet  ·  hocket run --np 4 --size 16MB --algorithm ring",
+    ),
+    Command(
         "view",
         "Draw a plan on its network: its rings and trees, how busy links are, or its transfers over time.",
         "view:view",

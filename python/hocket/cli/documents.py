@@ -35,6 +35,7 @@ from hocket.plans.data import AdviceData, DimensionRunData, PlanData, SymmetricD
 from hocket.plans.synthesis.data import TimetableData
 from hocket.profiles.data import FitData, PlanPredictionData, PredictionData
 from hocket.routing.data import ClusterRunData, ComparedSchemesData
+from hocket.runtime.data import MeasuredData
 from hocket.simulation.data import RunData
 from hocket.steering.data import CalibrationData, IdentifiedData
 from hocket.telemetry.data import MeasuredData
@@ -141,6 +142,7 @@ DOCUMENTS: dict[str, Any] = {
     "checked-file": CheckedFileData,
     "exported-file": ExportedFileData,
     "reproduction": ReproductionData,
+    "measured": MeasuredData,
 }
 """By what follows ``hocket.`` in ``format``."""
 
