@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use hocket_core::collective::CollectiveKind;
 use hocket_runtime::error::{Code, Failure};
-use hocket_runtime::group::{Area, Group, GroupOptions, Request, needs_secret};
+use hocket_runtime::group::{Area, Group, Request};
 use hocket_runtime::number::{Dtype, Reduction};
+use hocket_runtime::options::{GroupOptions, needs_secret};
 use hocket_runtime::script::Loaded;
 use hocket_runtime::store::Store;
 use numpy::{PyArray1, PyArrayMethods, PyUntypedArrayMethods};

@@ -1,7 +1,6 @@
 //! A group of ranks, and the calls that it makes.
 
 use std::collections::HashMap;
-use std::net::ToSocketAddrs;
 use std::time::Duration;
 
 use hocket_core::collective::CollectiveKind;
@@ -11,6 +10,7 @@ use crate::error::{Code, Failure};
 use crate::execute::{Call, Execution, buffers};
 use crate::links::Links;
 use crate::number::{Dtype, Reduction, divide};
+use crate::options::{GroupOptions, check};
 use crate::script::{Loaded, Script, parts};
 #[cfg(target_os = "linux")]
 use crate::window::{self, Exchange, Window};
@@ -21,35 +21,6 @@ const VERDICT: Duration = Duration::from_millis(300);
 
 /// How long to wait for the store to say why a connection could not be made.
 const BROKEN: Duration = Duration::from_millis(50);
-
-/// Most ranks of a group.
-pub const MAX_RANKS: u32 = 4096;
-
-/// Most streams of a link.
-pub const MAX_STREAMS: u32 = 64;
-
-/// How ranks find and treat each other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GroupOptions {
-    /// Where the store is.
-    pub address: String,
-    /// Name of the group.
-    pub group: String,
-    /// Rank of the caller.
-    pub rank: u32,
-    /// Number of ranks.
-    pub size: u32,
-    /// What all ranks and the store know.
-    pub secret: Vec<u8>,
-    /// How long the others may take to come.
-    pub patience: Duration,
-    /// How long a call may stand still.
-    pub timeout: Duration,
-    /// Whether ranks of one host share memory.
-    pub shares: bool,
-    /// TCP connections of each link, over which channels are spread.
-    pub streams: u32,
-}
 
 /// What is called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -547,51 +518,6 @@ pub(crate) fn stalled(call: u64, awaited: &[u32], control: &mut Control) -> Fail
         let why = format!("{}: nothing came in time", crate::ranks(awaited));
         Failure::new(Code::Stalled, why).of(awaited.first().copied(), call)
     })
-}
-
-fn check(options: &GroupOptions) -> Result<(), Failure> {
-    let refuse = |why: String| Err(Failure::new(Code::Invalid, why));
-    let (rank, size) = (options.rank, options.size);
-    if !(1..=MAX_RANKS).contains(&size) {
-        return refuse(format!("size: {size} ranks; give 1 to {MAX_RANKS}"));
-    }
-    if rank >= size {
-        return refuse(format!(
-            "rank: {rank} of {size} ranks; give 0 to {}",
-            size - 1
-        ));
-    }
-    if !(1..=MAX_STREAMS).contains(&options.streams) {
-        let streams = options.streams;
-        return refuse(format!("streams: {streams}; give 1 to {MAX_STREAMS}"));
-    }
-    if options.timeout.is_zero() || options.patience.is_zero() {
-        return refuse("timeout: is 0; give a time".to_owned());
-    }
-    needs_secret(&options.address, &options.secret)
-}
-
-/// Refuses to go without a secret where strangers could reach it.
-///
-/// # Errors
-/// [`Code::Invalid`].
-pub fn needs_secret(address: &str, secret: &[u8]) -> Result<(), Failure> {
-    let refuse = |why: String| Err(Failure::new(Code::Invalid, why));
-    let addresses = match address.to_socket_addrs() {
-        Ok(addresses) => addresses,
-        Err(error) => {
-            let says = crate::says(&error);
-            return refuse(format!("{address}: is not an address and port: {says}"));
-        }
-    };
-    for each in addresses {
-        if secret.is_empty() && !each.ip().is_loopback() {
-            return refuse(format!(
-                "{address}: is not an address of this host alone; give a secret that all ranks know"
-            ));
-        }
-    }
-    Ok(())
 }
 
 /// The host and its namespace of processes: equal where memory can be shared.

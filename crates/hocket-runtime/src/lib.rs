@@ -23,6 +23,7 @@ mod execute;
 pub mod group;
 mod links;
 pub mod number;
+pub mod options;
 mod poll;
 pub mod script;
 pub mod store;

@@ -84,7 +84,7 @@ pub enum Frame {
         group: String,
         /// How many ranks it has.
         size: u32,
-        /// How long it waits for the others [ms].
+        /// How long it waits for the others, in milliseconds.
         patience: u64,
         /// Who joins.
         member: Member,
@@ -93,7 +93,7 @@ pub enum Frame {
     Rejoin {
         /// The group that failed.
         id: u64,
-        /// How long it waits for the others [ms].
+        /// How long it waits for the others, in milliseconds.
         patience: u64,
         /// Who joins, by its old rank.
         member: Member,

@@ -11,8 +11,9 @@ use hocket_core::topology::{Topology, build};
 use hocket_core::units::{Bandwidth, Time};
 use hocket_core::verify::verify;
 use hocket_runtime::error::{Code, Failure};
-use hocket_runtime::group::{Area, Group, GroupOptions, Request};
+use hocket_runtime::group::{Area, Group, Request};
 use hocket_runtime::number::{Dtype, Reduction};
+use hocket_runtime::options::GroupOptions;
 use hocket_runtime::script::Loaded;
 use hocket_runtime::store::Store;
 
