@@ -7,26 +7,12 @@ use hocket_core::program::{LowerError, LowerOptions, Mode, Program, SizeLimits, 
 use hocket_core::progress::Progress;
 use hocket_core::topology::Topology;
 use hocket_formats::msccl_xml::{self, Protocol};
-use hocket_formats::{FormatError, Verdict, mscclpp_json};
+use hocket_formats::{Verdict, mscclpp_json};
 use pyo3::prelude::*;
 
 use crate::error::{CoreError, Parts};
 use crate::plan::PyPlan;
 use crate::progress;
-
-impl From<FormatError> for CoreError {
-    fn from(error: FormatError) -> Self {
-        let parts = Parts::new(error.why);
-        let parts = match error.remedy {
-            remedy if remedy.is_empty() => parts,
-            remedy => parts.remedy(remedy),
-        };
-        CoreError::Spec(match error.line {
-            0 => parts,
-            line => parts.origin(format!("line {line}")),
-        })
-    }
-}
 
 impl From<LowerError> for CoreError {
     fn from(error: LowerError) -> Self {

@@ -298,18 +298,14 @@ pub struct Buffer {
 pub fn read(text: &str) -> Result<ExecutionPlan, FormatError> {
     if text.len() > MAX_BYTES {
         let why = format!("has {} bytes", text.len());
-        return Err(FormatError::new(
-            0,
-            why,
-            format!("the most that is read is {MAX_BYTES}"),
-        ));
+        return Err(FormatError::new(why).remedy(format!("the most that is read is {MAX_BYTES}")));
     }
     serde_json::from_str(text).map_err(|error| {
         let (line, text) = (error.line() as u64, error.to_string());
         let why = text
             .rsplit_once(" at line ")
             .map_or(text.as_str(), |(why, _)| why);
-        FormatError::new(line, why, "")
+        FormatError::at(line, why)
     })
 }
 
@@ -318,5 +314,5 @@ pub fn read(text: &str) -> Result<ExecutionPlan, FormatError> {
 /// # Errors
 /// [`FormatError`], never as long as a string takes all.
 pub fn write(plan: &ExecutionPlan) -> Result<String, FormatError> {
-    serde_json::to_string(plan).map_err(|error| FormatError::new(0, error.to_string(), ""))
+    serde_json::to_string(plan).map_err(|error| FormatError::new(error.to_string()))
 }
