@@ -7,12 +7,16 @@
 mod export;
 mod rules;
 mod to_program;
+mod writer;
 
 #[cfg(test)]
 mod tests;
 
-pub use export::{Refused, export};
+pub use export::{Protocol, Refused, export};
+pub use rules::MAX_OPS;
 pub use to_program::{check, program};
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
@@ -216,7 +220,7 @@ pub struct BufferRefs {
 #[serde(deny_unknown_fields)]
 pub struct Op {
     /// Its name.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// What it reads.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub src_buff: Vec<Buffer>,
@@ -312,7 +316,7 @@ pub fn read(text: &str) -> Result<ExecutionPlan, FormatError> {
 /// Writes a plan on one line.
 ///
 /// # Errors
-/// [`FormatError`], never as long as a string takes all.
-pub fn write(plan: &ExecutionPlan) -> Result<String, FormatError> {
-    serde_json::to_string(plan).map_err(|error| FormatError::new(error.to_string()))
+/// Never, as long as a string takes all.
+pub fn write(plan: &ExecutionPlan) -> Result<String, std::fmt::Error> {
+    serde_json::to_string(plan).map_err(|_| std::fmt::Error)
 }

@@ -4,7 +4,7 @@ use super::{ChannelType, ExecutionPlan, Gpu, Op, Threadblock};
 use crate::{Finding, Verdict};
 
 /// Operations of a block; a pipeline counts as one more than what is in it.
-pub(super) const MAX_OPS: usize = 64;
+pub const MAX_OPS: usize = 64;
 /// Channels of one type, or remote buffers of one type, of a block.
 pub(super) const MAX_REFS: usize = 16;
 /// Channels of an operation.

@@ -207,7 +207,7 @@ impl Reader {
     }
 
     fn op(&mut self, gpu: &Gpu, tb: &Threadblock, op: &Op) -> Result<(), FormatError> {
-        match op.name.as_str() {
+        match op.name.as_ref() {
             "nop" => self.add(StepOp::Nop, &[], &[], &[]),
             "flush" => {}
             "barrier" => {
@@ -375,7 +375,7 @@ impl Reader {
             targets.push(self.spans(gpu, tb, op, buffer)?);
         }
         // Which sources and targets are packets: from this position on.
-        let (packets_read, packets_written) = match op.name.as_str() {
+        let (packets_read, packets_written) = match op.name.as_ref() {
             "ppkt" | "cpkt" => (usize::MAX, 0),
             "rppkt" => (0, 0),
             "upkt" => (0, usize::MAX),
@@ -393,7 +393,7 @@ impl Reader {
             marked.collect()
         };
         let sums = matches!(
-            op.name.as_str(),
+            op.name.as_ref(),
             "re" | "res" | "rre" | "rres" | "repkt" | "respkt" | "recpkt" | "recspkt" | "glres"
         );
         let sources = mark(sources, packets_read);
