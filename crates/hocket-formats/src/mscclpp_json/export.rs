@@ -412,7 +412,7 @@ impl<'a> Exporter<'a> {
         let semaphores = &self.semaphores[rank as usize];
         if let Some(target) = view.dependency {
             let giver = self.program.block_of(target);
-            writer.semaphores("sem_acquire", vec![semaphores[&(giver, block)]]);
+            writer.semaphores("sem_acquire", &[semaphores[&(giver, block)]]);
         }
         match view.op {
             StepOp::Send => {
@@ -476,7 +476,7 @@ impl<'a> Exporter<'a> {
         if let Some(takers) = self.waiting.get(&step) {
             writer.sync();
             let numbers = takers.iter().map(|&taker| semaphores[&(block, taker)]);
-            writer.semaphores("sem_release", numbers.collect());
+            writer.semaphores("sem_release", &numbers.collect::<Vec<_>>());
         }
     }
 }

@@ -14,7 +14,7 @@ const MAX_OP_BUFFERS: usize = 10;
 /// Barriers of a rank.
 const MAX_BARRIERS: u32 = 16;
 /// Semaphores of an operation.
-const MAX_OP_SEMAPHORES: usize = 16;
+pub(super) const MAX_OP_SEMAPHORES: usize = 16;
 
 /// The operations, and what they need: (name, sources at least, targets at least, has channels of its own).
 const OPS: [(&str, usize, usize, bool); 30] = [

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use hocket_core::program::Span;
 
 use super::export::buffer_type;
-use super::{Buffer, BufferRefs, ChannelRefs, ChannelType, Op, Threadblock};
+use super::{Buffer, BufferRefs, ChannelRefs, ChannelType, Op, Threadblock, rules};
 
 /// A chunk of the block's own rank.
 pub(super) fn local(span: Span) -> Buffer {
@@ -104,11 +104,13 @@ impl Writer {
     }
 
     /// Gives or takes semaphores.
-    pub(super) fn semaphores(&mut self, name: &'static str, numbers: Vec<u32>) {
-        self.push(name, || Op {
-            semaphore_ids: numbers,
-            ..Op::default()
-        });
+    pub(super) fn semaphores(&mut self, name: &'static str, numbers: &[u32]) {
+        for part in numbers.chunks(rules::MAX_OP_SEMAPHORES) {
+            self.push(name, || Op {
+                semaphore_ids: part.to_vec(),
+                ..Op::default()
+            });
+        }
     }
 
     /// Moves data within the rank.
