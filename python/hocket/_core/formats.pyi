@@ -91,7 +91,7 @@ class Exported:
 
 @final
 class Raised:
-    """The program of a file as transfers of a plan, in an order in which they are right one after the other."""
+    """The program of a file as transfers of a plan, right one after the other."""
 
     @property
     def collective(self) -> str: ...
@@ -177,7 +177,7 @@ def export_mscclpp(
     """
 
 def raise_msccl(text: str) -> Raised:
-    """Give the transfers that a file of MSCCL makes: first chunk, count, sender, receiver, whether it is summed.
+    """Give the transfers of a file of MSCCL: first chunk, count, sender, receiver, whether it sums.
 
     Raises
     ------
