@@ -6,7 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod elements;
-mod fault;
+mod error;
 #[cfg(all(test, feature = "core"))]
 mod files;
 #[cfg(feature = "core")]
@@ -20,6 +20,6 @@ pub mod nccl_topology;
 pub mod nccl_tuner;
 
 pub use elements::LARGEST;
-pub use fault::Fault;
+pub use error::FormatError;
 #[cfg(feature = "core")]
-pub use finding::{Finding, FormatError, Verdict};
+pub use finding::{Finding, Verdict};

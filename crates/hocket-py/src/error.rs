@@ -19,7 +19,7 @@ use hocket_core::synthesis::BadUnwinding;
 use hocket_core::topology::TopologyError;
 use hocket_core::trace::TraceError;
 use hocket_core::verify::{VerifyError, VerifyReport};
-use hocket_formats::Fault;
+use hocket_formats::FormatError;
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -164,8 +164,8 @@ impl From<TraceError> for CoreError {
     }
 }
 
-impl From<Fault> for CoreError {
-    fn from(error: Fault) -> Self {
+impl From<FormatError> for CoreError {
+    fn from(error: FormatError) -> Self {
         CoreError::Spec(Parts::of(&error))
     }
 }
