@@ -30,6 +30,7 @@ mod simulate;
 mod symmetry;
 mod cluster;
 mod formats;
+mod perfetto;
 mod report;
 mod kernel;
 mod pickle;
@@ -107,6 +108,13 @@ mod _core {
     mod packing {
         #[pymodule_export]
         use crate::packing::{PyPacking, PyTreePlan, plan_trees};
+    }
+
+    /// `hocket._core.perfetto`: spans of time as Perfetto shows them.
+    #[pymodule]
+    mod perfetto {
+        #[pymodule_export]
+        use crate::perfetto::Writer;
     }
 
     #[pymodule_export]
@@ -196,6 +204,7 @@ mod _core {
             "kernel",
             "nccl",
             "packing",
+            "perfetto",
             "registry",
             "replay",
             "routing",
