@@ -24,7 +24,7 @@ def test_a_plan_is_run_checked_and_timed(hocket: Hocket) -> None:
     )
     assert made.code == 0, made.err
     found = hocket("run", "plan.parquet", "--calls", "3", "--json").json()
-    assert found["format"] == "hocket.measured"
+    assert found["format"] == "hocket.timed-calls"
     assert (found["algorithm"], found["ranks"], found["calls"]) == ("greedy", 4, 3)
     assert 0 < found["min_ps"] <= found["median_ps"] <= found["p90_ps"]
     assert found["algbw"] == pytest.approx(1e6 / found["median_ps"] * 1e12)

@@ -18,6 +18,8 @@ pub mod mscclpp_json;
 pub mod nccl_graph;
 pub mod nccl_topology;
 pub mod nccl_tuner;
+#[cfg(feature = "core")]
+pub mod perfetto;
 
 pub use elements::LARGEST;
 pub use error::FormatError;

@@ -30,6 +30,7 @@ mod simulate;
 mod symmetry;
 mod cluster;
 mod formats;
+mod perfetto;
 mod report;
 mod kernel;
 #[cfg(unix)]
@@ -110,6 +111,13 @@ mod _core {
     mod packing {
         #[pymodule_export]
         use crate::packing::{PyPacking, PyTreePlan, plan_trees};
+    }
+
+    /// `hocket._core.perfetto`: spans of time as Perfetto shows them.
+    #[pymodule]
+    mod perfetto {
+        #[pymodule_export]
+        use crate::perfetto::Writer;
     }
 
     #[pymodule_export]
@@ -207,6 +215,7 @@ mod _core {
             "kernel",
             "nccl",
             "packing",
+            "perfetto",
             "registry",
             "replay",
             "routing",

@@ -19,6 +19,7 @@ from hocket._core import iteration as iteration
 from hocket._core import kernel as kernel
 from hocket._core import nccl as nccl
 from hocket._core import packing as packing
+from hocket._core import perfetto as perfetto
 from hocket._core import registry as registry
 from hocket._core import replay as replay
 from hocket._core import routing as routing
@@ -75,6 +76,7 @@ __all__ = [
     "kernel",
     "nccl",
     "packing",
+    "perfetto",
     "plan",
     "plan_of",
     "rails",

@@ -120,7 +120,7 @@ def run(
     except SpecError as error:
         raise error.but(field=_OPTIONS.get(error.field or "", error.field)) from None
     if json:
-        options.print_result("measured", found.to_dict())
+        options.print_result("timed-calls", found.to_dict())
     else:
         options.output().print(_table(found))
 

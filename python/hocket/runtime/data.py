@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing_extensions import TypedDict
 
 
-class MeasuredData(TypedDict):
+class TimedCallsData(TypedDict):
     """A collective among processes of this machine, checked and timed."""
 
     collective: str

@@ -25,7 +25,7 @@ from hocket._results import Result
 from hocket.errors import InfeasibleError, SimulationError, SpecError, TransportError
 from hocket.plans.plan import Plan
 from hocket.plans.planner import plan as make_plan
-from hocket.runtime.data import MeasuredData
+from hocket.runtime.data import TimedCallsData
 from hocket.runtime.options import MeasureOptions
 from hocket.runtime.store import serve
 from hocket.simulation.run import simulate
@@ -93,7 +93,7 @@ class Measured(Result):
         """What each link must have carried, as nccl-tests count it [bytes/s]."""
         return self.algbw * bus_factor(self.collective, self.ranks)
 
-    def to_dict(self) -> MeasuredData:
+    def to_dict(self) -> TimedCallsData:
         """Give it as values of JSON."""
         return {
             "collective": self.collective,
