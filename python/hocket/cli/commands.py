@@ -144,7 +144,7 @@ COMMANDS = (
     Command(
         "run",
         "Run a plan between processes of this machine, check the result, and time it.",
-        "run:run",
+        "run_plan:run",
         "For example: hocket run plan.parquet  ·  hocket run --np 4 --size 16MB --algorithm ring",
     ),
     Command(
